@@ -1,4 +1,4 @@
-//! A client and a server of ShadowsocksR that know each other, and how their frames are read.
+//! A client and a server of ShadowsocksR with matching settings, and a reader of their frames.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const KEY: [u8; 32] = [3; 32];
 /// The user of [`pair`], if there are users.
 pub const UID: u32 = 42;
 
-/// A client and its server, with users if the protocol has them and `users` is true.
+/// Returns a client and its server, with users if the protocol has them and `users` is true.
 ///
 /// # Panics
 /// Never.
@@ -36,7 +36,7 @@ pub fn pair(protocol: Protocol, users: bool) -> (ProtocolClient, Arc<ProtocolSer
     )
 }
 
-/// Opens frames behind what is `held` already, as they arrive in pieces; gives the data and the
+/// Opens frames after the bytes in `held`, as they arrive in pieces. Returns the data and the
 /// number of bytes that wait for more.
 pub fn open_frames(
     open: &mut FrameOpen,

@@ -8,31 +8,31 @@ use adit_wire::Target;
 
 use crate::{Chance, NOW, Zeros};
 
-/// Who they are.
+/// Their names.
 pub const NAMES: [&str; 3] = ["alice", "bob", "carol"];
 
 /// A server with users, and its users' keys.
 #[derive(Debug)]
 pub struct World {
-    /// The server's list when only the users of a mask are there: bit 0 is the first of [`NAMES`].
+    /// The server's list with only the users of a mask: bit 0 is the first of [`NAMES`].
     pub lists: [Arc<Users>; 8],
-    /// What each user's client is configured with.
+    /// The key chain of each user's client.
     pub chains: [KeyChain; 3],
-    /// The identity key, where there is one.
+    /// The identity key, if there is one.
     pub identity: Option<Key>,
 }
 
 static BY_HEADER: LazyLock<World> = LazyLock::new(|| World::new(Method::Blake3Aes128Gcm));
 static BY_TRIAL: LazyLock<World> = LazyLock::new(|| World::new(Method::Aes128Gcm));
 
-/// A key that is another one for each `seed`, with its text.
+/// Returns a key that differs for each `seed`, with its text.
 #[must_use]
 pub fn key(method: Method, seed: u64) -> (Key, String) {
     Key::generate(method, &mut Chance(seed))
 }
 
 impl World {
-    /// Users behind an identity header or, if the lowest bit is set, found by trial.
+    /// Returns users behind an identity header or, if the lowest bit is set, found by trial.
     #[must_use]
     pub fn of(byte: u8) -> &'static Self {
         if byte & 1 == 0 { &BY_HEADER } else { &BY_TRIAL }
@@ -61,14 +61,14 @@ impl World {
         }
     }
 
-    /// The list of all users.
+    /// Returns the list of all users.
     #[must_use]
     pub const fn users(&self) -> &Arc<Users> {
         &self.lists[7]
     }
 }
 
-/// The one target.
+/// Returns the only target.
 ///
 /// # Panics
 /// Never.
@@ -77,10 +77,10 @@ pub fn target() -> Target {
     "example.test:443".parse().expect("a target")
 }
 
-/// A client's packet.
+/// Seals a client's packet.
 ///
 /// # Panics
-/// If the client refuses to seal it.
+/// Panics if the client refuses to seal it.
 pub fn sealed(client: &mut ClientSession, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; HEADROOM];
     packet.extend_from_slice(payload);

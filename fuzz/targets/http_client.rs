@@ -1,4 +1,4 @@
-//! The client of CONNECT over any bytes from a proxy.
+//! The CONNECT client over arbitrary bytes from a proxy.
 
 #![no_main]
 

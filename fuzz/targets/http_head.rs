@@ -1,4 +1,4 @@
-//! The HTTP server's dialogue over any bytes, and the framed body behind it.
+//! The HTTP server's dialogue over arbitrary bytes, and the framed body that follows it.
 
 #![no_main]
 
@@ -62,7 +62,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// One head, no more and no less, in which nothing can hide from the origin's parser.
+/// Checks that the bytes are exactly one head, in which nothing is hidden from the origin's parser.
 fn check_rewritten(head: &[u8]) {
     let end = head.windows(4).position(|four| four == b"\r\n\r\n");
     assert_eq!(
@@ -99,7 +99,7 @@ fn check_rewritten(head: &[u8]) {
     ] {
         assert_eq!(count(ours), 0, "{text}");
     }
-    // More than one Transfer-Encoding is one list; a length beside it is an attack.
+    // Several Transfer-Encoding headers are one list; a length beside it is an attack.
     let (lengths, codings) = (count("content-length:"), count("transfer-encoding:"));
     assert!(lengths == 0 || (lengths, codings) == (1, 0), "{text}");
 }

@@ -1,4 +1,5 @@
-//! An origin's response on its way to the client: any bytes, any split, the same wire.
+//! An origin's response on its way to the client: arbitrary bytes, split anywhere, have the same
+//! wire bytes.
 
 #![no_main]
 
@@ -14,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
     let pieces = Pieces::new(input);
     let wire = pieces.same(|bytes, sizes| {
         let (_, mut seal) = exchange_codecs(Framing::None, upgrade, to_head);
-        // `seal_all` takes one size; the first of them will do.
+        // `seal_all` takes one size; the first one is used.
         let wire = seal_all(&mut seal, bytes, sizes[0]);
         (wire, seal.fault(), seal.at_boundary())
     });

@@ -1,5 +1,5 @@
-//! One end of KCP against a peer that says anything at any time: no panic, no growth beyond the
-//! windows, no datagram that is longer than the MTU or no KCP, no timer that runs wild.
+//! One end of KCP against a peer that sends anything at any time: no panic, no growth beyond the
+//! windows, no datagram that is longer than the MTU or is not KCP, no timer that fires without end.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
 const CONV: u32 = 9;
-/// What a session holds besides segments, at most.
+/// Maximum memory of a session besides segments, in bytes.
 const OWN: usize = 64 * 1024;
 
 fn config(script: &mut Script<'_>) -> Config {
@@ -44,7 +44,7 @@ fn config(script: &mut Script<'_>) -> Config {
 struct Scene {
     kcp: KcpSession,
     now: u64,
-    /// Bytes that the session may hold.
+    /// Maximum number of bytes that the session may use.
     bound: usize,
 }
 
@@ -53,13 +53,14 @@ impl Scene {
         let kcp = KcpSession::new(CONV, config, Time(0));
         let held = kcp.config();
         let longest = held.mtu.max(1500);
-        // Twice the window, in order and out of it; a ring grows by doubling, and is copied then.
+        // Twice the window, in order and out of order; a ring grows by doubling, and is copied
+        // then.
         let segments = 2 * held.recv_window as usize + held.send_window as usize;
         let bound = OWN + 4 * segments * (longest + 64);
         Self { kcp, now: 0, bound }
     }
 
-    /// Segments with a header near the truth, or not.
+    /// Returns segments whose header is nearly correct, or not.
     fn lie(&mut self, script: &mut Script<'_>) -> Vec<u8> {
         let mut datagram = Vec::new();
         for _ in 0..=script.below(4) {
@@ -109,7 +110,7 @@ impl Scene {
                 let _ = self.kcp.handle_input(now, &lie, act & 128 != 0);
             }
             3 => {
-                // From a microsecond to the end of all numbers.
+                // From a microsecond to the maximum.
                 let step = u64::from(script.short()) << (act >> 3);
                 self.now = self.now.saturating_add(step);
             }
@@ -127,7 +128,7 @@ impl Scene {
                 let (readable, front) = (self.kcp.readable_len(), self.kcp.front_bytes().is_some());
                 let read = self.kcp.recv(&mut out);
                 assert_eq!(read.is_some(), front);
-                // Reading makes room for what is out of order: there may be more then.
+                // Reading releases space for out-of-order data, so more may follow.
                 let least = readable.min(out.len());
                 assert!(read.is_none_or(|read| (least..=out.len()).contains(&read)));
             }
@@ -141,7 +142,7 @@ impl Scene {
         }
     }
 
-    /// What a driver does after every call.
+    /// Performs a driver's actions after every call.
     fn drive(&mut self) {
         let now = Time(self.now);
         self.transmit(now);
@@ -167,11 +168,11 @@ impl Scene {
                 rest = &rest[HEADER_LEN + header.len as usize..];
             }
             sent += 1;
-            assert!(sent < 2000, "it never ends");
+            assert!(sent < 2000, "the session sends datagrams without end");
         }
         assert!(
             sent == 0 || was == SessionState::Open,
-            "the dead are silent"
+            "a closed session sent a datagram"
         );
     }
 }

@@ -8,7 +8,7 @@ use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 use adit_wire::Target;
 use libfuzzer_sys::fuzz_target;
 
-/// Rules, one a line, then a line with a port, then what a client has sent.
+/// Rules, one per line, then a line with a port, then the bytes of a client.
 fn redirect(text: &str) {
     let (head, seen) = text.split_once("\n\n").unwrap_or((text, ""));
     let texts: Vec<&str> = head.lines().collect();
@@ -18,7 +18,7 @@ fn redirect(text: &str) {
         .collect();
     for port in [0, 80, 443] {
         let found = RedirectRule::find_decoy(&rules, seen.as_bytes(), port);
-        // The first of those that fit by themselves.
+        // The first of the rules that match on their own.
         let alone = |rule: &RedirectRule| {
             let one = core::slice::from_ref(rule);
             RedirectRule::find_decoy(one, seen.as_bytes(), port).cloned()
@@ -33,11 +33,11 @@ fn redirect(text: &str) {
         if text.contains('#') {
             continue;
         }
-        // Without a condition it fits everyone, and is a target with a port or without.
+        // Without a condition, a rule always matches; it is a target with or without a port.
         let target: Option<Target> = text.parse().ok();
         let target = target.or_else(|| format!("{text}:80").parse().ok());
         assert_eq!(decoy(text), target);
-        // The same behind a condition that everything fulfils, and one that nothing does.
+        // The same with a condition that always holds, and with one that never does.
         assert_eq!(decoy(&format!("*:*#{text}")), target);
         assert_eq!(decoy(&format!("*:444#{text}")), None);
         let fits = target.filter(|_| seen.contains("a.b"));

@@ -1,5 +1,5 @@
-//! SFTP: messages of any bytes, a server between any requests, a client and its transfers between
-//! any replies. Bounded, and the same in any pieces.
+//! SFTP: arbitrary messages, a server between arbitrary requests, a client and its transfers
+//! between arbitrary replies. Memory is bounded, and splitting changes nothing.
 
 #![no_main]
 
@@ -31,7 +31,7 @@ fn cut(wire: &[u8], pieces: &[usize]) -> Cut {
     Ok((found, frames.at_boundary()))
 }
 
-/// What is read is written so that it is read the same.
+/// Checks that a parsed message is encoded so that it parses the same.
 fn messages(frame: &[u8]) {
     let mut out = Vec::new();
     if let Ok((id, request)) = SftpRequest::parse(frame) {
@@ -70,7 +70,7 @@ fn server(frames: &[Vec<u8>]) {
             return;
         };
         let SftpServerStep::Execute(ticket, request) = step else {
-            assert!(out.len() > before, "it is not answered");
+            assert!(out.len() > before, "a request was not answered");
             continue;
         };
         match request {
@@ -78,7 +78,10 @@ fn server(frames: &[Vec<u8>]) {
                 server.answer_opened(ticket, path.len(), &mut out);
             }
             SftpRequest::Close { handle } => {
-                assert!(server.close(handle).is_some(), "it was open");
+                assert!(
+                    server.close(handle).is_some(),
+                    "the closed handle was not open"
+                );
                 assert!(server.get(handle).is_none() && server.close(handle).is_none());
                 ticket.answer_status(SftpStatus::Ok, &mut out);
             }
@@ -94,7 +97,7 @@ fn server(frames: &[Vec<u8>]) {
             _ => ticket.answer_status_with(SftpStatus::Failure, "no", &mut out),
         }
         assert!(server.open_handles() <= MAX_HANDLES);
-        // Every answer is one that a client of ours reads.
+        // A client of ours can parse every answer.
         let mut data = &out[before..];
         let frame = FrameReader::new()
             .next_frame(&mut data)
@@ -172,7 +175,7 @@ fuzz_target!(|input: &[u8]| {
         _ => {
             let mut frames = vec![vec![2, 0, 0, 0, 3]];
             let mut plan = Script::new(script.bytes());
-            // The kind of each reply, and a number that is small, as those of requests are.
+            // The kind of each reply, and a small number, like those of requests.
             while !script.is_over() {
                 let kind = script.byte();
                 let mut frame = vec![kind, 0, 0, script.byte(), script.byte()];

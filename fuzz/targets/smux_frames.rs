@@ -1,4 +1,5 @@
-//! A session of smux against a peer that sends any frames: bounded, and the same in any pieces.
+//! A session of smux against a peer that sends arbitrary frames: memory is bounded, and splitting
+//! changes nothing.
 
 #![no_main]
 
@@ -30,7 +31,7 @@ fn session(flags: u8) -> Session {
     Session::new(config, Time(0)).expect("right settings")
 }
 
-/// Frames with headers that are right, or not.
+/// Returns frames whose headers are correct, or not.
 fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
     let mut wire = Vec::new();
     while !script.is_over() {
@@ -61,7 +62,7 @@ fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
     wire
 }
 
-/// What the application and the peer get to see if nobody acts on it.
+/// The view of the application and of the peer if the application does nothing.
 type Seen = (
     Result<usize, ProtocolError>,
     Vec<Event>,
@@ -79,7 +80,10 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
             Ok(used) => {
                 taken = taken.map(|taken| taken + used);
                 if used < now.len() {
-                    assert!(!session.wants_input(), "it stopped although it wants more");
+                    assert!(
+                        !session.wants_input(),
+                        "it stopped although it wants more input"
+                    );
                     break;
                 }
             }
@@ -87,7 +91,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
                 assert_eq!(
                     session.handle_input(Time(0), b""),
                     Err(why),
-                    "a break heals"
+                    "a broken session works again"
                 );
                 taken = Err(why);
                 break;
@@ -127,11 +131,11 @@ fn output(session: &mut Session) -> Vec<u8> {
             return wire;
         }
         wire.extend_from_slice(&out[..len]);
-        assert!(wire.len() < 1 << 20, "it never ends");
+        assert!(wire.len() < 1 << 20, "the output has no end");
     }
 }
 
-/// The application acts in between.
+/// The application acts between the frames.
 fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
     let mut session = session(flags);
     let mut rest = wire;

@@ -1,5 +1,6 @@
-//! Two sessions of smux on a pipe, whose applications do what the input says: what is read of a
-//! stream is what was written to it; and once both are left alone, all of it, and its end.
+//! Two sessions of smux on a pipe, whose applications act as the input says: the data that is read
+//! from a stream is the data that was written; once both are left alone, all of it arrives, and its
+//! end.
 
 #![no_main]
 
@@ -14,12 +15,12 @@ const NOW: Time = Time(0);
 /// Turns within which everything must have arrived.
 const PATIENCE: usize = 20_000;
 
-/// A stream as one end's application sees it.
+/// A stream from the point of view of one end's application.
 #[derive(Default)]
 struct Line {
     written: usize,
     read: usize,
-    /// It has ended its own side; the peer's end was read.
+    /// `ended`: this end has ended its own side; `finished`: it has read the peer's end.
     ended: bool,
     finished: bool,
 }
@@ -31,7 +32,7 @@ struct End {
     lines: BTreeMap<StreamId, Line>,
 }
 
-/// The byte at `at` of what this end writes to a stream.
+/// Returns the byte at `at` of the data that this end writes to a stream.
 fn text(role: Role, id: StreamId, at: usize) -> u8 {
     let from = usize::from(role == Role::Client) * 101;
     ((at * 31 + at / 256 + id.get() as usize * 7 + from) % 256).to_le_bytes()[0]
@@ -111,7 +112,7 @@ impl End {
             ReadFront::Bytes(bytes) => {
                 let bytes = &bytes[..bytes.len().min(most)];
                 for (n, byte) in bytes.iter().enumerate() {
-                    assert_eq!(*byte, text(writer, id, line.read + n), "another byte");
+                    assert_eq!(*byte, text(writer, id, line.read + n), "a different byte");
                 }
                 let len = bytes.len();
                 line.read += len;
@@ -168,7 +169,7 @@ fn act(script: &mut Script<'_>, ends: &mut [End; 2]) {
     }
 }
 
-/// Everyone ends what he began; all of it arrives.
+/// Each end closes its streams; all data arrives.
 fn finish(ends: &mut [End; 2]) {
     for _ in 0..PATIENCE {
         let mut busy = false;

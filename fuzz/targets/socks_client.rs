@@ -1,4 +1,4 @@
-//! The SOCKS clients over any bytes from a proxy.
+//! The SOCKS clients over arbitrary bytes from a proxy.
 
 #![no_main]
 

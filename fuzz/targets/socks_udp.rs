@@ -1,4 +1,4 @@
-//! The header of SOCKS datagrams, and the reassembly of fragments over any sequence of them.
+//! The header of SOCKS datagrams, and the reassembly of fragments over arbitrary sequences.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ fuzz_target!(|input: &[u8]| {
     let mut now = Time(0);
     let mut rest = input;
     let mut seen = 0;
-    // Packets one after the other: a length, a step of the clock in seconds, the bytes.
+    // Consecutive packets: a length, a step of the clock in seconds, the bytes.
     while rest.len() > 2 {
         let (len, after) = steer(rest);
         let (step, after) = steer(after);
@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
         put_header(&header.target, &mut again);
         assert_eq!(again.len(), header_len(&header.target));
         again.extend_from_slice(data);
-        let read = parse_header(&again).expect("what we write we read");
+        let read = parse_header(&again).expect("an encoded datagram parses");
         assert_eq!((&read.target, read.frag), (&header.target, 0));
         assert_eq!(&again[read.payload], data);
 

@@ -1,6 +1,6 @@
-//! A relay over streams and packets that are raw, or genuine but for one byte: it passes on what
+//! A relay over streams and packets that are raw, or genuine except for one byte: it forwards what
 //! is addressed to it, to the right hop, without its own header and otherwise unchanged; and the
-//! server behind it understands.
+//! server behind it understands the result.
 
 #![no_main]
 
@@ -16,9 +16,9 @@ use adit_wire::codec_laws::{run_handshake, seal_all};
 use adit_wire::{FixedEntropy, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
-/// What stands between the salt, or the ids, and the rest of what is passed on.
+/// Length of the header between the salt, or the ids, and the rest of the forwarded bytes.
 const HEADER: usize = 16;
-/// Salt or ids, and the header: what the relay judges by.
+/// Salt or ids, and the header: the bytes that the relay's decision depends on.
 const JUDGED: usize = 2 * HEADER;
 
 /// A relay, its two hops and a client of each: a server with one key, and one with users.
@@ -68,7 +68,7 @@ fn stream(sizes: &[usize], wire: &[u8]) -> Result<Option<(RelayedStream, Vec<u8>
     Pieces { sizes, bytes: wire }.same(relay)
 }
 
-/// The server of a hop takes the stream, with all data in its request.
+/// Checks that the server of a hop accepts the stream, with all data in its request.
 fn accepted(hop: usize, wire: &[u8], payload: &[u8]) {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     let mut chance = FixedEntropy::new([7; 32]);
@@ -98,7 +98,7 @@ fn streams(script: &mut Script<'_>, sizes: &[usize]) {
     let at = alter(&mut bad, place, flip);
     match stream(sizes, &bad) {
         Ok(Some((relayed, rest))) => {
-            assert!(at >= JUDGED, "an altered header was believed");
+            assert!(at >= JUDGED, "an altered header was accepted");
             assert!(relayed.next == hop && relayed.head == salt && rest == bad[JUDGED..]);
         }
         other => assert!(at < JUDGED && other == Err(ProtocolError::Unauthentic)),
@@ -115,7 +115,7 @@ fn packets(script: &mut Script<'_>) {
     let forwarded = relay_packet(&WAY.table, &mut bytes).expect("genuine");
     assert_eq!((forwarded.next, forwarded.session), (hop, 5 << 32));
     let out = &mut bytes[forwarded.packet];
-    // New ids, and the rest as it was.
+    // New ids, and the rest as before.
     assert!(out.len() + HEADER == wire.len() && out[HEADER..] == wire[JUDGED..]);
     let mut server = ServerOpener::new(&WAY.servers[hop]);
     let incoming = server.open_packet(out, NOW).expect("the server refused it");
@@ -132,7 +132,7 @@ fn packets(script: &mut Script<'_>) {
         Ok(to) => {
             assert!(
                 at >= JUDGED && to.next == hop,
-                "an altered header was believed"
+                "an altered header was accepted"
             );
             assert!(bad[to.packet][HEADER..] == before[JUDGED..]);
         }
@@ -148,13 +148,13 @@ fuzz_target!(|input: &[u8]| {
             let found = stream(&sizes, bytes);
             assert!(
                 !matches!(found, Ok(Some(_))),
-                "a header without a key was believed"
+                "a header without a key was accepted"
             );
         }
         1 => {
             let mut bytes = input.to_vec();
             let found = relay_packet(&WAY.table, &mut bytes);
-            assert!(found.is_err(), "a header without a key was believed");
+            assert!(found.is_err(), "a header without a key was accepted");
             assert_eq!(bytes, input, "a refused packet was changed");
         }
         2 => {

@@ -1,5 +1,5 @@
-//! Pools of salts beside a model, and what is restored into them: whole, altered, forged with a
-//! right check, and anything else.
+//! Salt pools compared with a model, and restored from a file: whole, altered, forged with a valid
+//! checksum, and arbitrary.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ fn pool(seed: u8) -> SaltPool {
     SaltPool::new([seed; 16], NOW, RestartPolicy::Lenient)
 }
 
-/// Takes a new salt, once.
+/// Adds a new salt, which is accepted once.
 fn is_usable(pool: &SaltPool) {
     let taken = pool.accepted_count();
     assert_eq!(pool.insert_salt(&NEW, None, NOW), Ok(()));
@@ -30,7 +30,7 @@ fn is_usable(pool: &SaltPool) {
     assert_eq!(pool.accepted_count(), taken + 1);
 }
 
-/// Salts in any order and several times, over a restart.
+/// Salts in any order, several times, across a restart.
 fn model(script: &mut Script<'_>) {
     let mut seen = BTreeSet::new();
     let mut pool = pool(1);
@@ -39,7 +39,7 @@ fn model(script: &mut Script<'_>) {
     while !script.is_over() {
         let act = script.byte();
         let len = if act & 4 == 0 { 16 } else { 32 };
-        // A salt of the shorter length is one of the longer with zeros behind it.
+        // A short salt equals a long one that ends in zeros.
         let mut salt = script.take(usize::from(act >> 5)).to_vec();
         salt.resize(len, 0);
         salt[len - 1] |= u8::try_from(len).unwrap_or(0);
@@ -74,7 +74,7 @@ fn refused(bytes: &[u8]) {
     let why = pool.restore_digests(bytes);
     assert!(why.is_err(), "{why:?}");
     is_usable(&pool);
-    // And its own export is as good as ever.
+    // Its own export still works.
     let mut next = self::pool(3);
     assert_eq!(next.restore_digests(pool.export_digests().expose()), Ok(1));
     assert_eq!(
@@ -83,7 +83,7 @@ fn refused(bytes: &[u8]) {
     );
 }
 
-/// Any digests, under a check that is right.
+/// Arbitrary digests with a valid checksum.
 fn forged(script: &mut Script<'_>) {
     let mut seed = [0; 16];
     seed[..8].copy_from_slice(&u64::from(script.word()).to_le_bytes());
@@ -114,7 +114,7 @@ fuzz_target!(|input: &[u8]| {
         1 => model(&mut script),
         2 => forged(&mut script),
         3 => {
-            // Right up to the count; no more is believed than there is.
+            // Valid up to the count; no more digests are restored than there are.
             let mut bytes = b"adit-slt\x01".to_vec();
             bytes.extend_from_slice(script.rest());
             refused(&bytes);

@@ -1,5 +1,5 @@
-//! A Shadowsocks client over a server's stream that is raw or sealed around anything; and of legacy
-//! methods, where raw is as good as sealed.
+//! A Shadowsocks client over a server's stream that is raw, or sealed around arbitrary content; and
+//! over legacy methods, for which raw bytes are equivalent to sealed ones.
 
 #![no_main]
 
@@ -50,7 +50,7 @@ fuzz_target!(|input: &[u8]| {
             let _ = split(&stream.wire);
         }
         _ => {
-            // A right response around any content and any sizes of chunks.
+            // A correct response around arbitrary content and arbitrary chunk sizes.
             let (most, content) = steer(bytes);
             let mut stream = Stream::new(edition, &OTHER_SALT);
             let mut rest = content;

@@ -1,5 +1,5 @@
-//! A Shadowsocks server over any sequence of packets, raw or sealed around anything; and over one
-//! of a legacy method.
+//! A Shadowsocks server over arbitrary sequences of packets, raw or sealed around arbitrary
+//! content; and over sequences of a legacy method.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Files of authorised keys: any text is lines and problems; options in front of a key never let in
-//! more than the key without them, and a key that is not in the text is never let in.
+//! Files of authorised keys: any text is lines and problems; options in front of a key never accept
+//! more than the key without them, and a key that is not in the text is never accepted.
 
 #![no_main]
 
@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
             let blob = line.split(' ').nth(1).expect("a blob");
             assert!(
                 text.contains(blob.trim_end_matches('=')),
-                "a key from nowhere"
+                "a key that is not in the text"
             );
             assert!(grant.environment.len() <= 64);
             assert!(grant.port_forwarding || !grant.may_open("host", 22));

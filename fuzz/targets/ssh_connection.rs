@@ -1,5 +1,6 @@
-//! One end of an SSH connection against a peer that sends any messages, while its application does
-//! anything: bounded, and never a word that does not fit what was said before.
+//! One end of an SSH connection against a peer that sends arbitrary messages, while its application
+//! performs arbitrary actions: memory is bounded, and no message is sent that does not fit the
+//! preceding ones.
 
 #![no_main]
 
@@ -62,7 +63,7 @@ const GLOBALS: [&[u8]; 9] = [
     b"?",
 ];
 
-/// A message that is right but for its fields, or not.
+/// Returns a message that is correct except for its fields, or not.
 fn message(script: &mut Script<'_>) -> Vec<u8> {
     let number = 80 + script.byte() % 24;
     let mut out = vec![number];
@@ -112,13 +113,13 @@ fn own() -> CustomMessage {
     CustomMessage::new("own@example.com", *b"data").expect("a name")
 }
 
-/// One end, and what its application has in hand.
+/// One end, and the state of its application.
 struct End {
     machine: Connection,
     known: Vec<ChannelId>,
     duties: Vec<PendingReply>,
     global_duties: Vec<PendingGlobalReply>,
-    /// The peer's numbers of channels that we have closed: nothing may follow.
+    /// The peer's numbers of channels that this end has closed: no message may follow.
     shut: BTreeSet<u32>,
     now: u64,
 }
@@ -156,22 +157,22 @@ impl End {
         }
     }
 
-    /// False once the connection is broken.
+    /// Returns false after the connection has failed.
     fn hear(&mut self, payload: &[u8]) -> bool {
         if let [91, _, _, _, _, a, b, c, d, ..] = *payload {
-            // A number of the peer's that may have had another channel, whose CLOSE goes first.
+            // A number of the peer's that may have had another channel, whose CLOSE comes first.
             self.speak();
             self.shut.remove(&u32::from_be_bytes([a, b, c, d]));
         }
         match self.machine.handle_input(Time(self.now), payload) {
             Ok(HandledInput::Data { channel, range, .. }) => {
                 assert!(payload.get(range).is_some_and(|data| !data.is_empty()));
-                assert!(self.known.contains(&channel), "data of nothing");
+                assert!(self.known.contains(&channel), "data of an unknown channel");
             }
             Ok(HandledInput::Done | HandledInput::Unknown) => {}
             Err(why) => {
                 let again = self.machine.handle_input(Time(self.now), &[97, 0, 0, 0, 0]);
-                assert_eq!(again, Err(why), "a break heals");
+                assert_eq!(again, Err(why), "a failed connection works again");
                 return false;
             }
         }
@@ -188,14 +189,14 @@ impl End {
                 ConnectionEvent::OpenFailed { channel, .. } => {
                     let before = self.known.len();
                     self.known.retain(|known| *known != channel);
-                    assert!(self.known.len() < before, "what failed was not wanted");
+                    assert!(self.known.len() < before, "an unknown channel failed");
                 }
                 _ => {}
             }
         }
     }
 
-    /// Sends everything; what is sent must come in its order.
+    /// Sends everything; the messages must be in a valid order.
     fn speak(&mut self) {
         let mut payload = Vec::new();
         for _ in 0..QUEUE {
@@ -205,7 +206,7 @@ impl End {
             }
             self.check(&payload);
         }
-        panic!("it never ends");
+        panic!("the output has no end");
     }
 
     fn check(&mut self, payload: &[u8]) {
@@ -215,7 +216,7 @@ impl End {
         match (number, to) {
             (91, Some(to)) => drop(self.shut.remove(&to)),
             (97, Some(to)) => assert!(self.shut.insert(to), "closed twice"),
-            (93..=100, Some(to)) => assert!(!self.shut.contains(&to), "behind the CLOSE"),
+            (93..=100, Some(to)) => assert!(!self.shut.contains(&to), "a message after the CLOSE"),
             (80..=82 | 90 | 92, _) => {}
             other => panic!("{other:?}"),
         }

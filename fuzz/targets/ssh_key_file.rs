@@ -1,5 +1,5 @@
-//! Private key files: any text is a key that signs, or an error. Behind the armour, where random
-//! text does not come, the document is the input's own.
+//! Private key files: any text is a key that signs, or an error. Behind the armour, which random
+//! text does not produce, the document is the input's own.
 
 #![no_main]
 
@@ -18,11 +18,11 @@ const LABELS: [&str; 4] = [
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
     let text = match LABELS.get(usize::from(flags & 7)) {
-        // Any bytes as a document.
+        // Arbitrary bytes as a document.
         Some(label) => armour(label, input),
         None => String::from_utf8_lossy(input).into_owned(),
     };
-    // Without a passphrase: the KDF may take as long as half a minute.
+    // Without a passphrase: the KDF may take up to half a minute.
     let _ = PrivateKey::public_from_text(&text);
     let Ok(key) = PrivateKey::from_text(&text, None) else {
         return;
@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
         .public_key()
         .verify_signature(algorithm, b"data", &signature);
     assert!(verified.is_ok(), "{verified:?}");
-    // What is written is read as the same.
+    // A written key parses as the same.
     let mut chance = FixedEntropy::new([7; 4]);
     let written = key.to_openssh(None, &mut chance).expect("a file");
     let again = PrivateKey::from_text(written.expose(), None).expect("our own file");
@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(again.comment(), key.comment());
 });
 
-/// The document in base64, written out here so that the reader's own code does not check itself.
+/// Encodes the document in base64, independently of the reader's own code.
 fn armour(label: &str, document: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = format!("-----BEGIN {label}-----\n");

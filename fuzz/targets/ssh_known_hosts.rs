@@ -1,5 +1,5 @@
-//! Files of known hosts: any text is lines and problems, and a line of ours behind it is found
-//! unless the text revokes or contradicts it.
+//! Known-hosts files: any text is lines and problems, and a line of ours after it is found unless
+//! the text revokes or contradicts it.
 
 #![no_main]
 
@@ -39,7 +39,7 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-    // Any word as a host makes a line of its own, or is none.
+    // Any word as a host makes a line of its own, or is not a host.
     let word = String::from_utf8_lossy(input);
     if let Some(name) = HostName::new(&word, 22) {
         let line = name.known_hosts_line(&key, None);

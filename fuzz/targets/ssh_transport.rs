@@ -1,6 +1,6 @@
-//! Both sides of SSH's transport with somebody between them who alters, adds and takes away, or
-//! one side against a peer that has the keys and says anything: nobody panics, output and events
-//! stay bounded, and under strict key exchange what arrives is what was sent.
+//! Both sides of SSH's transport with an attacker in between who alters, adds and removes bytes, or
+//! one side against a peer that has the keys and sends anything: no panic, output and events stay
+//! bounded, and under strict key exchange, the data that arrives is the data that was sent.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ use adit_ssh_proto::transport::{Event, OpenStep, StrictKex, Transport, Transport
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
-/// More than any answer to one input of a fuzzer takes.
+/// An upper bound of the answer to one input of a fuzzer.
 const MAX_OUTPUT: usize = 8 << 20;
 
 static HOST_KEY: LazyLock<Arc<KeySet>> = LazyLock::new(|| {
@@ -29,10 +29,10 @@ static HOST_KEY: LazyLock<Arc<KeySet>> = LazyLock::new(|| {
 struct End {
     transport: Transport,
     inbox: Vec<u8>,
-    /// Payloads that it sent, in their order.
+    /// Payloads that it sent, in order.
     sent: Vec<Vec<u8>>,
     heard: Vec<Vec<u8>>,
-    /// The application says no to the host key.
+    /// True if the application rejects the host key.
     rejects: bool,
     ready: bool,
     dead: Option<SshError>,
@@ -69,24 +69,27 @@ impl End {
         assert!(self.transport.take_output().len() <= MAX_OUTPUT);
     }
 
-    /// False when there is nothing more to open.
+    /// Returns false when there is nothing more to open.
     fn open(&mut self) -> bool {
         let consumed = match self.transport.open_next(&mut self.inbox) {
             Ok(OpenStep::NeedMore { total }) => {
-                assert!(total > self.inbox.len(), "no more is needed");
+                assert!(total > self.inbox.len(), "it waits for bytes that it has");
                 return false;
             }
             Ok(OpenStep::Consumed { consumed }) => consumed,
             Ok(OpenStep::Payload { consumed, payload }) => {
                 let payload = self.transport.payload(&self.inbox, &payload);
                 assert!(!payload.is_empty());
-                assert!(self.transport.session_id().is_some(), "without keys");
+                assert!(
+                    self.transport.session_id().is_some(),
+                    "a payload without keys"
+                );
                 self.heard.push(payload.to_vec());
                 consumed
             }
             Ok(OpenStep::Blocked) => {
                 self.poll();
-                // Answered now, or over.
+                // Answered now, or failed.
                 return self.dead.is_none();
             }
             Err(why) => {
@@ -105,10 +108,14 @@ impl End {
         let mut events = 0;
         while let Some(event) = self.transport.poll_event() {
             events += 1;
-            assert!(events <= 80, "events without bound");
+            assert!(events <= 80, "too many events");
             match event {
                 Event::HostKey { algorithm, blob } => {
-                    assert_eq!(blob, HOST_KEY.public_blob(algorithm), "proved by nobody");
+                    assert_eq!(
+                        blob,
+                        HOST_KEY.public_blob(algorithm),
+                        "an unproven host key"
+                    );
                     if self.rejects {
                         self.transport.reject_host_key();
                         self.dead = Some(SshError::Policy("rejected"));
@@ -130,7 +137,7 @@ fn config(script: &mut Script<'_>) -> TransportConfig {
         aes: flags & 1 != 0,
         clmul: flags & 2 != 0,
     });
-    // The cheap methods: the others are the same to the transport.
+    // The cheap methods: for the transport, the others are equivalent.
     names.kex = match script.below(4) {
         0 => vec![Kex::EcdhP256, Kex::Curve25519],
         1 => vec![Kex::MlKem768X25519, Kex::Curve25519],
@@ -169,14 +176,14 @@ fn transports(script: &mut Script<'_>) -> (End, End) {
     (End::new(client, rejects), End::new(server, false))
 }
 
-/// Carries what `from` says to `to`, as the script wants it. Whether it was left as it was.
+/// Passes bytes from `from` to `to`, as the script says. Returns true if they were unchanged.
 fn carry(script: &mut Script<'_>, from: &mut End, to: &mut End) -> bool {
     let mut said = core::mem::take(from.transport.take_output());
     match script.byte() {
         0 if !said.is_empty() => {
             alter(&mut said, script.short(), script.byte());
         }
-        // Anybody can say so much in the clear.
+        // An attacker can send up to this many bytes in the clear.
         1 => {
             let mut added = Vec::new();
             if Sealer::new().seal(script.bytes(), &mut added).is_err() {
@@ -222,12 +229,12 @@ fuzz_target!(|input: &[u8]| {
             false => (&mut server, &mut client),
         };
         match script.byte() % 8 {
-            // A message of a layer above, which means nothing here.
+            // A message of a higher layer, which has no meaning here.
             0 => {
                 let payload = [&[94], script.bytes()].concat();
                 one.send(&payload.repeat(if script.flag() { 1 } else { 20 }));
             }
-            // Of one who has the keys and says anything.
+            // Arbitrary messages of a peer that has the keys.
             1 => {
                 let payload = script.bytes();
                 let harmless = payload
@@ -257,7 +264,7 @@ fuzz_target!(|input: &[u8]| {
             _ => intact &= carry(&mut script, one, other),
         }
     }
-    // Whoever was left alone comes to an end of it, unless the two have nothing in common.
+    // An undisturbed exchange completes, unless the two sides have no method in common.
     if intact && client.dead.is_none() && server.dead.is_none() {
         for _ in 0..400 {
             let up = core::mem::take(client.transport.take_output());
@@ -275,8 +282,8 @@ fuzz_target!(|input: &[u8]| {
             assert!(client.heard == server.sent && server.heard == client.sent);
         }
     }
-    // What was altered on the way is never heard: under strict key exchange, what arrives is the
-    // beginning of what was sent.
+    // Altered bytes are never delivered: under strict key exchange, the delivered payloads are the
+    // beginning of those that were sent.
     if client.transport.is_strict() && server.transport.is_strict() {
         for (from, to) in [(&client, &server), (&server, &client)] {
             let visible = |payload: &&Vec<u8>| matches!(payload.first(), Some(5 | 6 | 50..=127));

@@ -1,4 +1,5 @@
-//! Datagrams in a stream of ShadowsocksR: any bytes, in any pieces; what was read is written again.
+//! Datagrams in a stream of ShadowsocksR: arbitrary bytes in any pieces; a parsed datagram is
+//! encoded again.
 
 #![no_main]
 
@@ -9,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 type Datagrams = Vec<(Target, Vec<u8>)>;
 
-/// All datagrams, and the number of bytes that wait for more.
+/// Returns all datagrams, and the number of bytes that wait for more.
 fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), ProtocolError> {
     let (mut held, mut found, mut rest) = (Vec::new(), Vec::new(), wire);
     for piece in pieces.iter().cycle() {

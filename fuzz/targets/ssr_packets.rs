@@ -1,4 +1,4 @@
-//! Packets of ShadowsocksR, both sides: raw, and genuine but for one byte.
+//! Packets of ShadowsocksR, both sides: raw, and genuine except for one byte.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
     let mut chance = Chance(u64::from(flags >> 4));
     let association = client.new_association(&mut chance);
     let uid = (flags & 1 != 0 && kind.has_users()).then_some(UID);
-    // The tag of an auth_chain packet has one byte: any one of 256 passes.
+    // The tag of an auth_chain packet is a single byte: one value in 256 passes.
     let guessed = kind >= ProtocolKind::AuthChainA || !kind.has_users();
     let known = |found: Option<u32>| found == uid || (uid.is_some() && found == Some(7));
     if flags & 2 != 0 {

@@ -1,4 +1,5 @@
-//! UMAC of any message: the same in any pieces and with any instructions, and no other tag fits.
+//! UMAC of any message: the same in any pieces and with any instructions, and no other tag
+//! verifies.
 
 #![no_main]
 
@@ -45,7 +46,7 @@ fn check<const TAG: usize>(case: &Case<'_>) {
             level.name()
         );
     }
-    // A session that has other pads in mind.
+    // A session that has other pads cached.
     let mut session = UmacSession::<TAG>::new(&case.key);
     let _ = session.compute_tag(Nonce::from(u64::from(case.place)), b"");
     assert_eq!(session.compute_tag(case.nonce, bytes), right);

@@ -1,6 +1,6 @@
-//! The least that a tunnel for datagrams can cost if it does not wait for several: receive, seal
-//! or open, send, for the suite `ss-udp`. One client, a fixed key, no protocol: a number, the
-//! party and the payload.
+//! The least that a tunnel for datagrams can cost if it does not wait for several: receive, seal or
+//! open, send, for the suite `ss-udp`. One client, a fixed key, no protocol: a datagram is a
+//! number, an address and the payload.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, OnceLock};
@@ -10,17 +10,17 @@ use adit_crypto::{AeadKey, AeadKind, TAG_LEN};
 use adit_interop::loopback;
 use anyhow::{Context, Result, bail, ensure};
 
-/// The number in front of a datagram: its nonce, filled up with zeros.
+/// Length of the number in front of a datagram: its nonce, padded with zeros.
 const NUMBER_LEN: usize = 8;
-/// The destination of a datagram, or the source of an answer: address and port, sealed with it.
+/// Length of a datagram's destination, or an answer's source: address and port, sealed with it.
 const ADDRESS_LEN: usize = 6;
-/// Room for any datagram.
+/// Size of a buffer for any datagram.
 const BUFFER_LEN: usize = 64 << 10;
-/// A nonce of any kind is no longer.
+/// Length of the longest nonce of any cipher.
 const MAX_NONCE_LEN: usize = 24;
 
-/// Carries for its first client until the process is ended: as an entry if it is told of another
-/// end and what that shall lead to, else as an exit.
+/// Relays for its first client until the process is ended: as an entry if `onward` names another
+/// end and the destination behind it, otherwise as an exit.
 pub(crate) fn run_end(
     kind: AeadKind,
     at: SocketAddr,
@@ -70,7 +70,10 @@ impl DatagramEnd {
         let mut bytes = vec![0; BUFFER_LEN];
         for number in 0.. {
             let (len, from) = self.remote.recv_from(payload_slot(&mut bytes))?;
-            let client = self.client.get().context("an answer before a question")?;
+            let client = self
+                .client
+                .get()
+                .context("an answer arrived before a request")?;
             let sealed = self.seal(&mut bytes, number, from, len)?;
             self.local.send_to(sealed, client)?;
         }
@@ -91,7 +94,10 @@ impl DatagramEnd {
         let mut bytes = vec![0; BUFFER_LEN];
         loop {
             let len = self.remote.recv(&mut bytes)?;
-            let client = self.client.get().context("an answer before a question")?;
+            let client = self
+                .client
+                .get()
+                .context("an answer arrived before a request")?;
             let (_, opened) = self.open(&mut bytes[..len])?;
             self.local.send_to(opened, client)?;
         }
@@ -106,7 +112,7 @@ impl DatagramEnd {
         len: usize,
     ) -> Result<&'a [u8]> {
         let IpAddr::V4(ip) = party.ip() else {
-            bail!("{party} is no address of IPv4");
+            bail!("{party} is not an IPv4 address");
         };
         bytes[..NUMBER_LEN].copy_from_slice(&number.to_be_bytes());
         bytes[NUMBER_LEN..][..4].copy_from_slice(&ip.octets());
@@ -122,14 +128,16 @@ impl DatagramEnd {
     fn open<'a>(&self, bytes: &'a mut [u8]) -> Result<(SocketAddr, &'a [u8])> {
         ensure!(
             bytes.len() >= NUMBER_LEN + ADDRESS_LEN + TAG_LEN,
-            "a short datagram"
+            "the datagram is too short"
         );
         let nonce = Self::nonce(&bytes[..NUMBER_LEN]);
         let (body, tag) = bytes[NUMBER_LEN..]
             .split_last_chunk_mut::<TAG_LEN>()
-            .context("a tag")?;
+            .context("the datagram has no tag")?;
         (self.key).open_in_place(&nonce[..self.kind.nonce_len()], body, tag)?;
-        let (party, payload) = body.split_first_chunk::<ADDRESS_LEN>().context("a party")?;
+        let (party, payload) = body
+            .split_first_chunk::<ADDRESS_LEN>()
+            .context("the datagram has no address")?;
         let [a, b, c, d, port @ ..] = *party;
         Ok((([a, b, c, d], u16::from_be_bytes(port)).into(), payload))
     }
@@ -141,7 +149,7 @@ impl DatagramEnd {
     }
 }
 
-/// Where the payload lies in `bytes`, with room for the tag behind it.
+/// Returns the slot of the payload in `bytes`, with space for the tag after it.
 fn payload_slot(bytes: &mut [u8]) -> &mut [u8] {
     let end = bytes.len() - TAG_LEN;
     &mut bytes[NUMBER_LEN + ADDRESS_LEN..end]

@@ -1,5 +1,5 @@
 //! The least that a tunnel can cost: read, seal or open, write, for the suite `ss-tcp`. Records of
-//! 64 KiB with their length in front, a fixed key, no protocol and nobody else to serve.
+//! 64 KiB with their length in front, a fixed key, no protocol and no other clients.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,15 +10,15 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::bare_datagrams;
 
-/// Payload of a record.
+/// Payload of a record, in bytes.
 const RECORD_LEN: usize = 64 << 10;
-/// Records that one call fills, and one call writes.
+/// Number of records that one call fills, and that one call writes.
 const RECORDS_PER_CALL: usize = 4;
-/// The length in front of a record.
+/// Size of the length in front of a record.
 const HEADER_LEN: usize = 4;
 const SLOT_LEN: usize = HEADER_LEN + RECORD_LEN + TAG_LEN;
 
-/// An entry, if it is told of another end and what that shall lead to, or an exit.
+/// An entry, if another end and the destination behind it are given; otherwise an exit.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct RecordEnds {
     /// A method of Shadowsocks
@@ -37,17 +37,17 @@ fn cipher_of_method(method: &str) -> Result<AeadKind> {
         "aes-256-gcm" => AeadKind::Aes256Gcm,
         "chacha8-poly1305" => AeadKind::ChaCha8Poly1305,
         "chacha20-poly1305" | "chacha20-ietf-poly1305" => AeadKind::ChaCha20Poly1305,
-        other => bail!("no method {other}"),
+        other => bail!("unknown method {other}"),
     })
 }
 
-/// Carries until the process is ended: connections, and datagrams at the same address.
+/// Relays until the process is ended: connections, and datagrams at the same address.
 pub(crate) fn run_ends(ends: RecordEnds) -> Result<()> {
     let onward = ends.server.zip(ends.to);
     thread::spawn(move || bare_datagrams::run_end(ends.kind, ends.at, onward));
     for near in TcpListener::bind(ends.at)?.incoming() {
         let near = near?;
-        // An error is a connection that somebody gave up.
+        // An error here is a connection that one side aborted.
         thread::spawn(move || carry_connection(near, ends));
     }
     Ok(())
@@ -66,7 +66,7 @@ fn carry_connection(mut near: TcpStream, ends: RecordEnds) -> Result<()> {
         None => {
             let mut line = Vec::new();
             while line.last() != Some(&b'\n') {
-                ensure!(line.len() < 64, "no line");
+                ensure!(line.len() < 64, "the request is not a line");
                 let mut one = [0];
                 near.read_exact(&mut one)?;
                 line.extend(one);
@@ -129,13 +129,13 @@ fn open_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadK
         let mut runs: Vec<&[u8]> = Vec::with_capacity(RECORDS_PER_CALL);
         while let Some((head, _)) = rest.split_first_chunk::<HEADER_LEN>() {
             let len = usize::try_from(u32::from_be_bytes(*head))?;
-            ensure!(len <= RECORD_LEN, "a record of {len} bytes");
+            ensure!(len <= RECORD_LEN, "a record has {len} bytes");
             if rest.len() < HEADER_LEN + len + TAG_LEN {
                 break;
             }
             let (record, behind) = rest.split_at_mut(HEADER_LEN + len + TAG_LEN);
             let (body, tag) = record[HEADER_LEN..].split_at_mut(len);
-            let tag: &[u8; TAG_LEN] = (&*tag).try_into().context("a tag")?;
+            let tag: &[u8; TAG_LEN] = (&*tag).try_into().context("the record has no tag")?;
             key.open_in_place(&nonce.next_nonce()?, body, tag)?;
             runs.push(body);
             rest = behind;

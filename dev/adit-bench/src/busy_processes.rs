@@ -1,4 +1,4 @@
-//! Processes that only count, one for each core: what a shared machine's other tenants are.
+//! Processes that do nothing but count, one per core: they model other tenants of a shared machine.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -18,14 +18,14 @@ pub(crate) fn count_until_closed() -> Result<()> {
     Ok(())
 }
 
-/// Such processes; dropping them ends them.
+/// Busy processes; dropping them ends them.
 #[derive(Debug)]
 pub(crate) struct BusyProcesses {
     _each: Vec<OwnProcess>,
 }
 
 impl BusyProcesses {
-    /// Starts one for each core.
+    /// Starts one process for each core.
     pub(crate) fn start() -> Result<Self> {
         let cores = thread::available_parallelism()?.get();
         let each = (0..cores).map(|_| OwnProcess::start(&["spin"]));
@@ -35,7 +35,7 @@ impl BusyProcesses {
     }
 }
 
-/// This program once more, to do something until its input ends; dropping it ends that.
+/// Another process of this program, which runs until its input ends; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct OwnProcess(Child);
 
@@ -46,10 +46,14 @@ impl OwnProcess {
         Ok(Self(command.stdout(Stdio::piped()).spawn()?))
     }
 
-    /// The next line that it says.
+    /// Reads the next line that the process prints.
     pub(crate) fn read_line(&mut self) -> Result<String> {
         let mut line = String::new();
-        let out = self.0.stdout.as_mut().context("no output")?;
+        let out = self
+            .0
+            .stdout
+            .as_mut()
+            .context("the process has no output")?;
         BufReader::new(out).read_line(&mut line)?;
         Ok(line.trim().to_owned())
     }

@@ -1,5 +1,5 @@
-//! Connections that are held by a process of their own: one process may not have as many open files
-//! as the suite `idle` holds connections.
+//! Connections held by separate processes: one process may not have as many open files as the suite
+//! `idle` holds connections.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use crate::load::OriginRoute;
 use crate::load::connections::{lane_count, open_connections};
 use crate::load::origin::{LoadOrigin, OriginService};
 
-/// What the process says when all are open.
+/// The line that the process prints when all connections are open.
 const HELD: &str = "held";
 
-/// How many, through which SOCKS5 proxy, and the lane that they take. Ports are bound before it is
-/// known where they lead, so several processes need several addresses.
+/// The number of connections, their SOCKS5 proxy, and their lane. Ports are bound before the
+/// destination is known, so several processes need several addresses.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct HoldArgs {
     count: u32,
@@ -23,7 +23,7 @@ pub(crate) struct HoldArgs {
     lane: u8,
 }
 
-/// Opens them to an origin of its own, and holds them until its input ends.
+/// Opens the connections to an origin of its own, and holds them until its input ends.
 pub(crate) fn hold_until_closed(what: HoldArgs) -> Result<()> {
     let HoldArgs { count, proxy, lane } = what;
     let lanes = lane.saturating_add(lane_count(count));
@@ -37,12 +37,12 @@ pub(crate) fn hold_until_closed(what: HoldArgs) -> Result<()> {
     Ok(())
 }
 
-/// Such a process; dropping it ends it.
+/// A process that holds connections; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct HolderProcess(OwnProcess);
 
 impl HolderProcess {
-    /// Starts it. Connections are open when [`Self::wait_until_open`] has returned.
+    /// Starts the process. Connections are open when [`Self::wait_until_open`] has returned.
     pub(crate) fn start(proxy: SocketAddr, count: u32, lane: u8) -> Result<Self> {
         let (count, proxy, lane) = (count.to_string(), proxy.to_string(), lane.to_string());
         OwnProcess::start(&["hold", &count, &proxy, &lane]).map(Self)

@@ -1,4 +1,4 @@
-//! Where and when it was measured, and with what: what a figure is worth nothing without.
+//! The machine, the time and the versions of a measurement, without which a figure means nothing.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::args::BenchSettings;
 use crate::locations::output_of;
 use crate::peers::InstalledPeer;
 
-/// As the kernel calls them.
+/// CPU features, by the kernel's names.
 const CPU_FEATURES: [&str; 8] = [
     "aes",
     "vaes",
@@ -19,30 +19,30 @@ const CPU_FEATURES: [&str; 8] = [
     "pmull",
 ];
 
-/// The machine, the hour, the command and the versions.
+/// The machine, the time, the command and the versions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunEnvironment {
-    /// As `date` prints it, in UTC.
+    /// Output of `date`, in UTC.
     pub(crate) date: String,
-    /// The processor's model and how many of them.
+    /// The processor's model and the number of processors.
     pub(crate) cpu: String,
     pub(crate) kernel: String,
-    /// The load averages before the first measurement.
+    /// Load averages before the first measurement.
     pub(crate) load: String,
-    /// How the run was started.
+    /// The command that started the run.
     pub(crate) command: String,
     /// The commit that adit was built from; empty if it was built elsewhere.
     pub(crate) commit: String,
     /// Implementations and their versions.
     pub(crate) versions: Vec<(&'static str, String)>,
-    /// Implementations that are not here.
+    /// Implementations that are not installed.
     pub(crate) missing: Vec<&'static str>,
-    /// The version of perf, if it counts system calls.
+    /// The version of perf, if it can count system calls.
     pub(crate) counter: Option<String>,
 }
 
 impl RunEnvironment {
-    /// Looks around.
+    /// Collects the environment.
     pub(crate) fn capture(
         settings: &BenchSettings,
         peers: &[InstalledPeer],
@@ -76,8 +76,8 @@ impl RunEnvironment {
     }
 }
 
-/// Number, model, and those abilities that ciphers and checksums use: a virtual machine may not
-/// say which model it is.
+/// Returns the number and model of the processors, and those features that ciphers and checksums
+/// use: a virtual machine may not report its model.
 fn describe_cpu(info: &str) -> String {
     let value = |key: &str| {
         let line = info
@@ -110,8 +110,8 @@ fn current_commit() -> String {
     }
 }
 
-/// The words that were typed; of paths only the last part, since the folders of one machine are
-/// nothing to the reader.
+/// Returns the command line with only the last part of paths, since the folders of one machine are
+/// irrelevant to the reader.
 fn command_line(args: impl Iterator<Item = String>) -> String {
     let name_only = |text: &str| {
         let name = Path::new(text).file_name().filter(|_| text.contains('/'));

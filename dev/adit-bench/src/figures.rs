@@ -1,18 +1,18 @@
-//! What is measured, and how many rounds become one figure.
+//! Measured quantities, and the combination of several rounds into one figure.
 
 use std::fmt;
 
 /// A quantity with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quantity {
-    /// Everywhere.
+    /// Name and unit, as shown everywhere.
     pub(crate) title: &'static str,
-    /// What a reader wishes for.
+    /// The direction of better values.
     pub(crate) better: BetterWhen,
 }
 
 impl Quantity {
-    /// Where the better figures lie.
+    /// Returns an arrow that points towards better figures.
     pub(crate) const fn arrow(self) -> char {
         match self.better {
             BetterWhen::More => '↑',
@@ -21,7 +21,7 @@ impl Quantity {
     }
 }
 
-/// Which figure is the better one.
+/// The direction of better values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BetterWhen {
     More,
@@ -68,16 +68,16 @@ pub(crate) const CPU_SHARE: Quantity = less_is_better("% of a core");
 pub(crate) const PER_SESSION: Quantity = less_is_better("KiB/session");
 pub(crate) const OVER_CIPHER: Quantity = less_is_better("× bare cipher");
 
-/// A quantity of one process of a rig, or of all together.
+/// A quantity of one process of a rig, or of all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Metric {
     pub(crate) quantity: Quantity,
-    /// `client`, `server`, `both`, or whose it is; empty where there is only one.
+    /// `client`, `server`, `both`, or the implementation; empty if there is only one.
     pub(crate) part: &'static str,
 }
 
 impl Metric {
-    /// Over a column.
+    /// Returns the head of a column.
     pub(crate) fn column_head(&self) -> String {
         format!("{self} {}", self.quantity.arrow())
     }
@@ -100,15 +100,15 @@ pub(crate) const AT_MOST: &str = "at most";
 /// The parts that stand for all processes together.
 pub(crate) const WHOLE_PARTS: [&str; 3] = ["", "both", "all"];
 
-/// What one measurement gave.
+/// The result of one measurement.
 pub(crate) type Figures = Vec<(Metric, f64)>;
 
-/// A figure of the whole.
+/// Returns a figure of all processes together.
 pub(crate) const fn whole_figure(quantity: Quantity, value: f64) -> (Metric, f64) {
     (Metric { quantity, part: "" }, value)
 }
 
-/// A figure of each process: a sum would mean nothing where they run on different machines.
+/// Returns a figure for each process: a sum would mean nothing for processes on different machines.
 pub(crate) fn figures_by_part(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures {
     parts
         .iter()
@@ -116,7 +116,7 @@ pub(crate) fn figures_by_part(quantity: Quantity, parts: &[(&'static str, f64)])
         .collect()
 }
 
-/// A figure of each process and, if there are several, their sum.
+/// Returns a figure for each process and, if there are several, their sum.
 pub(crate) fn figures_with_sum(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures {
     let mut figures = figures_by_part(quantity, parts);
     if parts.len() > 1 {
@@ -132,17 +132,17 @@ pub(crate) fn figures_with_sum(quantity: Quantity, parts: &[(&'static str, f64)]
     figures
 }
 
-/// A count as a number to divide by.
+/// Converts a count to a number to divide by.
 pub(crate) const fn as_float(count: u64) -> f64 {
     count as f64
 }
 
-/// Bytes in GiB.
+/// Converts bytes to GiB.
 pub(crate) fn as_gib(bytes: u64) -> f64 {
     as_float(bytes) / as_float(1 << 30)
 }
 
-/// The median of the rounds and how far they lie apart.
+/// The median of the rounds and their range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RoundSpread {
     pub(crate) median: f64,
@@ -152,7 +152,7 @@ pub(crate) struct RoundSpread {
 }
 
 impl RoundSpread {
-    /// None of no values.
+    /// Returns the spread of `values`; `None` if there are none.
     pub(crate) fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -183,7 +183,7 @@ impl fmt::Display for RoundSpread {
     }
 }
 
-/// Three significant digits, thousands apart: 0.412, 12.3, 3,300.
+/// Formats a value with three significant digits and separated thousands: 0.412, 12.3, 3,300.
 pub(crate) fn format_short(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -199,7 +199,7 @@ pub(crate) fn format_short(value: f64) -> String {
     if places > 0 || digits <= 3 {
         return text;
     }
-    // Beyond the third digit there is only noise.
+    // Digits beyond the third are noise.
     let scale = 10f64.powi(i32::try_from(digits).unwrap_or(3) - 3);
     let round = format!("{:.0}", (value / scale).round() * scale);
     let mut out = String::new();

@@ -1,7 +1,7 @@
-//! Many idle sessions from few descriptors: several conversations behind each socket, begun one
-//! after the other by the cores alone, since a client with timers and tasks for each would be
-//! measured with the server it shares the machine with. Started by the suite `kcp` as a process of
-//! its own.
+//! Many idle sessions with few descriptors: several conversations per socket, started one after the
+//! other by the cores alone, since a client with timers and tasks for each session would be
+//! measured together with the server on the same machine. The suite `kcp` starts this as a separate
+//! process.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread::sleep;
@@ -15,25 +15,25 @@ use anyhow::{Context, Result, bail};
 
 use crate::kcp_session::{FEC_SHARDS, MTU, PASSWORD, PROCESS_LIFETIME};
 
-/// The cipher of such sessions: one that authenticates, since a server lets others begin a few
-/// hundred in a second only.
+/// The cipher of these sessions. It authenticates, since a server with other ciphers starts only a
+/// few hundred new sessions per second.
 pub(crate) const CIPHER: PacketKind = PacketKind::Aes128Gcm;
 
-/// Sessions behind a socket: a server has as many of one address.
+/// Sessions per socket: a server's limit for one address.
 const SESSIONS_PER_SOCKET: u32 = 4;
 
-/// How long an answer is waited for before everything due is sent again, and for how long at all.
+/// Time to wait for an answer before everything due is sent again, and the time-out.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
-/// Begins `count` sessions with the server: each says one byte, has it back, and falls silent.
-/// Then prints `ready` and holds the sockets.
+/// Starts `count` sessions with the server: each sends one byte, receives it back, and falls
+/// silent. Then prints `ready` and holds the sockets.
 pub(crate) fn hold_sessions(server: SocketAddr, count: u32) -> Result<()> {
     let key = PacketKey::new(CIPHER, PacketCheck::Crc32, PASSWORD)?;
     let (data, parity) = FEC_SHARDS;
     let code = ErasureCode::new(CodeMatrix::Vandermonde, data, parity)?;
     let mut sockets = Vec::new();
     for first in (0..count).step_by(usize::try_from(SESSIONS_PER_SOCKET)?) {
-        let socket = UdpSocket::bind("127.0.0.1:0").context("a socket for each four sessions")?;
+        let socket = UdpSocket::bind("127.0.0.1:0").context("cannot open a socket")?;
         socket.connect(server)?;
         socket.set_read_timeout(Some(PATIENCE.0))?;
         for conv in first..count.min(first + SESSIONS_PER_SOCKET) {
@@ -46,7 +46,7 @@ pub(crate) fn hold_sessions(server: SocketAddr, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// One session up to the acknowledgement of what came back.
+/// Runs one session up to the acknowledgement of the answer.
 fn start_session(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &ErasureCode) -> Result<()> {
     let config = Config {
         mtu: MTU - HEADER - key.overhead_len(),
@@ -72,21 +72,21 @@ fn start_session(socket: &UdpSocket, conv: u32, key: &PacketKey, code: &ErasureC
             return Ok(());
         }
         if began.elapsed() > PATIENCE.1 {
-            bail!("session {conv} has no answer");
+            bail!("session {conv} received no answer");
         }
         match socket.recv(&mut buf) {
             Ok(len) => {
                 now = system::monotonic_now();
                 let packet = buf.get_mut(..len).context("room")?;
                 let payload = key.open(packet)?;
-                let payload = packet.get(payload).context("a payload")?;
-                // Of another session behind this socket, or parity: it came late.
+                let payload = packet.get(payload).context("the packet has no payload")?;
+                // Late packets: of another session on this socket, or parity.
                 if let Some(Packet::Data { datagram, .. }) = Packet::parse(payload)
                     && datagram.starts_with(&conv.to_le_bytes())
                 {
                     kcp.handle_input(now, datagram, false)?;
                 }
-                // Acknowledged at once: there is no timer to come back to.
+                // Acknowledged immediately: no timer would do it later.
                 kcp.flush_now(now);
             }
             Err(why) if is_timeout(&why) => now = system::monotonic_now(),

@@ -1,6 +1,6 @@
-//! KCP without kcptun's layers: both ends of a measured session in this process, or a server that
-//! others come to. Started by the suite `kcp` as a process of its own, so that all that it costs is
-//! what was measured.
+//! KCP without kcptun's layers: both ends of a measured session in this process, or a server for
+//! others. The suite `kcp` starts this as a separate process, so that its whole cost is the
+//! measured one.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -18,43 +18,43 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// Bytes before those that are measured.
+/// Bytes of the warm-up.
 const WARM_UP: usize = 2 << 20;
 
-/// The password of the peer on kcp-go, if none is given.
+/// The default password of the peer on kcp-go.
 pub(crate) const PASSWORD: &[u8] = b"it's a secrect";
 
-/// What a reader takes at once.
+/// Bytes that a reader takes at once.
 const READ_LEN: usize = 512 << 10;
 
-/// After which a process ends that nobody has ended.
+/// Time after which a process ends on its own.
 pub(crate) const PROCESS_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Bytes of a datagram.
 pub(crate) const MTU: usize = 1400;
 
-/// Shards of the correction.
+/// Data and parity shards of the error correction.
 pub(crate) const FEC_SHARDS: (usize, usize) = (10, 3);
 
-/// A session that is measured.
+/// A measured session.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SpeedArgs {
     /// There and back, not only there
     #[arg(long)]
     pub(crate) echo: bool,
     pub(crate) cipher: PacketKind,
-    /// Bytes of a write
+    /// Bytes per write
     pub(crate) size: NonZeroUsize,
     pub(crate) writes: u64,
 }
 
-/// What was measured is printed as a JSON object.
+/// Measures a session, and prints the result as a JSON object.
 pub(crate) fn measure_speed(speed: &SpeedArgs) -> Result<()> {
     println!("{}", speed.measure()?);
     Ok(())
 }
 
-/// Sends back what comes, to whoever comes.
+/// Sends back what arrives, to any client.
 pub(crate) fn run_echo_server(cipher: PacketKind) -> Result<()> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async { timeout(PROCESS_LIFETIME, echo_sessions(cipher)).await })?
@@ -74,7 +74,7 @@ fn kcp_settings(cipher: PacketKind) -> Result<Settings> {
             parity,
             matrix: CodeMatrix::Vandermonde,
         }),
-        // All its clients are of one machine.
+        // All its clients are on one machine.
         per_source: usize::MAX,
         ..Settings::new(Config {
             send_window: 1024,
@@ -89,7 +89,7 @@ async fn echo_sessions(cipher: PacketKind) -> Result<()> {
     println!("ready {}", listener.local_addr()?);
     loop {
         let (stream, _) = listener.accept().await?;
-        // Small: what is held of an idle session is to be the session.
+        // Small, so that the memory of an idle session is that of the session itself.
         tokio::spawn(async move {
             let (mut reader, mut writer) = stream.into_split();
             let mut buf = [0; 16];
@@ -107,8 +107,8 @@ async fn echo_sessions(cipher: PacketKind) -> Result<()> {
 }
 
 impl SpeedArgs {
-    /// Processor time of all threads as the program has them; then, once more and on one thread,
-    /// what is allocated.
+    /// Measures the processor time of all threads, as the program runs; then, in a second run on
+    /// one thread, the allocations.
     fn measure(&self) -> Result<serde_json::Value> {
         let runtime = Builder::new_multi_thread().enable_all().build()?;
         let (cpu, wall) = self.timed_run(&runtime)?;
@@ -138,12 +138,12 @@ impl SpeedArgs {
     }
 }
 
-/// The time that all threads of this process have had on processors.
+/// Returns the processor time of all threads of this process.
 fn process_clock() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }
 
-/// What has arrived at the end of the way.
+/// The data that has arrived at the end of the path.
 #[derive(Debug, Default)]
 struct ArrivalCounter {
     bytes: AtomicU64,
@@ -151,7 +151,7 @@ struct ArrivalCounter {
 }
 
 impl ArrivalCounter {
-    /// Reads to the end; `echo` is where it goes back to.
+    /// Reads to the end; with `echo`, sends the data back there.
     async fn read(
         &self,
         mut from: impl AsyncRead + Unpin,
@@ -173,17 +173,17 @@ impl ArrivalCounter {
     }
 }
 
-/// Both ends of a session, with what reads at each.
+/// Both ends of a session, each with its reader.
 struct SessionPair {
     writer: Box<dyn AsyncWrite + Unpin>,
     arrived: Arc<ArrivalCounter>,
     payload: Vec<u8>,
-    /// Bytes that have been written.
+    /// Number of bytes written.
     written: u64,
 }
 
 impl SessionPair {
-    /// A session that is warm: windows, buffers and estimates are what they will be.
+    /// Starts a session and warms it up: windows, buffers and estimates reach their final values.
     async fn new(speed: &SpeedArgs) -> Result<Self> {
         let settings = kcp_settings(speed.cipher)?;
         let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings.clone())?;
@@ -218,7 +218,7 @@ impl SessionPair {
         Ok(pair)
     }
 
-    /// Writes so often, and waits until all of it has arrived.
+    /// Performs this number of writes, and waits until all data has arrived.
     async fn transfer_writes(&mut self, writes: u64) -> Result<()> {
         for _ in 0..writes {
             self.writer.write_all(&self.payload).await?;
@@ -231,7 +231,7 @@ impl SessionPair {
         };
         timeout(PROCESS_LIFETIME, all)
             .await
-            .context("it did not arrive")
+            .context("the data did not arrive")
     }
 }
 

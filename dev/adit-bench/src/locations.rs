@@ -1,4 +1,4 @@
-//! Where things are: the workspace, its build folder, the programs.
+//! Paths: the workspace, its build folder, the programs.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use adit_interop::tool;
 use anyhow::{Context, Result, ensure};
 
-/// The workspace's folder.
+/// Returns the folder of the workspace.
 pub(crate) fn workspace_root() -> PathBuf {
     let here = env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.join("../..").canonicalize().unwrap_or(here)
 }
 
-/// Where build products go.
+/// Returns the folder of build products.
 pub(crate) fn target_dir() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(
         || workspace_root().join("target"),
@@ -23,19 +23,19 @@ pub(crate) fn target_dir() -> PathBuf {
     )
 }
 
-/// Where the rivals are that we build ourselves.
+/// Returns the folder of the rivals that are built here.
 pub(crate) fn peers_dir() -> PathBuf {
     workspace_root().join("target/peers")
 }
 
-/// The cargo that runs us.
+/// Returns a command for the cargo that runs this program.
 pub(crate) fn cargo_command() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace_root());
     command
 }
 
-/// Looks for a program in `first`, in the `bin` folder there (where `cargo install --root` puts
+/// Searches for a program in `first`, in the `bin` folder there (where `cargo install --root` puts
 /// it), and on the PATH with the folders of system services.
 pub(crate) fn find_program(name: &str, first: &Path) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -47,11 +47,14 @@ pub(crate) fn find_program(name: &str, first: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Builds `adit` as users get it, and says where it is.
+/// Builds `adit` as users get it, and returns its path.
 pub(crate) fn build_adit() -> Result<PathBuf> {
     eprintln!("building adit");
     let args = ["build", "--quiet", "--release", "-p", "adit"];
-    let status = cargo_command().args(args).status().context("cargo build")?;
+    let status = cargo_command()
+        .args(args)
+        .status()
+        .context("cannot start `cargo build`")?;
     ensure!(
         status.success(),
         "`adit` was not built: {status}; hint: name a binary with `--adit PATH`"
@@ -59,7 +62,7 @@ pub(crate) fn build_adit() -> Result<PathBuf> {
     Ok(target_dir().join("release").join("adit"))
 }
 
-/// What a short command prints; empty if it cannot be run or fails.
+/// Returns the output of a short command; empty if it cannot be run or fails.
 pub(crate) fn output_of(program: impl AsRef<Path>, args: &[&str]) -> String {
     let mut command = Command::new(program.as_ref());
     command.args(args).current_dir(workspace_root());
@@ -71,7 +74,7 @@ pub(crate) fn output_of(program: impl AsRef<Path>, args: &[&str]) -> String {
         .to_owned()
 }
 
-/// The version of an installed Debian package; empty if there is none.
+/// Returns the version of an installed Debian package; empty if it is not installed.
 pub(crate) fn debian_version(package: &str) -> String {
     output_of("dpkg-query", &["-W", "-f=${Version}", package])
 }

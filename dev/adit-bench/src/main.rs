@@ -1,13 +1,13 @@
-//! Benchmarks beside the rivals: `cargo xtask bench`.
+//! Benchmarks against rival implementations: `cargo xtask bench`.
 //!
-//! adit and every rival that is installed are started alternately in the same run, on loopback,
-//! under the same load, which this process makes itself. What counts is what each process costs:
-//! CPU seconds and system calls per GiB, memory, CPU per connection; Gbit/s come last, since on
+//! adit and every installed rival are started alternately in the same run, on loopback, under the
+//! same load, which this process generates. The relevant figures are the costs of each process: CPU
+//! seconds and system calls per GiB, memory, CPU per connection. Gbit/s come last, since on
 //! loopback they measure the load as much as the relay.
 //!
-//! Data passes through like this: [`args`] says what is wanted, [`peers`] who takes part,
-//! [`suite`] measures with [`load`] through a [`topology`], [`sample_log`] keeps the samples,
-//! [`report`] shows them. Nothing is reported that was not measured in the same run.
+//! Data flows as follows: [`args`] selects the measurements, [`peers`] the implementations,
+//! [`suite`] measures with [`load`] through a [`topology`], [`sample_log`] stores the samples, and
+//! [`report`] shows them. Only figures that were measured in the same run are reported.
 
 mod args;
 mod bare_datagrams;
@@ -77,13 +77,13 @@ fn run_command(args: BenchArgs) -> Result<()> {
 
 fn run_suites(settings: BenchSettings) -> Result<()> {
     if cfg!(debug_assertions) && !settings.smoke {
-        eprintln!("warning: the load is built without optimisation; use `cargo xtask bench`");
+        eprintln!("warning: the load was built without optimisation; use `cargo xtask bench`");
     }
     raise_open_files()?;
     let (peers, missing) = find_participants(&settings)?;
     for kind in &missing {
         let hint = if kind.installed_by_hand {
-            "no package registry has it; put it into target/peers"
+            "no package registry offers it; put its binary into target/peers"
         } else {
             "`cargo xtask install --rivals`"
         };
@@ -107,15 +107,15 @@ fn run_suites(settings: BenchSettings) -> Result<()> {
     publish_results(&bench.settings, &environment, &bench.journal)
 }
 
-/// Who is here and wanted, and who is wanted but not here.
+/// Returns the selected implementations that are installed, and those that are not.
 fn find_participants(
     settings: &BenchSettings,
 ) -> Result<(Vec<InstalledPeer>, Vec<&'static PeerKind>)> {
-    // Programs are started in folders of their own: a path has to hold there too.
+    // Programs are started in folders of their own, where a relative path would not resolve.
     let rivals = match &settings.rivals {
         Some(path) => path
             .canonicalize()
-            .with_context(|| format!("`--rivals {}`", path.display()))?,
+            .with_context(|| format!("cannot resolve `--rivals {}`", path.display()))?,
         None => locations::peers_dir(),
     };
     let needed = settings.suites().iter().any(|suite| suite.has_peers());
@@ -146,17 +146,18 @@ fn adit_binary(settings: &BenchSettings) -> Result<PathBuf> {
     match &settings.adit {
         Some(path) => path
             .canonicalize()
-            .with_context(|| format!("`--adit {}`", path.display())),
+            .with_context(|| format!("cannot resolve `--adit {}`", path.display())),
         None => locations::build_adit(),
     }
 }
 
-/// What fifty thousand held connections need, with both of their ends in this process, or with
-/// six files each in a relay.
+/// Number of open files that fifty thousand held connections need, with both ends in this process,
+/// or with six files each in a relay.
 const OPEN_FILES: u64 = 310_000;
 
-/// Held connections need more than the usual thousand files, here and in every process that is
-/// started. Beyond the hard limit only with privilege; without it, as much as is allowed.
+/// Raises the limit of open files: held connections need more than the usual thousand, here and in
+/// every process that is started. Beyond the hard limit only with privileges; without them, up to
+/// the limit.
 fn raise_open_files() -> Result<()> {
     let allowed = getrlimit(Resource::Nofile).maximum;
     let enough = allowed.is_none_or(|files| files >= OPEN_FILES);
@@ -197,7 +198,7 @@ fn publish_results(
     ensure!(failed == 0, "{failed} measurements failed");
     ensure!(
         !journal.samples.is_empty(),
-        "nothing was measured: nobody here can do it"
+        "nothing was measured: no installed implementation supports these suites"
     );
     Ok(())
 }

@@ -7,7 +7,7 @@ use adit_shadowsocks::{Key, Method, Users};
 use adit_wire::{Entropy, Target, UnixTime};
 use anyhow::{Context, Result, ensure};
 
-/// A time for the headers of the 2022 edition; everybody has the same.
+/// Time in the headers of the 2022 edition, the same at both ends.
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// Both ends of a session, and the packets between them.
@@ -16,16 +16,16 @@ pub(crate) struct PacketPair {
     client: ClientSession,
     server: ServerOpener,
     target: Target,
-    /// One packet after the other, each with its room.
+    /// The packets one after the other, each with its overhead.
     arena: Vec<u8>,
-    /// Where the payload lies in a slot.
+    /// Position of the payload in a slot.
     payload: Range<usize>,
-    /// Of each slot, the sealed packet.
+    /// The sealed packet of each slot.
     sealed: Vec<Range<usize>>,
 }
 
 impl PacketPair {
-    /// `count` packets with `payload` bytes each, none sealed yet.
+    /// Creates `count` packets with `payload` bytes each, none of them sealed yet.
     pub(crate) fn new(
         method: Method,
         payload: usize,
@@ -38,7 +38,7 @@ impl PacketPair {
         Ok(Self {
             client: ClientSession::new(&key.clone().into(), entropy),
             server: ServerOpener::new(&Users::with_single_key(key)),
-            target: "192.0.2.1:443".parse().context("a target")?,
+            target: "192.0.2.1:443".parse().context("cannot parse the target")?,
             arena: vec![0; slot * count],
             payload,
             sealed: vec![0..0; count],
@@ -61,17 +61,19 @@ impl PacketPair {
     pub(crate) fn open_all(&mut self) -> Result<()> {
         let slot = self.payload.end + TAILROOM;
         for (packet, sealed) in self.arena.chunks_exact_mut(slot).zip(&self.sealed) {
-            let packet = packet.get_mut(sealed.clone()).context("a packet")?;
+            let packet = packet
+                .get_mut(sealed.clone())
+                .context("a slot has no packet")?;
             let incoming = self.server.open_packet(packet, NOW)?;
             ensure!(
                 incoming.payload.len() == self.payload.len(),
-                "another payload than was sealed"
+                "the opened payload is not the sealed one"
             );
         }
         Ok(())
     }
 
-    /// How many packets there are.
+    /// Returns the number of packets.
     pub(crate) const fn count(&self) -> usize {
         self.sealed.len()
     }
@@ -90,7 +92,7 @@ mod tests {
                 packets.seal_all(&mut ThreadRng).unwrap();
                 packets.open_all().unwrap();
             }
-            // What was opened is no packet any more.
+            // An opened packet is no longer sealed.
             assert!(
                 method == Method::None || packets.open_all().is_err(),
                 "{method}"

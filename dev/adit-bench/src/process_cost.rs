@@ -1,34 +1,35 @@
-//! What a process has cost so far: processor time and memory, with all that it has started.
+//! The cost of a process so far: processor time and memory, including all its descendants.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Of `/proc/PID/stat`: who started it, and clock ticks, user and system together.
+/// Fields of `/proc/PID/stat`: the parent, and clock ticks of user and system time together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProcessStat {
     parent: u32,
-    /// Of all its threads, ended ones too.
+    /// Ticks of all its threads, including ended ones.
     own_ticks: u64,
-    /// Of its ended children.
+    /// Ticks of its ended children.
     children_ticks: u64,
 }
 
-/// Resident memory in KiB, as the kernel counts it for the process: its sockets and pipes are
-/// not in it.
+/// Resident memory in KiB, as the kernel counts it for the process: its sockets and pipes are not
+/// included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ProcessMemory {
-    /// `VmRSS`: now.
+    /// `VmRSS`: the current value.
     pub(crate) resident: u64,
-    /// `VmHWM`: at most so far.
+    /// `VmHWM`: the highest value so far.
     pub(crate) peak: u64,
 }
 
-/// User and system time of the process and of all it has started.
+/// Returns the user and system time of the process and of all its descendants.
 ///
-/// `stat` knows all of it, in ticks of mostly 10 ms and rounded down; `schedstat` knows the
-/// nanoseconds of the threads that still live. Neither says too much, so the larger is the better.
+/// `stat` includes all of it, in ticks of usually 10 ms, rounded down; `schedstat` has the
+/// nanoseconds of the threads that still live. Neither reports too much, so the larger value is the
+/// more accurate.
 pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
     let tick = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
     let nanos = |(id, stat): &(u32, ProcessStat)| {
@@ -39,7 +40,8 @@ pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
     ))
 }
 
-/// Nanoseconds on a processor of all threads that live; 0 where the kernel does not count them.
+/// Returns the nanoseconds on a processor of all living threads; 0 if the kernel does not count
+/// them.
 fn threads_nanos(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
@@ -53,25 +55,25 @@ fn threads_nanos(pid: u32) -> u64 {
         .sum()
 }
 
-/// The memory of the process and of all it has started, added up.
+/// Returns the memory of the process and of all its descendants, added up.
 pub(crate) fn memory_usage(pid: u32) -> Result<ProcessMemory> {
     let mut sum = ProcessMemory::default();
     for (member, _) in process_tree_stats(pid)? {
-        // A child may have ended since it was listed; the process itself must be there.
+        // A child may have ended since it was listed; the process itself must exist.
         match fs::read_to_string(format!("/proc/{member}/status")) {
             Ok(text) => {
                 let one = parse_status(&text);
                 sum.resident += one.resident;
                 sum.peak += one.peak;
             }
-            Err(why) if member == pid => return Err(why).context("its status"),
+            Err(why) if member == pid => return Err(why).context("cannot read its status"),
             Err(_) => {}
         }
     }
     Ok(sum)
 }
 
-/// The process and its descendants.
+/// Returns the ids of the process and its descendants.
 pub(crate) fn process_tree(pid: u32) -> Result<Vec<u32>> {
     Ok(process_tree_stats(pid)?
         .into_iter()
@@ -100,10 +102,10 @@ fn read_stat(pid: u32) -> Option<ProcessStat> {
 }
 
 fn parse_stat(text: &str) -> Option<ProcessStat> {
-    // The second field is the name in brackets, which may itself hold blanks and brackets.
+    // The second field is the name in brackets, which may contain blanks and brackets itself.
     let (_, rest) = text.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // proc(5) numbers from 1 and the name is field 2: field n stands at n - 3.
+    // proc(5) numbers from 1, and the name is field 2: field n is at n - 3.
     let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
     Some(ProcessStat {
         parent: u32::try_from(number(4)?).ok()?,
@@ -173,7 +175,7 @@ mod tests {
             .wait_lines("done", 1, adit_interop::PATIENCE)
             .unwrap();
         assert!(cpu_time(process.id()).unwrap() >= Duration::from_millis(10));
-        // The shell and its `sleep`, which begins a moment after the word.
+        // The shell and its `sleep`, which starts a moment after the word.
         let late = std::time::Instant::now() + adit_interop::PATIENCE;
         while process_tree(process.id()).unwrap().len() < 2 && std::time::Instant::now() < late {
             std::thread::sleep(Duration::from_millis(5));

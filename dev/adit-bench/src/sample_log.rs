@@ -1,4 +1,4 @@
-//! Everything that one run has found out.
+//! The results of one run.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::figures::{Figures, Metric, Quantity, RoundSpread, format_short};
 use crate::suite::Suite;
 
-/// The samples of a run, in the order in which they came.
+/// The samples of a run, in chronological order.
 #[derive(Debug, Default)]
 pub(crate) struct SampleLog {
     pub(crate) samples: Vec<BenchSample>,
@@ -19,18 +19,18 @@ pub(crate) struct SampleLog {
 #[derive(Debug, Clone)]
 pub(crate) struct BenchSample {
     pub(crate) suite: Suite,
-    /// What was measured: a method, streams, a direction.
+    /// The case: a method, the number of streams, a direction.
     pub(crate) case: String,
     pub(crate) implementation: String,
-    /// From 1.
+    /// Number of the round, from 1.
     pub(crate) round: u32,
     pub(crate) figures: Figures,
 }
 
-/// A measurement that did not come about, and why.
+/// A missing measurement, and the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct MissingSample {
-    /// Else it was not tried, and nothing has gone wrong.
+    /// True if it failed; otherwise it was not tried.
     pub(crate) failed: bool,
     pub(crate) suite: Suite,
     pub(crate) case: String,
@@ -38,17 +38,17 @@ pub(crate) struct MissingSample {
     pub(crate) reason: String,
 }
 
-/// How a process was started.
+/// The command line of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StartedCommand {
     pub(crate) suite: Suite,
-    /// How its processes stand; the cases differ only in what is sent through them.
+    /// The topology of its processes; the cases differ only in the load.
     pub(crate) topology: String,
     pub(crate) implementation: String,
     pub(crate) line: String,
 }
 
-/// A table: one case, a row for each implementation.
+/// A table: one case, with a row per implementation.
 #[derive(Debug)]
 pub(crate) struct CaseTable {
     pub(crate) case: String,
@@ -56,7 +56,7 @@ pub(crate) struct CaseTable {
     pub(crate) rows: Vec<TableRow>,
 }
 
-/// A row: the figures of one implementation, None where it has none.
+/// A row: the figures of one implementation, `None` where it has none.
 #[derive(Debug)]
 pub(crate) struct TableRow {
     pub(crate) implementation: String,
@@ -64,7 +64,7 @@ pub(crate) struct TableRow {
 }
 
 impl CaseTable {
-    /// A figure of one implementation, of the first of these parts that has a column.
+    /// Returns a figure of one implementation, for the first of these parts that has a column.
     pub(crate) fn figure(
         &self,
         who: &str,
@@ -82,7 +82,7 @@ impl CaseTable {
 }
 
 impl SampleLog {
-    /// Keeps how the processes of one implementation were started, once.
+    /// Records the command lines of one implementation, once.
     pub(crate) fn record_command(
         &mut self,
         suite: Suite,
@@ -108,7 +108,7 @@ impl SampleLog {
         }));
     }
 
-    /// Keeps what one measurement gave, and tells it.
+    /// Records the outcome of one measurement, and prints it.
     pub(crate) fn record_outcome(
         &mut self,
         suite: Suite,
@@ -144,7 +144,7 @@ impl SampleLog {
         }
     }
 
-    /// Keeps why something was not tried.
+    /// Records why a case was not tried.
     pub(crate) fn record_skipped(&mut self, suite: Suite, case: &str, who: &str, why: &str) {
         self.gaps.push(MissingSample {
             failed: false,
@@ -155,10 +155,10 @@ impl SampleLog {
         });
     }
 
-    /// What was not measured in a suite, and why, in one line each and once.
+    /// Returns what was not measured in a suite, and why, in one line each and once.
     pub(crate) fn missing_lines(&self, suite: Suite) -> Vec<String> {
         let own = self.gaps.iter().filter(|gap| gap.suite == suite);
-        // In the table of methods those who were not tried stand in their cells.
+        // In the table of methods, cases that were not tried are in the cells.
         let told = own.filter(|gap| gap.failed || suite != Suite::SsTable);
         distinct_values(told.map(|gap| {
             let why = gap.reason.lines().next().unwrap_or_default();
@@ -166,14 +166,14 @@ impl SampleLog {
         }))
     }
 
-    /// The suites that have at least one sample or failure, in the order of the run.
+    /// Returns the suites that have at least one sample or failure, in the order of the run.
     pub(crate) fn suites(&self) -> Vec<Suite> {
         let samples = self.samples.iter().map(|sample| sample.suite);
         let failures = self.gaps.iter().filter(|gap| gap.failed);
         distinct_values(samples.chain(failures.map(|gap| gap.suite)))
     }
 
-    /// The cases of a suite, each with the medians of its rounds.
+    /// Returns the cases of a suite, each with the medians of its rounds.
     pub(crate) fn case_tables(&self, suite: Suite) -> Vec<CaseTable> {
         let of_suite = || {
             self.samples
@@ -188,7 +188,7 @@ impl SampleLog {
                 .iter()
                 .flat_map(|sample| sample.figures.iter().map(|(m, _)| *m));
             let columns = group_by_quantity(distinct_values(metrics));
-            // The order in which they first came, which is that of the first round.
+            // In the order of the first round.
             let rows = distinct_values(of_case.iter().map(|sample| sample.implementation.clone()))
                 .into_iter()
                 .map(|who| TableRow {
@@ -217,7 +217,7 @@ fn row_cells(samples: &[&BenchSample], who: &str, columns: &[Metric]) -> Vec<Opt
     columns.iter().map(values).collect()
 }
 
-/// The figures that matter most, for the line of progress.
+/// Returns the most important figures, for the line of progress.
 fn progress_figures(suite: Suite, figures: &Figures) -> String {
     let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
     let shown = figures
@@ -229,7 +229,7 @@ fn progress_figures(suite: Suite, figures: &Figures) -> String {
         .join("; ")
 }
 
-/// The same quantity stands together, in the order in which the quantities first came.
+/// Groups metrics of the same quantity, in the order in which the quantities first occur.
 fn group_by_quantity(metrics: Vec<Metric>) -> Vec<Metric> {
     let quantities = distinct_values(metrics.iter().map(|metric| metric.quantity));
     let group = |quantity| {
@@ -241,7 +241,7 @@ fn group_by_quantity(metrics: Vec<Metric>) -> Vec<Metric> {
     quantities.into_iter().flat_map(group).collect()
 }
 
-/// Each value once, in the order of the first.
+/// Returns each value once, in the order of first occurrence.
 fn distinct_values<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
     for value in values {
@@ -258,7 +258,8 @@ pub(crate) mod tests {
     use crate::figures::{CALLS_PER_GIB, CPU_PER_GIB, GBIT, figures_with_sum, whole_figure};
     use crate::topology::Topology;
 
-    /// Two implementations, two rounds, one case; system calls only in the first round.
+    /// A journal of two implementations, two rounds and one case, with system calls only in the
+    /// first round.
     pub(crate) fn journal() -> SampleLog {
         let mut journal = SampleLog::default();
         for (round, whos) in [(1, ["adit", "other"]), (2, ["other", "adit"])] {

@@ -1,5 +1,5 @@
-//! How many system calls a process makes, counted by `perf`, which slows nothing down, in a run of
-//! its own. Where the kernel does not let it, they are not counted.
+//! The number of system calls of a process, counted by `perf`, which slows nothing down, in a
+//! separate run. They are not counted if the kernel does not allow it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,10 +16,10 @@ use crate::locations::output_of;
 use crate::process_cost;
 use crate::topology::ProcessRig;
 
-/// How long perf may take to begin, or to write what it has counted.
+/// Time that perf may take to start, or to write its counts.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The version of perf; None if it cannot count here.
+/// Returns the version of perf; `None` if it cannot count here.
 pub(crate) fn perf_version() -> Option<String> {
     let mut perf = Command::new("perf");
     perf.args(["stat", "-x,", "-e", EVENT, "true"]);
@@ -30,7 +30,7 @@ pub(crate) fn perf_version() -> Option<String> {
     version.split_whitespace().last().map(str::to_owned)
 }
 
-/// perf on every process of a rig.
+/// perf attached to every process of a rig.
 #[derive(Debug)]
 pub(crate) struct SyscallTrace {
     tracers: Vec<Process>,
@@ -38,7 +38,7 @@ pub(crate) struct SyscallTrace {
 }
 
 impl SyscallTrace {
-    /// Counts from now on, in all threads and in whatever they start.
+    /// Starts counting, in all threads and in everything they start.
     pub(crate) fn attach(rig: &ProcessRig) -> Result<Self> {
         let folder = Folder::new("calls")?;
         let mut tracers = Vec::new();
@@ -49,7 +49,7 @@ impl SyscallTrace {
         Ok(Self { tracers, folder })
     }
 
-    /// Detaches; the calls of each process since.
+    /// Detaches, and returns the number of calls of each process since [`Self::attach`].
     pub(crate) fn detach(mut self) -> Result<Vec<u64>> {
         for tracer in &self.tracers {
             tracer.signal(Signal::INT)?;
@@ -58,7 +58,7 @@ impl SyscallTrace {
         for (index, tracer) in self.tracers.iter_mut().enumerate() {
             tracer.wait(PATIENCE)?;
             let table = fs::read_to_string(self.folder.path().join(index.to_string()))?;
-            counts.push(parse_counts(&table).context("perf wrote no counts")?);
+            counts.push(parse_counts(&table).context("perf wrote no system call counts")?);
         }
         Ok(counts)
     }
@@ -69,7 +69,8 @@ const EVENT: &str = "raw_syscalls:sys_enter";
 
 fn start_perf(pids: &[u32], out: &Path) -> Result<Process> {
     let fifo = out.with_extension("control");
-    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).context("a pipe for perf")?;
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+        .context("cannot create a pipe for perf")?;
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let mut command = Command::new("perf");
     command
@@ -82,7 +83,7 @@ fn start_perf(pids: &[u32], out: &Path) -> Result<Process> {
     let why = "perf cannot attach";
     perf.wait_lines("Events disabled", 1, PATIENCE)
         .context(why)?;
-    // It has the other end open since it has said so.
+    // perf has opened the other end before it prints its line.
     File::options()
         .write(true)
         .open(&fifo)?
@@ -92,11 +93,11 @@ fn start_perf(pids: &[u32], out: &Path) -> Result<Process> {
     Ok(perf)
 }
 
-/// The sum of what `perf stat -x,` has counted; None if it could not.
+/// Returns the sum of the counts of `perf stat -x,`; `None` if it could not count.
 fn parse_counts(text: &str) -> Option<u64> {
     let rows = text.lines().filter(|line| line.contains(EVENT));
     let counts = rows.map(|row| match row.split(',').next() {
-        // Of a process that has not run meanwhile.
+        // Printed for a process that has not run meanwhile.
         Some("<not counted>") => Some(0),
         field => field?.parse::<u64>().ok(),
     });

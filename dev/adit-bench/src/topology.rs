@@ -1,4 +1,4 @@
-//! How the processes of one implementation stand between client and origin.
+//! The arrangement of an implementation's processes between client and origin.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use crate::peers::ssh_common::{self, SshUse};
 use crate::peers::{InstalledPeer, PeerRole, RunningPeer};
 use crate::process_cost::{self, ProcessMemory};
 
-/// Lines of a log that are shown with a failure.
+/// Number of log lines shown with a failure.
 const LAST_LINES: usize = 5;
 
-/// What stands there.
+/// An arrangement of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Topology {
-    /// One process: SOCKS5 in, straight out.
+    /// One: SOCKS5 in, directly out.
     Relay,
     /// Two: an entry that leads through a server to one destination.
     Tunnel(Method),
@@ -42,8 +42,8 @@ pub(crate) enum Topology {
 }
 
 impl Topology {
-    /// What is started as number `n`, the nearest to the origin first: its part and its role.
-    /// `next` is where the one before it listens.
+    /// Returns the part and the role of process number `n`, the nearest to the origin first. `next`
+    /// is the address of the previous process.
     const fn role_of(
         self,
         n: usize,
@@ -93,7 +93,7 @@ impl Topology {
         })
     }
 
-    /// What Shadowsocks encrypts with here.
+    /// Returns the method of Shadowsocks, if any.
     pub(crate) const fn method(self) -> Option<Method> {
         match self {
             Self::Tunnel(method) | Self::Relayed(method) | Self::Client(method) => Some(method),
@@ -101,7 +101,7 @@ impl Topology {
         }
     }
 
-    /// Whether the client says where to go.
+    /// Returns true if the client names the destination.
     const fn is_socks(self) -> bool {
         matches!(
             self,
@@ -109,7 +109,7 @@ impl Topology {
         )
     }
 
-    /// Whether the implementation can be all of it.
+    /// Returns true if the implementation supports all roles.
     pub(crate) fn is_supported_by(self, peer: &InstalledPeer) -> bool {
         // Clients for its commands are started later.
         let whole = match self {
@@ -119,7 +119,7 @@ impl Topology {
         whole.roles().all(|role| peer.supports(&role))
     }
 
-    /// All roles, somewhere.
+    /// Returns all roles, with placeholder addresses.
     pub(crate) fn roles(self) -> impl Iterator<Item = PeerRole> {
         let somewhere = loopback(1);
         let role = move |n| self.role_of(n, somewhere, somewhere);
@@ -148,24 +148,23 @@ impl fmt::Display for Topology {
     }
 }
 
-/// The running processes of one implementation and the way through them.
+/// The running processes of one implementation and the route through them.
 #[derive(Debug)]
 pub(crate) struct ProcessRig {
     members: Vec<RigMember>,
     route: OriginRoute,
 }
 
-/// One of them.
+/// A process of a rig.
 #[derive(Debug)]
 pub(crate) struct RigMember {
-    /// `client`, `relay` or `server`; empty if it is alone.
+    /// `client`, `relay` or `server`; empty if it is the only one.
     pub(crate) part: &'static str,
     pub(crate) running: RunningPeer,
 }
 
 impl ProcessRig {
-    /// Starts everything that leads to `origin`, each process on so many threads if a number is
-    /// given.
+    /// Starts everything that leads to `origin`, each process with `threads` threads if given.
     pub(crate) fn start(
         peer: &InstalledPeer,
         topology: Topology,
@@ -174,11 +173,11 @@ impl ProcessRig {
     ) -> Result<Self> {
         Self::start_each(topology, origin, |_, role| {
             let started = peer.start(role, threads);
-            started.with_context(|| format!("starting {}", peer.name()))
+            started.with_context(|| format!("cannot start {}", peer.name()))
         })
     }
 
-    /// The same, each part started by the caller.
+    /// Starts everything that leads to `origin`; the caller starts each part.
     pub(crate) fn start_each(
         topology: Topology,
         origin: SocketAddr,
@@ -204,7 +203,7 @@ impl ProcessRig {
         })
     }
 
-    /// Nothing between client and origin.
+    /// Returns a rig without processes between client and origin.
     pub(crate) const fn direct(origin: SocketAddr) -> Self {
         Self {
             members: Vec::new(),
@@ -212,17 +211,17 @@ impl ProcessRig {
         }
     }
 
-    /// The processes, the nearest to the client first.
+    /// Returns the processes, the nearest to the client first.
     pub(crate) fn members(&self) -> &[RigMember] {
         &self.members
     }
 
-    /// The way through them to the origin.
+    /// Returns the route through them to the origin.
     pub(crate) const fn route(&self) -> OriginRoute {
         self.route
     }
 
-    /// The way to another origin, where the client says where to go.
+    /// Returns the route to another origin, if the client names the destination.
     pub(crate) const fn route_to(&self, origin: SocketAddr) -> OriginRoute {
         match self.route {
             OriginRoute::Socks { proxy, .. } => OriginRoute::Socks { proxy, to: origin },
@@ -231,7 +230,7 @@ impl ProcessRig {
         }
     }
 
-    /// Processor time of each so far.
+    /// Returns the processor time of each process so far.
     pub(crate) fn cpu_times(&self) -> Result<Vec<Duration>> {
         self.members
             .iter()
@@ -239,7 +238,7 @@ impl ProcessRig {
             .collect()
     }
 
-    /// Processor time of each since then, in seconds.
+    /// Returns the processor time of each process since `before`, in seconds.
     pub(crate) fn cpu_since(&self, before: &[Duration]) -> Result<Vec<f64>> {
         let now = self.cpu_times()?;
         Ok(now
@@ -249,7 +248,7 @@ impl ProcessRig {
             .collect())
     }
 
-    /// What each has spent since then, for every one of `count`.
+    /// Returns the processor time of each process since `before`, divided by `count`.
     pub(crate) fn costs(
         &self,
         before: &[Duration],
@@ -261,7 +260,7 @@ impl ProcessRig {
         Ok(figures_with_sum(quantity, &self.label_parts(each_of)))
     }
 
-    /// How the processes were started.
+    /// Returns the command lines of the processes.
     pub(crate) fn commands(&self) -> Vec<String> {
         let shown = self
             .members
@@ -270,7 +269,7 @@ impl ProcessRig {
         shown.map(str::to_owned).collect()
     }
 
-    /// A value of each, by its part.
+    /// Pairs a value of each process with its part.
     pub(crate) fn label_parts(
         &self,
         values: impl IntoIterator<Item = f64>,
@@ -282,7 +281,7 @@ impl ProcessRig {
             .collect()
     }
 
-    /// Memory of each.
+    /// Returns the memory of each process.
     pub(crate) fn memory(&self) -> Result<Vec<ProcessMemory>> {
         self.members
             .iter()
@@ -290,7 +289,7 @@ impl ProcessRig {
             .collect()
     }
 
-    /// A failure with the last words of the processes.
+    /// Adds the last output of the processes to an error.
     pub(crate) fn with_last_output(&self, why: &Error) -> Error {
         let mut told = format!("{why:#}");
         for RigMember { part, running } in &self.members {

@@ -1,4 +1,4 @@
-//! Mistakes in users and next servers of Shadowsocks: where, and never which key.
+//! Mistakes in users and next servers of Shadowsocks: the message names the place, and never the key.
 
 use adit_config::{Plan, Problem};
 
@@ -115,7 +115,7 @@ error: user `bob` has the identity key of the server
   |      ^^^
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes another key"
     );
-    // What stands for a name can be the key.
+    // The text in the place of a name can be the key.
     assert_eq!(
         shown(users(&format!("{{\"{ALICE}\": \"alice\"}}"))),
         "\
@@ -356,7 +356,8 @@ fn methods_without_identity_headers_are_refused() {
     }
 }
 
-/// True if every quoted line hides what could be a key. What stands for a name is shown.
+/// Returns true if every quoted line hides what could be a key. The text in the place of a name is
+/// shown.
 fn hides_keys(result: Result<Plan, Vec<Problem>>) -> Result<(), String> {
     let Err(problems) = result else { return Ok(()) };
     let all: String = problems

@@ -1,4 +1,4 @@
-//! The texts of mistakes, to the letter.
+//! The exact texts of error messages.
 
 use crate::shortcuts::{shown, words};
 
@@ -262,7 +262,7 @@ error: bad value for `plugin_mode`
         texts[..2],
         ["unknown key `prefix`", "unknown key `security`"]
     );
-    // What decides about the way is not passed over: of other programs, or of another scheme.
+    // Settings of other programs, or of other schemes, that determine the route are not ignored.
     for key in [
         "uot=1",
         "security=tls",

@@ -1,4 +1,4 @@
-//! Secrets: where they come from, and that no message shows them.
+//! Secrets: their sources, and that no message shows them.
 
 use adit_config::{ListenerKind, Plan, SsRole, WarningKind};
 use proptest::prelude::*;
@@ -98,7 +98,7 @@ warning: a secret on the command line
   |            ^^^ every user of this machine can read it
   = help: write `@FILE` or `$NAME` instead (quote the `$` for the shell)"
     );
-    // A file is where secrets may stand.
+    // A file may contain secrets.
     let text = "[route.a]\nlisten = \"socks5://u:hunter2@127.0.0.1:1\"\n";
     assert_eq!(crate::shortcuts::toml(text).unwrap().warnings, []);
 }
@@ -130,7 +130,7 @@ fn a_configuration_others_can_read_is_warned_about() {
     assert!(problems[0].title.starts_with("cannot read `"));
 }
 
-/// URLs with a secret in every place, and broken in every way.
+/// URLs with a secret in every position, each malformed in a different way.
 const BROKEN: [&str; 25] = [
     "socks5://u:SECRET@h:1080x",
     "sokcs5://u:SECRET@h:1080",
@@ -199,7 +199,7 @@ proptest! {
     fn no_noise_around_a_secret_shows_it(
         scheme in prop::sample::select(vec!["ss", "SS", "socks5", "http", "mixed", "sss", "tcp"]),
         user in "[a-z]{1,6}",
-        // `$NAME` names a variable, and messages name it too.
+        // `$NAME` names a variable, and messages contain the name too.
         a in "([!-#%-?A-~][!-?A-~]{0,5})?",
         b in "[!-?A-~]{0,6}",
         tail in prop::sample::select(vec!["@h:1x", "@h:1", "@h", "@h:1?udp=x", "@h:1#n", "@:1?a=b"]),
@@ -215,7 +215,7 @@ proptest! {
             every_text(words(&["mixed://127.0.0.1:0", &url])),
             every_text(words(&[&url, &url])),
         ];
-        // A quotation mark can end the value, and what follows can be a comment.
+        // A quotation mark can end the value, and the rest can be a comment.
         if !url.contains(['"', '\'']) {
             texts.extend(files.iter().map(|file| every_text(crate::shortcuts::toml(file))));
         }
@@ -225,7 +225,7 @@ proptest! {
     }
 }
 
-/// Problems, or warnings and drawing.
+/// Returns the problems, or the warnings and the drawing.
 fn every_text(result: Result<Plan, Vec<adit_config::Problem>>) -> String {
     match result {
         Err(problems) => shown(Err(problems)),

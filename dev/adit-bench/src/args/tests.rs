@@ -1,4 +1,4 @@
-//! What may be typed, and what may not.
+//! Accepted and refused command lines.
 
 use super::*;
 

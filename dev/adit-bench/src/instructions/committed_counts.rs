@@ -16,15 +16,15 @@ const FILE_HEADER: &str = "\
 # Written by `cargo xtask bench --instructions --bless`; `cargo xtask test` compares.
 ";
 
-/// What instructions may be over the committed ones, in per cent: above the noise of other
+/// Allowed growth of instructions over the committed count, in percent: above the noise of other
 /// versions of the compiler and the C library. Allocations have no tolerance.
 const TOLERANCE: u64 = 10;
 
-/// What one turn takes.
+/// The cost of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LoopCost {
     pub(super) instructions: u64,
-    /// Blocks, whoever asked for them.
+    /// Allocated blocks, by Rust code and by C libraries.
     pub(super) allocations: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct CommittedCounts {
 }
 
 impl CommittedCounts {
-    /// Reads the committed ones; none if there is no file.
+    /// Reads the committed counts; empty if there is no file.
     pub(super) fn load() -> Result<Self> {
         match fs::read_to_string(counts_path()) {
             Ok(text) => Self::parse(&text).context(FILE),
@@ -56,7 +56,7 @@ impl CommittedCounts {
         }
     }
 
-    /// Of the lines that [`Self::to_toml`] writes.
+    /// Parses the lines that [`Self::to_toml`] writes.
     fn parse(text: &str) -> Result<Self> {
         let mut counts = Self::default();
         let mut platform = "";
@@ -71,14 +71,15 @@ impl CommittedCounts {
                 platform = name;
                 continue;
             }
-            let (name, cost) = parse_line(line).with_context(|| format!("no counts: {line}"))?;
+            let (name, cost) =
+                parse_line(line).with_context(|| format!("malformed counts: {line}"))?;
             let lines = counts.platforms.entry(platform.to_owned()).or_default();
             lines.insert(name.to_owned(), cost);
         }
         Ok(counts)
     }
 
-    /// Replaces those of a platform.
+    /// Replaces the counts of a platform.
     pub(super) fn replace_platform(&mut self, platform: &str, measured: &[(&str, LoopCost)]) {
         let lines = measured
             .iter()
@@ -109,8 +110,8 @@ impl CommittedCounts {
         out
     }
 
-    /// One line about all of them; an error names the loops that have become dearer, or are
-    /// missing here or there.
+    /// Compares the measured costs. Returns a one-line summary; an error names the loops that cost
+    /// more, are new, or have disappeared.
     pub(super) fn compare(&self, platform: &str, measured: &[(&str, LoopCost)]) -> Result<String> {
         let Some(lines) = self.platforms.get(platform) else {
             return Ok(format!(
@@ -122,7 +123,7 @@ impl CommittedCounts {
         let mut most = (f64::NEG_INFINITY, "");
         for &(name, cost) in measured {
             let Some(committed) = lines.get(name) else {
-                faults.push(format!("{name}: it is new"));
+                faults.push(format!("{name}: new loop"));
                 continue;
             };
             let (now, then) = (cost.instructions, committed.instructions);
@@ -144,19 +145,23 @@ impl CommittedCounts {
         }
         for name in lines.keys() {
             if !measured.iter().any(|(known, _)| known == name) {
-                faults.push(format!("{name}: it is gone"));
+                faults.push(format!("{name}: not measured"));
             }
         }
         ensure!(
             faults.is_empty(),
-            "it costs more than {FILE} says, with {TOLERANCE} % more instructions allowed:\n{}\n\
+            "the costs exceed {FILE}, with {TOLERANCE} % more instructions allowed:\n{}\n\
              if that is meant: `cargo xtask bench --instructions --bless`",
             faults.join("\n")
         );
         let (change, name) = most;
         let mut told = format!("{} loops, the most {change:+.1} % ({name})", measured.len());
         if !cheaper.is_empty() {
-            let _ = write!(told, "; cheaper, so --bless is due: {}", cheaper.join(", "));
+            let _ = write!(
+                told,
+                "; cheaper, update the counts with --bless: {}",
+                cheaper.join(", ")
+            );
         }
         Ok(told)
     }
@@ -236,9 +241,9 @@ mod tests {
         let judge = |measured: &[(&str, LoopCost)]| {
             counts().compare("x-y", measured).unwrap_err().to_string()
         };
-        assert!(judge(&[("seal 1", cost(1000, 7))]).contains("open 1: it is gone"));
+        assert!(judge(&[("seal 1", cost(1000, 7))]).contains("open 1: not measured"));
         let more = [("seal 1", cost(1000, 7)), ("z", cost(1, 1))];
-        assert!(judge(&more).contains("z: it is new"));
+        assert!(judge(&more).contains("z: new loop"));
     }
 
     #[test]

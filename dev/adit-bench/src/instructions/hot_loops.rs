@@ -1,5 +1,5 @@
-//! The loops: records, packets, keys and the relay, all in memory, without chance or clock.
-//! Those of [`tunnel_loops`](super::tunnel_loops) stand apart.
+//! The loops of records, packets, keys and the relay, in memory, without randomness or a clock.
+//! Those of [`tunnel_loops`](super::tunnel_loops) are separate.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use crate::packet_loop::PacketPair;
 
 const NOW: UnixTime = UnixTime(1_700_000_000);
 const MIB: usize = 1 << 20;
-/// Payload of a record.
+/// Payload of a record, in bytes.
 const RECORD: usize = 16 * 1024 - 1;
-/// Payload of a packet.
+/// Payload of a packet, in bytes.
 const PACKET: usize = 1400;
-/// Packets of one turn.
+/// Packets per turn.
 const PACKETS: usize = 64;
-/// Keys or headers of one turn.
+/// Keys or headers per turn.
 const BATCH: usize = 64;
 
-/// Long enough not to matter.
+/// Timeouts that never elapse here.
 const LIMITS: RelayTimeouts = RelayTimeouts {
     idle: Duration::from_secs(3600),
     half_close_idle: Duration::from_secs(3600),
 };
 
-/// A loop.
+/// A hot loop.
 pub(super) struct HotLoop {
-    /// What one turn does.
+    /// The work of one turn.
     pub(super) name: &'static str,
-    /// The numbers of turns whose difference is taken.
+    /// The two numbers of turns whose difference is taken.
     pub(super) turns: (u32, u32),
-    /// Takes so many turns.
+    /// Runs this number of turns.
     pub(super) work: fn(u32) -> Result<()>,
 }
 
@@ -61,7 +61,7 @@ const TCP: (u32, u32) = (1, 5);
 const UDP: (u32, u32) = (1, 17);
 const KEYS: (u32, u32) = (1, 65);
 
-/// All of them.
+/// All loops of this module.
 pub(super) const LOOPS: [HotLoop; 15] = [
     hot_loop("2022-blake3-aes-128-gcm: seal 1 MiB", TCP, |n| {
         seal_records(Method::Blake3Aes128Gcm, n)
@@ -128,7 +128,7 @@ fn test_target() -> Result<Target> {
     "192.0.2.1:443".parse().context("a target")
 }
 
-/// A client's codecs; the salt is always the same.
+/// Returns a client's codecs, always with the same salt.
 fn test_codecs(key: &Key) -> Result<(ClientSeal, ClientOpen)> {
     let clock: Arc<dyn Clock> = Arc::new(NOW);
     Ok(client_codecs(
@@ -139,7 +139,7 @@ fn test_codecs(key: &Key) -> Result<(ClientSeal, ClientOpen)> {
     )?)
 }
 
-/// Seals `payload` bytes as records; the wire is handed to `sent`.
+/// Seals `payload` bytes as records; the wire bytes are passed to `sent`.
 fn seal_all(seal: &mut dyn Seal, payload: usize, mut sent: impl FnMut(&[u8])) -> Result<()> {
     let mut record = vec![0; 2 * RECORD];
     let mut left = payload;
@@ -154,7 +154,7 @@ fn seal_all(seal: &mut dyn Seal, payload: usize, mut sent: impl FnMut(&[u8])) ->
     Ok(())
 }
 
-/// A connection with 1 MiB of payload in each turn.
+/// Seals a connection with 1 MiB of payload per turn.
 fn seal_records(method: Method, times: u32) -> Result<()> {
     let key = test_key(method);
     for _ in 0..times {
@@ -166,7 +166,7 @@ fn seal_records(method: Method, times: u32) -> Result<()> {
     Ok(())
 }
 
-/// What a server answers to such a client: 1 MiB.
+/// Returns a server's answer of 1 MiB to such a client.
 fn sealed_answer(key: &Key) -> Result<Vec<u8>> {
     let (mut seal, _) = test_codecs(key)?;
     let mut request = Vec::new();
@@ -183,7 +183,7 @@ fn sealed_answer(key: &Key) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let step = handshake.step(&mut Rx::new(&mut request), &mut Tx::new(&mut out))?;
     let Step::Done(mut accepted) = step else {
-        bail!("the request is not complete");
+        bail!("the request is incomplete");
     };
     let mut wire = Vec::new();
     seal_all(&mut accepted.seal, MIB, |record| {
@@ -192,7 +192,7 @@ fn sealed_answer(key: &Key) -> Result<Vec<u8>> {
     Ok(wire)
 }
 
-/// A connection whose answer has 1 MiB of payload in each turn.
+/// Opens a connection whose answer has 1 MiB of payload per turn.
 fn open_records(method: Method, times: u32) -> Result<()> {
     let key = test_key(method);
     let sealed = sealed_answer(&key)?;
@@ -207,20 +207,20 @@ fn open_records(method: Method, times: u32) -> Result<()> {
                     at += consumed;
                     opened += payload.len();
                 }
-                other => bail!("{other:?} in the middle"),
+                other => bail!("unexpected {other:?} before the end"),
             }
         }
-        ensure!(opened == MIB, "{opened} bytes were opened");
+        ensure!(opened == MIB, "only {opened} bytes were opened");
     }
     Ok(())
 }
 
 fn new_runtime() -> Result<Runtime> {
-    // Its timers are for the deadlines of the relay, which are far away.
+    // Its timers are for the relay's deadlines, which are far away.
     Ok(Builder::new_current_thread().enable_time().build()?)
 }
 
-/// From plain bytes into records: 1 MiB in each turn.
+/// Relays plain bytes into records, 1 MiB per turn.
 fn relay_sealing(method: Method, times: u32) -> Result<()> {
     let (key, runtime) = (test_key(method), new_runtime()?);
     for _ in 0..times {
@@ -239,7 +239,7 @@ fn relay_sealing(method: Method, times: u32) -> Result<()> {
     Ok(())
 }
 
-/// From records into plain bytes: 1 MiB in each turn.
+/// Relays records into plain bytes, 1 MiB per turn.
 fn relay_opening(method: Method, times: u32) -> Result<()> {
     let (key, runtime) = (test_key(method), new_runtime()?);
     let sealed = sealed_answer(&key)?;
@@ -259,7 +259,7 @@ fn relay_opening(method: Method, times: u32) -> Result<()> {
     Ok(())
 }
 
-/// What is done with packets.
+/// The work on packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PacketWork {
     Seal,

@@ -1,4 +1,4 @@
-//! A stream in memory: what it gives is there from the start, what it takes is kept.
+//! A stream in memory: its input is there from the start, its output is kept.
 
 use std::io::{self, IoSlice};
 use std::task::{Context, Poll};
@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 use adit_stream::Stream;
 use adit_stream::pool::SIZES;
 
-/// As much at once as the largest buffer of the pool holds.
+/// Size of a window: that of the pool's largest buffer.
 const WINDOW: usize = SIZES[SIZES.len() - 1];
 
-/// Bytes to be read, and room for bytes to be written.
+/// Bytes to read, and space for bytes to write.
 #[derive(Debug)]
 pub(super) struct MemoryStream {
     input: Vec<u8>,
-    /// What was consumed, and what is lent.
+    /// Number of consumed bytes, and number of lent bytes.
     consumed: usize,
     filled_len: usize,
     output: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct MemoryStream {
 }
 
 impl MemoryStream {
-    /// Gives `input`, takes `room` bytes.
+    /// Creates a stream that yields `input` and takes `room` bytes.
     pub(super) fn new(input: Vec<u8>, room: usize) -> Self {
         Self {
             input,
@@ -32,7 +32,7 @@ impl MemoryStream {
         }
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     pub(super) const fn written(&self) -> usize {
         self.written
     }

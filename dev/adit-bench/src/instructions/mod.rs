@@ -1,10 +1,11 @@
-//! Instructions instead of time: hot loops under valgrind against committed counts.
+//! Instruction counts instead of time: hot loops under valgrind against committed counts.
 //!
-//! A count hardly varies from run to run, however busy the machine is, so a few per cent show.
-//! Each [`loops()`] entry is run twice with different numbers of turns, and the difference counts:
-//! what comes before and after the loop falls out. Valgrind knows no AVX-512, so that the ciphers
-//! are held to AVX2 and the counts are of that path. Its tool `dhat` counts allocations too, also
-//! those of C libraries, which an allocator of Rust does not see.
+//! A count hardly varies from run to run, however busy the machine is, so a difference of a few
+//! percent shows. Each [`loops()`] entry is run twice with different numbers of turns, and the
+//! difference counts: the code before and after the loop cancels out. Valgrind does not support
+//! AVX-512, so the ciphers are limited to AVX2 and the counts are of that path. Its tool `dhat`
+//! also counts allocations, including those of C libraries, which an allocator in Rust does not
+//! see.
 
 mod committed_counts;
 mod hot_loops;
@@ -24,22 +25,22 @@ use serde_json::Value;
 use committed_counts::{CommittedCounts, LoopCost};
 use hot_loops::HotLoop;
 
-/// As for adit itself: which instructions our own ciphers may use.
+/// The variable that limits adit's own ciphers to a class of instructions.
 const CPU_VARIABLE: &str = "ADIT_CPU";
-/// The widest that valgrind knows.
+/// The highest class that valgrind supports.
 const MAX_CPU_LEVEL: CpuLevel = CpuLevel::Avx2;
-/// How long one run under valgrind may take.
+/// Maximum duration of one run under valgrind.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn all_loops() -> impl Iterator<Item = &'static HotLoop> {
     hot_loops::LOOPS.iter().chain(&tunnel_loops::LOOPS)
 }
 
-/// Counts every loop; writes the counts down if `bless`, else compares them.
+/// Counts every loop. Writes the counts if `bless`, otherwise compares them.
 pub(crate) fn count_instructions(bless: bool) -> Result<()> {
     ensure!(
         !cfg!(debug_assertions),
-        "counts without optimisation mean nothing; use `cargo xtask bench --instructions`"
+        "counts of an unoptimised build mean nothing; use `cargo xtask bench --instructions`"
     );
     let (mut platform, mut measured) = (String::new(), Vec::new());
     for one in all_loops() {
@@ -59,7 +60,7 @@ pub(crate) fn count_instructions(bless: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs one loop, as the process whose instructions are counted; prints the level in effect.
+/// Runs one loop, as the process whose instructions are counted. Prints the class in effect.
 pub(crate) fn run_hot_loop(name: &str, times: u32) -> Result<()> {
     if let Some(level) = env::var(CPU_VARIABLE)
         .ok()
@@ -70,18 +71,18 @@ pub(crate) fn run_hot_loop(name: &str, times: u32) -> Result<()> {
     }
     println!("level {}", adit_crypto::cpu_level().name());
     let one = all_loops().find(|one| one.name == name);
-    (one.with_context(|| format!("no loop `{name}`"))?.work)(times)
+    (one.with_context(|| format!("unknown loop `{name}`"))?.work)(times)
 }
 
-/// The level in effect and the cost of one turn.
+/// Returns the class in effect and the cost of one turn.
 fn measure_cost(one: &HotLoop) -> Result<(String, LoopCost)> {
     let (few, many) = one.turns;
-    // The two do not disturb each other: instructions are counted, not time.
+    // The two runs do not affect each other: instructions are counted, not time.
     let (few_run, many_run) = std::thread::scope(|scope| {
         let few_run = scope.spawn(|| measure_process(one.name, few));
         (few_run.join(), measure_process(one.name, many))
     });
-    let (level, few_total) = few_run.map_err(|_| anyhow!("a run panicked"))??;
+    let (level, few_total) = few_run.map_err(|_| anyhow!("a run's thread panicked"))??;
     let (_, many_total) = many_run?;
     let per_turn = |many_total: u64, few_total: u64| {
         let spent = many_total.checked_sub(few_total)?;
@@ -98,7 +99,7 @@ fn measure_cost(one: &HotLoop) -> Result<(String, LoopCost)> {
     Ok((level, cost))
 }
 
-/// The level in effect and the cost of a whole process that runs a loop so many times.
+/// Returns the class in effect and the cost of a whole process that runs this number of turns.
 fn measure_process(name: &str, times: u32) -> Result<(String, LoopCost)> {
     let folder = Folder::new("dhat")?;
     let file = folder.path().join("out");
@@ -111,23 +112,28 @@ fn measure_process(name: &str, times: u32) -> Result<(String, LoopCost)> {
         .env(CPU_VARIABLE, MAX_CPU_LEVEL.name());
     let told = tool::run(command, PATIENCE)?.success()?;
     let level = told.lines().find_map(|line| line.strip_prefix("level "));
-    let level = level.context("no level")?.to_owned();
+    let level = level.context("the process printed no level")?.to_owned();
     let cost = parse_profile(&fs::read_to_string(&file)?).with_context(|| told.clone())?;
     Ok((level, cost))
 }
 
-/// `te` is the time of the end, in instructions; each of `pps` is a place that allocates, with as
-/// many blocks as its `tbk`.
+/// Parses a profile of dhat: `te` is the time of the end, in instructions; each of `pps` is a place
+/// that allocates, with the number of its blocks in `tbk`.
 fn parse_profile(profile: &str) -> Result<LoopCost> {
     let profile: Value = serde_json::from_str(profile)?;
-    ensure!(profile["tu"] == "instrs", "its time is in other units");
-    let blocks = profile["pps"].as_array().context("no places")?;
+    ensure!(
+        profile["tu"] == "instrs",
+        "the profile's time is not in instructions"
+    );
+    let blocks = profile["pps"]
+        .as_array()
+        .context("the profile has no places")?;
     let blocks = blocks.iter().map(|place| place["tbk"].as_u64());
     Ok(LoopCost {
-        instructions: profile["te"].as_u64().context("no end")?,
+        instructions: profile["te"].as_u64().context("the profile has no end")?,
         allocations: blocks
             .sum::<Option<u64>>()
-            .context("a place without blocks")?,
+            .context("a place of the profile has no blocks")?,
     })
 }
 

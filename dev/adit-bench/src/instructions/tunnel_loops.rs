@@ -1,4 +1,4 @@
-//! The loops of KCP, of error correction and of SSH, all in memory.
+//! The loops of KCP, error correction and SSH, in memory.
 
 use std::hint::black_box;
 
@@ -14,23 +14,23 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::hot_loops::{HotLoop, hot_loop};
 
-/// Segments, datagrams or tags of one turn.
+/// Segments, datagrams or tags per turn.
 const BATCH_LEN: usize = 64;
-/// Segments in flight: a full window but for one.
+/// Segments in flight: a full window except for one.
 const IN_FLIGHT: u32 = 1023;
 /// Bytes of a datagram.
 const DATAGRAM_LEN: usize = 1400;
-/// Bytes of data in a packet of SSH, as channels send them.
+/// Bytes of data in an SSH packet, as channels send them.
 const SSH_DATA_LEN: usize = 32 * 1024;
-/// Packets of SSH in one turn: 1 MiB.
+/// SSH packets per turn: 1 MiB.
 const PACKETS: usize = 32;
-/// Between one turn of KCP and the next, in microseconds.
+/// Time between two turns of KCP, in microseconds.
 const STEP_MICROS: u64 = 10_000;
 
 const TURNS: (u32, u32) = (1, 17);
 const FEW: (u32, u32) = (1, 5);
 
-/// All of them.
+/// All loops of this module.
 pub(super) const LOOPS: [HotLoop; 10] = [
     hot_loop(
         "KCP: 64 segments there, acknowledged",
@@ -77,7 +77,7 @@ fn new_session() -> KcpSession {
     KcpSession::new(7, config, Time(0))
 }
 
-/// Everything that one end has to say goes to the other.
+/// Passes everything that one end has to send to the other.
 fn exchange_datagrams(
     now: Time,
     from: &mut KcpSession,
@@ -92,42 +92,45 @@ fn exchange_datagrams(
     Ok(passed)
 }
 
-/// Two ends, of which the first has heard of the other's window.
+/// Returns two ends, the first of which knows the other's window.
 fn connected_pair(data: &[u8], out: &mut [u8]) -> Result<(KcpSession, KcpSession)> {
     let (mut near, mut far) = (new_session(), new_session());
     near.send(data)?;
     exchange_datagrams(Time(0), &mut near, &mut far, out)?;
-    ensure!(far.consume(data.len()) == data.len(), "nothing came");
+    ensure!(far.consume(data.len()) == data.len(), "no data arrived");
     far.flush_now(Time(0));
     exchange_datagrams(Time(0), &mut far, &mut near, out)?;
     Ok((near, far))
 }
 
-/// A full segment, and room for a datagram.
+/// Returns a full segment, and a buffer for a datagram.
 fn full_segment() -> (Vec<u8>, Vec<u8>) {
     let mtu = new_session().config().mtu;
     (vec![7; mtu - HEADER_LEN], vec![0; mtu])
 }
 
-/// Full segments from one end to the other, read there and confirmed.
+/// Transfers full segments from one end to the other, which reads and acknowledges them.
 fn transfer_segments(times: u32) -> Result<()> {
     let (data, mut out) = full_segment();
     let (mut near, mut far) = connected_pair(&data, &mut out)?;
     for turn in 1..=u64::from(times) {
         let now = Time(turn * STEP_MICROS);
         for _ in 0..BATCH_LEN {
-            ensure!(near.send(black_box(&data))? == data.len(), "no room");
+            ensure!(
+                near.send(black_box(&data))? == data.len(),
+                "the send window is full"
+            );
             exchange_datagrams(now, &mut near, &mut far, &mut out)?;
-            ensure!(far.consume(data.len()) == data.len(), "nothing came");
+            ensure!(far.consume(data.len()) == data.len(), "no data arrived");
         }
         far.flush_now(now);
         exchange_datagrams(now, &mut far, &mut near, &mut out)?;
-        ensure!(near.is_drained(), "not all is acknowledged");
+        ensure!(near.is_drained(), "not all segments are acknowledged");
     }
     Ok(())
 }
 
-/// A full window that nothing is due of.
+/// Flushes a full window in which no segment is due.
 fn flush_full_window(times: u32) -> Result<()> {
     let (data, mut out) = full_segment();
     let (mut near, _) = connected_pair(&data, &mut out)?;
@@ -143,7 +146,7 @@ fn flush_full_window(times: u32) -> Result<()> {
         for _ in 0..BATCH_LEN {
             near.flush_now(black_box(Time(0)));
             let due = near.poll_output(black_box(Time(0)), black_box(&mut out));
-            ensure!(due.is_none(), "something is due");
+            ensure!(due.is_none(), "a segment is due");
         }
     }
     Ok(())
@@ -153,7 +156,7 @@ fn erasure_code() -> Result<ErasureCode> {
     Ok(ErasureCode::new(CodeMatrix::Vandermonde, 10, 3)?)
 }
 
-/// A group's datagrams, and its parity written out.
+/// Encodes a group's datagrams and its parity.
 fn encode_parity(times: u32) -> Result<()> {
     let mut encoder = Encoder::new(erasure_code()?, DATAGRAM_LEN)?;
     let mut packet = vec![7; HEADER + DATAGRAM_LEN];
@@ -166,12 +169,12 @@ fn encode_parity(times: u32) -> Result<()> {
                 made += 1;
             }
         }
-        ensure!(made == 3, "{made} of parity");
+        ensure!(made == 3, "{made} parity packets");
     }
     Ok(())
 }
 
-/// A group whose first three datagrams are lost, sealed and restored.
+/// Seals a group, loses its first three datagrams, and restores them.
 fn restore_lost(times: u32) -> Result<()> {
     let mut encoder = Encoder::new(erasure_code()?, DATAGRAM_LEN)?;
     let mut decoder = Decoder::new(erasure_code()?, DATAGRAM_LEN);
@@ -191,12 +194,12 @@ fn restore_lost(times: u32) -> Result<()> {
                 back += 1;
             }
         }
-        ensure!(back == 3, "{back} restored");
+        ensure!(back == 3, "{back} datagrams were restored");
     }
     Ok(())
 }
 
-/// Datagrams as kcptun seals them, sixteen at a time.
+/// Seals and opens datagrams as kcptun does, sixteen at a time.
 fn seal_open_datagrams(kind: PacketKind, times: u32) -> Result<()> {
     let key = PacketKey::from_key(kind, PacketCheck::Crc32, &[0x42; 32])?;
     let mut chance = FixedEntropy::default();
@@ -224,7 +227,7 @@ fn direction_keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
     }
 }
 
-/// Packets of a connection, sealed into one buffer and opened there.
+/// Seals packets of a connection into one buffer and opens them there.
 fn seal_open_packets(cipher: Cipher, mac: Option<Mac>, times: u32) -> Result<()> {
     let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
     sealer.set_keys(direction_keys(cipher, mac), true)?;
@@ -239,20 +242,20 @@ fn seal_open_packets(cipher: Cipher, mac: Option<Mac>, times: u32) -> Result<()>
         let (mut wire, mut opened) = (buffer.as_mut_slice(), 0);
         while !wire.is_empty() {
             let Opened::Packet { consumed, payload } = opener.open(wire)? else {
-                bail!("a packet is not complete");
+                bail!("a packet is incomplete");
             };
             opened += black_box(opener.payload(wire, &payload)).len();
             wire = wire.get_mut(consumed..).unwrap_or_default();
         }
         ensure!(
             opened == PACKETS * SSH_DATA_LEN,
-            "{opened} bytes were opened"
+            "only {opened} bytes were opened"
         );
     }
     Ok(())
 }
 
-/// Packet after packet of one connection: the nonces follow each other.
+/// Computes the tags of successive packets of one connection, with consecutive nonces.
 fn umac_tags(times: u32) -> Result<()> {
     let mut session = UmacSession::<8>::new(&[0x42; 16]);
     let message = [7; 1024];

@@ -10,24 +10,25 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use super::OriginRoute;
 
-/// Connections from one address to one port: below the number of ports the kernel has for
-/// outgoing sockets, 28,232 as it comes.
+/// Maximum number of connections from one address to one port: below the kernel's default number of
+/// ports for outgoing sockets, 28,232.
 pub(crate) const PER_ADDRESS: u32 = 20_000;
 
-/// The addresses 127.0.0.1, 127.0.0.2, … that so many connections need at either end.
+/// Returns the number of addresses 127.0.0.1, 127.0.0.2, … that this many connections need at
+/// either end.
 pub(crate) const fn lane_count(connections: u32) -> u8 {
     let lanes = connections.div_ceil(PER_ADDRESS);
     // 127.0.0.255 is the last.
     if lanes > 255 { 255 } else { lanes as u8 }
 }
 
-/// The address of a lane, from 0.
+/// Returns the address of a lane, counted from 0.
 pub(super) const fn lane_addr(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, number.saturating_add(1))
 }
 
-/// Opens `count` connections, so many clients at the same time, sends one byte through each,
-/// waits for it to come back and closes; gives the time of all.
+/// Opens `count` connections with `clients` concurrent clients, sends one byte through each, waits
+/// for it to come back, and closes. Returns the total time.
 pub(crate) fn run_short_connections(
     way: OriginRoute,
     count: u32,
@@ -44,16 +45,19 @@ pub(crate) fn run_short_connections(
         };
         let workers: Vec<_> = (0..clients).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            worker.join().map_err(|_| anyhow!("a client panicked"))??;
+            worker
+                .join()
+                .map_err(|_| anyhow!("a client's thread panicked"))??;
         }
         Ok(start.elapsed())
     })
 }
 
-/// Opens `count` connections, each used for one byte there and back, and leaves them open.
+/// Opens `count` connections, transfers one byte there and back on each, and leaves them open.
 ///
-/// Past [`PER_ADDRESS`] they leave from the next address and lead to the next one of the origin,
-/// so that neither we nor the relay run out of ports. `first` is the first of these lanes.
+/// Above [`PER_ADDRESS`], connections leave from the next address and lead to the next address of
+/// the origin, so that neither this process nor the relay runs out of ports. `first` is the first
+/// of these lanes.
 pub(crate) fn open_connections(way: OriginRoute, count: u32, first: u8) -> Result<Vec<TcpStream>> {
     let one = |n: u32| {
         let lane = lane_addr(u8::try_from(n / PER_ADDRESS)?.saturating_add(first));
@@ -66,7 +70,7 @@ fn echo_byte(mut stream: TcpStream) -> Result<TcpStream> {
     stream.write_all(b"x")?;
     let mut back = [0];
     stream.read_exact(&mut back)?;
-    ensure!(&back == b"x", "another byte came back");
+    ensure!(&back == b"x", "a different byte came back");
     Ok(stream)
 }
 
@@ -105,7 +109,7 @@ mod tests {
             let stream = OriginRoute::Entry(origin.addr()).dial_from(here).unwrap();
             let to = std::net::SocketAddr::from((here, origin.addr().port()));
             assert_eq!(stream.local_addr().unwrap().ip(), here);
-            // An entry leads where it leads; only SOCKS can name the lane.
+            // An entry has a fixed destination; only SOCKS can name the lane.
             assert_eq!(stream.peer_addr().unwrap(), origin.addr());
             assert!(echo_byte(stream).is_ok());
             assert!(echo_byte(OriginRoute::Entry(to).dial().unwrap()).is_ok());

@@ -1,28 +1,29 @@
-//! The bytes that are sent: made once, known at every offset, cheap to compare.
+//! The bytes that are sent: generated once, known at every offset, cheap to compare.
 //!
-//! A repeated block whose length is prime, so that a record lost, doubled or out of place shows
+//! A repeated block whose length is prime, so that a lost, duplicated or misplaced record shows,
 //! whatever its size.
 
 use std::sync::OnceLock;
 
 use adit_interop::Pattern;
 
-/// The most that [`ByteContent::slice_at`] gives, and the size of every buffer here.
+/// Maximum length that [`ByteContent::slice_at`] returns, and the size of every buffer here.
 pub(crate) const CHUNK: usize = 256 * 1024;
 
 const PERIOD: usize = 65_521;
-/// In a sampled comparison this many bytes are looked at …
+/// Number of bytes that a sampled comparison checks …
 const SAMPLE_LEN: usize = 64;
 /// … at the front of each stretch of this length.
 const SAMPLE_STRIDE: usize = 4096;
 
-/// How much is compared; the discriminant stands on the wire.
+/// The extent of the comparison; the discriminant is sent over the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum CheckMode {
     /// Every byte.
     Whole = b'W',
-    /// One in 64, and the end of each read: costs next to nothing beside the reading itself.
+    /// One byte in 64, and the end of each read: costs next to nothing compared with the read
+    /// itself.
     Sampled = b'S',
 }
 
@@ -33,7 +34,7 @@ pub(crate) struct ByteContent {
 }
 
 impl ByteContent {
-    /// The one there is.
+    /// Returns the only instance.
     pub(crate) fn get() -> &'static Self {
         static CONTENT: OnceLock<ByteContent> = OnceLock::new();
         CONTENT.get_or_init(|| {
@@ -44,7 +45,7 @@ impl ByteContent {
         })
     }
 
-    /// The `len` bytes at `offset` of the stream, at most [`CHUNK`].
+    /// Returns the `len` bytes at `offset` of the stream; `len` is at most [`CHUNK`].
     pub(crate) fn slice_at(&self, offset: u64, len: usize) -> &[u8] {
         let start = usize::try_from(offset % PERIOD as u64).unwrap_or(0);
         self.ring
@@ -52,7 +53,7 @@ impl ByteContent {
             .unwrap_or_default()
     }
 
-    /// Whether these bytes, at most [`CHUNK`], are those at `offset`.
+    /// Returns true if these bytes, at most [`CHUNK`], are those at `offset`.
     pub(crate) fn matches(&self, offset: u64, bytes: &[u8], check: CheckMode) -> bool {
         let wanted = self.slice_at(offset, bytes.len());
         match check {

@@ -1,28 +1,28 @@
-//! How many datagrams are under way, and when the next may leave.
+//! The number of datagrams in flight, and the time at which the next one may leave.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Those that have not arrived after so long a standstill are given up.
+/// Time without arrivals after which the datagrams in flight count as lost.
 pub(super) const LOST_AFTER: Duration = Duration::from_millis(50);
 
-/// When the next datagram may leave.
+/// The rule for when the next datagram may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendPace {
-    /// When fewer than so many are under way: nothing is lost for want of room.
+    /// When fewer than this number are in flight: no datagram is lost for lack of buffer space.
     Window(u64),
-    /// So many bits of payload a second, evenly.
+    /// At this rate of payload bits per second, evenly spaced.
     Bits(u64),
-    /// At once: more than the tunnel can carry.
+    /// Immediately: more than the tunnel can carry.
     Flood,
 }
 
 impl SendPace {
     /// Waits until payload byte number `sent` may leave, in a run that began at `start`.
     ///
-    /// It sleeps rather than spins, so as to leave the processors to the relays: a few datagrams
-    /// may leave together when the kernel wakes us late.
+    /// It sleeps instead of spinning, which leaves the processors to the relays: several datagrams
+    /// may leave together if the kernel wakes the thread late.
     pub(super) fn wait_for_time(self, start: Instant, sent: u64) {
         let Self::Bits(rate) = self else {
             return;
@@ -35,33 +35,33 @@ impl SendPace {
     }
 }
 
-/// What sender and receiver know of each other.
+/// The state that sender and receiver share.
 #[derive(Debug, Default)]
 pub(super) struct DatagramsInFlight {
     sent: AtomicU64,
     delivered: AtomicU64,
-    /// Taken for lost.
+    /// Datagrams that count as lost.
     given_up: AtomicU64,
     sent_all: AtomicBool,
 }
 
 impl DatagramsInFlight {
-    /// So many have left.
+    /// Records that this number has left.
     pub(super) fn record_sent(&self, count: u64) {
         self.sent.store(count, Ordering::Release);
     }
 
-    /// No more will leave.
+    /// Records that no more will leave.
     pub(super) fn mark_all_sent(&self) {
         self.sent_all.store(true, Ordering::Release);
     }
 
-    /// Whether no more will leave.
+    /// Returns true if no more will leave.
     pub(super) fn is_all_sent(&self) -> bool {
         self.sent_all.load(Ordering::Acquire)
     }
 
-    /// So many have arrived; wakes the sender if that makes room enough.
+    /// Records that this number has arrived, and wakes the sender if enough capacity is free.
     pub(super) fn record_delivered(&self, count: u64, pace: SendPace, sender: &Thread) {
         self.delivered.store(count, Ordering::Release);
         if matches!(pace, SendPace::Window(window) if self.in_flight() <= window / 2) {
@@ -69,8 +69,9 @@ impl DatagramsInFlight {
         }
     }
 
-    /// Returns when the next may leave: with fewer than a window under way at once, else when
-    /// half of it has arrived. After a standstill those on the way count as lost.
+    /// Waits until the next one may leave: with fewer than a window in flight immediately,
+    /// otherwise when half of it has arrived. After a standstill, datagrams in flight count as
+    /// lost.
     pub(super) fn wait_for_room(&self, pace: SendPace) {
         let SendPace::Window(window) = pace else {
             return;
@@ -139,7 +140,7 @@ mod tests {
             scope.spawn(move || flight.record_delivered(5, SendPace::Window(10), &sender));
             flight.wait_for_room(SendPace::Window(10));
         });
-        // Nothing was given up.
+        // No datagram was given up.
         assert_eq!(flight.in_flight(), 5);
     }
 }

@@ -1,10 +1,11 @@
-//! How long small requests take while others use the same way.
+//! The latency of small requests while other traffic uses the same path.
 //!
-//! One connection sends a few bytes, waits until they come back, and begins again. What runs beside
-//! it comes from the origin, through the same processes, on connections of its own.
+//! One connection sends a few bytes, waits until they come back, and repeats. The load beside it
+//! comes from the origin, through the same processes, on separate connections.
 //!
-//! Whoever sends and answers the echoes asks for short turns: in reality they have machines of their
-//! own, and their wait for a processor that the flows of the load keep busy is not the relay's.
+//! The threads that send and answer the echoes request short time slices: in reality they run on
+//! other machines, and their wait for a processor that the flows of the load keep busy is not the
+//! relay's.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -21,17 +22,17 @@ use crate::short_turns;
 
 /// Bytes of a request, and of its answer.
 const ECHO_LEN: usize = 9;
-/// Echoes of the shortest measurement, however long they take.
+/// Minimum number of echoes, however long they take.
 const MIN_ECHOES: usize = 3;
 /// Bytes of a small download, and the pause of its client before the next one.
 const DOWNLOAD_LEN: u64 = 64 << 10;
 const DOWNLOAD_PAUSE: Duration = Duration::from_millis(200);
-/// A paced flow sends this often.
+/// Interval at which a paced flow sends.
 const FLOW_TICK: Duration = Duration::from_millis(2);
-/// Until the flows beside it run at their rate.
+/// Time until the flows beside the echoes run at their rate.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// The origin's side of echoes.
+/// Serves echoes, as the origin.
 pub(super) fn serve_echo(mut stream: TcpStream) -> io::Result<()> {
     short_turns::request_short_slices()?;
     let mut buf = [0; ECHO_LEN];
@@ -41,10 +42,9 @@ pub(super) fn serve_echo(mut stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// The origin's side of a flow of `rate` bytes a second, or with 0 as many as can be.
+/// Serves a flow of `rate` bytes per second as the origin, or as fast as possible if `rate` is 0.
 ///
-/// What is behind after a standstill is not made up for: a source of this rate is meant, not a
-/// burst.
+/// A backlog after a standstill is dropped: the flow models a source of this rate, not a burst.
 pub(super) fn serve_flow(mut stream: TcpStream, rate: u64) -> io::Result<()> {
     if rate == 0 {
         return tcp::send_content(&mut stream, u64::MAX);
@@ -58,35 +58,38 @@ pub(super) fn serve_flow(mut stream: TcpStream, rate: u64) -> io::Result<()> {
     }
 }
 
-/// What runs beside the echoes.
+/// The load beside the echoes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BackgroundLoad {
     Idle,
-    /// So many flows, each of so many bytes a second, or with 0 as many as can be.
+    /// This number of flows with this rate each, in bytes per second; 0 means as fast as possible.
     Flows(u32, u64),
-    /// So many clients that download 64 KiB, pause for 200 ms and begin again.
+    /// This number of clients that download 64 KiB, pause for 200 ms and repeat.
     Downloads(u32),
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug)]
 pub(crate) struct EchoTimes {
-    /// Milliseconds of each echo, the shortest first.
+    /// Times of the echoes in milliseconds, the shortest first.
     times: Vec<f64>,
-    /// Bytes a second that came beside them.
+    /// Rate of the load beside them, in bytes per second.
     pub(crate) background_rate: f64,
 }
 
 impl EchoTimes {
-    /// The time that this share of the echoes did not exceed, in milliseconds.
+    /// Returns the time that this share of the echoes did not exceed, in milliseconds.
     pub(crate) fn quantile(&self, share: f64) -> Result<f64> {
         let last = self.times.len().saturating_sub(1);
         let place = (last as f64 * share).ceil() as usize;
-        self.times.get(place.min(last)).copied().context("no echo")
+        self.times
+            .get(place.min(last))
+            .copied()
+            .context("no echo was measured")
     }
 }
 
-/// Echoes for this long, one after the other, with this beside them.
+/// Measures successive echoes for this long, with this load beside them.
 pub(crate) fn measure_echoes(
     way: OriginRoute,
     beside: BackgroundLoad,
@@ -115,10 +118,12 @@ pub(crate) fn measure_echoes(
         let bytes = got.load(Ordering::Relaxed) - before.1;
         stop.store(true, Ordering::Relaxed);
         for other in others {
-            let ended = other.join().map_err(|_| anyhow!("a client panicked"))?;
-            ended.context("beside the echoes")?;
+            let ended = other
+                .join()
+                .map_err(|_| anyhow!("a client's thread panicked"))?;
+            ended.context("the load beside the echoes failed")?;
         }
-        let mut times = times.map_err(|_| anyhow!("the echoes panicked"))??;
+        let mut times = times.map_err(|_| anyhow!("the thread of the echoes panicked"))??;
         times.sort_by(f64::total_cmp);
         Ok(EchoTimes {
             times,
@@ -140,8 +145,8 @@ fn run_echoes(way: OriginRoute, long: Duration) -> Result<Vec<f64>> {
         let began = Instant::now();
         stream.write_all(&said)?;
         stream.read_exact(&mut back)?;
-        ensure!(back == said, "other bytes came back");
-        // The first finds the connection still being opened.
+        ensure!(back == said, "different bytes came back");
+        // The first echo includes opening the connection.
         if number > 0 {
             times.push(began.elapsed().as_secs_f64() * 1e3);
         }
@@ -156,14 +161,14 @@ fn receive_flow(way: OriginRoute, rate: u64, stop: &AtomicBool, got: &AtomicU64)
     let mut buf = vec![0; CHUNK];
     while !stop.load(Ordering::Relaxed) {
         let n = stream.read(&mut buf)?;
-        ensure!(n > 0, "a flow has ended");
+        ensure!(n > 0, "a flow ended early");
         got.fetch_add(n as u64, Ordering::Relaxed);
     }
     Ok(())
 }
 
 fn run_downloads(way: OriginRoute, number: u32, stop: &AtomicBool, got: &AtomicU64) -> Result<()> {
-    // They do not begin at the same moment.
+    // The downloads start at different moments.
     thread::sleep(DOWNLOAD_PAUSE * (number % 64) / 64);
     let mut buf = vec![0; DOWNLOAD_LEN as usize];
     while !stop.load(Ordering::Relaxed) {
@@ -190,7 +195,7 @@ mod tests {
             (BackgroundLoad::Idle, 60),
             (BackgroundLoad::Flows(2, 0), 60),
             (BackgroundLoad::Flows(2, 10_000_000), 60),
-            // One that has just been served pauses.
+            // A client that has just been served pauses.
             (BackgroundLoad::Downloads(3), 300),
         ] {
             let latency = measure_echoes(way, beside, Duration::from_millis(millis)).unwrap();

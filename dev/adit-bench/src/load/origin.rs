@@ -1,4 +1,4 @@
-//! The origin: the server that everybody's relay leads to.
+//! The origin: the server that the relays of all implementations lead to.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,27 +15,27 @@ use rustix::net::listen;
 use super::connections::lane_addr;
 use super::tcp;
 
-/// How long a connection may be silent.
+/// Maximum silence of a connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections that may wait to be accepted: a thousand clients come at once. The kernel takes no
-/// more than its own bound.
+/// Backlog of connections: a thousand clients connect at the same time. The kernel applies its own
+/// limit.
 const BACKLOG: i32 = 4096;
-/// Threads that serve short connections one after the other.
+/// Number of threads that serve short connections one after the other.
 const ECHO_THREADS: usize = 32;
-/// How long such a thread waits for the end of a connection; a relay that passes it on later must
-/// not keep the thread from others.
+/// Time that such a thread waits for the end of a connection; a relay that passes the end on later
+/// must not block the thread.
 const END_WAIT: Duration = Duration::from_millis(2);
-/// Late connections looked at for each new one: more than can be added meanwhile.
+/// Number of late connections checked for each new one: more than are added meanwhile.
 const SWEEP_COUNT: usize = 2;
 
-/// What is done with a connection.
+/// The service of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OriginService {
-    /// Transfers as their header says, each in a thread of its own.
+    /// Transfers according to their header, each in a thread of its own.
     Streams,
     /// One byte back, then the end; served without starting a thread.
     Echo,
-    /// One byte back, then kept open as long as the origin lives.
+    /// One byte back, then kept open for as long as the origin lives.
     Hold,
 }
 
@@ -44,23 +44,23 @@ pub(crate) enum OriginService {
 pub(crate) struct LoadOrigin {
     addr: SocketAddr,
     stop: Arc<AtomicBool>,
-    /// Where a thread waits for connections.
+    /// Addresses at which a thread waits for connections.
     acceptors: Vec<SocketAddr>,
 }
 
 impl LoadOrigin {
-    /// Starts it on a port that the kernel chooses.
+    /// Starts the origin on a port that the kernel chooses.
     pub(crate) fn start(service: OriginService) -> Result<Self> {
         Self::start_on(service, 1)
     }
 
-    /// Starts it at this address.
+    /// Starts the origin at this address.
     pub(crate) fn start_at(service: OriginService, at: SocketAddr) -> Result<Self> {
         Self::start_first(service, TcpListener::bind(at)?)
     }
 
-    /// Starts it on the same port of so many loopback addresses, of which [`Self::addr`] is the
-    /// first.
+    /// Starts the origin on the same port of `lanes` loopback addresses, the first of which is
+    /// [`Self::addr`].
     pub(crate) fn start_on(service: OriginService, lanes: u8) -> Result<Self> {
         let mut origin = Self::start_first(service, TcpListener::bind(loopback(0))?)?;
         let addr = origin.addr;
@@ -97,7 +97,7 @@ impl LoadOrigin {
         Ok(())
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub(crate) const fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -106,7 +106,7 @@ impl LoadOrigin {
 impl Drop for LoadOrigin {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes those who wait for a connection.
+        // Wakes the threads that wait for a connection.
         for at in &self.acceptors {
             let _ = TcpStream::connect_timeout(at, Duration::from_secs(1));
         }
@@ -119,7 +119,7 @@ fn accept_loop(listener: &TcpListener, stop: &AtomicBool, service: OriginService
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        // A connection that breaks is the client's to report: it does not get its answer.
+        // The client reports a broken connection: it does not receive its answer.
         match service {
             OriginService::Streams => {
                 thread::spawn(move || {
@@ -153,7 +153,7 @@ fn echo_once(mut stream: &TcpStream) -> io::Result<()> {
     stream.write_all(&byte)
 }
 
-/// Looks at some of the late connections, and lets go of those that have ended.
+/// Checks some of the late connections, and drops those that have ended.
 fn sweep_closed(late: &mut VecDeque<TcpStream>) {
     for _ in 0..SWEEP_COUNT.min(late.len()) {
         if let Some(stream) = late.pop_front().filter(|one| !has_ended(one, None)) {
@@ -162,7 +162,7 @@ fn sweep_closed(late: &mut VecDeque<TcpStream>) {
     }
 }
 
-/// Whether the other side has ended within this time, or now.
+/// Returns true if the other side has ended within this time, or already.
 fn has_ended(mut stream: &TcpStream, within: Option<Duration>) -> bool {
     let ready = match within {
         Some(_) => stream.set_read_timeout(within),
@@ -172,7 +172,7 @@ fn has_ended(mut stream: &TcpStream, within: Option<Duration>) -> bool {
     !told.is_err_and(|why| why.kind() == ErrorKind::WouldBlock)
 }
 
-/// The client ends first, so that the waiting state after the end is on its side.
+/// Waits for the client to end first, so that the TIME-WAIT state is on its side.
 pub(super) fn wait_end(mut stream: TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(|_| ())
 }

@@ -1,7 +1,7 @@
-//! Transfers over streams: so many bytes up or down, split over parallel connections.
+//! Transfers over streams: a number of bytes up or down, split over parallel connections.
 //!
-//! Nobody half-closes, since not every rival lets that pass: the client says first how much it
-//! will send, and the origin answers with its verdict when all of it is there.
+//! No side half-closes, since not every rival passes that on: the client announces how much it will
+//! send, and the origin answers with its verdict when it has received all of it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -18,23 +18,23 @@ use super::{LoadDirection, OriginRoute, latency};
 const VERDICT_OK: u8 = b'+';
 const VERDICT_MISMATCH: u8 = b'-';
 
-/// What is done with a connection; the discriminant stands on the wire.
+/// The kind of a request; the discriminant is sent over the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum StreamRequest {
-    /// So many bytes to the origin, and its verdict back.
+    /// This many bytes to the origin, and its verdict back.
     Up = b'U',
-    /// So many bytes from the origin.
+    /// This many bytes from the origin.
     Down = b'D',
-    /// Everything back at once, until the client ends.
+    /// Everything back immediately, until the client ends.
     Echo = b'E',
-    /// Bytes until the client ends: so many a second, or with 0 as many as can be.
+    /// Bytes until the client ends: at this rate per second, or as fast as possible if it is 0.
     Flow = b'F',
-    /// So many bytes, then the end.
+    /// This many bytes, then the end.
     Download = b'G',
 }
 
-/// What the client wants: the first bytes of a connection.
+/// The request of a client: the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestHeader {
     request: StreamRequest,
@@ -45,7 +45,7 @@ pub(super) struct RequestHeader {
 impl RequestHeader {
     const LEN: usize = 10;
 
-    /// What it asks, with its number, of which nothing is compared.
+    /// Creates a request with its number, of which no byte is compared.
     pub(super) const fn new(request: StreamRequest, number: u64) -> Self {
         let check = CheckMode::Sampled;
         Self {
@@ -75,17 +75,17 @@ impl RequestHeader {
     }
 }
 
-/// What a transfer came to.
+/// The result of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransferResult {
-    /// Payload, all connections together.
+    /// Payload of all connections together, in bytes.
     pub(crate) bytes: u64,
-    /// From the first byte of payload to the last one checked.
+    /// Time from the first byte of payload to the last one checked.
     pub(crate) elapsed: Duration,
 }
 
-/// Moves `bytes`, less what does not divide, split over so many connections. These are there
-/// before the clock starts.
+/// Transfers `bytes`, except for a remainder that does not divide, split over `streams`
+/// connections. These are open before the clock starts.
 pub(crate) fn transfer(
     way: OriginRoute,
     direction: LoadDirection,
@@ -102,7 +102,7 @@ pub(crate) fn transfer(
         number: bytes / u64::from(streams.max(1)),
     };
     let dialled: Result<Vec<TcpStream>> = (0..streams).map(|_| way.dial()).collect();
-    let dialled = dialled.context("cannot reach the origin")?;
+    let dialled = dialled.context("cannot connect to the origin")?;
     let barrier = Barrier::new(dialled.len() + 1);
     thread::scope(|scope| {
         let ends: Vec<_> = dialled
@@ -118,7 +118,8 @@ pub(crate) fn transfer(
         barrier.wait();
         let start = Instant::now();
         for end in ends {
-            end.join().map_err(|_| anyhow!("a stream panicked"))??;
+            end.join()
+                .map_err(|_| anyhow!("a stream's thread panicked"))??;
         }
         let elapsed = start.elapsed();
         Ok(TransferResult {
@@ -128,24 +129,24 @@ pub(crate) fn transfer(
     })
 }
 
-/// The client's side of one connection.
+/// Runs the client's side of one connection.
 fn run_client(mut stream: TcpStream, header: RequestHeader) -> Result<()> {
     stream.write_all(&header.encode())?;
     if header.request == StreamRequest::Up {
         send_content(&mut stream, header.number).context("sending")?;
         let mut verdict = [0];
         let told = stream.read_exact(&mut verdict);
-        told.context("waiting for the origin's verdict")?;
-        ensure!(verdict == [VERDICT_OK], "the origin got other bytes");
+        told.context("cannot read the origin's verdict")?;
+        ensure!(verdict == [VERDICT_OK], "the origin received other bytes");
     } else {
         let good =
             receive_content(&mut stream, header.number, header.check).context("receiving")?;
-        ensure!(good, "other bytes than the origin sent");
+        ensure!(good, "the client received other bytes");
     }
     Ok(())
 }
 
-/// The origin's side.
+/// Runs the origin's side of a connection.
 pub(super) fn serve_stream(mut stream: TcpStream) -> io::Result<()> {
     let mut wire = [0; RequestHeader::LEN];
     stream.read_exact(&mut wire)?;
@@ -182,7 +183,7 @@ pub(super) fn send_content(stream: &mut TcpStream, bytes: u64) -> io::Result<()>
     Ok(())
 }
 
-/// Takes exactly so many bytes; whether they were the right ones.
+/// Receives exactly this many bytes. Returns true if they were the right ones.
 fn receive_content(stream: &mut TcpStream, bytes: u64, check: CheckMode) -> io::Result<bool> {
     let mut buf = vec![0; CHUNK];
     let (mut got, mut good) = (0, true);

@@ -1,7 +1,7 @@
-//! Datagrams one way through a tunnel: with a bounded number under way, or as fast as they go.
+//! Datagrams one way through a tunnel: with a limited number in flight, or as fast as possible.
 //!
-//! Sender and receiver are threads of this process, so the sender knows without any packet how
-//! many have arrived.
+//! Sender and receiver are threads of this process, so the sender knows without any packet how many
+//! have arrived.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,8 +17,9 @@ use super::LoadDirection;
 use super::content::{ByteContent, CheckMode};
 use super::in_flight::{DatagramsInFlight, SendPace};
 
-/// Payload of a datagram in bytes: with the overhead of the AES methods of the 2022 edition it
-/// fills a packet of 1,500 bytes over IPv6. Answers carry their client's session, 8 bytes more.
+/// Returns the payload of a datagram, in bytes: with the overhead of the AES methods of the 2022
+/// edition it fills a packet of 1,500 bytes over IPv6. Answers carry their client's session, 8
+/// bytes more.
 pub(crate) const fn payload_len(direction: LoadDirection) -> usize {
     match direction {
         LoadDirection::Up => 1390,
@@ -26,49 +27,49 @@ pub(crate) const fn payload_len(direction: LoadDirection) -> usize {
     }
 }
 
-/// The number of the datagram that opens the session.
+/// Number of the datagram that opens the session.
 const HELLO_NUMBER: u64 = u64::MAX;
-/// The receiver waits so long for stragglers.
+/// Time that the receiver waits for stragglers.
 const STRAGGLER_WAIT: Duration = Duration::from_millis(300);
-/// A run that loses most of its datagrams, and waits for each that is lost, ends after so long
-/// with those that it has sent.
+/// Time after which a run ends that loses most of its datagrams and waits for each of them; the
+/// figures are then those of the datagrams it has sent.
 const MAX_RUN: Duration = Duration::from_secs(20);
-/// Our own sockets must not be what drops.
+/// Socket buffers of the load, so that they are not the cause of drops.
 const SOCKET_BUFFER: usize = 8 << 20;
 
-/// What became of them.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DatagramDelivery {
-    /// Sent.
+    /// Datagrams sent.
     pub(crate) sent: u64,
-    /// Of these arrived, each counted once.
+    /// Datagrams that arrived, each counted once.
     pub(crate) delivered: u64,
-    /// Arrived again.
+    /// Datagrams that arrived again.
     pub(crate) duplicates: u64,
-    /// From the first sent to the last that arrived.
+    /// Time from the first one sent to the last that arrived.
     pub(crate) elapsed: Duration,
 }
 
-/// The origin's socket, to be bound before the tunnel that leads to it is started.
+/// The origin's socket, which must be bound before the tunnel that leads to it is started.
 #[derive(Debug)]
 pub(crate) struct UdpOrigin {
     socket: UdpSocket,
 }
 
 impl UdpOrigin {
-    /// Binds it on loopback.
+    /// Binds the socket on loopback.
     pub(crate) fn bind() -> Result<Self> {
         Ok(Self {
             socket: bind_socket()?,
         })
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub(crate) fn addr(&self) -> Result<SocketAddr> {
         Ok(self.socket.local_addr()?)
     }
 
-    /// Opens a session to it through `entry`.
+    /// Opens a session to the origin through `entry`.
     pub(crate) fn open_session(&self, entry: SocketAddr) -> Result<TunnelSession> {
         let client = bind_socket()?;
         client.connect(entry)?;
@@ -78,7 +79,7 @@ impl UdpOrigin {
         for _ in 0..20 {
             client.send(&HELLO_NUMBER.to_be_bytes())?;
             while let Ok((len, from)) = self.socket.recv_from(&mut buf) {
-                // Leftovers of an earlier session may still come.
+                // Leftovers of an earlier session may still arrive.
                 if buf.get(..len) == Some(&HELLO_NUMBER.to_be_bytes()[..]) {
                     return Ok(TunnelSession {
                         client,
@@ -88,13 +89,13 @@ impl UdpOrigin {
                 }
             }
         }
-        bail!("no datagram passes")
+        bail!("no datagram passes the tunnel")
     }
 }
 
 fn bind_socket() -> Result<UdpSocket> {
     let socket = UdpSocket::bind(loopback(0))?;
-    // Beyond the system's bound only with privilege; without it, as much as is allowed.
+    // Beyond the system's limit only with privileges; without them, up to the limit.
     if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER)?;
     }
@@ -133,7 +134,7 @@ impl TunnelSession {
             flight.mark_all_sent();
             let received = receiving
                 .join()
-                .map_err(|_| anyhow!("the receiver panicked"))??;
+                .map_err(|_| anyhow!("the receiving thread panicked"))??;
             let sent = sent?;
             ensure!(received.delivered > 0, "none of {count} datagrams arrived");
             Ok(DatagramDelivery {
@@ -169,7 +170,7 @@ fn send_datagrams(
             };
             match sent {
                 Ok(_) => break,
-                // A full queue of the device: as a blocking sender would, try again.
+                // The device's queue is full: try again, as a blocking sender would.
                 Err(why)
                     if why.kind() == ErrorKind::WouldBlock
                         || why.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) =>
@@ -222,7 +223,7 @@ fn receive_datagrams(
             Err(why) => return Err(why.into()),
         };
         let Some((head, body)) = packet.split_first_chunk::<8>() else {
-            bail!("a datagram of {} bytes", packet.len());
+            bail!("a datagram has {} bytes", packet.len());
         };
         let number = u64::from_be_bytes(*head);
         if number == HELLO_NUMBER {
@@ -230,10 +231,10 @@ fn receive_datagrams(
         }
         let right =
             packet.len() == size && ByteContent::get().matches(number, body, CheckMode::Sampled);
-        ensure!(right, "other bytes in datagram {number}");
+        ensure!(right, "datagram {number} has other bytes");
         let index = usize::try_from(number).ok();
         let Some(slot) = index.and_then(|index| seen.get_mut(index)) else {
-            bail!("a datagram {number} of {count}");
+            bail!("a datagram has the number {number}, of {count}");
         };
         if std::mem::replace(slot, true) {
             received.duplicates += 1;

@@ -1,4 +1,4 @@
-//! adit itself: every role is a word or two of URLs.
+//! adit itself: the roles are URLs on the command line.
 
 use std::net::SocketAddr;
 

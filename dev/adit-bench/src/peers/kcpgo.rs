@@ -1,4 +1,4 @@
-//! The peer of the tests on kcp-go, smux and snappy as they are today: kcptun's ends.
+//! The tests' peer on current kcp-go, smux and snappy: kcptun's ends.
 
 use std::net::SocketAddr;
 
@@ -15,11 +15,11 @@ pub(super) const KIND: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
-/// Those that its `go.mod` names; a test compares them.
+/// The versions in its `go.mod`; a test compares them.
 const VERSIONS: &str = "kcp-go v5.6.72, smux v1.5.56, klauspost/reedsolomon v1.12.0";
 
 fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
-    // It has words of its own for them.
+    // The peer has options of its own for them.
     let (end, to) = match *role {
         PeerRole::KcptunServer {
             to,

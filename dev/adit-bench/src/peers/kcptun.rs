@@ -15,7 +15,7 @@ pub(super) const KIND: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
-/// A tunnel carries so much less than a relay of TCP in the same time.
+/// Divisor of the bytes of a transfer: a tunnel carries less than a TCP relay in the same time.
 pub(crate) const TRANSFER_DIVISOR: u64 = 8;
 
 fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
@@ -28,11 +28,11 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     Some(StartRecipe::new(program, &line))
 }
 
-/// What both ends are told in most suites.
+/// The options of both ends in most suites.
 pub(crate) const DEFAULT_OPTIONS: &str = "--key benchmark --crypt aes --mode fast3 --datashard 10 \
     --parityshard 3 --nocomp --sndwnd 1024 --rcvwnd 1024 --quiet";
 
-/// Which end, and its options as kcptun has them.
+/// Returns the end, and its options in kcptun's syntax.
 pub(super) fn end_and_options(role: &PeerRole, at: SocketAddr) -> Option<(&'static str, String)> {
     Some(match role {
         PeerRole::KcptunServer { to, options } => ("server", format!("-l {at} -t {to} {options}")),

@@ -24,7 +24,7 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
         PeerRole::Client { method, server } => ("ss-local", ends(server), method),
         _ => return None,
     };
-    // The 2022 edition it does not have.
+    // It does not support the 2022 edition.
     let known = !method.name.starts_with("2022-");
     let words = ["-m", method.name, "-k", method.key, "-u"];
     known.then(|| StartRecipe::new(program, &line).with_args(words))

@@ -1,6 +1,6 @@
-//! The implementations that are measured: how each is found and started in each role.
+//! The measured implementations: how each is found and started in each role.
 //!
-//! One file each with a [`PeerKind`]; a [`InstalledPeer`] is one that is installed here.
+//! One file with a [`PeerKind`] for each; a [`InstalledPeer`] is one that is installed.
 
 mod adit;
 mod bare_programs;
@@ -27,7 +27,7 @@ pub(crate) use peer_kind::{InstalledPeer, PeerKind, PeerRole, PreparedCommand, R
 use peer_kind::{ProgramPaths, relay_key};
 use start_recipe::StartRecipe;
 
-/// Every implementation that we can start, adit first.
+/// All implementations that can be started, adit first.
 pub(crate) const KINDS: &[PeerKind] = &[
     adit::KIND,
     ssrust::KIND,
@@ -49,7 +49,7 @@ pub(crate) const KINDS: &[PeerKind] = &[
     bare_programs::RECORDS,
 ];
 
-/// True if no one runs it: it only shows what the task costs at least.
+/// Returns true for an implementation that only shows the minimum cost of the task.
 pub(crate) fn is_floor(name: &str) -> bool {
     KINDS.iter().any(|kind| kind.is_floor && kind.name == name)
 }

@@ -17,33 +17,33 @@ use crate::locations;
 /// An implementation.
 #[derive(Debug)]
 pub(crate) struct PeerKind {
-    /// As in tables and in `--only`.
+    /// Name in tables and in `--only`.
     pub(crate) name: &'static str,
-    /// The programs it needs; the first is asked for its version.
+    /// The programs it needs; the first one reports the version.
     pub(super) programs: &'static [&'static str],
     pub(super) version: fn(&ProgramPaths) -> String,
-    /// None where it cannot play this role.
+    /// Returns how to start a role; `None` if it does not support the role.
     pub(super) recipe: fn(&PeerRole, SocketAddr) -> Option<StartRecipe>,
-    /// The environment variable that says on how many threads it works; None if there is none.
+    /// Environment variable that sets the number of threads; `None` if there is none.
     pub(super) threads: Option<&'static str>,
-    /// Open files for each connection that it relays as it is: two sockets, and with Go's
-    /// `splice(2)` a pipe for each direction, held while it waits.
+    /// Open files per connection that it relays unchanged: two sockets, and with Go's `splice(2)` a
+    /// pipe for each direction, held while it waits.
     pub(super) relay_files: u32,
-    /// The most connections it can be asked to hold on an ordinary machine, and why no more.
+    /// Maximum number of held connections on an ordinary machine, with the reason for the limit.
     pub(super) max_held: Option<(u32, &'static str)>,
-    /// By what the bytes of a transfer are divided, so that a run ends within the day; 1 for most.
+    /// Divisor of the bytes of a transfer, so that a run ends within the day; 1 for most.
     pub(super) transfer_divisor: u64,
-    /// It only shows what the task costs at least; no one runs it to serve people.
+    /// True if it only shows the minimum cost of the task; it is not used in production.
     pub(super) is_floor: bool,
-    /// No registry that we can ask has it: it takes part where somebody has put it. All others are
-    /// brought by `cargo xtask install --rivals`.
+    /// True if no package registry that we can access offers it: it participates if its binary is
+    /// installed by hand. `cargo xtask install --rivals` installs all others.
     pub(crate) installed_by_hand: bool,
 }
 
-/// What a process is to do.
+/// The role of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PeerRole {
-    /// SOCKS5, straight to the destination.
+    /// SOCKS5, directly to the destination.
     Relay,
     /// A Shadowsocks server, TCP and UDP, whose clients may reach loopback.
     Server(Method),
@@ -53,8 +53,7 @@ pub(crate) enum PeerRole {
         server: SocketAddr,
         to: SocketAddr,
     },
-    /// A relay that finds the way by identity headers and holds its own key, that of the
-    /// method's keyring.
+    /// A relay that routes by identity headers and has its own key, that of the method's keyring.
     Passage { method: Method, to: SocketAddr },
     /// An entry that leads through such a relay and a server behind it.
     Behind {
@@ -66,12 +65,12 @@ pub(crate) enum PeerRole {
     Client { method: Method, server: SocketAddr },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
     SsrServer(Setup<'static>),
-    /// The end of a kcptun tunnel at its target.
+    /// The end of a kcptun tunnel in front of its target.
     KcptunServer {
         to: SocketAddr,
         options: &'static str,
     },
-    /// The other end, an entry.
+    /// The other end, with the entry.
     KcptunClient {
         server: SocketAddr,
         options: &'static str,
@@ -81,9 +80,9 @@ pub(crate) enum PeerRole {
         setup: Setup<'static>,
         server: SocketAddr,
     },
-    /// An SSH server that lets the calling user in.
+    /// An SSH server that accepts the calling user.
     SshServer(ssh_common::SshSuite),
-    /// A client of it.
+    /// A client of such a server.
     SshClient {
         suite: ssh_common::SshSuite,
         server: SocketAddr,
@@ -104,13 +103,13 @@ impl PeerRole {
     }
 }
 
-/// The key of a relay; none where the method has no identity headers.
+/// Returns the key of a relay; `None` if the method has no identity headers.
 pub(super) fn relay_key(method: Method) -> Option<&'static str> {
     let ring = KEYRINGS.iter().find(|ring| ring.method == method)?;
     ring.relays.first().copied()
 }
 
-/// Where the programs of one implementation are.
+/// Paths of the programs of one implementation.
 #[derive(Debug)]
 pub(super) struct ProgramPaths(Vec<(&'static str, PathBuf)>);
 
@@ -122,14 +121,14 @@ impl ProgramPaths {
             .map(|(_, path)| path)
     }
 
-    /// What the first of them prints when it is asked.
+    /// Returns the output of the first program with these arguments.
     pub(super) fn output_of(&self, args: &[&str]) -> String {
         self.0
             .first()
             .map_or_else(String::new, |(_, path)| locations::output_of(path, args))
     }
 
-    /// The first line of it.
+    /// Returns the first line of that output.
     pub(super) fn first_line(&self, args: &[&str]) -> String {
         self.output_of(args)
             .lines()
@@ -139,7 +138,7 @@ impl ProgramPaths {
     }
 }
 
-/// An implementation that is here.
+/// An installed implementation.
 #[derive(Debug)]
 pub(crate) struct InstalledPeer {
     kind: &'static PeerKind,
@@ -148,7 +147,7 @@ pub(crate) struct InstalledPeer {
 }
 
 impl PeerKind {
-    /// What each leaves as it is where nothing else is said.
+    /// Default values of an implementation.
     pub(super) const DEFAULT: Self = Self {
         name: "",
         programs: &[],
@@ -162,7 +161,7 @@ impl PeerKind {
         installed_by_hand: false,
     };
 
-    /// Looks for its programs with `find`.
+    /// Searches for its programs with `find`.
     pub(crate) fn locate(
         &'static self,
         find: impl Fn(&str) -> Option<PathBuf>,
@@ -182,59 +181,59 @@ impl PeerKind {
 }
 
 impl InstalledPeer {
-    /// As in tables.
+    /// Returns the name in tables.
     pub(crate) const fn name(&self) -> &'static str {
         self.kind.name
     }
 
-    /// The first of its programs.
+    /// Returns the path of its first program.
     pub(crate) fn program(&self) -> Option<&Path> {
         self.programs.0.first().map(|(_, path)| path.as_path())
     }
 
-    /// What it says of itself.
+    /// Returns the version that it reports.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whether it can play this role.
+    /// Returns true if it supports this role.
     pub(crate) fn supports(&self, role: &PeerRole) -> bool {
         (self.kind.recipe)(role, loopback(1)).is_some()
     }
 
-    /// Why it is not asked to hold so many connections; None if it is.
+    /// Returns the reason why it cannot hold this many connections; `None` if it can.
     pub(crate) fn hold_limit_reason(&self, connections: u32) -> Option<&'static str> {
         let (most, why) = self.kind.max_held?;
         (connections > most).then_some(why)
     }
 
-    /// Open files for each connection that it relays as it is.
+    /// Returns the open files per connection that it relays unchanged.
     pub(crate) const fn relay_files(&self) -> u32 {
         self.kind.relay_files
     }
 
-    /// By what the bytes of a transfer are divided.
+    /// Returns the divisor of the bytes of a transfer.
     pub(crate) const fn transfer_divisor(&self) -> u64 {
         self.kind.transfer_divisor
     }
 
-    /// Whether people run it.
+    /// Returns true if it is used in production.
     pub(crate) fn is_real_program(&self) -> bool {
         !self.kind.is_floor
     }
 
-    /// Whether the number of its threads can be chosen.
+    /// Returns true if the number of its threads can be set.
     pub(crate) const fn has_threads(&self) -> bool {
         self.kind.threads.is_some()
     }
 
-    /// Starts it on a free port, on so many threads if a number is given, and waits until it
-    /// listens there.
+    /// Starts the role on a free port, with `threads` threads if given, and waits until it listens
+    /// there.
     pub(crate) fn start(&self, role: &PeerRole, threads: Option<u32>) -> Result<RunningPeer> {
         self.start_at(role, loopback(free_port()), threads)
     }
 
-    /// The same at this address.
+    /// Starts the role at this address.
     pub(crate) fn start_at(
         &self,
         role: &PeerRole,
@@ -261,7 +260,7 @@ impl InstalledPeer {
         })
     }
 
-    /// A command that is to be started by the caller, for a role that listens nowhere.
+    /// Returns a command that the caller starts, for a role that does not listen.
     pub(crate) fn command(&self, role: &PeerRole) -> Result<PreparedCommand> {
         self.prepare_command(role, loopback(0), None)
     }
@@ -278,11 +277,11 @@ impl InstalledPeer {
         let program = self
             .programs
             .path(recipe.program)
-            .context("a program it does not need")?;
+            .context("the recipe starts a program that is not in the list")?;
         let folder = Folder::new("bench")?;
         let mut command = Command::new(program);
         command.args(&recipe.args).current_dir(folder.path());
-        // Some leave something in the home directory.
+        // Some programs write into the home directory.
         command.env("HOME", folder.path());
         if let Some((variable, count)) = recipe.threads {
             command.env(variable, count.to_string());
@@ -301,31 +300,34 @@ impl InstalledPeer {
         })
     }
 
-    /// Whether the program has a command of this name.
+    /// Returns true if the program has a command of this name.
     pub(crate) fn has_command(&self, name: &str) -> bool {
         !self.programs.output_of(&[name, "--help"]).is_empty()
     }
 }
 
-/// What is to be started.
+/// A command that is ready to start.
 #[derive(Debug)]
 pub(crate) struct PreparedCommand {
     pub(crate) command: Command,
-    /// Where it is started; to be kept as long as it runs.
+    /// Its working directory, which must be kept for as long as it runs.
     pub(crate) folder: Folder,
     pub(crate) shown: String,
 }
 
-/// Waits until somebody has the port, but not for a process that has ended.
+/// Waits until the port is in use, but not for a process that has ended.
 fn wait_listening(process: &mut Process, transport: Transport, port: u16) -> Result<()> {
     let start = Instant::now();
     while let Err(why) = wait_port(transport, port, Duration::from_millis(100)) {
         if let Ok(status) = process.wait(Duration::ZERO) {
-            bail!("it ended with {status} and said:\n{}", process.log());
+            bail!(
+                "the process ended with {status}; its output:\n{}",
+                process.log()
+            );
         }
         ensure!(
             start.elapsed() < PATIENCE,
-            "{why}; it said:\n{}",
+            "{why}; its output:\n{}",
             process.log()
         );
     }
@@ -342,22 +344,22 @@ pub(crate) struct RunningPeer {
 }
 
 impl RunningPeer {
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub(crate) const fn at(&self) -> SocketAddr {
         self.at
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// How it was started.
+    /// Returns the command line that started it.
     pub(crate) fn command_line(&self) -> &str {
         &self.shown
     }
 
-    /// What it has printed so far.
+    /// Returns all output so far.
     pub(crate) fn log(&self) -> String {
         self.process.log()
     }

@@ -1,4 +1,4 @@
-//! pproxy: written anew in Python, without the authenticating protocols.
+//! pproxy: an independent implementation in Python, without the authenticating protocols.
 
 use std::net::SocketAddr;
 
@@ -7,11 +7,11 @@ use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
 
 pub(super) const KIND: PeerKind = PeerKind {
     name: "pproxy",
-    // The second shows that the package is there.
+    // The second program shows that the package is installed.
     programs: &[PYTHON, "python/bin/pproxy"],
     version: pproxy_version,
     recipe: start_recipe,
-    // Its ciphers are Python too.
+    // Its ciphers are in Python too.
     transfer_divisor: 1024,
     ..PeerKind::DEFAULT
 };

@@ -18,7 +18,7 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let (PeerRole::SshServer(suite) | PeerRole::SshClient { suite, .. }) = *role else {
         return None;
     };
-    // It has no UMAC, and nobody can add one from outside.
+    // It has no UMAC, and a program cannot add one.
     if suite.mac.is_some_and(|mac| mac.starts_with("umac")) {
         return None;
     }

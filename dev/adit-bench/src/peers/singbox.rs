@@ -19,7 +19,7 @@ pub(super) const KIND: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
-/// A build by `go install` does not know its version; the module's is in the binary.
+/// A build by `go install` does not report its version; the module's version is in the binary.
 fn sing_box_version(programs: &ProgramPaths) -> String {
     let line = programs.first_line(&["version"]);
     if !line.is_empty() && !line.contains("unknown") {
@@ -90,7 +90,7 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     Some(StartRecipe::new("sing-box", "run -c").with_config(config))
 }
 
-/// None for what it does not have.
+/// Returns `None` for a method it does not support.
 fn supported_method(method: Method) -> Option<Method> {
     (method.name != "2022-blake3-chacha8-poly1305").then_some(method)
 }

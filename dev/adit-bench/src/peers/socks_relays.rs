@@ -1,11 +1,11 @@
-//! Servers of SOCKS5 and nothing else.
+//! Servers that support only SOCKS5.
 
 use std::net::SocketAddr;
 
 use super::{PeerKind, PeerRole, StartRecipe};
 use crate::locations::debian_version;
 
-/// It also has proxies of its own kinds; no package registry offers it.
+/// It also has proxies of its own protocols; no package registry offers it.
 pub(super) const GOST: PeerKind = PeerKind {
     name: "gost",
     programs: &["gost"],
@@ -25,7 +25,7 @@ pub(super) const GOST: PeerKind = PeerKind {
 pub(super) const HEV: PeerKind = PeerKind {
     name: "hev-socks5-server",
     programs: &["hev-socks5-server"],
-    // Its first line reads `Version: …`.
+    // Its first line is `Version: …`.
     version: |programs| programs.first_line(&["--version"]),
     recipe: |role, at| relay_recipe(role, || hev_recipe(at)),
     installed_by_hand: true,
@@ -36,7 +36,7 @@ pub(super) const HEV: PeerKind = PeerKind {
 pub(super) const MICROSOCKS: PeerKind = PeerKind {
     name: "microsocks",
     programs: &["microsocks"],
-    // It does not know its version; Debian does.
+    // It does not report its version; Debian does.
     version: |programs| {
         let path = programs.path("microsocks");
         let packaged = path.is_some_and(|path| path.starts_with("/usr/bin"));
@@ -73,7 +73,7 @@ pub(super) const DANTE: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
-/// None for any other role.
+/// Returns a recipe for a relay; `None` for any other role.
 fn relay_recipe(role: &PeerRole, recipe: impl FnOnce() -> StartRecipe) -> Option<StartRecipe> {
     matches!(role, PeerRole::Relay).then(recipe)
 }

@@ -10,7 +10,7 @@ use super::{PeerKind, PeerRole, StartRecipe};
 pub(super) const KIND: PeerKind = PeerKind {
     name: "shadowsocks-go",
     programs: &["shadowsocks-go"],
-    // Its first line reads `shadowsocks-go 1.14.0`; much about the build follows.
+    // Its first line is `shadowsocks-go 1.14.0`; details of the build follow.
     version: |programs| programs.first_line(&["-version"]),
     recipe: start_recipe,
     threads: Some("GOMAXPROCS"),
@@ -18,7 +18,7 @@ pub(super) const KIND: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
-/// The largest packet on the way, from which it takes the sizes of its datagrams.
+/// The MTU of the path, from which it derives the sizes of its datagrams.
 const MTU: u32 = 1500;
 
 fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
@@ -64,7 +64,7 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     Some(recipe.with_config(config))
 }
 
-/// None for what it does not have.
+/// Returns `None` for a method it does not support.
 fn supported_method(method: Method) -> Option<Method> {
     let aes = method.name.starts_with("2022-") && method.name.ends_with("-gcm");
     aes.then_some(method)

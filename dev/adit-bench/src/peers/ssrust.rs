@@ -1,4 +1,4 @@
-//! shadowsocks-rust: `ssservice`, which is all its programs in one.
+//! shadowsocks-rust: `ssservice`, which contains all its programs.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
         PeerRole::Client { method, server } => (format!("local -b {at} -s {server}"), method),
         _ => return None,
     };
-    // It has no AES-192-GCM.
+    // It does not support AES-192-GCM.
     let known = method.name != "aes-192-gcm";
     let words = ["-m", method.name, "-k", method.key, "-U"];
     known.then(|| StartRecipe::new("ssservice", &line).with_args(words))

@@ -1,22 +1,22 @@
-//! How a program is started: its words and its configuration.
+//! How a program is started: its arguments and its configuration.
 
-/// How to start one role.
+/// The start of one role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StartRecipe {
     pub(super) program: &'static str,
     pub(super) args: Vec<String>,
     /// A configuration file, which becomes the last argument.
     pub(super) config: Option<String>,
-    /// A program that stands in a word after `-c`, and where the reader finds it.
+    /// A program given as an argument after `-c`, and the file in which the reader finds it.
     pub(super) script: Option<(&'static str, &'static str)>,
-    /// An environment variable and the number of threads it asks for.
+    /// An environment variable and the number of threads it requests.
     pub(super) threads: Option<(&'static str, u32)>,
-    /// Keys of SSH lie in the folder where it is started.
+    /// True if SSH keys are in the working directory.
     pub(super) keys: bool,
 }
 
 impl StartRecipe {
-    /// The words of `line` stand apart by blanks.
+    /// Creates a recipe; `line` is split at blanks.
     pub(super) fn new(program: &'static str, line: &str) -> Self {
         let recipe = Self {
             program,
@@ -29,31 +29,31 @@ impl StartRecipe {
         recipe.with_args(line.split_whitespace())
     }
 
-    /// More words, which may have blanks in them.
+    /// Adds arguments, which may contain blanks.
     pub(super) fn with_args<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
         self.args.extend(words.into_iter().map(str::to_owned));
         self
     }
 
-    /// `text` stands in a word after `-c`; `file` of this workspace holds it.
+    /// Adds `-c` and the program `text`, which is in `file` of this workspace.
     pub(super) const fn with_script(mut self, file: &'static str, text: &'static str) -> Self {
         self.script = Some((file, text));
         self
     }
 
-    /// Started where `host`, `id` and `authorized_keys` are.
+    /// Starts the program in a folder with `host`, `id` and `authorized_keys`.
     pub(super) const fn with_keys(mut self) -> Self {
         self.keys = true;
         self
     }
 
-    /// `FOLDER` in it stands for the folder where the program is started.
+    /// Adds a configuration file, in which `FOLDER` stands for the working directory.
     pub(super) fn with_config(mut self, text: impl ToString) -> Self {
         self.config = Some(text.to_string());
         self
     }
 
-    /// As one would type it, without the folders of this machine.
+    /// Returns the command as a user would type it, without the folders of this machine.
     pub(super) fn to_shell(&self) -> String {
         let words = std::iter::once(self.program).chain(self.args.iter().map(String::as_str));
         let shown = |word: &str| match self.script {

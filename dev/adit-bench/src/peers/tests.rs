@@ -1,4 +1,4 @@
-//! Recipes against the manuals, and what is refused.
+//! Recipes compared with the manuals, and refused ones.
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -17,7 +17,7 @@ pub(super) const KIND: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
-/// Its first line reads `Xray 26.3.27 (Xray, Penetrates Everything.) …`.
+/// Its first line is `Xray 26.3.27 (Xray, Penetrates Everything.) …`.
 fn xray_version(programs: &ProgramPaths) -> String {
     let told = programs.output_of(&["version"]);
     let words: Vec<&str> = told.split_whitespace().take(2).collect();
@@ -68,12 +68,12 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     Some(StartRecipe::new("xray", "run -format json -c").with_config(config))
 }
 
-/// Without the rule it refuses loopback.
+/// Returns an outbound with the rule without which Xray refuses loopback.
 fn direct_outbound() -> Value {
     json!({"protocol": "freedom", "settings": {"finalRules": [{"action": "allow"}]}})
 }
 
-/// None for what it does not have.
+/// Returns `None` for a method it does not support.
 fn supported_method(method: Method) -> Option<Method> {
     let unknown = ["aes-192-gcm", "2022-blake3-chacha8-poly1305"];
     (!unknown.contains(&method.name)).then_some(method)

@@ -1,6 +1,6 @@
-//! The documents: a page with all tables of a suite and its chart, `benchmarks/SUITE.md` and
-//! `.svg`, and the summaries of `benchmarks.md`. There each suite has its place between two
-//! markers, and the rest is the authors'.
+//! The documents: `benchmarks/SUITE.md` and `.svg` with all tables of a suite and its chart, and
+//! the summaries of `benchmarks.md`. There each suite has its place between two markers, and the
+//! rest is written by hand.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::environment::RunEnvironment;
 use crate::sample_log::SampleLog;
 use crate::suite::Suite;
 
-/// All suites on one page.
+/// The page with all suites.
 const PAGE: &str = "benchmarks.md";
 
 /// Writes the page and the chart of each suite that was run, and replaces its summary.
@@ -39,7 +39,7 @@ pub(crate) fn write_docs(
         }
         match replace_summary(&page, suite, &suite_summary::suite_summary(journal, suite)) {
             Ok(text) => page = text,
-            // The pages of the suites hold the figures; they are written all the same.
+            // The pages of the suites contain the figures; they are written in any case.
             Err(why) => outcome = Err(why),
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn write_docs(
     outcome
 }
 
-/// The page with the summary of `suite` in its place, or at the end if it has none yet.
+/// Returns the page with the summary of `suite` in its place, or at the end if it has none yet.
 fn replace_summary(page: &str, suite: Suite, summary: &str) -> Result<String> {
     let begin = format!("<!-- {suite}: begin; written by `cargo xtask bench --write-docs` -->");
     let end = format!("<!-- {suite}: end -->");
@@ -117,7 +117,7 @@ mod tests {
             for name in [format!("{suite}.md"), format!("{suite}.svg")] {
                 assert!(docs.join("benchmarks").join(&name).is_file(), "{name}");
             }
-            // Each row has found its case in the figures that were measured last.
+            // Each row has found its case in the latest measured figures.
             let (_, rest) = page
                 .split_once(&format!("(benchmarks/{suite}.md)"))
                 .unwrap();

@@ -1,11 +1,11 @@
-//! JSON lines: the run, every sample, what failed or was left out, how everything was started.
+//! JSON lines: the run, every sample, failures and skipped cases, and all command lines.
 
 use serde_json::{Map, Value, json};
 
 use crate::environment::RunEnvironment;
 use crate::sample_log::{BenchSample, MissingSample, SampleLog, StartedCommand};
 
-/// One object a line, told apart by `record`.
+/// Returns one object per line, distinguished by `record`.
 pub(crate) fn json_lines(environment: &RunEnvironment, journal: &SampleLog) -> String {
     let mut records = vec![run_record(environment)];
     records.extend(journal.commands.iter().map(command_record));

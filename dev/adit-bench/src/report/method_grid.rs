@@ -8,8 +8,8 @@ use crate::sample_log::SampleLog;
 use crate::suite::Suite;
 use crate::suite::method_table::{COLUMNS, METHODS};
 
-/// A grid for each transport, direction and quantity. No cell is empty: where an implementation
-/// does not have a method, or failed, the cell says so.
+/// Returns a grid for each transport, direction and quantity. No cell is empty: if an
+/// implementation does not support the method, or failed, the cell says so.
 pub(super) fn method_grids(journal: &SampleLog) -> String {
     let tables = journal.case_tables(Suite::SsTable);
     let seen = |who: &str| {
@@ -51,7 +51,7 @@ pub(super) fn method_grids(journal: &SampleLog) -> String {
     out
 }
 
-/// What stands where nothing was measured.
+/// Returns the text of a cell without a measurement.
 fn missing_cell(journal: &SampleLog, method: &str, who: &str) -> String {
     let absent = journal.gaps.iter().find(|gap| {
         !gap.failed

@@ -1,4 +1,4 @@
-//! What came of a run: for the reader, for machines, and into the documents.
+//! The results of a run: for the reader, for machines, and in the documents.
 
 mod docs_writer;
 mod json_lines;

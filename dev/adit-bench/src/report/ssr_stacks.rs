@@ -1,4 +1,4 @@
-//! The suite `ssr`: a row for each stack, beside what it must not cost, and the rivals' figures.
+//! The suite `ssr`: a row for each stack, with its cost limit, and the rivals' figures.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::sample_log::{CaseTable, SampleLog};
 use crate::suite::Suite;
 use crate::suite::ssr::{COLUMNS, COMPARED_WITH, CostLimit, STACKS, SsrStack};
 
-/// What a stack may cost stands for this direction.
+/// The direction to which the limit of a stack applies.
 const LIMITED_DIRECTION: &str = "down";
 
 const COLUMN_HEADS: [&str; 5] = [
@@ -19,7 +19,7 @@ const COLUMN_HEADS: [&str; 5] = [
     "at most",
 ];
 
-/// A table for each direction: adit, then each rival that took part.
+/// Returns a table for each direction: adit's, then that of each rival that participated.
 pub(super) fn stack_tables(journal: &SampleLog) -> String {
     let tables = StackTables(journal.case_tables(Suite::Ssr));
     let mut out = String::new();
@@ -71,13 +71,13 @@ impl StackTables {
         table.figure(who, quantity, &[part])
     }
 
-    /// Of client and server.
+    /// Returns the costs of client and server.
     fn costs_of(&self, stack: &str, direction: &str, who: &str) -> Option<[RoundSpread; 2]> {
         let part = |part| self.spread_of(stack, direction, who, CPU_PER_GIB, part);
         Some([part("client")?, part("server")?])
     }
 
-    /// A row, with what stands only in adit's.
+    /// Returns a row, with the columns that only adit's has.
     fn row_cells(&self, stack: &SsrStack, direction: &str, who: &str) -> Option<[String; 5]> {
         let name = stack.name();
         let speed = |name| self.spread_of(name, direction, who, GBIT, "");
@@ -92,7 +92,7 @@ impl StackTables {
         Some([gbit.to_string(), share, client, server, verdict])
     }
 
-    /// What client and server may cost, and whether they keep to it.
+    /// Returns the limits of client and server, and whether they are met.
     fn limit_verdict(&self, stack: &SsrStack, costs: [f64; 2]) -> String {
         let Some(CostLimit { cost, times }) = stack.limit else {
             return "–".to_owned();

@@ -1,4 +1,4 @@
-//! A page of Markdown for a suite: how, the tables, the machine, the commands.
+//! A Markdown page for a suite: the method, the tables, the machine, the commands.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::figures::{Metric, RoundSpread};
 use crate::sample_log::{CaseTable, SampleLog};
 use crate::suite::Suite;
 
-/// The whole page, with the address of its chart.
+/// Returns the whole page, with the address of its chart.
 pub(super) fn suite_page(
     environment: &RunEnvironment,
     journal: &SampleLog,
@@ -24,7 +24,7 @@ pub(super) fn suite_page(
     )
 }
 
-/// How a suite was measured and what came of it.
+/// Returns the method of a suite and its results.
 pub(crate) fn suite_tables(journal: &SampleLog, suite: Suite, chart: Option<&str>) -> String {
     let mut out = format!("# {}\n\n{}\n", suite.title(), suite.method());
     if let Some(address) = chart {
@@ -46,8 +46,7 @@ pub(crate) fn suite_tables(journal: &SampleLog, suite: Suite, chart: Option<&str
     out
 }
 
-/// A table of Markdown: what stands in the corner and over the columns, and the rows with their
-/// names in front.
+/// Returns a Markdown table: the corner, the column heads, and the rows with their names in front.
 pub(super) fn markdown_grid<'a>(
     corner: &str,
     columns: impl IntoIterator<Item = &'a str>,
@@ -75,7 +74,7 @@ fn table_rows(table: &CaseTable) -> String {
     markdown_grid("", heads.iter().map(String::as_str), rows)
 }
 
-/// Where, when and with what it was measured: one paragraph.
+/// Returns the time, the machine and the versions of the measurement, in one paragraph.
 pub(crate) fn machine_paragraph(environment: &RunEnvironment) -> String {
     let RunEnvironment {
         date,
@@ -89,7 +88,8 @@ pub(crate) fn machine_paragraph(environment: &RunEnvironment) -> String {
         counter,
     } = environment;
     let mut out = format!(
-        "Median of the rounds (least–most); loopback, everybody in turn in the same run. \
+        "Median of the rounds (lowest–highest); loopback, all implementations in turn in the \
+         same run. \
          `{command}` on {date}; {cpu}, Linux {kernel}, load average before {load}."
     );
     if !commit.is_empty() {
@@ -104,13 +104,16 @@ pub(crate) fn machine_paragraph(environment: &RunEnvironment) -> String {
         let _ = write!(out, " Not installed: {}.", missing.join(", "));
     }
     let _ = match counter {
-        None => write!(out, " System calls were not counted: perf cannot here."),
+        None => write!(
+            out,
+            " System calls were not counted: perf cannot count them here."
+        ),
         Some(version) => write!(out, " System calls by perf {version}."),
     };
     out
 }
 
-/// Most programs say their name themselves.
+/// Most programs include their name in the version.
 fn label_version(name: &str, version: &str) -> String {
     let bare = version.to_lowercase();
     if bare.contains(name) {
@@ -203,7 +206,7 @@ mod tests {
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",
             "Not installed: third.",
-            "perf cannot here",
+            "perf cannot count them here",
             "Not measured: other, m: broken\n",
             "```sh\n# m\nadit run x\n```",
         ] {

@@ -1,5 +1,5 @@
-//! The summary of a suite: of its many tables the few figures that one looks for first, with a
-//! column for adit and for each of its rivals.
+//! The summary of a suite: the few most important figures of its many tables, with a column for
+//! adit and for each rival.
 
 use super::suite_page::markdown_grid;
 use crate::figures::{
@@ -11,8 +11,8 @@ use crate::peers::is_floor;
 use crate::sample_log::{CaseTable, SampleLog};
 use crate::suite::{NO_RELAY, Suite};
 
-/// The rows: a case and a quantity. Where the rows of a case are steps and not implementations, the
-/// step stands behind a colon.
+/// The rows: a case and a quantity. If the rows of a case are steps and not implementations, the
+/// step follows a colon.
 pub(super) const HEADLINES: &[(Suite, &[(&str, Quantity)])] = &[
     (
         Suite::SsTcp,
@@ -207,7 +207,7 @@ pub(super) const HEADLINES: &[(Suite, &[(&str, Quantity)])] = &[
     ),
 ];
 
-/// A table with a link to all others of the suite. What was not measured has no row.
+/// Returns a table with a link to all others of the suite. Cases without a measurement have no row.
 pub(super) fn suite_summary(journal: &SampleLog, suite: Suite) -> String {
     let tables = journal.case_tables(suite);
     let headlines = HEADLINES.iter().filter(|(of, _)| *of == suite);
@@ -236,8 +236,8 @@ pub(super) fn suite_summary(journal: &SampleLog, suite: Suite) -> String {
     markdown_grid(&corner, columns.iter().copied(), rows)
 }
 
-/// Whose figures they are, and the figures: of all processes of each implementation together, or
-/// of a step of each.
+/// Returns the implementations and their figures: of all processes of each implementation together,
+/// or of a step of each.
 fn summary_figures<'a>(
     tables: &'a [CaseTable],
     case: &str,

@@ -1,4 +1,4 @@
-//! Suite `cpu`: what `adit bench` prints with the instructions of each class of processors.
+//! Suite `cpu`: the output of `adit bench` with the instructions of each class of processors.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use super::memory_steps;
 use super::rounds::BenchRun;
 use crate::figures::{Metric, NS_PER_OP};
 
-/// A table: the rows of a command of `adit bench` whose kernels adit chooses itself.
+/// A table: the rows of an `adit bench` command whose kernels adit selects itself.
 struct ClassTable {
     title: &'static str,
     command: &'static str,
@@ -57,10 +57,10 @@ const TABLES: [ClassTable; 3] = [
     },
 ];
 
-/// What the rows have in common.
+/// Bytes per operation of these rows.
 const BYTES: u64 = 1400;
 
-/// Every round, the classes that this processor has in turn.
+/// Measures, in every round, the classes that this processor supports, in turn.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let Some(adit) = memory_steps::adit_program(bench) else {
         return;
@@ -110,7 +110,7 @@ fn record_row(
         .iter()
         .find(|step| (&*step.name, step.bytes) == (row, BYTES));
     let outcome = step.map(|step| vec![(metric, step.ns)]);
-    let outcome = outcome.ok_or_else(|| anyhow::anyhow!("`adit bench` has no row {row}"));
+    let outcome = outcome.ok_or_else(|| anyhow::anyhow!("`adit bench` printed no row {row}"));
     bench
         .journal
         .record_outcome(Suite::Cpu, title, row, round, outcome);

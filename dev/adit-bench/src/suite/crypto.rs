@@ -10,17 +10,17 @@ use super::Suite;
 use super::rounds::BenchRun;
 use crate::figures::{Figures, OPEN_NS, OPEN_RATE, SEAL_NS, SEAL_RATE, as_float, whole_figure};
 
-/// A datagram, a record of the first edition, the largest record of the 2022 edition.
+/// A datagram, a record of the first edition, and the largest record of the 2022 edition.
 const SIZES: [(usize, &str); 3] = [
     (1400, "1,400 B"),
     (16 * 1024, "16 KiB"),
     (64 * 1024, "64 KiB"),
 ];
 
-/// Messages lie one behind the other in so much memory, which the second cache holds.
+/// Size of the memory with successive messages, which fits into the second-level cache.
 const ARENA_LEN: usize = 512 * 1024;
 
-/// Every cipher at every size, the ciphers in turn.
+/// Measures every cipher at every size, the ciphers in turn.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for (size, shown) in SIZES {
@@ -38,7 +38,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
     }
 }
 
-/// `Aes128Gcm` as `aes-128-gcm`.
+/// Returns the name of a cipher: `aes-128-gcm` for `Aes128Gcm`.
 fn cipher_name(kind: AeadKind) -> String {
     match kind {
         AeadKind::Aes128Gcm => "aes-128-gcm",
@@ -55,7 +55,7 @@ fn cipher_name(kind: AeadKind) -> String {
 
 fn measure_cipher(kind: AeadKind, size: usize, round: u32, least: Duration) -> Result<Figures> {
     let key = AeadKey::new(kind, &vec![0x42; kind.key_len()])?;
-    // Another place in its page for every round: that alone moves results.
+    // A different place in its page for every round: that alone changes results.
     let shift = usize::try_from(round)? * 208 % 4096;
     let mut arena = vec![0; ARENA_LEN + shift];
     let (mut sealing, mut opening) = (NonceCounter::new(kind), NonceCounter::new(kind));
@@ -77,7 +77,7 @@ fn measure_cipher(kind: AeadKind, size: usize, round: u32, least: Duration) -> R
         let opened = cpu_clock();
         ensure!(
             arena.iter().all(|byte| *byte == 0),
-            "opening did not give back what was sealed"
+            "opening did not restore what was sealed"
         );
         // The first pass only brings memory and code into the caches.
         if warm {
@@ -89,7 +89,7 @@ fn measure_cipher(kind: AeadKind, size: usize, round: u32, least: Duration) -> R
     }
     let per_message = |time: Duration| time.as_secs_f64() * 1e9 / as_float(messages);
     let (seal, open) = (per_message(seal_time), per_message(open_time));
-    // Bytes per nanosecond are 10⁹ bytes per second.
+    // Bytes per nanosecond equal 10⁹ bytes per second.
     let size = size as f64;
     Ok(vec![
         whole_figure(SEAL_RATE, size / seal),
@@ -99,7 +99,7 @@ fn measure_cipher(kind: AeadKind, size: usize, round: u32, least: Duration) -> R
     ])
 }
 
-/// The time that this thread has had on a processor.
+/// Returns the processor time of this thread.
 pub(super) fn cpu_clock() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

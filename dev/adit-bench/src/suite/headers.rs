@@ -1,5 +1,5 @@
-//! Suite `headers`: the keys, headers and packets of Shadowsocks in memory: time, and what is
-//! allocated.
+//! Suite `headers`: the keys, headers and packets of Shadowsocks in memory, with their time and
+//! allocations.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::packet_loop::PacketPair;
 
 const KEYS_CASE: &str = "keys and headers";
 
-/// Operations between two looks at the clock.
+/// Number of operations between two readings of the clock.
 const BATCH: u32 = 1000;
 
 /// Payloads of packets.
 const SIZES: [(usize, &str); 2] = [(1024, "1,024 B"), (1400, "1,400 B")];
 
-/// As many packets as the second cache holds.
+/// Number of packets that fit into the second-level cache.
 const PACKETS: usize = 256;
 
-/// What is measured of packets, and the cipher without anything around it.
+/// The methods of the packets, each with its cipher alone.
 const METHODS: [(Method, AeadKind); 5] = [
     (Method::Aes256Gcm, AeadKind::Aes256Gcm),
     (Method::ChaCha20IetfPoly1305, AeadKind::ChaCha20Poly1305),
@@ -38,7 +38,7 @@ const METHODS: [(Method, AeadKind); 5] = [
 
 const KEY: [u8; 32] = [0x42; 32];
 
-/// Every operation, all of them in every round.
+/// Measures every operation, all of them in every round.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for round in 1..=bench.settings.rounds() {
@@ -69,7 +69,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
     }
 }
 
-/// Time and allocations of each operation with a key of so many bits.
+/// Measures time and allocations of each operation with a key of `bits` bits.
 fn key_operations(least: Duration, bits: usize) -> [(String, Result<Figures>); 5] {
     let len = bits / 8;
     let key = KEY.get(..len).unwrap_or_default();
@@ -110,7 +110,7 @@ fn derive_subkey(
     })
 }
 
-/// The same block each time, so that one operation does not wait for another.
+/// Measures `work` on the same block each time, so that operations do not wait for one another.
 fn measure_block(
     least: Duration,
     key: &[u8],
@@ -126,7 +126,7 @@ fn measure_block(
     })
 }
 
-/// Time and allocations of one operation, on the thread's own clock.
+/// Measures time and allocations of one operation, by the thread's own clock.
 fn time_and_allocations(least: Duration, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
     let mut batch = || (0..BATCH).try_for_each(|_| work());
     batch()?;
@@ -145,14 +145,14 @@ fn time_and_allocations(least: Duration, mut work: impl FnMut() -> Result<()>) -
     ])
 }
 
-/// What this thread allocates on the way.
+/// Returns the number of allocations of this thread during `work`.
 fn count_allocations(work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     let mut outcome = Ok(());
     let info = allocation_counter::measure(|| outcome = work());
     outcome.map(|()| as_float(info.count_total))
 }
 
-/// Whole packets, sealed by a client and opened by a server, against the cipher alone.
+/// Measures whole packets, sealed by a client and opened by a server, against the cipher alone.
 fn measure_packets(
     method: Method,
     cipher: AeadKind,
@@ -160,16 +160,16 @@ fn measure_packets(
     least: Duration,
 ) -> Result<(Figures, Figures)> {
     let mut packets = PacketPair::new(method, size, PACKETS, &mut ThreadRng)?;
-    // The first passes make the session, bring everything into the caches, and let the window of a
-    // server's session grow to its full width.
+    // The first passes create the session, fill the caches, and let the window of a server's
+    // session grow to its full width.
     for _ in 0..=8192 / PACKETS {
         packets.seal_all(&mut ThreadRng)?;
         packets.open_all()?;
     }
     let seal_allocations = count_allocations(&mut || packets.seal_all(&mut ThreadRng))?;
     let open_allocations = count_allocations(&mut || packets.open_all())?;
-    // The cipher over the same bytes: the payload and what the protocol seals with it, an IPv4
-    // address, and in the 2022 edition type, time and length of the padding.
+    // The cipher over the same bytes: the payload and the data that the protocol seals with it,
+    // which are an IPv4 address and, in the 2022 edition, type, time and length of the padding.
     let inside = match method.edition() {
         Edition::Aead2022 => 1 + 8 + 2 + 7,
         _ => 7,
@@ -209,7 +209,7 @@ fn measure_packets(
     ))
 }
 
-/// As many messages, of the payload's size, with nothing but the cipher.
+/// The same number of messages, of the payload's size, with only the cipher.
 struct BareCipher {
     key: AeadKey,
     sealing: NonceCounter,

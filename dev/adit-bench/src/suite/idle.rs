@@ -1,4 +1,4 @@
-//! Suite `idle`: what a process takes when it does nothing, and what each idle connection adds.
+//! Suite `idle`: the memory of an idle process, and the growth per idle connection.
 
 use std::num::NonZeroU32;
 use std::thread::sleep;
@@ -18,16 +18,17 @@ use crate::peers::InstalledPeer;
 use crate::process_cost::ProcessMemory;
 use crate::topology::{ProcessRig, Topology};
 
-/// A started process, and one whose last connection has just gone quiet, has things to put away.
+/// A process that has just started, or whose last connection has just become idle, still has memory
+/// to release.
 const SETTLE_TIME: Duration = Duration::from_millis(1500);
 const SETTLE_TIME_SMOKE: Duration = Duration::from_millis(100);
 
-/// Files that a process has open beside its connections, generously.
+/// Open files of a process besides its connections, generously estimated.
 const OTHER_FILES: u64 = 500;
-/// Two sockets for each connection; and adit keeps a fifth of all files for everything else.
+/// Two sockets per connection, and adit reserves a fifth of all files for everything else.
 const FILES_PER_TWO: (u64, u64) = (5, 2);
 
-/// The relay alone, then a client with its server.
+/// Measures the relay alone, then a client with its server.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let methods = bench.settings.methods();
     let clients = methods.iter().map(|method| {
@@ -56,7 +57,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
     }
 }
 
-/// `held` connections, shared by so many of everything.
+/// Measures `held` connections, divided among `processes` processes of each kind.
 fn measure_topology(
     bench: &mut BenchRun,
     what: &str,
@@ -64,7 +65,7 @@ fn measure_topology(
     held: u32,
     processes: NonZeroU32,
 ) {
-    // No fewer than the case says.
+    // At least the number in the case's name.
     let each = held.div_ceil(processes.get());
     let case = match processes.get() {
         1 => format!("{what}, {held} idle connections"),
@@ -88,7 +89,7 @@ fn measure_topology(
     });
 }
 
-/// Why this implementation is not asked to hold so many; None if it is.
+/// Returns the reason why this implementation cannot hold this many connections; `None` if it can.
 fn refusal_reason(peer: &InstalledPeer, topology: Topology, held: u32) -> Option<String> {
     if let Some(why) = peer.hold_limit_reason(held) {
         return Some(why.to_owned());
@@ -106,7 +107,7 @@ fn open_file_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The most connections that this machine lets us hold.
+/// The maximum number of connections that this machine allows.
 #[derive(Debug)]
 struct HoldBound {
     connections: u32,
@@ -114,7 +115,7 @@ struct HoldBound {
 }
 
 fn hold_bound(topology: Topology) -> HoldBound {
-    // A relay has two sockets for each, and we have both ends.
+    // A relay has two sockets per connection, and this process has both ends.
     let (files, connections) = FILES_PER_TWO;
     let allowed = open_file_limit();
     let connections = allowed.saturating_sub(OTHER_FILES) / files * connections;
@@ -132,8 +133,8 @@ fn hold_bound(topology: Topology) -> HoldBound {
     files
 }
 
-/// Memory before and with `each` connections in each of so many rigs; the connections of each are
-/// held by a process of its own.
+/// Measures memory before and with `each` connections in each of the rigs; a separate process holds
+/// the connections of each.
 fn measure_memory(
     turn: &RoundTurn<'_>,
     case: &str,
@@ -145,18 +146,18 @@ fn measure_memory(
     } else {
         SETTLE_TIME
     };
-    // The holders have the origins; the rigs are told where by SOCKS.
+    // The holders have the origins; SOCKS tells the rigs their addresses.
     let nowhere = loopback(1);
     let rigs = (0..processes.get())
         .map(|_| turn.start_rig(nowhere))
         .collect::<Result<Vec<ProcessRig>>>()?;
-    let first = rigs.first().context("no processes")?;
+    let first = rigs.first().context("no rig was started")?;
     sleep(settle);
     let fresh = memory_by_part(&rigs)?;
     let mut holders = Vec::new();
     for (rig, lane) in rigs.iter().zip(0..) {
         let OriginRoute::Socks { proxy, .. } = rig.route() else {
-            bail!("only SOCKS leads to several origins");
+            bail!("only SOCKS supports several origins");
         };
         holders.push(HolderProcess::start(proxy, each, lane)?);
     }
@@ -174,7 +175,7 @@ fn measure_memory(
     Ok(memory_cases(first, case, fresh, &grown))
 }
 
-/// The memory of each part, of all rigs together.
+/// Returns the memory of each part, of all rigs together.
 fn memory_by_part(rigs: &[ProcessRig]) -> Result<Vec<ProcessMemory>> {
     let mut sums: Vec<ProcessMemory> = Vec::new();
     for rig in rigs {
@@ -190,7 +191,7 @@ fn memory_by_part(rigs: &[ProcessRig]) -> Result<Vec<ProcessMemory>> {
     Ok(sums)
 }
 
-/// KiB that each connection adds to each part.
+/// Returns the growth per connection of each part, in KiB.
 fn growth_per_connection(
     fresh: &[ProcessMemory],
     full: &[ProcessMemory],
@@ -202,7 +203,7 @@ fn growth_per_connection(
         .collect()
 }
 
-/// `fresh` in KiB, of each part.
+/// Returns the cases; `fresh` is in KiB for each part.
 fn memory_cases(
     rig: &ProcessRig,
     case: &str,

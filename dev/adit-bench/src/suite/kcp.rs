@@ -1,4 +1,4 @@
-//! Suite `kcp`: sessions beside kcp-go's, a tunnel beside kcptun's, idle sessions, and every step
+//! Suite `kcp`: sessions against kcp-go's, a tunnel against kcptun's, idle sessions, and every step
 //! of a packet.
 
 use std::env;
@@ -23,15 +23,15 @@ use crate::peers::{InstalledPeer, KCPTUN, TRANSFER_DIVISOR};
 use crate::process_cost;
 use crate::topology::Topology;
 
-/// As in tables.
+/// Name in tables.
 const KCP_GO: &str = "kcp-go";
 
-/// Who carries a tunnel.
+/// The implementations of a tunnel.
 const TUNNELS: [&str; 3] = ["adit", "kcptun", KCP_GO];
 
 const KIB: u64 = 1 << 10;
 
-/// Bytes of a write.
+/// Sizes of a write, in bytes.
 const SIZES: [(u64, &str); 5] = [
     (4 * KIB, "4 KiB"),
     (64 * KIB, "64 KiB"),
@@ -40,11 +40,11 @@ const SIZES: [(u64, &str); 5] = [
     (KIB * KIB, "1 MiB"),
 ];
 
-/// Of a session that is measured.
+/// A measured session.
 struct SessionCase {
     echo: bool,
     cipher: PacketKind,
-    /// CPU seconds for a GiB in writes of 1 MiB, which adit must not exceed.
+    /// Maximum cost of adit, in CPU seconds per GiB in writes of 1 MiB.
     limit: Option<f64>,
 }
 
@@ -63,19 +63,19 @@ const SESSION_CASES: [SessionCase; 4] = [
     session_case(true, PacketKind::Aes128, None),
 ];
 
-/// Sessions that are held, and how long they are watched; and as many as a large server has, of
-/// which kcp-go's client would need more sockets than a process may have.
+/// Number of held sessions, the number that a large server has (for which kcp-go's client would
+/// need more sockets than a process may have), and the time they are watched.
 const IDLE_SESSIONS: usize = 5000;
 const MANY_SESSIONS: usize = 50_000;
 const WATCH_TIME: Duration = Duration::from_secs(10);
-/// Sessions that are there before.
+/// Number of sessions that exist before.
 const FIRST_SESSIONS: usize = 16;
-/// How long so many sessions may take to begin.
+/// Time that this many sessions may take to start.
 const START_PATIENCE: Duration = Duration::from_secs(300);
-/// An idle session gives its memory back after half a second.
+/// An idle session releases its memory after half a second.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Everything, in the order of the report.
+/// Measures everything, in the order of the report.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     for way in &SESSION_CASES {
         for round in 1..=bench.settings.rounds() {
@@ -102,7 +102,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
         .among(&among)
         .without_syscalls();
     bench.run_rounds(&contest, |turn| transfer::measure_transfers(turn, 1, case));
-    // Its sessions are begun slowly, and it shows the same in every round.
+    // Its sessions start slowly, and every round has the same result.
     let (sessions, crowd, watched) = match bench.settings.smoke {
         true => (50, 200, Duration::from_secs(1)),
         false => (IDLE_SESSIONS, MANY_SESSIONS, WATCH_TIME),
@@ -129,7 +129,7 @@ fn write_sizes(smoke: bool) -> &'static [(u64, &'static str)] {
     if smoke { &SIZES[1..2] } else { &SIZES }
 }
 
-/// Who is wanted, another one first in each round.
+/// Returns the selected implementations, starting with a different one in each round.
 pub(super) fn implementations(bench: &BenchRun, round: u32) -> Vec<&'static str> {
     let mut whos = vec!["adit", KCP_GO];
     if round.is_multiple_of(2) {
@@ -149,7 +149,7 @@ impl SessionCase {
         format!("{what}, {}, FEC 10+3, by the size of writes", self.cipher)
     }
 
-    /// About so many bytes.
+    /// Measures a session with about `bytes` bytes.
     fn measure_session(&self, who: &str, size: u64, bytes: u64) -> Result<Figures> {
         let kind = if self.echo { "echo" } else { "sink" };
         let writes = (bytes / size).max(4);
@@ -182,13 +182,13 @@ impl SessionCase {
     }
 }
 
-/// What adit must not exceed, beside what it needs.
+/// Returns the figure of a limit that adit must not exceed.
 pub(super) const fn limit_figure(quantity: crate::figures::Quantity, limit: f64) -> (Metric, f64) {
     let part = AT_MOST;
     (Metric { quantity, part }, limit)
 }
 
-/// The JSON object that a program prints.
+/// Runs a program and parses the JSON object that it prints.
 fn run_for_json(command: Command) -> Result<serde_json::Value> {
     let ended = tool::run(command, Duration::from_secs(320)).context(tool::missing("kcppeer"))?;
     let told = ended.success()?;
@@ -196,7 +196,7 @@ fn run_for_json(command: Command) -> Result<serde_json::Value> {
     serde_json::from_str(line).with_context(|| told.clone())
 }
 
-/// The server's processor time and memory while its sessions do nothing.
+/// Measures the server's processor time and memory while its sessions are idle.
 fn measure_idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
     let command = if who == KCP_GO {
         let mut command = Command::new(tool::peer("kcppeer"));
@@ -206,7 +206,7 @@ fn measure_idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures
         own_command(&format!("kcp-serve {}", PacketKind::Aes))?
     };
     let (server, at) = start_ready(command, PATIENCE)?;
-    // What the process takes once, it takes for the first session.
+    // One-time costs of the process are those of the first sessions.
     let first = kcpgo::idle(at, FIRST_SESSIONS, &["-mtu", "1400"])?;
     sleep(Duration::from_secs(1));
     let before = process_cost::memory_usage(server.id())?.resident;
@@ -220,7 +220,7 @@ fn measure_idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures
     Ok(figures)
 }
 
-/// As [`measure_idle`], of more sessions than there may be sockets.
+/// Like [`measure_idle`], with more sessions than there may be sockets.
 fn measure_many_idle(sessions: usize, watched: Duration) -> Result<Figures> {
     let (server, at) = start_ready(
         own_command(&format!("kcp-serve {}", kcp_idle_sessions::CIPHER))?,
@@ -242,23 +242,24 @@ fn measure_many_idle(sessions: usize, watched: Duration) -> Result<Figures> {
     Ok(figures)
 }
 
-/// This program as one end.
+/// Returns a command for this program as one end.
 fn own_command(line: &str) -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.args(line.split_whitespace());
     Ok(command)
 }
 
-/// A process that says when it is ready, and at which address.
+/// Starts a process that prints when it is ready, and its address.
 fn start_ready(command: Command, patience: Duration) -> Result<(Process, SocketAddr)> {
     let mut process = Process::spawn(command).context(tool::missing("kcppeer"))?;
     let lines = process.wait_lines("ready ", 1, patience)?;
     let at = lines.first().and_then(|line| line.rsplit(' ').next());
-    let at = at.context("no address")?.parse()?;
+    let at = at.context("the process printed no address")?.parse()?;
     Ok((process, at))
 }
 
-/// What a server needs while its sessions do nothing, beyond the memory it had before them.
+/// Measures a server while its sessions are idle: its processor time, and its memory beyond that
+/// before the sessions.
 fn watch_server(
     server: &Process,
     sessions: usize,

@@ -1,4 +1,4 @@
-//! Suite `latency`: small requests alone, beside bulk, and beside other small ones.
+//! Suite `latency`: small requests alone, beside bulk transfers, and beside other small ones.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::load::origin::{LoadOrigin, OriginService};
 use crate::peers::KCPTUN;
 use crate::topology::{ProcessRig, Topology};
 
-/// Bytes a second of a paced flow: four of them are 2 Gbit/s.
+/// Rate of a paced flow in bytes per second; four of them are 2 Gbit/s.
 const PACED_RATE: u64 = 60_000_000;
-/// The same for kcptun, whose own pair carries no more than that.
+/// The same for kcptun, whose own pair does not carry more.
 const PACED_KCP_RATE: u64 = 5_000_000;
 
-/// What carries the echoes, and how fast the flows beside them are.
+/// The carriers of the echoes, and the rates of the flows beside them.
 const ROUTES: [(&str, Topology, u64); 4] = [
     ("SOCKS5", Topology::Relay, PACED_RATE),
     ("Shadowsocks", Topology::Tunnel(BLAKE3_AES_128), PACED_RATE),
@@ -27,7 +27,7 @@ const ROUTES: [(&str, Topology, u64); 4] = [
     ("KCP", Topology::Kcptun(KCPTUN), PACED_KCP_RATE),
 ];
 
-/// What runs beside the echoes of a way whose paced flows have `paced` bytes a second.
+/// Returns the loads beside the echoes, with `paced` bytes per second for each paced flow.
 fn background_loads(paced: u64) -> [(BackgroundLoad, &'static str); 4] {
     [
         (BackgroundLoad::Idle, "alone"),
@@ -37,7 +37,7 @@ fn background_loads(paced: u64) -> [(BackgroundLoad, &'static str); 4] {
     ]
 }
 
-/// Every way with everything beside it.
+/// Measures every route with every load beside it.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let able = super::ssh::capable_peers(bench, Suite::Latency);
     for (name, topology, paced) in ROUTES {
@@ -74,7 +74,7 @@ fn measure_case(
         figures.push(whole_figure(quantity, latency.quantile(share)?));
     }
     if beside != BackgroundLoad::Idle {
-        // Whoever carries less beside it has an easier time.
+        // A lower rate beside the echoes makes them faster.
         figures.push(whole_figure(MB_PER_SECOND, latency.background_rate / 1e6));
     }
     Ok(figures)

@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::peers::{InstalledPeer, PeerRole};
 use crate::topology::{ProcessRig, Topology};
 
-/// All of it, with an origin of any kind.
+/// The link, the processes and an origin of any kind.
 pub(super) struct LinkedWorld<O: Send> {
     pub(super) rig: ProcessRig,
     pub(super) link: NamespaceLink,
@@ -17,7 +17,7 @@ pub(super) struct LinkedWorld<O: Send> {
 }
 
 impl<O: Send> LinkedWorld<O> {
-    /// Starts what leads to the origin; nothing where TCP goes straight there.
+    /// Starts the processes that lead to the origin; none for TCP alone.
     pub(super) fn start(
         link: NamespaceLink,
         origin: impl FnOnce(SocketAddr) -> Result<O> + Send,
@@ -43,7 +43,7 @@ impl<O: Send> LinkedWorld<O> {
     }
 }
 
-/// The origin's threads wait inside: they are told to end there.
+/// Drops the origin inside its namespace, where its threads wait.
 impl<O: Send> Drop for LinkedWorld<O> {
     fn drop(&mut self) {
         let origin = self.origin.take();

@@ -1,4 +1,4 @@
-//! Suite `lossy`: tunnels over KCP on a link that is slow and loses.
+//! Suite `lossy`: tunnels over KCP on a slow link with losses.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -19,16 +19,16 @@ use crate::figures::{
 use crate::topology::Topology;
 
 const RATE: u64 = 100_000_000;
-/// Packets lost of a thousand.
+/// Lost packets, in thousandths.
 const LOST_PER_MILLE: u16 = 50;
 const QUEUE: Duration = Duration::from_millis(50);
-/// Round trips of the transfers; echoes have the first.
+/// Round-trip times of the transfers; the echoes use the first one.
 const ROUND_TRIPS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 /// Bytes of an echo.
 const ECHO_LEN: usize = 64;
 const CHUNK: usize = 64 * 1024;
 
-/// What both ends of a tunnel are told.
+/// The options of both ends of a tunnel.
 macro_rules! options {
     ($more:literal) => {
         concat!(
@@ -39,13 +39,13 @@ macro_rules! options {
     };
 }
 
-/// Who carries the bytes, how it is called there, and its options.
+/// The implementations of a tunnel, the names of their settings, and their options.
 const TUNNELS: [(&str, &str, &str); 6] = [
     ("adit", "FEC 10+3", options!("--ds 10 --ps 3")),
     ("adit", "no FEC", options!("--ds 0 --ps 0")),
     ("adit", "FEC 10+3, bbr", options!("--ds 10 --ps 3 --cc bbr")),
     ("adit", "no FEC, bbr", options!("--ds 0 --ps 0 --cc bbr")),
-    // It has no congestion control to choose.
+    // It has no choice of congestion control.
     ("kcptun", "FEC 10+3", options!("--ds 10 --ps 3")),
     ("kcptun", "no FEC", options!("--ds 0 --ps 0")),
 ];
@@ -58,7 +58,7 @@ enum LossyEntrant {
     Kernel(&'static str),
 }
 
-/// How long, and how often.
+/// Durations and counts.
 #[derive(Debug, Clone, Copy)]
 struct LossyAmounts {
     warm_up: Duration,
@@ -66,7 +66,7 @@ struct LossyAmounts {
     echoes: usize,
 }
 
-/// Everybody in turn, on links of their own that lose alike.
+/// Measures all entrants in turn, on separate links that lose the same packets.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     if let Err(why) = measure_all(bench) {
         eprintln!("{}: not measured: {why:#}", Suite::Lossy);
@@ -77,7 +77,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
 }
 
 fn measure_all(bench: &mut BenchRun) -> Result<()> {
-    // Without the rights for it nobody is measured.
+    // Without the privileges for it, nothing is measured.
     drop(NamespaceLink::start(LinkPath::new(QUEUE, 0), 1)?);
     let seconds = Duration::from_secs;
     let (warm_up, transfer, echoes) = match bench.settings.smoke {
@@ -124,7 +124,7 @@ fn all_entrants(bench: &BenchRun) -> Vec<LossyEntrant> {
     let here = |who: &str| bench.peers.iter().any(|peer| peer.name() == who);
     let tunnels = TUNNELS.into_iter().filter(|(who, ..)| here(who));
     let tunnels = tunnels.map(|(who, with, options)| LossyEntrant::Tunnel(who, with, options));
-    // What a namespace may have without more ado.
+    // The algorithms that a namespace may use without further preparation.
     let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
     let known = known.unwrap_or_default();
     let known = |control: &&str| known.split_whitespace().any(|one| one == *control);
@@ -140,7 +140,7 @@ impl LossyEntrant {
         }
     }
 
-    /// A link, the origin behind it, and the tunnel on it.
+    /// Starts a link, the origin behind it, and the tunnel over it.
     fn start_world(
         self,
         bench: &BenchRun,
@@ -155,7 +155,7 @@ impl LossyEntrant {
                 peer.zip(Some(Topology::Kcptun(options)))
             }
             Self::Kernel(control) => {
-                // Sockets get it when they are made.
+                // Sockets inherit the setting when they are created.
                 let set = || fs::write("/proc/sys/net/ipv4/tcp_congestion_control", control);
                 link.far().run_inside(set).context(control)?;
                 None
@@ -180,7 +180,7 @@ fn measure_transfer(
 ) -> Result<Figures> {
     let receive = || -> Result<Figures> {
         let mut stream = rig.route().dial()?;
-        // More than comes in any time.
+        // More than arrives in any time.
         stream.write_all(b"GET 1000000000000 1\n")?;
         let (mut pattern, mut got) = (Pattern::new(1), vec![0; CHUNK]);
         let mut take = |until: Duration| -> Result<(u64, Duration)> {
@@ -188,7 +188,7 @@ fn measure_transfer(
             while began.elapsed() < until {
                 let wanted = pattern.take(CHUNK);
                 stream.read_exact(&mut got)?;
-                ensure!(got == wanted, "wrong bytes");
+                ensure!(got == wanted, "the transfer has wrong bytes");
                 bytes += u64::try_from(CHUNK)?;
             }
             Ok((bytes, began.elapsed()))
@@ -222,12 +222,12 @@ fn measure_echoes(
         stream.write_all(b"ECHO\n")?;
         let mut times = Vec::with_capacity(count);
         let (said, mut back) = ([7; ECHO_LEN], [0; ECHO_LEN]);
-        // The first finds the tunnel still being opened.
+        // The first echo includes opening the tunnel.
         for number in 0..=count {
             let began = Instant::now();
             stream.write_all(&said)?;
             stream.read_exact(&mut back)?;
-            ensure!(back == said, "wrong bytes");
+            ensure!(back == said, "an echo has wrong bytes");
             if number > 0 {
                 times.push(began.elapsed().as_secs_f64() * 1e3);
             }
@@ -238,7 +238,7 @@ fn measure_echoes(
     let times = link.near().run_inside(talk)?;
     let share = |percent: usize| {
         let place = (times.len() - 1) * percent / 100;
-        times.get(place).copied().context("no echo")
+        times.get(place).copied().context("no echo was measured")
     };
     Ok(vec![
         whole_figure(P50, share(50)?),

@@ -1,5 +1,5 @@
-//! The steps of packets and codes in memory, for the suites `kcp` and `fec`: what `adit bench`
-//! prints beside what the peer on kcp-go prints, row by row.
+//! The steps of packets and codes in memory, for the suites `kcp` and `fec`: the output of `adit
+//! bench` beside that of the peer on kcp-go, row by row.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::kcp::{implementations, limit_figure};
 use super::rounds::BenchRun;
 use crate::figures::{Figures, Metric, NS_PER_OP};
 
-/// A table: its suite, its title, and how the names of its rows begin.
+/// A table: its suite, its title, and the prefixes of its rows.
 type StepTable = (Suite, &'static str, &'static [&'static str]);
 
 const TABLES: [StepTable; 5] = [
@@ -51,7 +51,7 @@ fn table_titles(suite: Suite, name: &str) -> impl Iterator<Item = &'static str> 
     TABLES.into_iter().filter(fits).map(|(_, title, _)| title)
 }
 
-/// Nanoseconds that adit must not exceed.
+/// Maximum cost of adit, in nanoseconds.
 const LIMITS: [(&str, f64); 4] = [
     ("flush-1023-in-flight", 500.0),
     ("code-encode-vandermonde-10+3", 120.0),
@@ -63,18 +63,18 @@ const LIMITS: [(&str, f64); 4] = [
 #[derive(Debug, PartialEq)]
 pub(super) struct MemoryStep {
     pub(super) name: String,
-    /// Of what it is done to.
+    /// Number of bytes that the step processes.
     pub(super) bytes: u64,
     pub(super) ns: f64,
 }
 
-/// The program that is measured.
+/// Returns the path of the measured adit.
 pub(super) fn adit_program(bench: &BenchRun) -> Option<PathBuf> {
     let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
     adit.and_then(|peer| peer.program().map(Path::to_path_buf))
 }
 
-/// Every round, both programs.
+/// Runs both programs in every round.
 pub(super) fn run_suite(bench: &mut BenchRun, suite: Suite) {
     let adit = adit_program(bench);
     for round in 1..=bench.settings.rounds() {
@@ -107,15 +107,15 @@ pub(super) fn run_suite(bench: &mut BenchRun, suite: Suite) {
     }
 }
 
-/// The rows that a command prints, within two minutes.
+/// Returns the rows that a command prints, within two minutes.
 pub(super) fn run_for_steps(command: Command) -> Result<Vec<MemoryStep>> {
     let ended = tool::run(command, Duration::from_secs(120))?;
     parse_steps(&ended.success()?)
 }
 
-/// A row of JSON for each.
+/// Parses rows of JSON.
 pub(super) fn parse_steps(told: &str) -> Result<Vec<MemoryStep>> {
-    ensure!(!told.is_empty(), "no rows");
+    ensure!(!told.is_empty(), "the command printed no rows");
     let step = |line: &str| {
         let row: serde_json::Value = serde_json::from_str(line).ok()?;
         Some(MemoryStep {
@@ -125,7 +125,7 @@ pub(super) fn parse_steps(told: &str) -> Result<Vec<MemoryStep>> {
         })
     };
     told.lines()
-        .map(|line| step(line).with_context(|| format!("no row: {line}")))
+        .map(|line| step(line).with_context(|| format!("malformed row: {line}")))
         .collect()
 }
 

@@ -1,5 +1,5 @@
-//! Suite `ss-table`: every method both ways over both transports, beside those who have a
-//! comparable set of methods.
+//! Suite `ss-table`: every method in both directions over both transports, compared with the
+//! implementations that have a similar set of methods.
 
 use adit_interop::shadowsocks::{
     AES_128, AES_256, BLAKE3_AES_128, BLAKE3_AES_256, BLAKE3_CHACHA20, CHACHA20, Method,
@@ -11,7 +11,7 @@ use crate::load::in_flight::SendPace;
 use crate::peers::InstalledPeer;
 use crate::topology::Topology;
 
-/// The 2022 edition with eight rounds, which few have.
+/// The 2022 edition with eight rounds, which few implementations support.
 const BLAKE3_CHACHA8: Method = Method {
     name: "2022-blake3-chacha8-poly1305",
     key: BLAKE3_CHACHA20.key,
@@ -31,10 +31,10 @@ pub(crate) const METHODS: [Method; 7] = [
 /// The columns.
 pub(crate) const COLUMNS: [&str; 4] = ["adit", "shadowsocks-rust", "shadowsocks-go", "sing-box"];
 
-/// What stands where an implementation does not have the method.
+/// The text of a cell if an implementation does not support the method.
 const NOT_OFFERED: &str = "not offered";
 
-/// One stream, then a flood of datagrams, for every method.
+/// Measures one stream, then a flood of datagrams, for every method.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let among = |peer: &InstalledPeer| COLUMNS.contains(&peer.name());
     let methods = if bench.settings.smoke {

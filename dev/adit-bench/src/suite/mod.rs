@@ -1,4 +1,4 @@
-//! The suites: what is measured, each in a file of its own.
+//! The suites: the measurements, each in a file of its own.
 
 mod cpu_classes;
 mod crypto;
@@ -23,7 +23,7 @@ mod workers;
 pub(crate) use rounds::{BenchRun, NO_RELAY};
 pub(crate) use suite_list::{ChartSpec, Suite};
 
-/// Measures what a suite names.
+/// Runs a suite.
 pub(crate) fn run_suite(suite: Suite, bench: &mut BenchRun) {
     match suite {
         Suite::SsTcp => transfer::run_shadowsocks(bench),

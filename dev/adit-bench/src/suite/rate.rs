@@ -11,10 +11,10 @@ use crate::load::origin::{LoadOrigin, OriginService};
 use crate::peers::InstalledPeer;
 use crate::topology::{ProcessRig, Topology};
 
-/// Clients that open one connection after the other at the same time.
+/// Number of concurrent clients that open one connection after the other.
 const CLIENTS: u32 = 8;
 
-/// The relay alone, then a tunnel for every method.
+/// Measures the relay alone, then a tunnel for every method.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     measure_topology(bench, "SOCKS5 relay", Topology::Relay);
     for method in bench.settings.methods() {
@@ -36,7 +36,7 @@ fn measure_topology(bench: &mut BenchRun, case: &str, topology: Topology) {
     });
 }
 
-/// So many clients through `rig` by `way`.
+/// Measures `clients` clients through `rig` by `way`.
 pub(super) fn measure_rate(
     turn: &RoundTurn<'_>,
     rig: &ProcessRig,

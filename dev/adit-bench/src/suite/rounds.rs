@@ -1,4 +1,4 @@
-//! Turns: in each round everybody is measured once, and in each round another one is the first.
+//! Rounds: in each one, every implementation is measured once, starting with a different one.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,33 +12,34 @@ use crate::sample_log::SampleLog;
 use crate::suite::Suite;
 use crate::topology::{ProcessRig, Topology};
 
-/// Who measures nothing in between: what the load itself can do here.
+/// Name of the measurement without a relay: what the load alone can do.
 pub(crate) const NO_RELAY: &str = "no relay";
 
-/// A run: who takes part, and what came of it.
+/// A run: the implementations, and the results.
 #[derive(Debug)]
 pub(crate) struct BenchRun {
     pub(crate) settings: BenchSettings,
     pub(crate) peers: Vec<InstalledPeer>,
-    /// Whether system calls can be counted.
+    /// True if system calls can be counted.
     pub(crate) counts_calls: bool,
     pub(crate) journal: SampleLog,
 }
 
-/// What everybody is measured at, in turn.
+/// The measurement that all implementations take, in turn.
 pub(crate) struct RoundSpec<'a> {
     suite: Suite,
     case: &'a str,
     topology: Topology,
     among: &'a dyn Fn(&InstalledPeer) -> bool,
-    /// Whether the load without a relay is measured beside the others.
+    /// True if the load without a relay is measured too.
     baseline: bool,
     counts_calls: bool,
     threads: &'a [Option<u32>],
 }
 
 impl<'a> RoundSpec<'a> {
-    /// All who can stand like this; nothing is measured beside them, system calls are counted.
+    /// Selects all implementations that support the topology, without a baseline, counting system
+    /// calls.
     pub(crate) fn new(suite: Suite, case: &'a str, topology: Topology) -> Self {
         Self {
             suite,
@@ -51,41 +52,41 @@ impl<'a> RoundSpec<'a> {
         }
     }
 
-    /// Only those of them.
+    /// Restricts the implementations.
     pub(crate) const fn among(mut self, among: &'a dyn Fn(&InstalledPeer) -> bool) -> Self {
         self.among = among;
         self
     }
 
-    /// Beside the load without a relay.
+    /// Adds the load without a relay.
     pub(crate) const fn with_baseline(mut self) -> Self {
         self.baseline = true;
         self
     }
 
-    /// System calls are not counted.
+    /// Turns the counting of system calls off.
     pub(crate) const fn without_syscalls(mut self) -> Self {
         self.counts_calls = false;
         self
     }
 
-    /// Each with each of these numbers of threads; `None` leaves it to the program.
+    /// Measures each with each of these numbers of threads; `None` is the program's default.
     pub(crate) const fn on_threads(mut self, threads: &'a [Option<u32>]) -> Self {
         self.threads = threads;
         self
     }
 }
 
-/// Who is measured.
+/// A measured implementation.
 #[derive(Debug, Clone, Copy)]
 struct RoundEntrant<'a> {
-    /// None: nothing in between.
+    /// `None` means no relay.
     peer: Option<&'a InstalledPeer>,
     threads: Option<u32>,
 }
 
 impl RoundEntrant<'_> {
-    /// As in tables.
+    /// Returns the name in tables.
     fn name(&self) -> String {
         let name = self.peer.map_or(NO_RELAY, InstalledPeer::name);
         match self.threads {
@@ -102,7 +103,7 @@ pub(crate) struct RoundTurn<'a> {
     entrant: RoundEntrant<'a>,
     topology: Topology,
     pub(crate) settings: &'a BenchSettings,
-    /// Whether system calls are counted in this turn.
+    /// True if system calls are counted in this turn.
     pub(crate) counts_calls: bool,
     commands: RefCell<Vec<String>>,
 }
@@ -111,18 +112,18 @@ pub(crate) struct RoundTurn<'a> {
 pub(crate) type CaseFigures = Vec<(String, Figures)>;
 
 impl RoundTurn<'_> {
-    /// How much this one is asked to carry.
+    /// Returns the amounts of data for this implementation.
     pub(crate) fn amounts(&self) -> LoadAmounts {
         let slower = self.entrant.peer.map_or(1, InstalledPeer::transfer_divisor);
         self.settings.amounts().divided_by(slower)
     }
 
-    /// Who is measured; none for the load alone.
+    /// Returns the measured implementation; `None` for the load alone.
     pub(crate) const fn peer(&self) -> Option<&InstalledPeer> {
         self.entrant.peer
     }
 
-    /// Keeps how something was started beside the processes of the rig.
+    /// Records a command line in addition to those of the rig.
     pub(crate) fn note_command(&self, command: String) {
         let mut commands = self.commands.borrow_mut();
         if !commands.contains(&command) {
@@ -142,7 +143,7 @@ impl RoundTurn<'_> {
 }
 
 impl BenchRun {
-    /// Takes the turns of all rounds. What goes wrong is noted, and the others go on.
+    /// Runs all rounds. Failures are recorded, and the remaining measurements continue.
     pub(crate) fn run_rounds(
         &mut self,
         contest: &RoundSpec<'_>,
@@ -172,7 +173,7 @@ impl BenchRun {
             })
             .collect();
         if everyone.is_empty() {
-            eprintln!("{suite}: {case}: nobody here can do it");
+            eprintln!("{suite}: {case}: no installed implementation supports it");
             return;
         }
         if contest.baseline {

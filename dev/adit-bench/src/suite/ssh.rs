@@ -1,4 +1,4 @@
-//! Suite `ssh`: what programs, forwarded ports and SOCKS cost over SSH, and the MACs alone.
+//! Suite `ssh`: the cost of programs, forwarded ports and SOCKS over SSH, and of the MACs alone.
 
 mod exec;
 mod far_server;
@@ -10,13 +10,13 @@ use crate::peers::InstalledPeer;
 use crate::peers::ssh_common;
 use crate::topology::Topology;
 
-/// The one that should be the cheapest.
+/// The suite that should be the cheapest.
 pub(super) const FASTEST: ssh_common::SshSuite = ssh_common::SshSuite {
     cipher: "aes128-gcm@openssh.com",
     mac: None,
 };
 
-/// What is measured, the one that should be the cheapest first.
+/// The measured suites, the one that should be the cheapest first.
 const SUITES: [ssh_common::SshSuite; 4] = [
     FASTEST,
     ssh_common::SshSuite {
@@ -33,7 +33,7 @@ const SUITES: [ssh_common::SshSuite; 4] = [
     },
 ];
 
-/// Every suite with each use; SOCKS with the first one.
+/// Measures every suite for each use, and SOCKS with the first suite.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     macs::run_macs(bench);
     let able = capable_peers(bench, Suite::Ssh);
@@ -69,8 +69,8 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
     }
 }
 
-/// The names of those who have both ends. An adit without its commands is no failure: a reader is
-/// told.
+/// Returns the names of the implementations that have both ends. An adit without these commands is
+/// not a failure, but is reported.
 pub(super) fn capable_peers(bench: &mut BenchRun, suite: Suite) -> Vec<&'static str> {
     let has = |peer: &InstalledPeer| {
         peer.name() != "adit" || (peer.has_command("ssh") && peer.has_command("sshd"))

@@ -1,4 +1,4 @@
-//! Suite `ssr`: what each cipher, protocol and obfs of ShadowsocksR costs.
+//! Suite `ssr`: the cost of each cipher, protocol and obfs of ShadowsocksR.
 
 use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, Method};
 use adit_interop::ssr::Setup;
@@ -18,12 +18,12 @@ pub(crate) const COMPARED_WITH: &str = "aes-256-ctr";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SsrStack {
     pub(crate) topology: Topology,
-    /// None: nothing is promised.
+    /// The cost limit; `None` if there is no promise.
     pub(crate) limit: Option<CostLimit>,
 }
 
 impl SsrStack {
-    /// As in the table: what does something.
+    /// Returns the name in tables: the layers that have an effect.
     pub(crate) fn name(&self) -> String {
         let Topology::Ssr(setup) = self.topology else {
             let method = self.topology.method();
@@ -36,12 +36,12 @@ impl SsrStack {
     }
 }
 
-/// What client and server of adit may cost each, on the way down.
+/// Maximum cost of adit's client and of its server, downwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CostLimit {
-    /// CPU seconds for a GiB.
+    /// CPU seconds per GiB.
     pub(crate) cost: f64,
-    /// Also so many times what they cost in another row.
+    /// Maximum multiple of the cost of another row.
     pub(crate) times: Option<(f64, &'static str)>,
 }
 
@@ -61,7 +61,7 @@ const fn ssr_stack(
     limit: Option<CostLimit>,
 ) -> SsrStack {
     let setup = Setup {
-        // One that every peer can read in its configuration.
+        // Characters that every peer can read in its configuration.
         password: "benchmark",
         ..Setup::new(method, protocol, obfs)
     };
@@ -110,9 +110,9 @@ pub(crate) const STACKS: [SsrStack; 14] = [
     shadowsocks_stack(BLAKE3_AES_128),
 ];
 
-/// One stream up and down through every stack.
+/// Measures one stream up and down through every stack.
 pub(super) fn run_suite(bench: &mut BenchRun) {
-    // The first three are enough to see that everybody starts.
+    // The first three are enough to see that all implementations start.
     let stacks = if bench.settings.smoke {
         &STACKS[1..4]
     } else {
@@ -122,7 +122,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
         let name = stack.name();
         let among = |peer: &InstalledPeer| match stack.topology {
             Topology::Ssr(_) => COLUMNS.contains(&peer.name()),
-            // Their rivals are measured in suites of their own.
+            // Their rivals are measured in other suites.
             _ => peer.name() == "adit",
         };
         let contest = RoundSpec::new(Suite::Ssr, &name, stack.topology)

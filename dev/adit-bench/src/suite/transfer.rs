@@ -17,7 +17,7 @@ use crate::load::tcp::transfer;
 use crate::syscall_counter::SyscallTrace;
 use crate::topology::{ProcessRig, Topology};
 
-/// A tunnel for every method.
+/// Measures a tunnel for every method.
 pub(super) fn run_shadowsocks(bench: &mut BenchRun) {
     for method in bench.settings.methods() {
         let topology = Topology::Tunnel(method);
@@ -26,13 +26,13 @@ pub(super) fn run_shadowsocks(bench: &mut BenchRun) {
     }
 }
 
-/// A relay between client and server, for the methods that have identity headers.
+/// Measures a relay between client and server, for the methods that have identity headers.
 pub(super) fn run_relay(bench: &mut BenchRun) {
     let topology = Topology::Relayed(BLAKE3_AES_128);
     run_streams(bench, Suite::SsRelay, BLAKE3_AES_128.name, topology);
 }
 
-/// One process between client and origin.
+/// Measures one process between client and origin.
 pub(super) fn run_socks(bench: &mut BenchRun) {
     run_streams(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
     run_busy(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
@@ -47,7 +47,7 @@ fn run_streams(bench: &mut BenchRun, suite: Suite, name: &str, topology: Topolog
     }
 }
 
-/// On a busy machine.
+/// Measures on a busy machine.
 fn run_busy(bench: &mut BenchRun, suite: Suite, name: &str, topology: Topology) {
     let case = format!("{name}, 1 stream, busy");
     let contest = RoundSpec::new(suite, &case, topology).with_baseline();
@@ -57,8 +57,8 @@ fn run_busy(bench: &mut BenchRun, suite: Suite, name: &str, topology: Topology) 
     });
 }
 
-/// Starts the processes and measures both directions; the cases are `case` with the direction
-/// behind it.
+/// Starts the processes and measures both directions; the cases are `case` followed by the
+/// direction.
 pub(super) fn measure_transfers(
     turn: &RoundTurn<'_>,
     streams: u32,
@@ -98,7 +98,7 @@ fn measure_directions(
         for (direction, (_, figures)) in LoadDirection::BOTH.into_iter().zip(&mut cases) {
             let trace = SyscallTrace::attach(rig)?;
             let moved = carry(direction, amounts.bytes, CheckMode::Sampled);
-            let moved = moved.context("while calls are counted")?;
+            let moved = moved.context("the transfer failed while system calls were counted")?;
             let counts = trace.detach()?;
             let counts = counts
                 .iter()

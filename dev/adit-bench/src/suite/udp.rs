@@ -15,13 +15,13 @@ use crate::load::{LoadDirection, OriginRoute};
 use crate::syscall_counter::SyscallTrace;
 use crate::topology::{ProcessRig, Topology};
 
-/// So many fit the default receive buffer of a socket with room to spare.
+/// A number that fits into the default receive buffer of a socket, with a margin.
 const WINDOW_PACE: SendPace = SendPace::Window(64);
 
-/// What a good line carries, and every implementation should be able to.
+/// The rate of a good line, which every implementation should support.
 const STEADY_PACE: SendPace = SendPace::Bits(200_000_000);
 
-/// A steady run takes as long as it must at its rate, so fewer bytes.
+/// Divisor of the bytes of a steady run, whose duration is determined by its rate.
 const STEADY_SHARE: u64 = 4;
 
 const PACES: [(SendPace, &str); 3] = [
@@ -30,7 +30,7 @@ const PACES: [(SendPace, &str); 3] = [
     (SendPace::Flood, ", flood"),
 ];
 
-/// A tunnel for every method.
+/// Measures a tunnel for every method.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     for method in bench.settings.methods() {
         let contest =
@@ -49,7 +49,7 @@ pub(super) fn measure_paces(
     let origin = UdpOrigin::bind()?;
     let rig = turn.start_rig(origin.addr()?)?;
     let OriginRoute::Entry(entry) = rig.route() else {
-        bail!("a tunnel has no entry");
+        bail!("the tunnel has no entry");
     };
     let session = origin
         .open_session(entry)
@@ -111,7 +111,10 @@ fn count_syscalls(
     let size = payload_len(direction) as u64;
     let count = (turn.settings.amounts().datagram_bytes / size).max(100);
     let traced = session.send_one_way(direction, count, WINDOW_PACE);
-    let bytes = traced.context("while calls are counted")?.delivered * size;
+    let bytes = traced
+        .context("the run failed while system calls were counted")?
+        .delivered
+        * size;
     let counts = trace.detach()?;
     let counts = counts.iter().map(|calls| as_float(*calls) / as_gib(bytes));
     Ok(figures_with_sum(CALLS_PER_GIB, &rig.label_parts(counts)))

@@ -1,5 +1,5 @@
-//! Suite `users`: what many users cost a server, in memory: whole handshakes, and the salts that
-//! are kept against replays.
+//! Suite `users`: the cost of many users for a server, in memory: whole handshakes, and the salts
+//! that are stored against replays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,27 @@ use super::crypto::cpu_clock;
 use super::rounds::BenchRun;
 use crate::figures::{Figures, NS_PER_OP, as_float, whole_figure};
 
-/// Everybody's clock.
+/// The clock of all clients and servers.
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
-/// Handshakes that are timed together: few, so that what else the machine does falls on few.
+/// Number of handshakes that are timed together: few, so that other activity of the machine affects
+/// few.
 const GROUP_LEN: usize = 8;
 
-/// Requests of one pass.
+/// Number of requests per pass.
 const REQUESTS: usize = 2048;
 
-/// Of a full pool, a little less than all: one shard is full before the others.
+/// Salts of a full pool, slightly fewer than its capacity: one shard is full before the others.
 const SALTS: u64 = 990_000;
 
-/// Who is served, and what the server knows beforehand.
+/// The users of a server, and its previous knowledge.
 #[derive(Debug, Clone, Copy)]
 struct UserGroup {
     case: &'static str,
     who: &'static str,
     method: Method,
     users: usize,
-    /// Whether the client's address tells who it was before.
+    /// True if the server knows the client's address from an earlier connection.
     is_known_address: bool,
 }
 
@@ -75,7 +76,7 @@ const USER_GROUPS: [UserGroup; 5] = [
     user_group(BY_TRIAL, NEW_ADDRESS, Method::Aes128Gcm, 100, false),
 ];
 
-/// Every crowd in every round, then the salts.
+/// Measures every group in every round, then the salts.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for case in [IDENTIFIED, BY_TRIAL] {
@@ -96,7 +97,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
             }
         }
     }
-    // A smoke run looks at fewer.
+    // A smoke run uses fewer.
     let count = if least < Duration::from_millis(10) {
         SALTS / 100
     } else {
@@ -113,7 +114,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
     }
 }
 
-/// A server's users, and requests of theirs in no order, so that what is known of one of many is
+/// A server's users, and their requests in random order, so that the data of one of many users is
 /// in no near cache.
 struct HandshakeSetup {
     users: Arc<Users>,
@@ -135,13 +136,15 @@ impl HandshakeSetup {
         } else {
             Users::with_trial_keys(method, named)?
         };
-        let target = "example.com:443".parse().context("a target")?;
+        let target = "example.com:443"
+            .parse()
+            .context("cannot parse the target")?;
         let mut requests = Vec::with_capacity(REQUESTS);
         for _ in 0..REQUESTS {
             let mut random = [0; 8];
             chance.fill(&mut random);
             let who = usize::try_from(u64::from_le_bytes(random) >> 1)? % crowd.users;
-            let own = Key::parse(method, secrets.get(who).context("a user")?)?;
+            let own = Key::parse(method, secrets.get(who).context("no such user")?)?;
             let before = if headers {
                 vec![identity.clone()]
             } else {
@@ -157,8 +160,8 @@ impl HandshakeSetup {
         Ok(Self { users, requests })
     }
 
-    /// Time of a handshake, from the request to the head of the answer: the fastest tenth, since
-    /// everything else is what the machine did besides.
+    /// Measures the time of a handshake, from the request to the head of the answer: the fastest
+    /// tenth, since the rest is due to other activity of the machine.
     fn measure_handshakes(&self, least: Duration) -> Result<Figures> {
         let start = cpu_clock();
         let mut times = Vec::new();
@@ -174,7 +177,9 @@ impl HandshakeSetup {
             }
         }
         times.sort_by(f64::total_cmp);
-        let fast = times.get(times.len() / 10).context("a time")?;
+        let fast = times
+            .get(times.len() / 10)
+            .context("no time was measured")?;
         Ok(vec![whole_figure(NS_PER_OP, *fast)])
     }
 
@@ -190,9 +195,9 @@ impl HandshakeSetup {
             .with_hint(known)
             .step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()))?;
         let Step::Done(mut accepted) = step else {
-            bail!("a whole request was not enough");
+            bail!("the server waits for more than a whole request");
         };
-        ensure!(accepted.user.is_some(), "nobody was found");
+        ensure!(accepted.user.is_some(), "the server found no user");
         let room = accepted.seal.overhead();
         let mut answer = [0; 128];
         accepted.seal.seal(&mut answer, room.head..room.head + 1)?;
@@ -200,7 +205,7 @@ impl HandshakeSetup {
     }
 }
 
-/// Time of one salt, from an empty pool to `count`.
+/// Measures the time of one salt, from an empty pool to `count`.
 fn measure_salts(count: u64, stamp: Option<UnixTime>) -> Result<Figures> {
     let pool = SaltPool::new([1; 16], NOW, RestartPolicy::Lenient);
     let mut salts = vec![[0; 32]; usize::try_from(count)?];

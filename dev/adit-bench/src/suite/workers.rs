@@ -15,7 +15,7 @@ use crate::load::tcp::transfer;
 use crate::peers::InstalledPeer;
 use crate::topology::{ProcessRig, Topology};
 
-/// The relay alone, then a client with its server.
+/// Measures the relay alone, then a client with its server.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     measure_topology(bench, "SOCKS5 relay", Topology::Relay);
     if let Some(&method) = bench.settings.methods().first() {
@@ -40,7 +40,7 @@ fn measure_topology(bench: &mut BenchRun, what: &str, topology: Topology) {
             );
             let rig = turn.start_rig(echo.addr())?;
             let measured = rate::measure_rate(turn, &rig, rig.route_to(echo.addr()), connections)
-                .context("short connections")
+                .context("the short connections failed")
                 .and_then(|mut figures| {
                     figures.extend(measure_both_ways(turn, &rig, &streams, connections)?);
                     Ok(figures)
@@ -51,7 +51,7 @@ fn measure_topology(bench: &mut BenchRun, what: &str, topology: Topology) {
     }
 }
 
-/// Half of the bytes up and half of them down, over so many streams.
+/// Transfers half of the bytes up and half of them down, over `streams` streams.
 fn measure_both_ways(
     turn: &RoundTurn<'_>,
     rig: &ProcessRig,

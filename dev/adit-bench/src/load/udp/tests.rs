@@ -1,9 +1,9 @@
-//! Datagrams through relays that lose, double and change them.
+//! Datagrams through relays that lose, duplicate and change them.
 
 use super::*;
 use crate::load::in_flight::LOST_AFTER;
 
-/// A relay of datagrams that leaves out, doubles or changes some by their number.
+/// A relay of datagrams that drops, duplicates or changes some by their number.
 fn relay(to: SocketAddr, fate: impl Fn(u64) -> u32 + Send + 'static, flip: bool) -> SocketAddr {
     let near = UdpSocket::bind(loopback(0)).unwrap();
     let addr = near.local_addr().unwrap();
@@ -88,8 +88,8 @@ fn loss_and_doubling_are_counted() {
 
 #[test]
 fn a_standstill_is_paid_once() {
-    // Two windows are lost in all: each time one has filled up costs a standstill, and the
-    // sender is woken in between.
+    // Two windows are lost in all: each time one has filled up costs a standstill, and the sender
+    // is woken in between.
     let start = Instant::now();
     let fate = |n: u64| u32::from(!n.is_multiple_of(50));
     let delivery = run(fate, false, LoadDirection::Up, 3000).unwrap();
@@ -108,8 +108,8 @@ fn a_steady_run_is_as_long_as_its_rate_says() {
     let session = origin.open_session(entry).unwrap();
     let pace = SendPace::Bits(20_000_000);
     let delivery = session.send_one_way(LoadDirection::Up, 200, pace).unwrap();
-    // 199 gaps of 556 µs are 110 ms. Where the machine stalls, what was late is made up for, and
-    // the first arrival may be late itself; a flood takes a millisecond.
+    // 199 gaps of 556 µs are 110 ms. If the machine stalls, the sender catches up, and the first
+    // arrival may be late itself; a flood takes a millisecond.
     assert!(
         delivery.elapsed >= Duration::from_millis(40),
         "{delivery:?}"

@@ -1,4 +1,4 @@
-//! Bytes through the input and the output of a program at the server.
+//! Bytes through the input and the output of a program on the server.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -17,24 +17,24 @@ use crate::process_cost;
 use crate::suite::rounds::{CaseFigures, RoundTurn};
 use crate::topology::ProcessRig;
 
-/// Tells when it is there, takes so many bytes as the first line says, tells when it has them, and
-/// waits for the end.
+/// Signals that it has started, reads as many bytes as the first line says, signals that it has
+/// them, and waits for the end.
 const UP: &str = "printf +; read n; head -c $n >/dev/null; printf +; cat >/dev/null";
-/// Tells when it is there, gives so many bytes as the first line says, and waits for the end.
+/// Signals that it has started, writes as many bytes as the first line says, and waits for the end.
 const DOWN: &str = "printf +; read n; head -c $n /dev/zero; cat >/dev/null";
 
-/// Octets written and read at once.
+/// Number of bytes per read and write.
 const CHUNK: usize = 128 << 10;
-/// How long a client may take to end.
+/// Time that a client may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Both directions, each with a client of its own; the cases are `case` with the direction.
+/// Measures both directions, each with a separate client; the cases are `case` with the direction.
 pub(super) fn measure_both(
     turn: &RoundTurn<'_>,
     suite: ssh_common::SshSuite,
     case: &str,
 ) -> Result<CaseFigures> {
-    // Nothing leads from this server to anywhere.
+    // No connection leads from this server to an origin.
     let rig = turn.start_rig(adit_interop::loopback(9))?;
     let mut cases = CaseFigures::new();
     for direction in LoadDirection::BOTH {
@@ -51,7 +51,7 @@ fn measure_direction(
     suite: ssh_common::SshSuite,
     direction: LoadDirection,
 ) -> Result<Figures> {
-    let server = rig.members().first().context("no server")?;
+    let server = rig.members().first().context("no server was started")?;
     let program = match direction {
         LoadDirection::Up => UP,
         LoadDirection::Down => DOWN,
@@ -76,7 +76,7 @@ fn measure_direction(
             client.send(bytes)?;
             client
                 .wait_for_sign()
-                .context("the program did not take it all")?;
+                .context("the program did not read all bytes")?;
         }
         LoadDirection::Down => client.receive(bytes)?,
     }
@@ -97,7 +97,7 @@ fn measure_direction(
     Ok(figures)
 }
 
-/// A running client with its pipes; ended when it is dropped.
+/// A running client with its pipes; dropping it ends it.
 struct SshClient {
     child: Child,
     input: Option<ChildStdin>,
@@ -113,8 +113,8 @@ impl SshClient {
             ..
         } = ready;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("starting the client")?;
-        let output = child.stdout.take().context("no output")?;
+        let mut child = command.spawn().context("cannot start the client")?;
+        let output = child.stdout.take().context("the client has no output")?;
         Ok(Self {
             input: child.stdin.take(),
             output,
@@ -128,14 +128,17 @@ impl SshClient {
     }
 
     fn input(&mut self) -> Result<&mut ChildStdin> {
-        self.input.as_mut().context("no input")
+        self.input.as_mut().context("the client has no input")
     }
 
-    /// Waits for the program's sign.
+    /// Waits for the program's signal.
     fn wait_for_sign(&mut self) -> Result<()> {
         let mut sign = [0];
         self.output.read_exact(&mut sign)?;
-        ensure!(sign == *b"+", "another sign");
+        ensure!(
+            sign == *b"+",
+            "the program sent another byte than its signal"
+        );
         Ok(())
     }
 
@@ -158,13 +161,18 @@ impl SshClient {
             let read = self.output.read(&mut chunk)?;
             ensure!(read > 0, "{left} bytes are missing");
             let some = chunk.get(..read).unwrap_or_default();
-            ensure!(some.iter().all(|byte| *byte == 0), "other bytes");
-            left = left.checked_sub(read as u64).context("too many bytes")?;
+            ensure!(
+                some.iter().all(|byte| *byte == 0),
+                "the client received other bytes"
+            );
+            left = left
+                .checked_sub(read as u64)
+                .context("the client received too many bytes")?;
         }
         Ok(())
     }
 
-    /// Closes its input, upon which it has to end well.
+    /// Closes its input, after which it must exit successfully.
     fn finish(mut self) -> Result<()> {
         self.input = None;
         let deadline = Instant::now() + PATIENCE;
@@ -175,7 +183,7 @@ impl SshClient {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        anyhow::bail!("the client does not end")
+        anyhow::bail!("the client did not end in time")
     }
 }
 

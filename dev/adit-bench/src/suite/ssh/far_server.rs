@@ -1,4 +1,4 @@
-//! A server that is far away: what the windows of SSH leave of a fast and long path.
+//! A remote server: the throughput that SSH's windows allow on a fast, long path.
 
 use std::fs;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use crate::suite::linked_world::LinkedWorld;
 use crate::suite::rounds::{BenchRun, CaseFigures, NO_RELAY};
 use crate::topology::Topology;
 
-/// Bits a second.
+/// Rate, in bits per second.
 const RATE: u64 = 1_000_000_000;
 const ROUND_TRIP: Duration = Duration::from_millis(100);
-/// What may wait for the rate: as much as is on its way, as routers had it once.
+/// Data that may wait for the rate: as much as is in flight, which was a common size for routers.
 const QUEUE: Duration = Duration::from_millis(100);
 /// Bytes before the clock starts.
 const WARM_UP: u64 = 128 << 20;
-/// Bytes of a transfer, at most: half a minute for those who are slow.
+/// Maximum number of bytes of a transfer: half a minute for slow implementations.
 const MAX_BYTES: u64 = 1 << 30;
-/// By what they are divided for those whose windows stay as they are.
+/// Divisor of the bytes for implementations whose windows do not grow.
 const FIXED_WINDOW_DIVISOR: u64 = 8;
 
-/// The buffers of the kernel's TCP, octets: what is on its way and waits, twice.
+/// The kernel's TCP buffers, in bytes: twice the data in flight and in the queue.
 const BUFFERS: &str = "4096 131072 67108864";
 const LIMITS: [&str; 2] = ["/proc/sys/net/ipv4/tcp_rmem", "/proc/sys/net/ipv4/tcp_wmem"];
 
-/// Everybody in turn, each on a link of its own.
+/// Measures all implementations in turn, each on a link of its own.
 pub(super) fn run_far(bench: &mut BenchRun, able: &[&'static str]) {
     if let Err(why) = measure_all(bench, able) {
         eprintln!("{}: a far server: not measured: {why:#}", Suite::Ssh);
@@ -46,9 +46,9 @@ pub(super) fn run_far(bench: &mut BenchRun, able: &[&'static str]) {
 
 fn measure_all(bench: &mut BenchRun, able: &[&'static str]) -> Result<()> {
     let mut path = LinkPath::new(ROUND_TRIP, 0).with_rate(RATE, QUEUE);
-    // The processor is for the ends.
+    // The processor is needed by the ends.
     path.offload = true;
-    // Without the rights for it nobody is measured.
+    // Without the privileges for it, nothing is measured.
     drop(NamespaceLink::start(path, 1)?);
     let bytes = bench.settings.amounts().bytes.min(MAX_BYTES);
     let warm_up = if bench.settings.smoke { 0 } else { WARM_UP };
@@ -56,13 +56,13 @@ fn measure_all(bench: &mut BenchRun, able: &[&'static str]) -> Result<()> {
         "{}, -L, 1 Gbit/s, {ROUND_TRIP:?} there and back",
         FASTEST.name()
     );
-    // None is TCP alone, which tells what the link allows.
+    // `None` is TCP alone, which shows what the link allows.
     let mut everyone: Vec<Option<&'static str>> = able.iter().copied().map(Some).collect();
     everyone.push(None);
     for round in 1..=bench.settings.rounds() {
         for who in &everyone {
             let peer = who.and_then(|who| bench.peers.iter().find(|peer| peer.name() == who));
-            // With a window that does not grow there is nothing more to see, only to wait for.
+            // With a window that does not grow, more bytes would only take longer.
             let share = match who {
                 None | Some("adit") => 1,
                 Some(_) => FIXED_WINDOW_DIVISOR,
@@ -113,7 +113,7 @@ fn raise_tcp_buffers(end: &NetworkNamespace) -> Result<()> {
     })
 }
 
-/// Both directions, and how the processes were started.
+/// Measures both directions. Also returns how the processes were started.
 fn measure_both(
     LinkedWorld { rig, link, .. }: &LinkedWorld<LoadOrigin>,
     case: &str,

@@ -1,4 +1,4 @@
-//! The MACs alone: adit's as its own command tells them, OpenSSL's beside them.
+//! The MACs alone: adit's as reported by its own command, compared with OpenSSL's.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::suite::memory_steps::{self, MemoryStep};
 use crate::suite::{BenchRun, Suite};
 
 const BYTES: [u64; 2] = [32, 1024];
-/// OpenSSL's names of what adit measures too.
+/// OpenSSL's names of MACs that adit measures too.
 const OPENSSL: [(&str, &str); 2] = [("hmac-sha2-256", "sha256"), ("hmac-md5", "md5")];
 
-/// Every MAC at each length.
+/// Measures every MAC at each length.
 pub(super) fn run_macs(bench: &mut BenchRun) {
     let adit = memory_steps::adit_program(bench);
     let openssl = locations::find_program("openssl", Path::new(""));
@@ -26,7 +26,7 @@ pub(super) fn run_macs(bench: &mut BenchRun) {
             let told = locations::output_of(adit, &args);
             match memory_steps::parse_steps(&told) {
                 Ok(rows) => {
-                    // The others are no business of SSH's.
+                    // SSH does not use the others.
                     let of_ssh = |step: &MemoryStep| {
                         let name = &*step.name;
                         name.starts_with("umac") || OPENSSL.iter().any(|(known, _)| *known == name)
@@ -74,7 +74,7 @@ fn case_name(name: &str, bytes: u64) -> String {
     format!("{name}, {bytes} bytes")
 }
 
-/// One second of `openssl speed`.
+/// Runs `openssl speed` for one second.
 fn openssl_speed(openssl: &Path, digest: &str, bytes: u64) -> Result<Figures> {
     let bytes_word = bytes.to_string();
     let args = [
@@ -88,14 +88,15 @@ fn openssl_speed(openssl: &Path, digest: &str, bytes: u64) -> Result<Figures> {
         digest,
     ];
     let told = locations::output_of(openssl, &args);
-    let per_second = parse_rate(&told).with_context(|| format!("`openssl speed` says `{told}`"))?;
+    let per_second = parse_rate(&told)
+        .with_context(|| format!("cannot parse the output of `openssl speed`: `{told}`"))?;
     Ok(vec![whole_figure(
         NS_PER_OP,
         as_float(bytes) / per_second * 1e9,
     )])
 }
 
-/// Bytes a second, the last field of the line of results.
+/// Parses bytes per second, the last field of the line of results.
 fn parse_rate(told: &str) -> Option<f64> {
     let line = told.lines().rfind(|line| line.starts_with("+F:"))?;
     let rate: f64 = line.rsplit(':').next()?.trim().parse().ok()?;
