@@ -17,7 +17,7 @@ use crate::{DelayLine, LinkPath, NetworkNamespace, PacketCounts};
 
 /// Address of the near end.
 pub const NEAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
-/// Address of the far end.
+/// Address of the remote end.
 pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
 /// Name of both interfaces. IPv6 is off, so that no neighbour discovery is among the packets.
@@ -47,9 +47,9 @@ pub struct NamespaceLink {
 /// Packet counters of both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkCounts {
-    /// From the near end to the far end.
+    /// From the near end to the remote end.
     pub near_to_far: PacketCounts,
-    /// From the far end to the near end.
+    /// From the remote end to the near end.
     pub far_to_near: PacketCounts,
 }
 
@@ -57,7 +57,7 @@ pub struct LinkCounts {
 struct LinkState {
     is_stopped: AtomicBool,
     is_cut: AtomicBool,
-    /// Address under which the far end sees the near one; 0 means its own address.
+    /// Address under which the remote end sees the near one; 0 means its own address.
     translated_addr: AtomicU32,
     near_to_far: AtomicPacketCounts,
     far_to_near: AtomicPacketCounts,
@@ -123,7 +123,7 @@ impl NamespaceLink {
         self.shared.is_cut.store(cut, Ordering::Relaxed);
     }
 
-    /// Shows the near end to the far end under this address from now on; packets to the old address
+    /// Shows the near end to the remote end under this address from now on; packets to the old address
     /// no longer come back. `None` restores its own address.
     pub fn set_near_address(&self, address: Option<Ipv4Addr>) {
         let bits = address.map_or(0, u32::from);

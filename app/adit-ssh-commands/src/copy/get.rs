@@ -145,7 +145,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.whole {
-            // Nobody is left to be told that even this failed.
+            // No one is left to be told that even this failed.
             let _ = self
                 .file
                 .set_len(self.download.received_to().min(self.lost));

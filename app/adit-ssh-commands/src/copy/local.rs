@@ -55,7 +55,7 @@ pub(super) fn apply_attributes(file: &File, attrs: &FileAttrs, preserve: bool) -
         file.set_times(times)?;
     }
     match attrs.permissions {
-        // Who copies becomes the owner: nobody shall run it as them who could not before.
+        // Who copies becomes the owner: no one shall run it as them who could not before.
         Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode & 0o1777)),
         None => Ok(()),
     }

@@ -13,7 +13,7 @@ use super::meter::ProgressLine;
 use super::remote::Tag;
 use super::{CopyError, CopyOptions, Remote, path_bytes, shown};
 
-/// So much is made ready to be sent before it is looked whether replies came, octets.
+/// So much is made ready to be sent before it is looked whether replies came, bytes.
 const READY: usize = 512 << 10;
 
 impl Remote {

@@ -1,6 +1,6 @@
 //! From one other machine to another, through this one.
 //!
-//! What comes is kept until it is sent, at most [`HELD`] octets: the slower of the two sets the
+//! What comes is kept until it is sent, at most [`HELD`] bytes: the slower of the two sets the
 //! pace of both.
 
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use super::remote::Tag;
 use super::tree::MAX_DEPTH;
 use super::{CopyError, CopyOptions, Remote};
 
-/// Nothing more is asked for while so much is held, octets.
+/// Nothing more is asked for while so much is held, bytes.
 const HELD: usize = 16 << 20;
-/// So much is made ready to be sent at once, octets.
+/// So much is made ready to be sent at once, bytes.
 const READY: usize = 512 << 10;
 
 /// Copies a file, or a folder with what is in it; what goes wrong with one is told.
@@ -169,12 +169,12 @@ impl Held {
         self.pieces.insert(offset, data.to_vec());
     }
 
-    /// Whether the next octets are here.
+    /// Whether the next bytes are here.
     fn is_ready(&self) -> bool {
         self.pieces.contains_key(&self.next)
     }
 
-    /// Moves the next octets into `room`; gives how many.
+    /// Moves the next bytes into `room`; gives how many.
     fn take(&mut self, room: &mut [u8]) -> usize {
         let mut filled = 0;
         while let Some(piece) = self.pieces.remove(&self.next) {

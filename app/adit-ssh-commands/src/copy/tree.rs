@@ -122,7 +122,7 @@ async fn join_workers(mut workers: Vec<Worker<'_>>) -> Result<(), CopyError> {
 }
 
 impl JobQueue<'_> {
-    /// Takes jobs until there are none, and nobody is busy who could bring more.
+    /// Takes jobs until there are none, and no one is busy who could bring more.
     async fn run_worker(&self, remote: &mut Remote) -> Result<(), CopyError> {
         loop {
             let more = self.more.notified();

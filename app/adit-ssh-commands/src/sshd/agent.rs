@@ -37,7 +37,7 @@ impl AgentSocket {
         let folder = place
             .unwrap_or_else(env::temp_dir)
             .join(format!("adit-agent-{}-{name:016x}", process::id()));
-        // Fails if the folder exists, so that nobody else can have created it.
+        // Fails if the folder exists, so that no one else can have created it.
         DirBuilder::new().mode(0o700).create(&folder)?;
         let path = folder.join("agent");
         let listener = UnixListener::bind(&path).inspect_err(|_| drop(fs::remove_dir(&folder)))?;

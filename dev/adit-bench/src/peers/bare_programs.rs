@@ -30,7 +30,7 @@ fn splice_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
         PeerRole::Passage { to, .. } => {
             Some(StartRecipe::new("adit-bench", &format!("splice {at} {to}")))
         }
-        // Nobody takes a header off on the way.
+        // No one takes a header off on the way.
         PeerRole::Behind { method, relay, to } => {
             let forwarder = PeerRole::Forwarder {
                 method: *method,

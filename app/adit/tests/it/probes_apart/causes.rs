@@ -10,7 +10,7 @@ use super::kinds::{Kind, Recording};
 const LONGEST: usize = 1024;
 /// An additional, very long one.
 const HUGE: usize = 64 << 10;
-/// Every so many lengths are tried if not all are.
+/// Every that many lengths are tried if not all are.
 const STRIDE: usize = 13;
 
 /// Bytes, and the reason for which they are refused.
