@@ -57,7 +57,7 @@ fn mistakes_are_refused() {
         &["--rounds", "0"],
         &["--bytes", "1"],
         &["--method", "rot13"],
-        &["--only", "nobody"],
+        &["--only", "unknown"],
         &["--smoke", "--write-docs"],
         &["--bless"],
         &["hot", "seal"],

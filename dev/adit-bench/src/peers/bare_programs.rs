@@ -1,6 +1,6 @@
-//! What a relay and a tunnel cannot cost much less than here: two blocking threads for each
-//! connection that do nothing but `splice(2)`, behind a SOCKS5 request or between adit's client and
-//! server; or nothing but read, seal or open, and write, records and datagrams.
+//! Lower bounds for a relay and a tunnel: two blocking threads per connection that do nothing but
+//! `splice(2)`, behind a SOCKS5 request or between adit's client and server; or that do nothing but
+//! read, seal or open, and write, records and datagrams.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::{PeerKind, PeerRole, StartRecipe, adit};
 pub(super) const SPLICE: PeerKind = PeerKind {
     name: "bare splice",
     programs: &["adit-bench", "adit"],
-    version: |_| "two blocking threads a connection".to_owned(),
+    version: |_| "two blocking threads per connection".to_owned(),
     recipe: splice_recipe,
     relay_files: 6,
     is_floor: true,
@@ -19,7 +19,7 @@ pub(super) const SPLICE: PeerKind = PeerKind {
 pub(super) const RECORDS: PeerKind = PeerKind {
     name: "bare records",
     programs: &["adit-bench"],
-    version: |_| "two blocking threads a connection, or for all datagrams".to_owned(),
+    version: |_| "two blocking threads per connection, or for all datagrams".to_owned(),
     recipe: records_recipe,
     ..SPLICE
 };

@@ -72,7 +72,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
         eprintln!("{}: not measured: {why:#}", Suite::Lossy);
         let why = format!("{why:#}");
         let journal = &mut bench.journal;
-        journal.record_skipped(Suite::Lossy, "all of it", "everybody", &why);
+        journal.record_skipped(Suite::Lossy, "all of it", "all peers", &why);
     }
 }
 

@@ -150,7 +150,7 @@ impl Suite {
                 "Two network namespaces with a user-space link between them (`dev/adit-link`): \
                  packets wait for the rate in a queue of 50 ms, then each is lost with this \
                  probability in either direction, then delayed. The origin and the tunnel's \
-                 server are at the far end. One stream comes from the origin for ten seconds, \
+                 server are at the remote end. One stream comes from the origin for ten seconds, \
                  of which the first two do not count, and every byte is compared; then 64 bytes \
                  travel there and back, one message at a time. The queue drops packets that \
                  were sent faster than the link takes them. TCP is the kernel's, directly \

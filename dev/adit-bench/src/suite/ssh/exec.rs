@@ -61,7 +61,7 @@ fn measure_direction(
         server: server.running.at(),
         what: SshUse::Exec(program),
     };
-    let ready = turn.peer().context("nobody")?.command(&role)?;
+    let ready = turn.peer().context("no peer")?.command(&role)?;
     turn.note_command(ready.shown.clone());
     let bytes = turn.amounts().bytes;
     let mut client = SshClient::start(ready)?;

@@ -40,7 +40,7 @@ pub(super) fn run_far(bench: &mut BenchRun, able: &[&'static str]) {
         eprintln!("{}: a far server: not measured: {why:#}", Suite::Ssh);
         let why = format!("{why:#}");
         let journal = &mut bench.journal;
-        journal.record_skipped(Suite::Ssh, "a far server", "everybody", &why);
+        journal.record_skipped(Suite::Ssh, "a far server", "all peers", &why);
     }
 }
 
