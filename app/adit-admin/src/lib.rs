@@ -4,7 +4,7 @@
 //!
 //! * [`manager`]: the datagram protocol of ss-manager, with one port for each server;
 //! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
-//! * [`get_subscription`]: the client of a subscription, which fetches, stores and refreshes it.
+//! * [`subscription`]: the client of a subscription, which fetches, stores and refreshes it.
 //!
 //! All of them control a running [`Engine`](adit_engine::Engine); none of them carries traffic.
 

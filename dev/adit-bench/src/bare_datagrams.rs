@@ -103,7 +103,7 @@ impl DatagramEnd {
         }
     }
 
-    /// Seals the [payload] of `len` bytes.
+    /// Seals the payload of `len` bytes.
     fn seal<'a>(
         &self,
         bytes: &'a mut [u8],

@@ -27,7 +27,7 @@ pub enum Ends {
 }
 
 impl Ends {
-    /// Returns the combined behaviour of two tunnels, one after the other. [`UpArgs`](Self::Up) and
+    /// Returns the combined behaviour of two tunnels, one after the other. [`Up`](Self::Up) and
     /// [`Down`](Self::Down) together would leave nothing: no tested path combines them.
     #[must_use]
     pub fn and(self, other: Self) -> Self {

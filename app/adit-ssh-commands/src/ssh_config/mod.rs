@@ -35,7 +35,7 @@ pub use settings::{
     SshSettings, UpdateHostKeys,
 };
 
-/// [`PenaltyTable`] that can list the files in a folder, for `Include` with `*`.
+/// [`Sources`] that can list the files in a folder, for `Include` with `*`.
 pub trait SshConfigSources: Sources {
     /// Returns the names in a folder, in any order.
     ///

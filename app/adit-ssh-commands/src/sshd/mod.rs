@@ -1,9 +1,9 @@
 //! `adit sshd`: an SSH server for the user who runs it.
 //!
-//! [`resolve_settings`] holds the arguments. [`serve`] accepts connections that [`admission`] admits, and [`keys`]
+//! [`settings`] holds the arguments. [`serve`] accepts connections that [`admission`] admits, and [`keys`]
 //! authenticates them. [`client_connection`] runs each request of a client in its own task: [`session`] collects the
-//! requests for a program and [`program`] runs it; [`connect_directly`] connects to destinations and [`remote_forwards`]
-//! forwards incoming connections, both through the relay; [`parse_agent`] is the socket of a forwarded agent, and
+//! requests for a program and [`program`] runs it; [`direct`] connects to destinations and [`remote_forwards`]
+//! forwards incoming connections, both through the relay; [`agent`] is the socket of a forwarded agent, and
 //! [`login_log`] limits the log lines for failed logins.
 
 mod account;

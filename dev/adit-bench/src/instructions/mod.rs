@@ -1,7 +1,7 @@
 //! Instruction counts instead of time: hot loops under valgrind against committed counts.
 //!
 //! A count hardly varies from run to run, however busy the machine is, so a difference of a few
-//! percent shows. Each [`loops()`] entry is run twice with different numbers of turns, and the
+//! percent shows. Each hot loop entry is run twice with different numbers of turns, and the
 //! difference counts: the code before and after the loop cancels out. Valgrind does not support
 //! AVX-512, so the ciphers are limited to AVX2 and the counts are of that path. Its tool `dhat`
 //! also counts allocations, including those of C libraries, which an allocator in Rust does not

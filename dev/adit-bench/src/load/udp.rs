@@ -111,7 +111,7 @@ pub(crate) struct TunnelSession {
 }
 
 impl TunnelSession {
-    /// Sends `count` datagrams of [`payload`] bytes one way, or as many as [`MAX_RUN`] allows.
+    /// Sends `count` datagrams of `payload` bytes one way, or as many as [`MAX_RUN`] allows.
     pub(crate) fn send_one_way(
         &self,
         direction: LoadDirection,

@@ -3,10 +3,10 @@
 //! * dependencies between rings point in one direction ([`ring_dependencies`]);
 //! * every source file begins with its documentation, proto names no clock, socket or task,
 //!   `unsafe` occurs only where it is allowed, queues are bounded, and no path of a machine occurs
-//!   ([`text`]);
-//! * modules of a crate form no large cycle ([`circles`]);
+//!   ([`text_rules`]);
+//! * modules of a crate form no large cycle ([`module_cycles`]);
 //! * ARCHITECTURE.md lists the places of `unsafe` ([`unsafe_list`]);
-//! * the README of a library is its documentation ([`render_readme`]);
+//! * the README of a library is its documentation ([`readme`]);
 //! * the worst words of docs/lexicon.md stay out ([`words`]);
 //! * the tests that the page of promises names as proof exist ([`promises`]);
 //! * files stay small ([`file_sizes`]).
