@@ -29,10 +29,10 @@
 //! use std::path::Path;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-//! let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
+//! let key = PrivateKey::from_text(&std::fs::read_to_string("id_ed25519")?, None)?;
 //! let known = KnownHostsOnly::read("example.test", 22, &[Path::new("known_hosts")])?;
-//! let config = ClientConfig::known(known, Login::new("alice").with_key(key));
-//! let session = Client::dial("example.test", 22, config).await?;
+//! let config = ClientConfig::for_known_host(known, Login::new("alice").with_key(key));
+//! let session = Client::connect_tcp("example.test", 22, config).await?;
 //! # Ok(())
 //! # }
 //! ```

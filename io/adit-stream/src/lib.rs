@@ -20,20 +20,20 @@
 //! # Examples
 //!
 //! ```no_run
-//! use adit_stream::{Limits, Meter, Tcp, relay};
+//! use adit_stream::{RelayTimeouts, TrafficMeter, Tcp, relay};
 //! use std::time::Duration;
 //! use tokio::net::TcpStream;
 //!
 //! /// Connects a client to a target until both directions have ended.
 //! async fn forward(client: TcpStream, target: &str) -> std::io::Result<()> {
 //!     let target = TcpStream::connect(target).await?;
-//!     let meter = Meter::default();
-//!     let limits = Limits {
+//!     let meter = TrafficMeter::default();
+//!     let limits = RelayTimeouts {
 //!         idle: Duration::from_secs(300),
 //!         half_close_idle: Duration::from_secs(15),
 //!     };
 //!     relay(&mut Tcp::new(client), &mut Tcp::new(target), &limits, &meter).await;
-//!     println!("{:?}", meter.counts());
+//!     println!("{:?}", meter.stats());
 //!     Ok(())
 //! }
 //! ```

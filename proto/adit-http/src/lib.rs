@@ -19,10 +19,10 @@
 //! # Examples
 //!
 //! ```
-//! use adit_http::client::Connect;
+//! use adit_http::client::HttpConnect;
 //! use adit_wire::{Handshake, Rx, Step, Tx};
 //!
-//! let mut connect = Connect::new("example.test:443".parse().unwrap(), None);
+//! let mut connect = HttpConnect::new("example.test:443".parse().unwrap(), None);
 //! let mut answer = *b"HTTP/1.1 200 Connection established\r\n\r\n";
 //! let mut sent = Vec::new();
 //! let step = connect.step(&mut Rx::new(&mut answer), &mut Tx::new(&mut sent))?;

@@ -14,19 +14,19 @@
 //! datagrams, and [`poll_timeout`](KcpSession::poll_timeout) for the time of the next call.
 //!
 //! ```
-//! use adit_kcp_proto::{Config, Kcp};
+//! use adit_kcp_proto::{Config, KcpSession};
 //! use adit_wire::Time;
 //!
 //! let now = Time(0);
-//! let mut here = Kcp::new(7, Config::fast3(), now);
-//! let mut there = Kcp::new(7, Config::fast3(), now);
+//! let mut here = KcpSession::new(7, Config::fast3(), now);
+//! let mut there = KcpSession::new(7, Config::fast3(), now);
 //! here.send(b"hello").unwrap();
 //!
 //! let mut datagram = [0; 1400];
 //! while let Some(len) = here.poll_output(now, &mut datagram) {
 //!     there.handle_input(now, &datagram[..len], false).unwrap();
 //! }
-//! assert_eq!(there.front(), Some(&b"hello"[..]));
+//! assert_eq!(there.front_bytes(), Some(&b"hello"[..]));
 //! ```
 //!
 //! Not included: a handshake, which the protocol does not have; a close, except for a closing

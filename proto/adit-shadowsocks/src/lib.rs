@@ -12,20 +12,20 @@
 //! # Examples
 //!
 //! ```
-//! use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, ServerOpener, TAIL_ROOM};
+//! use adit_shadowsocks::udp::{ClientSession, HEADROOM, ServerOpener, TAILROOM};
 //! use adit_shadowsocks::{KeyChain, Method, Users};
 //! use adit_wire::{FixedEntropy, Target, UnixTime};
 //! use std::sync::Arc;
 //!
 //! let method: Method = "2022-blake3-aes-128-gcm".parse().unwrap();
 //! let keys = KeyChain::parse(method, "AAECAwQFBgcICQoLDA0ODw==")?;
-//! let users = Arc::new(Users::single(keys.key().clone()));
+//! let users = Users::with_single_key(keys.user_key().clone());
 //! let (now, mut entropy) = (UnixTime(1_800_000_000), FixedEntropy::new(&[7; 64]));
 //! let target: Target = "192.0.2.1:53".parse().unwrap();
 //!
 //! // A client seals a datagram in place; the space around the payload is the caller's.
-//! let mut packet = [&[0; HEAD_ROOM][..], b"query", &[0; TAIL_ROOM]].concat();
-//! let payload = HEAD_ROOM..HEAD_ROOM + 5;
+//! let mut packet = [&[0; HEADROOM][..], b"query", &[0; TAILROOM]].concat();
+//! let payload = HEADROOM..HEADROOM + 5;
 //! let mut client = ClientSession::new(&keys, &mut entropy);
 //! let range = client.seal(&mut packet, payload, &target, now, &mut entropy).unwrap();
 //!

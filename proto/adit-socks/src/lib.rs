@@ -17,10 +17,10 @@
 //!
 //! ```
 //! use adit_socks::Command;
-//! use adit_socks::client::Connect;
+//! use adit_socks::client::Socks5Connect;
 //! use adit_wire::{Handshake, Rx, Step, Tx};
 //!
-//! let mut connect = Connect::new(Command::Connect, "example.test:80".parse().unwrap(), None);
+//! let mut connect = Socks5Connect::new(Command::Connect, "example.test:80".parse().unwrap(), None);
 //! let mut sent = Vec::new();
 //!
 //! // The greeting: SOCKS5, one method, no authentication.
