@@ -324,7 +324,7 @@ fn options_build_routes() {
 #[test]
 fn udp_that_cannot_pass_is_said() {
     let warned = |first: &str, hop: &str| kinds(&words(&[first, hop]).unwrap());
-    // No one was not requested.
+    // It was not requested.
     assert_eq!(warned("mixed://127.0.0.1:0", "http://h:1"), []);
     assert_eq!(
         warned("mixed://127.0.0.1:0?udp=true", "http://h:1"),

@@ -105,7 +105,7 @@ fn datagrams_in_a_connection_are_part_of_a_link() {
     assert!(server(LINK).udp);
 }
 
-/// Padding, both alphabets, IPv6, empty parts, and keys that no one keys.
+/// Padding, both alphabets, IPv6, empty parts, and keys that are unknown.
 #[test]
 fn links_of_others_are_read() {
     let fold = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
