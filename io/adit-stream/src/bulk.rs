@@ -73,7 +73,7 @@ impl BulkDetector {
     /// to be polled again.
     ///
     /// Call this every time the source returns pending, from the same task. The mark is at most
-    /// `most` bytes: [`OPENED`] or [`PASSED`].
+    /// `most` bytes: [`MAX_MARK_OPENED`] or [`MAX_MARK_PASSED`].
     pub fn poll_pause(
         &mut self,
         cx: &mut Context<'_>,
