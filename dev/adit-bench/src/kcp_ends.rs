@@ -186,7 +186,7 @@ impl Pair {
     async fn new(speed: &Speed) -> Result<Self> {
         let settings = settings(speed.cipher)?;
         let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings.clone())?;
-        let client = KcpStream::connect(listener.local_addr()?, settings)?;
+        let client = KcpStream::connect(listener.local_addr()?, settings).await?;
         let (reader, writer) = client.into_split();
         let arrived = Arc::new(Arrived::default());
         let (there, back) = (arrived.clone(), arrived.clone());
