@@ -1,4 +1,5 @@
-//! The arrows between rings: app to io to proto, never back; dev may use all, none may use dev.
+//! The arrows between rings: app to io to proto, never back; dev and the examples may use all, none may
+//! use them.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +74,7 @@ fn fault(rings: &BTreeMap<String, String>, arrow: &Arrow) -> Option<String> {
     let Arrow { from, to, kind } = arrow;
     let ring = |name: &str| rings.get(name).map_or("", String::as_str);
     let (from_ring, to_ring) = (ring(from), ring(to));
-    if *kind == Kind::Dev || from_ring == "dev" {
+    if *kind == Kind::Dev || matches!(from_ring, "dev" | "examples") {
         return None;
     }
     if to_ring.is_empty() {
@@ -110,6 +111,7 @@ mod tests {
             ("adit-engine", "app"),
             ("adit-config", "app"),
             ("adit-interop", "dev"),
+            ("adit-examples", "examples"),
         ];
         let rings = ours
             .iter()
@@ -135,6 +137,7 @@ mod tests {
             ("adit-crypto", "adit-wire"),
             ("adit-kcp-proto", "adit-fec"),
             ("adit-interop", "adit-engine"),
+            ("adit-examples", "adit-stream"),
             ("adit-engine", "anyhow"),
         ] {
             assert_eq!(judge(from, to, Kind::Normal), None);
@@ -150,6 +153,7 @@ mod tests {
             ("adit-fec", "adit-kcp-proto"),
             ("adit-stream", "adit-engine"),
             ("adit-engine", "adit-interop"),
+            ("adit-engine", "adit-examples"),
         ] {
             assert!(judge(from, to, Kind::Normal).is_some(), "{from} -> {to}");
             assert!(judge(from, to, Kind::Build).is_some(), "{from} -> {to}");
