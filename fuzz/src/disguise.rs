@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adit_obfs::{
     Browser, ClientSettings, ClientState, Codecs, ObfsKind, ObfsParam, ServerHandshake,
-    ServerSettings, ServerState, Strangers,
+    ServerSettings, ServerState, UnrecognizedPolicy,
 };
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
@@ -40,10 +40,10 @@ pub fn client(kind: ObfsKind, seed: u64) -> ClientState {
 /// # Panics
 /// If `hosts` is no parameter.
 #[must_use]
-pub fn server(kind: ObfsKind, strangers: Strangers, hosts: &str) -> ServerState {
+pub fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, hosts: &str) -> ServerState {
     let settings = ServerSettings {
         kind,
-        strangers,
+        unrecognized: strangers,
         param: &ObfsParam::parse(hosts).expect("hosts"),
         key: KEY,
         password: KEY,
@@ -55,7 +55,7 @@ pub fn server(kind: ObfsKind, strangers: Strangers, hosts: &str) -> ServerState 
 
 /// A server's handshake, the same each time.
 pub fn server_handshake(state: &ServerState) -> ServerHandshake {
-    state.handshake(&mut Chance(5))
+    state.new_handshake(&mut Chance(5))
 }
 
 /// All that two ends say to each other.
@@ -95,8 +95,8 @@ fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
 #[must_use]
 pub fn talk(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Talk {
     let state = client(kind, seed);
-    let mut here = state.handshake(NOW, &mut Chance(seed));
-    let mut there = server_handshake(&server(kind, Strangers::Refuse, ""));
+    let mut here = state.new_handshake(NOW, &mut Chance(seed));
+    let mut there = server_handshake(&server(kind, UnrecognizedPolicy::Refuse, ""));
     let (mut near, mut far) = (Vec::new(), Vec::new());
     let (mut ours, mut request) = step(&mut here, &mut near);
     let hello = request.len();

@@ -119,19 +119,19 @@ impl Door {
 }
 
 impl adit_socks::Credentials for Door {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         self.locked
     }
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         Self::opens(user, password)
     }
 }
 
 impl adit_http::server::BasicAuth for Door {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         self.locked
     }
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         Self::opens(user, password)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, TAIL_ROOM};
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, TAILROOM};
 use adit_shadowsocks::{Key, KeyChain, Method, Users};
 use adit_wire::Target;
 
@@ -45,8 +45,8 @@ impl World {
             let there = (0..3).filter(|n| mask & (1 << n) != 0);
             let there = there.map(|n: usize| (NAMES[n], users[n].1.as_str()));
             let made = match &identity {
-                Some(identity) => Users::identified(identity, there),
-                None => Users::trial(method, there),
+                Some(identity) => Users::with_identity_key(identity, there),
+                None => Users::with_trial_keys(method, there),
             };
             made.expect("right users")
         });
@@ -82,10 +82,10 @@ pub fn target() -> Target {
 /// # Panics
 /// If the client refuses to seal it.
 pub fn sealed(client: &mut ClientSession, payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0; HEAD_ROOM];
+    let mut packet = vec![0; HEADROOM];
     packet.extend_from_slice(payload);
-    packet.resize(HEAD_ROOM + payload.len() + TAIL_ROOM, 0);
-    let body = HEAD_ROOM..HEAD_ROOM + payload.len();
+    packet.resize(HEADROOM + payload.len() + TAILROOM, 0);
+    let body = HEADROOM..HEADROOM + payload.len();
     let range = client.seal(&mut packet, body, &target(), NOW, &mut Zeros);
     packet[range.expect("sealed")].to_vec()
 }

@@ -4,7 +4,9 @@
 #![no_main]
 
 use adit_fuzz::Script;
-use adit_kcp_proto::{Cmd, Compat, Config, Congestion, HEADER_LEN, Header, Kcp, State};
+use adit_kcp_proto::{
+    Command, Compat, Config, CongestionControl, HEADER_LEN, KcpSession, SegmentHeader, SessionState,
+};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
@@ -19,10 +21,10 @@ fn config(script: &mut Script<'_>) -> Config {
         interval_ms: u32::from(script.byte()),
         resend: script.byte().into(),
         congestion: script.pick(&[
-            Congestion::Off,
-            Congestion::Reno,
-            Congestion::Bbr,
-            Congestion::Auto,
+            CongestionControl::Off,
+            CongestionControl::Reno,
+            CongestionControl::Bbr,
+            CongestionControl::Auto,
         ]),
         send_window: u32::from(script.byte()) % 65,
         recv_window: u32::from(script.byte()) % 65,
@@ -40,7 +42,7 @@ fn config(script: &mut Script<'_>) -> Config {
 }
 
 struct Scene {
-    kcp: Kcp,
+    kcp: KcpSession,
     now: u64,
     /// Bytes that the session may hold.
     bound: usize,
@@ -48,7 +50,7 @@ struct Scene {
 
 impl Scene {
     fn new(config: Config) -> Self {
-        let kcp = Kcp::new(CONV, config, Time(0));
+        let kcp = KcpSession::new(CONV, config, Time(0));
         let held = kcp.config();
         let longest = held.mtu.max(1500);
         // Twice the window, in order and out of it; a ring grows by doubling, and is copied then.
@@ -71,9 +73,14 @@ impl Scene {
                 0 => script.byte().into(),
                 _ => script.short() % 1600,
             };
-            let header = Header {
+            let header = SegmentHeader {
                 conv: CONV,
-                cmd: [Cmd::Push, Cmd::Ack, Cmd::Wask, Cmd::Wins][usize::from(shape % 4)],
+                cmd: [
+                    Command::Push,
+                    Command::Ack,
+                    Command::WindowProbe,
+                    Command::WindowReport,
+                ][usize::from(shape % 4)],
                 frg: if shape & 4 == 0 { 0 } else { script.byte() },
                 wnd: if shape & 8 == 0 { 64 } else { script.short() },
                 ts: match shape & 64 {
@@ -84,7 +91,7 @@ impl Scene {
                 una: if shape & 128 == 0 { 0 } else { una },
                 len: len.into(),
             };
-            datagram.extend_from_slice(&header.bytes());
+            datagram.extend_from_slice(&header.encode());
             datagram.resize(datagram.len() + usize::from(len), shape);
         }
         datagram
@@ -108,7 +115,7 @@ impl Scene {
             }
             4 => {
                 let len = usize::from(script.short()) % 2000;
-                let room = self.kcp.send_room();
+                let room = self.kcp.send_capacity();
                 let sent = self.kcp.send(&vec![3; len]);
                 assert!(
                     sent.is_err() || sent.is_ok_and(|sent| sent == len.min(room)),
@@ -117,7 +124,7 @@ impl Scene {
             }
             5 => {
                 let mut out = vec![0; usize::from(script.byte()) * 8];
-                let (readable, front) = (self.kcp.readable(), self.kcp.front().is_some());
+                let (readable, front) = (self.kcp.readable_len(), self.kcp.front_bytes().is_some());
                 let read = self.kcp.recv(&mut out);
                 assert_eq!(read.is_some(), front);
                 // Reading makes room for what is out of order: there may be more then.
@@ -125,7 +132,7 @@ impl Scene {
                 assert!(read.is_none_or(|read| (least..=out.len()).contains(&read)));
             }
             6 => {
-                let most = self.kcp.front().map_or(0, <[u8]>::len);
+                let most = self.kcp.front_bytes().map_or(0, <[u8]>::len);
                 let wanted = usize::from(script.byte());
                 let passed = self.kcp.consume(wanted);
                 assert!(passed <= wanted && passed >= wanted.min(most));
@@ -142,7 +149,7 @@ impl Scene {
         self.transmit(now);
         let next = self.kcp.poll_timeout();
         assert!(next.is_none_or(|at| at > now), "a timer that is always due");
-        let memory = self.kcp.memory();
+        let memory = self.kcp.memory_size();
         assert!(memory <= self.bound, "{memory} of {} bytes", self.bound);
     }
 
@@ -155,14 +162,17 @@ impl Scene {
             assert!((HEADER_LEN..=mtu).contains(&len));
             let mut rest = &out[..len];
             while !rest.is_empty() {
-                let header = Header::parse(rest).expect("a header");
+                let header = SegmentHeader::parse(rest).expect("a header");
                 assert_eq!(header.conv, CONV);
                 rest = &rest[HEADER_LEN + header.len as usize..];
             }
             sent += 1;
             assert!(sent < 2000, "it never ends");
         }
-        assert!(sent == 0 || was == State::Open, "the dead are silent");
+        assert!(
+            sent == 0 || was == SessionState::Open,
+            "the dead are silent"
+        );
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use adit_fuzz::Script;
-use adit_kcp_proto::{Compat, Config, Congestion, Kcp};
+use adit_kcp_proto::{Compat, Config, CongestionControl, KcpSession};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,7 +16,7 @@ const PATIENCE: usize = 20_000;
 
 /// One end and its application.
 struct End {
-    kcp: Kcp,
+    kcp: KcpSession,
     /// What the peer must still read: messages, or pieces of a stream.
     owed: VecDeque<Vec<u8>>,
     sent: u64,
@@ -32,7 +32,11 @@ impl End {
             nodelay: flags % 3,
             interval_ms: u32::from(script.byte()),
             resend: u16::from(script.byte()) % 8,
-            congestion: script.pick(&[Congestion::Off, Congestion::Reno, Congestion::Bbr]),
+            congestion: script.pick(&[
+                CongestionControl::Off,
+                CongestionControl::Reno,
+                CongestionControl::Bbr,
+            ]),
             send_window: u32::from(script.byte()) % 65,
             recv_window: u32::from(script.byte()) % 65,
             mtu: 50 + usize::from(script.byte()),
@@ -47,7 +51,7 @@ impl End {
             },
         };
         Self {
-            kcp: Kcp::new(CONV, config, Time(0)),
+            kcp: KcpSession::new(CONV, config, Time(0)),
             owed: VecDeque::new(),
             sent: 0,
             wire: VecDeque::new(),
@@ -70,7 +74,7 @@ impl End {
     fn read(&mut self, peer: &mut VecDeque<Vec<u8>>) {
         let stream = self.kcp.config().stream;
         loop {
-            let len = self.kcp.readable();
+            let len = self.kcp.readable_len();
             let mut out = vec![0; len + 1];
             let Some(read) = self.kcp.recv(&mut out) else {
                 return;

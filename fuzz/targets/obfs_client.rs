@@ -20,12 +20,16 @@ fn hear(
     pieces: &[usize],
 ) -> (Vec<u8>, Heard) {
     let state = client(kind, seed);
-    let mut core = state.handshake(NOW, &mut Chance(seed));
+    let mut core = state.new_handshake(NOW, &mut Chance(seed));
     match run_handshake(&mut core, wire, pieces) {
         Err((why, sent)) => (sent, Err(why)),
         Ok((Step::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
         Ok((Step::Done(codecs), sent, held)) => {
-            let mut codecs = if joined { codecs.joined() } else { codecs };
+            let mut codecs = if joined {
+                codecs.with_joined_records()
+            } else {
+                codecs
+            };
             let heard = open_all(&mut codecs.open, &held, pieces);
             (sent, heard.map(Some))
         }

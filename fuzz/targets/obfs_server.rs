@@ -5,7 +5,7 @@
 
 use adit_fuzz::disguise::{server, server_handshake, talk};
 use adit_fuzz::{Pieces, Script, alter};
-use adit_obfs::{ObfsKind, ServerState, Strangers};
+use adit_obfs::{ObfsKind, ServerState, UnrecognizedPolicy};
 use adit_wire::codec_laws::open_all;
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,7 @@ struct Met {
     answered: bool,
 }
 
-fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]) -> Met {
+fn meet(state: &ServerState, strangers: UnrecognizedPolicy, wire: &[u8], pieces: &[usize]) -> Met {
     let mut core = server_handshake(state);
     let (mut held, mut rest, mut sent) = (Vec::new(), wire, Vec::new());
     let mut sizes = pieces.iter().cycle();
@@ -30,7 +30,7 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
         let (now, left) = (rx.consumed(), rx.bytes().len());
         held.drain(..now);
         eaten += now;
-        if !core.answered() {
+        if !core.is_answered() {
             assert!(eaten == 0 && sent.is_empty(), "it was not answered yet");
         }
         match step {
@@ -51,7 +51,7 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
         }
     };
     held.extend_from_slice(rest);
-    let answered = core.answered();
+    let answered = core.is_answered();
     if !answered {
         assert!(held == wire, "bytes were altered before an answer");
     }
@@ -63,8 +63,8 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
     let opened = codecs.and_then(|codecs| match codecs {
         Some(mut codecs) => open_all(&mut codecs.open, &held, pieces).map(Some),
         None => {
-            let passed = core.expire().is_ok();
-            assert_eq!(passed, strangers == Strangers::PassOn && !answered);
+            let passed = core.handle_timeout().is_ok();
+            assert_eq!(passed, strangers == UnrecognizedPolicy::PassOn && !answered);
             Ok(None)
         }
     });
@@ -91,8 +91,8 @@ fuzz_target!(|input: &[u8]| {
     let kind = script.pick(&ObfsKind::ALL);
     let flags = script.byte();
     let strangers = match flags & 1 {
-        0 => Strangers::Refuse,
-        _ => Strangers::PassOn,
+        0 => UnrecognizedPolicy::Refuse,
+        _ => UnrecognizedPolicy::PassOn,
     };
     let keyed = kind.overhead() > 0;
     let hosts = if flags & 2 != 0 && !keyed {
@@ -113,7 +113,7 @@ fuzz_target!(|input: &[u8]| {
     if mode == 0 {
         let met = met(bytes);
         assert!(!(keyed && met.answered), "answered without a key");
-        if !met.answered && strangers == Strangers::PassOn {
+        if !met.answered && strangers == UnrecognizedPolicy::PassOn {
             assert!(met.opened.is_ok(), "a stranger was not passed on");
         }
         return;

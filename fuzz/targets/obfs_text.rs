@@ -3,7 +3,7 @@
 #![no_main]
 
 use adit_fuzz::steer;
-use adit_obfs::{ObfsKind, ObfsParam, Redirect};
+use adit_obfs::{ObfsKind, ObfsParam, RedirectRule};
 use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 use adit_wire::Target;
 use libfuzzer_sys::fuzz_target;
@@ -12,23 +12,23 @@ use libfuzzer_sys::fuzz_target;
 fn redirect(text: &str) {
     let (head, seen) = text.split_once("\n\n").unwrap_or((text, ""));
     let texts: Vec<&str> = head.lines().collect();
-    let rules: Vec<Redirect> = texts
+    let rules: Vec<RedirectRule> = texts
         .iter()
-        .filter_map(|t| Redirect::parse(t).ok())
+        .filter_map(|t| RedirectRule::parse(t).ok())
         .collect();
     for port in [0, 80, 443] {
-        let found = Redirect::decoy(&rules, seen.as_bytes(), port);
+        let found = RedirectRule::find_decoy(&rules, seen.as_bytes(), port);
         // The first of those that fit by themselves.
-        let alone = |rule: &Redirect| {
+        let alone = |rule: &RedirectRule| {
             let one = core::slice::from_ref(rule);
-            Redirect::decoy(one, seen.as_bytes(), port).cloned()
+            RedirectRule::find_decoy(one, seen.as_bytes(), port).cloned()
         };
         assert_eq!(found.cloned(), rules.iter().find_map(alone));
     }
     for text in texts {
         let decoy = |text: &str| {
-            let rule = Redirect::parse(text).ok()?;
-            Redirect::decoy(&[rule], seen.as_bytes(), 443).cloned()
+            let rule = RedirectRule::parse(text).ok()?;
+            RedirectRule::find_decoy(&[rule], seen.as_bytes(), 443).cloned()
         };
         if text.contains('#') {
             continue;
@@ -61,7 +61,7 @@ fn parameters(text: &str) {
             assert!(param.uid().is_none() || kind.has_users());
         }
         if let Ok(param) = ServerParam::parse(kind, text) {
-            let uids: Vec<u32> = param.uids().collect();
+            let uids: Vec<u32> = param.user_ids().collect();
             assert!(uids.is_sorted() && (uids.is_empty() || kind.has_users()));
         }
     }
@@ -80,7 +80,7 @@ fuzz_target!(|input: &[u8]| {
                 assert_eq!(protocol.to_string().parse(), Ok(protocol));
                 assert!(text.is_empty() || protocol.to_string() == text);
             }
-            if let Ok((kind, _)) = ObfsKind::of_server(text) {
+            if let Ok((kind, _)) = ObfsKind::parse_server_name(text) {
                 assert!(text.starts_with(kind.name()));
                 assert_eq!(text.parse(), Ok(kind));
             }

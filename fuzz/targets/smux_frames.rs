@@ -98,7 +98,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
             break;
         }
     }
-    assert!(session.streams() <= STREAMS);
+    assert!(session.stream_count() <= STREAMS);
     let events: Vec<Event> = core::iter::from_fn(|| session.poll_event()).collect();
     let opened = events.iter().filter_map(|event| match event {
         Event::Opened(id) => Some(*id),
@@ -116,7 +116,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
     }
     assert!(held < BUFFER as usize + 65_536, "{held} bytes were held");
     let answer = output(&mut session);
-    (taken, events, read, answer, session.streams())
+    (taken, events, read, answer, session.stream_count())
 }
 
 fn output(session: &mut Session) -> Vec<u8> {
@@ -160,11 +160,11 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
                     0 => session.close(id),
                     _ => session.abort(id),
                 }
-                assert!(session.front(id).is_err(), "a closed stream is read");
+                assert!(session.front_bytes(id).is_err(), "a closed stream is read");
                 open.retain(|other| *other != id);
             }
             (9, Some(id)) => {
-                let most = session.direct(id).unwrap_or(0);
+                let most = session.direct_capacity(id).unwrap_or(0);
                 let mut frame = vec![0; adit_smux_proto::FRAME_HEADER + most];
                 assert_eq!(session.seal_frame(id, &mut frame).is_ok(), most > 0);
             }
@@ -183,7 +183,7 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
                 while session.poll_event().is_some() {}
             }
         }
-        assert!(session.streams() <= STREAMS);
+        assert!(session.stream_count() <= STREAMS);
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use adit_fuzz::Script;
-use adit_smux_proto::{Config, Event, FRAME_HEADER, Front, Role, Session, StreamId, Version};
+use adit_smux_proto::{Config, Event, FRAME_HEADER, ReadFront, Role, Session, StreamId, Version};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
@@ -77,7 +77,11 @@ impl End {
         };
         let at = line.written;
         let bytes: Vec<u8> = (at..at + len).map(|at| text(self.role, id, at)).collect();
-        let most = self.session.direct(id).expect("an open stream").min(len);
+        let most = self
+            .session
+            .direct_capacity(id)
+            .expect("an open stream")
+            .min(len);
         if direct && most > 0 {
             let mut frame = vec![0; FRAME_HEADER];
             frame.extend_from_slice(&bytes[..most]);
@@ -103,8 +107,8 @@ impl End {
             return false;
         };
         let writer = self.role.peer();
-        match self.session.front(id).expect("an open stream") {
-            Front::Bytes(bytes) => {
+        match self.session.front_bytes(id).expect("an open stream") {
+            ReadFront::Bytes(bytes) => {
                 let bytes = &bytes[..bytes.len().min(most)];
                 for (n, byte) in bytes.iter().enumerate() {
                     assert_eq!(*byte, text(writer, id, line.read + n), "another byte");
@@ -114,8 +118,8 @@ impl End {
                 self.session.consume(id, len).expect("an open stream");
                 len > 0
             }
-            Front::End => !core::mem::replace(&mut line.finished, true),
-            Front::Nothing => false,
+            ReadFront::End => !core::mem::replace(&mut line.finished, true),
+            ReadFront::Nothing => false,
         }
     }
 
@@ -202,7 +206,7 @@ fn finish(ends: &mut [End; 2]) {
         for id in end.lines.keys() {
             end.session.close(*id);
         }
-        assert_eq!(end.session.streams(), 0, "a stream is left behind");
+        assert_eq!(end.session.stream_count(), 0, "a stream is left behind");
     }
 }
 

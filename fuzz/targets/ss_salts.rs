@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use adit_crypto::SipKey;
 use adit_fuzz::{NOW, Script, alter};
-use adit_shadowsocks::{Restart, SaltPool, SaltsError};
+use adit_shadowsocks::{RestartPolicy, SaltPool, SaltRestoreError};
 use adit_wire::ProtocolError;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,15 +16,18 @@ const HEAD: usize = 8 + 1 + 16 + 4;
 const NEW: [u8; 16] = [0xee; 16];
 
 fn pool(seed: u8) -> SaltPool {
-    SaltPool::new([seed; 16], NOW, Restart::Lenient)
+    SaltPool::new([seed; 16], NOW, RestartPolicy::Lenient)
 }
 
 /// Takes a new salt, once.
 fn is_usable(pool: &SaltPool) {
-    let taken = pool.taken();
-    assert_eq!(pool.insert(&NEW, None, NOW), Ok(()));
-    assert_eq!(pool.insert(&NEW, None, NOW), Err(ProtocolError::Replayed));
-    assert_eq!(pool.taken(), taken + 1);
+    let taken = pool.accepted_count();
+    assert_eq!(pool.insert_salt(&NEW, None, NOW), Ok(()));
+    assert_eq!(
+        pool.insert_salt(&NEW, None, NOW),
+        Err(ProtocolError::Replayed)
+    );
+    assert_eq!(pool.accepted_count(), taken + 1);
 }
 
 /// Salts in any order and several times, over a restart.
@@ -43,38 +46,41 @@ fn model(script: &mut Script<'_>) {
         match act % 4 {
             0 if restarts < 5 => {
                 restarts += 1;
-                let mut after = SaltPool::new([restarts; 16], NOW, Restart::Lenient);
-                let kept = after.restore(pool.export().expose());
+                let mut after = SaltPool::new([restarts; 16], NOW, RestartPolicy::Lenient);
+                let kept = after.restore_digests(pool.export_digests().expose());
                 assert_eq!(kept, Ok(seen.len()));
                 stamped.clear();
                 pool = after;
             }
             1 => {
                 let new = stamped.insert(salt.clone());
-                assert_eq!(pool.insert(&salt, Some(NOW), NOW).is_ok(), new);
+                assert_eq!(pool.insert_salt(&salt, Some(NOW), NOW).is_ok(), new);
             }
             _ => {
                 let new = seen.insert(salt.clone());
-                assert_eq!(pool.insert(&salt, None, NOW).is_ok(), new);
+                assert_eq!(pool.insert_salt(&salt, None, NOW).is_ok(), new);
             }
         }
     }
     if !seen.is_empty() || !stamped.is_empty() {
         let mut other = pool;
-        let again = other.restore(other.export().expose().clone().as_slice());
-        assert_eq!(again, Err(SaltsError::InUse));
+        let again = other.restore_digests(other.export_digests().expose().clone().as_slice());
+        assert_eq!(again, Err(SaltRestoreError::InUse));
     }
 }
 
 fn refused(bytes: &[u8]) {
     let mut pool = pool(2);
-    let why = pool.restore(bytes);
+    let why = pool.restore_digests(bytes);
     assert!(why.is_err(), "{why:?}");
     is_usable(&pool);
     // And its own export is as good as ever.
     let mut next = self::pool(3);
-    assert_eq!(next.restore(pool.export().expose()), Ok(1));
-    assert_eq!(next.insert(&NEW, None, NOW), Err(ProtocolError::Replayed));
+    assert_eq!(next.restore_digests(pool.export_digests().expose()), Ok(1));
+    assert_eq!(
+        next.insert_salt(&NEW, None, NOW),
+        Err(ProtocolError::Replayed)
+    );
 }
 
 /// Any digests, under a check that is right.
@@ -92,8 +98,8 @@ fn forged(script: &mut Script<'_>) {
     bytes.extend_from_slice(&check.to_be_bytes());
     let mut pool = pool(4);
     let given: BTreeSet<_> = digests.iter().collect();
-    assert_eq!(pool.restore(&bytes), Ok(given.len()));
-    let export = pool.export();
+    assert_eq!(pool.restore_digests(&bytes), Ok(given.len()));
+    let export = pool.export_digests();
     let (kept, check) = export.expose()[HEAD..].split_at(8 * given.len());
     assert_eq!(check.len(), 8);
     let kept: BTreeSet<_> = kept.as_chunks().0.iter().collect();
@@ -119,9 +125,9 @@ fuzz_target!(|input: &[u8]| {
             for salt in script.rest().chunks(3).take(50) {
                 let mut whole = [7; 16];
                 whole[..salt.len()].copy_from_slice(salt);
-                let _ = pool.insert(&whole, None, NOW);
+                let _ = pool.insert_salt(&whole, None, NOW);
             }
-            let export = pool.export();
+            let export = pool.export_digests();
             let mut bytes = export.expose().clone();
             match cut {
                 0 => drop(alter(&mut bytes, place, flip)),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_fuzz::forge::{Edition, SALT, Stream, legacy};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
-use adit_shadowsocks::tcp::{ServerHandshake, client};
-use adit_shadowsocks::{Key, Restart, SaltPool, Users};
+use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
+use adit_shadowsocks::{Key, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
 use adit_wire::{FixedEntropy, Open, ProtocolError, Step, Target};
 use libfuzzer_sys::fuzz_target;
@@ -17,10 +17,10 @@ use libfuzzer_sys::fuzz_target;
 type Served = Result<Option<(Target, Vec<u8>, bool)>, ProtocolError>;
 
 fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
-    let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+    let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     // Not the client's salt: a server refuses its own.
     let mut chance = FixedEntropy::new([7; 32]);
-    let users = Users::single(key.clone());
+    let users = Users::with_single_key(key.clone());
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut chance);
     let (step, sent, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, sent)| {
         assert!(sent.is_empty(), "a refusal is silent");
@@ -42,7 +42,7 @@ fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
 /// A whole stream of our own client.
 fn genuine(key: &Key, payload: &[u8], piece: usize) -> Vec<u8> {
     let target: Target = "example.test:443".parse().expect("a target");
-    let codecs = client(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
+    let codecs = client_codecs(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
     let (mut seal, _) = codecs.expect("a client");
     seal_all(&mut seal, payload, piece).expect("sealed")
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_fuzz::users::{NAMES, World, target};
 use adit_fuzz::{NOW, Pieces, Script, Zeros, alter, steer};
-use adit_shadowsocks::tcp::{ServerHandshake, client};
-use adit_shadowsocks::{Restart, SaltPool, UserId};
+use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
+use adit_shadowsocks::{RestartPolicy, SaltPool, UserId};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
 use adit_wire::{FixedEntropy, Open, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
@@ -25,12 +25,12 @@ struct Served {
 type Outcome = Result<Option<Served>, ProtocolError>;
 
 fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> Outcome {
-    let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+    let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     // Not the client's salt: a server refuses its own.
     let mut chance = FixedEntropy::new([7; 32]);
     let server = ServerHandshake::new(world.users(), Arc::new(NOW), salts, &mut chance);
     let (step, sent, rest) =
-        run_handshake(&mut server.hint(hint), wire, pieces).map_err(|(why, sent)| {
+        run_handshake(&mut server.with_hint(hint), wire, pieces).map_err(|(why, sent)| {
             assert!(sent.is_empty(), "a refusal is silent");
             why
         })?;
@@ -49,7 +49,7 @@ fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> 
 
 /// A user's whole stream. All have the same salt.
 fn genuine(world: &World, who: usize, payload: &[u8], piece: usize) -> Vec<u8> {
-    let codecs = client(&world.chains[who], &target(), Arc::new(NOW), &mut Zeros);
+    let codecs = client_codecs(&world.chains[who], &target(), Arc::new(NOW), &mut Zeros);
     let (mut seal, _) = codecs.expect("a client");
     seal_all(&mut seal, payload, piece).expect("sealed")
 }

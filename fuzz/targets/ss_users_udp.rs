@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use adit_fuzz::users::{NAMES, World, sealed, target};
 use adit_fuzz::{Chance, NOW, Script, alter};
 use adit_shadowsocks::udp::{
-    ClientSession, HEAD_ROOM, Incoming, ServerOpener, ServerSealer, TAIL_ROOM,
+    ClientSession, HEADROOM, IncomingPacket, ServerOpener, ServerSealer, TAILROOM,
 };
 use adit_wire::ProtocolError;
 use libfuzzer_sys::fuzz_target;
@@ -75,7 +75,7 @@ impl Scene {
         &mut self,
         wire: &[u8],
         script: &mut Script<'_>,
-    ) -> Result<(Incoming, Vec<u8>), ProtocolError> {
+    ) -> Result<(IncomingPacket, Vec<u8>), ProtocolError> {
         let hint = self.world.users().iter().nth(script.below(4));
         let mut packet = wire.to_vec();
         let hint = hint.map(|user| user.id());
@@ -98,7 +98,9 @@ impl Scene {
         };
         assert_eq!(payload, self.history[at].payload);
         assert_eq!(incoming.target, target());
-        let name = incoming.user.and_then(|id| self.world.users().user(id));
+        let name = incoming
+            .user
+            .and_then(|id| self.world.users().find_user(id));
         assert_eq!(name.expect("a user").name(), NAMES[user]);
         assert_eq!(incoming.session.is_some(), self.has_sessions());
         let new = self.has_sessions() && !self.known.contains_key(&session);
@@ -111,8 +113,8 @@ impl Scene {
         if known.1.is_none() && self.answered.insert(session) {
             let mut chance = Chance(50 + u64::try_from(session).unwrap_or(0));
             known.1 = match (incoming.session, incoming.user) {
-                (None, Some(user)) => self.opener.sealer_for(user, &mut chance),
-                (session, _) => self.opener.sealer(session, &mut chance),
+                (None, Some(user)) => self.opener.create_sealer_for(user, &mut chance),
+                (session, _) => self.opener.create_sealer(session, &mut chance),
             };
             assert!(known.1.is_some(), "an open session can be answered");
         }
@@ -145,10 +147,10 @@ impl Scene {
         let Some((_, Some(sealer))) = self.known.get_mut(&session) else {
             return;
         };
-        let mut packet = vec![0; HEAD_ROOM];
+        let mut packet = vec![0; HEADROOM];
         packet.extend_from_slice(payload);
-        packet.resize(HEAD_ROOM + payload.len() + TAIL_ROOM, 0);
-        let body = HEAD_ROOM..HEAD_ROOM + payload.len();
+        packet.resize(HEADROOM + payload.len() + TAILROOM, 0);
+        let body = HEADROOM..HEADROOM + payload.len();
         let mut chance = Chance(3);
         let range = sealer.seal(&mut packet, body, &target(), NOW, &mut chance);
         let wire = &packet[range.expect("sealed")];
@@ -239,7 +241,7 @@ fuzz_target!(|input: &[u8]| {
             0
         };
         assert_eq!(
-            scene.opener.sessions(),
+            scene.opener.session_count(),
             sessions,
             "a refused packet left a trace"
         );

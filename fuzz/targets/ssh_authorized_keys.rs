@@ -4,7 +4,7 @@
 #![no_main]
 
 use adit_fuzz::{NOW, steer};
-use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, Denied, Offer, PublicKey};
+use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, KeyDenied, KeyOffer, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -18,11 +18,13 @@ fuzz_target!(|input: &[u8]| {
         _ => text.into_owned(),
     };
     let mut keys = AuthorizedKeys::default();
-    let problems = keys.read("fuzz", text.as_bytes()).expect("not too long");
+    let problems = keys
+        .add_file("fuzz", text.as_bytes())
+        .expect("not too long");
     let lines = text.split('\n').count();
     assert!(problems.len() + keys.len() <= lines);
     let shown = AnyKey::Plain(key);
-    let offer = Offer {
+    let offer = KeyOffer {
         user: "alice",
         key: &shown,
         presence: None,
@@ -30,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
         from_name: Some("client.example.org"),
         now: NOW,
     };
-    match keys.find(&offer) {
+    match keys.find_grant(&offer) {
         Ok(grant) => {
             let blob = line.split(' ').nth(1).expect("a blob");
             assert!(
@@ -40,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(grant.environment.len() <= 64);
             assert!(grant.port_forwarding || !grant.may_open("host", 22));
         }
-        Err(Denied::Unknown) => {}
+        Err(KeyDenied::Unknown) => {}
         Err(why) => assert!(!why.to_string().is_empty()),
     }
 });

@@ -23,20 +23,22 @@ fuzz_target!(|input: &[u8]| {
         None => String::from_utf8_lossy(input).into_owned(),
     };
     // Without a passphrase: the KDF may take as long as half a minute.
-    let _ = PrivateKey::read_public(&text);
-    let Ok(key) = PrivateKey::read(&text, None) else {
+    let _ = PrivateKey::public_from_text(&text);
+    let Ok(key) = PrivateKey::from_text(&text, None) else {
         return;
     };
     assert!(text.len() <= MAX_KEY_FILE);
-    let algorithm = key.public().algorithms()[0];
+    let algorithm = key.public_key().algorithms()[0];
     let signature = key.sign(algorithm, b"data").expect("a key that signs");
-    let verified = key.public().verify(algorithm, b"data", &signature);
+    let verified = key
+        .public_key()
+        .verify_signature(algorithm, b"data", &signature);
     assert!(verified.is_ok(), "{verified:?}");
     // What is written is read as the same.
     let mut chance = FixedEntropy::new([7; 4]);
     let written = key.to_openssh(None, &mut chance).expect("a file");
-    let again = PrivateKey::read(written.expose(), None).expect("our own file");
-    assert_eq!(again.public(), key.public());
+    let again = PrivateKey::from_text(written.expose(), None).expect("our own file");
+    assert_eq!(again.public_key(), key.public_key());
     assert_eq!(again.comment(), key.comment());
 });
 

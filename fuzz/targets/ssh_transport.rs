@@ -8,10 +8,12 @@ use std::sync::{Arc, LazyLock};
 
 use adit_fuzz::{Chance, Script, alter};
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Machine, Preferred};
-use adit_ssh_proto::key::{KeyKind, KeySet, PrivateKey, Signer};
+use adit_ssh_proto::algorithm::{
+    AlgorithmPreferences, Cipher, Compression, CpuFeatures, Kex, KeyAlgorithm, Mac,
+};
+use adit_ssh_proto::key::{KeySet, KeyType, PrivateKey, Signer};
 use adit_ssh_proto::packet::Sealer;
-use adit_ssh_proto::transport::{Config, Event, Step, StrictKex, Transport};
+use adit_ssh_proto::transport::{Event, OpenStep, StrictKex, Transport, TransportConfig};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +21,7 @@ use libfuzzer_sys::fuzz_target;
 const MAX_OUTPUT: usize = 8 << 20;
 
 static HOST_KEY: LazyLock<Arc<KeySet>> = LazyLock::new(|| {
-    let key = PrivateKey::generate(KeyKind::Ed25519, &mut Chance(1)).expect("a key");
+    let key = PrivateKey::generate(KeyType::Ed25519, &mut Chance(1)).expect("a key");
     Arc::new(KeySet::from(vec![key]))
 });
 
@@ -70,26 +72,26 @@ impl End {
     /// False when there is nothing more to open.
     fn open(&mut self) -> bool {
         let consumed = match self.transport.open_next(&mut self.inbox) {
-            Ok(Step::NeedMore { total }) => {
+            Ok(OpenStep::NeedMore { total }) => {
                 assert!(total > self.inbox.len(), "no more is needed");
                 return false;
             }
-            Ok(Step::Consumed { consumed }) => consumed,
-            Ok(Step::Payload { consumed, payload }) => {
+            Ok(OpenStep::Consumed { consumed }) => consumed,
+            Ok(OpenStep::Payload { consumed, payload }) => {
                 let payload = self.transport.payload(&self.inbox, &payload);
                 assert!(!payload.is_empty());
                 assert!(self.transport.session_id().is_some(), "without keys");
                 self.heard.push(payload.to_vec());
                 consumed
             }
-            Ok(Step::Blocked) => {
+            Ok(OpenStep::Blocked) => {
                 self.poll();
                 // Answered now, or over.
                 return self.dead.is_none();
             }
             Err(why) => {
                 assert_eq!(self.transport.open_next(&mut self.inbox), Err(why.clone()));
-                assert!(!self.transport.writable());
+                assert!(!self.transport.is_writable());
                 self.dead = Some(why);
                 return false;
             }
@@ -106,7 +108,7 @@ impl End {
             assert!(events <= 80, "events without bound");
             match event {
                 Event::HostKey { algorithm, blob } => {
-                    assert_eq!(blob, HOST_KEY.blob(algorithm), "proved by nobody");
+                    assert_eq!(blob, HOST_KEY.public_blob(algorithm), "proved by nobody");
                     if self.rejects {
                         self.transport.reject_host_key();
                         self.dead = Some(SshError::Policy("rejected"));
@@ -122,9 +124,9 @@ impl End {
     }
 }
 
-fn config(script: &mut Script<'_>) -> Config {
+fn config(script: &mut Script<'_>) -> TransportConfig {
     let (flags, strict) = (script.byte(), script.below(4));
-    let mut names = Preferred::for_machine(Machine {
+    let mut names = AlgorithmPreferences::for_machine(CpuFeatures {
         aes: flags & 1 != 0,
         clmul: flags & 2 != 0,
     });
@@ -140,7 +142,7 @@ fn config(script: &mut Script<'_>) -> Config {
         names.mac = vec![script.pick(Mac::ALL), Mac::HmacSha256];
     }
     names.compression = vec![script.pick(Compression::ALL), Compression::None];
-    let mut config = Config::new(names);
+    let mut config = TransportConfig::new(names);
     config.strict = match strict {
         0 => StrictKex::Never,
         1 => StrictKex::Always,
@@ -159,9 +161,10 @@ fn config(script: &mut Script<'_>) -> Config {
 
 fn transports(script: &mut Script<'_>) -> (End, End) {
     let (ours, theirs) = (config(script), config(script));
-    let client = Transport::client(Arc::new(ours), Box::new(Chance(2))).expect("a name");
+    let client = Transport::new_client(Arc::new(ours), Box::new(Chance(2))).expect("a name");
     let signer: Arc<dyn Signer> = Arc::clone(&*HOST_KEY) as _;
-    let server = Transport::server(Arc::new(theirs), signer, Box::new(Chance(3))).expect("a name");
+    let server =
+        Transport::new_server(Arc::new(theirs), signer, Box::new(Chance(3))).expect("a name");
     let rejects = script.byte() == 255;
     (End::new(client, rejects), End::new(server, false))
 }
@@ -244,9 +247,9 @@ fuzz_target!(|input: &[u8]| {
             4 => {
                 if let Some(mut writer) = one.transport.begin_payload() {
                     let payload = script.bytes();
-                    writer.buf().push(94);
-                    writer.buf().extend_from_slice(payload);
-                    if script.flag() && writer.finish().is_ok() {
+                    writer.buf_mut().push(94);
+                    writer.buf_mut().extend_from_slice(payload);
+                    if script.flag() && writer.seal_payload().is_ok() {
                         one.sent.push([&[94], payload].concat());
                     }
                 }
@@ -268,7 +271,7 @@ fuzz_target!(|input: &[u8]| {
         let fine = client.dead.is_none() && server.dead.is_none();
         if fine && client.ready && server.ready {
             assert_eq!(client.transport.session_id(), server.transport.session_id());
-            assert!(client.transport.writable() && server.transport.writable());
+            assert!(client.transport.is_writable() && server.transport.is_writable());
             assert!(client.heard == server.sent && server.heard == client.sent);
         }
     }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use adit_fuzz::Pieces;
-use adit_shadowsocksr::{Datagram, parse_datagram, put_datagram_head};
+use adit_shadowsocksr::{ParsedDatagram, parse_datagram, put_datagram_head};
 use adit_wire::{ProtocolError, Target};
 use libfuzzer_sys::fuzz_target;
 
@@ -20,11 +20,11 @@ fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), Protoco
         loop {
             let front = &held[used..];
             match parse_datagram(front)? {
-                Datagram::NeedMore { total } => {
+                ParsedDatagram::NeedMore { total } => {
                     assert!(total > front.len() && total <= 65_535);
                     break;
                 }
-                Datagram::Packet { peer, payload } => {
+                ParsedDatagram::Packet { peer, payload } => {
                     assert!(payload.end <= front.len() && payload.end > 0);
                     found.extend(peer.map(|peer| (peer, front[payload.clone()].to_vec())));
                     used += payload.end;

@@ -5,7 +5,7 @@
 
 use adit_fuzz::ssr::{UID, open_frames, pair};
 use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
-use adit_shadowsocksr::{Accepted, Protocol, ProtocolKind};
+use adit_shadowsocksr::{AcceptedConnection, Protocol, ProtocolKind};
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
@@ -46,9 +46,9 @@ impl Case {
         &self,
         wire: &[u8],
         pieces: &[usize],
-    ) -> Result<Option<(Accepted, usize)>, ProtocolError> {
+    ) -> Result<Option<(AcceptedConnection, usize)>, ProtocolError> {
         let (_, server) = pair(self.protocol, self.users);
-        let mut handshake = server.accept(&IV, 1460, &mut Chance(2));
+        let mut handshake = server.new_handshake(&IV, 1460, &mut Chance(2));
         let (mut held, mut rest) = (Vec::new(), wire);
         let mut pieces = pieces.iter().cycle();
         loop {
@@ -85,7 +85,7 @@ impl Case {
         };
         // Once more, to have the bytes as the handshake left them.
         let mut held = wire[..len].to_vec();
-        let mut handshake = server.accept(&IV, 1460, &mut Chance(2));
+        let mut handshake = server.new_handshake(&IV, 1460, &mut Chance(2));
         let Step::Done(mut accepted) = handshake.step(&mut held, NOW)? else {
             panic!("it was complete before");
         };
@@ -105,14 +105,14 @@ impl Case {
     /// The answers that a client reads, whatever they are.
     fn hear(&self, wire: &[u8], pieces: &[usize]) -> Result<(Vec<u8>, usize), ProtocolError> {
         let (client, _) = pair(self.protocol, self.users);
-        let codecs = client.connect(&IV, NOW, &mut Chance(self.seed));
+        let codecs = client.connect_codecs(&IV, NOW, &mut Chance(self.seed));
         let (_, mut open) = codecs.expect("a client");
         open_frames(&mut open, Vec::new(), wire, pieces)
     }
 
     fn talk(&self, data: &[u8], piece: usize) -> Talk {
         let (client, _) = pair(self.protocol, self.users);
-        let codecs = client.connect(&IV, NOW, &mut Chance(self.seed));
+        let codecs = client.connect_codecs(&IV, NOW, &mut Chance(self.seed));
         let (mut seal, _) = codecs.expect("a client");
         let asked = [&TARGET, data].concat();
         let piece = piece.max(TARGET.len());
@@ -176,7 +176,7 @@ fuzz_target!(|input: &[u8]| {
         if mode == 0 {
             if let Ok(Some(told)) = served(bytes) {
                 assert!(
-                    told.fell_back || !kind.authenticates(),
+                    told.fell_back || !kind.is_authenticated(),
                     "accepted without a key"
                 );
                 assert!(!told.fell_back || told.plain == bytes);

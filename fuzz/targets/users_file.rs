@@ -67,8 +67,8 @@ fuzz_target!(|input: &[u8]| {
                 .iter()
                 .map(|user| (user.name.as_str(), user.secret.expose()));
             let made = match identity {
-                Some(_) => Users::identified(&key, named),
-                None => Users::trial(method, named),
+                Some(_) => Users::with_identity_key(&key, named),
+                None => Users::with_trial_keys(method, named),
             };
             let made = made.unwrap_or_else(|why| panic!("the server refuses it: {why}"));
             let names = list.iter().map(|user| user.name.as_str());

@@ -11,9 +11,9 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-#[cfg(unix)]
-mod local;
+mod listen_address;
 pub mod manager;
-mod place;
-mod remote;
 pub mod subscription;
+#[cfg(unix)]
+mod unix_socket;
+mod untrusted_text;

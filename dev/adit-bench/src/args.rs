@@ -8,9 +8,9 @@ use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::bare_records::Ends;
-use crate::hold::Hold;
-use crate::kcp_ends::Speed;
+use crate::bare_records::RecordEnds;
+use crate::connection_holder::HoldArgs;
+use crate::kcp_session::SpeedArgs;
 use crate::peers::KINDS;
 use crate::suite::Suite;
 
@@ -22,9 +22,9 @@ use crate::suite::Suite;
     bin_name = "cargo xtask bench",
     disable_help_subcommand = true
 )]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     #[command(flatten)]
-    pub(crate) settings: Settings,
+    pub(crate) settings: BenchSettings,
     /// Instead of time, count the instructions of hot loops, and compare them with those committed
     #[arg(long, conflicts_with_all = ["suite", "write_docs"])]
     pub(crate) instructions: bool,
@@ -32,12 +32,12 @@ pub(crate) struct Args {
     #[arg(long, requires = "instructions")]
     pub(crate) bless: bool,
     #[command(subcommand)]
-    pub(crate) own: Option<Own>,
+    pub(crate) own: Option<InternalCommand>,
 }
 
 /// What this program does in processes of its own, until their input ends or they are ended.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Own {
+pub(crate) enum InternalCommand {
     /// Run a hot loop so many times, for the counting
     #[command(hide = true)]
     Hot { name: String, times: u32 },
@@ -49,7 +49,7 @@ pub(crate) enum Own {
     KcpCrowd { server: SocketAddr, sessions: u32 },
     /// Measure a session of KCP with itself
     #[command(hide = true)]
-    KcpSpeed(Speed),
+    KcpSpeed(SpeedArgs),
     /// Relay with `splice(2)` alone: to one end, or as a client of SOCKS5 says
     #[command(hide = true)]
     Splice {
@@ -58,10 +58,10 @@ pub(crate) enum Own {
     },
     /// Hold connections through a SOCKS5 proxy
     #[command(hide = true)]
-    Hold(Hold),
+    Hold(HoldArgs),
     /// Be an end of records without a protocol
     #[command(hide = true)]
-    Records(Ends),
+    Records(RecordEnds),
     /// Only count
     #[command(hide = true)]
     Spin,
@@ -69,7 +69,7 @@ pub(crate) enum Own {
 
 /// What is measured.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Settings {
+pub(crate) struct BenchSettings {
     /// Suites to run [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SUITE,…")]
     suite: Vec<Suite>,
@@ -106,7 +106,7 @@ pub(crate) struct Settings {
 
 /// How much is moved in one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Amounts {
+pub(crate) struct LoadAmounts {
     /// Bytes of a transfer.
     pub(crate) bytes: u64,
     /// Bytes of the transfer before it, of which every byte is compared.
@@ -124,10 +124,10 @@ pub(crate) struct Amounts {
 const MIB: u64 = 1 << 20;
 
 /// What even the slowest carry.
-const LEAST: u64 = 128 << 10;
+const MIN_STREAM_BYTES: u64 = 128 << 10;
 
-impl Amounts {
-    fn usual(bytes: u64) -> Self {
+impl LoadAmounts {
+    fn default_for(bytes: u64) -> Self {
         Self {
             bytes,
             warm_up: (bytes / 16).clamp(MIB, 32 * MIB),
@@ -139,8 +139,8 @@ impl Amounts {
     }
 
     /// Fewer bytes in a stream, for a slow implementation.
-    pub(crate) fn divided(self, by: u64) -> Self {
-        let share = |bytes: u64| (bytes / by).max(bytes.min(LEAST));
+    pub(crate) fn divided_by(self, by: u64) -> Self {
+        let share = |bytes: u64| (bytes / by).max(bytes.min(MIN_STREAM_BYTES));
         Self {
             bytes: share(self.bytes),
             warm_up: share(self.warm_up),
@@ -148,7 +148,7 @@ impl Amounts {
         }
     }
 
-    fn smoke(bytes: u64) -> Self {
+    fn smoke_for(bytes: u64) -> Self {
         Self {
             bytes,
             warm_up: MIB,
@@ -162,7 +162,7 @@ impl Amounts {
 
 /// How many cases there are.
 #[derive(Debug)]
-pub(crate) struct Extent {
+pub(crate) struct SuiteExtent {
     rounds: u32,
     methods: &'static [Method],
     /// Numbers of parallel streams.
@@ -175,7 +175,7 @@ pub(crate) struct Extent {
     pub(crate) connections: &'static [u32],
 }
 
-const USUAL: Extent = Extent {
+const USUAL: SuiteExtent = SuiteExtent {
     rounds: 5,
     methods: &[BLAKE3_AES_128, CHACHA20],
     streams: &[1, 8],
@@ -184,7 +184,7 @@ const USUAL: Extent = Extent {
     connections: &[1, 8, 1000],
 };
 
-const SMOKE: Extent = Extent {
+const SMOKE: SuiteExtent = SuiteExtent {
     rounds: 1,
     methods: &[BLAKE3_AES_128],
     streams: &[2],
@@ -193,8 +193,8 @@ const SMOKE: Extent = Extent {
     connections: &[4],
 };
 
-impl Settings {
-    pub(crate) const fn extent(&self) -> &'static Extent {
+impl BenchSettings {
+    pub(crate) const fn extent(&self) -> &'static SuiteExtent {
         if self.smoke { &SMOKE } else { &USUAL }
     }
 
@@ -210,11 +210,11 @@ impl Settings {
         self.rounds.unwrap_or_else(|| self.extent().rounds)
     }
 
-    pub(crate) fn amounts(&self) -> Amounts {
+    pub(crate) fn amounts(&self) -> LoadAmounts {
         if self.smoke {
-            Amounts::smoke(self.bytes.unwrap_or(8 * MIB))
+            LoadAmounts::smoke_for(self.bytes.unwrap_or(8 * MIB))
         } else {
-            Amounts::usual(self.bytes.unwrap_or(1024 * MIB))
+            LoadAmounts::default_for(self.bytes.unwrap_or(1024 * MIB))
         }
     }
 
@@ -227,7 +227,7 @@ impl Settings {
     }
 
     /// Whether this implementation takes part.
-    pub(crate) fn wants(&self, name: &str) -> bool {
+    pub(crate) fn includes(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|one| one == name)
     }
 }

@@ -11,26 +11,26 @@ use adit_interop::loopback;
 use anyhow::{Context, Result, bail, ensure};
 
 /// The number in front of a datagram: its nonce, filled up with zeros.
-const NUMBER: usize = 8;
+const NUMBER_LEN: usize = 8;
 /// The destination of a datagram, or the source of an answer: address and port, sealed with it.
-const PARTY: usize = 6;
+const ADDRESS_LEN: usize = 6;
 /// Room for any datagram.
-const ROOM: usize = 64 << 10;
+const BUFFER_LEN: usize = 64 << 10;
 /// A nonce of any kind is no longer.
-const NONCE: usize = 24;
+const MAX_NONCE_LEN: usize = 24;
 
 /// Carries for its first client until the process is ended: as an entry if it is told of another
 /// end and what that shall lead to, else as an exit.
-pub(crate) fn run(
+pub(crate) fn run_end(
     kind: AeadKind,
     at: SocketAddr,
     onward: Option<(SocketAddr, SocketAddr)>,
 ) -> Result<()> {
-    let end = Arc::new(End {
+    let end = Arc::new(DatagramEnd {
         kind,
         key: AeadKey::new(kind, &vec![0x42; kind.key_len()])?,
-        near: UdpSocket::bind(at)?,
-        far: UdpSocket::bind(loopback(0))?,
+        local: UdpSocket::bind(at)?,
+        remote: UdpSocket::bind(loopback(0))?,
         client: OnceLock::new(),
     });
     let back = end.clone();
@@ -46,54 +46,54 @@ pub(crate) fn run(
     }
 }
 
-struct End {
+struct DatagramEnd {
     kind: AeadKind,
     key: AeadKey,
-    near: UdpSocket,
-    far: UdpSocket,
+    local: UdpSocket,
+    remote: UdpSocket,
     client: OnceLock<SocketAddr>,
 }
 
-impl End {
+impl DatagramEnd {
     fn seal_for(&self, server: SocketAddr, to: SocketAddr) -> Result<()> {
-        let mut bytes = vec![0; ROOM];
+        let mut bytes = vec![0; BUFFER_LEN];
         for number in 0.. {
-            let (len, from) = self.near.recv_from(payload(&mut bytes))?;
+            let (len, from) = self.local.recv_from(payload_slot(&mut bytes))?;
             self.client.get_or_init(|| from);
             let sealed = self.seal(&mut bytes, number, to, len)?;
-            self.far.send_to(sealed, server)?;
+            self.remote.send_to(sealed, server)?;
         }
         Ok(())
     }
 
     fn seal_answers(&self) -> Result<()> {
-        let mut bytes = vec![0; ROOM];
+        let mut bytes = vec![0; BUFFER_LEN];
         for number in 0.. {
-            let (len, from) = self.far.recv_from(payload(&mut bytes))?;
+            let (len, from) = self.remote.recv_from(payload_slot(&mut bytes))?;
             let client = self.client.get().context("an answer before a question")?;
             let sealed = self.seal(&mut bytes, number, from, len)?;
-            self.near.send_to(sealed, client)?;
+            self.local.send_to(sealed, client)?;
         }
         Ok(())
     }
 
     fn open_for_all(&self) -> Result<()> {
-        let mut bytes = vec![0; ROOM];
+        let mut bytes = vec![0; BUFFER_LEN];
         loop {
-            let (len, from) = self.near.recv_from(&mut bytes)?;
+            let (len, from) = self.local.recv_from(&mut bytes)?;
             self.client.get_or_init(|| from);
             let (to, opened) = self.open(&mut bytes[..len])?;
-            self.far.send_to(opened, to)?;
+            self.remote.send_to(opened, to)?;
         }
     }
 
     fn open_answers(&self) -> Result<()> {
-        let mut bytes = vec![0; ROOM];
+        let mut bytes = vec![0; BUFFER_LEN];
         loop {
-            let len = self.far.recv(&mut bytes)?;
+            let len = self.remote.recv(&mut bytes)?;
             let client = self.client.get().context("an answer before a question")?;
             let (_, opened) = self.open(&mut bytes[..len])?;
-            self.near.send_to(opened, client)?;
+            self.local.send_to(opened, client)?;
         }
     }
 
@@ -108,38 +108,41 @@ impl End {
         let IpAddr::V4(ip) = party.ip() else {
             bail!("{party} is no address of IPv4");
         };
-        bytes[..NUMBER].copy_from_slice(&number.to_be_bytes());
-        bytes[NUMBER..][..4].copy_from_slice(&ip.octets());
-        bytes[NUMBER + 4..][..2].copy_from_slice(&party.port().to_be_bytes());
-        let end = NUMBER + PARTY + len;
-        let nonce = Self::nonce(&bytes[..NUMBER]);
-        let tag =
-            (self.key).seal_in_place(&nonce[..self.kind.nonce_len()], &mut bytes[NUMBER..end])?;
+        bytes[..NUMBER_LEN].copy_from_slice(&number.to_be_bytes());
+        bytes[NUMBER_LEN..][..4].copy_from_slice(&ip.octets());
+        bytes[NUMBER_LEN + 4..][..2].copy_from_slice(&party.port().to_be_bytes());
+        let end = NUMBER_LEN + ADDRESS_LEN + len;
+        let nonce = Self::nonce(&bytes[..NUMBER_LEN]);
+        let tag = (self.key)
+            .seal_in_place(&nonce[..self.kind.nonce_len()], &mut bytes[NUMBER_LEN..end])?;
         bytes[end..][..TAG_LEN].copy_from_slice(&tag);
         Ok(&bytes[..end + TAG_LEN])
     }
 
     fn open<'a>(&self, bytes: &'a mut [u8]) -> Result<(SocketAddr, &'a [u8])> {
-        ensure!(bytes.len() >= NUMBER + PARTY + TAG_LEN, "a short datagram");
-        let nonce = Self::nonce(&bytes[..NUMBER]);
-        let (body, tag) = bytes[NUMBER..]
+        ensure!(
+            bytes.len() >= NUMBER_LEN + ADDRESS_LEN + TAG_LEN,
+            "a short datagram"
+        );
+        let nonce = Self::nonce(&bytes[..NUMBER_LEN]);
+        let (body, tag) = bytes[NUMBER_LEN..]
             .split_last_chunk_mut::<TAG_LEN>()
             .context("a tag")?;
         (self.key).open_in_place(&nonce[..self.kind.nonce_len()], body, tag)?;
-        let (party, payload) = body.split_first_chunk::<PARTY>().context("a party")?;
+        let (party, payload) = body.split_first_chunk::<ADDRESS_LEN>().context("a party")?;
         let [a, b, c, d, port @ ..] = *party;
         Ok((([a, b, c, d], u16::from_be_bytes(port)).into(), payload))
     }
 
-    fn nonce(number: &[u8]) -> [u8; NONCE] {
-        let mut nonce = [0; NONCE];
-        nonce[..NUMBER].copy_from_slice(number);
+    fn nonce(number: &[u8]) -> [u8; MAX_NONCE_LEN] {
+        let mut nonce = [0; MAX_NONCE_LEN];
+        nonce[..NUMBER_LEN].copy_from_slice(number);
         nonce
     }
 }
 
 /// Where the payload lies in `bytes`, with room for the tag behind it.
-fn payload(bytes: &mut [u8]) -> &mut [u8] {
+fn payload_slot(bytes: &mut [u8]) -> &mut [u8] {
     let end = bytes.len() - TAG_LEN;
-    &mut bytes[NUMBER + PARTY..end]
+    &mut bytes[NUMBER_LEN + ADDRESS_LEN..end]
 }

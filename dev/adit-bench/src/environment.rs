@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::args::Settings;
-use crate::peers::Peer;
-use crate::places::output_of;
+use crate::args::BenchSettings;
+use crate::locations::output_of;
+use crate::peers::InstalledPeer;
 
 /// As the kernel calls them.
-const ABILITIES: [&str; 8] = [
+const CPU_FEATURES: [&str; 8] = [
     "aes",
     "vaes",
     "pclmulqdq",
@@ -21,7 +21,7 @@ const ABILITIES: [&str; 8] = [
 
 /// The machine, the hour, the command and the versions.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Environment {
+pub(crate) struct RunEnvironment {
     /// As `date` prints it, in UTC.
     pub(crate) date: String,
     /// The processor's model and how many of them.
@@ -41,11 +41,11 @@ pub(crate) struct Environment {
     pub(crate) counter: Option<String>,
 }
 
-impl Environment {
+impl RunEnvironment {
     /// Looks around.
-    pub(crate) fn now(
-        settings: &Settings,
-        peers: &[Peer],
+    pub(crate) fn capture(
+        settings: &BenchSettings,
+        peers: &[InstalledPeer],
         missing: Vec<&'static str>,
         counter: Option<String>,
     ) -> Self {
@@ -53,7 +53,7 @@ impl Environment {
         let load = read("/proc/loadavg");
         Self {
             date: output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
-            cpu: cpu(&read("/proc/cpuinfo")),
+            cpu: describe_cpu(&read("/proc/cpuinfo")),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             load: load
                 .split_whitespace()
@@ -62,7 +62,7 @@ impl Environment {
                 .join(" "),
             command: command_line(std::env::args().skip(1)),
             commit: if settings.adit.is_none() {
-                commit()
+                current_commit()
             } else {
                 String::new()
             },
@@ -78,7 +78,7 @@ impl Environment {
 
 /// Number, model, and those abilities that ciphers and checksums use: a virtual machine may not
 /// say which model it is.
-fn cpu(info: &str) -> String {
+fn describe_cpu(info: &str) -> String {
     let value = |key: &str| {
         let line = info
             .lines()
@@ -93,14 +93,14 @@ fn cpu(info: &str) -> String {
     // x86, then ARM.
     let flags = format!("{} {}", value("flags"), value("Features"));
     let has = |name: &&str| flags.split_whitespace().any(|flag| flag == *name);
-    let abilities: Vec<&str> = ABILITIES.iter().copied().filter(has).collect();
+    let abilities: Vec<&str> = CPU_FEATURES.iter().copied().filter(has).collect();
     match abilities.join(" ") {
         none if none.is_empty() => format!("{count} × {model}"),
         some => format!("{count} × {model} ({some})"),
     }
 }
 
-fn commit() -> String {
+fn current_commit() -> String {
     let id = output_of("git", &["rev-parse", "--short", "HEAD"]);
     let changed = !output_of("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
     if changed && !id.is_empty() {
@@ -140,11 +140,15 @@ mod tests {
         let info = "processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\nflags\t: fpu aes avx2 xyz\n\
                     processor\t: 1\nmodel name\t: Fast CPU @ 3 GHz\nflags\t: fpu aes avx2 xyz\n";
         assert!(
-            cpu(info).ends_with("× Fast CPU @ 3 GHz (aes avx2)"),
+            describe_cpu(info).ends_with("× Fast CPU @ 3 GHz (aes avx2)"),
             "{}",
-            cpu(info)
+            describe_cpu(info)
         );
-        assert!(cpu("").ends_with("× unknown model"), "{}", cpu(""));
+        assert!(
+            describe_cpu("").ends_with("× unknown model"),
+            "{}",
+            describe_cpu("")
+        );
     }
 
     #[test]

@@ -8,18 +8,18 @@ use std::io;
 ///
 /// Linux 6.12 and newer do that; older kernels take the wish and ignore it. A thread of another
 /// policy or a higher priority than usual is left as it is.
-pub(crate) fn ask() -> io::Result<()> {
-    let mut wish = system::get()?;
+pub(crate) fn request_short_slices() -> io::Result<()> {
+    let mut wish = system::get_attributes()?;
     if wish.policy != system::SCHED_OTHER || wish.nice < 0 {
         return Ok(());
     }
     wish.flags |= system::RESET_ON_FORK;
-    wish.runtime = TURN;
-    system::set(&wish)
+    wish.runtime = SLICE_NANOS;
+    system::set_attributes(&wish)
 }
 
 /// Nanoseconds of a turn: the shortest that the kernel takes. Mostly it has 3 ms.
-const TURN: u64 = 100_000;
+const SLICE_NANOS: u64 = 100_000;
 
 mod system {
     use std::io;
@@ -32,7 +32,7 @@ mod system {
     /// `struct sched_attr` as it was first (48 octets), which every kernel takes.
     #[repr(C)]
     #[derive(Debug, Default)]
-    pub(super) struct Attributes {
+    pub(super) struct SchedAttributes {
         pub(super) size: u32,
         pub(super) policy: u32,
         pub(super) flags: u64,
@@ -43,12 +43,12 @@ mod system {
         pub(super) period: u64,
     }
 
-    const SIZE: u32 = size_of::<Attributes>() as u32;
+    const SIZE: u32 = size_of::<SchedAttributes>() as u32;
 
     /// Those of the calling thread.
     #[allow(unsafe_code, reason = "no safe wrapper has this call")]
-    pub(super) fn get() -> io::Result<Attributes> {
-        let mut found = Attributes::default();
+    pub(super) fn get_attributes() -> io::Result<SchedAttributes> {
+        let mut found = SchedAttributes::default();
         // SAFETY: the kernel writes at most `SIZE` octets to `found`, which is that large, lives
         // beyond the call, and takes any bits.
         let done = unsafe {
@@ -70,7 +70,7 @@ mod system {
 
     /// Changes those of the calling thread.
     #[allow(unsafe_code, reason = "no safe wrapper has this call")]
-    pub(super) fn set(wish: &Attributes) -> io::Result<()> {
+    pub(super) fn set_attributes(wish: &SchedAttributes) -> io::Result<()> {
         // SAFETY: the kernel reads `wish.size` octets of `wish`, which are all it has, and keeps
         // no pointer.
         let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const *wish, 0) };
@@ -87,19 +87,21 @@ mod system {
 
         #[test]
         fn turns_are_short_for_this_thread_alone() {
-            let turn = || get().unwrap();
+            let turn = || get_attributes().unwrap();
             let before = turn();
-            crate::short_turns::ask().unwrap();
+            crate::short_turns::request_short_slices().unwrap();
             let after = turn();
             assert_eq!((after.nice, after.policy), (before.nice, before.policy));
-            let forked = std::thread::spawn(move || get().unwrap()).join().unwrap();
+            let forked = std::thread::spawn(move || get_attributes().unwrap())
+                .join()
+                .unwrap();
             assert_eq!(
                 (forked.runtime, forked.flags),
                 (before.runtime, before.flags)
             );
             // Older kernels have no turns to tell of.
             if before.runtime != 0 {
-                assert_eq!(after.runtime, crate::short_turns::TURN);
+                assert_eq!(after.runtime, crate::short_turns::SLICE_NANOS);
             }
         }
     }

@@ -496,7 +496,7 @@ impl SendBatch {
         }
     }
 
-    /// Seals those that are not sealed yet, at most [`SEALED`].
+    /// Seals those that are not sealed yet, at most [`SEAL_BATCH`].
     fn seal_pending(&mut self, socket: &KcpSocket, session: Option<&mut PacketSession>) {
         let (done, start) = self.sealed;
         let lens = subslice(&self.lens, done..self.count);

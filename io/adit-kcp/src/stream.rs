@@ -66,7 +66,7 @@ impl KcpStream {
     }
 
     /// Starts a session with `peer` on a new socket. Nothing is sent yet, so nothing is known about
-    /// the peer; see [`SessionProbe::contact`]. Of a name with several addresses the first is used:
+    /// the peer; see [`SessionProbe::peer_contact`]. Of a name with several addresses the first is used:
     /// KCP has no handshake that would find the one that answers.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ struct User {
 }
 
 impl Users {
-    /// Creates a list of names and passwords. Nobody can log in if it is empty.
+    /// Creates a list of names and passwords. No one can log in if it is empty.
     pub fn new<N, P>(users: impl IntoIterator<Item = (N, P)>) -> Self
     where
         N: Into<String>,

@@ -5,7 +5,7 @@
 //! * [`server`]: [`Server::accept`](server::Server::accept) authenticates a user and returns a
 //!   [`Connection`](server::Connection), which yields the client's requests.
 //! * [`messages`]: sessions at either end for programs that need every event in order.
-//! * [`own`]: channels and global requests of application-defined types, at both ends.
+//! * [`custom`]: channels and global requests of application-defined types, at both ends.
 //!
 //! Both work over any [`BoxStream`](adit_stream::BoxStream): a socket, or a channel of another
 //! session. A [`Channel`] is a stream too.

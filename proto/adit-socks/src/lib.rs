@@ -1,7 +1,7 @@
 //! SOCKS5, SOCKS4 and SOCKS4a, sans-IO: the server's and the client's side.
 //!
 //! * [`server`]: the protocol of a listener. [`server::Socks5`] and [`server::Socks4`] are
-//!   [`Handshake`](adit_wire::Handshake)s that return a [`Request`]; [`server::reply`] encodes the
+//!   [`Handshake`](adit_wire::Handshake)s that return a [`Request`]; [`server::encode_reply`] encodes the
 //!   answer once the outcome of the request is known.
 //! * [`client`]: the protocol of a hop with its upstream proxy.
 //! * [`ProxyHeader`]: the PROXY protocol header before a connection, which names the original

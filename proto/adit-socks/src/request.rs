@@ -48,7 +48,7 @@ impl Command {
 /// A client's complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The client's version, in which [`crate::server::reply`] must answer.
+    /// The client's version, in which [`crate::server::encode_reply`] must answer.
     pub version: Version,
     /// The requested operation.
     pub command: Command,

@@ -1,6 +1,6 @@
 //! The server's side: the protocol of a SOCKS listener.
 //!
-//! A handshake returns a [`Request`](crate::Request), which [`reply`] answers. A handshake that
+//! A handshake returns a [`Request`](crate::Request), which [`encode_reply`] answers. A handshake that
 //! refuses has already appended the refusal to `tx` when it returns its [`Refusal`].
 
 mod refusal;

@@ -6,12 +6,12 @@
 //!
 //! let umac = Umac::<8>::new(b"abcdefghijklmnop"); // a tag of 8 bytes: UMAC-64
 //! let nonce = Nonce::from(7u64); // a counter; never reuse it with the same key
-//! let tag = umac.tag(nonce, b"message");
-//! assert!(umac.verify(nonce, b"message", tag.as_ref()).is_ok());
-//! assert!(umac.verify(nonce, b"massage", tag.as_ref()).is_err());
+//! let tag = umac.compute_tag(nonce, b"message");
+//! assert!(umac.verify_tag(nonce, b"message", tag.as_ref()).is_ok());
+//! assert!(umac.verify_tag(nonce, b"massage", tag.as_ref()).is_err());
 //! ```
 //!
-//! Start with [`Umac`], the key. [`Session`] is a key for nonces in increasing order, which saves
+//! Start with [`Umac`], the key. [`UmacSession`] is a key for nonces in increasing order, which saves
 //! half of the AES calls of UMAC-64. [`Hasher`] processes the message in parts. The crate needs no
 //! allocator, no `std`, no clock and no random numbers.
 //!
@@ -22,7 +22,7 @@
 //! 1. L1, *NH* ([`nh`], [`simd`]): hashes 1,024 bytes to 64 bits. It does all the work for a long
 //!    message.
 //! 2. L2, two *polynomials* ([`poly`]): combine the results of several blocks into one.
-//! 3. L3, an *inner product* ([`inner`]): hashes the result to 32 bits.
+//! 3. L3, an *inner product* ([`inner_product`]): hashes the result to 32 bits.
 //!
 //! [`uhash`] combines them. The pad ([`pad`]), which is AES of the nonce, is XORed with the hash;
 //! [`kdf`] derives all keys from a single key of 16 bytes.

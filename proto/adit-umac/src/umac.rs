@@ -125,7 +125,7 @@ impl<const TAG: usize> Hasher<'_, TAG> {
         Tag::from_upper(pad ^ self.state.finish_hash(&self.umac.hash, self.umac.kernel))
     }
 
-    /// Verifies `tag` for all parts and `nonce`, like [`Umac::verify`].
+    /// Verifies `tag` for all parts and `nonce`, like [`Umac::verify_tag`].
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ pub use addr::{AddrError, MAX_ADDR_LEN, encode_addr, parse_addr};
 pub use error::ProtocolError;
 pub use handshake::{Handshake, Rx, Step, Tx};
 pub use invariant::{
-    Number, array_prefix, narrow_int, subslice, subslice_mut, u64_from, usize_from,
+    Number, array_prefix, narrow_int, subslice, subslice_mut, substr, u64_from, usize_from,
 };
 pub use reader::{EndOfInput, Reader, trim_leading_zeros};
 pub use record::{Open, Opened, Overhead, Seal};

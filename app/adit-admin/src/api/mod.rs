@@ -16,14 +16,14 @@
 //!
 //! `{server}` is `/servers/:name/v1`. Where there is one server it is `/v1` or nothing as well.
 
-mod door;
-mod guard;
-mod keep;
+mod access;
+mod listener;
 mod reply;
 mod route;
 mod stats;
 mod subscription;
 mod users;
+mod users_file;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,8 +34,8 @@ use adit_engine::Engine;
 use adit_wire::Host;
 use tokio::sync::Mutex;
 
-pub use door::{Door, DoorError};
-pub use guard::{Scope, Token, Tokens, TokensError, WeakToken};
+pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
+pub use listener::{ApiListener, ApiListenerError};
 
 /// What answers requests.
 pub struct Api {
@@ -46,7 +46,7 @@ pub struct Api {
     /// The host that subscriptions name.
     public_host: Option<Host>,
     /// Held while users are changed: a change reads, writes a file and then tells the engine.
-    changing: Mutex<()>,
+    change_lock: Mutex<()>,
 }
 
 impl fmt::Debug for Api {
@@ -87,7 +87,7 @@ impl Api {
             identities,
             tokens,
             public_host,
-            changing: Mutex::new(()),
+            change_lock: Mutex::new(()),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Refusal {
     pub(crate) extra: Option<(HeaderName, &'static str)>,
 }
 
-pub(crate) type Answer = Result<Reply, Refusal>;
+pub(crate) type ApiResult = Result<Reply, Refusal>;
 
 #[derive(Serialize)]
 struct ErrorText<'a> {
@@ -39,24 +39,24 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn bad(error: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    pub(crate) fn missing(error: impl Into<String>) -> Self {
+    pub(crate) fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
     /// Another method would have been good.
-    pub(crate) fn method(allowed: &'static str) -> Self {
+    pub(crate) fn method_not_allowed(allowed: &'static str) -> Self {
         let refusal = Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             format!("allowed: {allowed}"),
         );
-        refusal.with(header::ALLOW, allowed)
+        refusal.with_header(header::ALLOW, allowed)
     }
 
-    pub(crate) fn with(self, name: HeaderName, value: &'static str) -> Self {
+    pub(crate) fn with_header(self, name: HeaderName, value: &'static str) -> Self {
         Self {
             extra: Some((name, value)),
             ..self
@@ -100,7 +100,7 @@ impl Reply {
         }
     }
 
-    pub(crate) const fn done() -> Self {
+    pub(crate) const fn no_content() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,
             kind: "",

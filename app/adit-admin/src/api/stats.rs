@@ -6,12 +6,12 @@ use adit_engine::{Engine, KeyedServer, Usage};
 use adit_wire::u64_from;
 use serde::Serialize;
 
-use super::reply::{Answer, Reply};
+use super::reply::{ApiResult, Reply};
 
 /// The numbers of a server or a user. Up is from the client.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Numbers {
+pub(super) struct TrafficCounters {
     uplink_packets: u64,
     uplink_bytes: u64,
     downlink_packets: u64,
@@ -21,20 +21,20 @@ pub(super) struct Numbers {
 }
 
 #[derive(Serialize)]
-struct OfUser<'a> {
+struct UserStats<'a> {
     username: &'a str,
     #[serde(flatten)]
-    numbers: Numbers,
+    numbers: TrafficCounters,
 }
 
 #[derive(Serialize)]
-struct Stats<'a> {
+struct ServerStats<'a> {
     #[serde(flatten)]
-    numbers: Numbers,
-    users: Vec<OfUser<'a>>,
+    numbers: TrafficCounters,
+    users: Vec<UserStats<'a>>,
 }
 
-impl From<Usage> for Numbers {
+impl From<Usage> for TrafficCounters {
     fn from(used: Usage) -> Self {
         Self {
             uplink_packets: used.packets_up,
@@ -48,20 +48,20 @@ impl From<Usage> for Numbers {
 }
 
 /// `GET /stats[?clear=true]`: since the start, or since the last time that cleared.
-pub(super) fn stats(server: &KeyedServer, clear: bool) -> Answer {
+pub(super) fn get_stats(server: &KeyedServer, clear: bool) -> ApiResult {
     let (sum, each) = server.roster.total_and_user_usages(clear);
-    let users = each.iter().map(|(user, used)| OfUser {
+    let users = each.iter().map(|(user, used)| UserStats {
         username: user.name(),
         numbers: (*used).into(),
     });
-    Ok(Reply::ok(&Stats {
+    Ok(Reply::ok(&ServerStats {
         numbers: sum.into(),
         users: users.collect(),
     }))
 }
 
 /// `GET /metrics`: no destination, no client, no user (SEC-E9).
-pub(super) fn metrics(engine: &Engine) -> Reply {
+pub(super) fn get_metrics(engine: &Engine) -> Reply {
     let traffic = engine.listener_counts();
     let labels: Vec<String> = traffic
         .iter()

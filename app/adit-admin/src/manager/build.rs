@@ -13,7 +13,7 @@ use tracing::warn;
 use zeroize::Zeroizing;
 
 use super::command::{Add, User};
-use crate::remote::{Nowhere, is_user_name, titles};
+use crate::untrusted_text::{NoSources, is_user_name, join_titles};
 
 /// The host of a URL whose host is of no matter.
 const HERE: Host = Host::Ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -94,7 +94,7 @@ impl Settings {
     /// Says what is wrong with the settings before anyone asks for a server.
     pub fn check(&self) -> Result<(), Vec<Problem>> {
         let trial = link::shadowsocks_link(Method::Aes128Gcm, "trial", &HERE, 1);
-        Plan::from_words_with(&[self.with_private(trial)], &Nowhere).map(drop)
+        Plan::from_words_with(&[self.with_private(trial)], &NoSources).map(drop)
     }
 
     fn with_private(&self, mut url: String) -> String {
@@ -194,8 +194,8 @@ fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfi
         }
     };
     let words = Zeroizing::new(vec![settings.with_private(url)]);
-    let plan = Plan::from_words_with(&words, &Nowhere);
-    let mut plan = plan.map_err(|problems| Unfit::Config(titles(&problems)))?;
+    let plan = Plan::from_words_with(&words, &NoSources);
+    let mut plan = plan.map_err(|problems| Unfit::Config(join_titles(&problems)))?;
     // The key came in a datagram: nobody can read it on a command line.
     let told = plan.warnings.iter();
     let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);

@@ -11,9 +11,9 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::Manager;
+use crate::listen_address::{ListenAddress, resolve_address};
 #[cfg(unix)]
-use crate::local::{self, SocketFile};
-use crate::place::{Place, address};
+use crate::unix_socket::{self, SocketFile};
 
 /// A datagram of this many bytes is none of ours: it may have been longer.
 const TOO_LONG: usize = 65_000;
@@ -54,11 +54,11 @@ impl Door {
             at: at.to_owned(),
             why,
         };
-        let target = match Place::read(at).map_err(failed)? {
-            Place::Port(target) => target,
-            Place::Path(path) => return Self::open_path(path).map_err(failed),
+        let target = match ListenAddress::parse(at).map_err(failed)? {
+            ListenAddress::Port(target) => target,
+            ListenAddress::Path(path) => return Self::open_path(path).map_err(failed),
         };
-        let addr = address(&target).await.map_err(failed)?;
+        let addr = resolve_address(&target).await.map_err(failed)?;
         if !addr.ip().is_loopback() && !exposed {
             return Err(DoorError::Exposed(addr));
         }
@@ -69,7 +69,7 @@ impl Door {
 
     #[cfg(unix)]
     fn open_path(path: PathBuf) -> io::Result<Self> {
-        let (socket, file) = local::datagrams(&path)?;
+        let (socket, file) = unix_socket::bind_datagram_socket(&path)?;
         Ok(Self(Socket::Unix(socket, file)))
     }
 

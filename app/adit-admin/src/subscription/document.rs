@@ -4,7 +4,7 @@ use adit_config::{Chain, Hop, HopKind, Plan, Stage};
 use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
 use serde::Deserialize;
 
-use crate::remote::{Nowhere, titles};
+use crate::untrusted_text::{NoSources, join_titles};
 
 /// Plugins that run at the same time at most; each is a process.
 const MAX_PLUGINS: usize = 16;
@@ -52,10 +52,10 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
         role: Some(Role::Client),
         plugins: plugins.clone(),
     };
-    let unusable = |problems: Vec<_>| Unusable::Text(titles(&problems));
-    let converted = adit_convert::convert(text, NAME, &wish, &Nowhere).map_err(unusable)?;
+    let unusable = |problems: Vec<_>| Unusable::Text(join_titles(&problems));
+    let converted = adit_convert::convert(text, NAME, &wish, &NoSources).map_err(unusable)?;
     let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
-    let plan = Plan::from_toml_with(&converted.toml, NAME, &Nowhere).map_err(unusable)?;
+    let plan = Plan::from_toml_with(&converted.toml, NAME, &NoSources).map_err(unusable)?;
     let route = plan.routes.into_iter().next().ok_or(Unusable::Empty)?;
     let mut servers = Vec::new();
     let mut with_plugin = 0;

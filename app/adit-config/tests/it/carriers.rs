@@ -411,7 +411,7 @@ fn what_excludes_each_other_is_a_problem() {
             "`qpp` is for ciphers of kcptun",
         ),
         ("tcp+kcp://h:1?key=k&keepalive=0", "interval must not be 0"),
-        ("tcp+kcp://h:1?key=k&smuxbuf=17000000", "above 16 MiB"),
+        ("tcp+kcp://h:1?key=k&smuxbuf=17000000", "at most 16 MiB"),
         ("kcptun://@h:1", "the key of the datagrams is missing"),
     ] {
         let why = said(url);

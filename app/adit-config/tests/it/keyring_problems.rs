@@ -1,4 +1,4 @@
-//! What is wrong with users and next servers of Shadowsocks: where, and never which key.
+//! Mistakes in users and next servers of Shadowsocks: where, and never which key.
 
 use adit_config::{Plan, Problem};
 
@@ -88,7 +88,7 @@ fn what_is_wrong_in_a_file_of_users_has_its_line() {
             assert!(!text.contains(key.trim_end_matches('=')), "{text}");
         }
     }
-    for file in ["", "# nobody\n\n", "{}", "[]", " \n"] {
+    for file in ["", "# no user\n\n", "{}", "[]", " \n"] {
         assert_eq!(
             users(file).unwrap_err()[0].title,
             "no user in `users.json`",

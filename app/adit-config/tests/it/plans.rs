@@ -1,4 +1,4 @@
-//! What words mean.
+//! The meaning of words.
 
 use std::time::Duration;
 
@@ -316,7 +316,7 @@ fn options_build_routes() {
     let late = [forward("http://a:1"), listen("http://127.0.0.1:3")];
     assert_eq!(
         shown(Plan::from_args_with(&late, &MemorySources::default())),
-        "error: a hop before the first listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
+        "error: a hop before the first listener\n --> command line, column 1\n  | http://a:1\n  | ^^^^\n  \
          = help: `-L URL` starts a route, `-F URL` adds a hop to it"
     );
 }
@@ -324,7 +324,7 @@ fn options_build_routes() {
 #[test]
 fn udp_that_cannot_pass_is_said() {
     let warned = |first: &str, hop: &str| kinds(&words(&[first, hop]).unwrap());
-    // Nobody asked for it.
+    // No one asked for it.
     assert_eq!(warned("mixed://127.0.0.1:0", "http://h:1"), []);
     assert_eq!(
         warned("mixed://127.0.0.1:0?udp=true", "http://h:1"),
@@ -405,7 +405,7 @@ fn a_legacy_cipher_is_said_to_be_broken() {
         plan.warnings.iter().find(legacy).unwrap().to_string(),
         "\
 warning: the cipher `aes-256-cfb` is broken
- --> argument 1, column 6
+ --> command line, column 6
   | ss://aes-256-cfb:***@127.0.0.1:1
   |      ^^^^^^^^^^^ everyone on the path can read and change the traffic
   = help: nothing is authenticated: an attacker can replay recorded traffic to the server with a \

@@ -56,7 +56,7 @@ fn users_come_from_a_file_too() {
         ("me:y\n", "user `me` is defined twice"),
         ("anna\n", "line 1 of `/u` is not `user:password`"),
         (":x\n", "line 1 of `/u` is not `user:password`"),
-        ("# nobody\n", "no user in `/u`"),
+        ("# empty\n", "no user in `/u`"),
     ] {
         let cabinet = MemorySources::default().with_file("/u", text);
         let problems = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap_err();
@@ -70,12 +70,12 @@ fn what_is_missing_is_said() {
         shown(words(&["ss://aes-128-gcm:@/no@:1", "socks5://u:$NO@h:1"])),
         "\
 error: cannot read `/no`
- --> argument 1, column 18
+ --> command line, column 18
   | ss://aes-128-gcm:***@:1
   |                  ^^^ no such file
   = help: if the secret begins with `@`, write `%40`
 error: the environment variable `NO` is not set
- --> argument 2, column 12
+ --> command line, column 12
   | socks5://u:***@h:1
   |            ^^^
   = help: if the secret begins with `$`, write `%24`"
@@ -93,7 +93,7 @@ fn secrets_in_the_open_are_warned_about() {
         plan.warnings[0].to_string(),
         "\
 warning: a secret on the command line
- --> argument 1, column 12
+ --> command line, column 12
   | socks5://u:***@127.0.0.1:1
   |            ^^^ every user of this machine can read it
   = help: write `@FILE` or `$NAME` instead (quote the `$` for the shell)"

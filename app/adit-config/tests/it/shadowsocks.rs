@@ -1,4 +1,4 @@
-//! What words mean that only Shadowsocks has: keys on the way, plugins, kept salts.
+//! The meaning of words that only Shadowsocks has: keys on the way, plugins, kept salts.
 
 use adit_config::{
     Hop, HopKind, ListenerKind, Plan, Plugin, PluginMode, UdpTransport, WarningKind,

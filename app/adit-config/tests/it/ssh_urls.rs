@@ -189,7 +189,7 @@ fn a_listener_lets_keys_or_passwords_in() {
         (users, both.host_key),
         (vec!["me", "a"], PathBuf::from("hk"))
     );
-    // Whoever gets in is a stranger to what is on this machine.
+    // Anyone who gets in is a stranger to what is on this machine.
     let listen = listen("ssh://me:pw@127.0.0.1:2222?host_key=@hk", &cabinet);
     assert_eq!(listen.access.private, PrivateAccess::Deny);
     // A file of public keys is no secret.

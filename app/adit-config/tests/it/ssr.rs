@@ -105,7 +105,7 @@ fn datagrams_in_a_connection_are_part_of_a_link() {
     assert!(server(LINK).udp);
 }
 
-/// Padding, both alphabets, IPv6, empty parts, and keys that nobody knows.
+/// Padding, both alphabets, IPv6, empty parts, and keys that no one knows.
 #[test]
 fn links_of_others_are_read() {
     let fold = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -211,7 +211,7 @@ fn mistakes_are_told() {
         problem(&[local, "ssr://YWJjOmRlZg"]),
         "\
 error: neither `METHOD:PASSWORD@HOST:PORT` nor a share link
- --> argument 2, column 7
+ --> command line, column 7
   | ssr://***
   |       ^^^
   = help: write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link"

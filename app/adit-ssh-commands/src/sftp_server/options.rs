@@ -30,10 +30,10 @@ pub(crate) enum ServeError {
         why: std::io::Error,
     },
     /// The client broke the protocol.
-    #[error("the client breaks the protocol: {0}")]
+    #[error("the client violated the protocol: {0}")]
     Protocol(SshError),
     /// The client left in the middle of a message.
-    #[error("the client left in the middle of a message")]
+    #[error("the client disconnected in the middle of a message")]
     Cut,
     /// The streams failed.
     #[error(transparent)]

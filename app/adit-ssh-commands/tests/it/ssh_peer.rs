@@ -10,7 +10,7 @@ use std::process::Command;
 use std::{env, fs, process};
 
 use adit_config::SystemSources;
-use adit_ssh_commands::ssh_config::{SshFiles, SshQuestion, SshSettings};
+use adit_ssh_commands::ssh_config::{SshConfigFiles, SshConfigQuery, SshSettings};
 
 use told::ours;
 
@@ -64,12 +64,12 @@ impl Desk {
     }
 
     fn ours(&self, file: &str, host: &str, options: &[&str]) -> Result<SshSettings, String> {
-        let question = SshQuestion {
+        let question = SshConfigQuery {
             host: host.to_owned(),
             user: None,
             port: None,
             options: options.iter().map(|&option| option.to_owned()).collect(),
-            files: SshFiles::Only(file.into()),
+            files: SshConfigFiles::Only(file.into()),
             local_user: self.user.clone(),
             home: self.home.clone(),
             local_host: "desk".to_owned(),

@@ -33,7 +33,7 @@ fn what_sshd_offers_is_told_to_people() {
         "MACs                   umac-64-etm@openssh.com hmac-sha1 umac-128-etm@openssh.com\n",
         "compression            none\n",
         "take: ssh -p ",
-        "warning: old algorithms are offered: diffie-hellman-group14-sha1, aes128-cbc, hmac-sha1",
+        "warning: the server offers old algorithms: diffie-hellman-group14-sha1, aes128-cbc, hmac-sha1",
     ] {
         assert!(told.contains(words), "`{words}` is not in:\n{told}");
     }
@@ -143,14 +143,17 @@ fn no_ssh_server() {
     for (words, told) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
-            "hint: it said `HTTP/1.1 400 Bad Request`",
+            "hint: it sent `HTTP/1.1 400 Bad Request`",
         ),
-        (b"", "does not speak SSH: it closed the connection"),
+        (b"", "is not an SSH server: it closed the connection"),
         (b"SSH-1.5-old\r\n", "SSH protocol version is not 2.0"),
-        (b"\x15\x03\x01\x00\x02\x02\x0a\0\0\0", "does not speak SSH"),
+        (
+            b"\x15\x03\x01\x00\x02\x02\x0a\0\0\0",
+            "is not an SSH server",
+        ),
         (
             b"SSH-2.0-x\r\n\xff\xff\xff\xff",
-            "(SSH-2.0-x) did not say what it offers",
+            "(SSH-2.0-x) did not send its algorithms",
         ),
     ] {
         let Ended { code, output } = bench(says(words), &[]);

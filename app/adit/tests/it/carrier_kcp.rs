@@ -468,6 +468,6 @@ fn a_client_asks_its_server_through_the_carrier() {
     assert!(right.output.contains("accepts us"), "{}", right.output);
     let nobody = ended(&["client", "--check", &hop(loopback(free_port()))]);
     assert_eq!(nobody.code, Some(4), "{}", nobody.output);
-    assert!(nobody.output.contains("let UDP"), "{}", nobody.output);
+    assert!(nobody.output.contains("allow UDP"), "{}", nobody.output);
     back.stop().unwrap();
 }

@@ -534,7 +534,7 @@ fn slower_paths_carry_the_same() {
         command.args(["up", "--once"]).env(name, value);
         let ended = tool::run(command, Duration::from_secs(20)).unwrap();
         assert_eq!(ended.code, Some(0), "{name}={value}: {}", ended.output);
-        says(&ended.output, &["every byte right"]);
+        says(&ended.output, &["every byte correct"]);
     }
     let mut command = Command::new(bin());
     command.args(["up", "--once"]).env("ADIT_CPU", "z80");

@@ -81,7 +81,7 @@ fn a_file_is_written_once_and_for_its_owner_alone() {
     let again = ended(&["convert", from, "-o", to]);
     assert_eq!(again.code, Some(1), "{}", again.output);
     assert!(
-        again.output.contains("nothing is overwritten"),
+        again.output.contains("are not overwritten"),
         "{}",
         again.output
     );

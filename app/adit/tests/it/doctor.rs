@@ -122,7 +122,7 @@ fn the_right_settings_are_found_and_named() {
                 "warning: trying up to",
                 "ok       settings",
                 found,
-                "somebody on the way can see",
+                "the network can observe",
             ],
         );
         back.stop().unwrap();
@@ -142,8 +142,8 @@ fn a_wrong_password_is_what_remains() {
         5,
         &[
             "failed   dialogue",
-            "none of 6 other settings",
-            "the password, then",
+            "any of 6 other settings",
+            "compare the password, or",
         ],
     );
     let quiet = doctor(&url, &["--tries", "0"]);
@@ -233,7 +233,7 @@ fn nobody_there_and_no_such_name() {
     says(
         &doctor(&url, &[]),
         4,
-        &["failed   connect", "nobody listens on that port"],
+        &["failed   connect", "nothing listens on that port"],
     );
     let url = "ssr://aes-256-ctr:p@no-such-host.invalid:1?protocol=auth_sha1_v4";
     says(&doctor(url, &[]), 4, &["failed   resolve"]);
@@ -242,7 +242,7 @@ fn nobody_there_and_no_such_name() {
         3,
         &["did you mean `auth_sha1_v"],
     );
-    says(&doctor("direct://", &[]), 2, &["looks at a server"]);
+    says(&doctor("direct://", &[]), 2, &["needs the URL of a server"]);
 }
 
 /// Something else listens there: it answers everything with a banner.

@@ -9,7 +9,7 @@ use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{BLAKE3_AES_128, encode};
 use adit_interop::traffic::{self, Datagrams, Ends, Entry};
 use adit_interop::{Adit, free_port, kcptun};
-use adit_link::{FAR, Link, NEAR, Path, as_root};
+use adit_link::{FAR, LinkPath, NEAR, NamespaceLink, run_as_root};
 
 use crate::kcp::carries;
 use crate::setup::{ALLOW, start};
@@ -18,14 +18,14 @@ const ROUND_TRIP: Duration = Duration::from_millis(50);
 
 /// A link with the origin behind its far end.
 struct World {
-    link: Link,
+    link: NamespaceLink,
     origin: SocketAddr,
 }
 
 impl World {
-    fn new(path: Path, seed: u64) -> Self {
-        let link = Link::start(path, seed).unwrap();
-        let origin = link.far().enter(|| Origin::at(at(FAR, free_port())));
+    fn new(path: LinkPath, seed: u64) -> Self {
+        let link = NamespaceLink::start(path, seed).unwrap();
+        let origin = link.far().run_inside(|| Origin::at(at(FAR, free_port())));
         Self {
             link,
             origin: origin.unwrap().addr(),
@@ -34,17 +34,17 @@ impl World {
 
     /// Loses this many of a thousand packets, doubles and holds back a few.
     fn lossy(lost: u16, seed: u64) -> Self {
-        let mut path = Path::new(ROUND_TRIP, lost);
+        let mut path = LinkPath::new(ROUND_TRIP, lost);
         (path.doubled, path.late) = (lost / 5, lost / 5);
         Self::new(path, seed)
     }
 
     fn far(&self, words: &[&str]) -> Adit {
-        self.link.far().enter(|| start(words))
+        self.link.far().run_inside(|| start(words))
     }
 
     fn near(&self, words: &[&str]) -> Adit {
-        self.link.near().enter(|| start(words))
+        self.link.near().run_inside(|| start(words))
     }
 
     /// The server of `adit kcp`.
@@ -74,13 +74,13 @@ impl World {
 
     /// Everything the near end does with an entry.
     fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.link.near().enter(work)
+        self.link.near().run_inside(work)
     }
 
     /// That packets were lost both ways, and enough of them passed for that to mean something.
     fn has_lost(&self, what: &str) {
         let counts = self.link.counts();
-        for tally in [counts.there, counts.back] {
+        for tally in [counts.near_to_far, counts.far_to_near] {
             let enough = tally.lost > 30 && tally.passed > 500;
             assert!(enough, "{what}: {counts:?}");
         }
@@ -100,7 +100,7 @@ const DEBIAN: [&str; 6] = ["--crypt", "aes", "--smuxver", "1", "--mode", "fast3"
 
 #[test]
 fn both_ends_ours() {
-    if !as_root("kcp_link::both_ends_ours") {
+    if !run_as_root("kcp_link::both_ends_ours") {
         return;
     }
     for (seed, options) in [
@@ -126,7 +126,7 @@ fn both_ends_ours() {
 
 #[test]
 fn debians_kcptun_at_either_end() {
-    if !as_root("kcp_link::debians_kcptun_at_either_end") {
+    if !run_as_root("kcp_link::debians_kcptun_at_either_end") {
         return;
     }
     let world = World::lossy(50, 4);
@@ -141,7 +141,7 @@ fn debians_kcptun_at_either_end() {
     let _back = world
         .link
         .far()
-        .enter(|| kcptun::server_at(here, origin, &DEBIAN).unwrap());
+        .run_inside(|| kcptun::server_at(here, origin, &DEBIAN).unwrap());
     let front = world.client(here, &DEBIAN);
     world.inside(|| carries(front.addr(), "Debian's server"));
     world.has_lost("Debian's server");
@@ -154,7 +154,7 @@ fn a_blackout_is_survived() {
     const DARK: Duration = Duration::from_secs(10);
     /// Of more than a second with these windows.
     const LEN: usize = 2 << 20;
-    if !as_root("kcp_link::a_blackout_is_survived") {
+    if !run_as_root("kcp_link::a_blackout_is_survived") {
         return;
     }
     let world = World::lossy(50, 6);
@@ -178,9 +178,9 @@ fn a_blackout_is_survived() {
             };
             let under_way = entries.map(|entry| [true, false].map(|up| transfer(entry, up)));
             thread::sleep(Duration::from_millis(400));
-            world.link.cut(true);
+            world.link.set_cut(true);
             thread::sleep(DARK);
-            world.link.cut(false);
+            world.link.set_cut(false);
             let ended = under_way.into_iter().flatten();
             let ended = ended.map(|one| one.join().unwrap());
             ended.collect::<Vec<_>>()
@@ -201,21 +201,23 @@ fn a_blackout_is_survived() {
 #[test]
 fn a_client_that_moves_is_followed() {
     const LEN: usize = 3 << 20;
-    if !as_root("kcp_link::a_client_that_moves_is_followed") {
+    if !run_as_root("kcp_link::a_client_that_moves_is_followed") {
         return;
     }
-    let path = Path::new(ROUND_TRIP, 50).at(16_000_000, ROUND_TRIP);
+    let path = LinkPath::new(ROUND_TRIP, 50).with_rate(16_000_000, ROUND_TRIP);
     let world = World::new(path, 7);
     let [front, back] = world.shadowsocks("mode=fast3");
     let entry = front.addr();
     let elsewhere = Ipv4Addr::new(10, 77, 0, 99);
-    let moves: [&(dyn Fn() + Sync); 2] = [&|| world.link.seen_as(Some(elsewhere)), &|| {
-        world.link.seen_as(None);
-        let near = world.link.near();
-        near.ip(&format!("addr del {NEAR}/24 dev link0")).unwrap();
-        thread::sleep(Duration::from_millis(300));
-        near.ip("addr add 10.77.0.50/24 dev link0").unwrap();
-    }];
+    let moves: [&(dyn Fn() + Sync); 2] =
+        [&|| world.link.set_near_address(Some(elsewhere)), &|| {
+            world.link.set_near_address(None);
+            let near = world.link.near();
+            near.run_ip(&format!("addr del {NEAR}/24 dev link0"))
+                .unwrap();
+            thread::sleep(Duration::from_millis(300));
+            near.run_ip("addr add 10.77.0.50/24 dev link0").unwrap();
+        }];
     for go in moves {
         world.inside(|| {
             thread::scope(|scope| {
@@ -293,10 +295,10 @@ fn talk(to: SocketAddr, sent: u32) -> Seen {
 
 #[test]
 fn datagrams_with_correction_alone_come_nearly_all_and_no_later() {
-    if !as_root("kcp_link::datagrams_with_correction_alone_come_nearly_all_and_no_later") {
+    if !run_as_root("kcp_link::datagrams_with_correction_alone_come_nearly_all_and_no_later") {
         return;
     }
-    let world = World::new(Path::new(ROUND_TRIP, 50), 8);
+    let world = World::new(LinkPath::new(ROUND_TRIP, 50), 8);
     let bare = world.inside(|| talk(world.origin, 1000));
     // Lost on either of two ways: 9.75 %.
     let lost = bare.lost_of_thousand();
@@ -331,7 +333,7 @@ fn datagrams_with_correction_alone_come_nearly_all_and_no_later() {
 /// Loss and distance make no end look foreign, and hide none that is.
 #[test]
 fn ends_that_do_not_fit_are_named_and_others_are_not() {
-    if !as_root("kcp_link::ends_that_do_not_fit_are_named_and_others_are_not") {
+    if !run_as_root("kcp_link::ends_that_do_not_fit_are_named_and_others_are_not") {
         return;
     }
     let world = World::lossy(50, 9);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use adit_interop::tool;
-use adit_link::Namespace;
+use adit_link::NetworkNamespace;
 
 /// Says that this process is already inside.
 const INSIDE: &str = "ADIT_TEST_NETNS";
@@ -87,9 +87,9 @@ pub(crate) fn world(test: &str) -> bool {
 
 /// Does the work in one namespace. Sockets opened there stay there.
 pub(crate) fn enter<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
-    Namespace::open(format!("/run/netns/{name}"))
+    NetworkNamespace::open(format!("/run/netns/{name}"))
         .unwrap()
-        .enter(work)
+        .run_inside(work)
 }
 
 /// A command in one namespace.

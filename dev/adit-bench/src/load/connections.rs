@@ -8,33 +8,37 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::Way;
+use super::OriginRoute;
 
 /// Connections from one address to one port: below the number of ports the kernel has for
 /// outgoing sockets, 28,232 as it comes.
 pub(crate) const PER_ADDRESS: u32 = 20_000;
 
 /// The addresses 127.0.0.1, 127.0.0.2, … that so many connections need at either end.
-pub(crate) const fn lanes(connections: u32) -> u8 {
+pub(crate) const fn lane_count(connections: u32) -> u8 {
     let lanes = connections.div_ceil(PER_ADDRESS);
     // 127.0.0.255 is the last.
     if lanes > 255 { 255 } else { lanes as u8 }
 }
 
 /// The address of a lane, from 0.
-pub(super) const fn lane(number: u8) -> Ipv4Addr {
+pub(super) const fn lane_addr(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, number.saturating_add(1))
 }
 
 /// Opens `count` connections, so many clients at the same time, sends one byte through each,
 /// waits for it to come back and closes; gives the time of all.
-pub(crate) fn churn(way: Way, count: u32, clients: u32) -> Result<Duration> {
+pub(crate) fn run_short_connections(
+    way: OriginRoute,
+    count: u32,
+    clients: u32,
+) -> Result<Duration> {
     let next = AtomicU32::new(0);
     let start = Instant::now();
     thread::scope(|scope| {
         let work = || -> Result<()> {
             while next.fetch_add(1, Ordering::Relaxed) < count {
-                echo(way.dial()?)?;
+                echo_byte(way.dial()?)?;
             }
             Ok(())
         };
@@ -50,15 +54,15 @@ pub(crate) fn churn(way: Way, count: u32, clients: u32) -> Result<Duration> {
 ///
 /// Past [`PER_ADDRESS`] they leave from the next address and lead to the next one of the origin,
 /// so that neither we nor the relay run out of ports. `first` is the first of these lanes.
-pub(crate) fn hold(way: Way, count: u32, first: u8) -> Result<Vec<TcpStream>> {
+pub(crate) fn open_connections(way: OriginRoute, count: u32, first: u8) -> Result<Vec<TcpStream>> {
     let one = |n: u32| {
-        let lane = lane(u8::try_from(n / PER_ADDRESS)?.saturating_add(first));
-        echo(way.dial_from(lane)?).with_context(|| format!("connection {} of {count}", n + 1))
+        let lane = lane_addr(u8::try_from(n / PER_ADDRESS)?.saturating_add(first));
+        echo_byte(way.dial_from(lane)?).with_context(|| format!("connection {} of {count}", n + 1))
     };
     (0..count).map(one).collect()
 }
 
-fn echo(mut stream: TcpStream) -> Result<TcpStream> {
+fn echo_byte(mut stream: TcpStream) -> Result<TcpStream> {
     stream.write_all(b"x")?;
     let mut back = [0];
     stream.read_exact(&mut back)?;
@@ -69,18 +73,18 @@ fn echo(mut stream: TcpStream) -> Result<TcpStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::origin::{Origin, Service};
+    use crate::load::origin::{LoadOrigin, OriginService};
 
     #[test]
     fn every_connection_is_answered() {
-        let origin = Origin::start(Service::Echo).unwrap();
-        churn(Way::Entry(origin.addr()), 100, 8).unwrap();
+        let origin = LoadOrigin::start(OriginService::Echo).unwrap();
+        run_short_connections(OriginRoute::Entry(origin.addr()), 100, 8).unwrap();
     }
 
     #[test]
     fn held_connections_stay_open() {
-        let origin = Origin::start(Service::Hold).unwrap();
-        let mut held = hold(Way::Entry(origin.addr()), 20, 0).unwrap();
+        let origin = LoadOrigin::start(OriginService::Hold).unwrap();
+        let mut held = open_connections(OriginRoute::Entry(origin.addr()), 20, 0).unwrap();
         let first = &mut held[0];
         first
             .set_read_timeout(Some(Duration::from_millis(50)))
@@ -92,25 +96,25 @@ mod tests {
     #[test]
     fn each_lane_has_addresses_of_its_own() {
         assert_eq!(
-            [1, PER_ADDRESS, PER_ADDRESS + 1, 50_000].map(lanes),
+            [1, PER_ADDRESS, PER_ADDRESS + 1, 50_000].map(lane_count),
             [1, 1, 2, 3]
         );
-        let origin = Origin::start_on(Service::Hold, 3).unwrap();
+        let origin = LoadOrigin::start_on(OriginService::Hold, 3).unwrap();
         for number in 0..3 {
-            let here = lane(number);
-            let stream = Way::Entry(origin.addr()).dial_from(here).unwrap();
+            let here = lane_addr(number);
+            let stream = OriginRoute::Entry(origin.addr()).dial_from(here).unwrap();
             let to = std::net::SocketAddr::from((here, origin.addr().port()));
             assert_eq!(stream.local_addr().unwrap().ip(), here);
             // An entry leads where it leads; only SOCKS can name the lane.
             assert_eq!(stream.peer_addr().unwrap(), origin.addr());
-            assert!(echo(stream).is_ok());
-            assert!(echo(Way::Entry(to).dial().unwrap()).is_ok());
+            assert!(echo_byte(stream).is_ok());
+            assert!(echo_byte(OriginRoute::Entry(to).dial().unwrap()).is_ok());
         }
     }
 
     #[test]
     fn nobody_there_is_an_error() {
         let nobody = adit_interop::loopback(adit_interop::free_port());
-        assert!(churn(Way::Entry(nobody), 3, 2).is_err());
+        assert!(run_short_connections(OriginRoute::Entry(nobody), 3, 2).is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 pub(crate) mod connections;
 pub(crate) mod content;
-pub(crate) mod flight;
+pub(crate) mod in_flight;
 pub(crate) mod latency;
 pub(crate) mod origin;
 pub(crate) mod tcp;
@@ -24,14 +24,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_
 
 /// The way to the origin.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum OriginRoute {
     /// A port that leads there, or the origin itself.
     Entry(SocketAddr),
     /// SOCKS5 CONNECT.
     Socks { proxy: SocketAddr, to: SocketAddr },
 }
 
-impl Way {
+impl OriginRoute {
     /// A stream to the origin; reads and writes on it fail after a long silence.
     pub(crate) fn dial(self) -> Result<TcpStream> {
         match self {
@@ -74,18 +74,18 @@ fn dial_from(lane: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
 
 /// Which way the payload goes, as the client sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum LoadDirection {
     /// To the origin.
     Up,
     /// From the origin.
     Down,
 }
 
-impl Direction {
+impl LoadDirection {
     pub(crate) const BOTH: [Self; 2] = [Self::Up, Self::Down];
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for LoadDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Up => "up",

@@ -12,11 +12,11 @@ use adit_interop::loopback;
 use anyhow::Result;
 use rustix::net::listen;
 
-use super::connections::lane;
+use super::connections::lane_addr;
 use super::tcp;
 
 /// How long a connection may be silent.
-const SILENCE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections that may wait to be accepted: a thousand clients come at once. The kernel takes no
 /// more than its own bound.
 const BACKLOG: i32 = 4096;
@@ -24,13 +24,13 @@ const BACKLOG: i32 = 4096;
 const ECHO_THREADS: usize = 32;
 /// How long such a thread waits for the end of a connection; a relay that passes it on later must
 /// not keep the thread from others.
-const PROMPT: Duration = Duration::from_millis(2);
+const END_WAIT: Duration = Duration::from_millis(2);
 /// Late connections looked at for each new one: more than can be added meanwhile.
-const SWEPT: usize = 2;
+const SWEEP_COUNT: usize = 2;
 
 /// What is done with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Service {
+pub(crate) enum OriginService {
     /// Transfers as their header says, each in a thread of its own.
     Streams,
     /// One byte back, then the end; served without starting a thread.
@@ -41,57 +41,57 @@ pub(crate) enum Service {
 
 /// A listener on loopback; dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub(crate) struct LoadOrigin {
     addr: SocketAddr,
     stop: Arc<AtomicBool>,
     /// Where a thread waits for connections.
     acceptors: Vec<SocketAddr>,
 }
 
-impl Origin {
+impl LoadOrigin {
     /// Starts it on a port that the kernel chooses.
-    pub(crate) fn start(service: Service) -> Result<Self> {
+    pub(crate) fn start(service: OriginService) -> Result<Self> {
         Self::start_on(service, 1)
     }
 
     /// Starts it at this address.
-    pub(crate) fn start_at(service: Service, at: SocketAddr) -> Result<Self> {
-        Self::begin(service, TcpListener::bind(at)?)
+    pub(crate) fn start_at(service: OriginService, at: SocketAddr) -> Result<Self> {
+        Self::start_first(service, TcpListener::bind(at)?)
     }
 
     /// Starts it on the same port of so many loopback addresses, of which [`Self::addr`] is the
     /// first.
-    pub(crate) fn start_on(service: Service, lanes: u8) -> Result<Self> {
-        let mut origin = Self::begin(service, TcpListener::bind(loopback(0))?)?;
+    pub(crate) fn start_on(service: OriginService, lanes: u8) -> Result<Self> {
+        let mut origin = Self::start_first(service, TcpListener::bind(loopback(0))?)?;
         let addr = origin.addr;
         for number in 1..lanes {
-            let listener = TcpListener::bind((lane(number), addr.port()))?;
-            origin.serve(listener, service)?;
+            let listener = TcpListener::bind((lane_addr(number), addr.port()))?;
+            origin.serve_listener(listener, service)?;
         }
         Ok(origin)
     }
 
-    fn begin(service: Service, first: TcpListener) -> Result<Self> {
+    fn start_first(service: OriginService, first: TcpListener) -> Result<Self> {
         let mut origin = Self {
             addr: first.local_addr()?,
             stop: Arc::new(AtomicBool::new(false)),
             acceptors: Vec::new(),
         };
-        origin.serve(first, service)?;
+        origin.serve_listener(first, service)?;
         Ok(origin)
     }
 
-    fn serve(&mut self, listener: TcpListener, service: Service) -> Result<()> {
+    fn serve_listener(&mut self, listener: TcpListener, service: OriginService) -> Result<()> {
         listen(&listener, BACKLOG)?;
         let at = listener.local_addr()?;
-        let threads = if service == Service::Echo {
+        let threads = if service == OriginService::Echo {
             ECHO_THREADS
         } else {
             1
         };
         for _ in 0..threads {
             let (listener, stop) = (listener.try_clone()?, Arc::clone(&self.stop));
-            thread::spawn(move || accept(&listener, &stop, service));
+            thread::spawn(move || accept_loop(&listener, &stop, service));
             self.acceptors.push(at);
         }
         Ok(())
@@ -103,7 +103,7 @@ impl Origin {
     }
 }
 
-impl Drop for Origin {
+impl Drop for LoadOrigin {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes those who wait for a connection.
@@ -113,7 +113,7 @@ impl Drop for Origin {
     }
 }
 
-fn accept(listener: &TcpListener, stop: &AtomicBool, service: Service) {
+fn accept_loop(listener: &TcpListener, stop: &AtomicBool, service: OriginService) {
     let (mut held, mut late) = (Vec::new(), VecDeque::new());
     while let Ok((stream, _)) = listener.accept() {
         if stop.load(Ordering::Relaxed) {
@@ -121,39 +121,41 @@ fn accept(listener: &TcpListener, stop: &AtomicBool, service: Service) {
         }
         // A connection that breaks is the client's to report: it does not get its answer.
         match service {
-            Service::Streams => {
-                thread::spawn(move || prepare(&stream).and_then(|()| tcp::serve(stream)));
+            OriginService::Streams => {
+                thread::spawn(move || {
+                    configure_stream(&stream).and_then(|()| tcp::serve_stream(stream))
+                });
             }
-            Service::Echo => {
-                if echo(&stream).is_ok() && !has_ended(&stream, Some(PROMPT)) {
+            OriginService::Echo => {
+                if echo_once(&stream).is_ok() && !has_ended(&stream, Some(END_WAIT)) {
                     late.push_back(stream);
                 }
-                sweep(&mut late);
+                sweep_closed(&mut late);
             }
-            Service::Hold => {
-                let _ = echo(&stream);
+            OriginService::Hold => {
+                let _ = echo_once(&stream);
                 held.push(stream);
             }
         }
     }
 }
 
-fn prepare(stream: &TcpStream) -> io::Result<()> {
+fn configure_stream(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    stream.set_write_timeout(Some(SILENCE))
+    stream.set_read_timeout(Some(IDLE_TIMEOUT))?;
+    stream.set_write_timeout(Some(IDLE_TIMEOUT))
 }
 
-fn echo(mut stream: &TcpStream) -> io::Result<()> {
-    prepare(stream)?;
+fn echo_once(mut stream: &TcpStream) -> io::Result<()> {
+    configure_stream(stream)?;
     let mut byte = [0];
     stream.read_exact(&mut byte)?;
     stream.write_all(&byte)
 }
 
 /// Looks at some of the late connections, and lets go of those that have ended.
-fn sweep(late: &mut VecDeque<TcpStream>) {
-    for _ in 0..SWEPT.min(late.len()) {
+fn sweep_closed(late: &mut VecDeque<TcpStream>) {
+    for _ in 0..SWEEP_COUNT.min(late.len()) {
         if let Some(stream) = late.pop_front().filter(|one| !has_ended(one, None)) {
             late.push_back(stream);
         }
@@ -181,10 +183,10 @@ mod tests {
 
     #[test]
     fn late_ends_keep_nobody_waiting() {
-        let origin = Origin::start(Service::Echo).unwrap();
+        let origin = LoadOrigin::start(OriginService::Echo).unwrap();
         let talk = || {
             let mut stream = TcpStream::connect(origin.addr()).unwrap();
-            stream.set_read_timeout(Some(SILENCE)).unwrap();
+            stream.set_read_timeout(Some(IDLE_TIMEOUT)).unwrap();
             stream.write_all(b"x").unwrap();
             stream.read_exact(&mut [0]).unwrap();
             stream

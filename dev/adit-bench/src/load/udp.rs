@@ -13,32 +13,32 @@ use anyhow::{Result, anyhow, bail, ensure};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::Direction;
-use super::content::{Check, Content};
-use super::flight::{Flight, Pace};
+use super::LoadDirection;
+use super::content::{ByteContent, CheckMode};
+use super::in_flight::{DatagramsInFlight, SendPace};
 
 /// Payload of a datagram in bytes: with the overhead of the AES methods of the 2022 edition it
 /// fills a packet of 1,500 bytes over IPv6. Answers carry their client's session, 8 bytes more.
-pub(crate) const fn payload(direction: Direction) -> usize {
+pub(crate) const fn payload_len(direction: LoadDirection) -> usize {
     match direction {
-        Direction::Up => 1390,
-        Direction::Down => 1382,
+        LoadDirection::Up => 1390,
+        LoadDirection::Down => 1382,
     }
 }
 
 /// The number of the datagram that opens the session.
-const HELLO: u64 = u64::MAX;
+const HELLO_NUMBER: u64 = u64::MAX;
 /// The receiver waits so long for stragglers.
-const STRAGGLERS: Duration = Duration::from_millis(300);
+const STRAGGLER_WAIT: Duration = Duration::from_millis(300);
 /// A run that loses most of its datagrams, and waits for each that is lost, ends after so long
 /// with those that it has sent.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_RUN: Duration = Duration::from_secs(20);
 /// Our own sockets must not be what drops.
-const OWN_BUFFER: usize = 8 << 20;
+const SOCKET_BUFFER: usize = 8 << 20;
 
 /// What became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Delivery {
+pub(crate) struct DatagramDelivery {
     /// Sent.
     pub(crate) sent: u64,
     /// Of these arrived, each counted once.
@@ -58,7 +58,9 @@ pub(crate) struct UdpOrigin {
 impl UdpOrigin {
     /// Binds it on loopback.
     pub(crate) fn bind() -> Result<Self> {
-        Ok(Self { socket: socket()? })
+        Ok(Self {
+            socket: bind_socket()?,
+        })
     }
 
     /// Where it is.
@@ -67,21 +69,21 @@ impl UdpOrigin {
     }
 
     /// Opens a session to it through `entry`.
-    pub(crate) fn session(&self, entry: SocketAddr) -> Result<Session> {
-        let client = socket()?;
+    pub(crate) fn open_session(&self, entry: SocketAddr) -> Result<TunnelSession> {
+        let client = bind_socket()?;
         client.connect(entry)?;
         self.socket
             .set_read_timeout(Some(Duration::from_millis(200)))?;
         let mut buf = [0; 2048];
         for _ in 0..20 {
-            client.send(&HELLO.to_be_bytes())?;
+            client.send(&HELLO_NUMBER.to_be_bytes())?;
             while let Ok((len, from)) = self.socket.recv_from(&mut buf) {
                 // Leftovers of an earlier session may still come.
-                if buf.get(..len) == Some(&HELLO.to_be_bytes()[..]) {
-                    return Ok(Session {
+                if buf.get(..len) == Some(&HELLO_NUMBER.to_be_bytes()[..]) {
+                    return Ok(TunnelSession {
                         client,
                         origin: self.socket.try_clone()?,
-                        back: from,
+                        return_addr: from,
                     });
                 }
             }
@@ -90,45 +92,51 @@ impl UdpOrigin {
     }
 }
 
-fn socket() -> Result<UdpSocket> {
+fn bind_socket() -> Result<UdpSocket> {
     let socket = UdpSocket::bind(loopback(0))?;
     // Beyond the system's bound only with privilege; without it, as much as is allowed.
-    if sockopt::set_socket_recv_buffer_size_force(&socket, OWN_BUFFER).is_err() {
-        sockopt::set_socket_recv_buffer_size(&socket, OWN_BUFFER)?;
+    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER)?;
     }
     Ok(socket)
 }
 
 /// An open session of a tunnel.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct TunnelSession {
     client: UdpSocket,
     origin: UdpSocket,
-    back: SocketAddr,
+    return_addr: SocketAddr,
 }
 
-impl Session {
+impl TunnelSession {
     /// Sends `count` datagrams of [`payload`] bytes one way, or as many as [`LONGEST`] allows.
-    pub(crate) fn run(&self, direction: Direction, count: u64, pace: Pace) -> Result<Delivery> {
+    pub(crate) fn send_one_way(
+        &self,
+        direction: LoadDirection,
+        count: u64,
+        pace: SendPace,
+    ) -> Result<DatagramDelivery> {
         let (sender, to, receiver) = match direction {
-            Direction::Up => (&self.client, None, &self.origin),
-            Direction::Down => (&self.origin, Some(self.back), &self.client),
+            LoadDirection::Up => (&self.client, None, &self.origin),
+            LoadDirection::Down => (&self.origin, Some(self.return_addr), &self.client),
         };
-        let size = payload(direction);
-        let flight = Flight::default();
+        let size = payload_len(direction);
+        let flight = DatagramsInFlight::default();
         thread::scope(|scope| {
             let me = thread::current();
             let flight = &flight;
-            let receiving = scope.spawn(move || receive(receiver, size, count, pace, flight, &me));
+            let receiving =
+                scope.spawn(move || receive_datagrams(receiver, size, count, pace, flight, &me));
             let start = Instant::now();
-            let sent = send(sender, to, size, count, pace, flight);
-            flight.sent_all();
+            let sent = send_datagrams(sender, to, size, count, pace, flight);
+            flight.mark_all_sent();
             let received = receiving
                 .join()
                 .map_err(|_| anyhow!("the receiver panicked"))??;
             let sent = sent?;
             ensure!(received.delivered > 0, "none of {count} datagrams arrived");
-            Ok(Delivery {
+            Ok(DatagramDelivery {
                 sent,
                 elapsed: received.last.duration_since(start),
                 delivered: received.delivered,
@@ -138,13 +146,13 @@ impl Session {
     }
 }
 
-fn send(
+fn send_datagrams(
     socket: &UdpSocket,
     to: Option<SocketAddr>,
     size: usize,
     count: u64,
-    pace: Pace,
-    flight: &Flight,
+    pace: SendPace,
+    flight: &DatagramsInFlight,
 ) -> Result<u64> {
     let mut packet = vec![0; size];
     let start = Instant::now();
@@ -153,7 +161,7 @@ fn send(
         pace.wait_for_time(start, number * size as u64);
         let (head, body) = packet.split_at_mut(8);
         head.copy_from_slice(&number.to_be_bytes());
-        body.copy_from_slice(Content::get().at(number, body.len()));
+        body.copy_from_slice(ByteContent::get().slice_at(number, body.len()));
         loop {
             let sent = match to {
                 Some(to) => socket.send_to(&packet, to),
@@ -171,8 +179,8 @@ fn send(
                 Err(why) => return Err(why.into()),
             }
         }
-        flight.sent(number + 1);
-        if number % 64 == 63 && start.elapsed() >= LONGEST {
+        flight.record_sent(number + 1);
+        if number % 64 == 63 && start.elapsed() >= MAX_RUN {
             return Ok(number + 1);
         }
     }
@@ -180,23 +188,23 @@ fn send(
 }
 
 #[derive(Debug)]
-struct Received {
+struct ReceiveCounts {
     delivered: u64,
     duplicates: u64,
     last: Instant,
 }
 
-fn receive(
+fn receive_datagrams(
     socket: &UdpSocket,
     size: usize,
     count: u64,
-    pace: Pace,
-    flight: &Flight,
+    pace: SendPace,
+    flight: &DatagramsInFlight,
     sender: &Thread,
-) -> Result<Received> {
-    socket.set_read_timeout(Some(STRAGGLERS))?;
+) -> Result<ReceiveCounts> {
+    socket.set_read_timeout(Some(STRAGGLER_WAIT))?;
     let mut seen = vec![false; usize::try_from(count)?];
-    let mut received = Received {
+    let mut received = ReceiveCounts {
         delivered: 0,
         duplicates: 0,
         last: Instant::now(),
@@ -206,7 +214,7 @@ fn receive(
         let packet = match socket.recv(&mut buf) {
             Ok(len) => buf.get(..len).unwrap_or_default(),
             Err(why) if why.kind() == ErrorKind::WouldBlock => {
-                if flight.is_sent() {
+                if flight.is_all_sent() {
                     break;
                 }
                 continue;
@@ -217,10 +225,11 @@ fn receive(
             bail!("a datagram of {} bytes", packet.len());
         };
         let number = u64::from_be_bytes(*head);
-        if number == HELLO {
+        if number == HELLO_NUMBER {
             continue;
         }
-        let right = packet.len() == size && Content::get().agrees(number, body, Check::Sampled);
+        let right =
+            packet.len() == size && ByteContent::get().matches(number, body, CheckMode::Sampled);
         ensure!(right, "other bytes in datagram {number}");
         let index = usize::try_from(number).ok();
         let Some(slot) = index.and_then(|index| seen.get_mut(index)) else {
@@ -231,7 +240,7 @@ fn receive(
             continue;
         }
         received.delivered += 1;
-        flight.delivered(received.delivered, pace, sender);
+        flight.record_delivered(received.delivered, pace, sender);
         received.last = Instant::now();
     }
     Ok(received)

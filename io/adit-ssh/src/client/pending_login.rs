@@ -189,7 +189,7 @@ impl PendingLogin {
         self.line.send_disconnect(why);
     }
 
-    /// Returns the session of the user, who is [logged in](Tried::In).
+    /// Returns the session of the user, who is [logged in](LoginOutcome::LoggedIn).
     #[must_use]
     pub fn into_session(self) -> Session {
         let (sender, told) = mpsc::channel(super::host_key_announcements::BACKLOG);

@@ -187,7 +187,7 @@ impl KernelPath {
             #[cfg(target_arch = "x86_64")]
             Self::Ssse3(kernel) if len >= 16 => kernel.sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(kernel) if len >= 16 => kernel.combine(factors, inputs, outputs),
+            Self::Neon(kernel) if len >= 16 => kernel.sum_products(factors, inputs, outputs),
             _ => portable::sum_products(factors, inputs, outputs),
         }
     }
@@ -209,7 +209,7 @@ impl KernelPath {
             #[cfg(target_arch = "x86_64")]
             Self::Gfni512(kernel) => kernel.add_products(factors, input, outputs),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(kernel) => kernel.add(factors, input, outputs),
+            Self::Neon(kernel) => kernel.add_products(factors, input, outputs),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn ours(found: &SshSettings, defaults: &Told) -> Vec<(&'static str, V
         let defaults: Vec<&str> = defaults[key][0].split(',').collect();
         vec![match list {
             None => defaults.join(","),
-            Some(list) => list.apply(&defaults).join(","),
+            Some(list) => list.apply_to(&defaults).join(","),
         }]
     };
     let paths = |paths: &[PathBuf]| {
@@ -217,7 +217,7 @@ pub(super) fn ours(found: &SshSettings, defaults: &Told) -> Vec<(&'static str, V
         (
             "identityagent",
             match &found.identity_agent {
-                IdentityAgent::Usual => vec![],
+                IdentityAgent::Default => vec![],
                 IdentityAgent::None => one(&"none"),
                 IdentityAgent::Variable(name) => one(&format!("${name}")),
                 IdentityAgent::Socket(path) => one(&path.display()),

@@ -111,7 +111,8 @@ fn ports_there_lead_here() {
         1000,
     );
     // The port that the server chose is told.
-    ssh.wait_lines("of the host leads to", 1, PATIENCE).unwrap();
+    ssh.wait_lines("on the host for the forward to", 1, PATIENCE)
+        .unwrap();
     // A target that is not there is the end of that connection alone.
     drop(ssh);
     let ssh = forward(

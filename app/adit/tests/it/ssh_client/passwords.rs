@@ -126,9 +126,9 @@ fn they_are_asked_for_and_not_shown() {
     let home = Folder::new("ssh-home").unwrap();
     let mut terminal = at_terminal(&home, port, "");
     terminal.wait("members only");
-    terminal.wait("password of me@127.0.0.1: ");
+    terminal.wait("password for me@127.0.0.1: ");
     terminal.keys("wrong\r");
-    terminal.wait("that was not it; password of me@127.0.0.1: ");
+    terminal.wait("permission denied; password for me@127.0.0.1: ");
     // A slip of the fingers, taken back.
     terminal.keys(&format!("x\u{e9}\u{7f}\u{7f}{PASSWORD}\r"));
     terminal.wait("two of them");
@@ -144,7 +144,7 @@ fn they_are_asked_for_and_not_shown() {
     }
     // An interrupt is the end, at once.
     let mut terminal = at_terminal(&home, port, "");
-    terminal.wait("password of me@127.0.0.1: ");
+    terminal.wait("password for me@127.0.0.1: ");
     terminal.keys("half\u{3}");
     terminal.wait("SIGINT");
     assert_eq!(terminal.end().0, Some(255));
@@ -156,7 +156,7 @@ fn they_are_asked_for_and_not_shown() {
     )
     .end();
     assert_eq!(code, Some(255), "{shown}");
-    assert!(!shown.contains("password of"), "{shown}");
+    assert!(!shown.contains("password for"), "{shown}");
     // Nor is anybody for a host that shows a key of another type than the known one.
     let other = home.path().join("other");
     super::keygen(&other, "ecdsa", "");
@@ -166,7 +166,7 @@ fn they_are_asked_for_and_not_shown() {
     let (code, shown) = at_terminal(&home, port, "-o StrictHostKeyChecking=no").end();
     assert_eq!(code, Some(255), "{shown}");
     assert!(shown.contains("of another type"), "{shown}");
-    for question in ["password of", "the code", "name? "] {
+    for question in ["password for", "the code", "name? "] {
         assert!(!shown.contains(question), "{question}: {shown}");
     }
     runtime.shutdown_timeout(Duration::from_millis(100));

@@ -161,9 +161,9 @@ fn escapes_are_for_us() {
     let mut terminal = Terminal::ssh(&world, &["-t"], "'echo ready; sleep 50'");
     terminal.wait("ready");
     terminal.keys("~?");
-    terminal.wait("end the connection");
+    terminal.wait("close the connection");
     terminal.keys("\r~R\r~.");
-    terminal.wait("was ended");
+    terminal.wait("was closed by an escape");
     assert_eq!(terminal.end().0, Some(255));
     let script = "'echo ready; read x; echo \"got:$x\"'";
     let mut terminal = Terminal::ssh(&world, &["-t", "-e", "none"], script);
@@ -182,9 +182,9 @@ fn a_passphrase_is_asked_for_and_not_shown() {
     fs::copy(world.at_home("locked.pub"), allowed).unwrap();
     let key = key.display().to_string();
     let mut terminal = Terminal::ssh(&world, &["-i", &key], "'echo in'");
-    terminal.wait("passphrase of");
+    terminal.wait("passphrase for");
     terminal.keys("wrong\r");
-    terminal.wait("that was not it; passphrase of");
+    terminal.wait("bad passphrase; passphrase for");
     terminal.keys("correct horse\r");
     terminal.wait("in\r\n");
     let (code, shown) = terminal.end();

@@ -38,7 +38,7 @@ fn what_fails_is_named_and_the_rest_is_copied() {
         ] {
             let ended = desk.scp(&args);
             assert_eq!(ended.code, Some(1), "{}", ended.output);
-            assert!(ended.output.contains("is no folder"), "{}", ended.output);
+            assert!(ended.output.contains("is not a folder"), "{}", ended.output);
         }
         // A place that cannot be written to, here and there.
         let ended = desk.scp(&["one", &desk.word("no/folder/x")]);

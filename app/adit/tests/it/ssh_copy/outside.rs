@@ -147,14 +147,14 @@ fn answer(
     match request {
         SftpRequest::Realpath { .. } => ticket.answer_path(real, out),
         SftpRequest::Extended(ExtendedRequest::ExpandPath { .. }) => {
-            ticket.answer_path(b"/home/me/..", out)
+            ticket.answer_path(b"/home/me/..", out);
         }
         SftpRequest::Stat { path } | SftpRequest::Lstat { path } => {
             let leads_up = path.ends_with(b"..") || path.ends_with(b".");
             ticket.answer_attrs(if leads_up { &folder } else { &file }, out);
         }
         SftpRequest::Open { .. } | SftpRequest::Opendir { .. } => {
-            server.answer_opened(ticket, false, out)
+            server.answer_opened(ticket, false, out);
         }
         SftpRequest::Close { handle } => {
             server.close(*handle);

@@ -297,11 +297,11 @@ fn silent_clients_are_asked_and_given_up() {
     let mut host = host;
     host.adit
         .process()
-        .wait_lines(" is in with ", 1, PATIENCE)
+        .wait_lines(" logged in with ", 1, PATIENCE)
         .unwrap();
     std::thread::sleep(Duration::from_millis(3500));
     assert!(
-        !host.adit.process().log().contains("gone"),
+        !host.adit.process().log().contains("disconnected"),
         "who answers stays"
     );
     let pid = i32::try_from(ssh.0.id())
@@ -309,7 +309,7 @@ fn silent_clients_are_asked_and_given_up() {
         .and_then(rustix::process::Pid::from_raw);
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::STOP).unwrap();
     until("the silent one is given up", || {
-        host.adit.process().log().contains("gone")
+        host.adit.process().log().contains("disconnected")
     });
 }
 
@@ -348,7 +348,7 @@ fn failed_logins_are_logged() {
     assert!(mine.contains("127.0.0.1:"), "{mine}");
     line(r#"failed login: "root 127.0.0.1:1 x" tried none, publickey"#);
     line(r#"failed login: "nobody" tried none"#);
-    assert!(!log.contains(" is in with "), "{log}");
+    assert!(!log.contains(" logged in with "), "{log}");
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn the_log_goes_to_a_file() {
     host.says(&[], "true");
     until("the log", || {
         fs::read_to_string(&log)
-            .is_ok_and(|text| text.contains("is in with") && text.contains("gone"))
+            .is_ok_and(|text| text.contains("logged in with") && text.contains("disconnected"))
     });
     let mode = fs::metadata(&log).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -370,8 +370,8 @@ fn options_that_mean_nothing_are_told() {
     let folder = adit_interop::Folder::new("sshd-options").unwrap();
     let key = folder.path().join("key").display().to_string();
     for (options, told) in [
-        (["-c", "des"], "`des` is not understood"),
-        (["-m", "-*"], "nothing is left"),
+        (["-c", "des"], "`des` is not valid"),
+        (["-m", "-*"], "no algorithm is left"),
         (["--max-startups", "5:200:1"], "--max-startups"),
         (["--penalty-exempt", "home"], "--penalty-exempt"),
         (["--listen", "nowhere"], "--listen"),
