@@ -187,7 +187,7 @@ impl SessionPair {
     async fn new(speed: &SpeedArgs) -> Result<Self> {
         let settings = kcp_settings(speed.cipher)?;
         let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings.clone())?;
-        let client = KcpStream::connect(listener.local_addr()?, settings)?;
+        let client = KcpStream::connect(listener.local_addr()?, settings).await?;
         let (reader, writer) = client.into_split();
         let arrived = Arc::new(ArrivalCounter::default());
         let (there, back) = (arrived.clone(), arrived.clone());

@@ -2,8 +2,10 @@
 //!
 //! * [`Stream`]: borrow to read, reserve to write. [`Tcp`] is the plain socket.
 //! * [`Layered`]: a record codec over a stream, in place; layers nest and share one buffer.
+//! * [`TokioStream`]: any stream as tokio's `AsyncRead` and `AsyncWrite`; [`Stream::into_tokio`]
+//!   makes one.
 //! * [`run_handshake`]: drives an [`adit_wire::Handshake`] over a stream.
-//! * [`relay`]: copies between two streams until both directions have ended, and counts with a
+//! * [`relay()`]: copies between two streams until both directions have ended, and counts with a
 //!   [`TrafficMeter`].
 //! * [`Buffered`]: a [`Stream`] over anything that copies bytes in and out: a session behind a
 //!   lock, or any of tokio's streams. [`session_stream!`] declares such a type in another crate.
@@ -19,8 +21,10 @@
 //!
 //! # Examples
 //!
+//! A relay between two sockets:
+//!
 //! ```no_run
-//! use adit_stream::{RelayTimeouts, TrafficMeter, Tcp, relay};
+//! use adit_stream::{RelayTimeouts, Tcp, TrafficMeter, relay};
 //! use std::time::Duration;
 //! use tokio::net::TcpStream;
 //!
@@ -28,13 +32,29 @@
 //! async fn forward(client: TcpStream, target: &str) -> std::io::Result<()> {
 //!     let target = TcpStream::connect(target).await?;
 //!     let meter = TrafficMeter::default();
-//!     let limits = RelayTimeouts {
+//!     let timeouts = RelayTimeouts {
 //!         idle: Duration::from_secs(300),
 //!         half_close_idle: Duration::from_secs(15),
 //!     };
-//!     relay(&mut Tcp::new(client), &mut Tcp::new(target), &limits, &meter).await;
+//!     relay(&mut Tcp::new(client), &mut Tcp::new(target), &timeouts, &meter).await;
 //!     println!("{:?}", meter.stats());
 //!     Ok(())
+//! }
+//! ```
+//!
+//! A stream of any protocol in a function that takes tokio's traits:
+//!
+//! ```no_run
+//! use adit_stream::{BoxStream, Stream};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! async fn ask(stream: BoxStream) -> std::io::Result<String> {
+//!     let mut stream = stream.into_tokio();
+//!     stream.write_all(b"hello").await?;
+//!     stream.shutdown().await?;
+//!     let mut answer = String::new();
+//!     stream.read_to_string(&mut answer).await?;
+//!     Ok(answer)
 //! }
 //! ```
 
@@ -51,6 +71,7 @@ mod relay;
 mod stream;
 mod tcp;
 pub mod time_slice;
+mod tokio_stream;
 
 pub use buffered::{Buffered, PooledBuffer, RawStream, TokioIo};
 pub use handshake::{HandshakeError, run_handshake, write_all, write_and_flush};
@@ -59,3 +80,4 @@ pub use meter::{CountBytes, MeterStats, TrafficMeter};
 pub use relay::{EndReason, RelayOutcome, RelayTimeouts, relay};
 pub use stream::{BoxStream, Stream, fill_to, finish_stream, flush_stream};
 pub use tcp::{ShortRead, Tcp};
+pub use tokio_stream::TokioStream;

@@ -58,7 +58,7 @@ pub trait RawStream: Send {
     }
 }
 
-/// A buffered stream over a [`RawStream`] stream.
+/// A buffered stream over a [`RawStream`].
 #[derive(Debug)]
 pub struct Buffered<R> {
     raw: R,

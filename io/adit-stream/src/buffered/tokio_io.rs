@@ -19,6 +19,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Buffered<TokioIo<T>> {
     pub fn from_tokio(io: T) -> Self {
         Self::new(TokioIo(io))
     }
+
+    /// Returns the reader and writer. Bytes that were received and not consumed, or committed and
+    /// not sent, are lost.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.raw.0
+    }
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> RawStream for TokioIo<T> {
