@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::dependants;
 use crate::run::{Run, find_program, root, target_dir};
 use crate::steps::Steps;
 
@@ -123,8 +124,10 @@ pub(crate) fn run(steps: &mut Steps, scope: Scope) {
         steps.step(&format!("install {name}"), || rust_peer(name));
     }
     for name in ["russhpeer", "russhexamples"] {
-        steps.step(&format!("fetch {name}"), || fetch(name));
+        let folder = format!("dev/adit-interop/peers/{name}");
+        steps.step(&format!("fetch {name}"), || fetch(&folder));
     }
+    steps.step("fetch crates on russh", || fetch(dependants::FOLDER));
     steps.step("install peers in Python", python_peers);
     steps.step("install mdbook", mdbook);
     if scope == Scope::All {
@@ -369,12 +372,12 @@ fn rust_peer(name: &str) -> Result<String> {
 
 /// Brings the sources of a peer that a test builds, or looks into: those for other systems too,
 /// without which cargo tells nothing of a package offline.
-fn fetch(name: &str) -> Result<String> {
-    let manifest = root().join("dev/adit-interop/peers").join(name);
+fn fetch(folder: &str) -> Result<String> {
+    let manifest = root().join(folder);
     Run::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
         .args([manifest.join("Cargo.toml")])
         .limit(5)
-        .quiet(&format!("fetch-{name}"))?;
+        .quiet(&format!("fetch-{folder}"))?;
     Ok("present".to_owned())
 }
 

@@ -4,6 +4,7 @@
 //! seconds; the output of a step is shown only when it fails.
 
 mod book;
+mod dependants;
 mod fuzz;
 mod graph;
 mod install;
@@ -27,14 +28,15 @@ use steps::Steps;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, tests,
-                                the release binary, instruction counts of hot loops, docs,
+  test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, crates
+                                that need russh, tests, the release binary, instruction counts of hot loops, docs,
                                 links, the book, a tiny benchmark, a short run of every
                                 fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are there already
   install [--all|--rivals]      only install what the tests need
                                 --rivals: also what only `bench` measures beside adit
+  dependants                    only the crates that need russh, on adit-russh
   tidy                          the rules that lints cannot see: arrows between rings, circles
                                 of modules, module docs, purity of proto, unsafe, file sizes,
                                 paths
@@ -83,6 +85,10 @@ fn dispatch(args: &[String]) -> Result<bool> {
                 _ => bail!("`install` takes only `--all` or `--rivals`"),
             }
             Ok(steps.finish())
+        }
+        "dependants" => {
+            no_more(command, rest)?;
+            Ok(Steps::default().step("crates on russh", dependants::check))
         }
         "tidy" => {
             no_more(command, rest)?;

@@ -9,7 +9,7 @@ use crate::install::{self, Scope};
 use crate::run::{Run, find_program, root};
 use crate::steps::Steps;
 use crate::suite::{self, Passed};
-use crate::{book, fuzz, links, packages, release, supply, tidy};
+use crate::{book, dependants, fuzz, links, packages, release, supply, tidy};
 
 /// Tests at the same time: those of the binary mostly wait for other processes. On two processors
 /// they need 478 s by four and 322 s by eight.
@@ -93,7 +93,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     }
     steps.step("fmt", || {
         Run::cargo(["fmt", "--all", "--check"]).quiet("fmt")?;
-        fmt_fuzz()
+        fmt_apart()
     });
     steps.step("clippy", || {
         let lint = [
@@ -110,6 +110,7 @@ pub(crate) fn run(steps: &mut Steps, wish: Wish) -> bool {
     steps.step("tidy", tidy::check);
     steps.step("licences", supply::check);
     steps.step("packages", packages::check);
+    steps.step("crates on russh", dependants::check);
     if wish.scope == Scope::All {
         steps.step("cargo-deny", deny);
     }
@@ -257,11 +258,18 @@ pub(crate) fn docs(steps: &mut Steps) {
     steps.step("book", book::build);
 }
 
-/// The fuzz targets are a workspace of their own, which `cargo fmt --all` does not see.
-fn fmt_fuzz() -> Result<String> {
-    let manifest = root().join("fuzz/Cargo.toml");
-    let args = ["fmt", "--check", "--manifest-path"];
-    Run::cargo(args).args([&manifest]).quiet("fmt-fuzz")?;
+/// What is outside of the workspace, where `cargo fmt --all` does not see it.
+fn fmt_apart() -> Result<String> {
+    for folder in [
+        "fuzz",
+        "compat/russh",
+        "compat/russh-0.62",
+        dependants::FOLDER,
+    ] {
+        let manifest = root().join(folder).join("Cargo.toml");
+        let args = ["fmt", "--check", "--manifest-path"];
+        Run::cargo(args).args([&manifest]).quiet("fmt-apart")?;
+    }
     Ok(String::new())
 }
 
