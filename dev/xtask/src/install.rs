@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::{CommandRun, find_program, root, target_dir};
+use crate::dependants;
 use crate::steps::StepRunner;
 
 /// The extent of an installation.
@@ -125,8 +126,10 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
         steps.run_step(&format!("install {name}"), || build_rust_peer(name));
     }
     for name in ["russhpeer", "russhexamples"] {
-        steps.run_step(&format!("fetch {name}"), || fetch_crates(name));
+        let folder = format!("dev/adit-interop/peers/{name}");
+        steps.run_step(&format!("fetch {name}"), || fetch_crates(&folder));
     }
+    steps.run_step("fetch crates on russh", || fetch_crates(dependants::FOLDER));
     steps.run_step("install peers in Python", install_python_peers);
     steps.run_step("install mdbook", build_mdbook);
     if scope == InstallScope::All {
@@ -379,12 +382,12 @@ fn build_rust_peer(name: &str) -> Result<String> {
 
 /// Downloads the crates of a peer that a test builds or inspects, including those for other
 /// systems: without them, cargo prints no metadata of a package offline.
-fn fetch_crates(name: &str) -> Result<String> {
-    let manifest = root().join("dev/adit-interop/peers").join(name);
+fn fetch_crates(folder: &str) -> Result<String> {
+    let manifest = root().join(folder);
     CommandRun::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
         .args([manifest.join("Cargo.toml")])
         .with_limit(5)
-        .run_captured(&format!("fetch-{name}"))?;
+        .run_captured(&format!("fetch-{}", folder.replace('/', "-")))?;
     Ok("present".to_owned())
 }
 

@@ -5,6 +5,7 @@
 
 mod book_build;
 mod command;
+mod dependants;
 mod doc_links;
 mod fuzz;
 mod install;
@@ -28,13 +29,14 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
-                                tests, the release binary, instruction counts of hot loops, docs,
+                                crates that need russh, tests, the release binary, instruction counts of hot loops, docs,
                                 links, the book, a tiny benchmark, and a short run of every fuzz
                                 target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
                                 --rivals: also the programs that `bench` measures against adit
+  dependants                    test only the crates that need russh, on adit-russh
   tidy                          check the rules that lints cannot: dependencies between rings,
                                 module cycles, module docs, purity of proto, unsafe, file sizes,
                                 paths
@@ -85,6 +87,10 @@ fn run_command(args: &[String]) -> Result<bool> {
                 _ => bail!("`install` takes `--all` or `--rivals`, nothing else"),
             }
             Ok(steps.print_summary())
+        }
+        "dependants" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("crates on russh", dependants::check_dependants))
         }
         "tidy" => {
             ensure_no_args(command, rest)?;

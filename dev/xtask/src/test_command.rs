@@ -9,7 +9,7 @@ use crate::command::{CommandRun, find_program, root};
 use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
-use crate::{book_build, doc_links, fuzz, packages, release_check, supply_chain, tidy};
+use crate::{book_build, dependants, doc_links, fuzz, packages, release_check, supply_chain, tidy};
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
 /// on two processors they need 478 s with four threads and 322 s with eight.
@@ -94,7 +94,7 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     }
     steps.run_step("fmt", || {
         CommandRun::cargo(["fmt", "--all", "--check"]).run_captured("fmt")?;
-        check_fuzz_format()
+        check_separate_format()
     });
     steps.run_step("clippy", || {
         let lint = [
@@ -113,6 +113,7 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     steps.run_step("tidy", tidy::check_tree);
     steps.run_step("licences", supply_chain::check_supply_chain);
     steps.run_step("packages", packages::check_packages);
+    steps.run_step("crates on russh", dependants::check_dependants);
     if wish.scope == InstallScope::All {
         steps.run_step("cargo-deny", run_cargo_deny);
     }
@@ -262,13 +263,20 @@ pub(crate) fn check_docs(steps: &mut StepRunner) {
     steps.run_step("book", book_build::build_book);
 }
 
-/// The fuzz targets are a separate workspace, which `cargo fmt --all` does not include.
-fn check_fuzz_format() -> Result<String> {
-    let manifest = root().join("fuzz/Cargo.toml");
-    let args = ["fmt", "--check", "--manifest-path"];
-    CommandRun::cargo(args)
-        .args([&manifest])
-        .run_captured("fmt-fuzz")?;
+/// Checks the format of what is outside of the workspace, where `cargo fmt --all` does not see it.
+fn check_separate_format() -> Result<String> {
+    for folder in [
+        "fuzz",
+        "compat/russh",
+        "compat/russh-0.62",
+        dependants::FOLDER,
+    ] {
+        let manifest = root().join(folder).join("Cargo.toml");
+        let args = ["fmt", "--check", "--manifest-path"];
+        CommandRun::cargo(args)
+            .args([&manifest])
+            .run_captured("fmt-separate")?;
+    }
     Ok(String::new())
 }
 

@@ -184,6 +184,12 @@ impl PendingLogin {
         }
     }
 
+    /// Returns the binding of this connection for an agent.
+    #[must_use]
+    pub fn session_binding(&self) -> Option<SessionBinding> {
+        SessionBinding::from_transport(&self.line.transport)
+    }
+
     /// Ends the connection without a session and sends the reason to the server.
     pub fn disconnect_with(self, why: &ConnectError) {
         self.line.send_disconnect(why);
