@@ -153,7 +153,7 @@ fn files_are_included_in_place_and_within_their_block() {
         .with_file("/home/me/.ssh/a", "Include a a a\nPort 5\n");
     let why = SshSettings::resolve(&ask("h"), &circle).unwrap_err();
     assert!(
-        why[0].label.contains("16 deep") || why[0].label.contains("512"),
+        why[0].label.contains("16 levels deep") || why[0].label.contains("512"),
         "{}",
         why[0]
     );

@@ -140,7 +140,7 @@ fn servers_change_and_open_tunnels_stay() {
     provider.says(&sip008(&[(AES_256, two.addr(), "")]));
     client
         .process()
-        .wait_lines("the servers have changed, 1 now", 1, PATIENCE)
+        .wait_lines("the servers have changed, there are now 1", 1, PATIENCE)
         .unwrap();
     assert!(lives(&mut old), "an open tunnel");
     let mut new = socks::connect(client.addr(), None, &to).unwrap();
