@@ -46,6 +46,7 @@ fn report(shape: [usize; 3], only: Option<FecLevel>) -> Result<(), Box<dyn std::
         let name = level.name();
         row(name, "encode", encode(&code, len));
         row(name, "aligned", encode_aligned(&code, len));
+        row(name, "verify", verify(&code, len)?);
         row(name, "repair", decode(&code, len));
         if len <= LONGEST_DATAGRAM {
             row(name, "sender", seal(&code, len)?);
@@ -116,6 +117,19 @@ fn encode_aligned(code: &ErasureCode, len: usize) -> f64 {
         let done = code.encode_parity(black_box(&data), black_box(&mut parity));
         assert!(done.is_ok());
     })
+}
+
+fn verify(code: &ErasureCode, len: usize) -> Result<f64, adit_fec::CodeError> {
+    let data = shards(code.data_shards(), len);
+    let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+    let mut parity = shards(code.parity_shards(), len);
+    let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
+    code.encode_parity(&data, &mut outputs)?;
+    let parity: Vec<&[u8]> = parity.iter().map(Vec::as_slice).collect();
+    Ok(measure(|| {
+        let right = code.verify_parity(black_box(&data), black_box(&parity));
+        assert_eq!(right, Ok(true));
+    }))
 }
 
 fn decode(code: &ErasureCode, len: usize) -> f64 {

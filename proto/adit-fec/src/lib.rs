@@ -1,7 +1,7 @@
 //! Forward error correction: Reed–Solomon over GF(2⁸) and the framing of kcp-go, sans-IO.
 //!
-//! [`ErasureCode`] computes parity shards from data shards and restores data shards from the remaining ones; its
-//! kernels are chosen for the CPU at run time. [`Encoder`] and [`Decoder`] apply it to datagrams like
+//! [`ErasureCode`] computes parity shards from data shards, verifies them, and restores lost shards of both
+//! kinds from the remaining ones; its kernels are chosen for the CPU at run time. [`Encoder`] and [`Decoder`] apply it to datagrams like
 //! kcp-go and kcptun: bytes and the time are arguments, packets are in the caller's buffers, and once the
 //! buffers exist nothing is allocated for a packet.
 //!
