@@ -25,7 +25,11 @@ pub(crate) fn check_dependants() -> Result<String> {
         "{FOLDER}/Cargo.lock: no patch for russh {}",
         unpatched.join(", ")
     );
-    let fetch = || CommandRun::cargo(["fetch", "--locked"]).in_folder(&folder).with_limit(5);
+    let fetch = || {
+        CommandRun::cargo(["fetch", "--locked"])
+            .in_folder(&folder)
+            .with_limit(5)
+    };
     // Without the network if everything is here.
     let offline = fetch().args(["--offline"]).run_captured("fetch-dependants");
     if offline.is_err() {
