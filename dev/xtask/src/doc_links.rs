@@ -4,26 +4,17 @@
 //! contain the messages that the error index explains.
 
 mod book;
-mod document;
+pub(crate) mod document;
 mod error_messages;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use crate::command::root;
+use crate::source_files::{has_extension, read_files};
 use document::Document;
-
-/// Folders with documents that are not part of this project.
-const FOREIGN: &[&str] = &[
-    "target",
-    ".git",
-    "fuzz/corpus",
-    "fuzz/artifacts",
-    "fuzz/target",
-];
 
 /// The documents of the tree, by their paths from the root.
 type Pages = BTreeMap<String, Document>;
@@ -52,25 +43,12 @@ pub(crate) fn check_links() -> Result<String> {
 
 /// Reads every document of the tree.
 fn read_pages(root: &Path) -> Result<Pages> {
-    let mut pages = Pages::new();
-    let mut folders = vec![root.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder)? {
-            let path = entry?.path();
-            let inside = path.strip_prefix(root)?.to_string_lossy().into_owned();
-            if path.is_symlink() || FOREIGN.contains(&&*inside) {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|end| end == "md") {
-                let text = fs::read_to_string(&path).with_context(|| inside.clone())?;
-                pages.insert(inside, Document::parse(&text));
-            }
-        }
-    }
-    ensure!(!pages.is_empty(), "no documents in {}", root.display());
-    Ok(pages)
+    let documents = read_files(root, |path| has_extension(path, &["md"]))?;
+    let parsed = documents.into_iter().map(|document| {
+        let page = Document::parse(&document.text);
+        (document.path, page)
+    });
+    Ok(parsed.collect())
 }
 
 /// Returns true for a link that leaves the tree, or that rustdoc resolves (`crate::…`).

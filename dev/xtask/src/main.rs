@@ -12,6 +12,7 @@ mod install;
 mod package_graph;
 mod packages;
 mod release_check;
+mod source_files;
 mod steps;
 mod supply_chain;
 mod test_command;

@@ -13,7 +13,7 @@ use adit_interop::tool::{self, Ended};
 use adit_interop::traffic;
 use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback};
 
-use crate::setup::{ALLOW, bin, ended, server, start};
+use crate::setup::{ALLOW, bin, ended, says, server, start};
 
 const CONFIG: Option<i32> = Some(3);
 
@@ -23,12 +23,6 @@ fn config_error(args: &[&str]) -> String {
     assert_eq!(code, CONFIG, "{args:?}:\n{output}");
     assert!(!output.contains("panicked"), "{output}");
     output
-}
-
-fn says(output: &str, words: &[&str]) {
-    for word in words {
-        assert!(output.contains(word), "`{word}` is not in:\n{output}");
-    }
 }
 
 #[test]

@@ -39,6 +39,13 @@ pub(crate) fn ended(args: &[&str]) -> Ended {
     tool::run(command, Duration::from_secs(20)).unwrap()
 }
 
+/// Asserts that the output has all of these words.
+pub(crate) fn says(output: &str, words: &[&str]) {
+    for word in words {
+        assert!(output.contains(word), "`{word}` is not in:\n{output}");
+    }
+}
+
 /// Starts a Shadowsocks server of adit that may reach loopback.
 pub(crate) fn server(method: Method) -> Adit {
     let url = format!("{}?{ALLOW}", method.url(loopback(free_port())));

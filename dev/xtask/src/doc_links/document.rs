@@ -45,7 +45,7 @@ impl Document {
 }
 
 /// Returns the lines outside of code blocks, with their numbers.
-pub(super) fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fence: Option<&str> = None;
     (1..).zip(text.lines()).filter(move |(_, line)| {
         let line = line.trim_start();
@@ -100,7 +100,7 @@ fn strip_link_targets(heading: &str) -> String {
 }
 
 /// Returns a line without its code spans.
-fn strip_code_spans(line: &str) -> String {
+pub(crate) fn strip_code_spans(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(start) = rest.find('`') {

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::document::prose_lines;
+use crate::source_files::{has_extension, is_below, read_files};
 
 /// The index. The first column of its tables has messages in code spans, in which `…` is a value.
 const INDEX: &str = "docs/book/errors.md";
@@ -24,27 +25,15 @@ const MIN_PART_LEN: usize = 8;
 /// Returns the messages that no source contains.
 pub(super) fn find_faults(root: &Path) -> Result<Vec<String>> {
     let index = fs::read_to_string(root.join(INDEX)).context(INDEX)?;
-    let mut sources = String::new();
-    for folder in SOURCES {
-        append_sources(&root.join(folder), &mut sources)?;
-    }
+    let sources = read_files(root, |path| {
+        let has_messages = SOURCES.iter().any(|folder| path.starts_with(folder));
+        has_messages && has_extension(path, &["rs"]) && !is_below(path, "tests")
+    })?;
+    let sources: String = sources
+        .iter()
+        .map(|source| join_continued_lines(&source.text))
+        .collect();
     Ok(missing_messages(&index, &sources))
-}
-
-/// Appends the text of every source file in a folder, except for tests.
-fn append_sources(folder: &Path, out: &mut String) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            if !path.ends_with("tests") && !path.ends_with("target") {
-                append_sources(&path, out)?;
-            }
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-            out.push_str(&join_continued_lines(&text));
-        }
-    }
-    Ok(())
 }
 
 /// Returns source text with string literals that continue on the next line joined.

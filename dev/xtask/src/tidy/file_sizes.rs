@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::source_files::SourceFile;
+use crate::source_files::SourceFile;
 
 /// Lines of a Rust file above which a fault is reported.
 const TOO_LONG: usize = 800;

@@ -18,25 +18,26 @@ mod module_cycles;
 mod promises;
 mod readme;
 mod ring_dependencies;
-mod source_files;
 mod text_rules;
 mod unsafe_list;
 mod words;
+
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
 use crate::command::root;
 use crate::package_graph::PackageGraph;
-use source_files::read_sources;
+use crate::source_files::{SourceFile, has_extension, is_below, read_files};
 
 /// Applies all rules to the whole tree.
 pub(crate) fn check_tree() -> Result<String> {
     let graph = PackageGraph::load()?;
     if std::env::var_os("ADIT_BLESS").is_some() {
-        unsafe_list::write_list(&root(), &read_sources(&root())?)?;
-        readme::write_readmes(&root(), &read_sources(&root())?)?;
+        unsafe_list::write_list(&root(), &read_sources()?)?;
+        readme::write_readmes(&root(), &read_sources()?)?;
     }
-    let sources = read_sources(&root())?;
+    let sources = read_sources()?;
     let mut faults = ring_dependencies::find_faults(&graph.rings, &graph.dependencies);
     faults.extend(sources.iter().flat_map(text_rules::find_faults));
     faults.extend(promises::find_faults(&sources));
@@ -50,13 +51,24 @@ pub(crate) fn check_tree() -> Result<String> {
     Ok(sizes.to_string())
 }
 
+/// Reads the sources and documents that the rules apply to.
+fn read_sources() -> Result<Vec<SourceFile>> {
+    read_files(&root(), |path| {
+        is_source(path) && !is_below(path, "vectors")
+    })
+}
+
+fn is_source(path: &Path) -> bool {
+    has_extension(path, &["rs", "md", "toml", "sh", "service"]) || path.ends_with(".ci/run")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_tree_is_found() {
-        let sources = read_sources(&root()).unwrap();
+        let sources = read_sources().unwrap();
         let has = |path| sources.iter().any(|source| source.path == path);
         assert!(has("Cargo.toml") && has("proto/adit-wire/src/lib.rs") && has(".ci/run"));
         assert!(

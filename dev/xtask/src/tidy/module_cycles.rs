@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::code_paths::{Token, collect_paths, tokenize};
 use super::code_text::blank_literals;
-use super::source_files::SourceFile;
+use crate::source_files::SourceFile;
 
 /// Maximum number of files in a cycle.
 const MAX_CYCLE_LEN: usize = 5;

@@ -1,7 +1,7 @@
 //! Checks that the tests exist that the page of promises names as proof.
 
 use super::code_text::has_word;
-use super::source_files::SourceFile;
+use crate::source_files::SourceFile;
 
 /// The page, and the folder of the tests that it names by their modules.
 const PAGE: &str = "docs/reference/promises.md";

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::source_files::SourceFile;
+use crate::source_files::SourceFile;
 
 /// Crates of other rings that are used as a library.
 const EXTRA_LIBRARIES: &[&str] = &["app/adit-engine"];

@@ -2,8 +2,8 @@
 
 use super::code_paths::{collect_paths, tokenize};
 use super::code_text::{blank_literals, has_word};
-use super::source_files::SourceFile;
 use super::unsafe_list;
+use crate::source_files::SourceFile;
 
 /// Names that a protocol core and its tests must not contain: time, randomness and the system come
 /// in as arguments. `Duration` is that of `core::time`, which has no clock.

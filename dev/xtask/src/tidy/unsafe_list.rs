@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::code_text::{blank_literals, has_word};
-use super::source_files::SourceFile;
+use crate::source_files::SourceFile;
 
 /// The modules that may contain `unsafe`, each with the reason.
 pub(super) const MODULES: [(&str, &str); 12] = [

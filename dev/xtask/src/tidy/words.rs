@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::code_text::{blank_literals, has_word};
-use super::source_files::SourceFile;
+use crate::doc_links::document::{prose_lines, strip_code_spans};
+use crate::source_files::SourceFile;
 
 /// Words and phrases that no text uses, and the field's word. In pieces, so that this file obeys its own rule.
 const REFUSED: &[(&str, &str)] = &[
-    (concat!("giv", "es"), "returns, has, lets"),
-    (concat!("giv", "es way"), "yields"),
+    (concat!("giv", "es"), "returns, has, lets, yields"),
     (concat!("hands", " out"), "returns"),
     (concat!("is", " told"), "receives, learns"),
     (concat!("are", " told"), "receive, learn"),
@@ -74,11 +74,11 @@ pub(super) fn faults(sources: &[SourceFile]) -> Vec<String> {
     let mut faults = by_folder.remove("").unwrap_or_default();
     for (folder, allowed) in OLDER {
         let found = by_folder.remove(folder).unwrap_or_default();
-        if found.len() > *allowed {
-            faults.extend(found.iter().cloned());
+        let count = found.len();
+        if count > *allowed {
+            faults.extend(found);
             faults.push(format!(
-                "{folder}: {} refused words, {allowed} are allowed",
-                found.len()
+                "{folder}: {count} refused words, {allowed} are allowed"
             ));
         }
     }
@@ -87,25 +87,20 @@ pub(super) fn faults(sources: &[SourceFile]) -> Vec<String> {
 
 /// The refused words of one file.
 fn of_file(path: &str, text: &str) -> Vec<String> {
-    let code;
-    let (prose, code) = if path.ends_with(".rs") {
-        code = blank_literals(text);
-        (comments_and_strings(text, &code), code.as_str())
-    } else if path.ends_with(".md") {
-        (markdown_prose(text), "")
-    } else {
+    if path.ends_with(".md") {
+        let prose = prose_lines(text);
+        return prose
+            .flat_map(|(number, line)| refused_words(path, number, &strip_code_spans(line)))
+            .collect();
+    }
+    if !path.ends_with(".rs") {
         return Vec::new();
-    };
+    }
+    let code = blank_literals(text);
     let mut faults = Vec::new();
     let mut in_doc = false;
-    for (at, line) in prose.lines().enumerate() {
-        let place = format!("{path}:{}", at + 1);
-        let lower = line.to_lowercase();
-        for (word, instead) in REFUSED {
-            if has_phrase(&lower, word) {
-                faults.push(format!("{place}: `{word}`; write: {instead}"));
-            }
-        }
+    for (number, line) in (1..).zip(comments_and_strings(text, &code).lines()) {
+        faults.extend(refused_words(path, number, line));
         let doc = ["///", "//!"]
             .iter()
             .find_map(|mark| line.trim_start().strip_prefix(mark));
@@ -114,16 +109,27 @@ fn of_file(path: &str, text: &str) -> Vec<String> {
             .and_then(|doc| doc.split_whitespace().next())
             && OPENERS.contains(&first)
         {
-            faults.push(format!("{place}: documentation that opens with `{first}`"));
+            faults.push(format!(
+                "{path}:{number}: documentation that opens with `{first}`"
+            ));
         }
         in_doc = doc.is_some();
     }
-    for (at, line) in code.lines().enumerate() {
+    for (number, line) in (1..).zip(code.lines()) {
         for name in TYPES.iter().filter(|name| has_word(line, name)) {
-            faults.push(format!("{path}:{}: a type named `{name}`", at + 1));
+            faults.push(format!("{path}:{number}: a type named `{name}`"));
         }
     }
     faults
+}
+
+/// The refused words of one line of prose.
+fn refused_words(path: &str, number: usize, line: &str) -> Vec<String> {
+    let lower = line.to_lowercase();
+    let found = REFUSED.iter().filter(|(word, _)| has_phrase(&lower, word));
+    found
+        .map(|(word, instead)| format!("{path}:{number}: `{word}`; write: {instead}"))
+        .collect()
 }
 
 /// True if `line` has `phrase` as words of its own, not as a part of a name such as `some-name`, nor "… up".
@@ -144,21 +150,6 @@ fn comments_and_strings(text: &str, code: &str) -> String {
         .zip(code.chars())
         .map(|(c, code)| if code == ' ' || code == '\n' { c } else { ' ' })
         .collect()
-}
-
-/// A document without blocks and spans of code.
-fn markdown_prose(text: &str) -> String {
-    let mut prose = String::with_capacity(text.len());
-    let mut in_block = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            in_block = !in_block;
-        } else if !in_block {
-            prose.extend(line.split('`').step_by(2));
-        }
-        prose.push('\n');
-    }
-    prose
 }
 
 #[cfg(test)]
