@@ -27,7 +27,9 @@ fn compute_nh<const TAG: usize>(key: &NhKey, run: GroupRun<'_>) -> Sums {
     let mut sums = [(vdupq_n_u64(0), vdupq_n_u64(0)); STREAMS];
     let tail = run.tail().1.map(pad_tail);
     let (piece, groups) = run.groups();
-    let keys = key.words_from::<4>(piece).array_windows::<{ STREAMS + 1 }>();
+    let keys = key
+        .words_from::<4>(piece)
+        .array_windows::<{ STREAMS + 1 }>();
     let groups = groups.iter().chain(&tail);
     for (group, keys) in groups.zip(keys.step_by(2)) {
         let (low, high) = halves(group);
