@@ -14,8 +14,9 @@ const PROTO_PAIRS: &[(&str, &str)] = &[
 const WORDS: &[&str] = &["adit-wire", "adit-crypto"];
 
 /// Arrows to cryptography of others beside those of adit-crypto. adit-umac is for anyone, without
-/// `std` and without the rest of us, and UMAC is built on one call of AES.
-const CRYPTO_PAIRS: &[(&str, &str)] = &[("adit-umac", "aes")];
+/// `std` and without the rest of us, and UMAC is built on one call of AES; of `digest` it implements
+/// the traits, behind a feature.
+const CRYPTO_PAIRS: &[(&str, &str)] = &[("adit-umac", "aes"), ("adit-umac", "digest")];
 
 /// Cryptography of others, to be had through adit-crypto alone. `zeroize` and `subtle` are none:
 /// they clear and compare memory.
@@ -163,6 +164,7 @@ mod tests {
         assert!(judge("adit-engine", "ring", Kind::Normal).is_some());
         assert_eq!(judge("adit-crypto", "aes", Kind::Normal), None);
         assert_eq!(judge("adit-umac", "aes", Kind::Normal), None);
+        assert_eq!(judge("adit-umac", "digest", Kind::Normal), None);
         assert!(judge("adit-umac", "sha2", Kind::Normal).is_some());
         assert_eq!(judge("adit-interop", "blake3", Kind::Normal), None);
     }
