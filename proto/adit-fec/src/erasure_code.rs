@@ -1,5 +1,7 @@
 //! The erasure code: parity of data shards, and data shards restored from the remaining ones.
 
+use alloc::vec::Vec;
+
 use adit_wire::{subslice, subslice_mut};
 
 use crate::{

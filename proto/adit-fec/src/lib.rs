@@ -5,6 +5,9 @@
 //! kcp-go and kcptun: bytes and the time are arguments, packets are in the caller's buffers, and once the
 //! buffers exist nothing is allocated for a packet.
 //!
+//! The crate needs an allocator. Without the default feature `std`, its kernel is that of the CPU features
+//! that the program is compiled for (`-C target-feature`, `-C target-cpu`).
+//!
 //! ```
 //! use adit_fec::{Decoder, Encoder, ErasureCode, HEADER};
 //! use adit_wire::Time;
@@ -29,6 +32,10 @@
 //! assert_eq!(recovered, [b"two"]);
 //! # Ok::<(), adit_fec::CodeError>(())
 //! ```
+
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
 
 mod decoder;
 mod encoder;

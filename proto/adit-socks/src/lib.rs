@@ -9,7 +9,7 @@
 //! * [`udp`]: the datagram header of UDP ASSOCIATE and the reassembly of fragments.
 //!
 //! Not included: connecting, resolving, access rules, timeouts and password storage
-//! ([`server::Credentials`] is its interface).
+//! ([`server::Credentials`] is its interface). The crate needs an allocator, but no `std`.
 //!
 //! Sources: RFC 1928 (SOCKS5), RFC 1929 (user name and password), the SOCKS4 and SOCKS4a memos.
 //!
@@ -34,7 +34,10 @@
 //! # Ok::<(), adit_socks::client::ClientError>(())
 //! ```
 
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 pub mod client;
 mod proxy_header;

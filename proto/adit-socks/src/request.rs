@@ -1,5 +1,7 @@
 //! The request of a SOCKS client, in any version.
 
+use alloc::vec::Vec;
+
 use adit_wire::Target;
 
 /// The protocol version, as in the first byte of a connection.

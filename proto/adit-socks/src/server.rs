@@ -3,6 +3,8 @@
 //! A handshake returns a [`Request`](crate::Request), which [`encode_reply`] answers. A handshake that
 //! refuses has already appended the refusal to `tx` when it returns its [`Refusal`].
 
+use alloc::{vec, vec::Vec};
+
 mod refusal;
 mod socks4;
 mod socks5;

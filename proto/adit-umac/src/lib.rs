@@ -15,6 +15,26 @@
 //! half of the AES calls of UMAC-64. [`Hasher`] processes the message in parts. The crate needs no
 //! allocator, no `std`, no clock and no random numbers.
 //!
+//! # Traits of RustCrypto
+//!
+//! The feature `traits`, which is off by default, implements `KeyInit` for the keys, and adds
+//! `NoncedUmac`, one message with its nonce, which implements `Mac` and `KeyIvInit` of the crate
+//! `digest` 0.11:
+//!
+//! ```
+//! # #[cfg(feature = "traits")] {
+//! use adit_umac::NoncedUmac;
+//! use digest::{Mac, common::KeyIvInit};
+//!
+//! let nonce = 7u64.to_be_bytes();
+//! let mac = NoncedUmac::<8>::new(b"abcdefghijklmnop".into(), &nonce.into());
+//! let tag = mac.chain_update(b"message").finalize().into_bytes();
+//!
+//! let mac = NoncedUmac::<8>::new(b"abcdefghijklmnop".into(), &nonce.into());
+//! assert!(mac.chain_update(b"message").verify(&tag).is_ok());
+//! # }
+//! ```
+//!
 //! # Structure of the algorithm
 //!
 //! Each 32 bits of the tag are a separate hash of the message with separate keys (a *stream*):
@@ -86,6 +106,8 @@ mod session;
 )]
 mod simd;
 mod tag;
+#[cfg(feature = "traits")]
+mod traits;
 mod uhash;
 mod umac;
 
@@ -93,6 +115,8 @@ pub use cpu_level::SimdLevel;
 pub use pad::{Nonce, NonceLength};
 pub use session::UmacSession;
 pub use tag::{Tag, WrongTag};
+#[cfg(feature = "traits")]
+pub use traits::NoncedUmac;
 pub use umac::{Hasher, Umac};
 
 #[cfg(test)]

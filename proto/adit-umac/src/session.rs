@@ -10,6 +10,7 @@ use crate::{Hasher, Nonce, SimdLevel, Tag, Umac, WrongTag};
 /// The nonces `2k` and `2k + 1` of UMAC-64 (`4k` to `4k + 3` of UMAC-32) share a block, so a
 /// counter requires AES only for every second (fourth) message. The tags are the same as those of
 /// [`Umac`], in any order of the nonces.
+#[derive(Clone)]
 pub struct UmacSession<const TAG: usize> {
     umac: Umac<TAG>,
     last: CachedPad,

@@ -1,7 +1,7 @@
 //! The shared vocabulary of adit's protocols.
 //!
 //! This crate uses no socket, clock, task or random generator. Bytes, time and random numbers are
-//! arguments; bytes and values are results. Three interfaces cover every protocol:
+//! arguments; bytes and values are results. It needs an allocator, but no `std`. Three interfaces cover every protocol:
 //!
 //! * A [`Handshake`] is a bounded dialogue that ends in a value (SOCKS, HTTP CONNECT, the Shadowsocks
 //!   request header).
@@ -25,7 +25,10 @@
 //! # Ok::<(), adit_wire::TargetError>(())
 //! ```
 
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod addr;
 pub mod codec_laws;

@@ -16,8 +16,8 @@ const SHARED_CRATES: &[&str] = &["adit-wire", "adit-crypto"];
 
 /// Dependencies on external cryptography in addition to those of adit-crypto. adit-umac is for any
 /// project, without `std` and without adit's other crates, and UMAC is built on a single AES
-/// operation.
-const CRYPTO_PAIRS: &[(&str, &str)] = &[("adit-umac", "aes")];
+/// operation; it implements the traits of `digest` behind a feature.
+const CRYPTO_PAIRS: &[(&str, &str)] = &[("adit-umac", "aes"), ("adit-umac", "digest")];
 
 /// External cryptography, available only through adit-crypto. `zeroize` and `subtle` are not in the
 /// list: they clear and compare memory.
@@ -178,6 +178,7 @@ mod tests {
         assert!(judge("adit-engine", "ring", DependencyKind::Normal).is_some());
         assert_eq!(judge("adit-crypto", "aes", DependencyKind::Normal), None);
         assert_eq!(judge("adit-umac", "aes", DependencyKind::Normal), None);
+        assert_eq!(judge("adit-umac", "digest", DependencyKind::Normal), None);
         assert!(judge("adit-umac", "sha2", DependencyKind::Normal).is_some());
         assert_eq!(
             judge("adit-interop", "blake3", DependencyKind::Normal),

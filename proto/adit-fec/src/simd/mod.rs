@@ -10,6 +10,18 @@
 
 use adit_wire::subslice;
 
+/// True if this CPU has the feature, or, without `std`, if every CPU of the target has it.
+#[cfg(target_arch = "x86_64")]
+macro_rules! cpu_has {
+    ($feature:tt) => {{
+        #[cfg(feature = "std")]
+        let has = std::arch::is_x86_feature_detected!($feature);
+        #[cfg(not(feature = "std"))]
+        let has = cfg!(target_feature = $feature);
+        has
+    }};
+}
+
 mod cpu;
 mod portable;
 

@@ -1,5 +1,6 @@
 //! `RSV(2) ‖ FRAG(1) ‖ ATYP(1) ‖ ADDR ‖ PORT(2)` in front of the data.
 
+use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
 
