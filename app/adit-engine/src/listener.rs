@@ -44,7 +44,7 @@ use crate::acceptor::{
 use crate::carrier;
 use crate::chain_builder::build_router;
 use crate::credentials::ListenerCredentials;
-use crate::limiter::HandshakeLimiter;
+use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
 use crate::plugin::PluginHost;
 use crate::serve::{ConnectionHandler, ConnectionLimiter, UdpAssociateOptions};

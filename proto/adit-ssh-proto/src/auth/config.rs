@@ -15,6 +15,9 @@ pub struct ClientIdentity {
     pub query: bool,
 }
 
+/// Default of [`ServerAuthConfig::tries`], which is that of OpenSSH's `MaxAuthTries`.
+pub const DEFAULT_TRIES: u32 = 6;
+
 /// Settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientAuthConfig {
@@ -75,7 +78,7 @@ impl Default for ServerAuthConfig {
             methods: vec![AuthMethod::PublicKey],
             require: Vec::new(),
             ask_none: false,
-            tries: 6,
+            tries: DEFAULT_TRIES,
             banner: None,
             algorithms: KeyAlgorithm::ALL.to_vec(),
             rsa_min_bits: RSA_MIN_BITS,

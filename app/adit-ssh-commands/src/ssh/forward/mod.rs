@@ -1,5 +1,5 @@
 //! Forwards: local ports and sockets (`local`), ports and sockets of the host (`remote`), SOCKS in both
-//! directions (`way`), and the agent (`agent`).
+//! directions (`forward_target`), and the agent (`agent`).
 //!
 //! Each connection has its own channel and relay.
 
