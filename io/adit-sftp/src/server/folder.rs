@@ -105,7 +105,7 @@ const MONTHS: [&str; 12] = [
 
 /// Year, month and day of a day since 1970-01-01, in the calendar of Gregory. Counted from the
 /// 1st of March of the year 0, every fourth century begins with the same day.
-pub(crate) fn date(day: i64) -> (i64, &'static str, i64) {
+pub fn date(day: i64) -> (i64, &'static str, i64) {
     let day = day.saturating_add(719_468);
     let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

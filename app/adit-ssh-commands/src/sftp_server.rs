@@ -2,9 +2,10 @@
 
 use adit_cli::{Code, Done, Failure, patient};
 use anyhow::Context;
+use rustix::fs::Mode;
 
 use crate::args;
-use crate::sftp_server::{Options, ServeError, mode, serve};
+use adit_sftp::server::{Options, ServeError, serve};
 
 /// Serves files on standard input and output.
 ///
@@ -12,7 +13,7 @@ use crate::sftp_server::{Options, ServeError, mode, serve};
 /// What went wrong, with the exit code.
 pub fn sftp_server(typed: &args::SftpServer) -> Done {
     if let Some(mask) = typed.umask {
-        rustix::process::umask(mode(mask));
+        rustix::process::umask(Mode::from_raw_mode(mask));
     }
     let protected = typed.protect.iter().map(std::path::absolute);
     let protected: std::io::Result<_> = protected.collect();

@@ -7,7 +7,6 @@
 //! Everything blocks: one process, or one thread, serves one client.
 
 mod attributes;
-pub(crate) mod command;
 mod copy;
 mod fault;
 mod folder;
@@ -22,9 +21,8 @@ use std::io::{Read, Write};
 use adit_ssh_proto::sftp::FrameReader;
 use adit_wire::subslice;
 
-pub(crate) use attributes::mode;
-pub(crate) use folder::date;
-pub(crate) use options::{Options, ServeError};
+pub use folder::date;
+pub use options::{Options, ServeError};
 use session::Session;
 
 /// Bytes that are read at once.
@@ -33,7 +31,7 @@ const READ_AT_ONCE: usize = 256 * 1024;
 const WRITE_AT_ONCE: usize = 64 * 1024;
 
 /// Serves one client until it closes its side.
-pub(crate) fn serve(
+pub fn serve(
     mut input: impl Read,
     mut output: impl Write,
     options: &Options,

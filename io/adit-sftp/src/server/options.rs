@@ -6,21 +6,21 @@ use adit_ssh_proto::SshError;
 
 /// What a client may see and do.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Options {
+pub struct Options {
     /// A folder that is all there is: no path and no symbolic link leads out of it.
-    pub(crate) root: Option<PathBuf>,
+    pub root: Option<PathBuf>,
     /// Files and folders that cannot be touched, by absolute paths.
-    pub(crate) protected: Vec<PathBuf>,
+    pub protected: Vec<PathBuf>,
     /// Nothing can be changed.
-    pub(crate) read_only: bool,
+    pub read_only: bool,
     /// Where relative paths begin: a path inside the root, if there is one; otherwise the
     /// working directory.
-    pub(crate) start: Option<PathBuf>,
+    pub start: Option<PathBuf>,
 }
 
 /// Why a server ended before its client did.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServeError {
+pub enum ServeError {
     /// A folder of the options cannot be served.
     #[error("cannot serve `{}`: {why}", path.display())]
     Folder {
