@@ -2,27 +2,20 @@
 
 use std::io;
 
-use adit_ssh_proto::SshError;
-use adit_ssh_proto::sftp::{SftpRefused, SftpStatus, TransferError};
+use adit_sftp::SftpError;
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
-    /// The server says no.
+    /// The server says no, or the session with it is over.
     #[error(transparent)]
-    Refused(#[from] SftpRefused),
+    Sftp(#[from] SftpError),
     /// This machine says no.
     #[error(transparent)]
     Local(#[from] io::Error),
     /// It cannot be done.
     #[error("{0}")]
     Unfit(String),
-    /// The server broke the protocol.
-    #[error("the SFTP server broke the protocol: {0}")]
-    Protocol(SshError),
-    /// The channel or the connection ended.
-    #[error("the connection was lost: {0}")]
-    Lost(io::Error),
 }
 
 impl Fault {
@@ -32,26 +25,6 @@ impl Fault {
 
     /// Whether nothing can go on after it.
     pub(crate) const fn is_end(&self) -> bool {
-        matches!(self, Self::Protocol(_) | Self::Lost(_))
-    }
-
-    /// Whether the server says that there is no such file.
-    pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Refused(refused) if refused.status == SftpStatus::NoSuchFile)
-    }
-}
-
-impl From<SshError> for Fault {
-    fn from(why: SshError) -> Self {
-        Self::Protocol(why)
-    }
-}
-
-impl From<TransferError> for Fault {
-    fn from(why: TransferError) -> Self {
-        match why {
-            TransferError::Refused(refused) => Self::Refused(refused),
-            TransferError::Protocol(why) => Self::Protocol(why),
-        }
+        matches!(self, Self::Sftp(why) if why.is_fatal())
     }
 }

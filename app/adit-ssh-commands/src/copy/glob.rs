@@ -17,14 +17,14 @@ pub(crate) trait Folders {
 impl Folders for Remote {
     async fn names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         let folder = if folder.is_empty() { b"." } else { folder };
-        let entries = self.entries(folder).await?;
+        let entries = self.read_dir(folder).await?;
         Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 
     async fn is_there(&mut self, path: &[u8]) -> Result<bool, Fault> {
         match self.lstat(path).await {
             Ok(_) => Ok(true),
-            Err(fault) if fault.is_end() => Err(fault),
+            Err(why) if why.is_fatal() => Err(why.into()),
             Err(_) => Ok(false),
         }
     }

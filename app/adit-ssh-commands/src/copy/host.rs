@@ -1,9 +1,9 @@
 //! A host that files are copied from or to.
 
 use adit_cli::{Code, Failure};
+use adit_sftp::{SftpError, is_entry_name};
 use adit_ssh::client::Session;
 
-use super::names::is_entry;
 use super::{Fault, Remote, base};
 use crate::args::Way;
 use crate::ssh::connect::{Asked, Reached, connect};
@@ -41,7 +41,7 @@ impl Host {
             let name = settings.host_name;
             let remote = Remote::open(&session)
                 .await
-                .map_err(|fault| failure(&name, &fault))?;
+                .map_err(|why| failure(&name, &why.into()))?;
             Ok(Self {
                 session,
                 remote,
@@ -59,10 +59,10 @@ impl Host {
     ///
     /// # Errors
     /// The server has no word, or one that leads out of the folder.
-    pub(crate) async fn own_name(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(crate) async fn own_name(&self, path: &[u8]) -> Result<Vec<u8>, Fault> {
         let name = match base(path) {
             b"" | b"." | b".." => {
-                let real = self.remote.real(path).await?;
+                let real = self.remote.real_path(path).await?;
                 match &*real {
                     b"/" => return Ok(Vec::new()),
                     real => base(real).to_vec(),
@@ -70,7 +70,7 @@ impl Host {
             }
             name => name.to_vec(),
         };
-        match is_entry(&name) {
+        match is_entry_name(&name) {
             true => Ok(name),
             false => Err(Fault::unfit(
                 "the server says no name for the copy; name one by a target that is not there yet",
@@ -82,7 +82,7 @@ impl Host {
 /// The end of the program because of a fault.
 pub(crate) fn failure(host: &str, fault: &Fault) -> Failure {
     let code = match fault {
-        Fault::Lost(_) => Code::Network,
+        Fault::Sftp(SftpError::Lost(_)) => Code::Network,
         _ => Code::Failure,
     };
     let failure = Failure::new(code, format!("{host}: {fault}"));

@@ -1,37 +1,36 @@
 //! Files to and from other machines by SFTP: what `scp` and `sftp` have in common.
 //!
 //! ```text
-//! paths ─▶ glob ─▶ tree: a queue of files and folders ─▶ get │ put │ through ─▶ Remote ─▶ channel
+//! paths ─▶ glob ─▶ tree: a queue of files and folders │ through ─▶ adit-sftp ─▶ channel
 //!                        workers, a channel each                  meter, limit
 //! ```
 //!
-//! A [`Remote`] is one SFTP channel, used by one piece of work at a time; within a file many
-//! requests are in flight. Whole trees are carried over several channels of one session, so that
+//! A [`Remote`] is one SFTP channel; within a file many requests are in flight. Whole trees are carried over several channels of one session, so that
 //! small files do not wait for each other's round trips.
 
 mod fault;
-mod files;
-mod get;
 mod glob;
 mod host;
 mod local;
 mod meter;
 mod names;
-mod put;
-mod remote;
+mod there;
 mod through;
 mod tree;
 
 use std::cell::Cell;
 
+use adit_sftp::client::TransferOptions;
+
+pub(super) use adit_sftp::SftpSession as Remote;
+pub(super) use adit_sftp::client::DirEntry as Entry;
 pub(super) use fault::Fault;
-pub(super) use files::Entry;
 pub(super) use glob::{Folders, expand, plain};
 pub(super) use host::{Host, failure};
 pub(super) use local::{Local, name_here, native, octets};
 pub(super) use meter::Meter;
 pub(super) use names::{base, join, shown};
-pub(super) use remote::Remote;
+pub(super) use there::{at_home, rename};
 pub(super) use through::through;
 pub(super) use tree::{Job, carry};
 
@@ -51,11 +50,19 @@ pub(super) struct How {
 }
 
 impl How {
+    /// The options of one file's transfer.
+    pub(super) const fn options(&self) -> TransferOptions {
+        TransferOptions::new()
+            .with_resume(self.resume)
+            .with_preserve(self.preserve)
+    }
+
     /// Tells what went wrong with a file, and goes on.
     ///
     /// # Errors
     /// `fault`, if nothing can go on after it.
-    pub(super) fn skip(&self, name: &str, fault: Fault) -> Result<(), Fault> {
+    pub(super) fn skip(&self, name: &str, fault: impl Into<Fault>) -> Result<(), Fault> {
+        let fault = fault.into();
         if fault.is_end() {
             return Err(fault);
         }

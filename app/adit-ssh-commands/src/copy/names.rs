@@ -32,11 +32,6 @@ pub(crate) fn base(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-/// Whether it may be the name of a folder's entry. A server could name files elsewhere.
-pub(crate) fn is_entry(name: &[u8]) -> bool {
-    !matches!(name, b"" | b"." | b"..") && !name.iter().any(|byte| matches!(byte, b'/' | 0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,14 +46,6 @@ mod tests {
         assert_eq!(base(b"/"), b"");
         assert_eq!(base(b"b"), b"b");
         assert_eq!(base(b"a/.."), b"..");
-    }
-
-    #[test]
-    fn entries_lead_nowhere_else() {
-        for name in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0"] {
-            assert!(!is_entry(name), "{name:?}");
-        }
-        assert!(is_entry(b"...") && is_entry(b"\xff \n"));
     }
 
     #[test]

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::Poll;
 
+use adit_sftp::local::{apply_attrs, attrs_from_metadata};
 use adit_ssh::client::Session;
-use adit_ssh_proto::sftp::{FileAttrs, FileType, SftpRequest};
+use adit_ssh_proto::sftp::{FileAttrs, FileType};
 use tokio::sync::Notify;
 
-use super::local::{attrs_of, native, octets, set};
+use super::local::{native, octets};
 use super::names::{join, shown};
+use super::there::make_folder;
 use super::{Fault, How, Remote};
 
 /// Channels that carry a tree at once.
@@ -68,7 +70,7 @@ struct Queue<'a> {
 /// # Errors
 /// The session failed.
 pub(crate) async fn carry(
-    remote: &mut Remote,
+    remote: &Remote,
     session: &Session,
     mut jobs: Vec<Job>,
     how: &How,
@@ -91,7 +93,7 @@ pub(crate) async fn carry(
         workers.push(Box::pin(async {
             // A server may allow fewer channels.
             match Remote::open(session).await {
-                Ok(mut remote) => queue.work(&mut remote).await,
+                Ok(remote) => queue.work(&remote).await,
                 Err(_) => Ok(()),
             }
         }));
@@ -123,7 +125,7 @@ async fn all(mut workers: Vec<Worker<'_>>) -> Result<(), Fault> {
 
 impl Queue<'_> {
     /// Takes jobs until there are none, and nobody is busy who could bring more.
-    async fn work(&self, remote: &mut Remote) -> Result<(), Fault> {
+    async fn work(&self, remote: &Remote) -> Result<(), Fault> {
         loop {
             let more = self.more.notified();
             let job = self.jobs.borrow_mut().pop();
@@ -141,7 +143,7 @@ impl Queue<'_> {
         }
     }
 
-    async fn one(&self, remote: &mut Remote, job: Job) -> Result<(), Fault> {
+    async fn one(&self, remote: &Remote, job: Job) -> Result<(), Fault> {
         let (name, outcome) = match job {
             Job::Get {
                 from,
@@ -176,7 +178,7 @@ impl Queue<'_> {
 
     async fn get(
         &self,
-        remote: &mut Remote,
+        remote: &Remote,
         from: &[u8],
         attrs: Option<FileAttrs>,
         to: &Path,
@@ -188,11 +190,11 @@ impl Queue<'_> {
         };
         match attrs.file_kind() {
             Some(FileType::Folder) => {}
-            Some(FileType::Regular) | None => return remote.get(from, &attrs, to, self.how).await,
+            Some(FileType::Regular) | None => return get(remote, from, attrs, to, self.how).await,
             Some(_) => return Err(Fault::unfit("is no regular file")),
         }
         self.may_enter(depth)?;
-        let entries = remote.entries(from).await?;
+        let entries = remote.read_dir(from).await?;
         let mode = attrs.permissions.unwrap_or(0o777) & 0o777 | 0o700;
         match fs::DirBuilder::new().mode(mode).create(to) {
             Err(_) if to.is_dir() => {}
@@ -215,14 +217,14 @@ impl Queue<'_> {
 
     async fn put(
         &self,
-        remote: &mut Remote,
+        remote: &Remote,
         from: &Path,
         to: &[u8],
         depth: usize,
     ) -> Result<(), Fault> {
         let found = fs::metadata(from)?;
         if found.is_file() {
-            return remote.put(from, to, self.how).await;
+            return put(remote, from, to, self.how).await;
         }
         if !found.is_dir() {
             return Err(Fault::unfit("is no regular file"));
@@ -232,10 +234,8 @@ impl Queue<'_> {
         for entry in fs::read_dir(from)? {
             names.push(entry?.file_name());
         }
-        let attrs = attrs_of(&found);
-        remote
-            .make_folder(to, attrs.permissions.unwrap_or(0o777))
-            .await?;
+        let attrs = attrs_from_metadata(&found);
+        make_folder(remote, to, attrs.permissions.unwrap_or(0o777)).await?;
         if self.how.preserve {
             self.there.borrow_mut().push((to.to_vec(), attrs));
         }
@@ -248,11 +248,11 @@ impl Queue<'_> {
     }
 
     /// Gives folders the attributes of their originals, those within others first.
-    async fn set_folders(&self, remote: &mut Remote) -> Result<(), Fault> {
+    async fn set_folders(&self, remote: &Remote) -> Result<(), Fault> {
         let here = self.here.take();
         for (path, attrs) in here.iter().rev() {
             let outcome = fs::File::open(path)
-                .and_then(|folder| set(&folder, attrs, true))
+                .and_then(|folder| apply_attrs(&folder, attrs))
                 .map_err(Fault::from);
             outcome.or_else(|fault| self.how.skip(&path.display().to_string(), fault))?;
         }
@@ -263,9 +263,42 @@ impl Queue<'_> {
                 times: attrs.times,
                 ..FileAttrs::default()
             };
-            let outcome = remote.perform(&SftpRequest::Setstat { path, attrs }).await;
+            let outcome = remote.set_stat(path, attrs).await;
             outcome.or_else(|fault| self.how.skip(&shown(path), fault))?;
         }
         Ok(())
     }
+}
+
+/// Copies a file of these attributes from the other machine.
+async fn get(
+    remote: &Remote,
+    from: &[u8],
+    attrs: FileAttrs,
+    to: &Path,
+    how: &How,
+) -> Result<(), Fault> {
+    let options = how.options().with_attrs(attrs);
+    let mut get = remote.start_get(from, to, &options).await?;
+    let whole = get.is_complete();
+    let mut line = how.meter.begin(shown(from), get.size(), get.start());
+    while let Some(n) = get.advance().await? {
+        line.add(n).await;
+    }
+    if !whole {
+        line.done();
+    }
+    Ok(())
+}
+
+/// Copies a file to the other machine.
+async fn put(remote: &Remote, from: &Path, to: &[u8], how: &How) -> Result<(), Fault> {
+    let mut put = remote.start_put(from, to, &how.options()).await?;
+    let name = shown(octets(from));
+    let mut line = how.meter.begin(name, put.size(), put.start());
+    while let Some(n) = put.advance().await? {
+        line.add(n).await;
+    }
+    line.done();
+    Ok(())
 }

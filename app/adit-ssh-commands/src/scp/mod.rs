@@ -11,8 +11,8 @@ use adit_cli::{Code, Done, Failure};
 
 use self::place::Place;
 use super::copy::{
-    Fault, Host, How, Job, Meter, Remote, carry, expand, failure, join, name_here, native, octets,
-    shown, through,
+    Fault, Host, How, Job, Meter, Remote, at_home, carry, expand, failure, join, name_here, native,
+    octets, shown, through,
 };
 use super::ssh::connect;
 use crate::args::Scp;
@@ -130,7 +130,7 @@ async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> 
             depth: 0,
         });
     }
-    carry(&mut host.remote, &host.session, jobs, how).await
+    carry(&host.remote, &host.session, jobs, how).await
 }
 
 async fn put(
@@ -143,9 +143,13 @@ async fn put(
     let (destination, host) = target;
     let name = host.name.clone();
     let failed = |fault: Fault| failure(&name, &fault);
-    let to = host.remote.at_home(to).await.map_err(failed)?;
+    let to = at_home(&host.remote, to).await.map_err(failed)?;
     let to = if to.is_empty() { b".".to_vec() } else { to };
-    let into = host.remote.is_folder(&to).await.map_err(failed)?;
+    let into = host
+        .remote
+        .is_dir(&to)
+        .await
+        .map_err(|why| failed(why.into()))?;
     if !into && (sources.len() > 1 || to.ends_with(b"/")) {
         return Err(no_folder(&shown(&to)));
     }
@@ -165,13 +169,14 @@ async fn put(
                 path,
             } if from == destination => {
                 // The same host: it talks to itself by a second channel.
-                let second = Remote::open(&host.session).await.map_err(failed)?;
+                let second = Remote::open(&host.session).await;
+                let second = second.map_err(|why| failed(why.into()))?;
                 let mut source = Host {
                     session: host.session.clone(),
                     remote: second,
                     name: name.clone(),
                 };
-                let copied = between(&mut source, path, &mut host.remote, &to, into, how);
+                let copied = between(&mut source, path, &host.remote, &to, into, how);
                 copied.await.map_err(failed)?;
             }
             Place::There {
@@ -180,7 +185,7 @@ async fn put(
             } => {
                 let mut source = hosts.take(from).await?;
                 let both = format!("{} or {name}", source.name);
-                let copied = between(&mut source, path, &mut host.remote, &to, into, how);
+                let copied = between(&mut source, path, &host.remote, &to, into, how);
                 copied.await.map_err(|fault| failure(&both, &fault))?;
                 hosts.reached.insert(from.clone(), source);
             }
@@ -189,7 +194,7 @@ async fn put(
     if jobs.is_empty() {
         return Ok(());
     }
-    let carried = carry(&mut host.remote, &host.session, jobs, how);
+    let carried = carry(&host.remote, &host.session, jobs, how);
     carried.await.map_err(failed)
 }
 
@@ -197,7 +202,7 @@ async fn put(
 async fn between(
     source: &mut Host,
     path: &[u8],
-    target: &mut Remote,
+    target: &Remote,
     to: &[u8],
     into: bool,
     how: &How,
@@ -221,14 +226,14 @@ async fn between(
             },
             false => to.to_vec(),
         };
-        through(&mut source.remote, target, from, to, how).await?;
+        through(&source.remote, target, from, to, how).await?;
     }
     Ok(())
 }
 
 /// The paths that one pattern stands for.
 async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
-    let path = host.remote.at_home(pattern).await?;
+    let path = at_home(&host.remote, pattern).await?;
     match path.is_empty() {
         true => Ok(vec![b".".to_vec()]),
         false => expand(&path, &mut host.remote).await,

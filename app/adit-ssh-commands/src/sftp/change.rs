@@ -1,11 +1,11 @@
 //! What is changed there, and what is told of a single path.
 
-use adit_ssh_proto::sftp::{ExtendedRequest, Extension, FileAttrs, SftpRequest};
+use adit_ssh_proto::sftp::{Extension, FileAttrs};
 
 use super::command::{Command, What};
 use super::interpreter::Interpreter;
 use super::list::{amount, long};
-use crate::copy::{Fault, expand, plain, shown};
+use crate::copy::{Fault, expand, plain, rename, shown};
 
 impl Interpreter {
     /// Does what takes paths and carries nothing.
@@ -15,22 +15,18 @@ impl Interpreter {
         match command.what {
             What::Rename => {
                 let (from, to) = (self.there(first).await?, self.there(second).await?);
-                self.host.remote.rename(&from, &to).await
+                Ok(rename(&self.host.remote, &from, &to).await?)
             }
             What::Symlink => {
                 let (target, link) = (plain(first), self.there(second).await?);
-                let (target, link) = (&target[..], &link[..]);
-                let request = SftpRequest::Symlink { target, link };
-                self.host.remote.perform(&request).await
+                Ok(self.host.remote.symlink(&target, &link).await?)
             }
             What::HardLink => {
-                if !self.host.remote.has(Extension::HardLink) {
+                if !self.host.remote.supports(Extension::HardLink) {
                     return Err(Fault::unfit("the server cannot; ln -s makes another kind"));
                 }
                 let (from, to) = (self.there(first).await?, self.there(second).await?);
-                let (from, to) = (&from[..], &to[..]);
-                let request = SftpRequest::Extended(ExtendedRequest::HardLink { from, to });
-                self.host.remote.perform(&request).await
+                Ok(self.host.remote.hard_link(&from, &to).await?)
             }
             What::Df => {
                 let path = self.there(first).await?;
@@ -74,11 +70,11 @@ impl Interpreter {
     }
 
     async fn one(&mut self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
-        let remote = &mut self.host.remote;
+        let remote = &self.host.remote;
         let mut attrs = FileAttrs::default();
         match command.what {
-            What::Rm => return remote.perform(&SftpRequest::Remove { path }).await,
-            What::Rmdir => return remote.perform(&SftpRequest::Rmdir { path }).await,
+            What::Rm => return Ok(remote.remove_file(path).await?),
+            What::Rmdir => return Ok(remote.remove_dir(path).await?),
             What::Stat => {
                 let found = remote.lstat(path).await?;
                 println!("{}", long(&found, path));
@@ -99,42 +95,37 @@ impl Interpreter {
                 });
             }
         }
-        let request = match command.has(b'h') {
-            false => SftpRequest::Setstat { path, attrs },
-            true if remote.has(Extension::LSetStat) => {
-                SftpRequest::Extended(ExtendedRequest::LSetStat { path, attrs })
+        match command.has(b'h') {
+            false => Ok(remote.set_stat(path, attrs).await?),
+            true if remote.supports(Extension::LSetStat) => {
+                Ok(remote.set_lstat(path, attrs).await?)
             }
-            true => return Err(Fault::unfit("the server follows links")),
-        };
-        remote.perform(&request).await
+            true => Err(Fault::unfit("the server follows links")),
+        }
     }
 
     /// Makes a folder, with those above it if they are wanted.
     async fn make(&mut self, path: &[u8], above: bool) -> Result<(), Fault> {
         let attrs = FileAttrs::default();
         if !above {
-            return self
-                .host
-                .remote
-                .perform(&SftpRequest::Mkdir { path, attrs })
-                .await;
+            return Ok(self.host.remote.create_dir(path, attrs).await?);
         }
         let ends = path.iter().enumerate().skip(1);
         let ends = ends.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         for end in ends.chain([path.len()]) {
             let path = path.get(..end).unwrap_or(path);
-            if !self.host.remote.is_folder(path).await? {
-                self.host
-                    .remote
-                    .perform(&SftpRequest::Mkdir { path, attrs })
-                    .await?;
+            if !self.host.remote.is_dir(path).await? {
+                self.host.remote.create_dir(path, attrs).await?;
             }
         }
         Ok(())
     }
 
     async fn file_system(&mut self, path: &[u8], command: &Command<'_>) -> Result<(), Fault> {
-        let found = self.host.remote.file_system(path).await?;
+        if !self.host.remote.supports(Extension::StatVfs) {
+            return Err(Fault::unfit("the server does not tell"));
+        }
+        let found = self.host.remote.stat_vfs(path).await?;
         let (unit, all, free, left) = match command.has(b'i') {
             true => (
                 "Inodes",

@@ -9,7 +9,7 @@ use super::help;
 use super::input::Input;
 use super::words::words;
 use crate::args::Sftp;
-use crate::copy::{Fault, Host, How, Meter, join, native, plain, shown};
+use crate::copy::{Fault, Host, How, Meter, at_home, join, native, plain, shown};
 
 /// What happens after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    pub(super) async fn new(mut host: Host, typed: &Sftp) -> Result<Self, Fault> {
+    pub(super) async fn new(host: Host, typed: &Sftp) -> Result<Self, Fault> {
         let rate = typed.how.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
-        let folder = host.remote.real(b".").await?;
+        let folder = host.remote.real_path(b".").await?;
         Ok(Self {
             host,
             folder,
@@ -50,10 +50,10 @@ impl Interpreter {
 
     /// Begins in a folder; a file is fetched, and that is all (`true`).
     pub(super) async fn begin(&mut self, path: &[u8]) -> Result<bool, Fault> {
-        let path = self.host.remote.at_home(path).await?;
+        let path = at_home(&self.host.remote, path).await?;
         let path = join(&self.folder, &path);
-        if self.host.remote.is_folder(&path).await? {
-            self.folder = self.host.remote.real(&path).await?;
+        if self.host.remote.is_dir(&path).await? {
+            self.folder = self.host.remote.real_path(&path).await?;
             return Ok(false);
         }
         self.choose(&[]);
@@ -140,19 +140,19 @@ impl Interpreter {
 
     /// A path there that is no pattern.
     pub(super) async fn there(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
-        let path = self.host.remote.at_home(&plain(word)).await?;
+        let path = at_home(&self.host.remote, &plain(word)).await?;
         Ok(join(&self.folder, &path))
     }
 
     async fn enter(&mut self, operands: &[Vec<u8>]) -> Result<(), Fault> {
         let path = match operands.first() {
             Some(word) => self.there(word).await?,
-            None => self.host.remote.real(b".").await?,
+            None => self.host.remote.real_path(b".").await?,
         };
-        let path = self.host.remote.real(&path).await?;
+        let path = self.host.remote.real_path(&path).await?;
         // A path of what is not there may be real as well.
         self.host.remote.stat(&path).await?;
-        match self.host.remote.is_folder(&path).await? {
+        match self.host.remote.is_dir(&path).await? {
             true => {
                 self.folder = path;
                 Ok(())

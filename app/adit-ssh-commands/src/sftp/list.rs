@@ -16,7 +16,7 @@ impl Interpreter {
     pub(super) async fn list(&mut self, command: &Command<'_>) -> Result<(), Fault> {
         if command.operands.is_empty() {
             let folder = self.folder.clone();
-            let entries = self.host.remote.entries(&folder).await?;
+            let entries = self.host.remote.read_dir(&folder).await?;
             show(entries, command);
             return Ok(());
         }
@@ -46,7 +46,7 @@ impl Interpreter {
         let named = !files.is_empty() || folders.len() > 1;
         show(files, command);
         for folder in folders {
-            let mut entries = self.host.remote.entries(&folder).await?;
+            let mut entries = self.host.remote.read_dir(&folder).await?;
             let name = self.near(folder);
             if named {
                 println!("\n{}:", shown(&name));

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use super::command::Command;
 use super::interpreter::Interpreter;
-use crate::copy::{Fault, Job, Local, carry, expand, join, name_here, native, octets, plain};
+use crate::copy::{
+    Fault, Job, Local, at_home, carry, expand, join, name_here, native, octets, plain,
+};
 
 impl Interpreter {
     pub(super) async fn get(&mut self, command: &Command<'_>) -> Result<(), Fault> {
@@ -26,7 +28,7 @@ impl Interpreter {
 
     /// A pattern there, from where we are.
     pub(super) async fn pattern(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
-        let word = self.host.remote.at_home(word).await?;
+        let word = at_home(&self.host.remote, word).await?;
         if word.starts_with(b"/") {
             return Ok(word);
         }
@@ -66,7 +68,7 @@ impl Interpreter {
                 depth: 0,
             });
         }
-        carry(&mut self.host.remote, &self.host.session, jobs, &self.how).await
+        carry(&self.host.remote, &self.host.session, jobs, &self.how).await
     }
 
     pub(super) async fn put(&mut self, command: &Command<'_>) -> Result<(), Fault> {
@@ -91,7 +93,7 @@ impl Interpreter {
         let found = expand(from, &mut Local).await?;
         let into = match &to {
             None => true,
-            Some(path) => self.host.remote.is_folder(path).await?,
+            Some(path) => self.host.remote.is_dir(path).await?,
         };
         let to = to.unwrap_or_else(|| self.folder.clone());
         if !into && (found.len() > 1 || to.ends_with(b"/")) {
@@ -110,6 +112,6 @@ impl Interpreter {
             }
         });
         let jobs = jobs.collect();
-        carry(&mut self.host.remote, &self.host.session, jobs, &self.how).await
+        carry(&self.host.remote, &self.host.session, jobs, &self.how).await
     }
 }

@@ -1,0 +1,34 @@
+//! A client: requests out, replies in.
+//!
+//! ```text
+//! SftpSession ─▶ Operation ─▶ ┐                      wakers: whichever operation is polled
+//! File        ─▶ Operation ─▶ ├─ Connection ─▶ Wire  moves the bytes of all
+//! Get, Put, … ─▶ Operation ─▶ ┘
+//! ```
+
+mod between;
+mod connection;
+mod directory;
+mod file;
+#[cfg(unix)]
+mod get;
+mod paths;
+#[cfg(unix)]
+mod put;
+mod range;
+mod reply;
+mod session;
+mod transfer;
+mod wakers;
+mod whole;
+mod wire;
+
+pub use between::Between;
+pub use directory::DirEntry;
+pub use file::File;
+#[cfg(unix)]
+pub use get::Get;
+#[cfg(unix)]
+pub use put::Put;
+pub use session::SftpSession;
+pub use transfer::TransferOptions;
