@@ -5,7 +5,7 @@ use anyhow::Context;
 use rustix::fs::Mode;
 
 use crate::args;
-use adit_sftp::server::{Options, ServeError, serve};
+use adit_sftp::server::{FileTree, FileTreeOptions, serve_blocking};
 
 /// Serves files on standard input and output.
 ///
@@ -17,15 +17,13 @@ pub fn sftp_server(typed: &args::SftpServer) -> Done {
     }
     let protected = typed.protect.iter().map(std::path::absolute);
     let protected: std::io::Result<_> = protected.collect();
-    let options = Options {
+    let options = FileTreeOptions {
         root: typed.root.clone(),
         protected: protected.context("--protect")?,
         read_only: typed.read_only,
         start: typed.start.clone(),
     };
-    match serve(patient::stdin(), patient::stdout(), &options) {
-        // A client that is gone needs no word.
-        Err(ServeError::Stream(why)) if why.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome.map_err(|why| Failure::new(Code::Failure, why.to_string())),
-    }
+    let served = FileTree::new(&options)
+        .and_then(|files| serve_blocking(patient::stdin(), patient::stdout(), files));
+    served.map_err(|why| Failure::new(Code::Failure, why.to_string()))
 }

@@ -1,6 +1,7 @@
 //! The client against OpenSSH's `sftp-server`, which runs as a child over pipes.
 
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -69,7 +69,7 @@ impl Interpreter {
         Ok(())
     }
 
-    async fn one(&mut self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
+    async fn one(&self, path: &[u8], command: &Command<'_>, number: u32) -> Result<(), Fault> {
         let remote = &self.host.remote;
         let mut attrs = FileAttrs::default();
         match command.what {
@@ -105,7 +105,7 @@ impl Interpreter {
     }
 
     /// Makes a folder, with those above it if they are wanted.
-    async fn make(&mut self, path: &[u8], above: bool) -> Result<(), Fault> {
+    async fn make(&self, path: &[u8], above: bool) -> Result<(), Fault> {
         let attrs = FileAttrs::default();
         if !above {
             return Ok(self.host.remote.create_dir(path, attrs).await?);
@@ -121,7 +121,7 @@ impl Interpreter {
         Ok(())
     }
 
-    async fn file_system(&mut self, path: &[u8], command: &Command<'_>) -> Result<(), Fault> {
+    async fn file_system(&self, path: &[u8], command: &Command<'_>) -> Result<(), Fault> {
         if !self.host.remote.supports(Extension::StatVfs) {
             return Err(Fault::unfit("the server does not tell"));
         }

@@ -139,7 +139,7 @@ impl Interpreter {
     }
 
     /// A path there that is no pattern.
-    pub(super) async fn there(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(super) async fn there(&self, word: &[u8]) -> Result<Vec<u8>, Fault> {
         let path = at_home(&self.host.remote, &plain(word)).await?;
         Ok(join(&self.folder, &path))
     }

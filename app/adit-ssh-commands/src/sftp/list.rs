@@ -153,7 +153,7 @@ fn long_of(attrs: &FileAttrs, name: &[u8], human: bool) -> String {
 /// Seconds since 1970 as date and time of day.
 fn utc(seconds: u32) -> String {
     let (day, of_day) = (i64::from(seconds / 86_400), seconds % 86_400);
-    let (year, month, day) = adit_sftp::server::date(day);
+    let (year, month, day) = adit_sftp::listing::date(day);
     let (hour, minute) = (of_day / 3600, of_day % 3600 / 60);
     format!("{month} {day:>2} {year} {hour:02}:{minute:02}")
 }

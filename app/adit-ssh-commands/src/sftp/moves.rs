@@ -27,7 +27,7 @@ impl Interpreter {
     }
 
     /// A pattern there, from where we are.
-    pub(super) async fn pattern(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(super) async fn pattern(&self, word: &[u8]) -> Result<Vec<u8>, Fault> {
         let word = at_home(&self.host.remote, word).await?;
         if word.starts_with(b"/") {
             return Ok(word);
@@ -71,7 +71,7 @@ impl Interpreter {
         carry(&self.host.remote, &self.host.session, jobs, &self.how).await
     }
 
-    pub(super) async fn put(&mut self, command: &Command<'_>) -> Result<(), Fault> {
+    pub(super) async fn put(&self, command: &Command<'_>) -> Result<(), Fault> {
         let [from, to @ ..] = command.operands else {
             return Ok(());
         };
@@ -82,14 +82,14 @@ impl Interpreter {
         self.put_pattern(from, to).await
     }
 
-    pub(super) async fn put_many(&mut self, command: &Command<'_>) -> Result<(), Fault> {
+    pub(super) async fn put_many(&self, command: &Command<'_>) -> Result<(), Fault> {
         for word in command.operands {
             self.put_pattern(word, None).await?;
         }
         Ok(())
     }
 
-    async fn put_pattern(&mut self, from: &[u8], to: Option<Vec<u8>>) -> Result<(), Fault> {
+    async fn put_pattern(&self, from: &[u8], to: Option<Vec<u8>>) -> Result<(), Fault> {
         let found = expand(from, &mut Local).await?;
         let into = match &to {
             None => true,

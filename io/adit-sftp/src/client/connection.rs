@@ -119,7 +119,7 @@ impl Connection {
             waker: Waker::from(Arc::clone(&wakers)),
             wakers,
         });
-        let mut operation = Operation::new(&connection);
+        let operation = Operation::new(&connection);
         while !operation.lock().client.can_request() {
             operation.turn(&mut |_, _| Ok(())).await?;
         }
@@ -181,7 +181,7 @@ impl Operation {
     }
 
     /// Appends a request whose reply will come through [`Operation::turn`].
-    pub(super) async fn send(&mut self, request: &SftpRequest<'_>) -> Result<RequestId, SftpError> {
+    pub(super) async fn send(&self, request: &SftpRequest<'_>) -> Result<RequestId, SftpError> {
         loop {
             {
                 let mut state = self.lock();
@@ -197,7 +197,7 @@ impl Operation {
 
     /// Sends a request and waits for its reply, the only one of the operation.
     pub(super) async fn ask<R>(
-        &mut self,
+        &self,
         request: &SftpRequest<'_>,
         mut read: impl FnMut(&SftpReply<'_>) -> Result<R, SftpError> + Send,
     ) -> Result<R, SftpError>
@@ -223,11 +223,11 @@ impl Operation {
     ///
     /// # Errors
     /// The session is over.
-    pub(super) async fn turn(&mut self, take: &mut Take<'_>) -> Result<(), SftpError> {
+    pub(super) async fn turn(&self, take: &mut Take<'_>) -> Result<(), SftpError> {
         std::future::poll_fn(|cx| self.poll_turn(cx, take)).await
     }
 
-    fn poll_turn(&self, cx: &mut Context<'_>, take: &mut Take<'_>) -> Poll<Result<(), SftpError>> {
+    fn poll_turn(&self, cx: &Context<'_>, take: &mut Take<'_>) -> Poll<Result<(), SftpError>> {
         let Connection { wakers, waker, .. } = &*self.connection;
         // Before the stream is polled, so that no wakeup is lost.
         wakers.register(self.number, cx.waker());

@@ -29,7 +29,7 @@ impl SftpSession {
     /// The server refused it, the session is over, or the directory has more than 4 Mi entries.
     pub async fn read_dir(&self, path: impl AsRef<[u8]>) -> Result<Vec<DirEntry>, SftpError> {
         let path = path.as_ref();
-        let mut operation = Operation::new(&self.connection);
+        let operation = Operation::new(&self.connection);
         let handle = operation
             .ask(&SftpRequest::Opendir { path }, handle)
             .await?;

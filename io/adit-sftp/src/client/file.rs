@@ -46,9 +46,9 @@ impl File {
     /// # Errors
     /// The server refused it, or the session is over. The content of `buffer` is unspecified then.
     pub async fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, SftpError> {
-        let mut operation = Operation::new(&self.session.connection);
+        let operation = Operation::new(&self.session.connection);
         RangeRead::new(&self.handle, offset, buffer)
-            .run(&mut operation)
+            .run(&operation)
             .await
     }
 
@@ -149,7 +149,7 @@ impl File {
 
     /// Changes attributes, if any, and closes the file, in one round trip. Returns the first failure.
     pub(super) async fn finish(&mut self, attrs: Option<FileAttrs>) -> Result<(), SftpError> {
-        let mut operation = Operation::new(&self.session.connection);
+        let operation = Operation::new(&self.session.connection);
         let handle = self.handle.as_slice();
         let changed = match attrs {
             Some(attrs) => {

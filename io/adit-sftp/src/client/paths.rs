@@ -35,7 +35,7 @@ impl SftpSession {
     ) -> Result<File, SftpError> {
         let path = path.as_ref();
         let request = SftpRequest::Open { path, flags, attrs };
-        let mut operation = Operation::new(&self.connection);
+        let operation = Operation::new(&self.connection);
         let handle = operation.ask(&request, handle).await?;
         Ok(File::new(operation.connection(), handle))
     }

@@ -42,7 +42,7 @@ impl<'a> RangeRead<'a> {
     }
 
     /// Reads it; returns the number of bytes before the end of the file.
-    pub(super) async fn run(mut self, operation: &mut Operation) -> Result<usize, SftpError> {
+    pub(super) async fn run(mut self, operation: &Operation) -> Result<usize, SftpError> {
         loop {
             let over = self.request(&mut operation.lock(), operation.tag())?;
             if over && self.in_flight.is_empty() {

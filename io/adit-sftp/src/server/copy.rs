@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use adit_wire::{subslice, subslice_mut, u64_from};
 use rustix::io::Errno;
 
-use super::fault::errno;
+use super::refusal::errno;
 
 /// Bytes that are copied by one call.
 const AT_ONCE: usize = 1024 * 1024;

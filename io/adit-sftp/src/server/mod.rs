@@ -1,70 +1,49 @@
-//! SFTP over the files of this machine: what `adit sftp-server` is, on any pair of streams.
+//! A server: requests in, answers out.
 //!
-//! Data passes through like this: `adit_ssh_proto::sftp` reads requests and writes answers, [`session`]
-//! executes each in its turn, [`tree`] says where a path leads (inside a root, if there is one, and
-//! around what is [`protected`]), [`attributes`], [`folder`], [`copy`] and [`people`] do what is more than one call.
+//! ```text
+//! stream ─▶ drive ─▶ session ─▶ Handler ─▶ FileTree: tree, attributes, folder, copy, people, protected
+//!                                        └▶ your own
+//! ```
 //!
-//! Everything blocks: one process, or one thread, serves one client.
+//! [`serve`] and [`serve_blocking`] move the bytes of one client, and call the [`Handler`] for each
+//! request. [`FileTree`] is a handler for the local file system; `tree` resolves paths, inside a root if
+//! there is one, and around those that are `protected`.
 
+#[cfg(unix)]
 mod attributes;
+#[cfg(unix)]
 mod copy;
-mod fault;
+mod drive;
+mod entries;
+#[cfg(unix)]
+mod file_tree;
+#[cfg(unix)]
 mod folder;
+mod handler;
 mod options;
+#[cfg(unix)]
 mod people;
+#[cfg(unix)]
 mod protected;
+mod refusal;
+#[cfg(unix)]
+mod serve_files;
 mod session;
-mod tree;
-
-use std::io::{Read, Write};
-
-use adit_ssh_proto::sftp::FrameReader;
-use adit_wire::subslice;
-
-pub use folder::date;
-pub use options::{Options, ServeError};
-use session::Session;
-
-/// Bytes that are read at once.
-const READ_AT_ONCE: usize = 256 * 1024;
-/// Bytes of answers that are held back at most while there are more requests.
-const WRITE_AT_ONCE: usize = 64 * 1024;
-
-/// Serves one client until it closes its side.
-pub fn serve(
-    mut input: impl Read,
-    mut output: impl Write,
-    options: &Options,
-) -> Result<(), ServeError> {
-    let mut session = Session::new(options)?;
-    let mut frames = FrameReader::new();
-    let mut buffer = vec![0; READ_AT_ONCE];
-    let mut out = Vec::new();
-    loop {
-        let read = match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(why) if why.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(why) => return Err(why.into()),
-        };
-        let mut data = subslice(&buffer, ..read);
-        while let Some(frame) = frames.next_frame(&mut data)? {
-            session.execute(frame, &mut out)?;
-            if out.len() >= WRITE_AT_ONCE {
-                output.write_all(&out)?;
-                out.clear();
-            }
-        }
-        output.write_all(&out)?;
-        output.flush()?;
-        out.clear();
-    }
-    if frames.at_boundary() {
-        Ok(())
-    } else {
-        Err(ServeError::Cut)
-    }
-}
-
 #[cfg(test)]
 mod tests;
+#[cfg(unix)]
+mod tree;
+
+pub use drive::{serve, serve_blocking, serve_tokio};
+pub use entries::Entries;
+#[cfg(unix)]
+pub use file_tree::FileTree;
+#[cfg(unix)]
+pub use folder::OpenDirectory;
+pub use handler::{Answer, Handler};
+#[cfg(unix)]
+pub use options::FileTreeOptions;
+pub use options::ServeError;
+pub use refusal::Refusal;
+#[cfg(unix)]
+pub use serve_files::serve_files;

@@ -1,41 +1,43 @@
-//! What a server may show, and why it ends.
+//! Options of a file tree, and the errors that end a session.
 
 use std::path::PathBuf;
 
 use adit_ssh_proto::SshError;
 
-/// What a client may see and do.
+/// The part of the file system that a client may see and change.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// A folder that is all there is: no path and no symbolic link leads out of it.
+pub struct FileTreeOptions {
+    /// The directory that clients see as `/`: no path and no symbolic link leads out of it. `None` is the
+    /// whole file system.
     pub root: Option<PathBuf>,
-    /// Files and folders that cannot be touched, by absolute paths.
+    /// Absolute paths of files and directories that clients can neither read nor change.
     pub protected: Vec<PathBuf>,
-    /// Nothing can be changed.
+    /// Clients cannot change anything.
     pub read_only: bool,
-    /// Where relative paths begin: a path inside the root, if there is one; otherwise the
-    /// working directory.
+    /// The directory in which relative paths start, inside the root if there is one. `None` is the root,
+    /// or the working directory.
     pub start: Option<PathBuf>,
 }
 
-/// Why a server ended before its client did.
+/// The reason why a session ended before its client ended it.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
-    /// A folder of the options cannot be served.
+    /// A directory of the options cannot be served.
     #[error("cannot serve `{}`: {why}", path.display())]
     Folder {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         why: std::io::Error,
     },
-    /// The client broke the protocol.
+    /// The client violated the protocol.
     #[error("the client breaks the protocol: {0}")]
     Protocol(SshError),
-    /// The client left in the middle of a message.
+    /// The client left within a message.
     #[error("the client left in the middle of a message")]
     Cut,
-    /// The streams failed.
+    /// The stream failed.
     #[error(transparent)]
     Stream(#[from] std::io::Error),
 }

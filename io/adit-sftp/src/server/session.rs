@@ -1,62 +1,50 @@
-//! One client: its requests, executed one by one.
-
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+//! One client: its requests, passed to a handler one by one.
 
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::sftp::{
-    ExtendedRequest, Extension, ExtensionSet, FileAttrs, HandleId, OpenFlags, ReplyTicket,
-    SftpRequest, SftpServer, SftpServerStep, SftpStatus,
+    ExtendedRequest, HandleId, OpenFlags, ReplyTicket, SftpRequest, SftpServer, SftpServerStep,
+    SftpStatus,
 };
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, Stat};
-use rustix::io::Errno;
+use adit_wire::usize_from;
 
-use super::fault::{done, errno, refuse};
-use super::options::{Options, ServeError};
-use super::people::{self, People};
-use super::tree::{At, Tree};
-use super::{attributes, copy, folder};
+use super::entries::Entries;
+use super::{Answer, Handler, Refusal};
 
-#[derive(Debug)]
-pub(super) struct Session {
-    tree: Tree,
-    server: SftpServer<Open>,
-    people: People,
-    read_only: bool,
+pub(super) struct Session<H: Handler> {
+    handler: H,
+    server: SftpServer<Open<H>>,
+    /// For reads that wait.
+    buffer: Vec<u8>,
 }
 
-/// What is behind a handle.
-#[derive(Debug)]
-enum Open {
-    File(File),
-    Folder(Dir),
+/// The state of a handle.
+enum Open<H: Handler> {
+    File(H::File),
+    Directory(H::Directory),
 }
 
-impl Session {
-    pub(super) fn new(options: &Options) -> Result<Self, ServeError> {
-        let mut extensions = ExtensionSet::ALL;
-        if options.read_only {
-            extensions = extensions
-                .without(Extension::PosixRename)
-                .without(Extension::HardLink)
-                .without(Extension::LSetStat)
-                .without(Extension::CopyData);
+type Request<'a> = SftpRequest<'a, HandleId>;
+
+impl<H: Handler> Session<H> {
+    pub(super) fn new(handler: H) -> Self {
+        Self {
+            server: SftpServer::new(handler.extensions()),
+            handler,
+            buffer: Vec::new(),
         }
-        Ok(Self {
-            tree: Tree::new(options)?,
-            server: SftpServer::new(extensions),
-            people: People::default(),
-            read_only: options.read_only,
-        })
     }
 
     /// Executes one message; the answer is appended to `out`.
-    pub(super) fn execute(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<(), SshError> {
+    pub(super) async fn execute(
+        &mut self,
+        frame: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SshError> {
         let SftpServerStep::Execute(ticket, request) = self.server.handle_input(frame, out)? else {
             return Ok(());
         };
-        if self.read_only && changes(&request) {
-            ticket.answer_status(SftpStatus::PermissionDenied, out);
+        if self.handler.is_read_only() && changes(&request) {
+            Refusal::DENIED.answer(ticket, out);
             return Ok(());
         }
         match request {
@@ -64,235 +52,234 @@ impl Session {
                 handle,
                 offset,
                 len,
-            } => self.read(ticket, handle, offset, len, out),
+            } => self.read(ticket, handle, offset, len, out).await,
             SftpRequest::Open { path, flags, attrs } => {
-                let opened = open(&self.tree, path, flags, &attrs);
+                let opened = self.handler.open(path, flags, attrs).await;
                 self.opened(ticket, opened.map(Open::File), out);
             }
             SftpRequest::Opendir { path } => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-                let opened = self
-                    .tree
-                    .open(path, flags, Mode::empty())
-                    .and_then(Dir::new);
-                self.opened(ticket, opened.map(Open::Folder), out);
+                let opened = self.handler.open_dir(path).await;
+                self.opened(ticket, opened.map(Open::Directory), out);
             }
-            SftpRequest::Readdir { handle } => match self.server.get_mut(handle) {
-                Some(Open::Folder(dir)) => {
-                    let now = i64::try_from(adit_net::system::unix_now().0).unwrap_or(i64::MAX);
-                    folder::list(ticket, dir, &mut self.people, now, out);
-                }
-                _ => refuse(ticket, Errno::NOTDIR, out),
-            },
+            SftpRequest::Readdir { handle } => self.list(ticket, handle, out).await,
             SftpRequest::Lstat { .. } | SftpRequest::Stat { .. } | SftpRequest::Fstat { .. } => {
-                match self.stat(&request) {
-                    Ok(stat) => ticket.answer_attrs(&attributes::attrs(&stat), out),
-                    Err(why) => refuse(ticket, why, out),
+                match self.stat(&request).await {
+                    Ok(attrs) => ticket.answer_attrs(&attrs, out),
+                    Err(why) => why.answer(ticket, out),
                 }
             }
             SftpRequest::Realpath { .. }
             | SftpRequest::Readlink { .. }
             | SftpRequest::Extended(
                 ExtendedRequest::ExpandPath { .. } | ExtendedRequest::HomeDirectory { .. },
-            ) => match self.path(&request) {
+            ) => match self.path(&request).await {
                 Ok(path) => ticket.answer_path(&path, out),
-                Err(why) => refuse(ticket, why, out),
+                Err(why) => why.answer(ticket, out),
             },
             SftpRequest::Extended(
                 ExtendedRequest::StatVfs { .. } | ExtendedRequest::FStatVfs { .. },
-            ) => match self.file_system(&request) {
+            ) => match self.file_system(&request).await {
                 Ok(stat) => ticket.answer_stat_vfs(&stat, out),
-                Err(why) => refuse(ticket, why, out),
+                Err(why) => why.answer(ticket, out),
             },
             SftpRequest::Extended(ExtendedRequest::UsersGroupsById { users, groups }) => {
-                let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
-                let users: Vec<String> =
-                    users.iter().map(|id| name(self.people.user(id))).collect();
-                let groups: Vec<String> = groups
-                    .iter()
-                    .map(|id| name(self.people.group(id)))
-                    .collect();
-                ticket.answer_users_groups(users.iter(), groups.iter(), out);
+                match self.handler.owner_names(users, groups).await {
+                    Ok([users, groups]) => {
+                        ticket.answer_users_groups(users.iter(), groups.iter(), out);
+                    }
+                    Err(why) => why.answer(ticket, out),
+                }
             }
-            other => done(ticket, self.change(&other), out),
+            other => match self.change(&other).await {
+                Ok(()) => ticket.answer_status(SftpStatus::Ok, out),
+                Err(why) => why.answer(ticket, out),
+            },
         }
         Ok(())
     }
 
-    fn opened(&mut self, ticket: ReplyTicket, opened: Result<Open, Errno>, out: &mut Vec<u8>) {
+    fn opened(&mut self, ticket: ReplyTicket, opened: Answer<Open<H>>, out: &mut Vec<u8>) {
         match opened {
             Ok(open) => self.server.answer_opened(ticket, open, out),
-            Err(why) => refuse(ticket, why, out),
+            Err(why) => why.answer(ticket, out),
         }
     }
 
-    fn read(
-        &self,
+    async fn read(
+        &mut self,
         ticket: ReplyTicket,
         handle: HandleId,
         offset: u64,
         len: u32,
         out: &mut Vec<u8>,
     ) {
-        let file = match self.file(handle) {
+        let file = match file(&mut self.server, handle) {
             Ok(file) => file,
-            Err(why) => return refuse(ticket, why, out),
+            Err(why) => return why.answer(ticket, out),
         };
+        let handler = &mut self.handler;
         let read = ticket.answer_data(len, out, |room| {
-            loop {
-                match file.read_at(room, offset) {
-                    Err(why) if why.kind() == std::io::ErrorKind::Interrupted => {}
-                    outcome => return outcome,
-                }
+            match handler.read_now(file, offset, room) {
+                Some(read) => read.map_err(Some),
+                None => Err(None),
             }
         });
-        if let Err((ticket, why)) = read {
-            refuse(ticket, errno(&why), out);
+        let ticket = match read {
+            Ok(()) => return,
+            Err((ticket, Some(why))) => return why.answer(ticket, out),
+            Err((ticket, None)) => ticket,
+        };
+        self.buffer.resize(usize_from(len), 0);
+        let read = handler.read(file, offset, &mut self.buffer).await;
+        let data = read.map(|n| self.buffer.get(..n).unwrap_or(&self.buffer));
+        let answered = ticket.answer_data(len, out, |room| {
+            let data = data?;
+            let n = data.len().min(room.len());
+            if let (Some(room), Some(data)) = (room.get_mut(..n), data.get(..n)) {
+                room.copy_from_slice(data);
+            }
+            Ok::<_, Refusal>(n)
+        });
+        if let Err((ticket, why)) = answered {
+            why.answer(ticket, out);
         }
     }
 
-    fn file(&self, handle: HandleId) -> Result<&File, Errno> {
-        match self.server.get(handle) {
-            Some(Open::File(file)) => Ok(file),
-            Some(Open::Folder(_)) => Err(Errno::ISDIR),
-            None => Err(Errno::BADF),
+    async fn list(&mut self, ticket: ReplyTicket, handle: HandleId, out: &mut Vec<u8>) {
+        let Some(Open::Directory(directory)) = self.server.get_mut(handle) else {
+            return Refusal::NOT_FOUND.answer(ticket, out);
+        };
+        let mut entries = Entries::new(ticket.begin_names(out));
+        let listed = self.handler.read_dir(directory, &mut entries).await;
+        match listed {
+            Ok(()) => entries.into_answer().finish(),
+            Err(why) => entries.into_answer().answer_status(why.status()),
         }
     }
 
-    fn stat(&self, request: &SftpRequest<'_, HandleId>) -> Result<Stat, Errno> {
+    async fn stat(&mut self, request: &Request<'_>) -> Answer<adit_ssh_proto::sftp::FileAttrs> {
+        let handler = &mut self.handler;
         match request {
-            SftpRequest::Lstat { path } => {
-                let at = self.tree.at(path)?;
-                rustix::fs::statat(at.dir(), at.name(), AtFlags::SYMLINK_NOFOLLOW)
-            }
-            SftpRequest::Stat { path } => {
-                let file = self.tree.reach(path)?;
-                rustix::fs::statat(CWD, file.path(), AtFlags::empty())
-            }
-            SftpRequest::Fstat { handle } => match self.server.get(*handle) {
-                Some(Open::File(file)) => rustix::fs::fstat(file),
-                Some(Open::Folder(dir)) => dir.stat(),
-                None => Err(Errno::BADF),
+            SftpRequest::Lstat { path } => handler.lstat(path).await,
+            SftpRequest::Stat { path } => handler.stat(path).await,
+            SftpRequest::Fstat { handle } => match self.server.get_mut(*handle) {
+                Some(Open::File(file)) => handler.stat_open(file).await,
+                Some(Open::Directory(directory)) => handler.stat_open_dir(directory).await,
+                None => Err(Refusal::NOT_FOUND),
             },
-            _ => Err(Errno::NOSYS),
+            _ => Err(Refusal::UNSUPPORTED),
         }
     }
 
-    fn path(&self, request: &SftpRequest<'_, HandleId>) -> Result<Vec<u8>, Errno> {
+    async fn path(&mut self, request: &Request<'_>) -> Answer<Vec<u8>> {
+        let handler = &mut self.handler;
         match request {
-            SftpRequest::Realpath { path: b"" } => self.tree.real(b"."),
-            SftpRequest::Realpath { path } => self.tree.real(path),
-            SftpRequest::Readlink { path } => {
-                let at = self.tree.at(path)?;
-                let target = rustix::fs::readlinkat(at.dir(), at.name(), Vec::new())?;
-                Ok(target.into_bytes())
-            }
+            SftpRequest::Realpath { path: b"" } => handler.real_path(b".").await,
+            SftpRequest::Realpath { path } => handler.real_path(path).await,
+            SftpRequest::Readlink { path } => handler.read_link(path).await,
             SftpRequest::Extended(ExtendedRequest::ExpandPath { path }) => {
-                let Some(rest) = path.strip_prefix(b"~") else {
-                    return self.tree.real(path);
-                };
-                let slash = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
-                let (user, below) = rest.split_at_checked(slash).unwrap_or((rest, b""));
-                let mut home = self.home(user)?;
-                home.extend_from_slice(below);
-                self.tree.real(&home)
+                handler.expand_path(path).await
             }
-            SftpRequest::Extended(ExtendedRequest::HomeDirectory { user }) => self.home(user),
-            _ => Err(Errno::NOSYS),
+            SftpRequest::Extended(ExtendedRequest::HomeDirectory { user }) => {
+                handler.home_directory(user).await
+            }
+            _ => Err(Refusal::UNSUPPORTED),
         }
     }
 
-    /// The home of a user; with a root everybody's is where a session begins.
-    fn home(&self, user: &[u8]) -> Result<Vec<u8>, Errno> {
-        if self.tree.is_confined() {
-            return Ok(self.tree.start().to_vec());
-        }
-        people::home(user).ok_or(Errno::NOENT)
-    }
-
-    fn file_system(
-        &self,
-        request: &SftpRequest<'_, HandleId>,
-    ) -> Result<adit_ssh_proto::sftp::StatVfs, Errno> {
+    async fn file_system(
+        &mut self,
+        request: &Request<'_>,
+    ) -> Answer<adit_ssh_proto::sftp::StatVfs> {
         match request {
             SftpRequest::Extended(ExtendedRequest::StatVfs { path }) => {
-                attributes::file_system(&self.tree, path)
+                self.handler.stat_vfs(path).await
             }
             SftpRequest::Extended(ExtendedRequest::FStatVfs { handle }) => {
-                attributes::file_system_of(self.file(*handle)?)
+                let file = file(&mut self.server, *handle)?;
+                self.handler.stat_vfs_open(file).await
             }
-            _ => Err(Errno::NOSYS),
+            _ => Err(Refusal::UNSUPPORTED),
         }
     }
 
-    /// Does what gives nothing but how it ended.
-    fn change(&mut self, request: &SftpRequest<'_, HandleId>) -> Result<(), Errno> {
-        let tree = &self.tree;
+    /// Executes a request that is answered with a status alone.
+    async fn change(&mut self, request: &Request<'_>) -> Answer<()> {
+        let handler = &mut self.handler;
         match *request {
-            SftpRequest::Close { handle } => self.server.close(handle).map(drop).ok_or(Errno::BADF),
+            SftpRequest::Close { handle } => match self.server.close(handle) {
+                Some(Open::File(file)) => handler.close(file).await,
+                Some(Open::Directory(_)) => Ok(()),
+                None => Err(Refusal::NOT_FOUND),
+            },
             SftpRequest::Write {
                 handle,
                 offset,
                 data,
             } => {
-                let file = self.file(handle)?;
-                file.write_all_at(data, offset).map_err(|why| errno(&why))
+                let file = file(&mut self.server, handle)?;
+                handler.write(file, offset, data).await
             }
-            SftpRequest::Setstat { path, attrs } => attributes::set(tree, path, &attrs),
-            SftpRequest::Fsetstat { handle, attrs } => match self.server.get(handle) {
-                Some(Open::File(file)) => attributes::set_open(file, &attrs),
-                Some(Open::Folder(dir)) => attributes::set_open(dir.fd()?, &attrs),
-                None => Err(Errno::BADF),
+            SftpRequest::Setstat { path, attrs } => handler.set_stat(path, attrs).await,
+            SftpRequest::Fsetstat { handle, attrs } => match self.server.get_mut(handle) {
+                Some(Open::File(file)) => handler.set_stat_open(file, attrs).await,
+                Some(Open::Directory(directory)) => {
+                    handler.set_stat_open_dir(directory, attrs).await
+                }
+                None => Err(Refusal::NOT_FOUND),
             },
-            SftpRequest::Remove { path } => unlink(&tree.at_to_change(path)?, AtFlags::empty()),
-            SftpRequest::Rmdir { path } => unlink(&tree.at_to_change(path)?, AtFlags::REMOVEDIR),
-            SftpRequest::Mkdir { path, attrs } => {
-                let at = tree.at_to_change(path)?;
-                let mode = attributes::new_mode(&attrs, 0o777);
-                rustix::fs::mkdirat(at.dir(), at.name(), mode)
-            }
-            SftpRequest::Rename { from, to } => {
-                rename_new(&tree.at_to_change(from)?, &tree.at_to_change(to)?)
-            }
-            SftpRequest::Symlink { target, link } => {
-                let at = tree.at_to_change(link)?;
-                rustix::fs::symlinkat(target, at.dir(), at.name())
-            }
-            SftpRequest::Extended(extended) => self.change_more(&extended),
-            _ => Err(Errno::NOSYS),
+            SftpRequest::Remove { path } => handler.remove_file(path).await,
+            SftpRequest::Rmdir { path } => handler.remove_dir(path).await,
+            SftpRequest::Mkdir { path, attrs } => handler.create_dir(path, attrs).await,
+            SftpRequest::Rename { from, to } => handler.rename(from, to).await,
+            SftpRequest::Symlink { target, link } => handler.symlink(target, link).await,
+            SftpRequest::Extended(extended) => self.change_more(&extended).await,
+            _ => Err(Refusal::UNSUPPORTED),
         }
     }
 
-    fn change_more(&self, request: &ExtendedRequest<'_, HandleId>) -> Result<(), Errno> {
-        let tree = &self.tree;
+    async fn change_more(&mut self, request: &ExtendedRequest<'_, HandleId>) -> Answer<()> {
+        let handler = &mut self.handler;
         match *request {
-            ExtendedRequest::PosixRename { from, to } => {
-                let (from, to) = (tree.at_to_change(from)?, tree.at_to_change(to)?);
-                rustix::fs::renameat(from.dir(), from.name(), to.dir(), to.name())
+            ExtendedRequest::PosixRename { from, to } => handler.posix_rename(from, to).await,
+            ExtendedRequest::HardLink { from, to } => handler.hard_link(from, to).await,
+            ExtendedRequest::LSetStat { path, attrs } => handler.set_lstat(path, attrs).await,
+            ExtendedRequest::FSync { handle } => {
+                let file = file(&mut self.server, handle)?;
+                handler.sync(file).await
             }
-            ExtendedRequest::HardLink { from, to } => {
-                link(&tree.at_to_change(from)?, &tree.at_to_change(to)?)
-            }
-            ExtendedRequest::LSetStat { path, attrs } => attributes::set_link(tree, path, &attrs),
-            ExtendedRequest::FSync { handle } => rustix::fs::fsync(self.file(handle)?),
             ExtendedRequest::CopyData {
                 from,
                 from_offset,
                 len,
                 to,
                 to_offset,
-            } => copy::copy(
-                (self.file(from)?, from_offset),
-                len,
-                (self.file(to)?, to_offset),
-            ),
-            _ => Err(Errno::NOSYS),
+            } => match (self.server.get(from), self.server.get(to)) {
+                (Some(Open::File(from)), Some(Open::File(to))) => {
+                    let copied = handler.copy_data(from, from_offset, len, to, to_offset);
+                    copied.await
+                }
+                _ => Err(not_a_file()),
+            },
+            _ => Err(Refusal::UNSUPPORTED),
         }
     }
 }
 
-/// Whether a request is one that a server which is read only refuses.
-fn changes(request: &SftpRequest<'_, HandleId>) -> bool {
+fn file<H: Handler>(server: &mut SftpServer<Open<H>>, handle: HandleId) -> Answer<&mut H::File> {
+    match server.get_mut(handle) {
+        Some(Open::File(file)) => Ok(file),
+        Some(Open::Directory(_)) => Err(not_a_file()),
+        None => Err(Refusal::NOT_FOUND),
+    }
+}
+
+fn not_a_file() -> Refusal {
+    Refusal::with_message(SftpStatus::Failure, "Is a directory")
+}
+
+/// True for requests that a read-only server refuses.
+fn changes(request: &Request<'_>) -> bool {
     match request {
         SftpRequest::Open { flags, .. } => {
             *flags != OpenFlags::READ && *flags != OpenFlags::default()
@@ -313,63 +300,5 @@ fn changes(request: &SftpRequest<'_, HandleId>) -> bool {
                 | ExtendedRequest::CopyData { .. }
         ),
         _ => false,
-    }
-}
-
-fn open(tree: &Tree, path: &[u8], wish: OpenFlags, attrs: &FileAttrs) -> Result<File, Errno> {
-    // Opening a pipe must not wait for its other end.
-    let mut flags = OFlags::NONBLOCK;
-    flags |= match (
-        wish.contains(OpenFlags::READ),
-        wish.contains(OpenFlags::WRITE),
-    ) {
-        (true, true) => OFlags::RDWR,
-        (false, true) => OFlags::WRONLY,
-        (_, false) => OFlags::RDONLY,
-    };
-    for (one, flag) in [
-        (OpenFlags::APPEND, OFlags::APPEND),
-        (OpenFlags::CREATE, OFlags::CREATE),
-        (OpenFlags::TRUNCATE, OFlags::TRUNC),
-        (OpenFlags::EXCLUSIVE, OFlags::EXCL),
-    ] {
-        flags.set(flag, wish.contains(one));
-    }
-    let file = tree.open(path, flags, attributes::new_mode(attrs, 0o666))?;
-    Ok(File::from(file))
-}
-
-fn unlink(at: &At<'_>, flags: AtFlags) -> Result<(), Errno> {
-    rustix::fs::unlinkat(at.dir(), at.name(), flags)
-}
-
-fn link(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
-    let (source, target) = (from.name(), to.name());
-    rustix::fs::linkat(from.dir(), source, to.dir(), target, AtFlags::empty())
-}
-
-/// Renames, unless the new name is there already.
-fn rename_new(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
-    let (source, target) = (from.name(), to.name());
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{RenameFlags, renameat_with};
-        let flags = RenameFlags::NOREPLACE;
-        match renameat_with(from.dir(), source, to.dir(), target, flags) {
-            // Not every file system has it.
-            Err(Errno::INVAL | Errno::NOSYS) => {}
-            outcome => return outcome,
-        }
-    }
-    let nofollow = AtFlags::SYMLINK_NOFOLLOW;
-    let found = rustix::fs::statat(from.dir(), source, nofollow)?;
-    if rustix::fs::FileType::from_raw_mode(found.st_mode).is_file() {
-        link(from, to)?;
-        return unlink(from, AtFlags::empty());
-    }
-    match rustix::fs::statat(to.dir(), target, nofollow) {
-        Ok(_) => Err(Errno::EXIST),
-        Err(Errno::NOENT) => rustix::fs::renameat(from.dir(), source, to.dir(), target),
-        Err(why) => Err(why),
     }
 }

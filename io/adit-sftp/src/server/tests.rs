@@ -13,8 +13,9 @@ use adit_ssh_proto::sftp::{
     SftpClient, SftpReply, SftpRequest, SftpStatus, StatVfs,
 };
 
+use super::drive::execute;
 use super::session::Session;
-use super::{Options, ServeError, serve};
+use super::{FileTree, FileTreeOptions as Options, ServeError, serve_blocking};
 
 /// A folder `root` with a file in it, and a secret beside it.
 struct Place {
@@ -60,19 +61,17 @@ impl Drop for Place {
 
 /// A session, asked one thing after the other.
 struct Talk {
-    session: Session,
+    session: Session<FileTree>,
     out: Vec<u8>,
 }
 
 impl Talk {
     fn new(options: &Options) -> Self {
         let mut talk = Self {
-            session: Session::new(options).unwrap(),
+            session: Session::new(FileTree::new(options).unwrap()),
             out: Vec::new(),
         };
-        talk.session
-            .execute(&[1, 0, 0, 0, 3], &mut talk.out)
-            .unwrap();
+        execute(&mut talk.session, &[1, 0, 0, 0, 3], &mut talk.out);
         talk
     }
 
@@ -81,7 +80,7 @@ impl Talk {
         let mut frame = Vec::new();
         request.encode(7, &mut frame);
         self.out.clear();
-        self.session.execute(&frame[4..], &mut self.out).unwrap();
+        execute(&mut self.session, &frame[4..], &mut self.out);
         let (id, reply) = SftpReply::parse(&self.out[4..]).unwrap();
         assert_eq!(id, 7);
         reply

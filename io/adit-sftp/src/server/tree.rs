@@ -15,9 +15,9 @@ use adit_wire::subslice;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::fault::errno;
-use super::options::{Options, ServeError};
+use super::options::{FileTreeOptions, ServeError};
 use super::protected::Protected;
+use super::refusal::errno;
 
 /// All files that a client may reach.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Reached<'_> {
 }
 
 impl Tree {
-    pub(super) fn new(options: &Options) -> Result<Self, ServeError> {
+    pub(super) fn new(options: &FileTreeOptions) -> Result<Self, ServeError> {
         let at = |path: &Path| {
             let path = path.to_owned();
             move |why| ServeError::Folder { path, why }

@@ -241,22 +241,22 @@ fn a_whole_session_over_streams_ends_well_or_says_why() {
         .encode(6, &mut input);
     }
     let mut output = Vec::new();
-    serve(&input[..], &mut output, &options).unwrap();
+    serve_on(&input[..], &mut output, &options).unwrap();
     let (mut data, mut count) = (&output[..], 0);
     let mut frames = FrameReader::new();
     while frames.next_frame(&mut data).unwrap().is_some() {
         count += 1;
     }
     assert_eq!(count, 22, "all are answered");
-    let cut = serve(&input[..input.len() - 1], Vec::new(), &options);
+    let cut = serve_on(&input[..input.len() - 1], Vec::new(), &options);
     assert!(matches!(cut, Err(ServeError::Cut)));
-    let broken = serve(&[0, 0, 0, 1, 9][..], Vec::new(), &options);
+    let broken = serve_on(&[0, 0, 0, 1, 9][..], Vec::new(), &options);
     assert!(matches!(broken, Err(ServeError::Protocol(_))));
     let options = Options {
         root: Some(place.root().join("absent")),
         ..Options::default()
     };
-    let why = serve(&input[..], Vec::new(), &options).unwrap_err();
+    let why = serve_on(&input[..], Vec::new(), &options).unwrap_err();
     assert!(why.to_string().contains("absent"), "{why}");
     let options = Options {
         root: Some(place.root()),
@@ -411,4 +411,12 @@ fn what_is_protected_stays_as_it_is() {
         kept("real/keys/list") + &kept("state/deep/secret"),
         "minemine"
     );
+}
+
+fn serve_on(
+    input: &[u8],
+    output: impl std::io::Write,
+    options: &Options,
+) -> Result<(), ServeError> {
+    serve_blocking(input, output, FileTree::new(options)?)
 }
