@@ -109,7 +109,7 @@ async fn sessions_end_with_a_reason() {
     // A server that is dropped ends the session.
     server.abort();
     let _ = tokio::time::timeout(STALLED, server).await.unwrap();
-    // A request may still be executed that arrives at that moment.
+    // The requests that arrive at that moment may still be executed.
     let _ = tokio::time::timeout(STALLED, sftp.stat("f")).await.unwrap();
     let lost = tokio::time::timeout(STALLED, sftp.stat("f")).await.unwrap();
     assert!(matches!(lost, Err(SftpError::Lost(_))), "{lost:?}");

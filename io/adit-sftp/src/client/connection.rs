@@ -15,6 +15,7 @@ use adit_ssh_proto::sftp::{
 };
 use adit_wire::{Time, narrow_int};
 
+use super::failure::Failure;
 use super::wakers::Wakers;
 use super::wire::Wire;
 use crate::SftpError;
@@ -61,34 +62,6 @@ pub(super) struct ConnectionState {
     last_operation: u64,
     failure: Option<Failure>,
     began: Instant,
-}
-
-/// The reason why a session is over.
-#[derive(Debug, Clone)]
-enum Failure {
-    Protocol(SshError),
-    Lost(Arc<io::Error>),
-}
-
-impl From<Failure> for SftpError {
-    fn from(why: Failure) -> Self {
-        match why {
-            Failure::Protocol(why) => Self::Protocol(why),
-            Failure::Lost(why) => Self::Lost(why),
-        }
-    }
-}
-
-impl From<SshError> for Failure {
-    fn from(why: SshError) -> Self {
-        Self::Protocol(why)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(why: io::Error) -> Self {
-        Self::Lost(Arc::new(why))
-    }
 }
 
 impl std::fmt::Debug for Connection {

@@ -9,6 +9,7 @@
 mod between;
 mod connection;
 mod directory;
+mod failure;
 mod file;
 #[cfg(unix)]
 mod get;

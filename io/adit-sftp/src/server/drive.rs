@@ -1,7 +1,7 @@
 //! The loops that move a client's bytes: over tokio, and over blocking readers and writers.
 
 use std::io::{self, Read, Write};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -30,7 +30,18 @@ const WRITE_LEN: usize = 64 * 1024;
 /// [`ServeError::Protocol`] if the client violated the protocol, [`ServeError::Cut`] if it left within a
 /// message, [`ServeError::Stream`] if the stream failed. A client that leaves without reading its last
 /// answers is not an error.
-pub async fn serve<S: Stream, H: Handler>(mut stream: S, handler: H) -> Result<(), ServeError> {
+pub async fn serve<S: Stream, H: Handler>(stream: S, handler: H) -> Result<(), ServeError> {
+    serve_until(stream, handler, std::future::pending()).await
+}
+
+/// Serves a handler's files until the client closes its side of the stream, or `stop` is ready between two
+/// requests.
+pub(super) async fn serve_until<S: Stream, H: Handler>(
+    mut stream: S,
+    handler: H,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let mut stop = pin!(stop);
     let mut session = Session::new(handler);
     let mut frames = FrameReader::new();
     let mut out = Vec::new();
@@ -46,17 +57,26 @@ pub async fn serve<S: Stream, H: Handler>(mut stream: S, handler: H) -> Result<(
         stream.consume(used);
         let idle = stream.filled().is_empty();
         if idle || out.len() >= WRITE_LEN {
-            let mut sent = write_all(&mut stream, &out).await;
-            if idle && sent.is_ok() {
-                sent = flush_stream(&mut stream).await;
-            }
+            let send = async {
+                write_all(&mut stream, &out).await?;
+                match idle {
+                    true => flush_stream(&mut stream).await,
+                    false => Ok(()),
+                }
+            };
+            let Some(sent) = unless(stop.as_mut(), send).await else {
+                return Ok(());
+            };
             if is_left(sent)? {
                 return Ok(());
             }
             out.clear();
         }
         if idle {
-            if fill_to(&mut stream, 1).await? == 0 {
+            let Some(filled) = unless(stop.as_mut(), fill_to(&mut stream, 1)).await else {
+                return Ok(());
+            };
+            if filled? == 0 {
                 break;
             }
         }
@@ -120,6 +140,20 @@ pub fn serve_blocking<H: Handler>(
     match frames.at_boundary() {
         true => Ok(()),
         false => Err(ServeError::Cut),
+    }
+}
+
+/// Awaits `work`; `None` if `stop` is ready before.
+async fn unless<T>(
+    stop: Pin<&mut impl Future<Output = ()>>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    // A client that always has another request must not keep the thread for itself.
+    tokio::task::consume_budget().await;
+    tokio::select! {
+        biased;
+        () = stop => None,
+        done = work => Some(done),
     }
 }
 

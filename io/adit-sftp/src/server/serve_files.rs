@@ -5,8 +5,9 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
+use super::FileTree;
+use super::drive::serve_until;
 use super::options::{FileTreeOptions, ServeError};
-use super::{FileTree, serve};
 
 /// Serves files of the local file system to one client until it closes its side of the stream.
 ///
@@ -15,13 +16,13 @@ use super::{FileTree, serve};
 /// of this process: use a process for each user, or a [root](FileTreeOptions::root), to separate clients.
 ///
 /// # Errors
-/// [`ServeError::Folder`] if a directory of the options cannot be opened; otherwise as [`serve`].
+/// [`ServeError::Folder`] if a directory of the options cannot be opened; otherwise as [`serve`](super::serve).
 ///
 /// # Panics
 /// If it is polled outside of a tokio runtime.
 ///
 /// # Cancel safety
-/// Dropping the future ends the session after the request that is executed at the moment.
+/// Dropping the future ends the session, after the requests that have arrived by then at most.
 pub async fn serve_files<S>(stream: S, options: FileTreeOptions) -> Result<(), ServeError>
 where
     S: Stream + 'static,
@@ -30,14 +31,10 @@ where
     // Its drop, with this future, is the signal.
     let (_alive, dropped) = oneshot::channel::<()>();
     let session = spawn_blocking(move || {
-        runtime.block_on(async {
-            let tree = FileTree::new(&options)?;
-            tokio::select! {
-                biased;
-                _ = dropped => Ok(()),
-                served = serve(stream, tree) => served,
-            }
-        })
+        let tree = FileTree::new(&options)?;
+        runtime.block_on(serve_until(stream, tree, async {
+            let _ = dropped.await;
+        }))
     });
     match session.await {
         Ok(served) => served,
