@@ -1,6 +1,6 @@
 //! `adit sftp-server`: the `sftp` subsystem of an SSH server, on standard input and output.
 
-use adit_cli::{Code, Done, Failure, patient};
+use adit_cli::{CommandResult, Failure, FailureCode, blocking_stream};
 use anyhow::Context;
 use rustix::fs::Mode;
 
@@ -11,7 +11,7 @@ use adit_sftp::server::{FileTree, FileTreeOptions, serve_blocking};
 ///
 /// # Errors
 /// What went wrong, with the exit code.
-pub fn sftp_server(typed: &args::SftpServer) -> Done {
+pub fn sftp_server(typed: &args::SftpServerArgs) -> CommandResult {
     if let Some(mask) = typed.umask {
         rustix::process::umask(Mode::from_raw_mode(mask));
     }
@@ -23,7 +23,8 @@ pub fn sftp_server(typed: &args::SftpServer) -> Done {
         read_only: typed.read_only,
         start: typed.start.clone(),
     };
-    let served = FileTree::new(&options)
-        .and_then(|files| serve_blocking(patient::stdin(), patient::stdout(), files));
-    served.map_err(|why| Failure::new(Code::Failure, why.to_string()))
+    let served = FileTree::new(&options).and_then(|files| {
+        serve_blocking(blocking_stream::stdin(), blocking_stream::stdout(), files)
+    });
+    served.map_err(|why| Failure::new(FailureCode::Failure, why.to_string()))
 }

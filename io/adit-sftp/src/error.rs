@@ -21,7 +21,7 @@ pub enum SftpError {
     #[error(transparent)]
     Local(#[from] io::Error),
     /// The target of a resumed transfer is longer than its source.
-    #[error("the copy is longer than the file already")]
+    #[error("the copy is already longer than the file")]
     LongerCopy,
     /// The source of a transfer is not a regular file.
     #[error("not a regular file")]
@@ -41,7 +41,7 @@ pub enum SftpError {
     #[error("no SFTP server: {0}")]
     Subsystem(RequestError),
     /// The server violated the protocol. The session is over.
-    #[error("the SFTP server broke the protocol: {0}")]
+    #[error("the SFTP server violated the protocol: {0}")]
     Protocol(SshError),
     /// The stream failed or ended. The session is over.
     #[error("the connection was lost: {0}")]

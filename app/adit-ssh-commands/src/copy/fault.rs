@@ -1,30 +1,30 @@
-//! What goes wrong with a file, or with all of them.
+//! Errors of copying a file, or of the whole session.
 
 use std::io;
 
 use adit_sftp::SftpError;
 
-/// Why something was not done.
+/// The reason why an operation failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
-    /// The server says no, or the session with it is over.
+pub(crate) enum CopyError {
+    /// The server refused the operation, or the session has ended.
     #[error(transparent)]
     Sftp(#[from] SftpError),
-    /// This machine says no.
+    /// A local operation failed.
     #[error(transparent)]
     Local(#[from] io::Error),
-    /// It cannot be done.
+    /// The operation is not possible.
     #[error("{0}")]
-    Unfit(String),
+    Other(String),
 }
 
-impl Fault {
-    pub(crate) fn unfit(why: impl Into<String>) -> Self {
-        Self::Unfit(why.into())
+impl CopyError {
+    pub(crate) fn other(why: impl Into<String>) -> Self {
+        Self::Other(why.into())
     }
 
-    /// Whether nothing can go on after it.
-    pub(crate) const fn is_end(&self) -> bool {
+    /// Returns true if no further operation is possible.
+    pub(crate) const fn is_fatal(&self) -> bool {
         matches!(self, Self::Sftp(why) if why.is_fatal())
     }
 }

@@ -1,12 +1,12 @@
-//! Files to and from other machines by SFTP: what `scp` and `sftp` have in common.
+//! Copies files over SFTP; shared by `scp` and `sftp`.
 //!
 //! ```text
 //! paths ─▶ glob ─▶ tree: a queue of files and folders │ through ─▶ adit-sftp ─▶ channel
 //!                        workers, a channel each                  meter, limit
 //! ```
 //!
-//! A [`Remote`] is one SFTP channel; within a file many requests are in flight. Whole trees are carried over several channels of one session, so that
-//! small files do not wait for each other's round trips.
+//! A [`Remote`] is one SFTP channel; within a file, many requests are in flight. Whole trees are copied over several
+//! channels of one session, so that small files do not wait for each other's round trips.
 
 mod fault;
 mod glob;
@@ -24,50 +24,54 @@ use adit_sftp::client::TransferOptions;
 
 pub(super) use adit_sftp::SftpSession as Remote;
 pub(super) use adit_sftp::client::DirEntry as Entry;
-pub(super) use fault::Fault;
-pub(super) use glob::{Folders, expand, plain};
-pub(super) use host::{Host, failure};
-pub(super) use local::{Local, name_here, native, octets};
-pub(super) use meter::Meter;
-pub(super) use names::{base, join, shown};
+pub(super) use fault::CopyError;
+pub(super) use glob::{FolderSource, expand_pattern, unescape};
+pub(super) use host::{SftpHost, to_failure};
+pub(super) use local::{LocalFolders, local_copy_name, path_bytes, path_from_bytes};
+pub(super) use meter::ProgressMeter;
+pub(super) use names::{base_name, display_path, join_path};
 pub(super) use there::{at_home, rename};
-pub(super) use through::through;
-pub(super) use tree::{Job, carry};
+pub(super) use through::copy_through;
+pub(super) use tree::{CopyJob, run_jobs};
 
-/// How files are carried.
+/// Options for copying, and the state of the whole copy.
 #[derive(Debug)]
-pub(super) struct How {
-    /// Folders too, with what is in them.
+pub(super) struct CopyOptions {
+    /// True to copy folders recursively.
     pub(super) recursive: bool,
-    /// Times and all permissions as well.
+    /// True to preserve times and all permissions.
     pub(super) preserve: bool,
-    /// Go on where a copy was cut.
+    /// True to resume interrupted copies.
     pub(super) resume: bool,
-    /// What is shown, and how fast it may be.
-    pub(super) meter: Meter,
-    /// Something was not carried; it was told.
-    pub(super) failed: Cell<bool>,
+    /// Progress display and bandwidth limit.
+    pub(super) meter: ProgressMeter,
+    /// True once a file was skipped and reported.
+    pub(super) any_failed: Cell<bool>,
 }
 
-impl How {
-    /// The options of one file's transfer.
-    pub(super) const fn options(&self) -> TransferOptions {
+impl CopyOptions {
+    /// Returns the options for the transfer of one file.
+    pub(super) const fn transfer_options(&self) -> TransferOptions {
         TransferOptions::new()
             .with_resume(self.resume)
             .with_preserve(self.preserve)
     }
 
-    /// Tells what went wrong with a file, and goes on.
+    /// Reports an error with a file, and continues.
     ///
     /// # Errors
-    /// `fault`, if nothing can go on after it.
-    pub(super) fn skip(&self, name: &str, fault: impl Into<Fault>) -> Result<(), Fault> {
+    /// `fault`, if no further operation is possible.
+    pub(super) fn report_and_skip(
+        &self,
+        name: &str,
+        fault: impl Into<CopyError>,
+    ) -> Result<(), CopyError> {
         let fault = fault.into();
-        if fault.is_end() {
+        if fault.is_fatal() {
             return Err(fault);
         }
-        self.failed.set(true);
-        self.meter.say(&format!("{name}: {fault}"));
+        self.any_failed.set(true);
+        self.meter.print_message(&format!("{name}: {fault}"));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
-//! Paths of the other machine: octets with slashes.
+//! Remote paths: bytes with slashes.
 
-/// A path for people: what a terminal would obey is escaped.
-pub(crate) fn shown(path: &[u8]) -> String {
+/// Returns a path for display, with control characters escaped.
+pub(crate) fn display_path(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
     if text.chars().any(char::is_control) {
         return text.escape_debug().to_string();
@@ -9,8 +9,8 @@ pub(crate) fn shown(path: &[u8]) -> String {
     text.into_owned()
 }
 
-/// `name` in `folder`; an absolute name stays what it is.
-pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+/// Joins `name` to `folder`; an absolute name is returned unchanged.
+pub(crate) fn join_path(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if name.starts_with(b"/") || folder.is_empty() {
         return name.to_vec();
     }
@@ -25,8 +25,8 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// The last name of a path; slashes behind it do not count.
-pub(crate) fn base(path: &[u8]) -> &[u8] {
+/// Returns the last component of a path, ignoring trailing slashes.
+pub(crate) fn base_name(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/');
     let path = end.and_then(|end| path.get(..=end)).unwrap_or_default();
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
@@ -38,19 +38,19 @@ mod tests {
 
     #[test]
     fn paths() {
-        assert_eq!(join(b"a", b"b"), b"a/b");
-        assert_eq!(join(b"/", b"b"), b"/b");
-        assert_eq!(join(b"a", b"/b"), b"/b");
-        assert_eq!(join(b"", b"b"), b"b");
-        assert_eq!(base(b"a/b//"), b"b");
-        assert_eq!(base(b"/"), b"");
-        assert_eq!(base(b"b"), b"b");
-        assert_eq!(base(b"a/.."), b"..");
+        assert_eq!(join_path(b"a", b"b"), b"a/b");
+        assert_eq!(join_path(b"/", b"b"), b"/b");
+        assert_eq!(join_path(b"a", b"/b"), b"/b");
+        assert_eq!(join_path(b"", b"b"), b"b");
+        assert_eq!(base_name(b"a/b//"), b"b");
+        assert_eq!(base_name(b"/"), b"");
+        assert_eq!(base_name(b"b"), b"b");
+        assert_eq!(base_name(b"a/.."), b"..");
     }
 
     #[test]
     fn nothing_reaches_the_terminal() {
-        assert_eq!(shown(b"a\x1b[2J\n"), "a\\u{1b}[2J\\n");
-        assert_eq!(shown("a'ü\"".as_bytes()), "a'ü\"");
+        assert_eq!(display_path(b"a\x1b[2J\n"), "a\\u{1b}[2J\\n");
+        assert_eq!(display_path("a'ü\"".as_bytes()), "a'ü\"");
     }
 }

@@ -1,17 +1,17 @@
-//! What commands do with the other machine beyond single requests.
+//! Remote operations that take more than one request.
 
 use adit_sftp::SftpError;
 use adit_ssh_proto::sftp::{Extension, FileAttrs};
 
-use super::{Fault, Remote};
+use super::{CopyError, Remote};
 
-/// A path as it was typed, without `~` in front: relative paths begin at home anyway.
-pub(crate) async fn at_home(remote: &Remote, path: &[u8]) -> Result<Vec<u8>, Fault> {
+/// Returns a path without its `~`: relative paths start in the home folder anyway.
+pub(crate) async fn at_home(remote: &Remote, path: &[u8]) -> Result<Vec<u8>, CopyError> {
     if !path.starts_with(b"~") {
         return Ok(path.to_vec());
     }
     if remote.supports(Extension::ExpandPath) {
-        // The rest stays as it was typed, so that no server chooses the name of a copy.
+        // The rest stays as typed, so that no server chooses the name of a copy.
         let end = path.iter().position(|byte| *byte == b'/');
         let (home, rest) = path.split_at(end.unwrap_or(path.len()));
         let mut path = remote.expand_path(home).await?;
@@ -21,11 +21,13 @@ pub(crate) async fn at_home(remote: &Remote, path: &[u8]) -> Result<Vec<u8>, Fau
     match path.strip_prefix(b"~/") {
         Some(rest) => Ok(rest.to_vec()),
         None if path == b"~" => Ok(b".".to_vec()),
-        None => Err(Fault::unfit("the server knows no home of other users")),
+        None => Err(CopyError::other(
+            "the server cannot resolve the home of another user",
+        )),
     }
 }
 
-/// Renames; what has the new name is replaced, as far as the server can.
+/// Renames a file. An existing file with the new name is replaced if the server supports it.
 pub(crate) async fn rename(remote: &Remote, from: &[u8], to: &[u8]) -> Result<(), SftpError> {
     match remote.supports(Extension::PosixRename) {
         true => remote.posix_rename(from, to).await,
@@ -33,7 +35,7 @@ pub(crate) async fn rename(remote: &Remote, from: &[u8], to: &[u8]) -> Result<()
     }
 }
 
-/// Makes a folder that its owner can fill, unless it is there.
+/// Creates a folder that its owner can write to, unless it exists.
 pub(super) async fn make_folder(remote: &Remote, path: &[u8], mode: u32) -> Result<(), SftpError> {
     let attrs = FileAttrs {
         permissions: Some(mode & 0o777 | 0o700),

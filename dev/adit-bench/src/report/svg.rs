@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
-use crate::figure::{AT_MOST, Better, Metric, Quantity, Spread, short};
-use crate::journal::{Journal, Row, Table};
-use crate::suite::{Chart, NO_RELAY, Suite};
+use crate::figures::{AT_MOST, BetterWhen, Metric, Quantity, RoundSpread, format_short};
+use crate::sample_log::{CaseTable, SampleLog, TableRow};
+use crate::suite::{ChartSpec, NO_RELAY, Suite};
 
 const WIDTH: f64 = 760.0;
 /// Left of the bars: the names, at least and at most.
@@ -21,9 +21,9 @@ const HEADING: f64 = 26.0;
 const TOP: f64 = 44.0;
 
 /// The chart of a suite; None if nothing of what it shows was measured.
-pub(crate) fn chart(journal: &Journal, suite: Suite) -> Option<String> {
+pub(crate) fn chart(journal: &SampleLog, suite: Suite) -> Option<String> {
     let chart = suite.chart();
-    let tables = journal.tables(suite);
+    let tables = journal.case_tables(suite);
     let shown = tables.iter().filter(|t| t.case.ends_with(chart.cases));
     let groups: Vec<Group> = shown
         .flat_map(|table| match group(table, chart.quantity) {
@@ -39,11 +39,11 @@ pub(crate) fn chart(journal: &Journal, suite: Suite) -> Option<String> {
 
 struct Group {
     title: String,
-    bars: Vec<(String, Spread)>,
+    bars: Vec<(String, RoundSpread)>,
 }
 
 /// The sum of all processes if there is one, else the process nearest to the user.
-fn group(table: &Table, quantity: Quantity) -> Option<Group> {
+fn group(table: &CaseTable, quantity: Quantity) -> Option<Group> {
     let parts = [
         ("", ""),
         ("both", " (client and server)"),
@@ -57,7 +57,7 @@ fn group(table: &Table, quantity: Quantity) -> Option<Group> {
     let bars = table
         .rows
         .iter()
-        .filter_map(|row| Some((row.who.clone(), (*row.cells.get(at)?)?)));
+        .filter_map(|row| Some((row.implementation.clone(), (*row.cells.get(at)?)?)));
     // What the load alone can do would make all others look alike.
     let bars: Vec<_> = bars.filter(|(who, _)| who != NO_RELAY).collect();
     (!bars.is_empty()).then(|| Group {
@@ -67,15 +67,15 @@ fn group(table: &Table, quantity: Quantity) -> Option<Group> {
 }
 
 /// A group for each row, whose columns are implementations. What is only a limit is no bar.
-fn steps(table: &Table, quantity: Quantity) -> Vec<Group> {
-    let of_row = |row: &Row| {
+fn steps(table: &CaseTable, quantity: Quantity) -> Vec<Group> {
+    let of_row = |row: &TableRow| {
         let cells = table.columns.iter().zip(&row.cells);
         let bars: Vec<_> = cells
             .filter(|(metric, _)| metric.quantity == quantity && metric.part != AT_MOST)
             .filter_map(|(metric, cell)| Some((metric.part.to_owned(), (*cell)?)))
             .collect();
         (!bars.is_empty()).then(|| Group {
-            title: row.who.clone(),
+            title: row.implementation.clone(),
             bars,
         })
     };
@@ -89,7 +89,7 @@ fn most<'a>(groups: impl IntoIterator<Item = &'a Group>) -> f64 {
         .fold(f64::MIN_POSITIVE, f64::max)
 }
 
-fn draw(title: &str, chart: Chart, groups: &[Group]) -> String {
+fn draw(title: &str, chart: ChartSpec, groups: &[Group]) -> String {
     let quantity = chart.quantity;
     let names = groups.iter().flat_map(|group| &group.bars);
     let longest = names.map(|(who, _)| who.chars().count()).max();
@@ -99,10 +99,10 @@ fn draw(title: &str, chart: Chart, groups: &[Group]) -> String {
     let rows: usize = groups.iter().map(|group| group.bars.len()).sum();
     let height = TOP + HEADING * groups.len() as f64 + STEP * rows as f64 + 12.0;
     let wish = match quantity.better {
-        Better::More => "more is better",
-        Better::Less => "less is better",
+        BetterWhen::More => "more is better",
+        BetterWhen::Less => "less is better",
     };
-    let wish = match chart.apart {
+    let wish = match chart.scale_by_case {
         true => format!("{wish}; each group has a scale of its own"),
         false => wish.to_owned(),
     };
@@ -125,7 +125,12 @@ fn draw(title: &str, chart: Chart, groups: &[Group]) -> String {
             escaped(&group.title)
         );
         y += HEADING;
-        let scale = room / if chart.apart { most([group]) } else { common };
+        let scale = room
+            / if chart.scale_by_case {
+                most([group])
+            } else {
+                common
+            };
         for (who, spread) in &group.bars {
             bar(&mut out, y, names, who, *spread, scale);
             y += STEP;
@@ -135,7 +140,7 @@ fn draw(title: &str, chart: Chart, groups: &[Group]) -> String {
     out
 }
 
-fn bar(out: &mut String, y: f64, names: f64, who: &str, spread: Spread, scale: f64) {
+fn bar(out: &mut String, y: f64, names: f64, who: &str, spread: RoundSpread, scale: f64) {
     let x = |value: f64| names + value.max(0.0) * scale;
     let ours = who.split(", ").any(|part| part == "adit");
     let color = if ours { "#0b69a3" } else { "#9aa5b1" };
@@ -161,7 +166,7 @@ fn bar(out: &mut String, y: f64, names: f64, who: &str, spread: Spread, scale: f
         out,
         "<text x=\"{:.1}\" y=\"{text:.1}\" fill=\"#1f2933\">{}</text>",
         x(spread.max) + 8.0,
-        short(spread.median)
+        format_short(spread.median)
     );
 }
 
@@ -177,8 +182,8 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
-    use crate::figure::NS_PER_OP;
-    use crate::journal::tests::journal;
+    use crate::figures::NS_PER_OP;
+    use crate::sample_log::tests::journal;
 
     fn numbers_of(svg: &str, attribute: &str) -> Vec<f64> {
         let before = format!(" {attribute}=\"");
@@ -233,7 +238,7 @@ mod tests {
 
     #[test]
     fn names_cannot_break_out() {
-        let spread = Spread::of([1.0]).unwrap();
+        let spread = RoundSpread::from_values([1.0]).unwrap();
         let group = Group {
             title: "a<b & c".to_owned(),
             bars: vec![("\"x\"".to_owned(), spread)],
@@ -248,7 +253,7 @@ mod tests {
     /// Steps of two implementations, far apart, and a limit of one.
     #[test]
     fn steps_are_groups_with_scales_of_their_own() {
-        let mut journal = Journal::default();
+        let mut journal = SampleLog::default();
         let metric = |part| Metric {
             quantity: NS_PER_OP,
             part,
@@ -256,7 +261,7 @@ mod tests {
         for (step, ours, theirs) in [("small", 4.0, 8.0), ("large", 4000.0, 2000.0)] {
             for (who, ns) in [("adit", ours), ("other", theirs)] {
                 let figures = vec![(metric(who), ns), (metric(AT_MOST), 1e6)];
-                journal.keep(Suite::Fec, "codes", step, 1, Ok(figures));
+                journal.record_outcome(Suite::Fec, "codes", step, 1, Ok(figures));
             }
         }
         let svg = chart(&journal, Suite::Fec).unwrap();
@@ -275,16 +280,16 @@ mod tests {
     #[test]
     fn every_suite_has_a_chart_of_what_it_measures() {
         for &suite in Suite::value_variants() {
-            let mut journal = Journal::default();
+            let mut journal = SampleLog::default();
             let shown = suite.chart();
             let case = format!("a case{}", shown.cases);
             let who = "2022-blake3-chacha20-poly1305 and more, adit";
-            journal.keep(
+            journal.record_outcome(
                 suite,
                 &case,
                 who,
                 1,
-                Ok(vec![crate::figure::one(shown.quantity, 1.0)]),
+                Ok(vec![crate::figures::whole_figure(shown.quantity, 1.0)]),
             );
             let svg = chart(&journal, suite).unwrap();
             assert!(svg.contains("#0b69a3"), "adit's bar in {svg}");

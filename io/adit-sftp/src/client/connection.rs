@@ -308,7 +308,7 @@ impl ConnectionState {
         for _ in 0..MAX_FILLS {
             match self.wire.poll_fill(cx) {
                 Poll::Ready(Ok(0)) => {
-                    let why = "the SFTP server ended";
+                    let why = "the SFTP server exited";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why).into());
                 }
                 Poll::Ready(filled) => filled?,

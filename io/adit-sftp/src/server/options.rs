@@ -32,10 +32,10 @@ pub enum ServeError {
         why: std::io::Error,
     },
     /// The client violated the protocol.
-    #[error("the client breaks the protocol: {0}")]
+    #[error("the client violated the protocol: {0}")]
     Protocol(SshError),
     /// The client left within a message.
-    #[error("the client left in the middle of a message")]
+    #[error("the client disconnected in the middle of a message")]
     Cut,
     /// The stream failed.
     #[error(transparent)]

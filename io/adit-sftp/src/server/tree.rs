@@ -277,7 +277,7 @@ impl Root {
 
     fn open_inside(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
-        /// Somebody who renames folders all the time must not hold us for ever.
+        /// Someone who renames folders all the time must not hold us for ever.
         const TRIES: u32 = 32;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let mode = if flags.contains(OFlags::CREATE) {
