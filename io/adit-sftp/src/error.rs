@@ -28,7 +28,7 @@ pub enum SftpError {
     NotRegular,
     /// A file or directory exceeds the limit of the operation.
     #[error("{what} exceeds {limit}")]
-    TooMuch {
+    LimitExceeded {
         /// The part that is too large, such as `the number of directory entries`.
         what: &'static str,
         /// The limit, in bytes or entries.
@@ -45,7 +45,7 @@ pub enum SftpError {
     Protocol(SshError),
     /// The stream failed or ended. The session is over.
     #[error("the connection was lost: {0}")]
-    Lost(Arc<io::Error>),
+    ConnectionLost(Arc<io::Error>),
 }
 
 impl SftpError {
@@ -69,7 +69,7 @@ impl SftpError {
     pub const fn is_fatal(&self) -> bool {
         matches!(
             self,
-            Self::Protocol(_) | Self::Lost(_) | Self::Channel(_) | Self::Subsystem(_)
+            Self::Protocol(_) | Self::ConnectionLost(_) | Self::Channel(_) | Self::Subsystem(_)
         )
     }
 }
@@ -101,10 +101,10 @@ impl From<SftpError> for io::Error {
             },
             SftpError::Unsupported(_) => io::ErrorKind::Unsupported,
             SftpError::Local(why) => why.kind(),
-            SftpError::Lost(why) => why.kind(),
+            SftpError::ConnectionLost(why) => why.kind(),
             SftpError::Protocol(_) => io::ErrorKind::InvalidData,
             SftpError::NotRegular | SftpError::LongerCopy => io::ErrorKind::InvalidInput,
-            SftpError::TooMuch { .. } => io::ErrorKind::FileTooLarge,
+            SftpError::LimitExceeded { .. } => io::ErrorKind::FileTooLarge,
             SftpError::Channel(_) | SftpError::Subsystem(_) => io::ErrorKind::NotConnected,
         };
         Self::new(kind, why)

@@ -15,7 +15,7 @@ use adit_sftp::{SftpError, SftpSession};
 use adit_ssh_proto::sftp::{Extension, FileAttrs, FileType, OpenFlags, SftpStatus};
 use tokio::process::{Child, Command};
 
-/// Where distributions install it.
+/// Paths of the server in common distributions.
 const SERVERS: [&str; 3] = [
     "/usr/lib/openssh/sftp-server",
     "/usr/lib/ssh/sftp-server",
@@ -25,7 +25,7 @@ const SERVERS: [&str; 3] = [
 /// Time after which an operation is considered stalled.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// A directory of the test's own, which is removed at its end.
+/// A temporary directory, which is removed at its end.
 struct Place(PathBuf);
 
 impl Place {
@@ -175,7 +175,7 @@ async fn reads_and_writes_of_one_file() {
     drop(file);
     assert_eq!(sftp.read("f", 7).await.unwrap().len(), 7);
     let long = sftp.read("f", 6).await.unwrap_err();
-    assert!(matches!(long, SftpError::TooMuch { limit: 6, .. }));
+    assert!(matches!(long, SftpError::LimitExceeded { limit: 6, .. }));
 
     let read_only = sftp.open_file("f", OpenFlags::READ).await.unwrap();
     let refused = read_only.write_all_at(&data, 0).await.unwrap_err();
@@ -341,7 +341,7 @@ async fn refusals_and_ends_are_typed() {
     child.wait().await.unwrap();
     for _ in 0..2 {
         let lost = sftp.stat("f").await.unwrap_err();
-        assert!(matches!(lost, SftpError::Lost(_)), "{lost}");
+        assert!(matches!(lost, SftpError::ConnectionLost(_)), "{lost}");
         assert!(lost.is_fatal());
     }
 }

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 /// Time after which a session is considered stalled.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// A directory of the test's own, which is removed at its end.
+/// A temporary directory, which is removed at its end.
 struct Place(PathBuf);
 
 impl Place {
@@ -112,19 +112,22 @@ async fn sessions_end_with_a_reason() {
     // The requests that arrive at that moment may still be executed.
     let _ = tokio::time::timeout(STALLED, sftp.stat("f")).await.unwrap();
     let lost = tokio::time::timeout(STALLED, sftp.stat("f")).await.unwrap();
-    assert!(matches!(lost, Err(SftpError::Lost(_))), "{lost:?}");
+    assert!(
+        matches!(lost, Err(SftpError::ConnectionLost(_))),
+        "{lost:?}"
+    );
 
     let mut absent = place.options();
     absent.start = Some("absent".into());
     let (_client, server) = start(absent);
     let why = ended(server).await.unwrap_err();
-    assert!(matches!(why, ServeError::Folder { .. }), "{why}");
+    assert!(matches!(why, ServeError::Directory { .. }), "{why}");
 
     let (mut client, server) = start(place.options());
     client.write_all(&[0, 0, 0, 5, 1, 0]).await.unwrap();
     drop(client);
     let why = ended(server).await.unwrap_err();
-    assert!(matches!(why, ServeError::Cut), "{why}");
+    assert!(matches!(why, ServeError::Truncated), "{why}");
 
     let (mut client, server) = start(place.options());
     client.write_all(&[0xff; 9]).await.unwrap();

@@ -82,7 +82,7 @@ impl SftpHost {
 /// Converts a fault to the failure that ends the program.
 pub(crate) fn to_failure(host: &str, fault: &CopyError) -> Failure {
     let code = match fault {
-        CopyError::Sftp(SftpError::Lost(_)) => FailureCode::Network,
+        CopyError::Sftp(SftpError::ConnectionLost(_)) => FailureCode::Network,
         _ => FailureCode::Failure,
     };
     let failure = Failure::new(code, format!("{host}: {fault}"));

@@ -1,6 +1,6 @@
 //! One SFTP stream, shared by all operations: requests out, replies in.
 //!
-//! Whichever operation is polled sends what is pending and receives what is there. Replies to its own
+//! The operation that is polled sends what is pending and receives what is there. Replies to its own
 //! requests are lent to it in place; those of others are copied to their mailboxes.
 
 use std::collections::{HashMap, VecDeque};

@@ -57,7 +57,7 @@ impl SftpSession {
                 return Ok(all);
             }
             if all.len() >= MAX_ENTRIES {
-                return Err(SftpError::TooMuch {
+                return Err(SftpError::LimitExceeded {
                     what: "the number of directory entries",
                     limit: MAX_ENTRIES,
                 });

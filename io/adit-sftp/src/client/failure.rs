@@ -18,7 +18,7 @@ impl From<Failure> for SftpError {
     fn from(why: Failure) -> Self {
         match why {
             Failure::Protocol(why) => Self::Protocol(why),
-            Failure::Lost(why) => Self::Lost(why),
+            Failure::Lost(why) => Self::ConnectionLost(why),
         }
     }
 }

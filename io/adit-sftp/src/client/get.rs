@@ -1,4 +1,4 @@
-//! One file from the server.
+//! Downloads of single files.
 
 use std::fs::OpenOptions;
 use std::io;

@@ -1,4 +1,4 @@
-//! A client: requests out, replies in.
+//! SFTP clients.
 //!
 //! ```text
 //! SftpSession ─▶ Operation ─▶ ┐                      wakers: whichever operation is polled
@@ -6,7 +6,6 @@
 //! Get, Put, … ─▶ Operation ─▶ ┘
 //! ```
 
-mod between;
 mod connection;
 mod directory;
 mod failure;
@@ -17,6 +16,7 @@ mod paths;
 #[cfg(unix)]
 mod put;
 mod range;
+mod remote_copy;
 mod reply;
 mod session;
 mod transfer;
@@ -24,12 +24,12 @@ mod wakers;
 mod whole;
 mod wire;
 
-pub use between::Between;
 pub use directory::DirEntry;
 pub use file::File;
 #[cfg(unix)]
 pub use get::Get;
 #[cfg(unix)]
 pub use put::Put;
+pub use remote_copy::RemoteCopy;
 pub use session::SftpSession;
 pub use transfer::TransferOptions;

@@ -1,4 +1,4 @@
-//! One file to the server.
+//! Uploads of single files.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;

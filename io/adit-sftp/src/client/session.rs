@@ -37,7 +37,7 @@ impl SftpSession {
     ///
     /// # Errors
     /// [`SftpError::Channel`] if the channel could not be opened, [`SftpError::Subsystem`] if the server
-    /// has no such subsystem, [`SftpError::Lost`] and [`SftpError::Protocol`] if the exchange failed.
+    /// has no such subsystem, [`SftpError::ConnectionLost`] and [`SftpError::Protocol`] if the exchange failed.
     pub async fn open(session: &Session) -> Result<Self, SftpError> {
         let program = session.open_session().await?;
         let started = program.start_subsystem("sftp").await;
@@ -48,7 +48,7 @@ impl SftpSession {
     /// Starts a session on a channel whose subsystem was started.
     ///
     /// # Errors
-    /// [`SftpError::Lost`] if the channel ended, [`SftpError::Protocol`] if the peer is not a server of
+    /// [`SftpError::ConnectionLost`] if the channel ended, [`SftpError::Protocol`] if the peer is not a server of
     /// SFTP version 3.
     pub async fn from_channel(channel: Channel) -> Result<Self, SftpError> {
         Self::start(Wire::Channel(channel)).await

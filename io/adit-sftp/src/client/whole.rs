@@ -15,7 +15,7 @@ impl SftpSession {
     /// Returns the content of a file of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`SftpError::TooMuch`] if the file is longer, the server refused it, or the session is over.
+    /// [`SftpError::LimitExceeded`] if the file is longer, the server refused it, or the session is over.
     pub async fn read(&self, path: impl AsRef<[u8]>, limit: usize) -> Result<Vec<u8>, SftpError> {
         let file = self.open_file(path, OpenFlags::READ).await?;
         let (mut data, mut len, mut step) = (Vec::new(), 0, FIRST_READ);
@@ -28,7 +28,7 @@ impl SftpSession {
             let read = file.read_at(room, u64_from(len)).await?;
             len += read;
             if len > limit {
-                return Err(SftpError::TooMuch {
+                return Err(SftpError::LimitExceeded {
                     what: "the length of the file",
                     limit,
                 });

@@ -1,4 +1,4 @@
-//! Attributes: from the system's form to that of SFTP, and changes of them.
+//! Attributes of files: conversion from the system's form to that of SFTP, and changes.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -12,9 +12,9 @@ use super::tree::Tree;
 /// The bits of a mode that can be set.
 const SETTABLE: u32 = 0o7777;
 
-/// The attributes of a file.
+/// Converts the attributes of a file.
 pub(super) fn attrs(stat: &Stat) -> FileAttrs {
-    // Times are unsigned 32 bits in version 3: what is before or behind is the nearest there is.
+    // Times are unsigned 32 bits in version 3: times outside of the range become the nearest one.
     let seconds = |time: i64| u32::try_from(time.max(0)).unwrap_or(u32::MAX);
     FileAttrs {
         size: u64::try_from(stat.st_size).ok(),
@@ -24,7 +24,7 @@ pub(super) fn attrs(stat: &Stat) -> FileAttrs {
     }
 }
 
-/// The mode with the type of the file.
+/// Returns the mode with the type of the file.
 #[allow(
     clippy::useless_conversion,
     reason = "16 bits wide on other systems than Linux"
@@ -33,12 +33,12 @@ pub(super) fn mode_bits(stat: &Stat) -> u32 {
     u32::from(stat.st_mode)
 }
 
-/// The mode of a new file or folder.
-pub(super) fn new_mode(attrs: &FileAttrs, usual: u32) -> Mode {
-    mode(attrs.permissions.unwrap_or(usual))
+/// Returns the mode for a new file or directory.
+pub(super) fn new_mode(attrs: &FileAttrs, default: u32) -> Mode {
+    mode(attrs.permissions.unwrap_or(default))
 }
 
-/// The bits of permissions that can be set.
+/// Returns the bits of permissions that can be set.
 #[allow(
     clippy::useless_conversion,
     reason = "16 bits wide on other systems than Linux"
@@ -47,9 +47,9 @@ pub(crate) fn mode(bits: u32) -> Mode {
     Mode::from_bits_truncate((bits & SETTABLE).try_into().unwrap_or_default())
 }
 
-/// Changes what a path leads to.
+/// Changes the file that a path leads to.
 pub(super) fn set(tree: &Tree, path: &[u8], attrs: &FileAttrs) -> Result<(), Errno> {
-    let file = tree.reach_to_change(path)?;
+    let file = tree.resolve_to_change(path)?;
     if let Some(size) = attrs.size {
         let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let open = rustix::fs::openat(CWD, file.path(), flags, Mode::empty())?;
@@ -84,7 +84,7 @@ pub(super) fn set_open(file: impl AsFd, attrs: &FileAttrs) -> Result<(), Errno> 
     Ok(())
 }
 
-/// Changes what has this name, be it a symbolic link.
+/// Changes the file of this name without following a symbolic link.
 pub(super) fn set_link(tree: &Tree, path: &[u8], attrs: &FileAttrs) -> Result<(), Errno> {
     let at = tree.at_to_change(path)?;
     let (dir, name) = (at.dir(), at.name());
@@ -94,13 +94,13 @@ pub(super) fn set_link(tree: &Tree, path: &[u8], attrs: &FileAttrs) -> Result<()
     if let Some(bits) = attrs.permissions {
         #[cfg(target_os = "linux")]
         {
-            // The system has no chmod that does not follow; a link's own mode has no meaning.
-            let file = super::tree::name_only(&at)?;
+            // The system has no chmod that does not follow links; the mode of a link has no meaning.
+            let file = super::tree::open_nofollow(&at)?;
             let found = rustix::fs::fstat(&file)?;
             if rustix::fs::FileType::from_raw_mode(found.st_mode).is_symlink() {
                 return Err(Errno::OPNOTSUPP);
             }
-            let file = super::tree::reached(file);
+            let file = super::tree::path_of(file);
             rustix::fs::chmodat(CWD, file.path(), mode(bits), AtFlags::empty())?;
         }
         #[cfg(not(target_os = "linux"))]
@@ -127,7 +127,7 @@ fn times(attrs: &FileAttrs) -> Option<Timestamps> {
     })
 }
 
-/// All ones are no number of a user: they mean no change.
+/// Returns the owner. A number of all ones means no change.
 fn owner(attrs: &FileAttrs) -> Option<(Option<Uid>, Option<Gid>)> {
     let (user, group) = attrs.owner?;
     Some((
@@ -136,13 +136,13 @@ fn owner(attrs: &FileAttrs) -> Option<(Option<Uid>, Option<Gid>)> {
     ))
 }
 
-/// The file system of a path.
+/// Returns the state of the file system of a path.
 pub(super) fn file_system(tree: &Tree, path: &[u8]) -> Result<StatVfs, Errno> {
-    let file = tree.reach(path)?;
+    let file = tree.resolve(path)?;
     rustix::fs::statvfs(file.path()).map(|found| stat_vfs(&found))
 }
 
-/// The file system of an open file.
+/// Returns the state of the file system of an open file.
 pub(super) fn file_system_of(file: &File) -> Result<StatVfs, Errno> {
     rustix::fs::fstatvfs(file).map(|found| stat_vfs(&found))
 }

@@ -8,13 +8,13 @@ use rustix::io::Errno;
 
 use super::refusal::errno;
 
-/// Bytes that are copied by one call.
-const AT_ONCE: usize = 1024 * 1024;
+/// Maximum number of bytes that one system call copies.
+const MAX_CHUNK: usize = 1024 * 1024;
 
-/// Copies `len` bytes, or to the end if it is 0; fewer if the end comes earlier.
+/// Copies `len` bytes, or up to the end of the source if `len` is 0; fewer if it ends earlier.
 ///
-/// Only regular files end for certain, and a file that is copied behind its own end never does:
-/// both must be regular, and not the same.
+/// The source must be a regular file, which certainly ends, and not the target: a file that is copied
+/// behind its own end never ends.
 pub(super) fn copy(
     (from, mut at): (&File, u64),
     len: u64,
@@ -29,12 +29,12 @@ pub(super) fn copy(
     let mut left = if len == 0 { u64::MAX } else { len };
     let mut buffer = Vec::new();
     while left > 0 {
-        let most = usize::try_from(left).map_or(AT_ONCE, |left| left.min(AT_ONCE));
-        let copied = match in_kernel((from, at), (to, there), most) {
+        let most = usize::try_from(left).map_or(MAX_CHUNK, |left| left.min(MAX_CHUNK));
+        let copied = match copy_in_kernel((from, at), (to, there), most) {
             Some(copied) => copied?,
             None => {
-                buffer.resize(AT_ONCE, 0);
-                through((from, at), (to, there), subslice_mut(&mut buffer, ..most))?
+                buffer.resize(MAX_CHUNK, 0);
+                copy_buffered((from, at), (to, there), subslice_mut(&mut buffer, ..most))?
             }
         };
         if copied == 0 {
@@ -48,10 +48,10 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// Lets the kernel copy, which may share blocks; `None` where it cannot. Nothing at all may also
-/// mean that a file tells no length, as those of `/proc`.
+/// Copies in the kernel, which may share blocks. `None` if it cannot, which includes copies of 0 bytes:
+/// files of `/proc` report no length.
 #[cfg(target_os = "linux")]
-fn in_kernel(
+fn copy_in_kernel(
     (from, mut at): (&File, u64),
     (to, mut there): (&File, u64),
     most: usize,
@@ -65,11 +65,12 @@ fn in_kernel(
 }
 
 #[cfg(not(target_os = "linux"))]
-fn in_kernel(_: (&File, u64), _: (&File, u64), _: usize) -> Option<Result<usize, Errno>> {
+fn copy_in_kernel(_: (&File, u64), _: (&File, u64), _: usize) -> Option<Result<usize, Errno>> {
     None
 }
 
-fn through(
+/// Copies through a buffer.
+fn copy_buffered(
     (from, at): (&File, u64),
     (to, there): (&File, u64),
     buffer: &mut [u8],

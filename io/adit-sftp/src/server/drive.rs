@@ -27,7 +27,7 @@ const WRITE_LEN: usize = 64 * 1024;
 /// together.
 ///
 /// # Errors
-/// [`ServeError::Protocol`] if the client violated the protocol, [`ServeError::Cut`] if it left within a
+/// [`ServeError::Protocol`] if the client violated the protocol, [`ServeError::Truncated`] if it left within a
 /// message, [`ServeError::Stream`] if the stream failed. A client that leaves without reading its last
 /// answers is not an error.
 pub async fn serve<S: Stream, H: Handler>(stream: S, handler: H) -> Result<(), ServeError> {
@@ -82,7 +82,7 @@ pub(super) async fn serve_until<S: Stream, H: Handler>(
         }
     }
     if !frames.at_boundary() {
-        return Err(ServeError::Cut);
+        return Err(ServeError::Truncated);
     }
     is_left(finish_stream(&mut stream).await).map(drop)
 }
@@ -139,7 +139,7 @@ pub fn serve_blocking<H: Handler>(
     }
     match frames.at_boundary() {
         true => Ok(()),
-        false => Err(ServeError::Cut),
+        false => Err(ServeError::Truncated),
     }
 }
 

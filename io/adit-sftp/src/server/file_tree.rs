@@ -1,4 +1,4 @@
-//! The files of this machine, as a handler.
+//! A handler for local files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,15 +7,15 @@ use adit_ssh_proto::sftp::{Extension, ExtensionSet, FileAttrs, OpenFlags, OwnerI
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::directory::OpenDirectory;
 use super::entries::Entries;
-use super::folder::OpenDirectory;
 use super::options::{FileTreeOptions, ServeError};
-use super::people::{self, People};
+use super::owner_names::{self, OwnerNames};
 use super::refusal::{errno, refusal};
 use super::tree::{At, Tree};
 use super::{Answer, Handler, attributes, copy};
 
-/// Files of the local file system, with all extensions of OpenSSH that this crate supports.
+/// A handler for the local file system, with all extensions of OpenSSH that this crate supports.
 ///
 /// Its methods make blocking calls of the system and never wait otherwise:
 /// [`serve_files`](super::serve_files) runs it on a thread that may block. With a
@@ -24,7 +24,7 @@ use super::{Answer, Handler, attributes, copy};
 #[derive(Debug)]
 pub struct FileTree {
     tree: Tree,
-    people: People,
+    names: OwnerNames,
     read_only: bool,
 }
 
@@ -32,21 +32,21 @@ impl FileTree {
     /// Opens the directories of the options.
     ///
     /// # Errors
-    /// [`ServeError::Folder`] if one cannot be opened, or the system cannot confine clients to it.
+    /// [`ServeError::Directory`] if one cannot be opened, or the system cannot confine clients to it.
     pub fn new(options: &FileTreeOptions) -> Result<Self, ServeError> {
         Ok(Self {
             tree: Tree::new(options)?,
-            people: People::default(),
+            names: OwnerNames::default(),
             read_only: options.read_only,
         })
     }
 
-    /// The home of a user; with a root, everyone's is where a session starts.
+    /// Returns the home directory of a user. With a root, it is the start directory for all users.
     fn home(&self, user: &[u8]) -> Result<Vec<u8>, Errno> {
         if self.tree.is_confined() {
             return Ok(self.tree.start().to_vec());
         }
-        people::home(user).ok_or(Errno::NOENT)
+        owner_names::home(user).ok_or(Errno::NOENT)
     }
 
     fn expand(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
@@ -117,7 +117,7 @@ impl Handler for FileTree {
     }
 
     async fn stat(&mut self, path: &[u8]) -> Answer<FileAttrs> {
-        let file = self.tree.reach(path).map_err(refusal)?;
+        let file = self.tree.resolve(path).map_err(refusal)?;
         let found = rustix::fs::statat(CWD, file.path(), AtFlags::empty());
         Ok(attributes::attrs(&found.map_err(refusal)?))
     }
@@ -145,7 +145,7 @@ impl Handler for FileTree {
         entries: &mut Entries<'_>,
     ) -> Answer<()> {
         let now = i64::try_from(adit_net::system::unix_now().0).unwrap_or(i64::MAX);
-        directory.list(&mut self.people, now, entries);
+        directory.list(&mut self.names, now, entries);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Handler for FileTree {
     }
 
     async fn rename(&mut self, from: &[u8], to: &[u8]) -> Answer<()> {
-        let (from, to) = self.two(from, to)?;
+        let (from, to) = self.resolve_two(from, to)?;
         rename_new(&from, &to).map_err(refusal)
     }
 
@@ -199,12 +199,12 @@ impl Handler for FileTree {
     }
 
     async fn posix_rename(&mut self, from: &[u8], to: &[u8]) -> Answer<()> {
-        let (from, to) = self.two(from, to)?;
+        let (from, to) = self.resolve_two(from, to)?;
         rustix::fs::renameat(from.dir(), from.name(), to.dir(), to.name()).map_err(refusal)
     }
 
     async fn hard_link(&mut self, from: &[u8], to: &[u8]) -> Answer<()> {
-        let (from, to) = self.two(from, to)?;
+        let (from, to) = self.resolve_two(from, to)?;
         link(&from, &to).map_err(refusal)
     }
 
@@ -249,27 +249,28 @@ impl Handler for FileTree {
         groups: OwnerIds<'_>,
     ) -> Answer<[Vec<String>; 2]> {
         let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
-        let people = &mut self.people;
-        let users = users.iter().map(|id| name(people.user(id))).collect();
-        let groups = groups.iter().map(|id| name(people.group(id))).collect();
+        let cache = &mut self.names;
+        let users = users.iter().map(|id| name(cache.user(id))).collect();
+        let groups = groups.iter().map(|id| name(cache.group(id))).collect();
         Ok([users, groups])
     }
 }
 
 impl FileTree {
-    fn two<'a>(&self, from: &'a [u8], to: &'a [u8]) -> Answer<(At<'a>, At<'a>)> {
+    /// Resolves two names that will be changed.
+    fn resolve_two<'a>(&self, from: &'a [u8], to: &'a [u8]) -> Answer<(At<'a>, At<'a>)> {
         let from = self.tree.at_to_change(from).map_err(refusal)?;
         let to = self.tree.at_to_change(to).map_err(refusal)?;
         Ok((from, to))
     }
 }
 
-fn open(tree: &Tree, path: &[u8], wish: OpenFlags, attrs: &FileAttrs) -> Result<File, Errno> {
+fn open(tree: &Tree, path: &[u8], requested: OpenFlags, attrs: &FileAttrs) -> Result<File, Errno> {
     // Opening a pipe must not wait for its other end.
     let mut flags = OFlags::NONBLOCK;
     flags |= match (
-        wish.contains(OpenFlags::READ),
-        wish.contains(OpenFlags::WRITE),
+        requested.contains(OpenFlags::READ),
+        requested.contains(OpenFlags::WRITE),
     ) {
         (true, true) => OFlags::RDWR,
         (false, true) => OFlags::WRONLY,
@@ -281,7 +282,7 @@ fn open(tree: &Tree, path: &[u8], wish: OpenFlags, attrs: &FileAttrs) -> Result<
         (OpenFlags::TRUNCATE, OFlags::TRUNC),
         (OpenFlags::EXCLUSIVE, OFlags::EXCL),
     ] {
-        flags.set(flag, wish.contains(one));
+        flags.set(flag, requested.contains(one));
     }
     let file = tree.open(path, flags, attributes::new_mode(attrs, 0o666))?;
     Ok(File::from(file))
@@ -296,7 +297,7 @@ fn link(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
     rustix::fs::linkat(from.dir(), source, to.dir(), target, AtFlags::empty())
 }
 
-/// Renames, unless the new name is there already.
+/// Renames a file unless the new name exists.
 fn rename_new(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
     let (source, target) = (from.name(), to.name());
     #[cfg(target_os = "linux")]

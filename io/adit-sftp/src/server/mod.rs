@@ -1,8 +1,8 @@
-//! A server: requests in, answers out.
+//! SFTP servers.
 //!
 //! ```text
-//! stream ─▶ drive ─▶ session ─▶ Handler ─▶ FileTree: tree, attributes, folder, copy, people, protected
-//!                                        └▶ your own
+//! stream ─▶ drive ─▶ session ─▶ Handler ─▶ FileTree: tree, attributes, directory, copy, owner_names, protected
+//!                                        └▶ your own handler
 //! ```
 //!
 //! [`serve`] and [`serve_blocking`] move the bytes of one client, and call the [`Handler`] for each
@@ -13,16 +13,16 @@
 mod attributes;
 #[cfg(unix)]
 mod copy;
+#[cfg(unix)]
+mod directory;
 mod drive;
 mod entries;
 #[cfg(unix)]
 mod file_tree;
-#[cfg(unix)]
-mod folder;
 mod handler;
 mod options;
 #[cfg(unix)]
-mod people;
+mod owner_names;
 #[cfg(unix)]
 mod protected;
 mod refusal;
@@ -34,12 +34,12 @@ mod tests;
 #[cfg(unix)]
 mod tree;
 
+#[cfg(unix)]
+pub use directory::OpenDirectory;
 pub use drive::{serve, serve_blocking, serve_tokio};
 pub use entries::Entries;
 #[cfg(unix)]
 pub use file_tree::FileTree;
-#[cfg(unix)]
-pub use folder::OpenDirectory;
 pub use handler::{Answer, Handler};
 #[cfg(unix)]
 pub use options::FileTreeOptions;

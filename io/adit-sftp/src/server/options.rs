@@ -25,7 +25,7 @@ pub struct FileTreeOptions {
 pub enum ServeError {
     /// A directory of the options cannot be served.
     #[error("cannot serve `{}`: {why}", path.display())]
-    Folder {
+    Directory {
         /// The directory.
         path: PathBuf,
         /// The error of the system.
@@ -34,9 +34,9 @@ pub enum ServeError {
     /// The client violated the protocol.
     #[error("the client violated the protocol: {0}")]
     Protocol(SshError),
-    /// The client left within a message.
+    /// The client disconnected within a message.
     #[error("the client disconnected in the middle of a message")]
-    Cut,
+    Truncated,
     /// The stream failed.
     #[error(transparent)]
     Stream(#[from] std::io::Error),

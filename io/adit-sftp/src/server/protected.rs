@@ -1,10 +1,10 @@
-//! Files that a client can neither change nor read, whatever path leads to them.
+//! Files that a client can neither change nor read, by any path.
 //!
-//! A key with `command="internal-sftp"` gives files alone only as long as its user cannot write the
-//! file that says so. Where these files are is found out anew for each request, name by name as the
-//! kernel does it: every name on the way, be it of a folder or of a symbolic link, is refused to
-//! requests that would put something else in its place, and the files themselves are known by their
-//! inodes, so that no other name of theirs helps.
+//! A key with `command="internal-sftp"` restricts its user to files only if that user cannot write the
+//! file that contains the restriction. The locations of protected files are resolved again for each
+//! request, name by name as the kernel does it. Requests that would replace a name on the way, of a
+//! directory or of a symbolic link, are refused. The files themselves are recognized by their inodes, so
+//! that other names of them are protected too.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,31 +16,31 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Symbolic links on the way to a file; the kernel follows as many.
-const MOST_LINKS: usize = 40;
-/// Folders above a file that are looked at.
-const MOST_FOLDERS: usize = 256;
+/// Maximum number of symbolic links on the way to a file, as in the kernel.
+const MAX_LINKS: usize = 40;
+/// Maximum number of parent directories that are checked.
+const MAX_PARENTS: usize = 256;
 
-/// The files of a server that its clients may not touch, and folders with all that is in them.
+/// The files that clients may not access, and directories with all of their content.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Protected(Vec<PathBuf>);
+pub(super) struct ProtectedPaths(Vec<PathBuf>);
 
-/// A file, whatever it is called.
+/// The identity of a file: its device and inode numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Inode(u64, u64);
 
-/// Where a protected file is now.
+/// The present location of a protected file.
 #[derive(Debug, Default)]
-struct Whereabouts {
-    /// The names on the way to it, each in its folder.
+struct Location {
+    /// The names on the way to it, each with the directory that contains it.
     names: Vec<(Inode, Vec<u8>)>,
-    /// The file, if it is there.
+    /// The file, if it exists.
     file: Option<Inode>,
-    is_folder: bool,
+    is_dir: bool,
 }
 
-impl Protected {
-    /// These are absolute.
+impl ProtectedPaths {
+    /// Creates a set of absolute paths.
     pub(super) const fn new(paths: Vec<PathBuf>) -> Self {
         Self(paths)
     }
@@ -49,72 +49,72 @@ impl Protected {
         self.0.is_empty()
     }
 
-    fn all(&self) -> Vec<Whereabouts> {
-        self.0.iter().map(|path| Whereabouts::of(path)).collect()
+    fn locations(&self) -> Vec<Location> {
+        self.0.iter().map(|path| Location::resolve(path)).collect()
     }
 
-    /// Whether this name in a folder may be made, removed or changed.
-    pub(super) fn check_name(&self, folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    /// Checks that a name in a directory may be created, removed or changed.
+    pub(super) fn check_name(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
         if self.is_empty() {
             return Ok(());
         }
-        let all = self.all();
-        let here = Inode::of(&rustix::fs::fstat(folder)?);
-        let is_there = |(folder, other): &(Inode, Vec<u8>)| *folder == here && other == name;
+        let all = self.locations();
+        let here = Inode::of(&rustix::fs::fstat(dir)?);
+        let is_there = |(dir, other): &(Inode, Vec<u8>)| *dir == here && other == name;
         if all.iter().any(|one| one.names.iter().any(is_there)) {
             return Err(Errno::ACCESS);
         }
-        match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => check_inode(&all, Inode::of(&found))?,
             Err(Errno::NOENT) => {}
             Err(why) => return Err(why),
         }
-        check_folders(&all, folder)
+        check_dirs(&all, dir)
     }
 
-    /// Whether something in this folder may be opened.
-    pub(super) fn check_folder(&self, folder: BorrowedFd<'_>) -> Result<(), Errno> {
-        check_folders(&self.all(), folder)
+    /// Checks that the entries of a directory may be opened.
+    pub(super) fn check_dir(&self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+        check_dirs(&self.locations(), dir)
     }
 
-    /// Whether what is open may be.
+    /// Checks that an open file is not protected.
     pub(super) fn check_open(&self, file: impl AsFd) -> Result<(), Errno> {
         if self.is_empty() {
             return Ok(());
         }
-        // The memory of our own processes, with the host's key in it, is a file there.
+        // The memory of this process, which contains the host key, is a file there.
         #[cfg(target_os = "linux")]
         if rustix::fs::fstatfs(&file)?.f_type == rustix::fs::PROC_SUPER_MAGIC {
             return Err(Errno::ACCESS);
         }
-        check_inode(&self.all(), Inode::of(&rustix::fs::fstat(file)?))
+        check_inode(&self.locations(), Inode::of(&rustix::fs::fstat(file)?))
     }
 }
 
-fn check_inode(all: &[Whereabouts], inode: Inode) -> Result<(), Errno> {
+fn check_inode(all: &[Location], inode: Inode) -> Result<(), Errno> {
     match all.iter().any(|one| one.file == Some(inode)) {
         true => Err(Errno::ACCESS),
         false => Ok(()),
     }
 }
 
-/// Whether none of the folders from this one up is protected.
-fn check_folders(all: &[Whereabouts], folder: BorrowedFd<'_>) -> Result<(), Errno> {
-    let folders: Vec<Inode> = all
+/// Checks that neither this directory nor one above it is protected.
+fn check_dirs(all: &[Location], dir: BorrowedFd<'_>) -> Result<(), Errno> {
+    let dirs: Vec<Inode> = all
         .iter()
-        .filter(|one| one.is_folder)
+        .filter(|one| one.is_dir)
         .filter_map(|one| one.file)
         .collect();
-    if folders.is_empty() {
+    if dirs.is_empty() {
         return Ok(());
     }
-    let mut here = Inode::of(&rustix::fs::fstat(folder)?);
+    let mut here = Inode::of(&rustix::fs::fstat(dir)?);
     let mut above: Option<OwnedFd> = None;
-    for _ in 0..MOST_FOLDERS {
-        if folders.contains(&here) {
+    for _ in 0..MAX_PARENTS {
+        if dirs.contains(&here) {
             return Err(Errno::ACCESS);
         }
-        let from = above.as_ref().map_or(folder, AsFd::as_fd);
+        let from = above.as_ref().map_or(dir, AsFd::as_fd);
         let flags = super::tree::PATH_ONLY | OFlags::DIRECTORY;
         let next = rustix::fs::openat(from, "..", flags, Mode::empty())?;
         let inode = Inode::of(&rustix::fs::fstat(&next)?);
@@ -137,54 +137,54 @@ impl Inode {
     }
 }
 
-impl Whereabouts {
-    fn of(path: &Path) -> Self {
+impl Location {
+    fn resolve(path: &Path) -> Self {
         let mut found = Self::default();
-        // Without symbolic links, so that `..` is what is above.
-        let mut folder = PathBuf::from("/");
+        // It contains no symbolic links, so that `..` is its parent.
+        let mut dir = PathBuf::from("/");
         let mut rest: VecDeque<OsString> = names(path).collect();
         let mut links = 0;
         while let Some(name) = rest.pop_front() {
             if name == ".." {
-                folder.pop();
+                dir.pop();
                 continue;
             }
-            let Ok(about) = std::fs::metadata(&folder) else {
+            let Ok(about) = std::fs::metadata(&dir) else {
                 return found;
             };
             let here = Inode(about.dev(), about.ino());
             found.names.push((here, name.as_bytes().to_vec()));
-            let next = folder.join(&name);
+            let next = dir.join(&name);
             let Ok(about) = std::fs::symlink_metadata(&next) else {
                 return found;
             };
             if !about.is_symlink() {
-                folder = next;
+                dir = next;
                 continue;
             }
             links += 1;
             let Some(target) = std::fs::read_link(&next)
                 .ok()
-                .filter(|_| links <= MOST_LINKS)
+                .filter(|_| links <= MAX_LINKS)
             else {
                 return found;
             };
             if target.is_absolute() {
-                folder = PathBuf::from("/");
+                dir = PathBuf::from("/");
             }
             for name in names(&target).collect::<Vec<_>>().into_iter().rev() {
                 rest.push_front(name);
             }
         }
-        if let Ok(about) = std::fs::metadata(&folder) {
+        if let Ok(about) = std::fs::metadata(&dir) {
             found.file = Some(Inode(about.dev(), about.ino()));
-            found.is_folder = about.is_dir();
+            found.is_dir = about.is_dir();
         }
         found
     }
 }
 
-/// The names of a path, `..` among them.
+/// Returns the names of a path, including `..`.
 fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),

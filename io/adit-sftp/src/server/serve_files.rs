@@ -16,7 +16,7 @@ use super::options::{FileTreeOptions, ServeError};
 /// of this process: use a process for each user, or a [root](FileTreeOptions::root), to separate clients.
 ///
 /// # Errors
-/// [`ServeError::Folder`] if a directory of the options cannot be opened; otherwise as [`serve`](super::serve).
+/// [`ServeError::Directory`] if a directory of the options cannot be opened; otherwise as [`serve`](super::serve).
 ///
 /// # Panics
 /// If it is polled outside of a tokio runtime.

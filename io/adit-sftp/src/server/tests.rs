@@ -1,4 +1,4 @@
-//! Requests in, answers out, over files of a folder of the test's own.
+//! Requests and their answers, for files of a temporary directory.
 
 mod confinement;
 mod files;
@@ -17,7 +17,7 @@ use super::drive::execute;
 use super::session::Session;
 use super::{FileTree, FileTreeOptions as Options, ServeError, serve_blocking};
 
-/// A folder `root` with a file in it, and a secret beside it.
+/// A directory `root` with a file in it, and a secret beside it.
 struct Place {
     path: PathBuf,
 }
@@ -59,7 +59,7 @@ impl Drop for Place {
     }
 }
 
-/// A session, asked one thing after the other.
+/// A session that answers one request at a time.
 struct Talk {
     session: Session<FileTree>,
     out: Vec<u8>,
@@ -75,7 +75,7 @@ impl Talk {
         talk
     }
 
-    /// The answer lies in `out` until the next question.
+    /// The answer is in `out` until the next request.
     fn ask(&mut self, request: &SftpRequest<'_>) -> SftpReply<'_> {
         let mut frame = Vec::new();
         request.encode(7, &mut frame);

@@ -1,9 +1,9 @@
-//! Where a path leads.
+//! Resolution of paths.
 //!
-//! Without a root that is the system's business. With one, every path is resolved by the kernel as
-//! if the root were all there is (`openat2` with `RESOLVE_IN_ROOT`): neither `..` nor a symbolic
-//! link nor a race with one leads out. Calls that take a path get the folder that holds the name,
-//! opened that way, or the file itself through `/proc/self/fd`.
+//! Without a root, paths are resolved by the system as usual. With one, the kernel resolves every path
+//! as if the root were the whole file system (`openat2` with `RESOLVE_IN_ROOT`): neither `..` nor a
+//! symbolic link nor a race with one leads out. System calls that take a path receive the directory that
+//! contains the name, opened that way, or the file itself through `/proc/self/fd`.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -16,26 +16,26 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::options::{FileTreeOptions, ServeError};
-use super::protected::Protected;
+use super::protected::ProtectedPaths;
 use super::refusal::errno;
 
-/// All files that a client may reach.
+/// All files that a client may access.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: Option<Root>,
-    protected: Protected,
-    /// An absolute path, as the client sees it.
+    protected: ProtectedPaths,
+    /// The directory in which relative paths start: an absolute path, as the client sees it.
     start: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Root {
     dir: OwnedFd,
-    /// Its own path, without a slash at the end.
+    /// Its path, without a trailing slash.
     path: Vec<u8>,
 }
 
-/// A name in a folder: the two arguments of the `…at` calls.
+/// A name in a directory: the two arguments of the `…at` calls.
 #[derive(Debug)]
 pub(super) struct At<'a> {
     dir: Option<OwnedFd>,
@@ -43,27 +43,27 @@ pub(super) struct At<'a> {
 }
 
 impl At<'_> {
-    /// The folder.
+    /// Returns the directory.
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_ref().map_or(CWD, AsFd::as_fd)
     }
 
-    /// The name.
+    /// Returns the name.
     pub(super) fn name(&self) -> &[u8] {
         &self.name
     }
 }
 
-/// A path that leads to the file itself, whatever symbolic links were on the way.
+/// A path to a file after all symbolic links were followed.
 #[derive(Debug)]
-pub(super) struct Reached<'a> {
+pub(super) struct ResolvedFile<'a> {
     path: Cow<'a, [u8]>,
-    /// Keeps the path valid.
+    /// Keeps the path valid while it is open.
     held: Option<OwnedFd>,
 }
 
-impl Reached<'_> {
-    /// The path.
+impl ResolvedFile<'_> {
+    /// Returns the path.
     pub(super) fn path(&self) -> &[u8] {
         &self.path
     }
@@ -73,7 +73,7 @@ impl Tree {
     pub(super) fn new(options: &FileTreeOptions) -> Result<Self, ServeError> {
         let at = |path: &Path| {
             let path = path.to_owned();
-            move |why| ServeError::Folder { path, why }
+            move |why| ServeError::Directory { path, why }
         };
         let root = match &options.root {
             Some(path) => Some(Root::open(path).map_err(at(path))?),
@@ -83,32 +83,32 @@ impl Tree {
             Some(_) => b"/".to_vec(),
             None => std::env::current_dir()?.into_os_string().into_vec(),
         };
-        if let Some(wish) = &options.start {
-            start = join(&start, wish.as_os_str().as_bytes());
+        if let Some(path) = &options.start {
+            start = join(&start, path.as_os_str().as_bytes());
         }
         let tree = Self {
             root,
-            protected: Protected::new(options.protected.clone()),
+            protected: ProtectedPaths::new(options.protected.clone()),
             start,
         };
-        if let Some(wish) = &options.start {
+        if let Some(path) = &options.start {
             tree.open(b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
-                .map_err(|why| at(wish)(why.into()))?;
+                .map_err(|why| at(path)(why.into()))?;
         }
         Ok(tree)
     }
 
-    /// Where relative paths begin, as the client sees it.
+    /// Returns the directory in which relative paths start, as the client sees it.
     pub(super) fn start(&self) -> &[u8] {
         &self.start
     }
 
-    /// Whether there is a root.
+    /// True if there is a root.
     pub(super) const fn is_confined(&self) -> bool {
         self.root.is_some()
     }
 
-    /// Opens what a path leads to, following symbolic links.
+    /// Opens a file, following symbolic links.
     pub(super) fn open(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
         if !self.protected.is_empty() {
@@ -121,16 +121,16 @@ impl Tree {
         }
     }
 
-    /// Opens what a path leads to, unless it is protected: what it leads to is found out first,
-    /// opened without following anything more, and emptied last.
+    /// Opens a file unless it is protected: the path is resolved first, opened without following more
+    /// links, and truncated last.
     fn open_unprotected(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let real = self.real(path)?;
         let at = if flags.contains(OFlags::CREATE) {
             self.at_to_change(&real)?
         } else {
-            // Folders on the way to what is protected can be looked at.
+            // Directories on the way to a protected file can be listed.
             let at = self.at(&real)?;
-            self.protected.check_folder(at.dir())?;
+            self.protected.check_dir(at.dir())?;
             at
         };
         let careful = flags.difference(OFlags::TRUNC) | OFlags::NOFOLLOW;
@@ -142,16 +142,16 @@ impl Tree {
         Ok(file)
     }
 
-    /// The same as [`Tree::at`], for a name that is going to be made, removed or changed.
+    /// The same as [`Tree::at`], for a name that will be created, removed or changed.
     pub(super) fn at_to_change<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
         let at = self.at(path)?;
         self.protected.check_name(at.dir(), at.name())?;
         Ok(at)
     }
 
-    /// The same as [`Tree::reach`], for a file that is going to be changed.
-    pub(super) fn reach_to_change<'a>(&self, path: &'a [u8]) -> Result<Reached<'a>, Errno> {
-        let file = self.reach(path)?;
+    /// The same as [`Tree::resolve`], for a file that will be changed.
+    pub(super) fn resolve_to_change<'a>(&self, path: &'a [u8]) -> Result<ResolvedFile<'a>, Errno> {
+        let file = self.resolve(path)?;
         if let Some(held) = &file.held {
             self.protected.check_open(held)?;
             let real = self.real(path)?;
@@ -160,7 +160,7 @@ impl Tree {
         Ok(file)
     }
 
-    /// The name that a path ends in, and the folder that holds it. A symbolic link of that name
+    /// Returns the last name of a path, and the directory that contains it. A symbolic link of that name
     /// is not followed.
     pub(super) fn at<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
         let path = self.absolute(path)?;
@@ -170,28 +170,28 @@ impl Tree {
                 name: path,
             });
         }
-        let (folder, name) = split(&path);
-        let (folder, name) = match name {
-            // These are no names in a folder: the folder itself is meant.
+        let (dir, name) = split(&path);
+        let (dir, name) = match name {
+            // These name the directory itself.
             b"" | b"." | b".." => (&*path, &b"."[..]),
-            name => (folder, name),
+            name => (dir, name),
         };
         Ok(At {
-            dir: Some(self.handle(folder, PATH_ONLY | OFlags::DIRECTORY)?),
+            dir: Some(self.handle(dir, PATH_ONLY | OFlags::DIRECTORY)?),
             name: Cow::Owned(name.to_vec()),
         })
     }
 
-    /// What a path leads to, following symbolic links.
-    pub(super) fn reach<'a>(&self, path: &'a [u8]) -> Result<Reached<'a>, Errno> {
+    /// Resolves a path, following symbolic links.
+    pub(super) fn resolve<'a>(&self, path: &'a [u8]) -> Result<ResolvedFile<'a>, Errno> {
         let path = self.absolute(path)?;
         if self.root.is_none() && self.protected.is_empty() {
-            return Ok(Reached { path, held: None });
+            return Ok(ResolvedFile { path, held: None });
         }
-        Ok(reached(self.handle(&path, PATH_ONLY)?))
+        Ok(path_of(self.handle(&path, PATH_ONLY)?))
     }
 
-    /// Opens an absolute path, to name what it leads to.
+    /// Opens an absolute path as a handle for other calls.
     fn handle(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         match &self.root {
             Some(root) => root.open_inside(path, flags, Mode::empty()),
@@ -199,18 +199,18 @@ impl Tree {
         }
     }
 
-    /// The path without symbolic links, `.` and `..`, as the client sees it. Its last name need
-    /// not be there.
+    /// Returns the path without symbolic links, `.` and `..`, as the client sees it. Its last name need
+    /// not exist.
     pub(super) fn real(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let path = self.absolute(path)?;
         match self.real_of(&path) {
             Err(Errno::NOENT) => {}
             found => return found,
         }
-        let (folder, name) = split(&path);
+        let (dir, name) = split(&path);
         match name {
             b"" | b"." | b".." => Err(Errno::NOENT),
-            name => Ok(join(&self.real_of(folder)?, name)),
+            name => Ok(join(&self.real_of(dir)?, name)),
         }
     }
 
@@ -223,7 +223,7 @@ impl Tree {
         }
     }
 
-    /// The path from `/` on. An empty one is none.
+    /// Returns the absolute path. An empty path does not exist.
     fn absolute<'a>(&self, path: &'a [u8]) -> Result<Cow<'a, [u8]>, Errno> {
         match path {
             [] => Err(Errno::NOENT),
@@ -233,25 +233,25 @@ impl Tree {
     }
 }
 
-/// A handle of a file that only names it.
+/// Flags of a handle that only identifies a file.
 #[cfg(target_os = "linux")]
 pub(super) const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 pub(super) const PATH_ONLY: OFlags = OFlags::CLOEXEC;
 
-/// The path of an open file.
-pub(super) fn reached(file: OwnedFd) -> Reached<'static> {
+/// Returns the path of an open file.
+pub(super) fn path_of(file: OwnedFd) -> ResolvedFile<'static> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Reached {
+    ResolvedFile {
         path: Cow::Owned(path.into_bytes()),
         held: Some(file),
     }
 }
 
-/// A handle of what this name is, be it a symbolic link.
+/// Opens a handle of a name without following a symbolic link.
 #[cfg(target_os = "linux")]
-pub(super) fn name_only(at: &At<'_>) -> Result<OwnedFd, Errno> {
+pub(super) fn open_nofollow(at: &At<'_>) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(
         at.dir(),
         at.name(),
@@ -262,7 +262,7 @@ pub(super) fn name_only(at: &At<'_>) -> Result<OwnedFd, Errno> {
 
 #[cfg(target_os = "linux")]
 impl Root {
-    /// Opens it, and finds out whether the kernel can do what is needed.
+    /// Opens the root, and checks that the kernel has `openat2`.
     fn open(path: &Path) -> std::io::Result<Self> {
         let dir = rustix::fs::openat(CWD, path, PATH_ONLY | OFlags::DIRECTORY, Mode::empty())?;
         let mut root = Self {
@@ -277,8 +277,8 @@ impl Root {
 
     fn open_inside(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
-        /// Someone who renames folders all the time must not hold us for ever.
-        const TRIES: u32 = 32;
+        /// A user who renames directories in a loop must not block the server.
+        const MAX_TRIES: u32 = 32;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let mode = if flags.contains(OFlags::CREATE) {
             mode
@@ -286,7 +286,7 @@ impl Root {
             Mode::empty()
         };
         let mut outcome = Err(Errno::AGAIN);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             outcome = rustix::fs::openat2(&self.dir, path, flags, mode, resolve);
             if !matches!(outcome, Err(Errno::AGAIN)) {
                 break;
@@ -297,7 +297,7 @@ impl Root {
 
     fn real(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let path = read_link(&self.open_inside(path, PATH_ONLY, Mode::empty())?)?;
-        // What is not below was moved away just now.
+        // A path that is not below the root was just moved out of it.
         match path.strip_prefix(&*self.path) {
             Some(b"") => Ok(b"/".to_vec()),
             Some(inside @ [b'/', ..]) => Ok(inside.to_vec()),
@@ -306,7 +306,7 @@ impl Root {
     }
 }
 
-/// Where an open file is.
+/// Returns the present path of an open file.
 #[cfg(target_os = "linux")]
 fn read_link(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
     use std::os::fd::AsRawFd;
@@ -319,7 +319,7 @@ impl Root {
     fn open(_: &Path) -> std::io::Result<Self> {
         Err(std::io::Error::new(
             std::io::ErrorKind::Unsupported,
-            "this system cannot keep a client inside a folder",
+            "this system cannot confine a client to a directory",
         ))
     }
 
@@ -332,16 +332,16 @@ impl Root {
     }
 }
 
-/// A path below another, or itself if it is absolute.
-fn join(folder: &[u8], path: &[u8]) -> Vec<u8> {
+/// Joins a path to a directory; an absolute path is returned unchanged.
+fn join(dir: &[u8], path: &[u8]) -> Vec<u8> {
     if path.starts_with(b"/") {
         return path.to_vec();
     }
-    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
-    [folder, path].join(&b'/')
+    let dir = dir.strip_suffix(b"/").unwrap_or(dir);
+    [dir, path].join(&b'/')
 }
 
-/// The folder and the last name of an absolute path. Slashes at the end belong to neither.
+/// Splits an absolute path into its directory and its last name, without trailing slashes.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slashes = path.iter().rev().take_while(|b| **b == b'/').count();
     let path = subslice(path, ..path.len() - slashes);
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn paths_are_split_and_joined() {
-        for (path, folder, name) in [
+        for (path, dir, name) in [
             ("/", "/", ""),
             ("//", "/", ""),
             ("/a", "/", "a"),
@@ -365,7 +365,7 @@ mod tests {
             ("/a/..", "/a/", ".."),
         ] {
             let found = split(path.as_bytes());
-            assert_eq!(found, (folder.as_bytes(), name.as_bytes()), "{path}");
+            assert_eq!(found, (dir.as_bytes(), name.as_bytes()), "{path}");
         }
         assert_eq!(join(b"/", b"a"), b"/a");
         assert_eq!(join(b"/a", b"b/c"), b"/a/b/c");

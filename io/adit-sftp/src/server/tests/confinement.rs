@@ -1,4 +1,4 @@
-//! What a client may not: leave the root, change what is read only.
+//! Clients cannot leave the root, and cannot change a read-only tree or protected files.
 
 use super::*;
 
@@ -72,7 +72,7 @@ fn no_path_and_no_link_leads_out_of_the_root() {
             path: path.as_bytes(),
         });
     }
-    // What is done to a name is done inside.
+    // Changes of names happen inside the root.
     talk.done(&SftpRequest::Rename {
         from: b"file",
         to: b"../moved",
@@ -249,7 +249,7 @@ fn a_whole_session_over_streams_ends_well_or_says_why() {
     }
     assert_eq!(count, 22, "all are answered");
     let cut = serve_on(&input[..input.len() - 1], Vec::new(), &options);
-    assert!(matches!(cut, Err(ServeError::Cut)));
+    assert!(matches!(cut, Err(ServeError::Truncated)));
     let broken = serve_on(&[0, 0, 0, 1, 9][..], Vec::new(), &options);
     assert!(matches!(broken, Err(ServeError::Protocol(_))));
     let options = Options {
@@ -267,8 +267,8 @@ fn a_whole_session_over_streams_ends_well_or_says_why() {
     assert_eq!(Talk::new(&options).real(".").as_deref(), Some("/sub"));
 }
 
-/// What is protected cannot be touched: by its name, by another one, by a folder on the way to it,
-/// or by what it would be once it is there.
+/// Protected files cannot be accessed: by their name, by another one, by a directory on the way, or before they
+/// exist.
 #[test]
 fn what_is_protected_stays_as_it_is() {
     let place = Place::new();
@@ -337,7 +337,7 @@ fn what_is_protected_stays_as_it_is() {
                 if matches!(path, b"soft" | b"dangling")
                     && !matches!(request, SftpRequest::Setstat { .. })
                 {
-                    // The link's own name is no one's business.
+                    // The name of the link itself is not protected.
                     continue;
                 }
                 assert_ne!(talk.status(&request), SftpStatus::Ok, "{request:?}");
@@ -390,7 +390,7 @@ fn what_is_protected_stays_as_it_is() {
         }
         let path = b"state/deep";
         assert_ne!(talk.status(&SftpRequest::Opendir { path }), SftpStatus::Ok);
-        // What stands beside them is as before, and folders on the way can be looked at.
+        // Files beside them can be accessed, and directories on the way can be listed.
         for path in [&b"."[..], b"real", b"way/keys"] {
             let opened = talk.ask(&SftpRequest::Opendir { path });
             assert!(matches!(opened, SftpReply::Handle(_)), "{opened:?}");

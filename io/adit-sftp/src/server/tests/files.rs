@@ -1,4 +1,4 @@
-//! Files, names and folders; the same with and without a root.
+//! Files, names and directories; the same with and without a root.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn files_are_written_read_and_changed() {
         );
         assert_eq!(fs::read(&file).unwrap(), b"he");
         talk.done(&SftpRequest::Close { handle });
-        // Appending does not look at the offset.
+        // Appending ignores the offset.
         let handle = talk
             .handle("f", OpenFlags::WRITE.union(OpenFlags::APPEND))
             .unwrap();

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::attributes::{attrs, mode_bits, set_open};
 use super::entries::Entries;
-use super::people::People;
+use super::owner_names::OwnerNames;
 use crate::listing::Line;
 
 /// An open directory of a [`FileTree`](super::FileTree).
@@ -36,7 +36,7 @@ impl OpenDirectory {
     }
 
     /// Adds the next entries.
-    pub(super) fn list(&mut self, people: &mut People, now: i64, entries: &mut Entries<'_>) {
+    pub(super) fn list(&mut self, owners: &mut OwnerNames, now: i64, entries: &mut Entries<'_>) {
         let dir = self.dir();
         while !entries.is_full() {
             // An error in the middle is the end: the entries before it are right.
@@ -44,11 +44,11 @@ impl OpenDirectory {
                 break;
             };
             let name = entry.file_name();
-            // What was removed meanwhile is left out.
+            // An entry that was removed meanwhile is skipped.
             let Ok(stat) = stat_of(dir, name) else {
                 continue;
             };
-            let line = line_of(&stat, people).format(now);
+            let line = line_of(&stat, owners).format(now);
             entries.push_with_line(name.to_bytes(), &line, &attrs(&stat));
         }
     }
@@ -62,9 +62,9 @@ fn stat_of(folder: &Dir, name: &CStr) -> Result<Stat, Errno> {
     clippy::useless_conversion,
     reason = "other types on other systems than Linux"
 )]
-fn line_of(stat: &Stat, people: &mut People) -> Line {
-    let user = people.user(stat.st_uid).map(str::to_owned);
-    let group = people.group(stat.st_gid).map(str::to_owned);
+fn line_of(stat: &Stat, owners: &mut OwnerNames) -> Line {
+    let user = owners.user(stat.st_uid).map(str::to_owned);
+    let group = owners.group(stat.st_gid).map(str::to_owned);
     Line {
         mode: mode_bits(stat),
         links: stat.st_nlink.into(),

@@ -1,4 +1,4 @@
-//! From one server to another, through this machine.
+//! Copies of files from one server to another, through this machine.
 //!
 //! Received bytes are buffered until they are sent, at most [`MAX_BUFFERED`]: the slower of the two
 //! servers limits the rate of both.
@@ -27,7 +27,7 @@ impl SftpSession {
         target: &Self,
         to: impl AsRef<[u8]>,
         options: &TransferOptions,
-    ) -> Result<Between, SftpError> {
+    ) -> Result<RemoteCopy, SftpError> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let attrs = match options.attrs {
             Some(attrs) => attrs,
@@ -38,7 +38,7 @@ impl SftpSession {
         let copy = target.open_copy(to, &attrs, options, start).await?;
         let size = attrs.size.filter(|size| *size > 0);
         let (read, write) = (self.limits().read_chunk(), target.limits().write_chunk());
-        Ok(Between {
+        Ok(RemoteCopy {
             receiving: Operation::new(&self.connection),
             sending: Operation::new(&target.connection),
             download: Download::new(source.handle(), start, size, read),
@@ -101,7 +101,7 @@ impl ReorderBuffer {
 
 /// A copy of a file of one server to another server, in progress.
 #[derive(Debug)]
-pub struct Between {
+pub struct RemoteCopy {
     receiving: Operation,
     sending: Operation,
     download: Download,
@@ -117,7 +117,7 @@ pub struct Between {
     complete: bool,
 }
 
-impl Between {
+impl RemoteCopy {
     /// Returns the offset of the first byte that is copied, in bytes; 0 unless the copy is resumed.
     #[must_use]
     pub const fn start(&self) -> u64 {

@@ -1,46 +1,47 @@
-//! Users and groups: their names, their homes.
+//! Names of users and groups, and their home directories.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStringExt;
 
 use nix::unistd::{Gid, Group, Uid, User};
 
-/// Names that are remembered at most.
-const MOST: usize = 1024;
+/// Maximum number of cached names of users, and of groups.
+const MAX_NAMES: usize = 1024;
 
-/// Names by number, each looked up once.
+/// A cache of names by number.
 #[derive(Debug, Default)]
-pub(super) struct People {
+pub(super) struct OwnerNames {
     users: BTreeMap<u32, Option<String>>,
     groups: BTreeMap<u32, Option<String>>,
 }
 
-impl People {
-    /// The name of a user.
+impl OwnerNames {
+    /// Returns the name of a user.
     pub(super) fn user(&mut self, id: u32) -> Option<&str> {
         let look = || Some(User::from_uid(Uid::from_raw(id)).ok()??.name);
-        remembered(&mut self.users, id, look)
+        cached(&mut self.users, id, look)
     }
 
-    /// The name of a group.
+    /// Returns the name of a group.
     pub(super) fn group(&mut self, id: u32) -> Option<&str> {
         let look = || Some(Group::from_gid(Gid::from_raw(id)).ok()??.name);
-        remembered(&mut self.groups, id, look)
+        cached(&mut self.groups, id, look)
     }
 }
 
-fn remembered(
+/// Returns a cached name, or looks it up.
+fn cached(
     names: &mut BTreeMap<u32, Option<String>>,
     id: u32,
     look: impl FnOnce() -> Option<String>,
 ) -> Option<&str> {
-    if names.len() >= MOST && !names.contains_key(&id) {
+    if names.len() >= MAX_NAMES && !names.contains_key(&id) {
         names.clear();
     }
     names.entry(id).or_insert_with(look).as_deref()
 }
 
-/// The home of the user of this name, or of the one who runs this if it is empty.
+/// Returns the home directory of a user; of the user of this process if the name is empty.
 pub(super) fn home(user: &[u8]) -> Option<Vec<u8>> {
     let found = match std::str::from_utf8(user).ok()? {
         "" => User::from_uid(Uid::effective()),
