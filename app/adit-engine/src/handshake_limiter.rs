@@ -357,7 +357,7 @@ struct SlotState {
     from: ConnectionSource,
     number: u64,
     lost: Notify,
-    /// Number of clones of the [`Place`].
+    /// Number of clones of the [`HandshakeSlot`].
     holders: AtomicUsize,
     /// True if the slot was freed before the clones are dropped.
     is_free: AtomicBool,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! [`build_handlers`] creates what the dialect needs. Each transport of a listener has a module that binds its
-//! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::build_carrier`].
+//! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
 mod keyed;
 mod open_sockets;

@@ -57,7 +57,7 @@ impl SnappyEncoder {
     }
 
     /// Writes one block of at most [`MAX_BLOCK`] bytes to the front of `out`, which needs
-    /// [space](Self::room) for it. Returns its length.
+    /// [space](Self::max_encoded_len) for it. Returns its length.
     pub(super) fn encode_block(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
         let start = if self.begun {
             0

@@ -35,7 +35,7 @@ pub struct Config {
     /// Number of unanswered keepalive requests that end the session.
     pub keepalive_max: usize,
     /// Sets `TCP_NODELAY`, so that small packets are sent immediately. Used by
-    /// [`connect`](super::connect).
+    /// [`connect`](super::connect()).
     pub nodelay: bool,
 }
 

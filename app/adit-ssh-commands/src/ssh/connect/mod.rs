@@ -55,7 +55,7 @@ pub(crate) struct ConnectedHost {
 /// Connects to a host, through jump hosts, and logs in.
 ///
 /// # Errors
-/// A [`LoginFailure`] with the cause and a hint.
+/// A [`Failure`] with the cause and a hint.
 pub(crate) async fn connect(
     asked: &ConnectRequest,
     settings: &SshSettings,
