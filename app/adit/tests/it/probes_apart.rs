@@ -13,8 +13,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use std::{env, thread};
 
-use adit_interop::hostile::{Ending, Reaction};
-use adit_interop::probe::{Outcome, Sample, Shot, raise_descriptor_limit, told_apart, volley};
+use adit_interop::hostile_clients::{AfterWrite, Reaction};
+use adit_interop::probe::{
+    Probe, ProbeOutcome, TimingSample, find_distinguishable_cause, raise_descriptor_limit,
+    run_probes,
+};
 
 use self::causes::Probe;
 use self::kinds::{KINDS, Kind, Port, Recording};
@@ -45,9 +48,9 @@ impl Policy {
     }
 
     /// Returns the reaction that a prober sees.
-    fn reaction(self, ending: Ending) -> Reaction {
+    fn reaction(self, ending: AfterWrite) -> Reaction {
         match (self, ending) {
-            (_, Ending::Close) | (Self::Drain, Ending::Hold) => Reaction::Silence,
+            (_, AfterWrite::Close) | (Self::Drain, AfterWrite::Hold) => Reaction::Silence,
             (Self::Drain | Self::Close, _) => Reaction::End,
             (Self::Reset, _) => Reaction::Reset,
         }
@@ -69,9 +72,9 @@ fn times() -> u64 {
 }
 
 /// Sends all probes, and returns their outcomes.
-fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> Vec<Outcome> {
-    let shots: Vec<Shot<'_>> = probes.iter().map(Probe::shot).collect();
-    volley(to, &shots, crowd, patience, probes.len() as u64).unwrap()
+fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> Vec<ProbeOutcome> {
+    let shots: Vec<Probe<'_>> = probes.iter().map(Probe::shot).collect();
+    run_probes(to, &shots, crowd, patience, probes.len() as u64).unwrap()
 }
 
 /// A listener under test.
@@ -119,9 +122,9 @@ impl Case {
             };
             let wanted = self.policy.reaction(probe.ending);
             assert_eq!(outcome.reaction, wanted, "{}", what());
-            let ends_by_itself = self.policy != Policy::Drain && probe.ending != Ending::Close;
+            let ends_by_itself = self.policy != Policy::Drain && probe.ending != AfterWrite::Close;
             if ends_by_itself && probe.bytes.len() < self.kind.head {
-                assert!(outcome.after >= DEADLINE, "{}", what());
+                assert!(outcome.elapsed >= DEADLINE, "{}", what());
             }
         }
     }
@@ -134,13 +137,13 @@ impl Case {
     /// from before the restart is one of the causes, if the listener recognizes it.
     fn times(&self, port: &Port, new: &Recording, old: Option<&Recording>) {
         let kind = self.kind;
-        let both = [Ending::HalfClose, Ending::Hold];
+        let both = [AfterWrite::HalfClose, AfterWrite::Hold];
         if self.policy == Policy::Drain {
             // Here a connection ends when the prober ends its direction, for any request.
             self.apart("ends", port, FEW, |seed| {
                 let mut probes = causes::whole(kind, new, old, seed);
                 for probe in &mut probes {
-                    probe.ending = Ending::HalfClose;
+                    probe.ending = AfterWrite::HalfClose;
                 }
                 probes.extend(causes::short(kind, new, &both[..1], seed));
                 probes
@@ -158,7 +161,7 @@ impl Case {
     /// Times each cause that `one` returns for a seed, and checks that none differs.
     fn apart(&self, what: &str, port: &Port, crowd: usize, one: impl Fn(u64) -> Vec<Probe>) {
         let mut seed = 0;
-        let odd = told_apart(|| {
+        let odd = find_distinguishable_cause(|| {
             let mut probes = Vec::new();
             let mut count = 0;
             for _ in 0..times() {
@@ -172,10 +175,10 @@ impl Case {
                 let (cause, wanted) = (&probe.cause, self.policy.reaction(probe.ending));
                 assert_eq!(outcome.reaction, wanted, "{}: {cause}", self.name(what));
             }
-            let sample = |cause: usize| Sample {
+            let sample = |cause: usize| TimingSample {
                 cause: format!("{}, {:?}", probes[cause].cause, probes[cause].ending),
                 times: (outcomes.iter().skip(cause).step_by(count))
-                    .map(|outcome| outcome.after)
+                    .map(|outcome| outcome.elapsed)
                     .collect(),
             };
             Ok((0..count).map(sample).collect())

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::tool::{self, Ended};
-use adit_interop::{Folder, PATIENCE};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::{TEST_TIMEOUT, TempFolder};
 
 use crate::setup::bin;
 
@@ -24,12 +24,12 @@ fn noise(len: usize, mut seed: u64) -> Vec<u8> {
 
 /// The folders of client and server, and the connection between them.
 struct Desk {
-    folder: Folder,
+    folder: TempFolder,
 }
 
 impl Desk {
     fn new() -> Self {
-        let folder = Folder::new("sftp").unwrap();
+        let folder = TempFolder::new("sftp").unwrap();
         for name in ["here", "there"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
@@ -47,18 +47,18 @@ impl Desk {
     /// Creates a program that is adit's server with these arguments.
     fn server(&self, args: &str) -> PathBuf {
         let script = format!("#!/bin/sh\nexec '{}' sftp-server {args}\n", bin().display());
-        let path = self.folder.write("server", script).unwrap();
+        let path = self.folder.write_file("server", script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
     /// Runs commands of `sftp` directly with adit's server.
-    fn direct(&self, args: &str, commands: &str) -> Ended {
-        let batch = self.folder.write("batch", commands).unwrap();
+    fn direct(&self, args: &str, commands: &str) -> ToolOutput {
+        let batch = self.folder.write_file("batch", commands).unwrap();
         let mut sftp = Command::new("sftp");
         sftp.arg("-b").arg(batch).arg("-D").arg(self.server(args));
         sftp.current_dir(self.folder.path().join("here"));
-        tool::run(sftp, Duration::from_secs(60)).unwrap()
+        external_tools::run_to_end(sftp, Duration::from_secs(60)).unwrap()
     }
 
     /// Returns the arguments that connect `sftp` and `scp` through a new sshd with adit's server.
@@ -67,7 +67,10 @@ impl Desk {
         for key in ["host", "user"] {
             let mut keygen = Command::new("ssh-keygen");
             keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]);
-            tool::run(keygen, PATIENCE).unwrap().success().unwrap();
+            external_tools::run_to_end(keygen, TEST_TIMEOUT)
+                .unwrap()
+                .expect_success()
+                .unwrap();
         }
         let settings = format!(
             "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n\
@@ -76,15 +79,19 @@ impl Desk {
             path("user.pub"),
             bin().display(),
         );
-        let settings = self.folder.write("sshd", settings).unwrap();
+        let settings = self.folder.write_file("sshd", settings).unwrap();
         // sshd needs a folder to change its root to, and its own name with the path.
-        adit_interop::openssh::make_room();
-        let found = tool::peer("sshd");
+        adit_interop::openssh::create_run_folder();
+        let found = external_tools::peer_path("sshd");
         let sshd = match found.is_absolute() {
             true => found,
             false => PathBuf::from("/usr/sbin/sshd"),
         };
-        assert!(sshd.is_file(), "{}", tool::missing("sshd"));
+        assert!(
+            sshd.is_file(),
+            "{}",
+            external_tools::missing_program_message("sshd")
+        );
         let log = path("sshd.log");
         let proxy = format!(
             "ProxyCommand={} -i -f {} -E {log}",
@@ -129,7 +136,7 @@ fn big_files_go_both_ways_and_go_on_where_they_were_cut() {
         "cd {}\nput -f big\nget big back\nreget big part\nreput big part\nput empty\nget empty empty2\n",
         there.display()
     );
-    desk.direct("", &commands).success().unwrap();
+    desk.direct("", &commands).expect_success().unwrap();
     for copy in [
         desk.there("big"),
         desk.here("back"),
@@ -159,7 +166,7 @@ fn trees_of_many_files_go_both_ways() {
         "cd {}\nput -pR tree\nget -pR tree again\nls -l tree/3\n",
         there.display()
     );
-    let said = desk.direct("", &commands).success().unwrap();
+    let said = desk.direct("", &commands).expect_success().unwrap();
     assert_eq!(
         said.lines().filter(|line| line.contains("file ")).count() % 20,
         0,
@@ -192,7 +199,7 @@ fn every_command_of_the_client_works() {
              rename hard sub/hard\ncp hello copy\nget soft\ndf\nls -1 sub\nrm copy\nrm soft\n\
              -rm absent\n-rmdir sub\nls -la\nput hello hello\n-mkdir sub\nchown 12 hello\n",
         )
-        .success()
+        .expect_success()
         .unwrap();
     for words in [
         "-rw-r--r--",
@@ -231,11 +238,11 @@ fn a_root_holds_a_client_under_sshd() {
     let args = desk.through_sshd(&format!("--root {} -u 077", root.display()));
     let batch =
         "pwd\nget /file\n-get up\n-get /../secret\n-get /etc/passwd\nput new /../new\nls /\n";
-    let batch = desk.folder.write("batch", batch).unwrap();
+    let batch = desk.folder.write_file("batch", batch).unwrap();
     let mut sftp = Command::new("sftp");
     sftp.args(&args).arg("-b").arg(batch).arg("root@peer");
     sftp.current_dir(desk.folder.path().join("here"));
-    let said = tool::run(sftp, Duration::from_secs(60)).unwrap();
+    let said = external_tools::run_to_end(sftp, Duration::from_secs(60)).unwrap();
     let log = fs::read_to_string(desk.folder.path().join("sshd.log")).unwrap_or_default();
     assert_eq!(said.code, Some(0), "{}\n{log}", said.output);
     assert!(
@@ -266,13 +273,13 @@ fn scp_copies_through_sshd_and_cannot_write_where_it_may_not() {
         let mut scp = Command::new("scp");
         scp.args(args).args(["-s", "-rp", from, to]);
         scp.current_dir(desk.folder.path().join("here"));
-        tool::run(scp, Duration::from_secs(60)).unwrap()
+        external_tools::run_to_end(scp, Duration::from_secs(60)).unwrap()
     };
     let args = desk.through_sshd("");
     let there = format!("root@peer:{}", desk.there("").display());
-    scp(&args, "tree", &there).success().unwrap();
+    scp(&args, "tree", &there).expect_success().unwrap();
     scp(&args, &format!("{there}tree"), "back")
-        .success()
+        .expect_success()
         .unwrap();
     for n in 0..30 {
         let original = desk.here(&format!("tree/{n}"));
@@ -292,7 +299,7 @@ fn scp_copies_through_sshd_and_cannot_write_where_it_may_not() {
     );
     assert!(!desk.there("3").exists());
     scp(&args, &format!("{there}tree/5"), "five")
-        .success()
+        .expect_success()
         .unwrap();
     same(&desk.here("tree/5"), &desk.here("five"));
 }

@@ -12,17 +12,21 @@ fn big_files_go_both_ways() {
         content.resize(40 << 20, 0);
         content.extend(noise((1 << 20) + 13, 2));
         fs::write(desk.here("big"), content).unwrap();
-        let up = desk.scp(&["big", &desk.word("")]).success().unwrap();
+        let up = desk.scp(&["big", &desk.word("")]).expect_success().unwrap();
         assert_eq!(up, "", "nothing is said where there is no terminal");
         same(&desk.here("big"), &desk.there("big"));
         desk.scp(&["-C", &desk.word("big"), "back"])
-            .success()
+            .expect_success()
             .unwrap();
         same(&desk.here("big"), &desk.here("back"));
         // Over an existing file, which is longer.
         fs::write(desk.here("small"), b"small").unwrap();
-        desk.scp(&["small", &desk.word("big")]).success().unwrap();
-        desk.scp(&[&desk.word("big"), "back"]).success().unwrap();
+        desk.scp(&["small", &desk.word("big")])
+            .expect_success()
+            .unwrap();
+        desk.scp(&[&desk.word("big"), "back"])
+            .expect_success()
+            .unwrap();
         assert_eq!(fs::read(desk.here("back")).unwrap(), b"small");
     });
 }
@@ -32,21 +36,21 @@ fn trees_arrive_as_they_are() {
     with_both(|desk| {
         plant(&desk.here("tree"));
         desk.scp(&["-rp", "tree", &desk.word("copy")])
-            .success()
+            .expect_success()
             .unwrap();
         assert!(tree(&desk.here("tree"), true) == tree(&desk.there("copy"), true));
         // In an existing folder it gets its own name.
         desk.scp(&["-rp", &desk.word("copy"), "."])
-            .success()
+            .expect_success()
             .unwrap();
         assert!(tree(&desk.here("tree"), true) == tree(&desk.here("copy"), true));
         // From remote to remote, and with sftp.
         desk.scp(&["-rp", "-3", &desk.word("copy"), &desk.word("second")])
-            .success()
+            .expect_success()
             .unwrap();
         assert!(tree(&desk.here("tree"), true) == tree(&desk.there("second"), true));
         desk.sftp(&[], "get -r second third\nput -r third\n")
-            .success()
+            .expect_success()
             .unwrap();
         assert!(tree(&desk.here("tree"), false) == tree(&desk.there("third"), false));
     });
@@ -82,12 +86,16 @@ fn copies_that_were_cut_go_on() {
             let mut marked = part;
             marked[0] ^= 0xff;
             fs::write(&copy, &marked).unwrap();
-            desk.scp(&["--resume", &from, &to]).success().unwrap();
+            desk.scp(&["--resume", &from, &to])
+                .expect_success()
+                .unwrap();
             let whole = fs::read(&copy).unwrap();
             assert_eq!(whole.len(), content.len());
             assert!(whole[1..] == content[1..] && whole[0] == marked[0]);
             // There is nothing left to do, and a longer target cannot be resumed.
-            desk.scp(&["--resume", &from, &to]).success().unwrap();
+            desk.scp(&["--resume", &from, &to])
+                .expect_success()
+                .unwrap();
             assert!(fs::read(&copy).unwrap() == whole);
             fs::write(&copy, [&whole[..], b"more"].concat()).unwrap();
             let longer = desk.scp(&["--resume", &from, &to]);
@@ -98,7 +106,7 @@ fn copies_that_were_cut_go_on() {
             fs::write(name, &content[..1_234_567]).unwrap();
         }
         desk.sftp(&[], "reget file a\nreput file b\n")
-            .success()
+            .expect_success()
             .unwrap();
         same(&desk.here("file"), &desk.here("a"));
         same(&desk.here("file"), &desk.there("b"));

@@ -83,12 +83,14 @@ fn patterns_are_for_the_host_where_they_are() {
             ("*/a?", &["a4"]),
         ] {
             fs::create_dir(desk.here("to")).unwrap();
-            desk.scp(&[&desk.word(pattern), "to"]).success().unwrap();
+            desk.scp(&[&desk.word(pattern), "to"])
+                .expect_success()
+                .unwrap();
             assert_eq!(names("to"), wanted, "{pattern}");
         }
         fs::create_dir(desk.here("to")).unwrap();
         let commands = "lcd to\nmget a* \"c*\"\nls '[x]'\n";
-        let said = desk.sftp(&[], commands).success().unwrap();
+        let said = desk.sftp(&[], commands).expect_success().unwrap();
         assert_eq!(names("to"), ["a1", "a2", "c*"]);
         assert!(said.contains("ls '[x]'\n[x]"), "{said}");
     });
@@ -136,7 +138,7 @@ fn a_batch_does_what_it_says_and_ends_at_what_fails() {
             &[],
             "-rm none\n@cd one\n-nonsense\nmkdir done\nbye\nmkdir not\n",
         );
-        let said = forgiven.success().unwrap();
+        let said = forgiven.expect_success().unwrap();
         assert!(!said.contains("sftp> @cd"), "{said}");
         assert!(desk.there("one/done").is_dir() && !desk.there("one/not").exists());
 
@@ -155,7 +157,10 @@ fn a_batch_does_what_it_says_and_ends_at_what_fails() {
         // A named file is fetched, and nothing else.
         let mut command = desk.command("sftp");
         command.arg(desk.word("one/two/b"));
-        openssh::run(command, LIMIT).unwrap().success().unwrap();
+        openssh::run_command(command, LIMIT)
+            .unwrap()
+            .expect_success()
+            .unwrap();
         same(&desk.here("file"), &desk.here("b"));
     });
 }
