@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use adit_fuzz::steer;
+use adit_fuzz::split_flags;
 use adit_ssh_proto::key::{MAX_KEY_FILE, PrivateKey};
 use adit_wire::FixedEntropy;
 use libfuzzer_sys::fuzz_target;
@@ -16,10 +16,10 @@ const LABELS: [&str; 4] = [
 ];
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let text = match LABELS.get(usize::from(flags & 7)) {
         // Arbitrary bytes as a document.
-        Some(label) => armour(label, input),
+        Some(label) => encode_pem(label, input),
         None => String::from_utf8_lossy(input).into_owned(),
     };
     // Without a passphrase: the KDF may take up to half a minute.
@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
 });
 
 /// Encodes the document in base64, independently of the reader's own code.
-fn armour(label: &str, document: &[u8]) -> String {
+fn encode_pem(label: &str, document: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = format!("-----BEGIN {label}-----\n");
     for chunk in document.chunks(3) {
