@@ -288,12 +288,12 @@ fn it_becomes_the_user() {
     assert_eq!(code, Some(2), "{log}");
     assert!(log.contains("no such user"), "{log}");
     if !rustix::process::geteuid().is_root() {
-        let (code, log) = ends(&folder, "ss-local", &with("nobody"));
+        let (code, log) = ends(&folder, "ss-local", &with("daemon"));
         assert_eq!(code, Some(1), "{log}");
         assert!(log.contains("only root"), "{log}");
         return;
     }
-    let mut local = run(&folder, "ss-local", &with("nobody"));
+    let mut local = run(&folder, "ss-local", &with("daemon"));
     let id = local.process().id();
     let status = || fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let users = || {
@@ -405,12 +405,12 @@ fn links_are_made_and_nothing_else_is_touched() {
             .contains("-O <PROTOCOL>")
     );
     fs::remove_file(dir.join("ss-local")).unwrap();
-    fs::write(dir.join("ss-local"), "somebody's").unwrap();
+    fs::write(dir.join("ss-local"), "another program").unwrap();
     let (code, said) = install(&dir);
     assert!(code == Some(1) && said.contains("ss-local in "), "{said}");
     assert_eq!(
         fs::read_to_string(dir.join("ss-local")).unwrap(),
-        "somebody's"
+        "another program"
     );
     let (code, said) = install(&folder.path().join("none"));
     assert!(code == Some(2) && said.contains("not a folder"), "{said}");

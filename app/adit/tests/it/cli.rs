@@ -436,7 +436,7 @@ fn a_new_server_is_closed_to_private_networks() {
         .wait_lines("Client:", 1, TEST_TIMEOUT)
         .unwrap();
     let told = server.process().output();
-    assert!(!told.contains('█'), "no code was wished for:\n{told}");
+    assert!(!told.contains('█'), "no QR code was requested:\n{told}");
     let client = start(&["client", word(&told, "ss://"), "-l", "mixed://127.0.0.1:0"]);
     let to = Destination::Addr(origin.addr());
     assert!(

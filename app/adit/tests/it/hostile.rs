@@ -169,7 +169,7 @@ fn a_listener_outlives_a_lack_of_descriptors() {
     {
         assert!(
             start.elapsed() < Duration::from_secs(5),
-            "nobody is served any more"
+            "connections are not served any more"
         );
         sleep(Duration::from_millis(50));
     }
@@ -201,7 +201,7 @@ fn a_keyed_listener_outlives_a_lack_of_descriptors() {
     {
         assert!(
             start.elapsed() < Duration::from_secs(5),
-            "nobody is served any more"
+            "connections are not served any more"
         );
         sleep(Duration::from_millis(50));
     }

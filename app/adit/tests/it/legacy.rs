@@ -127,7 +127,7 @@ fn a_client_knows_whether_it_has_the_right_password() {
     back.stop().unwrap();
 }
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nserver: nobody in particular\r\n\r\nthe secret";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nserver: unnamed test program\r\n\r\nthe secret";
 
 /// Starts a web server that sends [`ANSWER`] to every client.
 fn web() -> SocketAddr {
@@ -277,8 +277,7 @@ fn one_reaction_to_what_is_no_request() {
     let patience = Duration::from_secs(1);
     for ending in [AfterWrite::Hold, AfterWrite::HalfClose] {
         let seen = probes.map(|(what, bytes)| {
-            let reaction =
-                probe_server(ours.addr(), bytes, WriteMode::OneWrite, ending, patience);
+            let reaction = probe_server(ours.addr(), bytes, WriteMode::OneWrite, ending, patience);
             (what, reaction.unwrap())
         });
         let (_, wanted) = seen[0];

@@ -81,7 +81,7 @@ fn through(server: PluginSpec, client_spec: PluginSpec, ends: CloseBehavior) {
     stop(back);
     assert!(
         traffic::connect_directly(public).is_err(),
-        "somebody listens there still"
+        "a process still listens there"
     );
 }
 

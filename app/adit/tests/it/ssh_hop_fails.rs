@@ -138,7 +138,7 @@ fn what_is_slow_or_dead_holds_up_nothing_else() {
     let dead: Vec<_> = (0..20)
         .map(|_| {
             thread::spawn(move || {
-                let to = Destination::from_name("nobody.example", 9);
+                let to = Destination::from_name("unknown.example", 9);
                 socks_client::perform_request(entry, None, CONNECT, &to)
                     .map(|(_, reply)| reply.code)
             })

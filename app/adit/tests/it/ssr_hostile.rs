@@ -68,7 +68,7 @@ fn one_reaction_for_all_probes() {
 /// `redirect` forwards unauthenticated peers to a real server, which receives all their bytes.
 #[test]
 fn strangers_are_taken_to_a_decoy() {
-    let page = b"a page of somebody else";
+    let page = b"the page of a decoy server";
     let web = HttpServer::start(&[("/", "text/plain", page)]).unwrap();
     let decoy = format!(
         "&redirect=no-such-word%23192.0.2.1:9,bing.com%23127.0.0.1:{}",

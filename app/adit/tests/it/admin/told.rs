@@ -146,7 +146,7 @@ fn a_user_fetches_what_he_needs_and_nobody_else_does() {
     assert!(document.body.contains(&format!("{KEY}:{ANNA}")) && !document.body.contains(BERT));
     for path in [
         anna.replace("anna", "bert"),
-        anna.replace("anna", "nobody"),
+        anna.replace("anna", "unknown"),
         format!("{anna}0"),
         anna.trim_end_matches(|c: char| c.is_ascii_hexdigit())
             .to_owned(),

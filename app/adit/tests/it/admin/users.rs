@@ -133,7 +133,7 @@ fn what_is_wrong_changes_nothing() {
             400,
         ),
         (
-            "PATCH /users/nobody",
+            "PATCH /users/unknown",
             r#"{"uPSK":"QEFCQ0RFRkdISUpLTE1OTw=="}"#,
             404,
         ),

@@ -79,7 +79,7 @@ fn a_forward_stays_behind_and_holds_no_stream() {
     stream.read_exact(&mut greeting).unwrap();
     assert_eq!(&greeting, b"SSH-");
     let mark = world.home.path().display().to_string();
-    let pid = behind(&mark).expect("nobody is there");
+    let pid = behind(&mark).expect("no process runs there");
     // It has left the terminal, and the session in which it was started.
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
     let fields: Vec<&str> = stat

@@ -24,15 +24,17 @@ pub(super) enum Server {
 }
 
 /// A server, and a folder with the local and the remote files.
-pub(super) struct Desk {
+pub(super) struct CopySetup {
     pub(super) server: Server,
     pub(super) folder: TempFolder,
 }
 
 /// Runs a test with OpenSSH's server, then with adit's.
-pub(super) fn with_both(work: impl Fn(&Desk)) {
-    work(&Desk::new(|_| Server::OpenSsh(Sshd::start("").unwrap())));
-    work(&Desk::new(|folder| {
+pub(super) fn with_both(work: impl Fn(&CopySetup)) {
+    work(&CopySetup::new(|_| {
+        Server::OpenSsh(Sshd::start("").unwrap())
+    }));
+    work(&CopySetup::new(|folder| {
         let id = generate_key(folder, "id").unwrap();
         let [host, keys] = [folder.join("host"), id.with_extension("pub")];
         let [host, keys] = [host.to_str().unwrap(), keys.to_str().unwrap()];
@@ -42,7 +44,7 @@ pub(super) fn with_both(work: impl Fn(&Desk)) {
     }));
 }
 
-impl Desk {
+impl CopySetup {
     pub(super) fn new(server: impl FnOnce(&Path) -> Server) -> Self {
         let folder = TempFolder::new("copy").unwrap();
         for name in ["here", "there"] {

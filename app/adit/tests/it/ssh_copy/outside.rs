@@ -21,15 +21,15 @@ use adit_stream::Tcp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::desk::{LIMIT, with_both};
+use super::copy_setup::{LIMIT, with_both};
 use crate::setup::bin;
 
 #[test]
 fn folders_without_a_name_get_their_own() {
-    with_both(|desk| {
-        fs::create_dir_all(desk.there("up/in")).unwrap();
-        fs::write(desk.there("up/in/one"), "1").unwrap();
-        fs::write(desk.there("up/two"), "2").unwrap();
+    with_both(|setup| {
+        fs::create_dir_all(setup.there("up/in")).unwrap();
+        fs::write(setup.there("up/in/one"), "1").unwrap();
+        fs::write(setup.there("up/two"), "2").unwrap();
         for (source, copied) in [
             ("up/in/..", &["up/in/one", "up/two"][..]),
             ("up/in/../", &["up/in/one", "up/two"]),
@@ -37,23 +37,25 @@ fn folders_without_a_name_get_their_own() {
             ("up/in/", &["in/one"]),
             ("*/in/..", &["up/in/one", "up/two"]),
         ] {
-            fs::create_dir_all(desk.here("around/into")).unwrap();
-            let word = desk.word(source);
-            desk.scp(&["-r", &word, "around/into"])
+            fs::create_dir_all(setup.here("around/into")).unwrap();
+            let word = setup.word(source);
+            setup
+                .scp(&["-r", &word, "around/into"])
                 .expect_success()
                 .unwrap();
             for name in copied {
-                assert!(desk.here("around/into").join(name).is_file(), "{source}");
+                assert!(setup.here("around/into").join(name).is_file(), "{source}");
             }
-            assert_eq!(names(&desk.here("around")), ["into"], "{source}");
-            fs::remove_dir_all(desk.here("around")).unwrap();
+            assert_eq!(names(&setup.here("around")), ["into"], "{source}");
+            fs::remove_dir_all(setup.here("around")).unwrap();
             // A target that does not exist is created with this name, and nothing else.
-            fs::create_dir(desk.here("around")).unwrap();
-            desk.scp(&["-r", &word, "around/new"])
+            fs::create_dir(setup.here("around")).unwrap();
+            setup
+                .scp(&["-r", &word, "around/new"])
                 .expect_success()
                 .unwrap();
-            assert_eq!(names(&desk.here("around")), ["new"], "{source}");
-            fs::remove_dir_all(desk.here("around")).unwrap();
+            assert_eq!(names(&setup.here("around")), ["new"], "{source}");
+            fs::remove_dir_all(setup.here("around")).unwrap();
         }
     });
 }

@@ -24,8 +24,8 @@ fn other_keys_and_other_users_are_refused() {
     };
     assert!(enters(&current_user(), &host.key()).status.success());
     let wrong_key = enters(&current_user(), &other);
-    let wrong_user = enters("somebody", &host.key());
-    let both = enters("somebody", &other);
+    let wrong_user = enters("another-user", &host.key());
+    let both = enters("another-user", &other);
     for refused in [&wrong_key, &wrong_user, &both] {
         assert_eq!(refused.status.code(), Some(255));
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -54,7 +54,7 @@ fn other_keys_and_other_users_are_refused() {
 }
 
 #[test]
-fn a_file_that_others_can_change_lets_nobody_in() {
+fn a_file_that_others_can_change_is_refused() {
     let host = Host::start(&[]);
     let keys = host.path("keys");
     for (mode, status) in [(0o666, 255), (0o644, 0), (0o646, 255), (0o600, 0)] {
@@ -166,15 +166,15 @@ fn authorities_sign_keys() {
     assert_eq!(host.run(&[], "true").0, Some(255), "no certificate yet");
     certified(&me, &[]);
     assert_eq!(host.says(&[], "echo in"), "in");
-    certified("somebody", &[]);
+    certified("another-user", &[]);
     assert_eq!(host.run(&[], "true").0, Some(255));
-    keys(r#",principals="somebody""#);
+    keys(r#",principals="another-user""#);
     assert_eq!(host.says(&[], "echo in"), "in");
-    certified("somebody", &["-O", "force-command=echo forced"]);
+    certified("another-user", &["-O", "force-command=echo forced"]);
     assert_eq!(host.says(&[], "echo in"), "forced");
-    certified("somebody", &["-O", "clear"]);
+    certified("another-user", &["-O", "clear"]);
     assert_eq!(host.run(&["-tt"], "tty").0, Some(255));
-    certified("somebody", &["-V", "20200101:20200102"]);
+    certified("another-user", &["-V", "20200101:20200102"]);
     assert_eq!(host.run(&[], "true").0, Some(255));
 }
 
@@ -322,7 +322,7 @@ fn failed_logins_are_logged() {
     for (name, key, methods) in [
         (&*me, &other, "publickey"),
         ("root 127.0.0.1:1 x", &other, "publickey"),
-        ("nobody", &host.key(), "password,keyboard-interactive"),
+        ("unknown-user", &host.key(), "password,keyboard-interactive"),
     ] {
         let mut ssh = ssh_command(host.port(), key);
         let option = format!("PreferredAuthentications={methods}");
@@ -347,7 +347,7 @@ fn failed_logins_are_logged() {
     ));
     assert!(mine.contains("127.0.0.1:"), "{mine}");
     line(r#"failed login: "root 127.0.0.1:1 x" tried none, publickey"#);
-    line(r#"failed login: "nobody" tried none"#);
+    line(r#"failed login: "unknown-user" tried none"#);
     assert!(!log.contains(" logged in with "), "{log}");
 }
 
