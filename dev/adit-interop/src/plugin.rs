@@ -15,12 +15,12 @@ use crate::{ChildProcess, TEST_TIMEOUT, TempFolder, external_tools};
 
 /// A running shadowsocks-libev with a plugin.
 #[derive(Debug)]
-pub struct PluginHost {
+pub struct LibevPluginHost {
     addr: SocketAddr,
     process: ChildProcess,
 }
 
-impl PluginHost {
+impl LibevPluginHost {
     /// Starts `ss-server`, whose plugin has the public port.
     pub fn start_server(method: MethodKey, plugin: &Path, options: &str) -> Result<Self> {
         let addr = loopback_addr(free_port());
@@ -201,9 +201,9 @@ mod tests {
         ] {
             let origin = OriginServer::start().unwrap();
             let server =
-                PluginHost::start_server(AES_256, Path::new(server_plugin), server_options)
+                LibevPluginHost::start_server(AES_256, Path::new(server_plugin), server_options)
                     .unwrap();
-            let client = PluginHost::start_socks_client(
+            let client = LibevPluginHost::start_socks_client(
                 AES_256,
                 server.addr(),
                 Path::new(client_plugin),

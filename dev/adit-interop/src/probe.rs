@@ -29,7 +29,7 @@ const KEPT_ANSWER_LEN: usize = 64;
 
 /// One probe.
 #[derive(Debug, Clone, Copy)]
-pub struct Probe<'a> {
+pub struct ProbePlan<'a> {
     /// Bytes to send.
     pub bytes: &'a [u8],
     /// The way in which they are sent.
@@ -53,7 +53,7 @@ pub struct ProbeOutcome {
 /// Returns their outcomes in the order of `probes`; `seed` determines the order in which they start.
 pub fn run_probes(
     addr: SocketAddr,
-    probes: &[Probe<'_>],
+    probes: &[ProbePlan<'_>],
     max_concurrent: usize,
     timeout: Duration,
     seed: u64,
@@ -145,7 +145,7 @@ struct ProbeInFlight<'a> {
 }
 
 impl<'a> ProbeInFlight<'a> {
-    fn start(addr: SocketAddr, index: usize, probe: &Probe<'a>) -> Result<Self> {
+    fn start(addr: SocketAddr, index: usize, probe: &ProbePlan<'a>) -> Result<Self> {
         let began = Instant::now();
         let stream = connect_directly(addr)?;
         stream.set_nonblocking(true)?;
@@ -252,13 +252,13 @@ mod tests {
         let lines: Vec<String> = (0..60).map(|n| format!("LATE {n} 1\n")).collect();
         let mut probes = Vec::new();
         for (n, line) in lines.iter().enumerate() {
-            probes.push(Probe {
+            probes.push(ProbePlan {
                 bytes: line.as_bytes(),
                 mode: [WriteMode::OneWrite, WriteMode::ByteByByte][n % 2],
                 after_write: [AfterWrite::HalfClose, AfterWrite::Hold, AfterWrite::Close][n % 3],
             });
         }
-        probes.extend([&b"RESET\n"[..], b"nothing\n"].map(|bytes| Probe {
+        probes.extend([&b"RESET\n"[..], b"nothing\n"].map(|bytes| ProbePlan {
             bytes,
             mode: WriteMode::OneWrite,
             after_write: AfterWrite::Hold,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use adit_engine::plugin::{PluginError, PluginHost, PluginSide, PluginSpec, PluginTransports};
 use adit_interop::origin::OriginServer;
-use adit_interop::plugin::{PluginHost, PluginScript, retry_until_success};
+use adit_interop::plugin::{LibevPluginHost, PluginScript, retry_until_success};
 use adit_interop::shadowsocks::AES_256;
 use adit_interop::socks_client::{self, Destination};
 use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
@@ -121,7 +121,8 @@ fn adit_on_both_sides() {
 #[test]
 fn our_client_reaches_their_server_through_a_plugin() {
     let origin = OriginServer::start().unwrap();
-    let theirs = PluginHost::start_server(AES_256, Path::new("obfs-server"), "obfs=tls").unwrap();
+    let theirs =
+        LibevPluginHost::start_server(AES_256, Path::new("obfs-server"), "obfs=tls").unwrap();
     let front = client(
         spec("obfs-local", "obfs=tls;obfs-host=a.example"),
         theirs.addr(),
@@ -143,7 +144,8 @@ fn their_client_reaches_our_server_through_a_plugin() {
     let ours = server(AES_256);
     let (back, public) = in_front_of(ours.addr(), spec("ss-v2ray-plugin", "server")).unwrap();
     let theirs =
-        PluginHost::start_socks_client(AES_256, public, Path::new("ss-v2ray-plugin"), "").unwrap();
+        LibevPluginHost::start_socks_client(AES_256, public, Path::new("ss-v2ray-plugin"), "")
+            .unwrap();
     let to = Destination::Addr(origin.addr());
     let open = || socks_client::connect_through(theirs.addr(), None, &to);
     retry_until_success(|| traffic::check_one_byte(open()?)).unwrap();

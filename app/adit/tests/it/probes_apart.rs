@@ -15,7 +15,7 @@ use std::{env, thread};
 
 use adit_interop::hostile_clients::{AfterWrite, Reaction};
 use adit_interop::probe::{
-    Probe, ProbeOutcome, TimingSample, find_distinguishable_cause, raise_descriptor_limit,
+    ProbeOutcome, ProbePlan, TimingSample, find_distinguishable_cause, raise_descriptor_limit,
     run_probes,
 };
 
@@ -73,8 +73,8 @@ fn times() -> u64 {
 
 /// Sends all probes, and returns their outcomes.
 fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> Vec<ProbeOutcome> {
-    let shots: Vec<Probe<'_>> = probes.iter().map(Probe::shot).collect();
-    run_probes(to, &shots, crowd, patience, probes.len() as u64).unwrap()
+    let plans: Vec<ProbePlan<'_>> = probes.iter().map(Probe::plan).collect();
+    run_probes(to, &plans, crowd, patience, probes.len() as u64).unwrap()
 }
 
 /// A listener under test.
@@ -117,12 +117,13 @@ impl Case {
         let seen = send(at, probes, CROWD, self.policy.patience());
         for (probe, outcome) in probes.iter().zip(seen) {
             let what = || {
-                let (cause, ending) = (&probe.cause, probe.ending);
+                let (cause, ending) = (&probe.cause, probe.after_write);
                 format!("{}: {cause}, {ending:?}: {outcome:?}", self.name(context))
             };
-            let wanted = self.policy.reaction(probe.ending);
+            let wanted = self.policy.reaction(probe.after_write);
             assert_eq!(outcome.reaction, wanted, "{}", what());
-            let ends_by_itself = self.policy != Policy::Drain && probe.ending != AfterWrite::Close;
+            let ends_by_itself =
+                self.policy != Policy::Drain && probe.after_write != AfterWrite::Close;
             if ends_by_itself && probe.bytes.len() < self.kind.head {
                 assert!(outcome.elapsed >= DEADLINE, "{}", what());
             }
@@ -172,11 +173,11 @@ impl Case {
             }
             let outcomes = send(port.addr(), &probes, crowd, LATE);
             for (probe, outcome) in probes.iter().zip(&outcomes) {
-                let (cause, wanted) = (&probe.cause, self.policy.reaction(probe.ending));
+                let (cause, wanted) = (&probe.cause, self.policy.reaction(probe.after_write));
                 assert_eq!(outcome.reaction, wanted, "{}: {cause}", self.name(what));
             }
             let sample = |cause: usize| TimingSample {
-                cause: format!("{}, {:?}", probes[cause].cause, probes[cause].ending),
+                cause: format!("{}, {:?}", probes[cause].cause, probes[cause].after_write),
                 times: (outcomes.iter().skip(cause).step_by(count))
                     .map(|outcome| outcome.elapsed)
                     .collect(),

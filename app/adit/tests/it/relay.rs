@@ -106,12 +106,12 @@ macro_rules! ways {
 
             #[test]
             fn aes_128() {
-                a_way(&KEYRINGS[0], $client, &[$($relay),+], $server);
+                a_way(&IDENTITY_KEYS[0], $client, &[$($relay),+], $server);
             }
 
             #[test]
             fn aes_256() {
-                a_way(&KEYRINGS[1], $client, &[$($relay),+], $server);
+                a_way(&IDENTITY_KEYS[1], $client, &[$($relay),+], $server);
             }
         })+
     };

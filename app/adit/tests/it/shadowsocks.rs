@@ -66,20 +66,20 @@ macro_rules! matrix {
 
             #[test]
             fn to_their_server() {
-                super::to_their_server(Peer::$peer, $method);
+                super::to_their_server(ShadowsocksPeer::$peer, $method);
             }
 
             #[test]
             fn from_their_client() {
-                super::from_their_client(Peer::$peer, $method);
+                super::from_their_client(ShadowsocksPeer::$peer, $method);
             }
         })+
 
         /// Every pair of a peer and a supported method is tested.
         #[test]
         fn the_matrix_is_complete() {
-            let tried = [$((Peer::$peer, $method)),+];
-            for peer in [Peer::SingBox, Peer::Libev, Peer::Go, Peer::Xray] {
+            let tried = [$((ShadowsocksPeer::$peer, $method)),+];
+            for peer in [ShadowsocksPeer::SingBox, ShadowsocksPeer::Libev, ShadowsocksPeer::Go, ShadowsocksPeer::Xray] {
                 for method in METHODS {
                     assert_eq!(tried.contains(&(peer, method)), peer.speaks(method), "{peer:?} {method:?}");
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_interop::http_server::HttpServer;
 use adit_interop::origin::OriginServer;
-use adit_interop::plugin::{PluginHost, retry_until_success};
+use adit_interop::plugin::{LibevPluginHost, retry_until_success};
 use adit_interop::shadowsocks::AES_256;
 use adit_interop::socks_client::{self, Destination};
 use adit_interop::traffic::{self, CloseBehavior};
@@ -13,7 +13,7 @@ use adit_interop::traffic::{self, CloseBehavior};
 use crate::setup::bin;
 
 /// Sends streams through a SOCKS5 port.
-fn visit(client: &PluginHost) {
+fn visit(client: &LibevPluginHost) {
     let origin = OriginServer::start().unwrap();
     let to = Destination::Addr(origin.addr());
     let open = || socks_client::connect_through(client.addr(), None, &to);
@@ -22,8 +22,9 @@ fn visit(client: &PluginHost) {
 }
 
 fn both_ends(options: &str) {
-    let server = PluginHost::start_server(AES_256, &bin(), options).unwrap();
-    let client = PluginHost::start_socks_client(AES_256, server.addr(), &bin(), options).unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), options).unwrap();
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), options).unwrap();
     visit(&client);
 }
 
@@ -51,9 +52,10 @@ on_both_ends! {
 #[test]
 fn sides_and_other_names() {
     let server = "server;Key=pass;WebServerAddr=127.0.0.1:1";
-    let server = PluginHost::start_server(AES_256, &bin(), server).unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), server).unwrap();
     let options = "client;ServerName=bing.com;Key=pass;TicketTimeHint=3600;Browser=chrome";
-    let client = PluginHost::start_socks_client(AES_256, server.addr(), &bin(), options).unwrap();
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), options).unwrap();
     visit(&client);
 }
 
@@ -66,7 +68,7 @@ fn strangers_are_taken_to_a_web_server() {
         "obfs=go_quiet;param=bing.com;key=pass;redirect=127.0.0.1:{}",
         web.port()
     );
-    let server = PluginHost::start_server(AES_256, &bin(), &options).unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), &options).unwrap();
     let mut seen = Vec::new();
     retry_until_success(|| {
         let mut stranger = traffic::connect_directly(server.addr())?;
@@ -80,7 +82,8 @@ fn strangers_are_taken_to_a_web_server() {
     assert!(seen.ends_with(page), "{}", String::from_utf8_lossy(&seen));
     // A client with a wrong key is also unauthenticated; the correct key is accepted.
     let wrong = options.replace("key=pass", "key=other");
-    let client = PluginHost::start_socks_client(AES_256, server.addr(), &bin(), &wrong).unwrap();
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), &wrong).unwrap();
     let origin = OriginServer::start().unwrap();
     let to = Destination::Addr(origin.addr());
     let tried = socks_client::connect_through(client.addr(), None, &to).and_then(|stream| {
@@ -88,17 +91,19 @@ fn strangers_are_taken_to_a_web_server() {
         traffic::check_one_byte(stream)
     });
     assert!(tried.is_err() && origin.connection_count() == 0);
-    let client = PluginHost::start_socks_client(AES_256, server.addr(), &bin(), &options).unwrap();
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), &options).unwrap();
     visit(&client);
 }
 
 /// The peer's own obfs plugins, next to those of adit.
 #[test]
 fn simple_obfs_is_as_it_was() {
-    let server = PluginHost::start_server(AES_256, "obfs-server".as_ref(), "obfs=tls").unwrap();
+    let server =
+        LibevPluginHost::start_server(AES_256, "obfs-server".as_ref(), "obfs=tls").unwrap();
     let options = "obfs=tls;obfs-host=bing.com";
     let client =
-        PluginHost::start_socks_client(AES_256, server.addr(), "obfs-local".as_ref(), options)
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), "obfs-local".as_ref(), options)
             .unwrap();
     visit(&client);
 }

@@ -63,12 +63,12 @@ macro_rules! identity_headers {
 
             #[test]
             fn to_their_server() {
-                super::to_their_server(Peer::$peer, &KEYRINGS[$ring]);
+                super::to_their_server(ShadowsocksPeer::$peer, &IDENTITY_KEYS[$ring]);
             }
 
             #[test]
             fn from_their_client() {
-                super::from_their_client(Peer::$peer, &KEYRINGS[$ring]);
+                super::from_their_client(ShadowsocksPeer::$peer, &IDENTITY_KEYS[$ring]);
             }
         })+
     };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::http_server::HttpServer;
 use adit_interop::origin::OriginServer;
-use adit_interop::plugin::{PluginHost, retry_until_success};
+use adit_interop::plugin::{LibevPluginHost, retry_until_success};
 use adit_interop::shadowsocks::{AES_256, ShadowsocksPeer};
 use adit_interop::socks_client::{self, Destination};
 use adit_interop::traffic::{self, CloseBehavior};
@@ -38,13 +38,13 @@ fn visit(proxy: SocketAddr) {
 #[test]
 fn adit_as_a_plugin_of_their_client() {
     let server = ShadowsocksPeer::Libev.start_server(AES_256).unwrap();
-    let client = PluginHost::start_socks_client(AES_256, server.addr(), &bin(), "").unwrap();
+    let client = LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), "").unwrap();
     visit(client.addr());
 }
 
 #[test]
 fn adit_as_a_plugin_of_their_server() {
-    let server = PluginHost::start_server(AES_256, &bin(), "server").unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), "server").unwrap();
     let client = ShadowsocksPeer::Libev
         .start_socks_client(AES_256, server.addr())
         .unwrap();
@@ -53,9 +53,9 @@ fn adit_as_a_plugin_of_their_server() {
 
 #[test]
 fn adit_as_a_plugin_of_both() {
-    let mut server = PluginHost::start_server(AES_256, &bin(), "server").unwrap();
+    let mut server = LibevPluginHost::start_server(AES_256, &bin(), "server").unwrap();
     let mut client =
-        PluginHost::start_socks_client(AES_256, server.addr(), &bin(), "obfs=plain").unwrap();
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), "obfs=plain").unwrap();
     visit(client.addr());
     for libev in [&mut client, &mut server] {
         let told = libev.process().output();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use adit_interop::origin::OriginServer;
-use adit_interop::plugin::{PluginHost, retry_until_success};
+use adit_interop::plugin::{LibevPluginHost, retry_until_success};
 use adit_interop::recording_relay::RecordingRelay;
 use adit_interop::shadowsocks::{AES_256, ClientSetup, IDENTITY_KEYS, MethodKey};
 use adit_interop::socks_client::{self, Destination};
@@ -79,7 +79,7 @@ fn to_their_server() {
     for pair in &PAIRS {
         let origin = OriginServer::start().unwrap();
         let (program, options, _) = pair.server;
-        let theirs = PluginHost::start_server(AES_256, Path::new(program), options).unwrap();
+        let theirs = LibevPluginHost::start_server(AES_256, Path::new(program), options).unwrap();
         let tap = RecordingRelay::start(theirs.addr()).unwrap();
         let ours = before(&origin, &AES_256.url(tap.addr()), pair);
         traffic::check_streams(CloseBehavior::OnEitherEnd, || {
@@ -98,7 +98,7 @@ fn from_their_client() {
         let ours = behind(&AES_256.url(public()), pair);
         let (program, options, _) = pair.client;
         let theirs =
-            PluginHost::start_socks_client(AES_256, ours.addr(), Path::new(program), options)
+            LibevPluginHost::start_socks_client(AES_256, ours.addr(), Path::new(program), options)
                 .unwrap();
         let to = Destination::Addr(origin.addr());
         let open = || socks_client::connect_through(theirs.addr(), None, &to);

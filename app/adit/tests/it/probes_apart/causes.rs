@@ -2,7 +2,7 @@
 
 use adit_interop::BytePattern;
 use adit_interop::hostile_clients::{AfterWrite, WriteMode};
-use adit_interop::probe::Probe;
+use adit_interop::probe::ProbePlan;
 
 use super::kinds::{Kind, Recording};
 
@@ -19,26 +19,26 @@ pub(crate) struct Probe {
     pub(crate) cause: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) mode: WriteMode,
-    pub(crate) ending: AfterWrite,
+    pub(crate) after_write: AfterWrite,
 }
 
 type Cause = (String, Vec<u8>);
 
 impl Probe {
-    fn new((cause, bytes): Cause, ending: AfterWrite) -> Self {
+    fn new((cause, bytes): Cause, after_write: AfterWrite) -> Self {
         Self {
             cause,
             bytes,
             mode: WriteMode::OneWrite,
-            ending,
+            after_write,
         }
     }
 
-    pub(crate) fn shot(&self) -> Probe<'_> {
-        Probe {
+    pub(crate) fn plan(&self) -> ProbePlan<'_> {
+        ProbePlan {
             bytes: &self.bytes,
             mode: self.mode,
-            after_write: self.ending,
+            after_write: self.after_write,
         }
     }
 }

@@ -60,11 +60,13 @@ pub(crate) fn examine(kind: &'static Kind) {
     let mut probes = causes::lengths(kind, false);
     probes.extend(causes::replays(kind, &seen, full()));
     // The pauses of slow probes could be too long for the decoy on a busy machine.
-    probes.retain(|probe| probe.mode == WriteMode::OneWrite && probe.ending != AfterWrite::Close);
+    probes.retain(|probe| {
+        probe.mode == WriteMode::OneWrite && probe.after_write != AfterWrite::Close
+    });
     let outcomes = send(port.addr(), &probes, CROWD / 2, LATE);
     for (probe, outcome) in probes.iter().zip(outcomes) {
         let wanted = said(&probe.bytes);
-        let (cause, ending) = (&probe.cause, probe.ending);
+        let (cause, ending) = (&probe.cause, probe.after_write);
         let heard = String::from_utf8_lossy(&outcome.answer);
         let what = format!("{}: {cause}, {ending:?}: {heard}", kind.name);
         assert_eq!(outcome.reaction, Reaction::Answer(wanted.len()), "{what}");
