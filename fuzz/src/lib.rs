@@ -1,8 +1,8 @@
 //! The code that the targets share.
 //!
-//! An input is a plan for its own splitting, followed by the bytes: [`Pieces`]. Codecs that require
-//! a key receive their bytes through [`forge`], which seals the fuzzer's content: otherwise no code
-//! behind the first tag would ever be reached.
+//! An input is a plan for its own splitting, followed by the bytes: [`SplitInput`]. Codecs that
+//! require a key receive their bytes through [`forged_wire`], which seals the fuzzer's content:
+//! otherwise no code behind the first tag would ever be reached.
 
 #![forbid(unsafe_code)]
 

@@ -61,11 +61,11 @@ pub fn new_server_handshake(state: &ServerState) -> ServerHandshake {
 /// Everything that the two ends send to each other.
 #[derive(Debug)]
 pub struct Transcript {
-    /// From the client: `hello` bytes, then the rest.
+    /// From the client: `hello_len` bytes, then the rest.
     pub request: Vec<u8>,
     /// Number of bytes that the client sends without an answer.
     pub hello_len: usize,
-    /// From the server: `flight` bytes of its handshake, then `data`, sealed.
+    /// From the server: `flight_len` bytes of its handshake, then `data`, sealed.
     pub response: Vec<u8>,
     /// Number of bytes of the server's handshake.
     pub flight_len: usize,

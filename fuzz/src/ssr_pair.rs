@@ -13,7 +13,7 @@ use crate::NOW;
 /// The port's key.
 const PORT_KEY: [u8; 32] = [3; 32];
 
-/// The user of [`pair`], if there are users.
+/// The user of [`new_pair`], if there are users.
 pub const UID: u32 = 42;
 
 /// Returns a client and its server, with users if the protocol has them and `users` is true.

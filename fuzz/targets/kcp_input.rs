@@ -193,9 +193,9 @@ impl HostileSession {
 
 fuzz_target!(|input: &[u8]| {
     let mut script = ActionScript::new(input);
-    let mut scene = HostileSession::new(read_config(&mut script));
+    let mut session = HostileSession::new(read_config(&mut script));
     while !script.is_empty() {
-        scene.perform_action(&mut script);
-        scene.drive_session();
+        session.perform_action(&mut script);
+        session.drive_session();
     }
 });

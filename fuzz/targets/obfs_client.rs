@@ -73,28 +73,28 @@ fuzz_target!(|input: &[u8]| {
     let (place, flip) = (script.read_u16(), script.read_u8());
     let piece = usize::from(script.read_u16()).max(13);
     let data = [b"thirteen byte", script.take_rest()].concat();
-    let said = record_connection(kind, seed, &data, piece);
-    let (hello, whole) = heard(&said.response);
-    assert_eq!(hello, said.request[..said.hello_len]);
+    let transcript = record_connection(kind, seed, &data, piece);
+    let (hello, whole) = heard(&transcript.response);
+    assert_eq!(hello, transcript.request[..transcript.hello_len]);
     if kind != ObfsKind::RandomHead {
         assert_eq!(whole, Ok(Some((data.clone(), 0))));
     }
-    let mut wire = said.response.clone();
+    let mut wire = transcript.response.clone();
     let at = alter_byte(&mut wire, place, flip);
     let (_, bad) = heard(&wire);
     let tagged = matches!(kind, ObfsKind::TicketAuth | ObfsKind::TicketFastAuth);
-    if tagged && at < said.flight_len {
+    if tagged && at < transcript.flight_len {
         let silent = bad.is_err()
             || bad
                 .as_ref()
                 .is_ok_and(|heard| heard.as_ref().is_none_or(|(plain, _)| plain.is_empty()));
         assert!(silent, "an altered answer was accepted");
     } else if keyed
-        && at >= said.flight_len
+        && at >= transcript.flight_len
         && let Ok(Some((plain, _))) = bad
     {
         // Data has no tag; the records before the altered one remain valid.
-        let before = (at - said.flight_len) / (piece + 5) * piece;
+        let before = (at - transcript.flight_len) / (piece + 5) * piece;
         assert!(plain.starts_with(&data[..before]));
     }
 });

@@ -130,11 +130,11 @@ fuzz_target!(|input: &[u8]| {
     let (place, flip) = (script.read_u16(), script.read_u8());
     let piece = usize::from(script.read_u16()).max(1);
     let data = [b"thirteen byte", script.take_rest()].concat();
-    let said = record_connection(kind, seed, &data, piece.max(13));
-    let whole = met(&said.request);
+    let transcript = record_connection(kind, seed, &data, piece.max(13));
+    let whole = met(&transcript.request);
     assert_eq!(whole.opened, Ok(Some((data.clone(), 0))));
     assert!(whole.answered);
-    let mut wire = said.request.clone();
+    let mut wire = transcript.request.clone();
     if mode == 1 {
         let at = alter_byte(&mut wire, place, flip);
         let bad = met(&wire);

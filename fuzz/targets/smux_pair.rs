@@ -76,10 +76,10 @@ impl SmuxEnd {
 
     /// Writes through the session's queue, or seals a frame in place.
     fn write_stream(&mut self, id: StreamId, len: usize, direct: bool, peer: &mut VecDeque<u8>) {
-        let Some(line) = self.streams.get_mut(&id).filter(|line| !line.ended) else {
+        let Some(progress) = self.streams.get_mut(&id).filter(|progress| !progress.ended) else {
             return;
         };
-        let at = line.written;
+        let at = progress.written;
         let bytes: Vec<u8> = (at..at + len)
             .map(|at| expected_byte(self.role, id, at))
             .collect();
@@ -95,21 +95,21 @@ impl SmuxEnd {
                 .seal_frame(id, &mut frame)
                 .expect("a frame that fits");
             peer.extend(&frame);
-            line.written += most;
+            progress.written += most;
         } else {
-            line.written += self.session.write(id, &bytes).expect("an open stream");
+            progress.written += self.session.write(id, &bytes).expect("an open stream");
         }
     }
 
     fn end_stream(&mut self, id: StreamId) {
         self.session.close_write(id).expect("an open stream");
-        if let Some(line) = self.streams.get_mut(&id) {
-            line.ended = true;
+        if let Some(progress) = self.streams.get_mut(&id) {
+            progress.ended = true;
         }
     }
 
     fn read_stream(&mut self, id: StreamId, most: usize) -> bool {
-        let Some(line) = self.streams.get_mut(&id) else {
+        let Some(progress) = self.streams.get_mut(&id) else {
             return false;
         };
         let writer = self.role.peer();
@@ -119,16 +119,16 @@ impl SmuxEnd {
                 for (n, byte) in bytes.iter().enumerate() {
                     assert_eq!(
                         *byte,
-                        expected_byte(writer, id, line.read + n),
+                        expected_byte(writer, id, progress.read + n),
                         "a different byte"
                     );
                 }
                 let len = bytes.len();
-                line.read += len;
+                progress.read += len;
                 self.session.consume(id, len).expect("an open stream");
                 len > 0
             }
-            ReadFront::End => !core::mem::replace(&mut line.finished, true),
+            ReadFront::End => !core::mem::replace(&mut progress.finished, true),
             ReadFront::Nothing => false,
         }
     }
@@ -191,7 +191,7 @@ fn finish_streams(ends: &mut [SmuxEnd; 2]) {
             }
             let ids: Vec<StreamId> = end.streams.keys().copied().collect();
             for id in ids {
-                if !end.streams.get(&id).is_some_and(|line| line.ended) {
+                if !end.streams.get(&id).is_some_and(|progress| progress.ended) {
                     end.end_stream(id);
                     busy = true;
                 }
@@ -207,10 +207,13 @@ fn finish_streams(ends: &mut [SmuxEnd; 2]) {
     }
     let [a, b] = &mut *ends;
     assert_eq!(a.streams.len(), b.streams.len());
-    for (id, line) in &a.streams {
+    for (id, progress) in &a.streams {
         let other = b.streams.get(id).expect("the same stream");
-        assert_eq!((line.read, other.read), (other.written, line.written));
-        assert!(line.finished && other.finished, "an end was lost");
+        assert_eq!(
+            (progress.read, other.read),
+            (other.written, progress.written)
+        );
+        assert!(progress.finished && other.finished, "an end was lost");
     }
     for end in [a, b] {
         for id in end.streams.keys() {

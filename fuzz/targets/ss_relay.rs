@@ -77,8 +77,8 @@ fn relay_split_stream(
 /// Checks that the server of a hop accepts the stream, with all data in its request.
 fn check_accepted(hop: usize, wire: &[u8], payload: &[u8]) {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
-    let mut chance = FixedEntropy::new([7; 32]);
-    let mut server = ServerHandshake::new(&FIXTURE.servers[hop], Arc::new(NOW), salts, &mut chance);
+    let mut rng = FixedEntropy::new([7; 32]);
+    let mut server = ServerHandshake::new(&FIXTURE.servers[hop], Arc::new(NOW), salts, &mut rng);
     let step = run_handshake(&mut server, wire, &[usize::MAX]);
     let Ok((Step::Done(accepted), _, rest)) = step else {
         panic!("the server refused it");

@@ -19,9 +19,9 @@ type ServeOutcome = Result<Option<(Target, Vec<u8>, bool)>, ProtocolError>;
 fn serve_stream(key: &Key, wire: &[u8], pieces: &[usize]) -> ServeOutcome {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     // Not the client's salt: a server refuses its own.
-    let mut chance = FixedEntropy::new([7; 32]);
+    let mut rng = FixedEntropy::new([7; 32]);
     let users = Users::with_single_key(key.clone());
-    let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut chance);
+    let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut rng);
     let (step, sent, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, sent)| {
         assert!(sent.is_empty(), "a refusal is silent");
         why

@@ -25,15 +25,15 @@ struct AcceptedStream {
 type Outcome = Result<Option<AcceptedStream>, ProtocolError>;
 
 fn serve_stream(
-    world: &UserFixture,
+    fixture: &UserFixture,
     hint: Option<UserId>,
     wire: &[u8],
     pieces: &[usize],
 ) -> Outcome {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     // Not the client's salt: a server refuses its own.
-    let mut chance = FixedEntropy::new([7; 32]);
-    let server = ServerHandshake::new(world.all_users(), Arc::new(NOW), salts, &mut chance);
+    let mut rng = FixedEntropy::new([7; 32]);
+    let server = ServerHandshake::new(fixture.all_users(), Arc::new(NOW), salts, &mut rng);
     let (step, sent, rest) =
         run_handshake(&mut server.with_hint(hint), wire, pieces).map_err(|(why, sent)| {
             assert!(sent.is_empty(), "a refusal is silent");
@@ -57,9 +57,9 @@ fn serve_stream(
 }
 
 /// Returns a user's whole stream. All streams have the same salt.
-fn seal_stream(world: &UserFixture, who: usize, payload: &[u8], piece: usize) -> Vec<u8> {
+fn seal_stream(fixture: &UserFixture, who: usize, payload: &[u8], piece: usize) -> Vec<u8> {
     let codecs = client_codecs(
-        &world.chains[who],
+        &fixture.chains[who],
         &test_target(),
         Arc::new(NOW),
         &mut ZeroEntropy,
@@ -70,15 +70,15 @@ fn seal_stream(world: &UserFixture, who: usize, payload: &[u8], piece: usize) ->
 
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = split_flags(input);
-    let world = UserFixture::from_lowest_bit(flags);
-    let hint = world.all_users().iter().nth(usize::from(flags >> 6));
+    let fixture = UserFixture::from_lowest_bit(flags);
+    let hint = fixture.all_users().iter().nth(usize::from(flags >> 6));
     let hint = hint.map(|user| user.id());
     let SplitInput { sizes, bytes } = SplitInput::new(input);
     let served = |wire: &[u8]| {
         let sizes = sizes.clone();
         let told = SplitInput { sizes, bytes: wire }
-            .assert_split_independent(|w, p| serve_stream(world, hint, w, p));
-        let unhinted = serve_stream(world, None, wire, &[usize::MAX]);
+            .assert_split_independent(|w, p| serve_stream(fixture, hint, w, p));
+        let unhinted = serve_stream(fixture, None, wire, &[usize::MAX]);
         assert_eq!(told, unhinted, "a hint changes the outcome");
         told
     };
@@ -93,7 +93,7 @@ fuzz_target!(|input: &[u8]| {
     let piece = usize::from(script.read_u8()).max(1);
     let payload = script.take_rest();
     let name = |who: usize| Some(USER_NAMES[who].to_owned());
-    let mut wire = seal_stream(world, who, payload, piece);
+    let mut wire = seal_stream(fixture, who, payload, piece);
     let whole = AcceptedStream {
         user: name(who),
         plain: payload.to_vec(),
@@ -104,7 +104,7 @@ fuzz_target!(|input: &[u8]| {
         alter_byte(&mut wire, place, flip);
     } else {
         // Another user continues where this one stopped.
-        let other = seal_stream(world, (who + 1) % 3, payload, piece);
+        let other = seal_stream(fixture, (who + 1) % 3, payload, piece);
         let at = usize::from(place) * wire.len() / 65_536;
         let spliced = [&wire[..at], &other[at..]].concat();
         if spliced == wire || spliced == other {

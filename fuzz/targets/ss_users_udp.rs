@@ -27,7 +27,7 @@ struct SentPacket {
 }
 
 struct ServerModel {
-    world: &'static UserFixture,
+    fixture: &'static UserFixture,
     opener: ServerOpener,
     clients: [ClientSession; SESSION_COUNT],
     /// Bit `n` is set if user `n` is served.
@@ -47,14 +47,14 @@ struct ServerModel {
 }
 
 impl ServerModel {
-    fn new(world: &'static UserFixture) -> Self {
+    fn new(fixture: &'static UserFixture) -> Self {
         let client = |n: usize| {
-            let mut chance = SeededRng(7 + u64::try_from(n).unwrap_or(0));
-            ClientSession::new(&world.chains[n % 3], &mut chance)
+            let mut rng = SeededRng(7 + u64::try_from(n).unwrap_or(0));
+            ClientSession::new(&fixture.chains[n % 3], &mut rng)
         };
         Self {
-            world,
-            opener: ServerOpener::new(world.all_users()),
+            fixture,
+            opener: ServerOpener::new(fixture.all_users()),
             clients: core::array::from_fn(client),
             served_mask: 7,
             open_sessions: BTreeMap::new(),
@@ -68,7 +68,7 @@ impl ServerModel {
     }
 
     fn has_sessions(&self) -> bool {
-        self.world.identity.is_some()
+        self.fixture.identity.is_some()
     }
 
     fn open_packet(
@@ -76,7 +76,7 @@ impl ServerModel {
         wire: &[u8],
         script: &mut ActionScript<'_>,
     ) -> Result<(IncomingPacket, Vec<u8>), ProtocolError> {
-        let hint = self.world.all_users().iter().nth(script.read_below(4));
+        let hint = self.fixture.all_users().iter().nth(script.read_below(4));
         let mut packet = wire.to_vec();
         let hint = hint.map(|user| user.id());
         let incoming = self.opener.open_hinted(&mut packet, hint, NOW)?;
@@ -100,7 +100,7 @@ impl ServerModel {
         assert_eq!(incoming.target, test_target());
         let name = incoming
             .user
-            .and_then(|id| self.world.all_users().find_user(id));
+            .and_then(|id| self.fixture.all_users().find_user(id));
         assert_eq!(name.expect("a user").name(), USER_NAMES[user]);
         assert_eq!(incoming.session.is_some(), self.has_sessions());
         let new = self.has_sessions() && !self.open_sessions.contains_key(&session);
@@ -111,10 +111,10 @@ impl ServerModel {
             .or_insert((incoming.session, None));
         assert_eq!(known.0, incoming.session);
         if known.1.is_none() && self.answered.insert(session) {
-            let mut chance = SeededRng(50 + u64::try_from(session).unwrap_or(0));
+            let mut rng = SeededRng(50 + u64::try_from(session).unwrap_or(0));
             known.1 = match (incoming.session, incoming.user) {
-                (None, Some(user)) => self.opener.create_sealer_for(user, &mut chance),
-                (session, _) => self.opener.create_sealer(session, &mut chance),
+                (None, Some(user)) => self.opener.create_sealer_for(user, &mut rng),
+                (session, _) => self.opener.create_sealer(session, &mut rng),
             };
             assert!(known.1.is_some(), "an open session can be answered");
         }
@@ -151,14 +151,14 @@ impl ServerModel {
         packet.extend_from_slice(payload);
         packet.resize(HEADROOM + payload.len() + TAILROOM, 0);
         let body = HEADROOM..HEADROOM + payload.len();
-        let mut chance = SeededRng(3);
-        let range = sealer.seal(&mut packet, body, &test_target(), NOW, &mut chance);
+        let mut rng = SeededRng(3);
+        let range = sealer.seal(&mut packet, body, &test_target(), NOW, &mut rng);
         let wire = &packet[range.expect("sealed")];
         for (n, client) in self.clients.iter_mut().enumerate() {
             let mut packet = wire.to_vec();
             let opened = client.open(&mut packet, NOW);
             // Without sessions, a user's clients cannot tell whose answer it is.
-            let twin = self.world.identity.is_none() && n % 3 == session % 3;
+            let twin = self.fixture.identity.is_none() && n % 3 == session % 3;
             assert_eq!(opened.is_ok(), n == session || twin, "{n} {opened:?}");
             if let Ok((from, range)) = opened {
                 assert_eq!((from, &packet[range]), (test_target(), payload));
@@ -167,7 +167,7 @@ impl ServerModel {
     }
 
     fn set_served_users(&mut self, mask: usize) {
-        let gone = self.opener.set_users(self.world.lists[mask].clone());
+        let gone = self.opener.set_users(self.fixture.lists[mask].clone());
         let leaves = |session: usize| mask & (1 << (session % 3)) == 0;
         let mut expected: Vec<u64> = Vec::new();
         self.open_sessions.retain(|session, (number, _)| {
@@ -196,52 +196,52 @@ impl ServerModel {
 
 fuzz_target!(|input: &[u8]| {
     let mut script = ActionScript::new(input);
-    let mut scene = ServerModel::new(UserFixture::from_lowest_bit(script.read_u8()));
+    let mut model = ServerModel::new(UserFixture::from_lowest_bit(script.read_u8()));
     while !script.is_empty() {
         let act = script.read_u8();
         let session = usize::from(act >> 3) % SESSION_COUNT;
         match act % 7 {
             0 => {
-                let at = scene.send_packet(session, script.read_bytes());
-                scene.deliver_packet(at, &mut script);
+                let at = model.send_packet(session, script.read_bytes());
+                model.deliver_packet(at, &mut script);
             }
-            1 if !scene.history.is_empty() => {
-                let at = script.read_below(scene.history.len());
-                scene.deliver_packet(at, &mut script);
+            1 if !model.history.is_empty() => {
+                let at = script.read_below(model.history.len());
+                model.deliver_packet(at, &mut script);
             }
             2 => {
                 // First altered, then as it was sent: the former left no trace.
-                let at = scene.send_packet(session, script.read_bytes());
-                let mut wire = scene.history[at].wire.clone();
+                let at = model.send_packet(session, script.read_bytes());
+                let mut wire = model.history[at].wire.clone();
                 alter_byte(&mut wire, script.read_u16(), script.read_u8());
-                scene.check_refused(&wire, &mut script);
-                scene.deliver_packet(at, &mut script);
+                model.check_refused(&wire, &mut script);
+                model.deliver_packet(at, &mut script);
             }
             3 => {
                 let wire = script.read_bytes();
-                scene.check_refused(wire, &mut script);
+                model.check_refused(wire, &mut script);
             }
-            4 => scene.set_served_users(usize::from(act >> 3) % 8),
-            5 if scene.history.len() > 1 => {
+            4 => model.set_served_users(usize::from(act >> 3) % 8),
+            5 if model.history.len() > 1 => {
                 // The front of one packet and the rest of another.
-                let len = scene.history.len();
+                let len = model.history.len();
                 let (a, b) = (script.read_below(len), script.read_below(len));
-                let (a, b) = (&scene.history[a].wire, &scene.history[b].wire);
+                let (a, b) = (&model.history[a].wire, &model.history[b].wire);
                 let cut = usize::from(script.read_u8()).min(a.len()).min(b.len());
                 let spliced = [&a[..cut], &b[cut..]].concat();
                 if spliced != *a && spliced != *b {
-                    scene.check_refused(&spliced, &mut script);
+                    model.check_refused(&spliced, &mut script);
                 }
             }
-            _ => scene.check_answer(session, script.read_bytes()),
+            _ => model.check_answer(session, script.read_bytes()),
         }
-        let sessions = if scene.has_sessions() {
-            scene.open_sessions.len()
+        let sessions = if model.has_sessions() {
+            model.open_sessions.len()
         } else {
             0
         };
         assert_eq!(
-            scene.opener.session_count(),
+            model.opener.session_count(),
             sessions,
             "a refused packet left a trace"
         );

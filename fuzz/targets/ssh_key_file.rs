@@ -35,8 +35,8 @@ fuzz_target!(|input: &[u8]| {
         .verify_signature(algorithm, b"data", &signature);
     assert!(verified.is_ok(), "{verified:?}");
     // A written key parses as the same.
-    let mut chance = FixedEntropy::new([7; 4]);
-    let written = key.to_openssh(None, &mut chance).expect("a file");
+    let mut rng = FixedEntropy::new([7; 4]);
+    let written = key.to_openssh(None, &mut rng).expect("a file");
     let again = PrivateKey::from_text(written.expose(), None).expect("our own file");
     assert_eq!(again.public_key(), key.public_key());
     assert_eq!(again.comment(), key.comment());

@@ -12,8 +12,8 @@ fuzz_target!(|input: &[u8]| {
     let kind = script.pick_one(&ProtocolKind::ALL);
     let flags = script.read_u8();
     let (client, server) = new_pair(kind.into(), flags & 1 != 0);
-    let mut chance = SeededRng(u64::from(flags >> 4));
-    let association = client.new_association(&mut chance);
+    let mut rng = SeededRng(u64::from(flags >> 4));
+    let association = client.new_association(&mut rng);
     let uid = (flags & 1 != 0 && kind.has_users()).then_some(UID);
     // The tag of an auth_chain packet is a single byte: one value in 256 passes.
     let guessed = kind >= ProtocolKind::AuthChainA || !kind.has_users();
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     let mut packet = data.clone();
     packet.resize(data.len() + PACKET_TAIL, 0);
     if flags & 4 == 0 {
-        let range = association.seal_packet(&mut packet, 0..data.len(), &mut chance);
+        let range = association.seal_packet(&mut packet, 0..data.len(), &mut rng);
         let wire = packet[range.expect("sealed")].to_vec();
         let mut whole = wire.clone();
         let (found, payload) = server.open_packet(&mut whole).expect("genuine");
@@ -47,7 +47,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(known(found) && payload.end <= bad.len());
         }
     } else {
-        let range = server.seal_packet(uid, &mut packet, 0..data.len(), &mut chance);
+        let range = server.seal_packet(uid, &mut packet, 0..data.len(), &mut rng);
         let wire = packet[range.expect("sealed")].to_vec();
         let mut whole = wire.clone();
         let payload = association.open_packet(&mut whole).expect("genuine");

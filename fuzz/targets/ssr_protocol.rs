@@ -146,14 +146,14 @@ impl ProtocolCase {
             && kind < ProtocolKind::AuthChainA
     }
 
-    fn check_altered_request(&self, talk: &Transcript, wire: &[u8], told: &ServerOutcome) {
+    fn check_altered_request(&self, transcript: &Transcript, wire: &[u8], told: &ServerOutcome) {
         if told.fell_back {
             assert!(self.protocol.compatible && told.plain == wire);
             return;
         }
         assert_eq!(told.uid, self.expected_uid(), "taken for another user");
         if self.detects_alteration() {
-            assert!(talk.request_data.starts_with(&told.plain));
+            assert!(transcript.request_data.starts_with(&told.plain));
         }
     }
 
@@ -199,34 +199,38 @@ fuzz_target!(|input: &[u8]| {
     let mut script = ActionScript::new(bytes);
     let (place, flip, piece) = (script.read_u16(), script.read_u8(), script.read_u16());
     let data = script.take_rest();
-    let talk = case.record_connection(data, usize::from(piece));
+    let transcript = case.record_connection(data, usize::from(piece));
     match mode {
         2 => {
             let whole = ServerOutcome {
                 uid: case.expected_uid(),
                 fell_back: false,
-                plain: talk.request_data.clone(),
+                plain: transcript.request_data.clone(),
                 waiting: 0,
             };
-            assert_eq!(served(&talk.request), Ok(Some(whole)));
-            let mut wire = talk.request.clone();
+            assert_eq!(served(&transcript.request), Ok(Some(whole)));
+            let mut wire = transcript.request.clone();
             alter_byte(&mut wire, place, flip);
             if let Ok(Some(told)) = served(&wire) {
-                case.check_altered_request(&talk, &wire, &told);
+                case.check_altered_request(&transcript, &wire, &told);
             }
         }
         3 => {
             // Arbitrary bytes after a genuine beginning.
-            let wire = [&talk.request, data].concat();
+            let wire = [&transcript.request, data].concat();
             if let Ok(Some(told)) = served(&wire) {
                 assert!(
-                    told.plain.starts_with(&talk.request_data) && told.uid == case.expected_uid()
+                    told.plain.starts_with(&transcript.request_data)
+                        && told.uid == case.expected_uid()
                 );
             }
         }
         4 => {
-            assert_eq!(heard(&talk.response), Ok((talk.response_data.clone(), 0)));
-            let mut wire = talk.response;
+            assert_eq!(
+                heard(&transcript.response),
+                Ok((transcript.response_data.clone(), 0))
+            );
+            let mut wire = transcript.response;
             if !wire.is_empty() {
                 alter_byte(&mut wire, place, flip);
             }
@@ -236,13 +240,13 @@ fuzz_target!(|input: &[u8]| {
                 && case.detects_alteration()
                 && !open
             {
-                assert!(talk.response_data.starts_with(&plain));
+                assert!(transcript.response_data.starts_with(&plain));
             }
         }
         _ => {
-            let wire = [&talk.response, data].concat();
+            let wire = [&transcript.response, data].concat();
             if let Ok((plain, _)) = heard(&wire) {
-                assert!(plain.starts_with(&talk.response_data));
+                assert!(plain.starts_with(&transcript.response_data));
             }
         }
     }
