@@ -10,6 +10,7 @@
 
 mod adit;
 pub mod bare_kcp;
+pub mod cpu_time;
 pub mod dns_server;
 pub mod dropbear;
 pub mod external_tools;
