@@ -3,7 +3,7 @@
 //! A line without indentation is a heading, two spaces mark a paragraph, four or more verbatim text.
 //! `` `words` `` of a paragraph are bold.
 
-use std::fmt::Write;
+use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 /// Indentation of verbatim lines.
 const VERBATIM: &str = "    ";
@@ -18,14 +18,14 @@ enum BlockKind {
 
 /// Converts a page.
 pub(super) fn to_page(name: &str, section: char, text: &str) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut page = format!(
-        ".TH {} {section} \"\" \"adit {version}\"\n",
-        escape_roff(name)
-    );
+    let mut page = Roff::new();
+    // The empty argument is the date.
+    let (name, section) = (escape_argument(name), section.to_string());
+    let version = concat!("adit ", env!("CARGO_PKG_VERSION"));
+    page.control("TH", [&name, &section, "\"\"", version]);
     let mut block = BlockKind::None;
     let mut blank = false;
-    let mut bold = false;
+    let mut is_bold = false;
     for line in text.lines() {
         if line.is_empty() {
             blank = true;
@@ -37,76 +37,71 @@ pub(super) fn to_page(name: &str, section: char, text: &str) -> String {
             _ => BlockKind::None,
         };
         if block == BlockKind::Verbatim && next != BlockKind::Verbatim {
-            page.push_str(".fi\n.RE\n");
+            end_verbatim(&mut page);
         }
         match next {
             BlockKind::None => {
-                let _ = writeln!(page, ".SH {}", escape_roff(line));
+                page.control("SH", [escape_argument(line).as_str()]);
             }
             BlockKind::Paragraph => {
                 if block != BlockKind::Paragraph || blank {
                     // `whatis` expects the name of a page right below its heading.
                     if block != BlockKind::None {
-                        page.push_str(".PP\n");
+                        page.control("PP", []);
                     }
-                    bold = false;
+                    is_bold = false;
                 }
-                page.push_str(&convert_paragraph_line(line.trim(), &mut bold));
+                page.text(paragraph_parts(line.trim(), &mut is_bold));
             }
             BlockKind::Verbatim => {
                 if block != BlockKind::Verbatim {
-                    page.push_str(".PP\n.RS 4\n.nf\n");
+                    page.control("PP", [])
+                        .control("RS", ["4"])
+                        .control("nf", []);
                 } else if blank {
-                    page.push('\n');
+                    page.text(Vec::<Inline>::new());
                 }
-                let line = line.strip_prefix(VERBATIM).unwrap_or(line);
-                let _ = writeln!(page, "{}", escape_roff(line));
+                page.text([roman(line.strip_prefix(VERBATIM).unwrap_or(line))]);
             }
         }
         block = next;
         blank = false;
     }
     if block == BlockKind::Verbatim {
-        page.push_str(".fi\n.RE\n");
+        end_verbatim(&mut page);
     }
-    page
+    escape_typographic(&page.render())
 }
 
-/// Converts a line of a paragraph. Bold words may continue on the next line.
-fn convert_paragraph_line(line: &str, bold: &mut bool) -> String {
-    let mut text = String::new();
+/// Escapes the hyphens of an argument: the crate escapes only text.
+fn escape_argument(argument: &str) -> String {
+    argument.replace('-', "\\-")
+}
+
+fn end_verbatim(page: &mut Roff) {
+    page.control("fi", []).control("RE", []);
+}
+
+/// Splits a line of a paragraph at its backquotes. Bold words may continue on the next line.
+fn paragraph_parts(line: &str, is_bold: &mut bool) -> Vec<Inline> {
+    let mut parts = Vec::new();
     for (i, part) in line.split('`').enumerate() {
         if i > 0 {
-            *bold = !*bold;
-            text.push_str(if *bold { "\\fB" } else { "\\fR" });
+            *is_bold = !*is_bold;
         }
-        text.push_str(&escape_roff(part));
+        if !part.is_empty() {
+            parts.push(if *is_bold { bold(part) } else { roman(part) });
+        }
     }
-    text.push('\n');
-    text
+    parts
 }
 
-/// Escapes text, so that it contains no `roff` commands.
-fn escape_roff(text: &str) -> String {
-    let mut escaped = String::new();
-    if text.starts_with(['.', '\'']) {
-        escaped.push_str("\\&");
-    }
-    for c in text.chars() {
-        match c {
-            '\\' => escaped.push_str("\\e"),
-            '-' => escaped.push_str("\\-"),
-            '\'' => escaped.push_str("\\(aq"),
-            '`' => escaped.push_str("\\(ga"),
-            '^' => escaped.push_str("\\(ha"),
-            '~' => escaped.push_str("\\(ti"),
-            c if c.is_ascii() => escaped.push(c),
-            c => {
-                let _ = write!(escaped, "\\[u{:04X}]", u32::from(c));
-            }
-        }
-    }
-    escaped
+/// Escapes the characters that the crate leaves unchanged and that `troff` replaces by typographic ones, which
+/// a shell does not accept. None of them is part of the crate's own requests.
+fn escape_typographic(page: &str) -> String {
+    page.replace('^', "\\(ha")
+        .replace('~', "\\(ti")
+        .replace('`', "\\(ga")
 }
 
 #[cfg(test)]
@@ -115,15 +110,28 @@ mod tests {
 
     #[test]
     fn a_text_becomes_a_page() {
-        let text = "NAME\n\n  a - b\n\n  one `two\n  three` four\n\n    'x' \\\n\n    .y…\n\nEND\n\n    z\n";
+        let text = "NAME\n\n  a-b - c\n\n  one `two\n  three` four\n\n    'x' \\\n\n    .y… ~/^`\n\nEND\n\n    z\n";
         let version = env!("CARGO_PKG_VERSION");
+        let preamble = Roff::new().render();
         assert_eq!(
-            to_page("a", '5', text),
+            to_page("a-b", '5', text),
             format!(
-                ".TH a 5 \"\" \"adit {version}\"\n.SH NAME\na \\- b\n.PP\none \\fBtwo\nthree\\fR four\n\
-                 .PP\n.RS 4\n.nf\n\\&\\(aqx\\(aq \\e\n\n\\&.y\\[u2026]\n.fi\n.RE\n\
-                 .SH END\n.PP\n.RS 4\n.nf\nz\n.fi\n.RE\n"
+                "{preamble}.TH a\\-b 5 \"\" \"adit {version}\"\n.SH NAME\na\\-b \\- c\n.PP\none \\fBtwo\\fR\n\
+                 \\fBthree\\fR four\n.PP\n.RS 4\n.nf\n\\*(Aqx\\*(Aq \\\\\n\n\\&.y… \\(ti/\\(ha\\(ga\n\
+                 .fi\n.RE\n.SH END\n.PP\n.RS 4\n.nf\nz\n.fi\n.RE\n"
             )
         );
+    }
+
+    #[test]
+    fn a_line_of_text_is_never_a_request() {
+        for text in ["  .so /etc/passwd\n", "    'so /etc/passwd\n"] {
+            let page = to_page("a", '5', text);
+            assert!(
+                !page
+                    .lines()
+                    .any(|line| line.starts_with(['.', '\'']) && line.contains("so /"))
+            );
+        }
     }
 }
