@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
-use adit_interop::{kcpgo, loopback};
+use adit_interop::{kcp_go, loopback_addr};
 use adit_kcp::{Fec, KcpListener, Settings};
 use adit_kcp_proto::Config;
 use tokio::io::AsyncReadExt;

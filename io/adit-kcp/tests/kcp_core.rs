@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use adit_interop::kcpcore::Core;
-use adit_interop::lossy::{Faults, Lossy};
-use adit_interop::{Pattern, loopback};
+use adit_interop::bare_kcp::Core;
+use adit_interop::lossy_relay::{Faults, Lossy};
+use adit_interop::{BytePattern, loopback_addr};
 use adit_kcp::{KcpListener, KcpStream, Settings};
 use adit_kcp_proto::{Compat, Config};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

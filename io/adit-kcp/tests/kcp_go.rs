@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
-use adit_interop::lossy::{Faults, Lossy};
-use adit_interop::{Pattern, kcpgo, loopback};
+use adit_interop::lossy_relay::{Faults, Lossy};
+use adit_interop::{BytePattern, kcp_go, loopback_addr};
 use adit_kcp::{Fec, KcpListener, KcpStream, Settings};
 use adit_kcp_proto::Config;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -301,7 +301,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(pieces in proptest::collection::vec((any::<u8>(), 1..3000usize, any::<bool>()), 1..6)) {
             let pieces: Vec<Vec<u8>> = pieces.into_iter().map(|(seed, len, dull)| {
-                if dull { vec![seed; len] } else { adit_interop::Pattern::new(seed.into()).take(len) }
+                if dull { vec![seed; len] } else { adit_interop::BytePattern::new(seed.into()).next_bytes(len) }
             }).collect();
             let all: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
             prop_assert_eq!(decoded(&encoded(&all)).unwrap(), pieces.concat());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_interop::Pattern;
+use adit_interop::BytePattern;
 use adit_smux_proto::{Config, Role, Version};
 use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Stream, Tcp};
@@ -58,7 +58,7 @@ fn echo(mux: Mux) {
 }
 
 async fn there_and_back(stream: SmuxStream, len: usize, seed: u64) {
-    let bytes = Pattern::new(seed).take(len);
+    let bytes = BytePattern::new(seed).next_bytes(len);
     let sent = bytes.clone();
     let (mut reader, mut writer) = stream.into_split();
     let send = tokio::spawn(async move {

@@ -11,8 +11,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adit_interop::Folder;
-use adit_interop::openssh::{Sshd, keygen, user};
+use adit_interop::TempFolder;
+use adit_interop::openssh::{Sshd, current_user, generate_key};
 use adit_ssh::SessionEnd;
 use adit_ssh::client::{Client, ClientConfig, Exit, Login, Session};
 use adit_ssh::server::{Incoming, Server};

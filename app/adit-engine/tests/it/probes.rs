@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::RejectPolicy;
-use adit_interop::probe::{Sample, told_apart};
+use adit_interop::probe::{TimingSample, find_distinguishable_cause};
 use tokio::runtime::{Builder, Runtime};
 
 use self::doors::{DEADLINE, Door, KINDS};

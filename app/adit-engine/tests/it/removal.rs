@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_interop::Folder;
+use adit_interop::TempFolder;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 

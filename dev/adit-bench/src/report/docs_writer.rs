@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn pages_and_charts_are_written() {
-        let folder = adit_interop::Folder::new("docs").unwrap();
+        let folder = adit_interop::TempFolder::new("docs").unwrap();
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-        folder.write(PAGE, "# Benchmarks\n").unwrap();
+        folder.write_file(PAGE, "# Benchmarks\n").unwrap();
         for _ in 0..2 {
             write_docs(folder.path(), &RunEnvironment::default(), &journal()).unwrap();
         }

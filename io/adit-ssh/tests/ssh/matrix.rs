@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use adit_interop::openssh::{Sshd, keygen, ssh};
-use adit_interop::sshpeer::Algorithms;
-use adit_interop::{Folder, Sum};
+use adit_interop::openssh::{Sshd, generate_key, ssh_command};
+use adit_interop::ssh_peer::Algorithms;
+use adit_interop::{Checksum, TempFolder};
 use adit_ssh::client::{Client, ClientConfig, Exit};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, Mac};
 use adit_ssh_proto::key::PublicKey;

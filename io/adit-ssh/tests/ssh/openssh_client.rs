@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::Duration;
 
-use adit_interop::openssh::{keygen, ssh};
-use adit_interop::{Folder, Pattern, Sum, free_port};
+use adit_interop::openssh::{generate_key, ssh_command};
+use adit_interop::{BytePattern, Checksum, TempFolder, free_port};
 use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::key::PublicKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use adit_interop::Folder;
-use adit_interop::openssh::{Sshd, keygen, ssh, user};
+use adit_interop::TempFolder;
+use adit_interop::openssh::{Sshd, current_user, generate_key, ssh_command};
 use adit_ssh_proto::Role;
 use adit_ssh_proto::key::PrivateKey;
 

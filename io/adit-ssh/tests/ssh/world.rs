@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_interop::openssh::{Sshd, user};
-use adit_interop::{Pattern, Sum, free_port};
+use adit_interop::openssh::{Sshd, current_user};
+use adit_interop::{BytePattern, Checksum, free_port};
 use adit_ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
 use adit_ssh_proto::connection::Originator;
 use adit_ssh_proto::key::{AnyKey, PrivateKey, PublicKey};

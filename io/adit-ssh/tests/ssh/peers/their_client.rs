@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adit_interop::Folder;
-use adit_interop::openssh::keygen;
-use adit_interop::sshpeer::SshPeer;
+use adit_interop::TempFolder;
+use adit_interop::openssh::generate_key;
+use adit_interop::ssh_peer::SshPeer;
 use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::{Compression, Kex, KeyAlgorithm, Mac};

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use adit_interop::dropbear::Dropbear;
-use adit_interop::kcpgo::Running;
-use adit_interop::openssh::keygen;
-use adit_interop::sshpeer::{Algorithms, SshPeer};
-use adit_interop::{Folder, PATIENCE, Pattern};
+use adit_interop::kcp_go::Running;
+use adit_interop::openssh::generate_key;
+use adit_interop::ssh_peer::{Algorithms, SshPeer};
+use adit_interop::{BytePattern, TEST_TIMEOUT, TempFolder};
 use adit_ssh::client::{Client, ClientConfig, Exit, Program, Session};
 use adit_ssh_proto::algorithm::{Cipher, Compression};
 use adit_ssh_proto::connection::{PtyRequest, TerminalModes, TerminalSize};

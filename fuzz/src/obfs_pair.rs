@@ -9,7 +9,7 @@ use adit_obfs::{
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 
-use crate::{Chance, NOW};
+use crate::{NOW, SeededRng};
 
 const KEY: &[u8] = b"0123456789abcdef";
 
@@ -18,7 +18,7 @@ const KEY: &[u8] = b"0123456789abcdef";
 /// # Panics
 /// Never.
 #[must_use]
-pub fn client(kind: ObfsKind, seed: u64) -> ClientState {
+pub fn new_client_state(kind: ObfsKind, seed: u64) -> ClientState {
     let settings = ClientSettings {
         kind,
         param: &ObfsParam::parse("a.com").expect("a host"),
@@ -32,7 +32,7 @@ pub fn client(kind: ObfsKind, seed: u64) -> ClientState {
         },
         url_bytes: 46,
     };
-    ClientState::new(&settings, &mut Chance(seed)).expect("right settings")
+    ClientState::new(&settings, &mut SeededRng(seed)).expect("right settings")
 }
 
 /// Returns a server's state; `hosts` are those it accepts.
@@ -40,7 +40,7 @@ pub fn client(kind: ObfsKind, seed: u64) -> ClientState {
 /// # Panics
 /// Panics if `hosts` is not a valid parameter.
 #[must_use]
-pub fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, hosts: &str) -> ServerState {
+pub fn new_server_state(kind: ObfsKind, strangers: UnrecognizedPolicy, hosts: &str) -> ServerState {
     let settings = ServerSettings {
         kind,
         unrecognized: strangers,
@@ -50,29 +50,29 @@ pub fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, hosts: &str) -> Ser
         clock: Arc::new(NOW),
         started: NOW,
     };
-    ServerState::new(&settings, &mut Chance(1)).expect("right settings")
+    ServerState::new(&settings, &mut SeededRng(1)).expect("right settings")
 }
 
 /// Returns a server's handshake, the same each time.
-pub fn server_handshake(state: &ServerState) -> ServerHandshake {
-    state.new_handshake(&mut Chance(5))
+pub fn new_server_handshake(state: &ServerState) -> ServerHandshake {
+    state.new_handshake(&mut SeededRng(5))
 }
 
 /// Everything that the two ends send to each other.
 #[derive(Debug)]
-pub struct Talk {
-    /// From the client: `hello` bytes, then the rest.
+pub struct Transcript {
+    /// From the client: `hello_len` bytes, then the rest.
     pub request: Vec<u8>,
     /// Number of bytes that the client sends without an answer.
-    pub hello: usize,
-    /// From the server: `flight` bytes of its handshake, then `data`, sealed.
+    pub hello_len: usize,
+    /// From the server: `flight_len` bytes of its handshake, then `data`, sealed.
     pub response: Vec<u8>,
     /// Number of bytes of the server's handshake.
-    pub flight: usize,
+    pub flight_len: usize,
 }
 
 /// Steps a handshake over the bytes it has.
-fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
+fn step_handshake<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     core: &mut H,
     held: &mut Vec<u8>,
 ) -> (Option<Codecs>, Vec<u8>) {
@@ -93,21 +93,21 @@ fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
 /// # Panics
 /// Panics if the two ends reject each other's bytes.
 #[must_use]
-pub fn talk(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Talk {
-    let state = client(kind, seed);
-    let mut here = state.new_handshake(NOW, &mut Chance(seed));
-    let mut there = server_handshake(&server(kind, UnrecognizedPolicy::Refuse, ""));
+pub fn record_connection(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Transcript {
+    let state = new_client_state(kind, seed);
+    let mut here = state.new_handshake(NOW, &mut SeededRng(seed));
+    let mut there = new_server_handshake(&new_server_state(kind, UnrecognizedPolicy::Refuse, ""));
     let (mut near, mut far) = (Vec::new(), Vec::new());
-    let (mut ours, mut request) = step(&mut here, &mut near);
+    let (mut ours, mut request) = step_handshake(&mut here, &mut near);
     let hello = request.len();
     let (mut theirs, mut response) = (None, Vec::new());
     if hello > 0 {
         far.extend_from_slice(&request);
-        (theirs, response) = step(&mut there, &mut far);
+        (theirs, response) = step_handshake(&mut there, &mut far);
     }
     if ours.is_none() {
         near.extend_from_slice(&response);
-        (ours, _) = step(&mut here, &mut near);
+        (ours, _) = step_handshake(&mut here, &mut near);
     }
     let mut ours = ours.expect("the client's codecs");
     let sealed = seal_all(&mut ours.seal, data, piece).expect("sealed");
@@ -115,7 +115,7 @@ pub fn talk(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Talk {
     if theirs.is_none() {
         far.extend_from_slice(&sealed);
         let late;
-        (theirs, late) = step(&mut there, &mut far);
+        (theirs, late) = step_handshake(&mut there, &mut far);
         response.extend(late);
     }
     let flight = response.len();
@@ -123,10 +123,10 @@ pub fn talk(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Talk {
     if let Some(mut theirs) = theirs {
         response.extend(seal_all(&mut theirs.seal, data, piece).expect("sealed"));
     }
-    Talk {
+    Transcript {
         request,
-        hello,
+        hello_len: hello,
         response,
-        flight,
+        flight_len: flight,
     }
 }

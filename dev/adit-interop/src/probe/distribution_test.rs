@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 
 /// Significance level of one family of comparisons.
-const LEVEL: f64 = 0.01;
+const SIGNIFICANCE: f64 = 0.01;
 
 /// The times of one cause.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub struct TimingSample {
     /// Name of the cause.
     pub cause: String,
     /// Times of its end, one per probe.
@@ -18,11 +18,11 @@ pub struct Sample {
 
 /// A cause whose times differ from the others.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Odd {
+pub struct Outlier {
     /// Name of the cause.
     pub cause: String,
     /// Probability that chance causes such a difference.
-    pub likeness: f64,
+    pub p_value: f64,
     /// Median of its times.
     pub median: Duration,
     /// Median of all other times.
@@ -37,14 +37,16 @@ pub struct Odd {
 /// than pairs do. They share one level (Bonferroni: each has its part of 0.01), and a cause that
 /// falls below it must do so again with fresh samples. A family without a leak then fails once in
 /// ten thousand runs, while a leak that a thousand samples show appears again.
-pub fn told_apart(mut take: impl FnMut() -> Result<Vec<Sample>>) -> Result<Option<Odd>> {
-    if odd_one_out(&take()?).is_none() {
+pub fn find_distinguishable_cause(
+    mut take: impl FnMut() -> Result<Vec<TimingSample>>,
+) -> Result<Option<Outlier>> {
+    if find_outlier(&take()?).is_none() {
         return Ok(None);
     }
-    Ok(odd_one_out(&take()?))
+    Ok(find_outlier(&take()?))
 }
 
-fn odd_one_out(samples: &[Sample]) -> Option<Odd> {
+fn find_outlier(samples: &[TimingSample]) -> Option<Outlier> {
     let each = samples.iter().enumerate().map(|(n, sample)| {
         let rest: Vec<Duration> = samples
             .iter()
@@ -52,34 +54,34 @@ fn odd_one_out(samples: &[Sample]) -> Option<Odd> {
             .filter(|(other, _)| *other != n)
             .flat_map(|(_, other)| other.times.iter().copied())
             .collect();
-        Odd {
+        Outlier {
             cause: sample.cause.clone(),
-            likeness: likeness(&sample.times, &rest),
-            median: median(&sample.times),
-            others: median(&rest),
+            p_value: ks_p_value(&sample.times, &rest),
+            median: median_time(&sample.times),
+            others: median_time(&rest),
         }
     });
-    let odd = each.min_by(|a, b| a.likeness.total_cmp(&b.likeness))?;
+    let odd = each.min_by(|a, b| a.p_value.total_cmp(&b.p_value))?;
     let count = u32::try_from(samples.len()).unwrap_or(u32::MAX);
-    (odd.likeness <= LEVEL / f64::from(count)).then_some(odd)
+    (odd.p_value <= SIGNIFICANCE / f64::from(count)).then_some(odd)
 }
 
 /// Returns the probability that two samples of one distribution are at least as far apart as these:
 /// the p-value of the two-sample Kolmogorov–Smirnov test. Equal times make it larger than it is,
 /// never smaller.
 #[must_use]
-pub fn likeness(a: &[Duration], b: &[Duration]) -> f64 {
+pub fn ks_p_value(a: &[Duration], b: &[Duration]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
     }
     let (len_a, len_b) = (a.len() as f64, b.len() as f64);
     let effective = (len_a * len_b / (len_a + len_b)).sqrt();
     // Stephens' correction makes the limit valid for small samples too.
-    tail((effective + 0.12 + 0.11 / effective) * distance(a, b))
+    kolmogorov_tail((effective + 0.12 + 0.11 / effective) * ks_distance(a, b))
 }
 
 /// Returns the largest distance between the two empirical distributions.
-fn distance(a: &[Duration], b: &[Duration]) -> f64 {
+fn ks_distance(a: &[Duration], b: &[Duration]) -> f64 {
     let sorted = |times: &[Duration]| {
         let mut times = times.to_vec();
         times.sort_unstable();
@@ -97,7 +99,7 @@ fn distance(a: &[Duration], b: &[Duration]) -> f64 {
 }
 
 /// Returns the tail of Kolmogorov's distribution.
-fn tail(x: f64) -> f64 {
+fn kolmogorov_tail(x: f64) -> f64 {
     // Below this, the alternating series converges slowly, and the tail is 1 to six digits.
     if x < 0.3 {
         return 1.0;
@@ -110,7 +112,7 @@ fn tail(x: f64) -> f64 {
     (2.0 * (1..=20).map(term).sum::<f64>()).clamp(0.0, 1.0)
 }
 
-fn median(times: &[Duration]) -> Duration {
+fn median_time(times: &[Duration]) -> Duration {
     let mut times = times.to_vec();
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
@@ -119,13 +121,13 @@ fn median(times: &[Duration]) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::Pattern;
+    use crate::test_pattern::BytePattern;
 
     /// Uniform from 0 to 1 s, plus an offset.
     fn drawn(len: usize, seed: u64, later: Duration) -> Vec<Duration> {
-        let mut chance = Pattern::new(seed.wrapping_mul(0xd134_2543_de82_ef95));
+        let mut rng = BytePattern::new(seed.wrapping_mul(0xd134_2543_de82_ef95));
         let one = |_| {
-            let bytes: [u8; 8] = chance.take(8).try_into().unwrap();
+            let bytes: [u8; 8] = rng.next_bytes(8).try_into().unwrap();
             later + Duration::from_nanos(u64::from_le_bytes(bytes) % 1_000_000_000)
         };
         (0..len).map(one).collect()
@@ -135,9 +137,17 @@ mod tests {
     #[test]
     fn the_tail_is_that_of_the_tables() {
         for (x, wanted) in [(1.2238, 0.10), (1.3581, 0.05), (1.6276, 0.01)] {
-            assert!((tail(x) - wanted).abs() < 1e-4, "{x}: {}", tail(x));
+            assert!(
+                (kolmogorov_tail(x) - wanted).abs() < 1e-4,
+                "{x}: {}",
+                kolmogorov_tail(x)
+            );
         }
-        assert!(tail(0.1) > 0.999 && tail(0.31) > 0.999 && tail(9.0) < 1e-9);
+        assert!(
+            kolmogorov_tail(0.1) > 0.999
+                && kolmogorov_tail(0.31) > 0.999
+                && kolmogorov_tail(9.0) < 1e-9
+        );
     }
 
     #[test]
@@ -147,7 +157,7 @@ mod tests {
         };
         let near = |a: &[u64], b: &[u64], wanted: f64| {
             assert!(
-                (distance(&of(a), &of(b)) - wanted).abs() < 1e-9,
+                (ks_distance(&of(a), &of(b)) - wanted).abs() < 1e-9,
                 "{a:?} {b:?}"
             );
         };
@@ -155,7 +165,7 @@ mod tests {
         near(&[1, 2], &[3, 4], 1.0);
         near(&[1, 1, 5, 5], &[1, 5, 5, 5], 0.25);
         near(&[2, 4, 6, 8], &[1, 3], 0.75);
-        assert!((likeness(&[], &of(&[1])) - 1.0).abs() < 1e-9);
+        assert!((ks_p_value(&[], &of(&[1])) - 1.0).abs() < 1e-9);
     }
 
     /// The guarantee of the level: samples of one distribution fall below p in about p of the
@@ -165,7 +175,7 @@ mod tests {
         let rounds = 1000;
         let low = (0..rounds).filter(|round| {
             let [a, b] = [0, 1].map(|n| drawn(200, round * 2 + n + 1, Duration::ZERO));
-            likeness(&a, &b) < 0.05
+            ks_p_value(&a, &b) < 0.05
         });
         let low = low.count();
         assert!((20..=85).contains(&low), "{low} of {rounds} below 0.05");
@@ -176,7 +186,7 @@ mod tests {
         let later = Duration::from_millis(150);
         let take = |odd: bool| {
             move || {
-                let one = |n: u64| Sample {
+                let one = |n: u64| TimingSample {
                     cause: n.to_string(),
                     times: drawn(
                         300,
@@ -187,9 +197,9 @@ mod tests {
                 Ok((0..8).map(one).collect())
             }
         };
-        let odd = told_apart(take(true)).unwrap().unwrap();
+        let odd = find_distinguishable_cause(take(true)).unwrap().unwrap();
         assert_eq!(odd.cause, "3");
         assert!(odd.median > odd.others);
-        assert_eq!(told_apart(take(false)).unwrap(), None);
+        assert_eq!(find_distinguishable_cause(take(false)).unwrap(), None);
     }
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::Pattern;
+use crate::BytePattern;
 
 /// Rates of faults, in thousandths of the datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Faults {
+pub struct FaultRates {
     /// Lost.
     pub lost: u16,
     /// Sent twice.
@@ -25,44 +25,44 @@ pub struct Faults {
 
 /// A running relay; dropping it ends it.
 #[derive(Debug)]
-pub struct Lossy {
+pub struct LossyRelay {
     addr: SocketAddr,
-    shared: Arc<Shared>,
-    front: Option<JoinHandle<()>>,
+    shared: Arc<RelayState>,
+    worker: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    over: AtomicBool,
+struct RelayState {
+    stopped: AtomicBool,
     /// True while every datagram is lost.
-    cut: AtomicBool,
+    cut_off: AtomicBool,
     passed: AtomicU64,
     lost: AtomicU64,
 }
 
 /// Interval at which an idle relay checks whether it has ended.
-const LOOK: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-impl Lossy {
+impl LossyRelay {
     /// Starts a relay to `upstream`, where each client has a socket of its own.
-    pub fn start(upstream: SocketAddr, faults: Faults, seed: u64) -> Result<Self> {
+    pub fn start(upstream: SocketAddr, faults: FaultRates, seed: u64) -> Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         let addr = socket.local_addr()?;
-        let shared = Arc::new(Shared {
-            over: AtomicBool::new(false),
-            cut: AtomicBool::new(false),
+        let shared = Arc::new(RelayState {
+            stopped: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
             passed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
         });
-        let theirs = Arc::clone(&shared);
+        let worker_state = Arc::clone(&shared);
         let front = thread::spawn(move || {
             // A socket error ends the relay, and with it the test.
-            let _ = forward(&socket, upstream, faults, seed, &theirs);
+            let _ = forward_datagrams(&socket, upstream, faults, seed, &worker_state);
         });
         Ok(Self {
             addr,
             shared,
-            front: Some(front),
+            worker: Some(front),
         })
     }
 
@@ -73,72 +73,74 @@ impl Lossy {
     }
 
     /// Loses every datagram from now on.
-    pub fn cut(&self) {
-        self.shared.cut.store(true, Ordering::Relaxed);
+    pub fn cut_off(&self) {
+        self.shared.cut_off.store(true, Ordering::Relaxed);
     }
 
     /// Returns the number of datagrams that passed, and of those that were lost.
     #[must_use]
-    pub fn counts(&self) -> (u64, u64) {
+    pub fn packet_counts(&self) -> (u64, u64) {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (get(&self.shared.passed), get(&self.shared.lost))
     }
 }
 
-impl Drop for Lossy {
+impl Drop for LossyRelay {
     fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::Relaxed);
-        if let Some(front) = self.front.take() {
+        self.shared.stopped.store(true, Ordering::Relaxed);
+        if let Some(front) = self.worker.take() {
             let _ = front.join();
         }
     }
 }
 
-fn forward(
+fn forward_datagrams(
     socket: &UdpSocket,
     upstream: SocketAddr,
-    faults: Faults,
+    faults: FaultRates,
     seed: u64,
-    shared: &Arc<Shared>,
+    shared: &Arc<RelayState>,
 ) -> io::Result<()> {
-    let mut ways: HashMap<SocketAddr, (UdpSocket, Fate)> = HashMap::new();
+    let mut clients: HashMap<SocketAddr, (UdpSocket, FaultInjector)> = HashMap::new();
     let mut buf = vec![0; 65_536];
-    socket.set_read_timeout(Some(LOOK))?;
-    while !shared.over.load(Ordering::Relaxed) {
-        let Some((len, client)) = received(socket.recv_from(&mut buf))? else {
+    socket.set_read_timeout(Some(STOP_CHECK_INTERVAL))?;
+    while !shared.stopped.load(Ordering::Relaxed) {
+        let Some((len, client)) = skip_transient_error(socket.recv_from(&mut buf))? else {
             continue;
         };
-        if !ways.contains_key(&client) {
+        if !clients.contains_key(&client) {
             let out = UdpSocket::bind("127.0.0.1:0")?;
             out.connect(upstream)?;
-            out.set_read_timeout(Some(LOOK))?;
-            let (back, near) = (out.try_clone()?, socket.try_clone()?);
+            out.set_read_timeout(Some(STOP_CHECK_INTERVAL))?;
+            let (back, front) = (out.try_clone()?, socket.try_clone()?);
             let shared = Arc::clone(shared);
-            let number = seed.wrapping_add(ways.len() as u64 * 2);
-            let mut fate = Fate::new(faults, number.wrapping_add(1));
+            let client_seed = seed.wrapping_add(clients.len() as u64 * 2);
+            let mut injector = FaultInjector::new(faults, client_seed.wrapping_add(1));
             thread::spawn(move || {
                 let mut buf = vec![0; 65_536];
-                while !shared.over.load(Ordering::Relaxed) {
-                    match received(back.recv(&mut buf)) {
+                while !shared.stopped.load(Ordering::Relaxed) {
+                    match skip_transient_error(back.recv(&mut buf)) {
                         Ok(Some(len)) => {
-                            fate.pass(&buf[..len], &shared, |bytes| near.send_to(bytes, client));
+                            injector.forward_with_faults(&buf[..len], &shared, |bytes| {
+                                front.send_to(bytes, client)
+                            });
                         }
                         Ok(None) => {}
                         Err(_) => return,
                     }
                 }
             });
-            ways.insert(client, (out, Fate::new(faults, number)));
+            clients.insert(client, (out, FaultInjector::new(faults, client_seed)));
         }
-        if let Some((out, fate)) = ways.get_mut(&client) {
-            fate.pass(&buf[..len], shared, |bytes| out.send(bytes));
+        if let Some((out, injector)) = clients.get_mut(&client) {
+            injector.forward_with_faults(&buf[..len], shared, |bytes| out.send(bytes));
         }
     }
     Ok(())
 }
 
 /// Ignores time-outs, and errors that earlier datagrams to a closed port caused.
-fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+fn skip_transient_error<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     match result {
         Ok(got) => Ok(Some(got)),
@@ -149,33 +151,33 @@ fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The fate of the datagrams of one direction.
+/// The faults of one direction, drawn from its own generator.
 #[derive(Debug)]
-struct Fate {
-    faults: Faults,
-    dice: Pattern,
+struct FaultInjector {
+    faults: FaultRates,
+    rng: BytePattern,
     held: Option<Vec<u8>>,
 }
 
-impl Fate {
-    const fn new(faults: Faults, seed: u64) -> Self {
+impl FaultInjector {
+    const fn new(faults: FaultRates, seed: u64) -> Self {
         Self {
             faults,
-            dice: Pattern::new(seed),
+            rng: BytePattern::new(seed),
             held: None,
         }
     }
 
-    fn pass(
+    fn forward_with_faults(
         &mut self,
         bytes: &[u8],
-        shared: &Shared,
+        shared: &RelayState,
         mut send: impl FnMut(&[u8]) -> io::Result<usize>,
     ) {
-        let word = self.dice.take(8);
+        let word = self.rng.next_bytes(8);
         let roll =
             |at: usize, share: u16| u16::from_le_bytes([word[at], word[at + 1]]) % 1000 < share;
-        if roll(0, self.faults.lost) || shared.cut.load(Ordering::Relaxed) {
+        if roll(0, self.faults.lost) || shared.cut_off.load(Ordering::Relaxed) {
             shared.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -200,12 +202,12 @@ mod tests {
     #[test]
     fn every_fault_happens_in_its_share() {
         let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let faults = Faults {
+        let faults = FaultRates {
             lost: 200,
             doubled: 100,
             late: 100,
         };
-        let relay = Lossy::start(echo.local_addr().unwrap(), faults, 1).unwrap();
+        let relay = LossyRelay::start(echo.local_addr().unwrap(), faults, 1).unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();
         echo.set_read_timeout(Some(Duration::from_millis(300)))
             .unwrap();
@@ -219,9 +221,9 @@ mod tests {
             client.send_to(&n.to_le_bytes(), relay.addr()).unwrap();
             // No more datagrams in flight than the sockets hold.
             if n % 50 == 49 {
-                let patience = std::time::Instant::now() + Duration::from_secs(5);
-                while relay.counts().0 + relay.counts().1 <= u64::from(n)
-                    && std::time::Instant::now() < patience
+                let deadline = std::time::Instant::now() + Duration::from_secs(5);
+                while relay.packet_counts().0 + relay.packet_counts().1 <= u64::from(n)
+                    && std::time::Instant::now() < deadline
                 {
                     thread::sleep(Duration::from_millis(1));
                 }
@@ -239,9 +241,9 @@ mod tests {
         assert!((700..900).contains(&unique.len()), "{}", unique.len());
         assert!((30..150).contains(&unordered), "{unordered}");
         assert!((30..150).contains(&doubled), "{doubled}");
-        let (passed, lost) = relay.counts();
+        let (passed, lost) = relay.packet_counts();
         assert_eq!(passed + lost, 1000);
-        relay.cut();
+        relay.cut_off();
         client.send_to(b"gone", relay.addr()).unwrap();
         assert!(echo.recv(&mut [0; 16]).is_err());
     }

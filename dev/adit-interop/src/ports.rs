@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 /// First port, below the range from which the kernel takes the ports of outgoing sockets.
-const FIRST: u32 = 10_000;
-const COUNT: u32 = 20_000;
+const FIRST_PORT: u32 = 10_000;
+const PORT_COUNT: u32 = 20_000;
 
 /// Returns a port that is free for TCP and UDP on all addresses; each port is returned once.
 #[must_use]
@@ -21,12 +21,12 @@ pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = FIRST + process::id().wrapping_mul(97).wrapping_add(number) % COUNT;
+        let port = FIRST_PORT + process::id().wrapping_mul(97).wrapping_add(number) % PORT_COUNT;
         let port = u16::try_from(port).unwrap_or_default();
         // A trial socket would occupy the port for a moment after it is closed if another thread
         // forks meanwhile: the child has it too until it executes another program.
-        let mut tables = TCP.into_iter().chain(UDP);
-        if !tables.any(|table| states(table, port).next().is_some()) {
+        let mut tables = TCP_TABLES.into_iter().chain(UDP_TABLES);
+        if !tables.any(|table| socket_states(table, port).next().is_some()) {
             return port;
         }
     }
@@ -34,7 +34,7 @@ pub fn free_port() -> u16 {
 
 /// Returns the address of this port at 127.0.0.1.
 #[must_use]
-pub fn loopback(port: u16) -> SocketAddr {
+pub fn loopback_addr(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
@@ -48,12 +48,12 @@ pub enum Transport {
 }
 
 /// Waits until the port is in use, without connecting to it.
-pub fn wait_port(transport: Transport, port: u16, patience: Duration) -> Result<()> {
+pub fn wait_port(transport: Transport, port: u16, timeout: Duration) -> Result<()> {
     let start = Instant::now();
-    while !is_taken(transport, port) {
+    while !is_port_used(transport, port) {
         let waited = start.elapsed();
         ensure!(
-            waited < patience,
+            waited < timeout,
             "no process has {transport:?} port {port} after {waited:?}"
         );
         sleep(Duration::from_millis(10));
@@ -63,33 +63,33 @@ pub fn wait_port(transport: Transport, port: u16, patience: Duration) -> Result<
 
 /// Connects to a socket in the file system as soon as a process listens there: its path exists
 /// before that.
-pub fn wait_socket(path: &Path, patience: Duration) -> Result<UnixStream> {
+pub fn wait_socket(path: &Path, timeout: Duration) -> Result<UnixStream> {
     let start = Instant::now();
     loop {
         match UnixStream::connect(path) {
             Ok(socket) => return Ok(socket),
-            Err(why) if start.elapsed() > patience => bail!("{}: {why}", path.display()),
+            Err(why) if start.elapsed() > timeout => bail!("{}: {why}", path.display()),
             Err(_) => sleep(Duration::from_millis(10)),
         }
     }
 }
 
-fn is_taken(transport: Transport, port: u16) -> bool {
+fn is_port_used(transport: Transport, port: u16) -> bool {
     // 0A is LISTEN; a bound UDP socket shows 07.
     let (tables, state) = match transport {
-        Transport::Tcp => (TCP, "0A"),
-        Transport::Udp => (UDP, "07"),
+        Transport::Tcp => (TCP_TABLES, "0A"),
+        Transport::Udp => (UDP_TABLES, "07"),
     };
     let mut tables = tables.into_iter();
-    tables.any(|table| states(table, port).any(|one| one == state))
+    tables.any(|table| socket_states(table, port).any(|one| one == state))
 }
 
 // Those of the calling thread's network namespace, which may differ from that of the process.
-const TCP: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
-const UDP: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
+const TCP_TABLES: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
+const UDP_TABLES: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
 /// Returns the states of the sockets with this local port.
-fn states(table: &str, port: u16) -> impl Iterator<Item = String> {
+fn socket_states(table: &str, port: u16) -> impl Iterator<Item = String> {
     let wanted = format!(":{port:04X}");
     let text = fs::read_to_string(table).unwrap_or_default();
     let state = |line: &str| {
@@ -116,7 +116,7 @@ mod tests {
     fn a_socket_is_waited_for_until_it_listens() {
         use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 
-        let folder = crate::Folder::new("socket").unwrap();
+        let folder = crate::TempFolder::new("socket").unwrap();
         let path = folder.path().join("socket");
         let short = Duration::from_millis(50);
         assert!(wait_socket(&path, short).is_err());
@@ -134,9 +134,9 @@ mod tests {
         for transport in [Transport::Tcp, Transport::Udp] {
             assert!(wait_port(transport, port, short).is_err());
         }
-        let _tcp = TcpListener::bind(loopback(port)).unwrap();
+        let _tcp = TcpListener::bind(loopback_addr(port)).unwrap();
         wait_port(Transport::Tcp, port, short).unwrap();
-        let _udp = UdpSocket::bind(loopback(port)).unwrap();
+        let _udp = UdpSocket::bind(loopback_addr(port)).unwrap();
         wait_port(Transport::Udp, port, short).unwrap();
     }
 }

@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 
 /// A new, empty folder.
 #[derive(Debug)]
-pub struct Folder {
+pub struct TempFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl TempFolder {
     /// Creates the folder in the system's folder for temporary files.
     pub fn new(name: &str) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -29,14 +29,14 @@ impl Folder {
     }
 
     /// Writes a file into the folder and returns its path.
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf> {
+    pub fn write_file(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf> {
         let file = self.path.join(name);
         fs::write(&file, content).with_context(|| file.display().to_string())?;
         Ok(file)
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }

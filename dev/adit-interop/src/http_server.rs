@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::pattern::Sum;
-use crate::port::free_port;
+use crate::ports::free_port;
+use crate::test_pattern::Checksum;
 
 /// A request as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Method.
     pub method: String,
     /// Request target, as written.
@@ -25,14 +25,14 @@ pub struct Asked {
 
 /// A running server on both loopback addresses. It ends with the process.
 #[derive(Debug)]
-pub struct Web {
+pub struct HttpServer {
     port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 type Files = Arc<BTreeMap<String, (String, Vec<u8>)>>;
 
-impl Web {
+impl HttpServer {
     /// Serves these files (path, content type, body). Any POST or PUT is answered with the length
     /// and the checksum of its body.
     pub fn start(files: &[(&str, &str, &[u8])]) -> Result<Self> {
@@ -52,11 +52,14 @@ impl Web {
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
                     let (files, asked) = (Arc::clone(&files), Arc::clone(&asked));
-                    thread::spawn(move || serve(stream, &files, &asked));
+                    thread::spawn(move || serve_connection(stream, &files, &asked));
                 }
             });
         }
-        Ok(Self { port, asked })
+        Ok(Self {
+            port,
+            requests: asked,
+        })
     }
 
     /// Returns its port.
@@ -67,8 +70,8 @@ impl Web {
 
     /// Returns all requests so far.
     #[must_use]
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -76,9 +79,9 @@ impl Web {
 
     /// Waits for a request with this target. Returns true if there is one.
     #[must_use]
-    pub fn wait_for(&self, target: &str, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
-        while !self.asked().iter().any(|asked| asked.target == target) {
+    pub fn wait_for_request(&self, target: &str, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        while !self.requests().iter().any(|asked| asked.target == target) {
             if Instant::now() > deadline {
                 return false;
             }
@@ -89,7 +92,11 @@ impl Web {
 }
 
 /// An error here is a client that disconnected.
-fn serve(stream: TcpStream, files: &Files, asked: &Mutex<Vec<Asked>>) -> io::Result<()> {
+fn serve_connection(
+    stream: TcpStream,
+    files: &Files,
+    asked: &Mutex<Vec<ReceivedRequest>>,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut writer = stream.try_clone()?;
     let mut reader = BufReader::new(stream);
@@ -111,8 +118,12 @@ fn serve(stream: TcpStream, files: &Files, asked: &Mutex<Vec<Asked>>) -> io::Res
                 .by_ref()
                 .take(length.unwrap_or(0))
                 .read_to_end(&mut sent)?;
-            let told = format!("{} {:016x}", sent.len(), Sum::EMPTY.with(&sent).0);
-            ("200 OK", "text/plain", told.into_bytes())
+            let summary = format!(
+                "{} {:016x}",
+                sent.len(),
+                Checksum::EMPTY.extend_with(&sent).0
+            );
+            ("200 OK", "text/plain", summary.into_bytes())
         } else {
             match files.get(&request.target) {
                 Some((kind, body)) => ("200 OK", kind.as_str(), body.clone()),
@@ -140,7 +151,7 @@ fn serve(stream: TcpStream, files: &Files, asked: &Mutex<Vec<Asked>>) -> io::Res
     Ok(())
 }
 
-fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
+fn read_head(reader: &mut impl BufRead) -> io::Result<Option<ReceivedRequest>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -155,7 +166,7 @@ fn read_head(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         let Some((name, value)) = line.trim_end().split_once(':') else {
-            return Ok(Some(Asked {
+            return Ok(Some(ReceivedRequest {
                 method,
                 target,
                 headers,

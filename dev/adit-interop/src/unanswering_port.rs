@@ -7,31 +7,31 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use socket2::{Domain, Socket, Type};
 
-use crate::port::{free_port, loopback};
+use crate::ports::{free_port, loopback_addr};
 
 /// Time to wait for a connection that the queue still takes: it is made immediately.
-const SOON: Duration = Duration::from_millis(200);
+const CONNECT_WAIT: Duration = Duration::from_millis(200);
 /// Number of connections that exceeds the shortest possible queue.
-const ENOUGH: usize = 8;
+const MAX_CONNECTIONS: usize = 8;
 
 /// An unanswering port; dropping it closes it.
 #[derive(Debug)]
-pub struct Deaf {
+pub struct UnansweringPort {
     addr: SocketAddr,
     _listener: Socket,
     _queue: Vec<TcpStream>,
 }
 
-impl Deaf {
+impl UnansweringPort {
     /// Opens the port on 127.0.0.1.
     pub fn start() -> Result<Self> {
-        let addr = loopback(free_port());
+        let addr = loopback_addr(free_port());
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         listener.bind(&addr.into())?;
         listener.listen(0)?;
         let mut queue = Vec::new();
-        while queue.len() < ENOUGH {
-            match TcpStream::connect_timeout(&addr, SOON) {
+        while queue.len() < MAX_CONNECTIONS {
+            match TcpStream::connect_timeout(&addr, CONNECT_WAIT) {
                 Ok(stream) => queue.push(stream),
                 Err(_) => {
                     return Ok(Self {
@@ -42,7 +42,7 @@ impl Deaf {
                 }
             }
         }
-        bail!("{addr} still accepts connections after {ENOUGH}")
+        bail!("{addr} still accepts connections after {MAX_CONNECTIONS}")
     }
 
     /// Returns its address.
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn nobody_gets_in_and_nobody_is_refused() {
-        let deaf = Deaf::start().unwrap();
-        let tried = TcpStream::connect_timeout(&deaf.addr(), SOON).unwrap_err();
+        let deaf = UnansweringPort::start().unwrap();
+        let tried = TcpStream::connect_timeout(&deaf.addr(), CONNECT_WAIT).unwrap_err();
         assert_eq!(tried.kind(), std::io::ErrorKind::TimedOut);
     }
 }

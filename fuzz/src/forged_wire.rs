@@ -12,10 +12,10 @@ const KEY_2022: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const PASSWORD: &str = "password";
 
 /// One legacy method for each kind of cipher, with an IV and without.
-const LEGACY: [&str; 4] = ["rc4", "bf-cfb", "aes-128-cfb1", "chacha20-ietf"];
+const LEGACY_METHODS: [&str; 4] = ["rc4", "bf-cfb", "aes-128-cfb1", "chacha20-ietf"];
 
 static LEGACY_KEYS: LazyLock<[Key; 4]> = LazyLock::new(|| {
-    LEGACY.map(|name| {
+    LEGACY_METHODS.map(|name| {
         let method = name.parse().expect("a method");
         Key::parse(method, PASSWORD).expect("a password")
     })
@@ -23,7 +23,7 @@ static LEGACY_KEYS: LazyLock<[Key; 4]> = LazyLock::new(|| {
 
 /// Returns the key of a legacy method if the highest bit of the byte is set.
 #[must_use]
-pub fn legacy(byte: u8) -> Option<&'static Key> {
+pub fn legacy_key(byte: u8) -> Option<&'static Key> {
     let asked = byte & 0x80 != 0;
     LEGACY_KEYS.get(usize::from(byte & 3)).filter(|_| asked)
 }
@@ -31,21 +31,21 @@ pub fn legacy(byte: u8) -> Option<&'static Key> {
 /// The salt of every forged stream, and of a client whose randomness is zeros.
 pub const SALT: [u8; 16] = [0; 16];
 /// The salt of a forged response.
-pub const OTHER_SALT: [u8; 16] = [9; 16];
+pub const RESPONSE_SALT: [u8; 16] = [9; 16];
 
 /// The forged edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edition {
+pub enum ForgedEdition {
     /// SIP022 with AES-128.
     Aead2022,
     /// SIP004 with AES-128.
     Aead,
 }
 
-impl Edition {
+impl ForgedEdition {
     /// Selects an edition by the lowest bit.
     #[must_use]
-    pub const fn of(byte: u8) -> Self {
+    pub const fn from_lowest_bit(byte: u8) -> Self {
         if byte & 1 == 0 {
             Self::Aead2022
         } else {
@@ -66,7 +66,7 @@ impl Edition {
         .expect("a right key")
     }
 
-    fn master(self) -> [u8; 16] {
+    fn master_key(self) -> [u8; 16] {
         match self {
             Self::Aead2022 => core::array::from_fn(|n| n as u8),
             Self::Aead => {
@@ -77,14 +77,14 @@ impl Edition {
         }
     }
 
-    fn session(self, salt: &[u8]) -> AeadKey {
+    fn session_key(self, salt: &[u8]) -> AeadKey {
         let mut key = [0; 16];
         match self {
             Self::Aead2022 => {
                 let context = KdfContext::new("shadowsocks 2022 session subkey");
-                context.derive_key(&[&self.master(), salt], &mut key);
+                context.derive_key(&[&self.master_key(), salt], &mut key);
             }
-            Self::Aead => hkdf_sha1_subkey(&self.master(), salt, &mut key).expect("16 bytes"),
+            Self::Aead => hkdf_sha1_subkey(&self.master_key(), salt, &mut key).expect("16 bytes"),
         }
         AeadKey::new(AeadKind::Aes128Gcm, &key).expect("16 bytes")
     }
@@ -92,19 +92,19 @@ impl Edition {
 
 /// A stream of sealed blocks.
 #[derive(Debug)]
-pub struct Stream {
+pub struct ForgedStream {
     key: AeadKey,
     nonce: NonceCounter,
     /// The bytes on the wire.
     pub wire: Vec<u8>,
 }
 
-impl Stream {
+impl ForgedStream {
     /// Creates a stream that begins with the salt.
     #[must_use]
-    pub fn new(edition: Edition, salt: &[u8]) -> Self {
+    pub fn new(edition: ForgedEdition, salt: &[u8]) -> Self {
         Self {
-            key: edition.session(salt),
+            key: edition.session_key(salt),
             nonce: NonceCounter::new(AeadKind::Aes128Gcm),
             wire: salt.to_vec(),
         }
@@ -114,7 +114,7 @@ impl Stream {
     ///
     /// # Panics
     /// Panics if the cipher fails.
-    pub fn block(&mut self, plain: &[u8]) {
+    pub fn append_block(&mut self, plain: &[u8]) {
         let nonce = self.nonce.next_nonce().expect("few blocks");
         let mut sealed = plain.to_vec();
         let tag = self.key.seal_in_place(&nonce, &mut sealed).expect("short");
@@ -123,11 +123,11 @@ impl Stream {
     }
 
     /// Appends `plain` as chunks with correct lengths, each of at most `most` bytes.
-    pub fn chunks(&mut self, plain: &[u8], most: usize) {
+    pub fn append_chunks(&mut self, plain: &[u8], most: usize) {
         for chunk in plain.chunks(most.max(1)) {
             let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
-            self.block(&len.to_be_bytes());
-            self.block(chunk);
+            self.append_block(&len.to_be_bytes());
+            self.append_block(chunk);
         }
     }
 }
@@ -137,21 +137,21 @@ impl Stream {
 /// # Panics
 /// Panics if the cipher fails.
 #[must_use]
-pub fn packet(edition: Edition, ids: [u8; 16], body: &[u8]) -> Vec<u8> {
+pub fn forge_packet(edition: ForgedEdition, ids: [u8; 16], body: &[u8]) -> Vec<u8> {
     match edition {
-        Edition::Aead => {
-            let mut stream = Stream::new(edition, &ids);
-            stream.block(body);
+        ForgedEdition::Aead => {
+            let mut stream = ForgedStream::new(edition, &ids);
+            stream.append_block(body);
             stream.wire
         }
-        Edition::Aead2022 => {
+        ForgedEdition::Aead2022 => {
             let (session, _) = ids.split_at(8);
             let mut sealed = body.to_vec();
             let tag = edition
-                .session(session)
+                .session_key(session)
                 .seal_in_place(&ids[4..], &mut sealed);
             let mut head = ids;
-            HeaderCipher::new(&edition.master())
+            HeaderCipher::new(&edition.master_key())
                 .expect("16 bytes")
                 .encrypt_block(&mut head);
             [&head[..], &sealed, &tag.expect("short")].concat()

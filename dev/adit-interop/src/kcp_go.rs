@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{PATIENCE, Process, tool};
+use crate::{ChildProcess, TEST_TIMEOUT, external_tools};
 
 /// A running peer that listens.
 #[derive(Debug)]
-pub struct Running {
+pub struct ListeningPeer {
     addr: SocketAddr,
-    process: Process,
+    process: ChildProcess,
 }
 
-impl Running {
+impl ListeningPeer {
     /// Starts a program that prints `ready` and its address.
     pub(crate) fn start(command: Command, name: &str) -> Result<Self> {
-        let mut process = Process::spawn(command).context(tool::missing(name))?;
-        let lines = process.wait_lines("ready ", 1, PATIENCE + Duration::from_secs(100))?;
+        let mut process =
+            ChildProcess::spawn(command).context(external_tools::missing_program_message(name))?;
+        let lines = process.wait_lines("ready ", 1, TEST_TIMEOUT + Duration::from_secs(100))?;
         let addr = lines.first().and_then(|line| line.rsplit(' ').next());
         let addr = addr.context("no address")?.parse()?;
         Ok(Self { addr, process })
@@ -33,20 +34,20 @@ impl Running {
     }
 
     /// Returns the running program.
-    pub const fn process(&mut self) -> &mut Process {
+    pub const fn process(&mut self) -> &mut ChildProcess {
         &mut self.process
     }
 }
 
 /// Starts a raw session's server, which sends back what it receives.
-pub fn echo(options: &[&str]) -> Result<Running> {
-    start("echo", options)
+pub fn start_echo_server(options: &[&str]) -> Result<ListeningPeer> {
+    start_peer("echo", options)
 }
 
 /// Runs a raw session's client: it sends this many bytes to `server` and expects them back
 /// unchanged.
-pub fn send(server: SocketAddr, bytes: usize, options: &[&str]) -> Result<()> {
-    run(
+pub fn run_sender(server: SocketAddr, bytes: usize, options: &[&str]) -> Result<()> {
+    run_client(
         "send",
         server,
         &[&["-n", &bytes.to_string()], options].concat(),
@@ -54,42 +55,47 @@ pub fn send(server: SocketAddr, bytes: usize, options: &[&str]) -> Result<()> {
 }
 
 /// Runs a client to its end and checks that it reports the same bytes.
-fn run(role: &str, server: SocketAddr, options: &[&str]) -> Result<()> {
-    let mut command = Command::new(tool::peer("kcppeer"));
+fn run_client(role: &str, server: SocketAddr, options: &[&str]) -> Result<()> {
+    let mut command = Command::new(external_tools::peer_path("kcppeer"));
     command
         .args([role, "-r", &server.to_string()])
         .args(options);
-    let ended = tool::run(command, PATIENCE).context(tool::missing("kcppeer"))?;
-    let told = ended.success()?;
-    ensure!(told.trim() == "same", "{told}");
+    let ended = external_tools::run_to_end(command, TEST_TIMEOUT)
+        .context(external_tools::missing_program_message("kcppeer"))?;
+    let output = ended.expect_success()?;
+    ensure!(output.trim() == "same", "{output}");
     Ok(())
 }
 
 /// Runs a raw session's client that sends datagrams of every length beside the stream to `server`,
 /// and expects them back unchanged.
-pub fn beside(server: SocketAddr, options: &[&str]) -> Result<()> {
-    run("beside", server, options)
+pub fn run_datagram_client(server: SocketAddr, options: &[&str]) -> Result<()> {
+    run_client("beside", server, options)
 }
 
 /// Starts the server of a kcptun tunnel, in front of `target`.
-pub fn server(target: SocketAddr, options: &[&str]) -> Result<Running> {
-    start("server", &[&["-t", &target.to_string()], options].concat())
+pub fn start_tunnel_server(target: SocketAddr, options: &[&str]) -> Result<ListeningPeer> {
+    start_peer("server", &[&["-t", &target.to_string()], options].concat())
 }
 
 /// Starts the client of a kcptun tunnel to `server`.
-pub fn client(server: SocketAddr, options: &[&str]) -> Result<Running> {
-    start("client", &[&["-r", &server.to_string()], options].concat())
+pub fn start_tunnel_client(server: SocketAddr, options: &[&str]) -> Result<ListeningPeer> {
+    start_peer("client", &[&["-r", &server.to_string()], options].concat())
 }
 
 /// Starts a process with this many sessions, each of which has sent one byte to `server`.
-pub fn idle(server: SocketAddr, sessions: usize, options: &[&str]) -> Result<Running> {
+pub fn start_idle_sessions(
+    server: SocketAddr,
+    sessions: usize,
+    options: &[&str],
+) -> Result<ListeningPeer> {
     let (server, sessions) = (server.to_string(), sessions.to_string());
     let ends = ["-r", &server, "-n", &sessions, "-life", "600"];
-    start("idle", &[&ends, options].concat())
+    start_peer("idle", &[&ends, options].concat())
 }
 
-fn start(role: &str, options: &[&str]) -> Result<Running> {
-    let mut command = Command::new(tool::peer("kcppeer"));
+fn start_peer(role: &str, options: &[&str]) -> Result<ListeningPeer> {
+    let mut command = Command::new(external_tools::peer_path("kcppeer"));
     command.arg(role).args(options);
-    Running::start(command, "kcppeer")
+    ListeningPeer::start(command, "kcppeer")
 }

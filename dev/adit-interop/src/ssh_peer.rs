@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::kcpgo::Running;
-use crate::openssh::user;
-use crate::{PATIENCE, tool};
+use crate::kcp_go::ListeningPeer;
+use crate::openssh::current_user;
+use crate::{TEST_TIMEOUT, external_tools};
 
 const JOBS: &str = include_str!("../peers/sshjobs.py");
 const ASYNCSSH: &str = include_str!("../peers/asyncsshpeer.py");
@@ -37,7 +37,7 @@ pub enum SshPeer {
 
 /// The names of the algorithms that a peer supports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Algorithms {
+pub struct AlgorithmNames {
     /// Ciphers.
     pub cipher: Vec<String>,
     /// MACs.
@@ -46,11 +46,11 @@ pub struct Algorithms {
     pub kex: Vec<String>,
 }
 
-impl Algorithms {
+impl AlgorithmNames {
     /// Parses lines of a kind and a name.
-    fn read(told: &str) -> Self {
+    fn parse(output: &str) -> Self {
         let mut all = Self::default();
-        for (kind, name) in told.lines().filter_map(|line| line.split_once(' ')) {
+        for (kind, name) in output.lines().filter_map(|line| line.split_once(' ')) {
             match kind {
                 "cipher" => all.cipher.push(name.to_owned()),
                 "mac" => all.mac.push(name.to_owned()),
@@ -64,18 +64,25 @@ impl Algorithms {
 
 impl SshPeer {
     /// Returns the algorithms it supports.
-    pub fn algorithms(self) -> Result<Algorithms> {
-        let told = tool::run(self.command("algorithms"), PATIENCE);
-        let told = told.context(tool::missing(self.name()))?.success()?;
-        let all = Algorithms::read(&told);
-        ensure!(!all.cipher.is_empty() && !all.kex.is_empty(), "{told}");
+    pub fn algorithms(self) -> Result<AlgorithmNames> {
+        let output = external_tools::run_to_end(self.command("algorithms"), TEST_TIMEOUT);
+        let output = output
+            .context(external_tools::missing_program_message(self.program_name()))?
+            .expect_success()?;
+        let all = AlgorithmNames::parse(&output);
+        ensure!(!all.cipher.is_empty() && !all.kex.is_empty(), "{output}");
         Ok(all)
     }
 
     /// Starts a server with a private host key that accepts the owner of one public key and runs
     /// programs with a shell; it renews keys after `rekey` bytes. It prints `keys` for each key
     /// exchange; the one on russh only with `diffie-hellman-group-exchange-sha256`.
-    pub fn server(self, host_key: &Path, allowed: &Path, rekey: Option<u64>) -> Result<Running> {
+    pub fn start_server(
+        self,
+        host_key: &Path,
+        allowed: &Path,
+        rekey: Option<u64>,
+    ) -> Result<ListeningPeer> {
         let mut command = self.command("server");
         command.arg("--host-key").arg(host_key);
         command.arg("--authorized-keys").arg(allowed);
@@ -85,7 +92,7 @@ impl SshPeer {
         if self == Self::Russh {
             command.args(["--offer", "all"]);
         }
-        Running::start(command, self.name())
+        ListeningPeer::start(command, self.program_name())
     }
 
     /// Runs a client that performs the jobs one after the other, each on a connection of its own;
@@ -93,7 +100,7 @@ impl SshPeer {
     ///
     /// A job is `echo`, `terminal`, `connection`, `files` or `own` with its options, such as
     /// `echo,program=cat,bytes=100,cipher=aes128-ctr,mac=hmac-sha1,kex=curve25519-sha256,rekey=9`.
-    pub fn jobs(
+    pub fn run_jobs(
         self,
         server: SocketAddr,
         key: &Path,
@@ -102,20 +109,24 @@ impl SshPeer {
     ) -> Result<()> {
         let mut command = self.command("jobs");
         command.args(["--port", &server.port().to_string(), "--key"]);
-        command.arg(key).args(["--user", &user()]).args(jobs);
-        let ended = tool::run(command, limit).context(tool::missing(self.name()))?;
-        let told = ended.success().context(self.name())?;
-        let done = told.lines().filter_map(|line| line.strip_prefix("done "));
+        command
+            .arg(key)
+            .args(["--user", &current_user()])
+            .args(jobs);
+        let ended = external_tools::run_to_end(command, limit)
+            .context(external_tools::missing_program_message(self.program_name()))?;
+        let output = ended.expect_success().context(self.program_name())?;
+        let done = output.lines().filter_map(|line| line.strip_prefix("done "));
         ensure!(
             done.eq(jobs),
-            "only {} of {} jobs were done: {told}",
-            self.name(),
+            "only {} of {} jobs were done: {output}",
+            self.program_name(),
             jobs.len()
         );
         Ok(())
     }
 
-    const fn name(self) -> &'static str {
+    const fn program_name(self) -> &'static str {
         match self {
             Self::Asyncssh | Self::Libssh2 | Self::Paramiko => "python/bin/python",
             Self::Go => "sshgo",
@@ -124,7 +135,7 @@ impl SshPeer {
     }
 
     fn command(self, role: &str) -> Command {
-        let mut command = Command::new(tool::peer(self.name()));
+        let mut command = Command::new(external_tools::peer_path(self.program_name()));
         let own = match self {
             Self::Asyncssh => Some(ASYNCSSH),
             Self::Libssh2 => Some(LIBSSH2),
@@ -145,7 +156,7 @@ mod tests {
 
     #[test]
     fn lines_of_algorithms_are_read() {
-        let all = Algorithms::read("cipher a\nmac b\nkex c\nmac d\nelse e\nno\n");
+        let all = AlgorithmNames::parse("cipher a\nmac b\nkex c\nmac d\nelse e\nno\n");
         let names = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect::<Vec<_>>();
         assert_eq!(all.cipher, names(&["a"]));
         assert_eq!(all.mac, names(&["b", "d"]));
@@ -154,10 +165,12 @@ mod tests {
 
     #[test]
     fn a_client_without_a_server_is_no_success() {
-        let folder = crate::Folder::new("sshpeer").unwrap();
-        let key = crate::openssh::keygen(folder.path(), "id").unwrap();
+        let folder = crate::TempFolder::new("sshpeer").unwrap();
+        let key = crate::openssh::generate_key(folder.path(), "id").unwrap();
         let nobody = SocketAddr::from(([127, 0, 0, 1], crate::free_port()));
         let job = ["echo,program=cat,bytes=1".to_owned()];
-        SshPeer::Go.jobs(nobody, &key, &job, PATIENCE).unwrap_err();
+        SshPeer::Go
+            .run_jobs(nobody, &key, &job, TEST_TIMEOUT)
+            .unwrap_err();
     }
 }

@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use socket2::{Domain, Socket, Type};
 
-use crate::traffic::dial;
+use crate::traffic::connect_directly;
 
 /// The way in which the bytes of a probe are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum WriteMode {
     /// In one write.
-    AtOnce,
+    OneWrite,
     /// Each byte in a segment of its own.
     ByteByByte,
 }
 
 /// The action of a probe after its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum AfterWrite {
     /// Waits with the stream open.
     Hold,
     /// Ends its direction and waits.
@@ -43,18 +43,18 @@ pub enum Reaction {
     Answer(usize),
 }
 
-/// Sends `bytes` to `addr` and watches the reaction for `patience`.
-pub fn probe(
+/// Sends `bytes` to `addr` and watches the reaction for `timeout`.
+pub fn probe_server(
     addr: SocketAddr,
     bytes: &[u8],
-    manner: Manner,
-    ending: Ending,
-    patience: Duration,
+    mode: WriteMode,
+    after_write: AfterWrite,
+    timeout: Duration,
 ) -> Result<Reaction> {
-    let mut stream = dial(addr)?;
-    let sent = match manner {
-        Manner::AtOnce => stream.write_all(bytes),
-        Manner::ByteByByte => bytes.iter().try_for_each(|byte| {
+    let mut stream = connect_directly(addr)?;
+    let sent = match mode {
+        WriteMode::OneWrite => stream.write_all(bytes),
+        WriteMode::ByteByByte => bytes.iter().try_for_each(|byte| {
             sleep(Duration::from_micros(300));
             stream.write_all(&[*byte])
         }),
@@ -62,18 +62,18 @@ pub fn probe(
     if sent.is_err() {
         return Ok(Reaction::Reset);
     }
-    if ending == Ending::HalfClose && stream.shutdown(Shutdown::Write).is_err() {
+    if after_write == AfterWrite::HalfClose && stream.shutdown(Shutdown::Write).is_err() {
         return Ok(Reaction::Reset);
     }
-    if ending == Ending::Close {
+    if after_write == AfterWrite::Close {
         return Ok(Reaction::Silence);
     }
-    watch(&mut stream, patience)
+    watch_reaction(&mut stream, timeout)
 }
 
-/// Watches what the server sends within `patience`.
-pub fn watch(stream: &mut TcpStream, patience: Duration) -> Result<Reaction> {
-    stream.set_read_timeout(Some(patience))?;
+/// Watches what the server sends within `timeout`.
+pub fn watch_reaction(stream: &mut TcpStream, timeout: Duration) -> Result<Reaction> {
+    stream.set_read_timeout(Some(timeout))?;
     let mut buf = [0; 4096];
     match stream.read(&mut buf) {
         Ok(0) => Ok(Reaction::End),
@@ -86,15 +86,15 @@ pub fn watch(stream: &mut TcpStream, patience: Duration) -> Result<Reaction> {
 }
 
 /// Returns the time until the server ends or resets a stream on which nothing is sent; `None` if
-/// the stream outlives `patience`.
-pub fn time_to_end(stream: &mut TcpStream, patience: Duration) -> Result<Option<Duration>> {
+/// the stream outlives `timeout`.
+pub fn time_to_end(stream: &mut TcpStream, timeout: Duration) -> Result<Option<Duration>> {
     let start = Instant::now();
     loop {
-        let left = patience.saturating_sub(start.elapsed());
+        let left = timeout.saturating_sub(start.elapsed());
         if left.is_zero() {
             return Ok(None);
         }
-        match watch(stream, left)? {
+        match watch_reaction(stream, left)? {
             Reaction::End | Reaction::Reset => return Ok(Some(start.elapsed())),
             Reaction::Silence => return Ok(None),
             Reaction::Answer(_) => {}
@@ -105,7 +105,7 @@ pub fn time_to_end(stream: &mut TcpStream, patience: Duration) -> Result<Option<
 /// Opens `count` connections and keeps them without sending a byte. Connections that the server
 /// does not accept immediately stay in its queue, so this function never waits long.
 #[must_use]
-pub fn idle_crowd(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
+pub fn open_idle_connections(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
     let limit = Duration::from_secs(1);
     (0..count)
         .filter_map(|_| TcpStream::connect_timeout(&addr, limit).ok())
@@ -113,26 +113,26 @@ pub fn idle_crowd(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
 }
 
 /// Opens idle connections from the addresses `sources` of this machine in turn.
-pub fn idle_crowd_from(
+pub fn open_idle_connections_from(
     sources: &[Ipv4Addr],
     addr: SocketAddr,
     count: usize,
 ) -> Result<Vec<TcpStream>> {
     let limit = Duration::from_secs(1);
-    let mut crowd = Vec::with_capacity(count);
+    let mut connections = Vec::with_capacity(count);
     for source in sources.iter().cycle().take(count) {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.bind(&SocketAddr::from((*source, 0)).into())?;
         if socket.connect_timeout(&addr.into(), limit).is_ok() {
-            crowd.push(socket.into());
+            connections.push(socket.into());
         }
     }
-    Ok(crowd)
+    Ok(connections)
 }
 
 /// Returns the reaction that each of these connections has seen so far.
-pub fn seen_by(crowd: &mut [TcpStream]) -> Result<Vec<Reaction>> {
-    crowd
+pub fn read_reactions(connections: &mut [TcpStream]) -> Result<Vec<Reaction>> {
+    connections
         .iter_mut()
         .map(|stream| {
             stream.set_nonblocking(true)?;
@@ -150,15 +150,15 @@ pub fn seen_by(crowd: &mut [TcpStream]) -> Result<Vec<Reaction>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Pattern;
-    use crate::origin::Origin;
-    use crate::shadowsocks::{AES_128, BLAKE3_AES_128, Peer};
+    use crate::BytePattern;
+    use crate::origin::OriginServer;
+    use crate::shadowsocks::{AES_128, BLAKE3_AES_128, ShadowsocksPeer};
 
     const SHORT: Duration = Duration::from_millis(400);
 
     #[test]
     fn reactions_are_told_apart() {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         for (line, wanted) in [
             ("LATE 1 1\n", Reaction::Silence),
             ("PUT 0\n", Reaction::Answer(17)),
@@ -166,22 +166,22 @@ mod tests {
             ("RESET\n", Reaction::Reset),
         ] {
             let bytes = line.as_bytes();
-            let seen = probe(
+            let seen = probe_server(
                 origin.addr(),
                 bytes,
-                Manner::ByteByByte,
-                Ending::Hold,
+                WriteMode::ByteByByte,
+                AfterWrite::Hold,
                 SHORT,
             )
             .unwrap();
             assert_eq!(seen, wanted, "{line}");
         }
         let line = b"LATE 0 1\n";
-        let seen = probe(
+        let seen = probe_server(
             origin.addr(),
             line,
-            Manner::AtOnce,
-            Ending::HalfClose,
+            WriteMode::OneWrite,
+            AfterWrite::HalfClose,
             SHORT,
         )
         .unwrap();
@@ -191,13 +191,19 @@ mod tests {
     /// Known from other measurements: sing-box resets with the 2022 edition, libev keeps silent.
     #[test]
     fn known_peers_react_as_known() {
-        let garbage = Pattern::new(5).take(200);
+        let garbage = BytePattern::new(5).next_bytes(200);
         for (peer, method, wanted) in [
-            (Peer::SingBox, BLAKE3_AES_128, Reaction::Reset),
-            (Peer::Libev, AES_128, Reaction::Silence),
+            (ShadowsocksPeer::SingBox, BLAKE3_AES_128, Reaction::Reset),
+            (ShadowsocksPeer::Libev, AES_128, Reaction::Silence),
         ] {
-            let server = peer.server(method).unwrap();
-            let seen = probe(server.addr(), &garbage, Manner::AtOnce, Ending::Hold, SHORT);
+            let server = peer.start_server(method).unwrap();
+            let seen = probe_server(
+                server.addr(),
+                &garbage,
+                WriteMode::OneWrite,
+                AfterWrite::Hold,
+                SHORT,
+            );
             assert_eq!(seen.unwrap(), wanted, "{peer:?}");
         }
     }

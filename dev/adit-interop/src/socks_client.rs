@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::PATIENCE;
-use crate::traffic::{Datagrams, dial};
+use crate::TEST_TIMEOUT;
+use crate::traffic::{DatagramLink, connect_directly};
 
 /// The command CONNECT.
 pub const CONNECT: u8 = 1;
@@ -19,27 +19,27 @@ pub const BIND: u8 = 2;
 pub const ASSOCIATE: u8 = 3;
 
 /// User name and password.
-pub type Login<'a> = Option<(&'a str, &'a str)>;
+pub type Credentials<'a> = Option<(&'a str, &'a str)>;
 
 /// A destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Dest {
+pub enum Destination {
     /// By address.
     Addr(SocketAddr),
     /// By name; the server resolves it.
     Name(String, u16),
 }
 
-impl From<SocketAddr> for Dest {
+impl From<SocketAddr> for Destination {
     fn from(addr: SocketAddr) -> Self {
         Self::Addr(addr)
     }
 }
 
-impl Dest {
+impl Destination {
     /// Returns a destination with a name and a port.
     #[must_use]
-    pub fn name(name: &str, port: u16) -> Self {
+    pub fn from_name(name: &str, port: u16) -> Self {
         Self::Name(name.to_owned(), port)
     }
 
@@ -61,7 +61,7 @@ impl Dest {
 
 /// The server's reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reply {
+pub struct SocksReply {
     /// REP; 0 is success.
     pub code: u8,
     /// BND.ADDR and BND.PORT.
@@ -69,8 +69,12 @@ pub struct Reply {
 }
 
 /// Opens a stream through the proxy. A refusal is an error with its code.
-pub fn connect(proxy: SocketAddr, login: Login<'_>, to: &Dest) -> Result<TcpStream> {
-    let (stream, reply) = ask(proxy, login, CONNECT, to)?;
+pub fn connect_through(
+    proxy: SocketAddr,
+    login: Credentials<'_>,
+    to: &Destination,
+) -> Result<TcpStream> {
+    let (stream, reply) = perform_request(proxy, login, CONNECT, to)?;
     ensure!(
         reply.code == 0,
         "the proxy refused with code {:#04x}",
@@ -80,30 +84,30 @@ pub fn connect(proxy: SocketAddr, login: Login<'_>, to: &Dest) -> Result<TcpStre
 }
 
 /// Performs greeting, login and request. Returns the first reply and the stream that follows it.
-pub fn ask(
+pub fn perform_request(
     proxy: SocketAddr,
-    login: Login<'_>,
+    login: Credentials<'_>,
     command: u8,
-    to: &Dest,
-) -> Result<(TcpStream, Reply)> {
-    let mut stream = dial(proxy)?;
-    greet(&mut stream, login)?;
-    stream.write_all(&request(command, to))?;
+    to: &Destination,
+) -> Result<(TcpStream, SocksReply)> {
+    let mut stream = connect_directly(proxy)?;
+    authenticate(&mut stream, login)?;
+    stream.write_all(&encode_request(command, to))?;
     let reply = read_reply(&mut stream)?;
     Ok((stream, reply))
 }
 
 /// Encodes VER, CMD, RSV and the address.
 #[must_use]
-pub fn request(command: u8, to: &Dest) -> Vec<u8> {
+pub fn encode_request(command: u8, to: &Destination) -> Vec<u8> {
     [&[5, command, 0][..], &to.encode()].concat()
 }
 
 /// Offers one method, and logs in if there is a login.
-pub fn greet(stream: &mut TcpStream, login: Login<'_>) -> Result<()> {
+pub fn authenticate(stream: &mut TcpStream, login: Credentials<'_>) -> Result<()> {
     let method = if login.is_some() { 2 } else { 0 };
     stream.write_all(&[5, 1, method])?;
-    let choice: [u8; 2] = read(stream).context("the proxy did not answer the greeting")?;
+    let choice: [u8; 2] = read_array(stream).context("the proxy did not answer the greeting")?;
     ensure!(
         choice == [5, method],
         "the proxy answered {choice:02x?} to method {method}"
@@ -115,7 +119,7 @@ pub fn greet(stream: &mut TcpStream, login: Login<'_>) -> Result<()> {
         Ok([&[u8::try_from(text.len())?][..], text.as_bytes()].concat())
     };
     stream.write_all(&[vec![1], field(user)?, field(password)?].concat())?;
-    let verdict: [u8; 2] = read(stream).context("the proxy did not answer the login")?;
+    let verdict: [u8; 2] = read_array(stream).context("the proxy did not answer the login")?;
     ensure!(
         verdict == [1, 0],
         "the proxy refused the login: {verdict:02x?}"
@@ -124,26 +128,26 @@ pub fn greet(stream: &mut TcpStream, login: Login<'_>) -> Result<()> {
 }
 
 /// Reads exactly one reply.
-pub fn read_reply(stream: &mut TcpStream) -> Result<Reply> {
+pub fn read_reply(stream: &mut TcpStream) -> Result<SocksReply> {
     let [version, code, reserved, kind] =
-        read(stream).context("the proxy did not answer the request")?;
+        read_array(stream).context("the proxy did not answer the request")?;
     ensure!(
         version == 5 && reserved == 0,
         "the reply begins with {version:02x} {code:02x} {reserved:02x}"
     );
     let ip: IpAddr = match kind {
-        1 => Ipv4Addr::from(read::<4>(stream)?).into(),
-        4 => Ipv6Addr::from(read::<16>(stream)?).into(),
+        1 => Ipv4Addr::from(read_array::<4>(stream)?).into(),
+        4 => Ipv6Addr::from(read_array::<16>(stream)?).into(),
         other => bail!("a reply has the address type {other}"),
     };
-    let port = u16::from_be_bytes(read(stream)?);
-    Ok(Reply {
+    let port = u16::from_be_bytes(read_array(stream)?);
+    Ok(SocksReply {
         code,
         bound: (ip, port).into(),
     })
 }
 
-fn read<const N: usize>(stream: &mut TcpStream) -> Result<[u8; N]> {
+fn read_array<const N: usize>(stream: &mut TcpStream) -> Result<[u8; N]> {
     let mut bytes = [0; N];
     stream.read_exact(&mut bytes)?;
     Ok(bytes)
@@ -151,22 +155,22 @@ fn read<const N: usize>(stream: &mut TcpStream) -> Result<[u8; N]> {
 
 /// A UDP association: the control connection and its socket.
 #[derive(Debug)]
-pub struct Association {
+pub struct UdpAssociation {
     control: TcpStream,
     socket: UdpSocket,
     relay: SocketAddr,
 }
 
-impl Association {
+impl UdpAssociation {
     /// Opens an association without naming the address it will send from.
-    pub fn open(proxy: SocketAddr, login: Login<'_>) -> Result<Self> {
+    pub fn open(proxy: SocketAddr, login: Credentials<'_>) -> Result<Self> {
         let any: IpAddr = if proxy.is_ipv4() {
             Ipv4Addr::UNSPECIFIED.into()
         } else {
             Ipv6Addr::UNSPECIFIED.into()
         };
-        let hint = Dest::Addr((any, 0).into());
-        let (control, reply) = ask(proxy, login, ASSOCIATE, &hint)?;
+        let hint = Destination::Addr((any, 0).into());
+        let (control, reply) = perform_request(proxy, login, ASSOCIATE, &hint)?;
         ensure!(
             reply.code == 0,
             "the proxy refused with code {:#04x}",
@@ -178,7 +182,7 @@ impl Association {
             reply.bound
         );
         let socket = UdpSocket::bind((proxy.ip(), 0))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TEST_TIMEOUT))?;
         Ok(Self {
             control,
             socket,
@@ -198,8 +202,8 @@ impl Association {
     }
 
     /// Sends `data` to `to` through the proxy.
-    pub fn send_to(&self, to: &Dest, data: &[u8]) -> Result<()> {
-        self.send_raw(&datagram(0, to, data))
+    pub fn send_to(&self, to: &Destination, data: &[u8]) -> Result<()> {
+        self.send_raw(&encode_datagram(0, to, data))
     }
 
     /// Sends these bytes, unchanged, to the relay.
@@ -208,9 +212,9 @@ impl Association {
         Ok(())
     }
 
-    /// Returns the next datagram and its source, within `patience`.
-    pub fn recv_within(&self, patience: Duration) -> Result<(SocketAddr, Vec<u8>)> {
-        self.socket.set_read_timeout(Some(patience))?;
+    /// Returns the next datagram and its source, within `timeout`.
+    pub fn recv_within(&self, timeout: Duration) -> Result<(SocketAddr, Vec<u8>)> {
+        self.socket.set_read_timeout(Some(timeout))?;
         let mut buf = vec![0; 65_536];
         let (len, from) = self
             .socket
@@ -226,13 +230,13 @@ impl Association {
 
     /// Returns the next datagram and its source.
     pub fn recv(&self) -> Result<(SocketAddr, Vec<u8>)> {
-        self.recv_within(PATIENCE)
+        self.recv_within(TEST_TIMEOUT)
     }
 }
 
 /// Encodes RSV, FRAG, the address and the data.
 #[must_use]
-pub fn datagram(fragment: u8, to: &Dest, data: &[u8]) -> Vec<u8> {
+pub fn encode_datagram(fragment: u8, to: &Destination, data: &[u8]) -> Vec<u8> {
     [&[0, 0, fragment][..], &to.encode(), data].concat()
 }
 
@@ -256,16 +260,20 @@ fn parse_datagram(bytes: &[u8]) -> Result<(SocketAddr, Vec<u8>)> {
 
 /// An association used for one destination: answers must come from there.
 #[derive(Debug)]
-pub struct Flow<'a> {
-    association: &'a Association,
-    to: Dest,
+pub struct UdpFlow<'a> {
+    association: &'a UdpAssociation,
+    to: Destination,
     answers_from: SocketAddr,
 }
 
-impl<'a> Flow<'a> {
+impl<'a> UdpFlow<'a> {
     /// Creates a flow to `to`; `answers_from` is the address behind it.
     #[must_use]
-    pub const fn new(association: &'a Association, to: Dest, answers_from: SocketAddr) -> Self {
+    pub const fn new(
+        association: &'a UdpAssociation,
+        to: Destination,
+        answers_from: SocketAddr,
+    ) -> Self {
         Self {
             association,
             to,
@@ -274,7 +282,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-impl Datagrams for Flow<'_> {
+impl DatagramLink for UdpFlow<'_> {
     fn send(&self, data: &[u8]) -> Result<()> {
         self.association.send_to(&self.to, data)
     }
@@ -296,12 +304,15 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_the_standard() {
-        let to = Dest::Addr("127.0.0.1:9".parse().unwrap());
-        assert_eq!(request(CONNECT, &to), [5, 1, 0, 1, 127, 0, 0, 1, 0, 9]);
-        let name = Dest::name("example.test", 80).encode();
+        let to = Destination::Addr("127.0.0.1:9".parse().unwrap());
+        assert_eq!(
+            encode_request(CONNECT, &to),
+            [5, 1, 0, 1, 127, 0, 0, 1, 0, 9]
+        );
+        let name = Destination::from_name("example.test", 80).encode();
         assert_eq!(name, b"\x03\x0cexample.test\x00\x50");
-        let dns = Dest::Addr("8.8.8.8:53".parse().unwrap());
-        let sent = datagram(0, &dns, &[0xaa]);
+        let dns = Destination::Addr("8.8.8.8:53".parse().unwrap());
+        let sent = encode_datagram(0, &dns, &[0xaa]);
         assert_eq!(sent, [0, 0, 0, 1, 8, 8, 8, 8, 0, 53, 0xaa]);
         assert_eq!(
             parse_datagram(&sent).unwrap(),

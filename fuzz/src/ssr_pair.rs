@@ -11,9 +11,9 @@ use adit_wire::ProtocolError;
 use crate::NOW;
 
 /// The port's key.
-const KEY: [u8; 32] = [3; 32];
+const PORT_KEY: [u8; 32] = [3; 32];
 
-/// The user of [`pair`], if there are users.
+/// The user of [`new_pair`], if there are users.
 pub const UID: u32 = 42;
 
 /// Returns a client and its server, with users if the protocol has them and `users` is true.
@@ -21,7 +21,7 @@ pub const UID: u32 = 42;
 /// # Panics
 /// Never.
 #[must_use]
-pub fn pair(protocol: Protocol, users: bool) -> (ProtocolClient, Arc<ProtocolServer>) {
+pub fn new_pair(protocol: Protocol, users: bool) -> (ProtocolClient, Arc<ProtocolServer>) {
     let kind = protocol.kind;
     let (client, server) = match users && kind.has_users() {
         true => ("42:userpw", "64#42:userpw,7:other"),
@@ -31,8 +31,10 @@ pub fn pair(protocol: Protocol, users: bool) -> (ProtocolClient, Arc<ProtocolSer
     let server = ServerParam::parse(kind, server).expect("users");
     let replays = Arc::new(ReplayStore::new([7; 16], NOW));
     (
-        ProtocolClient::new(kind, &KEY, client, 0),
-        Arc::new(ProtocolServer::new(protocol, &KEY, &server, 0, replays)),
+        ProtocolClient::new(kind, &PORT_KEY, client, 0),
+        Arc::new(ProtocolServer::new(
+            protocol, &PORT_KEY, &server, 0, replays,
+        )),
     )
 }
 

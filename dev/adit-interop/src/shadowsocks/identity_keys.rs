@@ -1,12 +1,12 @@
 //! Keys for several users and several relays. All contain characters that have a meaning in URLs.
 
-use super::{BLAKE3_AES_128, BLAKE3_AES_256, Method};
+use super::{BLAKE3_AES_128, BLAKE3_AES_256, MethodKey};
 
 /// The keys of one method with identity headers (SIP023).
 #[derive(Debug, Clone, Copy)]
-pub struct Keyring {
+pub struct IdentityKeys {
     /// The method; its key is the server's own if the server has users.
-    pub method: Method,
+    pub method: MethodKey,
     /// Key of a relay, and that of another relay behind it.
     pub relays: [&'static str; 2],
     /// Names and keys of users.
@@ -14,8 +14,8 @@ pub struct Keyring {
 }
 
 /// The keyrings of all methods that have identity headers.
-pub const KEYRINGS: [Keyring; 2] = [
-    Keyring {
+pub const IDENTITY_KEYS: [IdentityKeys; 2] = [
+    IdentityKeys {
         method: BLAKE3_AES_128,
         relays: ["GLssXzU5nJPfR0+/I+j/7g==", "Hsy/hvMZbKvtemT+o/+Mlw=="],
         users: [
@@ -24,7 +24,7 @@ pub const KEYRINGS: [Keyring; 2] = [
             ("carol", "qA4EhU+eho/u+J5A9C/yxg=="),
         ],
     },
-    Keyring {
+    IdentityKeys {
         method: BLAKE3_AES_256,
         relays: [
             "O2QaVYrYIGs6Sk+njsDkRnrFYxyWdP+Vb/N3b1k0WXI=",

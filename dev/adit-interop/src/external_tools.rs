@@ -7,20 +7,20 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::Process;
+use crate::ChildProcess;
 
 /// Exit code and output of a program, with both outputs together.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct ToolOutput {
     /// Exit code; `None` after a signal.
     pub code: Option<i32>,
     /// Output.
     pub output: String,
 }
 
-impl Ended {
+impl ToolOutput {
     /// Returns the output of a program that succeeded.
-    pub fn success(self) -> Result<String> {
+    pub fn expect_success(self) -> Result<String> {
         ensure!(
             self.code == Some(0),
             "the program ended with {:?}:\n{}",
@@ -32,22 +32,22 @@ impl Ended {
 }
 
 /// Runs a program to its end, for at most `limit`.
-pub fn run(command: Command, limit: Duration) -> Result<Ended> {
+pub fn run_to_end(command: Command, limit: Duration) -> Result<ToolOutput> {
     let shown = format!("{command:?}");
-    let mut process = Process::spawn(command)?;
+    let mut process = ChildProcess::spawn(command)?;
     let status = process.wait(limit).context(shown)?;
     // The readers of the pipes see the end a moment after the process has ended.
-    process.drained();
-    Ok(Ended {
+    process.wait_for_output_end();
+    Ok(ToolOutput {
         code: status.code(),
-        output: process.log(),
+        output: process.output(),
     })
 }
 
 /// Returns the path of a peer that `cargo xtask install` has built, or its bare name if it can only
 /// be on the PATH.
 #[must_use]
-pub fn peer(name: &str) -> PathBuf {
+pub fn peer_path(name: &str) -> PathBuf {
     let built = env::var_os("ADIT_PEERS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/peers")),
         PathBuf::from,
@@ -63,7 +63,7 @@ pub fn peer(name: &str) -> PathBuf {
 /// Shifts the wall clock of a program; its timers are unaffected.
 pub fn shift_clock(command: &mut Command, offset: &str) -> Result<()> {
     // The `faketime` command forks, so a signal would not reach the program itself.
-    command.env("LD_PRELOAD", library("faketime/libfaketimeMT.so.1")?);
+    command.env("LD_PRELOAD", library_path("faketime/libfaketimeMT.so.1")?);
     command
         .env("FAKETIME", offset)
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
@@ -72,15 +72,15 @@ pub fn shift_clock(command: &mut Command, offset: &str) -> Result<()> {
 
 /// Returns the path of a system library, by its name below the folder of the machine's
 /// architecture.
-pub(crate) fn library(name: &str) -> Result<PathBuf> {
+pub(crate) fn library_path(name: &str) -> Result<PathBuf> {
     let mut places = fs::read_dir("/usr/lib")?.flatten();
     let found = places.find_map(|place| Some(place.path().join(name)).filter(|p| p.is_file()));
-    found.with_context(|| missing(name))
+    found.with_context(|| missing_program_message(name))
 }
 
 /// Returns the message for a program that cannot be started.
 #[must_use]
-pub fn missing(name: &str) -> String {
+pub fn missing_program_message(name: &str) -> String {
     format!("cannot start `{name}`; hint: `cargo xtask install` installs the peers")
 }
 
@@ -96,11 +96,11 @@ mod tests {
             if let Some(offset) = offset {
                 shift_clock(&mut command, offset).unwrap();
             }
-            let told = run(command, Duration::from_secs(5))
+            let output = run_to_end(command, Duration::from_secs(5))
                 .unwrap()
-                .success()
+                .expect_success()
                 .unwrap();
-            told.trim().parse::<i32>().unwrap()
+            output.trim().parse::<i32>().unwrap()
         };
         assert_eq!(year(Some("-3650d")), year(None) - 10);
     }
@@ -109,6 +109,6 @@ mod tests {
     fn a_program_that_hangs_is_ended() {
         let mut command = Command::new("sleep");
         command.arg("60");
-        assert!(run(command, Duration::from_millis(100)).is_err());
+        assert!(run_to_end(command, Duration::from_millis(100)).is_err());
     }
 }

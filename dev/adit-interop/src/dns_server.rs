@@ -7,17 +7,17 @@ use std::thread;
 
 use anyhow::Result;
 
-use crate::port::{free_port, loopback};
+use crate::ports::{free_port, loopback_addr};
 
 /// The answer to a query for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Says {
+pub enum DnsReply {
     /// An address with this time to live, in seconds; the name has no IPv6 address.
     Address(Ipv4Addr, u8),
     /// The name does not exist (NXDOMAIN).
-    Nothing,
+    NoSuchName,
     /// No answer at all.
-    Silence,
+    NoReply,
 }
 
 /// The address of every name.
@@ -25,32 +25,40 @@ pub const ANSWER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
 
 /// A running server on 127.0.0.1. It ends with the process.
 #[derive(Debug)]
-pub struct Dns {
+pub struct DnsServer {
     addr: SocketAddr,
-    asked: Arc<AtomicUsize>,
+    queries: Arc<AtomicUsize>,
 }
 
-impl Dns {
+impl DnsServer {
     /// Starts a server that returns [`ANSWER`] for every name.
     pub fn start() -> Result<Self> {
-        Self::at(loopback(free_port()), |_| Says::Address(ANSWER, 60))
+        Self::start_at(loopback_addr(free_port()), |_| {
+            DnsReply::Address(ANSWER, 60)
+        })
     }
 
     /// Starts a server at `addr` that answers each query as `script` says.
-    pub fn at(addr: SocketAddr, script: impl Fn(&str) -> Says + Send + 'static) -> Result<Self> {
+    pub fn start_at(
+        addr: SocketAddr,
+        script: impl Fn(&str) -> DnsReply + Send + 'static,
+    ) -> Result<Self> {
         let socket = UdpSocket::bind(addr)?;
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
         thread::spawn(move || {
             let mut buf = [0; 4096];
             while let Ok((len, from)) = socket.recv_from(&mut buf) {
-                if let Some(answer) = answer(&buf[..len], &script) {
+                if let Some(answer) = answer_query(&buf[..len], &script) {
                     counter.fetch_add(1, Ordering::Relaxed);
                     let _ = socket.send_to(&answer, from);
                 }
             }
         });
-        Ok(Self { addr, asked })
+        Ok(Self {
+            addr,
+            queries: asked,
+        })
     }
 
     /// Returns its address.
@@ -61,14 +69,14 @@ impl Dns {
 
     /// Returns the number of queries it has answered.
     #[must_use]
-    pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+    pub fn query_count(&self) -> usize {
+        self.queries.load(Ordering::Relaxed)
     }
 }
 
 /// Encodes a query for the A record of a name, as a client sends it (RFC 1035, section 4.1).
 #[must_use]
-pub fn query(id: u16, name: &str) -> Vec<u8> {
+pub fn encode_query(id: u16, name: &str) -> Vec<u8> {
     let mut bytes = id.to_be_bytes().to_vec();
     bytes.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     for label in name.split('.') {
@@ -80,7 +88,7 @@ pub fn query(id: u16, name: &str) -> Vec<u8> {
 }
 
 /// Returns the answer to a query with one question; further records are ignored.
-fn answer(query: &[u8], script: &impl Fn(&str) -> Says) -> Option<Vec<u8>> {
+fn answer_query(query: &[u8], script: &impl Fn(&str) -> DnsReply) -> Option<Vec<u8>> {
     let id = query.get(..2)?;
     let mut labels = Vec::new();
     let mut end = 12;
@@ -92,9 +100,9 @@ fn answer(query: &[u8], script: &impl Fn(&str) -> Says) -> Option<Vec<u8>> {
     let question = query.get(12..end + 5)?;
     let wants_v4 = question.get(question.len() - 4..)? == [0, 1, 0, 1];
     let (code, address) = match script(&labels.join(".")) {
-        Says::Silence => return None,
-        Says::Nothing => (3, None),
-        Says::Address(ip, ttl) => (0, Some((ip, ttl)).filter(|_| wants_v4)),
+        DnsReply::NoReply => return None,
+        DnsReply::NoSuchName => (3, None),
+        DnsReply::Address(ip, ttl) => (0, Some((ip, ttl)).filter(|_| wants_v4)),
     };
     let mut bytes = id.to_vec();
     let answers = u8::from(address.is_some());
@@ -114,17 +122,20 @@ mod tests {
 
     #[test]
     fn an_answer_carries_the_question_and_the_address() {
-        let query = query(0x1234, "a.example");
+        let query = encode_query(0x1234, "a.example");
         let says = |name: &str| {
             assert_eq!(name, "a.example");
-            Says::Address(ANSWER, 60)
+            DnsReply::Address(ANSWER, 60)
         };
-        let given = answer(&query, &says).unwrap();
+        let given = answer_query(&query, &says).unwrap();
         assert_eq!(given[..2], [0x12, 0x34]);
         assert_eq!(given[12..query.len()], query[12..]);
         assert!(given.ends_with(&ANSWER.octets()));
-        assert_eq!(answer(&query[..15], &says), None);
-        assert_eq!(answer(&query, &|_| Says::Silence), None);
-        assert_eq!(answer(&query, &|_| Says::Nothing).unwrap()[3] & 15, 3);
+        assert_eq!(answer_query(&query[..15], &says), None);
+        assert_eq!(answer_query(&query, &|_| DnsReply::NoReply), None);
+        assert_eq!(
+            answer_query(&query, &|_| DnsReply::NoSuchName).unwrap()[3] & 15,
+            3
+        );
     }
 }

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use adit_interop::openssh::{self, Sshd, keygen};
-use adit_interop::tool::Ended;
-use adit_interop::{Adit, Folder};
+use adit_interop::external_tools::ToolOutput;
+use adit_interop::openssh::{self, Sshd, generate_key};
+use adit_interop::{AditProcess, TempFolder};
 
 use crate::setup::bin;
 
@@ -20,31 +20,33 @@ pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// The program of the server, with the value that keeps it running.
 pub(super) enum Server {
     OpenSsh(Sshd),
-    Ours(Adit),
+    Ours(AditProcess),
 }
 
 /// A server, and a folder with the local and the remote files.
-pub(super) struct Desk {
+pub(super) struct CopySetup {
     pub(super) server: Server,
-    pub(super) folder: Folder,
+    pub(super) folder: TempFolder,
 }
 
 /// Runs a test with OpenSSH's server, then with adit's.
-pub(super) fn with_both(work: impl Fn(&Desk)) {
-    work(&Desk::new(|_| Server::OpenSsh(Sshd::start("").unwrap())));
-    work(&Desk::new(|folder| {
-        let id = keygen(folder, "id").unwrap();
+pub(super) fn with_both(work: impl Fn(&CopySetup)) {
+    work(&CopySetup::new(|_| {
+        Server::OpenSsh(Sshd::start("").unwrap())
+    }));
+    work(&CopySetup::new(|folder| {
+        let id = generate_key(folder, "id").unwrap();
         let [host, keys] = [folder.join("host"), id.with_extension("pub")];
         let [host, keys] = [host.to_str().unwrap(), keys.to_str().unwrap()];
         let mut args = vec!["sshd", "--listen", "127.0.0.1:0"];
         args.extend(["--host-key", host, "--authorized-keys", keys]);
-        Server::Ours(Adit::start(&args, 1).unwrap())
+        Server::Ours(AditProcess::start(&args, 1).unwrap())
     }));
 }
 
-impl Desk {
+impl CopySetup {
     pub(super) fn new(server: impl FnOnce(&Path) -> Server) -> Self {
-        let folder = Folder::new("copy").unwrap();
+        let folder = TempFolder::new("copy").unwrap();
         for name in ["here", "there"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
@@ -98,18 +100,18 @@ impl Desk {
         command
     }
 
-    pub(super) fn scp(&self, args: &[&str]) -> Ended {
+    pub(super) fn scp(&self, args: &[&str]) -> ToolOutput {
         let mut command = self.command("scp");
         command.args(args);
-        openssh::run(command, LIMIT).unwrap()
+        openssh::run_command(command, LIMIT).unwrap()
     }
 
     /// Runs a batch that starts in the remote folder.
-    pub(super) fn sftp(&self, args: &[&str], commands: &str) -> Ended {
-        let batch = self.folder.write("batch", commands).unwrap();
+    pub(super) fn sftp(&self, args: &[&str], commands: &str) -> ToolOutput {
+        let batch = self.folder.write_file("batch", commands).unwrap();
         let mut command = self.command("sftp");
         command.args(args).arg("-b").arg(batch).arg(self.word(""));
-        openssh::run(command, LIMIT).unwrap()
+        openssh::run_command(command, LIMIT).unwrap()
     }
 }
 

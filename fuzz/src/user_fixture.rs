@@ -6,14 +6,14 @@ use adit_shadowsocks::udp::{ClientSession, HEADROOM, TAILROOM};
 use adit_shadowsocks::{Key, KeyChain, Method, Users};
 use adit_wire::Target;
 
-use crate::{Chance, NOW, Zeros};
+use crate::{NOW, SeededRng, ZeroEntropy};
 
 /// Their names.
-pub const NAMES: [&str; 3] = ["alice", "bob", "carol"];
+pub const USER_NAMES: [&str; 3] = ["alice", "bob", "carol"];
 
 /// A server with users, and its users' keys.
 #[derive(Debug)]
-pub struct World {
+pub struct UserFixture {
     /// The server's list with only the users of a mask: bit 0 is the first of [`NAMES`].
     pub lists: [Arc<Users>; 8],
     /// The key chain of each user's client.
@@ -22,28 +22,33 @@ pub struct World {
     pub identity: Option<Key>,
 }
 
-static BY_HEADER: LazyLock<World> = LazyLock::new(|| World::new(Method::Blake3Aes128Gcm));
-static BY_TRIAL: LazyLock<World> = LazyLock::new(|| World::new(Method::Aes128Gcm));
+static HEADER_FIXTURE: LazyLock<UserFixture> =
+    LazyLock::new(|| UserFixture::new(Method::Blake3Aes128Gcm));
+static TRIAL_FIXTURE: LazyLock<UserFixture> = LazyLock::new(|| UserFixture::new(Method::Aes128Gcm));
 
 /// Returns a key that differs for each `seed`, with its text.
 #[must_use]
-pub fn key(method: Method, seed: u64) -> (Key, String) {
-    Key::generate(method, &mut Chance(seed))
+pub fn generate_key(method: Method, seed: u64) -> (Key, String) {
+    Key::generate(method, &mut SeededRng(seed))
 }
 
-impl World {
+impl UserFixture {
     /// Returns users behind an identity header or, if the lowest bit is set, found by trial.
     #[must_use]
-    pub fn of(byte: u8) -> &'static Self {
-        if byte & 1 == 0 { &BY_HEADER } else { &BY_TRIAL }
+    pub fn from_lowest_bit(byte: u8) -> &'static Self {
+        if byte & 1 == 0 {
+            &HEADER_FIXTURE
+        } else {
+            &TRIAL_FIXTURE
+        }
     }
 
     fn new(method: Method) -> Self {
-        let identity = method.has_identities().then(|| key(method, 99).0);
-        let users: [(Key, String); 3] = [1, 2, 3].map(|seed| key(method, seed));
+        let identity = method.has_identities().then(|| generate_key(method, 99).0);
+        let users: [(Key, String); 3] = [1, 2, 3].map(|seed| generate_key(method, seed));
         let lists = core::array::from_fn(|mask| {
             let there = (0..3).filter(|n| mask & (1 << n) != 0);
-            let there = there.map(|n: usize| (NAMES[n], users[n].1.as_str()));
+            let there = there.map(|n: usize| (USER_NAMES[n], users[n].1.as_str()));
             let made = match &identity {
                 Some(identity) => Users::with_identity_key(identity, there),
                 None => Users::with_trial_keys(method, there),
@@ -63,7 +68,7 @@ impl World {
 
     /// Returns the list of all users.
     #[must_use]
-    pub const fn users(&self) -> &Arc<Users> {
+    pub const fn all_users(&self) -> &Arc<Users> {
         &self.lists[7]
     }
 }
@@ -73,7 +78,7 @@ impl World {
 /// # Panics
 /// Never.
 #[must_use]
-pub fn target() -> Target {
+pub fn test_target() -> Target {
     "example.test:443".parse().expect("a target")
 }
 
@@ -81,11 +86,11 @@ pub fn target() -> Target {
 ///
 /// # Panics
 /// Panics if the client refuses to seal it.
-pub fn sealed(client: &mut ClientSession, payload: &[u8]) -> Vec<u8> {
+pub fn seal_packet(client: &mut ClientSession, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0; HEADROOM];
     packet.extend_from_slice(payload);
     packet.resize(HEADROOM + payload.len() + TAILROOM, 0);
     let body = HEADROOM..HEADROOM + payload.len();
-    let range = client.seal(&mut packet, body, &target(), NOW, &mut Zeros);
+    let range = client.seal(&mut packet, body, &test_target(), NOW, &mut ZeroEntropy);
     packet[range.expect("sealed")].to_vec()
 }
