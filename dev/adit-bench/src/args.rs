@@ -73,7 +73,7 @@ pub(crate) struct Settings {
     /// Suites to run [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SUITE,…")]
     suite: Vec<Suite>,
-    /// Rounds; in each, everybody is measured once, in turn [default: 5, with --smoke 1]
+    /// Rounds; in each, every program is measured once, in turn [default: 5, with --smoke 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// Bytes per transfer, all streams together; a quarter of it in datagrams [default: 1GiB]

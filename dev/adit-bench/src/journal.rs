@@ -166,6 +166,12 @@ impl Journal {
         distinct(samples.chain(failures.map(|gap| gap.suite)))
     }
 
+    /// Returns the number of rounds in which a suite was measured; 0 if it has no sample.
+    pub(crate) fn rounds(&self, suite: Suite) -> u32 {
+        let own = self.samples.iter().filter(|sample| sample.suite == suite);
+        own.map(|sample| sample.round).max().unwrap_or(0)
+    }
+
     /// The cases of a suite, each with the medians of its rounds.
     pub(crate) fn tables(&self, suite: Suite) -> Vec<Table> {
         let of_suite = || {
@@ -272,6 +278,8 @@ pub(crate) mod tests {
     fn rounds_become_rows() {
         let journal = journal();
         assert_eq!(journal.suites(), [Suite::SsTcp]);
+        assert_eq!(journal.rounds(Suite::SsTcp), 2);
+        assert_eq!(journal.rounds(Suite::Idle), 0);
         let tables = journal.tables(Suite::SsTcp);
         let [table] = &tables[..] else {
             panic!("{tables:?}")

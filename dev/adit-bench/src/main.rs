@@ -171,7 +171,12 @@ fn publish(settings: &Settings, environment: &Environment, journal: &Journal) ->
     for suite in journal.suites() {
         println!("{}", report::tables(journal, suite, None));
     }
-    println!("{}", report::machine(environment));
+    let rounds = journal
+        .suites()
+        .into_iter()
+        .map(|suite| journal.rounds(suite));
+    let rounds = rounds.max().unwrap_or(0);
+    println!("{}", report::machine(environment, rounds));
     if let Some(file) = &settings.json {
         fs::write(file, report::json_lines(environment, journal))
             .with_context(|| file.display().to_string())?;

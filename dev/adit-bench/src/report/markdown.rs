@@ -19,7 +19,7 @@ pub(super) fn page(
     format!(
         "<!-- Written by `cargo xtask bench --write-docs`. -->\n\n{}\n{}\n{}",
         tables(journal, suite, chart),
-        machine(environment),
+        machine(environment, journal.rounds(suite)),
         commands(journal, suite)
     )
 }
@@ -74,8 +74,10 @@ fn rows(table: &Table) -> String {
     grid("", heads.iter().map(String::as_str), rows)
 }
 
-/// Where, when and with what it was measured: one paragraph.
-pub(crate) fn machine(environment: &Environment) -> String {
+/// One paragraph: how many rounds there were, and the machine, hour and versions.
+///
+/// One round has no median and no spread, so the paragraph claims neither.
+pub(crate) fn machine(environment: &Environment, rounds: u32) -> String {
     let Environment {
         date,
         cpu,
@@ -87,9 +89,13 @@ pub(crate) fn machine(environment: &Environment) -> String {
         missing,
         counter,
     } = environment;
+    let rounds = match rounds {
+        0 | 1 => "One round, without a spread".to_owned(),
+        several => format!("Median of {several} rounds (least–most)"),
+    };
     let mut out = format!(
-        "Median of the rounds (least–most); loopback, everybody in turn in the same run. \
-         `{command}` on {date}; {cpu}, Linux {kernel}, load average before {load}."
+        "{rounds}; all programs in turn in the same run. `{command}` on {date}; {cpu}, \
+         Linux {kernel}, load average before {load}."
     );
     if !commit.is_empty() {
         let _ = write!(out, " Commit {commit}.");
@@ -98,7 +104,9 @@ pub(crate) fn machine(environment: &Environment) -> String {
         .iter()
         .map(|(name, version)| labelled(name, version))
         .collect();
-    let _ = write!(out, " Versions: {}.", named.join(", "));
+    if !named.is_empty() {
+        let _ = write!(out, " Versions: {}.", named.join(", "));
+    }
     if !missing.is_empty() {
         let _ = write!(out, " Not installed: {}.", missing.join(", "));
     }
@@ -177,6 +185,25 @@ mod tests {
              | other | 4.00 | 3.00 (2.00–4.00) | 3.00 (2.00–4.00) | 6.00 (4.00–8.00) \
              | 6,000 |\n"
         );
+    }
+
+    #[test]
+    fn one_round_has_no_median() {
+        let mut journal = journal();
+        let machine = |journal: &Journal| machine(&environment(), journal.rounds(Suite::SsTcp));
+        let text = machine(&journal);
+        assert!(
+            text.starts_with("Median of 2 rounds (least–most); "),
+            "{text}"
+        );
+        journal.samples.retain(|sample| sample.round == 1);
+        let text = machine(&journal);
+        assert!(text.starts_with("One round, without a spread; "), "{text}");
+        let page = page(&environment(), &journal, Suite::SsTcp, None);
+        for claim in ["edian", "least", "–"] {
+            assert!(!text.contains(claim), "{claim} in {text}");
+        }
+        assert!(page.contains(&text), "{page}");
     }
 
     #[test]
