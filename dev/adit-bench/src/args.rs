@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Write the counts down instead of comparing them
     #[arg(long, requires = "instructions")]
     pub(crate) bless: bool,
+    /// Instead of measuring, draw the charts of the documents again from the figures of their pages
+    #[arg(long, conflicts_with_all = ["suite", "write_docs", "instructions"])]
+    pub(crate) plots: bool,
     #[command(subcommand)]
     pub(crate) own: Option<Own>,
 }
@@ -99,7 +102,7 @@ pub(crate) struct Settings {
     /// Tiny amounts: shows that the suites work, the figures mean nothing
     #[arg(long, conflicts_with = "write_docs")]
     pub(crate) smoke: bool,
-    /// Write the results of these suites, and a chart for each, into the documents
+    /// Write the results of these suites, and their charts, into the documents
     #[arg(long)]
     pub(crate) write_docs: bool,
 }

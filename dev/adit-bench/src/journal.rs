@@ -217,7 +217,7 @@ fn cells(samples: &[&Sample], who: &str, columns: &[Metric]) -> Vec<Option<Sprea
 
 /// The figures that matter most, for the line of progress.
 fn headline(suite: Suite, figures: &Figures) -> String {
-    let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
+    let charted = |metric: &Metric| metric.quantity == suite.headline();
     let shown = figures
         .iter()
         .filter(|(metric, _)| charted(metric) || metric.part.is_empty());

@@ -59,6 +59,7 @@ fn main() -> ExitCode {
 fn fulfil(args: Args) -> Result<()> {
     match args.own {
         None if args.instructions => instructions::run(args.bless),
+        None if args.plots => report::draw_again(&places::root().join("docs")),
         None => measure(args.settings),
         Some(Own::Hot { name, times }) => instructions::hot(&name, times),
         Some(Own::KcpServe { cipher }) => kcp_ends::serve(cipher),
@@ -169,7 +170,7 @@ fn raise_open_files() -> Result<()> {
 
 fn publish(settings: &Settings, environment: &Environment, journal: &Journal) -> Result<()> {
     for suite in journal.suites() {
-        println!("{}", report::tables(journal, suite, None));
+        println!("{}", report::tables(journal, suite));
     }
     let rounds = journal
         .suites()

@@ -9,28 +9,19 @@ use crate::figure::{Metric, Spread};
 use crate::journal::{Journal, Table};
 use crate::suite::Suite;
 
-/// The whole page, with the address of its chart.
-pub(super) fn page(
-    environment: &Environment,
-    journal: &Journal,
-    suite: Suite,
-    chart: Option<&str>,
-) -> String {
+/// The whole page, without its charts.
+pub(super) fn page(environment: &Environment, journal: &Journal, suite: Suite) -> String {
     format!(
         "<!-- Written by `cargo xtask bench --write-docs`. -->\n\n{}\n{}\n{}",
-        tables(journal, suite, chart),
+        tables(journal, suite),
         machine(environment, journal.rounds(suite)),
         commands(journal, suite)
     )
 }
 
 /// How a suite was measured and what came of it.
-pub(crate) fn tables(journal: &Journal, suite: Suite, chart: Option<&str>) -> String {
+pub(crate) fn tables(journal: &Journal, suite: Suite) -> String {
     let mut out = format!("# {}\n\n{}\n", suite.title(), suite.method());
-    if let Some(address) = chart {
-        let (suite, what) = (suite.title(), suite.chart().quantity.title);
-        let _ = write!(out, "\n![{suite}: {what}]({address})\n");
-    }
     match suite {
         Suite::SsTable => out.push_str(&grids(journal)),
         Suite::Ssr => out.push_str(&stacks(journal)),
@@ -199,7 +190,7 @@ mod tests {
         journal.samples.retain(|sample| sample.round == 1);
         let text = machine(&journal);
         assert!(text.starts_with("One round, without a spread; "), "{text}");
-        let page = page(&environment(), &journal, Suite::SsTcp, None);
+        let page = page(&environment(), &journal, Suite::SsTcp);
         for claim in ["edian", "least", "–"] {
             assert!(!text.contains(claim), "{claim} in {text}");
         }
@@ -222,10 +213,9 @@ mod tests {
             1,
             Err(anyhow::anyhow!("broken\nlog")),
         );
-        let text = page(&environment(), &journal, Suite::SsTcp, Some("x.svg"));
+        let text = page(&environment(), &journal, Suite::SsTcp);
         for part in [
             "# Shadowsocks over TCP\n",
-            "](x.svg)",
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",
             "Not installed: third.",

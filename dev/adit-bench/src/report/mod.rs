@@ -4,10 +4,10 @@ mod docs;
 mod grid;
 mod json;
 mod markdown;
+mod plots;
 mod stacks;
 mod summary;
-mod svg;
 
-pub(crate) use docs::write_docs;
+pub(crate) use docs::{draw_again, write_docs};
 pub(crate) use json::lines as json_lines;
 pub(crate) use markdown::{machine, tables};

@@ -1,4 +1,4 @@
-//! The list of suites: names, headings, methods and charts.
+//! The list of suites: names, headings and methods.
 
 use std::fmt;
 
@@ -218,40 +218,25 @@ impl Suite {
         }
     }
 
-    /// What its chart shows.
-    pub(crate) const fn chart(self) -> Chart {
-        let (quantity, cases, apart) = match self {
-            Self::SsTcp | Self::SsRelay | Self::Socks | Self::SsUdp | Self::Ssh => {
-                (CPU_PER_GIB, "", false)
-            }
-            // Every method and stack: half of the directions is long enough.
-            Self::SsTable => (CPU_PER_GIB, ", TCP, down", false),
-            Self::Ssr => (CPU_PER_GIB, ", down", true),
-            Self::Kcp => (CPU_PER_GIB, "", true),
-            Self::Idle => (PER_IDLE, "", false),
-            Self::Latency => (P99, ", beside four paced flows", true),
-            Self::Lossy => (MB, "", false),
-            Self::Rate | Self::Workers => (CONNECTIONS, "", false),
-            Self::Crypto => (SEAL, "", false),
-            // Five nanoseconds beside two thousand.
-            Self::Cpu | Self::Fec | Self::Headers | Self::Users => (NS_PER_OP, "", true),
-        };
-        Chart {
-            quantity,
-            cases,
-            apart,
+    /// Returns the quantity that matters most in it.
+    pub(crate) const fn headline(self) -> Quantity {
+        match self {
+            Self::SsTcp
+            | Self::SsRelay
+            | Self::Socks
+            | Self::SsUdp
+            | Self::Ssh
+            | Self::SsTable
+            | Self::Ssr
+            | Self::Kcp => CPU_PER_GIB,
+            Self::Idle => PER_IDLE,
+            Self::Latency => P99,
+            Self::Lossy => MB,
+            Self::Rate | Self::Workers => CONNECTIONS,
+            Self::Crypto => SEAL,
+            Self::Cpu | Self::Fec | Self::Headers | Self::Users => NS_PER_OP,
         }
     }
-}
-
-/// What the chart of a suite shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chart {
-    pub(crate) quantity: Quantity,
-    /// How the names of the cases that stand in it end.
-    pub(crate) cases: &'static str,
-    /// Each case has a scale of its own.
-    pub(crate) apart: bool,
 }
 
 /// As it is typed, and in names of files.

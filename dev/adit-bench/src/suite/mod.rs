@@ -20,7 +20,7 @@ mod users;
 mod workers;
 mod world;
 
-pub(crate) use list::{Chart, Suite};
+pub(crate) use list::Suite;
 pub(crate) use turn::{Bench, NO_RELAY};
 
 /// Measures what a suite names.
