@@ -34,6 +34,9 @@ pub(crate) struct Args {
     /// Instead of measuring, draw the charts of the documents again from the figures of their pages
     #[arg(long, conflicts_with_all = ["suite", "write_docs", "instructions"])]
     pub(crate) plots: bool,
+    /// Instead of measuring, run a server and a client and draw what they print, for the README
+    #[arg(long, conflicts_with_all = ["suite", "write_docs", "instructions", "plots"])]
+    pub(crate) terminal: bool,
     #[command(subcommand)]
     pub(crate) own: Option<Own>,
 }

@@ -30,6 +30,7 @@ mod short_turns;
 mod spin;
 mod suite;
 mod syscalls;
+mod terminal;
 mod topology;
 
 use std::fs;
@@ -60,6 +61,9 @@ fn fulfil(args: Args) -> Result<()> {
     match args.own {
         None if args.instructions => instructions::run(args.bless),
         None if args.plots => report::draw_again(&places::root().join("docs")),
+        None if args.terminal => {
+            terminal::run(&adit(&args.settings)?, &places::root().join("docs"))
+        }
         None => measure(args.settings),
         Some(Own::Hot { name, times }) => instructions::hot(&name, times),
         Some(Own::KcpServe { cipher }) => kcp_ends::serve(cipher),

@@ -11,3 +11,4 @@ mod summary;
 pub(crate) use docs::{draw_again, write_docs};
 pub(crate) use json::lines as json_lines;
 pub(crate) use markdown::{machine, tables};
+pub(crate) use plots::escaped;

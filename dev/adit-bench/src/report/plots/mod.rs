@@ -7,6 +7,8 @@ mod read;
 mod style;
 mod words;
 
+pub(crate) use draw::escaped;
+
 use crate::figure::{AT_MOST, Better};
 use crate::suite::{NO_RELAY, Suite};
 use draw::{Bar, Chart, Group};

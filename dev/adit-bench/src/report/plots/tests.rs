@@ -1,8 +1,10 @@
+//! Tests of charts: lengths, bounds, schemes, words.
+
 use std::fs;
 
 use clap::ValueEnum;
 
-use super::draw::{TALLEST, WIDTH, escaped};
+use super::draw::{TALLEST, WIDTH};
 use super::words::Whose;
 use super::*;
 use crate::places::root;
