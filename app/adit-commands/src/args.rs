@@ -4,6 +4,7 @@ pub(crate) mod classic;
 pub(crate) mod ends;
 pub(crate) mod kcp;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,6 +143,9 @@ pub(crate) enum Command {
     Help(Help),
     /// Print shell completions
     Completion(Completion),
+    /// Print how a word of a command line may go on, for the scripts of `adit completion`
+    #[command(hide = true)]
+    Complete(Complete),
     /// Print a manual page, or write all pages into a folder
     Man(Man),
 }
@@ -440,6 +444,30 @@ pub(crate) struct Help {
 pub(crate) struct Completion {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Complete {
+    /// The shell that asks
+    #[arg(long)]
+    pub(crate) shell: CompleteFor,
+    /// The word that goes on, counted from 0, which is the program
+    #[arg(long, value_name = "N")]
+    pub(crate) index: usize,
+    /// Inside of quotes: nothing is escaped
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// The words of the line
+    #[arg(last = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// Shells whose scripts ask the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CompleteFor {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 #[derive(Debug, clap::Args)]

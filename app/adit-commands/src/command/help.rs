@@ -1,4 +1,4 @@
-//! Help, completions and manual pages, all from the same tables.
+//! Help and manual pages, from the same tables.
 
 use adit_cli::{Code, Done, Failure};
 use adit_config::{nearest_word, schemes};
@@ -41,16 +41,6 @@ pub(super) fn help(typed: &args::Help) -> Done {
             })
         }
     }
-}
-
-pub(super) fn completion(typed: &args::Completion) -> Done {
-    clap_complete::generate(
-        typed.shell,
-        &mut Args::command(),
-        "adit",
-        &mut std::io::stdout(),
-    );
-    Ok(())
 }
 
 pub(super) fn man(typed: &args::Man) -> Done {

@@ -4,6 +4,7 @@ mod admin;
 mod bench;
 mod classic;
 mod client;
+mod complete;
 mod convert;
 mod doctor;
 mod help;
@@ -54,7 +55,8 @@ pub(crate) fn dispatch(args: Args) -> Done {
         #[cfg(unix)]
         Command::Sshd(typed) => adit_ssh_commands::sshd(&typed),
         Command::Help(help) => help::help(&help),
-        Command::Completion(completion) => help::completion(&completion),
+        Command::Completion(completion) => complete::completion(&completion),
+        Command::Complete(typed) => complete::complete(&typed),
         Command::Man(man) => help::man(&man),
     }
 }
