@@ -1,10 +1,10 @@
-//! Both ends of an obfuscation that know each other.
+//! Both ends of an obfuscation, with matching settings.
 
 use std::sync::Arc;
 
 use adit_obfs::{
     Browser, ClientSettings, ClientState, Codecs, ObfsKind, ObfsParam, ServerHandshake,
-    ServerSettings, ServerState, Strangers,
+    ServerSettings, ServerState, UnrecognizedPolicy,
 };
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
@@ -13,7 +13,7 @@ use crate::{Chance, NOW};
 
 const KEY: &[u8] = b"0123456789abcdef";
 
-/// A client's state, the same for the same seed.
+/// Returns a client's state, the same for the same seed.
 ///
 /// # Panics
 /// Never.
@@ -35,15 +35,15 @@ pub fn client(kind: ObfsKind, seed: u64) -> ClientState {
     ClientState::new(&settings, &mut Chance(seed)).expect("right settings")
 }
 
-/// A server's state; `hosts` are those it accepts.
+/// Returns a server's state; `hosts` are those it accepts.
 ///
 /// # Panics
-/// If `hosts` is no parameter.
+/// Panics if `hosts` is not a valid parameter.
 #[must_use]
-pub fn server(kind: ObfsKind, strangers: Strangers, hosts: &str) -> ServerState {
+pub fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, hosts: &str) -> ServerState {
     let settings = ServerSettings {
         kind,
-        strangers,
+        unrecognized: strangers,
         param: &ObfsParam::parse(hosts).expect("hosts"),
         key: KEY,
         password: KEY,
@@ -53,25 +53,25 @@ pub fn server(kind: ObfsKind, strangers: Strangers, hosts: &str) -> ServerState 
     ServerState::new(&settings, &mut Chance(1)).expect("right settings")
 }
 
-/// A server's handshake, the same each time.
+/// Returns a server's handshake, the same each time.
 pub fn server_handshake(state: &ServerState) -> ServerHandshake {
-    state.handshake(&mut Chance(5))
+    state.new_handshake(&mut Chance(5))
 }
 
-/// All that two ends say to each other.
+/// Everything that the two ends send to each other.
 #[derive(Debug)]
 pub struct Talk {
-    /// From the client: `hello` bytes, then all else.
+    /// From the client: `hello` bytes, then the rest.
     pub request: Vec<u8>,
-    /// Bytes the client sends by itself.
+    /// Number of bytes that the client sends without an answer.
     pub hello: usize,
     /// From the server: `flight` bytes of its handshake, then `data`, sealed.
     pub response: Vec<u8>,
-    /// Bytes of the server's handshake.
+    /// Number of bytes of the server's handshake.
     pub flight: usize,
 }
 
-/// Steps a core over what it holds.
+/// Steps a handshake over the bytes it has.
 fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     core: &mut H,
     held: &mut Vec<u8>,
@@ -88,15 +88,15 @@ fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     (codecs, sent)
 }
 
-/// The bytes of a whole connection on which both sides send `data` in pieces.
+/// Returns the bytes of a whole connection on which both sides send `data` in pieces.
 ///
 /// # Panics
-/// If the two do not understand each other.
+/// Panics if the two ends reject each other's bytes.
 #[must_use]
 pub fn talk(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Talk {
     let state = client(kind, seed);
-    let mut here = state.handshake(NOW, &mut Chance(seed));
-    let mut there = server_handshake(&server(kind, Strangers::Refuse, ""));
+    let mut here = state.new_handshake(NOW, &mut Chance(seed));
+    let mut there = server_handshake(&server(kind, UnrecognizedPolicy::Refuse, ""));
     let (mut near, mut far) = (Vec::new(), Vec::new());
     let (mut ours, mut request) = step(&mut here, &mut near);
     let hello = request.len();
@@ -119,7 +119,7 @@ pub fn talk(kind: ObfsKind, seed: u64, data: &[u8], piece: usize) -> Talk {
         response.extend(late);
     }
     let flight = response.len();
-    // With little data an HTTP request is not complete, and is not answered.
+    // With little data, an HTTP request is incomplete and is not answered.
     if let Some(mut theirs) = theirs {
         response.extend(seal_all(&mut theirs.seal, data, piece).expect("sealed"));
     }

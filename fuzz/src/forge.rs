@@ -1,5 +1,5 @@
-//! Seals whatever it is given, by the formats of SIP004 and SIP022: a peer with the right key and
-//! no manners.
+//! Seals arbitrary content in the formats of SIP004 and SIP022: a peer with the right key that
+//! breaks the rules.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use adit_shadowsocks::{Key, Method};
 const KEY_2022: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const PASSWORD: &str = "password";
 
-/// One legacy method for each way of its cipher, with an IV and without.
+/// One legacy method for each kind of cipher, with an IV and without.
 const LEGACY: [&str; 4] = ["rc4", "bf-cfb", "aes-128-cfb1", "chacha20-ietf"];
 
 static LEGACY_KEYS: LazyLock<[Key; 4]> = LazyLock::new(|| {
@@ -21,19 +21,19 @@ static LEGACY_KEYS: LazyLock<[Key; 4]> = LazyLock::new(|| {
     })
 });
 
-/// The key of a legacy method, if the byte asks for one by its highest bit.
+/// Returns the key of a legacy method if the highest bit of the byte is set.
 #[must_use]
 pub fn legacy(byte: u8) -> Option<&'static Key> {
     let asked = byte & 0x80 != 0;
     LEGACY_KEYS.get(usize::from(byte & 3)).filter(|_| asked)
 }
 
-/// The salt of every forged stream and of a client whose chance is zeros.
+/// The salt of every forged stream, and of a client whose randomness is zeros.
 pub const SALT: [u8; 16] = [0; 16];
 /// The salt of a forged response.
 pub const OTHER_SALT: [u8; 16] = [9; 16];
 
-/// The edition that is forged.
+/// The forged edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edition {
     /// SIP022 with AES-128.
@@ -43,7 +43,7 @@ pub enum Edition {
 }
 
 impl Edition {
-    /// By the lowest bit.
+    /// Selects an edition by the lowest bit.
     #[must_use]
     pub const fn of(byte: u8) -> Self {
         if byte & 1 == 0 {
@@ -53,10 +53,10 @@ impl Edition {
         }
     }
 
-    /// The key that the codec under test has.
+    /// Returns the key of the codec under test.
     ///
     /// # Panics
-    /// If the codec refuses a right key.
+    /// Panics if the codec refuses a valid key.
     #[must_use]
     pub fn key(self) -> Key {
         match self {
@@ -95,12 +95,12 @@ impl Edition {
 pub struct Stream {
     key: AeadKey,
     nonce: NonceCounter,
-    /// What goes over the wire.
+    /// The bytes on the wire.
     pub wire: Vec<u8>,
 }
 
 impl Stream {
-    /// Begins with the salt.
+    /// Creates a stream that begins with the salt.
     #[must_use]
     pub fn new(edition: Edition, salt: &[u8]) -> Self {
         Self {
@@ -113,7 +113,7 @@ impl Stream {
     /// Appends one sealed block and its tag.
     ///
     /// # Panics
-    /// If the cipher refuses it.
+    /// Panics if the cipher fails.
     pub fn block(&mut self, plain: &[u8]) {
         let nonce = self.nonce.next_nonce().expect("few blocks");
         let mut sealed = plain.to_vec();
@@ -122,7 +122,7 @@ impl Stream {
         self.wire.extend_from_slice(&tag);
     }
 
-    /// Appends `plain` as chunks with right lengths, each at most `most` bytes.
+    /// Appends `plain` as chunks with correct lengths, each of at most `most` bytes.
     pub fn chunks(&mut self, plain: &[u8], most: usize) {
         for chunk in plain.chunks(most.max(1)) {
             let len = u16::try_from(chunk.len()).unwrap_or(u16::MAX);
@@ -132,10 +132,10 @@ impl Stream {
     }
 }
 
-/// A packet with any body. In SIP022 `ids` are session and packet id.
+/// Returns a packet with an arbitrary body. In SIP022, `ids` are the session id and the packet id.
 ///
 /// # Panics
-/// If the cipher refuses it.
+/// Panics if the cipher fails.
 #[must_use]
 pub fn packet(edition: Edition, ids: [u8; 16], body: &[u8]) -> Vec<u8> {
     match edition {

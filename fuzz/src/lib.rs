@@ -1,8 +1,8 @@
-//! What the targets share.
+//! The code that the targets share.
 //!
-//! An input is a plan for its own splitting, then the bytes: [`Pieces`]. Codecs that demand a key
-//! get their bytes through [`forge`], which seals what the fuzzer wants said inside: otherwise
-//! nothing behind the first tag would ever be reached.
+//! An input is a plan for its own splitting, followed by the bytes: [`Pieces`]. Codecs that require
+//! a key receive their bytes through [`forge`], which seals the fuzzer's content: otherwise no code
+//! behind the first tag would ever be reached.
 
 #![forbid(unsafe_code)]
 
@@ -28,15 +28,15 @@ pub const NOW: UnixTime = UnixTime(1_700_000_000);
 /// An input that arrives in pieces.
 #[derive(Debug, Clone)]
 pub struct Pieces<'a> {
-    /// The sizes, repeated for ever.
+    /// Sizes of the pieces, repeated indefinitely.
     pub sizes: Vec<usize>,
-    /// What arrives.
+    /// The bytes that arrive.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Pieces<'a> {
-    /// The first byte tells how many bytes behind it are sizes (at most seven; none means one
-    /// byte at a time); a size of 0 means all at once.
+    /// Parses an input. The first byte is the number of sizes that follow it (at most seven; none
+    /// means one byte at a time); a size of 0 means all bytes at once.
     #[must_use]
     pub fn new(input: &'a [u8]) -> Self {
         let (count, rest) = input.split_first().unwrap_or((&0, &[]));
@@ -56,7 +56,8 @@ impl<'a> Pieces<'a> {
         Self { sizes, bytes }
     }
 
-    /// Runs the body over the bytes in these pieces and all at once: the outcome is the same.
+    /// Runs the body over the bytes in these pieces and in one piece, and checks that the outcome
+    /// is the same.
     pub fn same<T: PartialEq + Debug>(&self, run: impl Fn(&[u8], &[usize]) -> T) -> T {
         let whole = run(self.bytes, &[usize::MAX]);
         let split = run(self.bytes, &self.sizes);
@@ -65,7 +66,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// One byte that steers the target, and the rest.
+/// Splits off one byte that steers the target.
 #[must_use]
 pub fn steer(input: &[u8]) -> (u8, &[u8]) {
     input
@@ -73,7 +74,7 @@ pub fn steer(input: &[u8]) -> (u8, &[u8]) {
         .map_or((0, input), |(first, rest)| (*first, rest))
 }
 
-/// Zeros for chance: every run is the same, and salts are known.
+/// Randomness of zeros: every run is the same, and salts are known.
 #[derive(Debug, Clone, Copy)]
 pub struct Zeros;
 
@@ -83,7 +84,7 @@ impl Entropy for Zeros {
     }
 }
 
-/// Numbers without a pattern, the same for the same seed (SplitMix64).
+/// Pseudorandom numbers, the same for the same seed (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Chance(pub u64);
 
@@ -98,17 +99,18 @@ impl Entropy for Chance {
     }
 }
 
-/// Changes one byte of `wire`, which is not empty: `place` of 65,536 parts of the way. Gives which.
+/// Changes one byte of `wire`, which is not empty: the one at `place` of 65,536 parts of its
+/// length. Returns its index.
 pub fn alter(wire: &mut [u8], place: u16, flip: u8) -> usize {
     let at = usize::from(place) * wire.len() / 65_536;
     wire[at] ^= flip.max(1);
     at
 }
 
-/// One user with one password, or nobody.
+/// A server with one user and one password, or without users.
 #[derive(Debug, Clone, Copy)]
 pub struct Door {
-    /// Whether a login is demanded.
+    /// True if a login is required.
     pub locked: bool,
 }
 
@@ -119,24 +121,24 @@ impl Door {
 }
 
 impl adit_socks::Credentials for Door {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         self.locked
     }
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         Self::opens(user, password)
     }
 }
 
 impl adit_http::server::BasicAuth for Door {
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         self.locked
     }
-    fn check(&self, user: &[u8], password: &[u8]) -> bool {
+    fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
         Self::opens(user, password)
     }
 }
 
-/// A machine without files and variables but one each.
+/// A machine with a single file and a single variable.
 #[derive(Debug, Clone, Copy)]
 pub struct Bare;
 

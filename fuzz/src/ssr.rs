@@ -1,9 +1,10 @@
-//! A client and a server of ShadowsocksR that know each other, and how their frames are read.
+//! A client and a server of ShadowsocksR with matching settings, and a reader of their frames.
 
 use std::sync::Arc;
 
 use adit_shadowsocksr::{
-    Client, ClientParam, Frame, FrameOpen, Protocol, ReplayStore, Server, ServerParam,
+    ClientParam, FrameOpen, OpenedFrame, Protocol, ProtocolClient, ProtocolServer, ReplayStore,
+    ServerParam,
 };
 use adit_wire::ProtocolError;
 
@@ -15,12 +16,12 @@ const KEY: [u8; 32] = [3; 32];
 /// The user of [`pair`], if there are users.
 pub const UID: u32 = 42;
 
-/// A client and its server, with users if the protocol has them and `users` is true.
+/// Returns a client and its server, with users if the protocol has them and `users` is true.
 ///
 /// # Panics
 /// Never.
 #[must_use]
-pub fn pair(protocol: Protocol, users: bool) -> (Client, Arc<Server>) {
+pub fn pair(protocol: Protocol, users: bool) -> (ProtocolClient, Arc<ProtocolServer>) {
     let kind = protocol.kind;
     let (client, server) = match users && kind.has_users() {
         true => ("42:userpw", "64#42:userpw,7:other"),
@@ -30,12 +31,12 @@ pub fn pair(protocol: Protocol, users: bool) -> (Client, Arc<Server>) {
     let server = ServerParam::parse(kind, server).expect("users");
     let replays = Arc::new(ReplayStore::new([7; 16], NOW));
     (
-        Client::new(kind, &KEY, client, 0),
-        Arc::new(Server::new(protocol, &KEY, &server, 0, replays)),
+        ProtocolClient::new(kind, &KEY, client, 0),
+        Arc::new(ProtocolServer::new(protocol, &KEY, &server, 0, replays)),
     )
 }
 
-/// Opens frames behind what is `held` already, as they arrive in pieces; gives the data and the
+/// Opens frames after the bytes in `held`, as they arrive in pieces. Returns the data and the
 /// number of bytes that wait for more.
 pub fn open_frames(
     open: &mut FrameOpen,
@@ -49,19 +50,19 @@ pub fn open_frames(
         loop {
             let front = &mut held[used..];
             match open.open_frame(front)? {
-                Frame::NeedMore { total } => {
+                OpenedFrame::NeedMore { total } => {
                     assert!(
                         total > front.len(),
                         "NeedMore must ask for more than there is"
                     );
                     break;
                 }
-                Frame::Plain { consumed, payload } => {
+                OpenedFrame::Plain { consumed, payload } => {
                     assert!(consumed > 0 && payload.end <= consumed && consumed <= front.len());
                     plain.extend_from_slice(&front[payload]);
                     used += consumed;
                 }
-                Frame::Inflated { consumed } => {
+                OpenedFrame::Inflated { consumed } => {
                     assert!(consumed > 0 && consumed <= front.len());
                     assert!(open.inflated().len() <= 32_768);
                     plain.extend_from_slice(open.inflated());

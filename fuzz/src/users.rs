@@ -2,37 +2,37 @@
 
 use std::sync::{Arc, LazyLock};
 
-use adit_shadowsocks::udp::{ClientSession, HEAD_ROOM, TAIL_ROOM};
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, TAILROOM};
 use adit_shadowsocks::{Key, KeyChain, Method, Users};
 use adit_wire::Target;
 
 use crate::{Chance, NOW, Zeros};
 
-/// Who they are.
+/// Their names.
 pub const NAMES: [&str; 3] = ["alice", "bob", "carol"];
 
 /// A server with users, and its users' keys.
 #[derive(Debug)]
 pub struct World {
-    /// The server's list when only the users of a mask are there: bit 0 is the first of [`NAMES`].
+    /// The server's list with only the users of a mask: bit 0 is the first of [`NAMES`].
     pub lists: [Arc<Users>; 8],
-    /// What each user's client is configured with.
+    /// The key chain of each user's client.
     pub chains: [KeyChain; 3],
-    /// The identity key, where there is one.
+    /// The identity key, if there is one.
     pub identity: Option<Key>,
 }
 
 static BY_HEADER: LazyLock<World> = LazyLock::new(|| World::new(Method::Blake3Aes128Gcm));
 static BY_TRIAL: LazyLock<World> = LazyLock::new(|| World::new(Method::Aes128Gcm));
 
-/// A key that is another one for each `seed`, with its text.
+/// Returns a key that differs for each `seed`, with its text.
 #[must_use]
 pub fn key(method: Method, seed: u64) -> (Key, String) {
     Key::generate(method, &mut Chance(seed))
 }
 
 impl World {
-    /// Users behind an identity header or, if the lowest bit is set, found by trial.
+    /// Returns users behind an identity header or, if the lowest bit is set, found by trial.
     #[must_use]
     pub fn of(byte: u8) -> &'static Self {
         if byte & 1 == 0 { &BY_HEADER } else { &BY_TRIAL }
@@ -45,8 +45,8 @@ impl World {
             let there = (0..3).filter(|n| mask & (1 << n) != 0);
             let there = there.map(|n: usize| (NAMES[n], users[n].1.as_str()));
             let made = match &identity {
-                Some(identity) => Users::identified(identity, there),
-                None => Users::trial(method, there),
+                Some(identity) => Users::with_identity_key(identity, there),
+                None => Users::with_trial_keys(method, there),
             };
             made.expect("right users")
         });
@@ -61,14 +61,14 @@ impl World {
         }
     }
 
-    /// The list of all users.
+    /// Returns the list of all users.
     #[must_use]
     pub const fn users(&self) -> &Arc<Users> {
         &self.lists[7]
     }
 }
 
-/// The one target.
+/// Returns the only target.
 ///
 /// # Panics
 /// Never.
@@ -77,15 +77,15 @@ pub fn target() -> Target {
     "example.test:443".parse().expect("a target")
 }
 
-/// A client's packet.
+/// Seals a client's packet.
 ///
 /// # Panics
-/// If the client refuses to seal it.
+/// Panics if the client refuses to seal it.
 pub fn sealed(client: &mut ClientSession, payload: &[u8]) -> Vec<u8> {
-    let mut packet = vec![0; HEAD_ROOM];
+    let mut packet = vec![0; HEADROOM];
     packet.extend_from_slice(payload);
-    packet.resize(HEAD_ROOM + payload.len() + TAIL_ROOM, 0);
-    let body = HEAD_ROOM..HEAD_ROOM + payload.len();
+    packet.resize(HEADROOM + payload.len() + TAILROOM, 0);
+    let body = HEADROOM..HEADROOM + payload.len();
     let range = client.seal(&mut packet, body, &target(), NOW, &mut Zeros);
     packet[range.expect("sealed")].to_vec()
 }

@@ -1,4 +1,4 @@
-//! Configuration files: any text is a plan or a list of problems with places.
+//! Configuration files: any text is a plan, or a list of problems with places.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! URLs: any text is read or refused with a place; what is written is read as the same.
+//! URLs: any text is parsed or refused with a place; a written URL is parsed as the same one.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    // A chain: one URL a line.
+    // A chain: one URL per line.
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
     match Plan::from_words_with(&words, &Bare) {
         Ok(plan) => drop(explain_plan(&plan)),

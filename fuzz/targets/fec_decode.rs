@@ -1,6 +1,6 @@
-//! The receiver of forward error correction: any packets, and a sender's own over a path that
-//! loses, doubles and reorders them. What it restores of those was sent; within a group that lost
-//! no more than its parity, all of it.
+//! The receiver of forward error correction: arbitrary packets, and a sender's own over a path that
+//! loses, duplicates and reorders them. Whatever it restores of those was sent; from a group that
+//! lost no more than its parity, it restores everything.
 
 #![no_main]
 
@@ -33,7 +33,7 @@ fn restored(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// Packets of anyone; two decoders with different kernels see the same in them.
+/// Arbitrary packets; two decoders with different kernels interpret them in the same way.
 fn hostile(script: &mut Script<'_>, matrix: CodeMatrix) {
     let (data, parity) = (script.below(6) + 1, script.below(5) + 1);
     let known = script.flag();
@@ -73,7 +73,7 @@ fn hostile(script: &mut Script<'_>, matrix: CodeMatrix) {
     }
 }
 
-/// What a sender sends, and when.
+/// A sender, its clock and its packets.
 struct Sender {
     encoder: Encoder,
     now: u64,
@@ -104,7 +104,7 @@ impl Sender {
     }
 }
 
-/// A sender and its losses. The decoder knows the numbers of shards, or finds them out.
+/// A sender and its losses. The decoder knows the numbers of shards, or detects them.
 fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
     let (data, parity) = (script.below(6) + 1, script.below(4) + 1);
     let flags = script.byte();
@@ -152,7 +152,7 @@ fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
                 for datagram in restored(&mut decoder, &packet) {
                     assert!(
                         sender.sealed.contains(&datagram),
-                        "restored what was never sent"
+                        "restored a datagram that was never sent"
                     );
                 }
             }
@@ -160,7 +160,7 @@ fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
     }
 }
 
-/// Whole groups that lose as much as their parity makes up for.
+/// Whole groups that lose no more than their parity compensates.
 fn mended(script: &mut Script<'_>, matrix: CodeMatrix) {
     let (data, parity) = (script.below(10) + 1, script.below(6) + 1);
     let plain = script.flag();
@@ -180,7 +180,7 @@ fn mended(script: &mut Script<'_>, matrix: CodeMatrix) {
         let mut group = core::mem::take(&mut sender.packets);
         assert!(group.len() >= data, "a group without its data");
         if group.len() < data + parity {
-            // The first group has no parity if its datagrams did not follow each other.
+            // The first group has no parity if its datagrams were not consecutive.
             continue;
         }
         let datagrams = |packets: &[Vec<u8>]| -> BTreeSet<Vec<u8>> {
@@ -199,10 +199,13 @@ fn mended(script: &mut Script<'_>, matrix: CodeMatrix) {
         group.rotate_left(at);
         let mut seen = datagrams(&group);
         for packet in &group {
-            // One that is late only may be restored before it comes.
+            // A packet that is only late may be restored before it arrives.
             seen.extend(restored(&mut decoder, packet));
         }
-        assert_eq!(seen, sent, "not mended, or restored what was never sent");
+        assert_eq!(
+            seen, sent,
+            "lost datagrams were not restored, or other datagrams were"
+        );
     }
     assert_eq!(decoder.counters().errors, 0);
 }

@@ -1,4 +1,4 @@
-//! Other programs' configuration: any text is converted to what is a plan, or to problems.
+//! Other programs' configuration: any text is converted to a plan, or to problems.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ fn shown(problems: &[Problem], text: &str) {
         let shown = problem.to_string();
         assert!(!shown.is_empty());
         if let Some(place) = &problem.place {
-            // JSON5 has more line ends than others.
+            // JSON5 has more line terminators than other formats.
             let ends = text.matches(['\n', '\r', '\u{2028}', '\u{2029}']);
             assert!(place.line <= ends.count() + 1, "{shown}");
         }
@@ -32,7 +32,7 @@ fn converted(converted: &Converted) {
         let shown = note.to_string();
         assert!(!shown.contains(char::is_control), "{shown:?}");
     }
-    // It may be refused for what it says, not for how it is written.
+    // It may be refused for its content, not for its syntax.
     let read = toml::de::DeTable::parse(&converted.toml);
     assert!(read.is_ok(), "{}", &*converted.toml);
     match Plan::from_toml_with(&converted.toml, "converted.toml", &Bare) {
@@ -41,7 +41,7 @@ fn converted(converted: &Converted) {
     }
 }
 
-/// Every file holds this text.
+/// A machine on which every file has this text.
 struct Everywhere<'a>(&'a str);
 
 impl Sources for Everywhere<'_> {
@@ -89,7 +89,7 @@ fuzz_target!(|input: &[u8]| {
     if text.contains(PLANTED) {
         return;
     }
-    // A password of JSON whose form is right shows up nowhere but in the file.
+    // A password in well-formed JSON appears nowhere but in the file.
     let text =
         format!(r#"{{"server":"a.b","server_port":1,"password":"{PLANTED}","method":{text}}}"#);
     let told = match convert(&text, name, &wish, &Bare) {

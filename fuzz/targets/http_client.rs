@@ -1,10 +1,10 @@
-//! The client of CONNECT over any bytes from a proxy.
+//! The CONNECT client over arbitrary bytes from a proxy.
 
 #![no_main]
 
 use adit_fuzz::{Pieces, steer};
 use adit_http::MAX_HEAD;
-use adit_http::client::Connect;
+use adit_http::client::HttpConnect;
 use adit_wire::Step;
 use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,8 @@ fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
     let login = (flags & 1 != 0).then(|| ("user".to_owned(), "pw".to_owned()));
     let outcome = Pieces::new(input).same(|bytes, pieces| {
-        let mut core = Connect::new("example.test:443".parse().expect("a target"), login.clone());
+        let mut core =
+            HttpConnect::new("example.test:443".parse().expect("a target"), login.clone());
         run_handshake(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
     });
     match outcome {

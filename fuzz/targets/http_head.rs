@@ -1,11 +1,11 @@
-//! The HTTP server's dialogue over any bytes, and the framed body behind it.
+//! The HTTP server's dialogue over arbitrary bytes, and the framed body that follows it.
 
 #![no_main]
 
 use adit_fuzz::{Door, Pieces, steer};
 use adit_http::MAX_HEAD;
-use adit_http::body::exchange;
-use adit_http::server::{Head, Request};
+use adit_http::body::exchange_codecs;
+use adit_http::server::{Request, RequestHandshake};
 use adit_wire::Step;
 use adit_wire::codec_laws::{open_all, run_handshake};
 use libfuzzer_sys::fuzz_target;
@@ -17,8 +17,12 @@ fuzz_target!(|input: &[u8]| {
     };
     let pieces = Pieces::new(input);
     let outcome = pieces.same(|bytes, pieces| {
-        let head = Head::new(&door);
-        let mut head = if flags & 2 == 0 { head } else { head.via() };
+        let head = RequestHandshake::new(&door);
+        let mut head = if flags & 2 == 0 {
+            head
+        } else {
+            head.with_via()
+        };
         run_handshake(&mut head, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
     });
     match outcome {
@@ -48,7 +52,7 @@ fuzz_target!(|input: &[u8]| {
                 bytes: &rest,
             };
             let opened = behind.same(|bytes, pieces| {
-                let (mut open, _) = exchange(body, upgrade, head_request);
+                let (mut open, _) = exchange_codecs(body, upgrade, head_request);
                 open_all(&mut open, bytes, pieces)
             });
             if let Ok((plain, left)) = opened {
@@ -58,7 +62,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// One head, no more and no less, in which nothing can hide from the origin's parser.
+/// Checks that the bytes are exactly one head, in which nothing is hidden from the origin's parser.
 fn check_rewritten(head: &[u8]) {
     let end = head.windows(4).position(|four| four == b"\r\n\r\n");
     assert_eq!(
@@ -95,7 +99,7 @@ fn check_rewritten(head: &[u8]) {
     ] {
         assert_eq!(count(ours), 0, "{text}");
     }
-    // More than one Transfer-Encoding is one list; a length beside it is an attack.
+    // Several Transfer-Encoding headers are one list; a length beside it is an attack.
     let (lengths, codings) = (count("content-length:"), count("transfer-encoding:"));
     assert!(lengths == 0 || (lengths, codings) == (1, 0), "{text}");
 }

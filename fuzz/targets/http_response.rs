@@ -1,10 +1,11 @@
-//! An origin's response on its way to the client: any bytes, any split, the same wire.
+//! An origin's response on its way to the client: arbitrary bytes, split anywhere, have the same
+//! wire bytes.
 
 #![no_main]
 
 use adit_fuzz::{Pieces, steer};
 use adit_http::Framing;
-use adit_http::body::exchange;
+use adit_http::body::exchange_codecs;
 use adit_wire::codec_laws::seal_all;
 use libfuzzer_sys::fuzz_target;
 
@@ -13,8 +14,8 @@ fuzz_target!(|input: &[u8]| {
     let (upgrade, to_head) = (flags & 1 != 0, flags & 2 != 0);
     let pieces = Pieces::new(input);
     let wire = pieces.same(|bytes, sizes| {
-        let (_, mut seal) = exchange(Framing::None, upgrade, to_head);
-        // `seal_all` takes one size; the first of them will do.
+        let (_, mut seal) = exchange_codecs(Framing::None, upgrade, to_head);
+        // `seal_all` takes one size; the first one is used.
         let wire = seal_all(&mut seal, bytes, sizes[0]);
         (wire, seal.fault(), seal.at_boundary())
     });

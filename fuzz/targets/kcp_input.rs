@@ -1,15 +1,17 @@
-//! One end of KCP against a peer that says anything at any time: no panic, no growth beyond the
-//! windows, no datagram that is longer than the MTU or no KCP, no timer that runs wild.
+//! One end of KCP against a peer that sends anything at any time: no panic, no growth beyond the
+//! windows, no datagram that is longer than the MTU or is not KCP, no timer that fires without end.
 
 #![no_main]
 
 use adit_fuzz::Script;
-use adit_kcp_proto::{Cmd, Compat, Config, Congestion, HEADER_LEN, Header, Kcp, State};
+use adit_kcp_proto::{
+    Command, Compat, Config, CongestionControl, HEADER_LEN, KcpSession, SegmentHeader, SessionState,
+};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
 const CONV: u32 = 9;
-/// What a session holds besides segments, at most.
+/// Maximum memory of a session besides segments, in bytes.
 const OWN: usize = 64 * 1024;
 
 fn config(script: &mut Script<'_>) -> Config {
@@ -19,10 +21,10 @@ fn config(script: &mut Script<'_>) -> Config {
         interval_ms: u32::from(script.byte()),
         resend: script.byte().into(),
         congestion: script.pick(&[
-            Congestion::Off,
-            Congestion::Reno,
-            Congestion::Bbr,
-            Congestion::Auto,
+            CongestionControl::Off,
+            CongestionControl::Reno,
+            CongestionControl::Bbr,
+            CongestionControl::Auto,
         ]),
         send_window: u32::from(script.byte()) % 65,
         recv_window: u32::from(script.byte()) % 65,
@@ -40,24 +42,25 @@ fn config(script: &mut Script<'_>) -> Config {
 }
 
 struct Scene {
-    kcp: Kcp,
+    kcp: KcpSession,
     now: u64,
-    /// Bytes that the session may hold.
+    /// Maximum number of bytes that the session may use.
     bound: usize,
 }
 
 impl Scene {
     fn new(config: Config) -> Self {
-        let kcp = Kcp::new(CONV, config, Time(0));
+        let kcp = KcpSession::new(CONV, config, Time(0));
         let held = kcp.config();
         let longest = held.mtu.max(1500);
-        // Twice the window, in order and out of it; a ring grows by doubling, and is copied then.
+        // Twice the window, in order and out of order; a ring grows by doubling, and is copied
+        // then.
         let segments = 2 * held.recv_window as usize + held.send_window as usize;
         let bound = OWN + 4 * segments * (longest + 64);
         Self { kcp, now: 0, bound }
     }
 
-    /// Segments with a header near the truth, or not.
+    /// Returns segments whose header is nearly correct, or not.
     fn lie(&mut self, script: &mut Script<'_>) -> Vec<u8> {
         let mut datagram = Vec::new();
         for _ in 0..=script.below(4) {
@@ -71,9 +74,14 @@ impl Scene {
                 0 => script.byte().into(),
                 _ => script.short() % 1600,
             };
-            let header = Header {
+            let header = SegmentHeader {
                 conv: CONV,
-                cmd: [Cmd::Push, Cmd::Ack, Cmd::Wask, Cmd::Wins][usize::from(shape % 4)],
+                cmd: [
+                    Command::Push,
+                    Command::Ack,
+                    Command::WindowProbe,
+                    Command::WindowReport,
+                ][usize::from(shape % 4)],
                 frg: if shape & 4 == 0 { 0 } else { script.byte() },
                 wnd: if shape & 8 == 0 { 64 } else { script.short() },
                 ts: match shape & 64 {
@@ -84,7 +92,7 @@ impl Scene {
                 una: if shape & 128 == 0 { 0 } else { una },
                 len: len.into(),
             };
-            datagram.extend_from_slice(&header.bytes());
+            datagram.extend_from_slice(&header.encode());
             datagram.resize(datagram.len() + usize::from(len), shape);
         }
         datagram
@@ -102,13 +110,13 @@ impl Scene {
                 let _ = self.kcp.handle_input(now, &lie, act & 128 != 0);
             }
             3 => {
-                // From a microsecond to the end of all numbers.
+                // From a microsecond to the maximum.
                 let step = u64::from(script.short()) << (act >> 3);
                 self.now = self.now.saturating_add(step);
             }
             4 => {
                 let len = usize::from(script.short()) % 2000;
-                let room = self.kcp.send_room();
+                let room = self.kcp.send_capacity();
                 let sent = self.kcp.send(&vec![3; len]);
                 assert!(
                     sent.is_err() || sent.is_ok_and(|sent| sent == len.min(room)),
@@ -117,15 +125,15 @@ impl Scene {
             }
             5 => {
                 let mut out = vec![0; usize::from(script.byte()) * 8];
-                let (readable, front) = (self.kcp.readable(), self.kcp.front().is_some());
+                let (readable, front) = (self.kcp.readable_len(), self.kcp.front_bytes().is_some());
                 let read = self.kcp.recv(&mut out);
                 assert_eq!(read.is_some(), front);
-                // Reading makes room for what is out of order: there may be more then.
+                // Reading releases space for out-of-order data, so more may follow.
                 let least = readable.min(out.len());
                 assert!(read.is_none_or(|read| (least..=out.len()).contains(&read)));
             }
             6 => {
-                let most = self.kcp.front().map_or(0, <[u8]>::len);
+                let most = self.kcp.front_bytes().map_or(0, <[u8]>::len);
                 let wanted = usize::from(script.byte());
                 let passed = self.kcp.consume(wanted);
                 assert!(passed <= wanted && passed >= wanted.min(most));
@@ -134,7 +142,7 @@ impl Scene {
         }
     }
 
-    /// What a driver does after every call.
+    /// Performs a driver's actions after every call.
     fn drive(&mut self) {
         let now = Time(self.now);
         self.transmit(now);
@@ -142,7 +150,7 @@ impl Scene {
         self.transmit(now);
         let next = self.kcp.poll_timeout();
         assert!(next.is_none_or(|at| at > now), "a timer that is always due");
-        let memory = self.kcp.memory();
+        let memory = self.kcp.memory_size();
         assert!(memory <= self.bound, "{memory} of {} bytes", self.bound);
     }
 
@@ -155,14 +163,17 @@ impl Scene {
             assert!((HEADER_LEN..=mtu).contains(&len));
             let mut rest = &out[..len];
             while !rest.is_empty() {
-                let header = Header::parse(rest).expect("a header");
+                let header = SegmentHeader::parse(rest).expect("a header");
                 assert_eq!(header.conv, CONV);
                 rest = &rest[HEADER_LEN + header.len as usize..];
             }
             sent += 1;
-            assert!(sent < 2000, "it never ends");
+            assert!(sent < 2000, "the session sends datagrams without end");
         }
-        assert!(sent == 0 || was == State::Open, "the dead are silent");
+        assert!(
+            sent == 0 || was == SessionState::Open,
+            "a closed session sent a datagram"
+        );
     }
 }
 

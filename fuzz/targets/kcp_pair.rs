@@ -1,26 +1,26 @@
-//! Two ends of KCP over a path that loses, doubles and delays what the input says: what is read
-//! is what was sent, in order; and once the path is clean, all of it.
+//! Two ends of KCP over a path that loses, duplicates and delays as the input says: the data that
+//! is read is the data that was sent, in order; once the path is clean, all of it arrives.
 
 #![no_main]
 
 use std::collections::VecDeque;
 
 use adit_fuzz::Script;
-use adit_kcp_proto::{Compat, Config, Congestion, Kcp};
+use adit_kcp_proto::{Compat, Config, CongestionControl, KcpSession};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
 const CONV: u32 = 0x0102_0304;
-/// Turns within which a clean path must have carried everything.
+/// Turns within which a clean path must have delivered everything.
 const PATIENCE: usize = 20_000;
 
 /// One end and its application.
 struct End {
-    kcp: Kcp,
-    /// What the peer must still read: messages, or pieces of a stream.
+    kcp: KcpSession,
+    /// Data that the peer must still read: messages, or pieces of a stream.
     owed: VecDeque<Vec<u8>>,
     sent: u64,
-    /// Datagrams on their way here, and those that are kept back.
+    /// Datagrams on their way to this end, and those that are held back.
     wire: VecDeque<Vec<u8>>,
     late: VecDeque<Vec<u8>>,
 }
@@ -32,7 +32,11 @@ impl End {
             nodelay: flags % 3,
             interval_ms: u32::from(script.byte()),
             resend: u16::from(script.byte()) % 8,
-            congestion: script.pick(&[Congestion::Off, Congestion::Reno, Congestion::Bbr]),
+            congestion: script.pick(&[
+                CongestionControl::Off,
+                CongestionControl::Reno,
+                CongestionControl::Bbr,
+            ]),
             send_window: u32::from(script.byte()) % 65,
             recv_window: u32::from(script.byte()) % 65,
             mtu: 50 + usize::from(script.byte()),
@@ -47,7 +51,7 @@ impl End {
             },
         };
         Self {
-            kcp: Kcp::new(CONV, config, Time(0)),
+            kcp: KcpSession::new(CONV, config, Time(0)),
             owed: VecDeque::new(),
             sent: 0,
             wire: VecDeque::new(),
@@ -66,21 +70,21 @@ impl End {
         }
     }
 
-    /// Reads all there is, which must be what `peer` has sent.
+    /// Reads all available data, which must be the data that `peer` has sent.
     fn read(&mut self, peer: &mut VecDeque<Vec<u8>>) {
         let stream = self.kcp.config().stream;
         loop {
-            let len = self.kcp.readable();
+            let len = self.kcp.readable_len();
             let mut out = vec![0; len + 1];
             let Some(read) = self.kcp.recv(&mut out) else {
                 return;
             };
-            // Reading makes room for what is out of order: there may be more of a stream then.
+            // Reading releases space for out-of-order data, so more of a stream may follow.
             assert!(read == len || (stream && read > len));
             if stream {
                 let mut rest = &out[..read];
                 while !rest.is_empty() {
-                    let front = peer.front_mut().expect("bytes that nobody sent");
+                    let front = peer.front_mut().expect("bytes that were never sent");
                     let n = front.len().min(rest.len());
                     assert!(front[..n] == rest[..n], "other bytes than were sent");
                     rest = &rest[n..];
@@ -90,7 +94,7 @@ impl End {
                     }
                 }
             } else {
-                let message = peer.pop_front().expect("a message that nobody sent");
+                let message = peer.pop_front().expect("a message that was never sent");
                 assert!(message == out[..read], "another message than was sent");
             }
         }
@@ -111,7 +115,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Puts everything that is due on the path; `fate` tells what becomes of each datagram.
+    /// Puts everything that is due on the path; `fate` determines the fate of each datagram.
     fn transmit(&mut self, mut fate: impl FnMut() -> u8) -> bool {
         let mut out = [0; 400];
         let mut busy = false;
@@ -152,7 +156,7 @@ impl Pair {
         self.ends.iter().all(done)
     }
 
-    /// The longest message that the peer of `from` can hold.
+    /// Returns the longest message that the peer of `from` can hold.
     fn longest(&self, from: usize) -> usize {
         let mss = self.ends[from].kcp.config().mtu - 24;
         mss * self.ends[1 - from].kcp.config().recv_window as usize
@@ -181,7 +185,7 @@ impl Pair {
             }
             6 => while self.ends[end].take_in(self.now) {},
             _ => {
-                // Another conversation's is refused, and changes nothing.
+                // A datagram of another conversation is refused, and changes nothing.
                 let mut foreign = CONV.to_be_bytes().to_vec();
                 foreign.resize(24, 0);
                 assert!(
@@ -198,7 +202,7 @@ impl Pair {
         self.transmit(|| script.byte());
     }
 
-    /// A clean path carries what is left.
+    /// Delivers the rest over a clean path.
     fn finish(&mut self) {
         for end in &mut self.ends {
             end.wire.append(&mut end.late);

@@ -1,4 +1,4 @@
-//! A client's disguise over any bytes from a server: raw, and genuine but for one byte.
+//! A client's obfuscation over arbitrary bytes from a server: raw, and genuine except for one byte.
 
 #![no_main]
 
@@ -9,10 +9,10 @@ use adit_wire::codec_laws::{open_all, run_handshake};
 use adit_wire::{ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
-/// What was read and how many bytes wait for more; `None` while the handshake goes on.
+/// The data, and the number of bytes that wait for more; `None` before the end of the handshake.
 type Heard = Result<Option<(Vec<u8>, usize)>, ProtocolError>;
 
-/// The hello, and what became of the answer.
+/// Returns the hello, and the result of the answer.
 fn hear(
     kind: ObfsKind,
     (seed, joined): (u64, bool),
@@ -20,12 +20,16 @@ fn hear(
     pieces: &[usize],
 ) -> (Vec<u8>, Heard) {
     let state = client(kind, seed);
-    let mut core = state.handshake(NOW, &mut Chance(seed));
+    let mut core = state.new_handshake(NOW, &mut Chance(seed));
     match run_handshake(&mut core, wire, pieces) {
         Err((why, sent)) => (sent, Err(why)),
         Ok((Step::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
         Ok((Step::Done(codecs), sent, held)) => {
-            let mut codecs = if joined { codecs.joined() } else { codecs };
+            let mut codecs = if joined {
+                codecs.with_joined_records()
+            } else {
+                codecs
+            };
             let heard = open_all(&mut codecs.open, &held, pieces);
             (sent, heard.map(Some))
         }
@@ -40,7 +44,7 @@ fuzz_target!(|input: &[u8]| {
     let joined = flags & 2 != 0;
     let Pieces { sizes, bytes } = Pieces::new(script.rest());
     let heard = |wire: &[u8]| {
-        // A head of random bytes has no end: it is what came first.
+        // A head of random bytes has no end: it is everything that arrived first.
         let sizes = match kind {
             ObfsKind::RandomHead => vec![usize::MAX],
             _ => sizes.clone(),
@@ -53,13 +57,13 @@ fuzz_target!(|input: &[u8]| {
         if kind == ObfsKind::TicketAuth {
             assert!(
                 !matches!(heard, Ok(Some(_))),
-                "an answer without a key was taken"
+                "an answer without a key was accepted"
             );
         }
         if kind == ObfsKind::TicketFastAuth
             && let Ok(Some((plain, _))) = heard
         {
-            assert!(plain.is_empty(), "an answer without a key was taken");
+            assert!(plain.is_empty(), "an answer without a key was accepted");
         }
         return;
     }
@@ -82,12 +86,12 @@ fuzz_target!(|input: &[u8]| {
             || bad
                 .as_ref()
                 .is_ok_and(|heard| heard.as_ref().is_none_or(|(plain, _)| plain.is_empty()));
-        assert!(silent, "an altered answer was taken");
+        assert!(silent, "an altered answer was accepted");
     } else if keyed
         && at >= said.flight
         && let Ok(Some((plain, _))) = bad
     {
-        // Data has no tag; the records before the altered one stand.
+        // Data has no tag; the records before the altered one remain valid.
         let before = (at - said.flight) / (piece + 5) * piece;
         assert!(plain.starts_with(&data[..before]));
     }

@@ -1,25 +1,25 @@
-//! A server's disguise over any bytes: until it has answered, it has eaten, altered and sent
-//! nothing; and nobody without the key is answered where there is one.
+//! A server's obfuscation over arbitrary bytes: before it answers, it has consumed, altered and
+//! sent nothing; and where there is a key, clients without it are not answered.
 
 #![no_main]
 
 use adit_fuzz::disguise::{server, server_handshake, talk};
 use adit_fuzz::{Pieces, Script, alter};
-use adit_obfs::{ObfsKind, ServerState, Strangers};
+use adit_obfs::{ObfsKind, ServerState, UnrecognizedPolicy};
 use adit_wire::codec_laws::open_all;
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
 use libfuzzer_sys::fuzz_target;
 
-/// What became of a connection.
+/// The outcome of a connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Met {
-    /// The data and the bytes that wait for more, if the handshake came to an end.
+    /// The data and the number of bytes that wait for more, if the handshake finished.
     opened: Result<Option<(Vec<u8>, usize)>, ProtocolError>,
     sent: Vec<u8>,
     answered: bool,
 }
 
-fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]) -> Met {
+fn meet(state: &ServerState, strangers: UnrecognizedPolicy, wire: &[u8], pieces: &[usize]) -> Met {
     let mut core = server_handshake(state);
     let (mut held, mut rest, mut sent) = (Vec::new(), wire, Vec::new());
     let mut sizes = pieces.iter().cycle();
@@ -30,8 +30,11 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
         let (now, left) = (rx.consumed(), rx.bytes().len());
         held.drain(..now);
         eaten += now;
-        if !core.answered() {
-            assert!(eaten == 0 && sent.is_empty(), "it was not answered yet");
+        if !core.is_answered() {
+            assert!(
+                eaten == 0 && sent.is_empty(),
+                "bytes were consumed or sent before an answer"
+            );
         }
         match step {
             Ok(Step::NeedMore { total }) => {
@@ -51,11 +54,11 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
         }
     };
     held.extend_from_slice(rest);
-    let answered = core.answered();
+    let answered = core.is_answered();
     if !answered {
         assert!(held == wire, "bytes were altered before an answer");
     }
-    // How many of the zeros behind a checksum are the head's depends on what has arrived with it.
+    // The number of zeros after a checksum that belong to the head depends on what arrived with it.
     if state.kind() == ObfsKind::RandomHead && answered {
         let zeros = held.iter().take_while(|byte| **byte == 0).count();
         held.drain(..zeros);
@@ -63,8 +66,8 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
     let opened = codecs.and_then(|codecs| match codecs {
         Some(mut codecs) => open_all(&mut codecs.open, &held, pieces).map(Some),
         None => {
-            let passed = core.expire().is_ok();
-            assert_eq!(passed, strangers == Strangers::PassOn && !answered);
+            let passed = core.handle_timeout().is_ok();
+            assert_eq!(passed, strangers == UnrecognizedPolicy::PassOn && !answered);
             Ok(None)
         }
     });
@@ -75,7 +78,7 @@ fn meet(state: &ServerState, strangers: Strangers, wire: &[u8], pieces: &[usize]
     }
 }
 
-/// Whether the server looks at the byte at `place` of a genuine hello before it answers.
+/// Returns true if the server checks the byte at `place` of a genuine hello before it answers.
 fn is_judged(kind: ObfsKind, place: usize) -> bool {
     match kind {
         // Up to the session id; the rest of a hello has no tag.
@@ -91,8 +94,8 @@ fuzz_target!(|input: &[u8]| {
     let kind = script.pick(&ObfsKind::ALL);
     let flags = script.byte();
     let strangers = match flags & 1 {
-        0 => Strangers::Refuse,
-        _ => Strangers::PassOn,
+        0 => UnrecognizedPolicy::Refuse,
+        _ => UnrecognizedPolicy::PassOn,
     };
     let keyed = kind.overhead() > 0;
     let hosts = if flags & 2 != 0 && !keyed {
@@ -113,7 +116,7 @@ fuzz_target!(|input: &[u8]| {
     if mode == 0 {
         let met = met(bytes);
         assert!(!(keyed && met.answered), "answered without a key");
-        if !met.answered && strangers == Strangers::PassOn {
+        if !met.answered && strangers == UnrecognizedPolicy::PassOn {
             assert!(met.opened.is_ok(), "a stranger was not passed on");
         }
         return;
@@ -134,11 +137,11 @@ fuzz_target!(|input: &[u8]| {
             assert!(!bad.answered, "an altered hello was answered");
         }
     } else {
-        // A part of it, then anything.
+        // A part of it, then arbitrary bytes.
         let at = usize::from(place) * wire.len() / 65_536;
         let noise = data.get(13..).unwrap_or_default();
         let _ = met(&[&wire[..at], noise].concat());
-        // And what was recorded is sent again.
+        // The recorded hello is sent again.
         let state = server(kind, strangers, hosts);
         let first = meet(&state, strangers, &wire, &[usize::MAX]);
         assert_eq!(first, whole);

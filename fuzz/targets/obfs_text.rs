@@ -3,41 +3,41 @@
 #![no_main]
 
 use adit_fuzz::steer;
-use adit_obfs::{ObfsKind, ObfsParam, Redirect};
+use adit_obfs::{ObfsKind, ObfsParam, RedirectRule};
 use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 use adit_wire::Target;
 use libfuzzer_sys::fuzz_target;
 
-/// Rules, one a line, then a line with a port, then what a client has sent.
+/// Rules, one per line, then a line with a port, then the bytes of a client.
 fn redirect(text: &str) {
     let (head, seen) = text.split_once("\n\n").unwrap_or((text, ""));
     let texts: Vec<&str> = head.lines().collect();
-    let rules: Vec<Redirect> = texts
+    let rules: Vec<RedirectRule> = texts
         .iter()
-        .filter_map(|t| Redirect::parse(t).ok())
+        .filter_map(|t| RedirectRule::parse(t).ok())
         .collect();
     for port in [0, 80, 443] {
-        let found = Redirect::decoy(&rules, seen.as_bytes(), port);
-        // The first of those that fit by themselves.
-        let alone = |rule: &Redirect| {
+        let found = RedirectRule::find_decoy(&rules, seen.as_bytes(), port);
+        // The first of the rules that match on their own.
+        let alone = |rule: &RedirectRule| {
             let one = core::slice::from_ref(rule);
-            Redirect::decoy(one, seen.as_bytes(), port).cloned()
+            RedirectRule::find_decoy(one, seen.as_bytes(), port).cloned()
         };
         assert_eq!(found.cloned(), rules.iter().find_map(alone));
     }
     for text in texts {
         let decoy = |text: &str| {
-            let rule = Redirect::parse(text).ok()?;
-            Redirect::decoy(&[rule], seen.as_bytes(), 443).cloned()
+            let rule = RedirectRule::parse(text).ok()?;
+            RedirectRule::find_decoy(&[rule], seen.as_bytes(), 443).cloned()
         };
         if text.contains('#') {
             continue;
         }
-        // Without a condition it fits everyone, and is a target with a port or without.
+        // Without a condition, a rule always matches; it is a target with or without a port.
         let target: Option<Target> = text.parse().ok();
         let target = target.or_else(|| format!("{text}:80").parse().ok());
         assert_eq!(decoy(text), target);
-        // The same behind a condition that everything fulfils, and one that nothing does.
+        // The same with a condition that always holds, and with one that never does.
         assert_eq!(decoy(&format!("*:*#{text}")), target);
         assert_eq!(decoy(&format!("*:444#{text}")), None);
         let fits = target.filter(|_| seen.contains("a.b"));
@@ -61,7 +61,7 @@ fn parameters(text: &str) {
             assert!(param.uid().is_none() || kind.has_users());
         }
         if let Ok(param) = ServerParam::parse(kind, text) {
-            let uids: Vec<u32> = param.uids().collect();
+            let uids: Vec<u32> = param.user_ids().collect();
             assert!(uids.is_sorted() && (uids.is_empty() || kind.has_users()));
         }
     }
@@ -80,7 +80,7 @@ fuzz_target!(|input: &[u8]| {
                 assert_eq!(protocol.to_string().parse(), Ok(protocol));
                 assert!(text.is_empty() || protocol.to_string() == text);
             }
-            if let Ok((kind, _)) = ObfsKind::of_server(text) {
+            if let Ok((kind, _)) = ObfsKind::parse_server_name(text) {
                 assert!(text.starts_with(kind.name()));
                 assert_eq!(text.parse(), Ok(kind));
             }

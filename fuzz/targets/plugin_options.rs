@@ -1,4 +1,4 @@
-//! What a plugin is told: `SS_PLUGIN_OPTIONS` itself, and the `plugin` of a URL.
+//! The options of a plugin: `SS_PLUGIN_OPTIONS` itself, and the `plugin` of a URL.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ mod options;
 
 fn options(text: &str) {
     let Ok(options) = parse_options(text) else {
-        // A text without escapes and keys that come twice is always read.
+        // A text without escapes and duplicate keys always parses.
         assert!(text.contains(['\\', '=', ';']), "{text:?}");
         return;
     };
@@ -34,7 +34,7 @@ fn options(text: &str) {
     assert!(keys.len() <= bare);
 }
 
-/// The plugin of a hop's URL.
+/// Returns the plugin of a hop's URL.
 fn plugin(url: &str) -> Option<Plugin> {
     let words = ["socks5://127.0.0.1:1080".to_owned(), url.to_owned()];
     let plan = Plan::from_words_with(&words, &Bare).ok()?;

@@ -1,4 +1,4 @@
-//! The PROXY header over any bytes.
+//! The PROXY header over arbitrary bytes.
 
 #![no_main]
 

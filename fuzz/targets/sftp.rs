@@ -1,13 +1,14 @@
-//! SFTP: messages of any bytes, a server between any requests, a client and its transfers between
-//! any replies. Bounded, and the same in any pieces.
+//! SFTP: arbitrary messages, a server between arbitrary requests, a client and its transfers
+//! between arbitrary replies. Memory is bounded, and splitting changes nothing.
 
 #![no_main]
 
 use adit_fuzz::{Pieces, Script};
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::sftp::{
-    Client, Download, Event, Extensions, Frames, HandleId, Limits, MAX_HANDLES, Piece, Reply,
-    Request, Server, StatVfs, Status, Step, Texts, Upload,
+    Download, DownloadedChunk, ExtensionSet, FrameReader, HandleId, MAX_HANDLES, OwnerNames,
+    SftpClient, SftpClientEvent, SftpLimits, SftpReply, SftpRequest, SftpServer, SftpServerStep,
+    SftpStatus, StatVfs, Upload,
 };
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
@@ -15,10 +16,10 @@ use libfuzzer_sys::fuzz_target;
 type Cut = Result<(Vec<Vec<u8>>, bool), SshError>;
 
 fn cut(wire: &[u8], pieces: &[usize]) -> Cut {
-    let (mut frames, mut found, mut rest) = (Frames::new(), Vec::new(), wire);
+    let (mut frames, mut found, mut rest) = (FrameReader::new(), Vec::new(), wire);
     for piece in pieces.iter().cycle() {
         let (mut now, later) = rest.split_at(rest.len().min(*piece));
-        while let Some(frame) = frames.next(&mut now)? {
+        while let Some(frame) = frames.next_frame(&mut now)? {
             found.push(frame.to_vec());
         }
         assert!(now.is_empty());
@@ -30,27 +31,27 @@ fn cut(wire: &[u8], pieces: &[usize]) -> Cut {
     Ok((found, frames.at_boundary()))
 }
 
-/// What is read is written so that it is read the same.
+/// Checks that a parsed message is encoded so that it parses the same.
 fn messages(frame: &[u8]) {
     let mut out = Vec::new();
-    if let Ok((id, request)) = Request::parse(frame) {
-        request.put(id, &mut out);
-        assert_eq!(Request::parse(&out[4..]), Ok((id, request)));
+    if let Ok((id, request)) = SftpRequest::parse(frame) {
+        request.encode(id, &mut out);
+        assert_eq!(SftpRequest::parse(&out[4..]), Ok((id, request)));
     }
     out.clear();
-    if let Ok((id, reply)) = Reply::parse(frame) {
-        reply.put(id, &mut out);
-        assert_eq!(Reply::parse(&out[4..]), Ok((id, reply)));
+    if let Ok((id, reply)) = SftpReply::parse(frame) {
+        reply.encode(id, &mut out);
+        assert_eq!(SftpReply::parse(&out[4..]), Ok((id, reply)));
         match reply {
-            Reply::Names(names) => {
+            SftpReply::Names(names) => {
                 assert_eq!(names.iter().count(), names.len() as usize);
             }
-            Reply::Extended(data) => {
+            SftpReply::Extended(data) => {
                 let _ = StatVfs::parse(data);
-                if let Ok(limits) = Limits::parse(data) {
+                if let Ok(limits) = SftpLimits::parse(data) {
                     assert!((1..=261_120).contains(&limits.read_chunk()));
                 }
-                if let Ok(pair) = Texts::parse_pair(data) {
+                if let Ok(pair) = OwnerNames::parse_pair(data) {
                     let count: usize = pair.iter().map(|list| list.iter().count()).sum();
                     assert!(count <= data.len() / 4);
                 }
@@ -61,46 +62,49 @@ fn messages(frame: &[u8]) {
 }
 
 fn server(frames: &[Vec<u8>]) {
-    let mut server = Server::new(Extensions::ALL);
+    let mut server = SftpServer::new(ExtensionSet::ALL);
     let mut out = Vec::new();
     for frame in frames {
         let before = out.len();
         let Ok(step) = server.handle_input(frame, &mut out) else {
             return;
         };
-        let Step::Execute(ticket, request) = step else {
-            assert!(out.len() > before, "it is not answered");
+        let SftpServerStep::Execute(ticket, request) = step else {
+            assert!(out.len() > before, "a request was not answered");
             continue;
         };
         match request {
-            Request::Open { path, .. } | Request::Opendir { path } => {
-                server.opened(ticket, path.len(), &mut out);
+            SftpRequest::Open { path, .. } | SftpRequest::Opendir { path } => {
+                server.answer_opened(ticket, path.len(), &mut out);
             }
-            Request::Close { handle } => {
-                assert!(server.close(handle).is_some(), "it was open");
+            SftpRequest::Close { handle } => {
+                assert!(
+                    server.close(handle).is_some(),
+                    "the closed handle was not open"
+                );
                 assert!(server.get(handle).is_none() && server.close(handle).is_none());
-                ticket.status(Status::Ok, &mut out);
+                ticket.answer_status(SftpStatus::Ok, &mut out);
             }
-            Request::Read { handle, len, .. } => {
+            SftpRequest::Read { handle, len, .. } => {
                 assert!(server.get_mut(handle).is_some() && len <= 261_120);
                 let fill = |room: &mut [u8]| Ok::<_, SshError>(room.len() / 3);
-                drop(ticket.data(len, &mut out, fill));
+                drop(ticket.answer_data(len, &mut out, fill));
             }
-            Request::Readdir { handle } => {
+            SftpRequest::Readdir { handle } => {
                 let _: HandleId = handle;
-                ticket.names(&mut out).end();
+                ticket.begin_names(&mut out).finish();
             }
-            _ => ticket.told(Status::Failure, "no", &mut out),
+            _ => ticket.answer_status_with(SftpStatus::Failure, "no", &mut out),
         }
         assert!(server.open_handles() <= MAX_HANDLES);
-        // Every answer is one that a client of ours reads.
+        // A client of ours can parse every answer.
         let mut data = &out[before..];
-        let frame = Frames::new()
-            .next(&mut data)
+        let frame = FrameReader::new()
+            .next_frame(&mut data)
             .map(|frame| frame.map(<[u8]>::to_vec));
         assert!(data.is_empty());
         let frame = frame.expect("within bounds").expect("whole");
-        Reply::parse(&frame).expect("what we write we read");
+        SftpReply::parse(&frame).expect("what we write we read");
         if out.len() > 1 << 20 {
             out.clear();
         }
@@ -109,7 +113,7 @@ fn server(frames: &[Vec<u8>]) {
 
 fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
     let mut out = Vec::new();
-    let mut client = Client::new(&mut out);
+    let mut client = SftpClient::new(&mut out);
     let size = script.flag().then(|| u64::from(script.short()));
     let mut download = Download::new(b"h", u64::from(script.byte()), size, script.word());
     let mut upload = Upload::new(b"g", 0, u32::from(script.short()));
@@ -118,16 +122,16 @@ fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
         let now = Time(n as u64 * 1000);
         match client.handle_input(frame, &mut out) {
             Err(_) => return,
-            Ok(Event::Waiting | Event::Ready) => {}
-            Ok(Event::Reply { tag, id, reply }) => {
+            Ok(SftpClientEvent::Waiting | SftpClientEvent::Ready) => {}
+            Ok(SftpClientEvent::Reply { tag, id, reply }) => {
                 if tag {
                     let (before, end) = (download.received_to(), download.end());
-                    match download.reply(now, id, &reply) {
-                        Ok(Piece::Data { data, .. }) => assert!(!data.is_empty()),
-                        Ok(Piece::Nothing) | Err(_) => {}
+                    match download.handle_reply(now, id, &reply) {
+                        Ok(DownloadedChunk::Data { data, .. }) => assert!(!data.is_empty()),
+                        Ok(DownloadedChunk::Nothing) | Err(_) => {}
                     }
                     assert!(download.received_to() >= before || download.end() != end);
-                } else if upload.reply(now, id, &reply).is_ok() {
+                } else if upload.handle_reply(now, id, &reply).is_ok() {
                     assert!(!upload.is_done() || upload.in_flight() == 0);
                 }
             }
@@ -136,11 +140,11 @@ fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
             continue;
         }
         download
-            .request(now, &mut client, &true, &mut out)
+            .send_requests(now, &mut client, &true, &mut out)
             .expect("there is room");
         if upload.wants_data() {
             let wrote =
-                upload.write::<_, SshError>(now, &mut client, false, &mut out, |_, room| {
+                upload.send_chunk::<_, SshError>(now, &mut client, false, &mut out, |_, room| {
                     Ok(room.len().min(9))
                 });
             assert!(wrote.is_ok());
@@ -171,7 +175,7 @@ fuzz_target!(|input: &[u8]| {
         _ => {
             let mut frames = vec![vec![2, 0, 0, 0, 3]];
             let mut plan = Script::new(script.bytes());
-            // The kind of each reply, and a number that is small, as those of requests are.
+            // The kind of each reply, and a small number, like those of requests.
             while !script.is_over() {
                 let kind = script.byte();
                 let mut frame = vec![kind, 0, 0, script.byte(), script.byte()];

@@ -1,4 +1,4 @@
-//! Subscriptions: any text gives servers or a problem; what is written is read as the same.
+//! Subscriptions: any text is a list of servers or a problem; a written list parses as the same.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ fuzz_target!(|input: &[u8]| {
         0 => AllowedPlugins::none(),
         _ => AllowedPlugins::only(allowed.map(str::to_owned).to_vec()),
     };
-    // The whole of it, or a server in a right document.
+    // The whole document, or a server in a well-formed document.
     let text = match flags & 2 {
         0 => text.to_owned(),
         _ => format!(r#"{{"version":1,"servers":[{text}]}}"#),

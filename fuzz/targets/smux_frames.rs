@@ -1,4 +1,5 @@
-//! A session of smux against a peer that sends any frames: bounded, and the same in any pieces.
+//! A session of smux against a peer that sends arbitrary frames: memory is bounded, and splitting
+//! changes nothing.
 
 #![no_main]
 
@@ -30,7 +31,7 @@ fn session(flags: u8) -> Session {
     Session::new(config, Time(0)).expect("right settings")
 }
 
-/// Frames with headers that are right, or not.
+/// Returns frames whose headers are correct, or not.
 fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
     let mut wire = Vec::new();
     while !script.is_over() {
@@ -61,7 +62,7 @@ fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
     wire
 }
 
-/// What the application and the peer get to see if nobody acts on it.
+/// The view of the application and of the peer if the application does nothing.
 type Seen = (
     Result<usize, ProtocolError>,
     Vec<Event>,
@@ -79,7 +80,10 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
             Ok(used) => {
                 taken = taken.map(|taken| taken + used);
                 if used < now.len() {
-                    assert!(!session.wants_input(), "it stopped although it wants more");
+                    assert!(
+                        !session.wants_input(),
+                        "it stopped although it wants more input"
+                    );
                     break;
                 }
             }
@@ -87,7 +91,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
                 assert_eq!(
                     session.handle_input(Time(0), b""),
                     Err(why),
-                    "a break heals"
+                    "a broken session works again"
                 );
                 taken = Err(why);
                 break;
@@ -98,7 +102,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
             break;
         }
     }
-    assert!(session.streams() <= STREAMS);
+    assert!(session.stream_count() <= STREAMS);
     let events: Vec<Event> = core::iter::from_fn(|| session.poll_event()).collect();
     let opened = events.iter().filter_map(|event| match event {
         Event::Opened(id) => Some(*id),
@@ -116,7 +120,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
     }
     assert!(held < BUFFER as usize + 65_536, "{held} bytes were held");
     let answer = output(&mut session);
-    (taken, events, read, answer, session.streams())
+    (taken, events, read, answer, session.stream_count())
 }
 
 fn output(session: &mut Session) -> Vec<u8> {
@@ -127,11 +131,11 @@ fn output(session: &mut Session) -> Vec<u8> {
             return wire;
         }
         wire.extend_from_slice(&out[..len]);
-        assert!(wire.len() < 1 << 20, "it never ends");
+        assert!(wire.len() < 1 << 20, "the output has no end");
     }
 }
 
-/// The application acts in between.
+/// The application acts between the frames.
 fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
     let mut session = session(flags);
     let mut rest = wire;
@@ -160,11 +164,11 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
                     0 => session.close(id),
                     _ => session.abort(id),
                 }
-                assert!(session.front(id).is_err(), "a closed stream is read");
+                assert!(session.front_bytes(id).is_err(), "a closed stream is read");
                 open.retain(|other| *other != id);
             }
             (9, Some(id)) => {
-                let most = session.direct(id).unwrap_or(0);
+                let most = session.direct_capacity(id).unwrap_or(0);
                 let mut frame = vec![0; adit_smux_proto::FRAME_HEADER + most];
                 assert_eq!(session.seal_frame(id, &mut frame).is_ok(), most > 0);
             }
@@ -183,7 +187,7 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
                 while session.poll_event().is_some() {}
             }
         }
-        assert!(session.streams() <= STREAMS);
+        assert!(session.stream_count() <= STREAMS);
     }
 }
 

@@ -1,12 +1,13 @@
-//! Two sessions of smux on a pipe, whose applications do what the input says: what is read of a
-//! stream is what was written to it; and once both are left alone, all of it, and its end.
+//! Two sessions of smux on a pipe, whose applications act as the input says: the data that is read
+//! from a stream is the data that was written; once both are left alone, all of it arrives, and its
+//! end.
 
 #![no_main]
 
 use std::collections::{BTreeMap, VecDeque};
 
 use adit_fuzz::Script;
-use adit_smux_proto::{Config, Event, FRAME_HEADER, Front, Role, Session, StreamId, Version};
+use adit_smux_proto::{Config, Event, FRAME_HEADER, ReadFront, Role, Session, StreamId, Version};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
@@ -14,12 +15,12 @@ const NOW: Time = Time(0);
 /// Turns within which everything must have arrived.
 const PATIENCE: usize = 20_000;
 
-/// A stream as one end's application sees it.
+/// A stream from the point of view of one end's application.
 #[derive(Default)]
 struct Line {
     written: usize,
     read: usize,
-    /// It has ended its own side; the peer's end was read.
+    /// `ended`: this end has ended its own side; `finished`: it has read the peer's end.
     ended: bool,
     finished: bool,
 }
@@ -31,7 +32,7 @@ struct End {
     lines: BTreeMap<StreamId, Line>,
 }
 
-/// The byte at `at` of what this end writes to a stream.
+/// Returns the byte at `at` of the data that this end writes to a stream.
 fn text(role: Role, id: StreamId, at: usize) -> u8 {
     let from = usize::from(role == Role::Client) * 101;
     ((at * 31 + at / 256 + id.get() as usize * 7 + from) % 256).to_le_bytes()[0]
@@ -77,7 +78,11 @@ impl End {
         };
         let at = line.written;
         let bytes: Vec<u8> = (at..at + len).map(|at| text(self.role, id, at)).collect();
-        let most = self.session.direct(id).expect("an open stream").min(len);
+        let most = self
+            .session
+            .direct_capacity(id)
+            .expect("an open stream")
+            .min(len);
         if direct && most > 0 {
             let mut frame = vec![0; FRAME_HEADER];
             frame.extend_from_slice(&bytes[..most]);
@@ -103,19 +108,19 @@ impl End {
             return false;
         };
         let writer = self.role.peer();
-        match self.session.front(id).expect("an open stream") {
-            Front::Bytes(bytes) => {
+        match self.session.front_bytes(id).expect("an open stream") {
+            ReadFront::Bytes(bytes) => {
                 let bytes = &bytes[..bytes.len().min(most)];
                 for (n, byte) in bytes.iter().enumerate() {
-                    assert_eq!(*byte, text(writer, id, line.read + n), "another byte");
+                    assert_eq!(*byte, text(writer, id, line.read + n), "a different byte");
                 }
                 let len = bytes.len();
                 line.read += len;
                 self.session.consume(id, len).expect("an open stream");
                 len > 0
             }
-            Front::End => !core::mem::replace(&mut line.finished, true),
-            Front::Nothing => false,
+            ReadFront::End => !core::mem::replace(&mut line.finished, true),
+            ReadFront::Nothing => false,
         }
     }
 
@@ -164,7 +169,7 @@ fn act(script: &mut Script<'_>, ends: &mut [End; 2]) {
     }
 }
 
-/// Everyone ends what he began; all of it arrives.
+/// Each end closes its streams; all data arrives.
 fn finish(ends: &mut [End; 2]) {
     for _ in 0..PATIENCE {
         let mut busy = false;
@@ -202,7 +207,7 @@ fn finish(ends: &mut [End; 2]) {
         for id in end.lines.keys() {
             end.session.close(*id);
         }
-        assert_eq!(end.session.streams(), 0, "a stream is left behind");
+        assert_eq!(end.session.stream_count(), 0, "a stream is left behind");
     }
 }
 

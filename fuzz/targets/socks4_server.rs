@@ -1,4 +1,4 @@
-//! The SOCKS4 server's dialogue over any bytes.
+//! The SOCKS4 server's dialogue over arbitrary bytes.
 
 #![no_main]
 

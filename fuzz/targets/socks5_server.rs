@@ -1,4 +1,4 @@
-//! The SOCKS5 server's dialogue over any bytes, with and without a password.
+//! The SOCKS5 server's dialogue over arbitrary bytes, with and without a password.
 
 #![no_main]
 
@@ -20,6 +20,9 @@ fuzz_target!(|input: &[u8]| {
     if let Ok((Step::Done(request), sent, rest)) = outcome {
         assert!(rest.len() < input.len() && sent.len() <= 4);
         assert!(request.target.port != 0 || request.command != adit_socks::Command::Connect);
-        assert!(!door.locked || request.verified, "a locked door was passed");
+        assert!(
+            !door.locked || request.verified,
+            "a request passed without the required login"
+        );
     }
 });

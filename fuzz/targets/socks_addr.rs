@@ -1,4 +1,5 @@
-//! The address form of RFC 1928 section 5: what is read, is written the same way and read again.
+//! The address form of RFC 1928, section 5: a parsed address is encoded in the same way and parses
+//! again.
 
 #![no_main]
 
@@ -13,14 +14,14 @@ fuzz_target!(|bytes: &[u8]| {
             encode_addr(&target, &mut again);
             assert_eq!(again.len(), target.addr_len());
             assert_eq!(parse_addr(&again), Ok((target.clone(), again.len())));
-            // Every cut of it waits for more, and says for how much.
+            // Every prefix of it waits for more, and says for how much.
             for cut in 0..used {
                 let short = parse_addr(&bytes[..cut]);
                 assert!(
                     matches!(short, Err(AddrError::Incomplete { total }) if total > cut && total <= used)
                 );
             }
-            // A plain name reads the same in a URL; a log escapes the others.
+            // A plain name parses the same in a URL; a log escapes the others.
             let text = target.to_string();
             if text.is_ascii()
                 && !text.contains('\\')

@@ -1,9 +1,9 @@
-//! The SOCKS clients over any bytes from a proxy.
+//! The SOCKS clients over arbitrary bytes from a proxy.
 
 #![no_main]
 
 use adit_fuzz::{Pieces, steer};
-use adit_socks::client::{Connect, Connect4a, second_reply};
+use adit_socks::client::{Socks4Connect, Socks5Connect, second_reply};
 use adit_socks::{Command, Version};
 use adit_wire::codec_laws::{HandshakeFailure, HandshakeOutcome, run_handshake};
 use adit_wire::{Handshake, Target};
@@ -35,12 +35,16 @@ fuzz_target!(|input: &[u8]| {
     } else {
         Command::Bind
     };
-    let connect = || Connect::new(command, target.clone(), login.clone());
+    let connect = || Socks5Connect::new(command, target.clone(), login.clone());
     let outcome = Pieces::new(input).same(|bytes, pieces| match flags % 6 {
         0 => run(connect(), bytes, pieces),
-        1 => run(connect().auth_optional(), bytes, pieces),
-        2 => run(connect().pipelined(), bytes, pieces),
-        3 => run(Connect4a::new(command, target.clone(), None), bytes, pieces),
+        1 => run(connect().with_optional_auth(), bytes, pieces),
+        2 => run(connect().with_pipelining(), bytes, pieces),
+        3 => run(
+            Socks4Connect::new(command, target.clone(), None),
+            bytes,
+            pieces,
+        ),
         4 => run(second_reply(Version::V5), bytes, pieces),
         _ => run(second_reply(Version::V4), bytes, pieces),
     });

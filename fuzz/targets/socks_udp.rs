@@ -1,4 +1,4 @@
-//! The header of SOCKS datagrams, and the reassembly of fragments over any sequence of them.
+//! The header of SOCKS datagrams, and the reassembly of fragments over arbitrary sequences.
 
 #![no_main]
 
@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use adit_fuzz::steer;
 use adit_socks::udp::{
-    MAX_DATAGRAM, Reassembled, Reassembly, header_len, parse, put, write_in_place,
+    MAX_DATAGRAM, Reassembly, ReassemblyResult, header_len, parse_header, put_header,
+    write_in_place,
 };
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
@@ -16,22 +17,24 @@ fuzz_target!(|input: &[u8]| {
     let mut now = Time(0);
     let mut rest = input;
     let mut seen = 0;
-    // Packets one after the other: a length, a step of the clock in seconds, the bytes.
+    // Consecutive packets: a length, a step of the clock in seconds, the bytes.
     while rest.len() > 2 {
         let (len, after) = steer(rest);
         let (step, after) = steer(after);
         let (packet, after) = after.split_at(usize::from(len).min(after.len()));
         rest = after;
         now = now + Duration::from_secs(u64::from(step % 8));
-        let Ok(header) = parse(packet) else { continue };
+        let Ok(header) = parse_header(packet) else {
+            continue;
+        };
         let data = &packet[header.payload.clone()];
         seen += data.len();
 
         let mut again = Vec::new();
-        put(&header.target, &mut again);
+        put_header(&header.target, &mut again);
         assert_eq!(again.len(), header_len(&header.target));
         again.extend_from_slice(data);
-        let read = parse(&again).expect("what we write we read");
+        let read = parse_header(&again).expect("an encoded datagram parses");
         assert_eq!((&read.target, read.frag), (&header.target, 0));
         assert_eq!(&again[read.payload], data);
 
@@ -41,7 +44,7 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(inside[start..], again);
         assert!(write_in_place(&mut inside, room - 1, &header.target).is_err());
 
-        if let Reassembled::Datagram(whole) = queue.handle_input(now, &header, packet) {
+        if let ReassemblyResult::Datagram(whole) = queue.handle_packet(now, &header, packet) {
             assert!(whole.len() <= seen && whole.len() <= MAX_DATAGRAM);
             assert!(whole.ends_with(data));
         }

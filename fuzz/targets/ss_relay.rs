@@ -1,6 +1,6 @@
-//! A relay over streams and packets that are raw, or genuine but for one byte: it passes on what
+//! A relay over streams and packets that are raw, or genuine except for one byte: it forwards what
 //! is addressed to it, to the right hop, without its own header and otherwise unchanged; and the
-//! server behind it understands.
+//! server behind it understands the result.
 
 #![no_main]
 
@@ -8,17 +8,17 @@ use std::sync::{Arc, LazyLock};
 
 use adit_fuzz::users::{key, sealed, target};
 use adit_fuzz::{NOW, Pieces, Script, Zeros, alter, steer};
-use adit_shadowsocks::relay::{RelayTable, Relayed, TcpRelay, packet};
-use adit_shadowsocks::tcp::{ServerHandshake, client};
+use adit_shadowsocks::relay::{RelayTable, RelayedStream, TcpRelay, relay_packet};
+use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::udp::{ClientSession, ServerOpener};
-use adit_shadowsocks::{KeyChain, Method, Restart, SaltPool, Users};
+use adit_shadowsocks::{KeyChain, Method, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{run_handshake, seal_all};
 use adit_wire::{FixedEntropy, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
-/// What stands between the salt, or the ids, and the rest of what is passed on.
+/// Length of the header between the salt, or the ids, and the rest of the forwarded bytes.
 const HEADER: usize = 16;
-/// Salt or ids, and the header: what the relay judges by.
+/// Salt or ids, and the header: the bytes that the relay's decision depends on.
 const JUDGED: usize = 2 * HEADER;
 
 /// A relay, its two hops and a client of each: a server with one key, and one with users.
@@ -40,13 +40,13 @@ static WAY: LazyLock<Way> = LazyLock::new(|| {
             chain(&[relay, identity.clone()], &user).expect("a chain"),
         ],
         servers: [
-            Users::single(alone),
-            Users::identified(&identity, [("dave", text)]).expect("users"),
+            Users::with_single_key(alone),
+            Users::with_identity_key(&identity, [("dave", text)]).expect("users"),
         ],
     }
 });
 
-fn relay(wire: &[u8], pieces: &[usize]) -> Result<Option<(Relayed, Vec<u8>)>, ProtocolError> {
+fn relay(wire: &[u8], pieces: &[usize]) -> Result<Option<(RelayedStream, Vec<u8>)>, ProtocolError> {
     match run_handshake(&mut TcpRelay::new(&WAY.table), wire, pieces) {
         Ok((Step::Done(relayed), sent, rest)) => {
             assert!(sent.is_empty());
@@ -63,14 +63,14 @@ fn relay(wire: &[u8], pieces: &[usize]) -> Result<Option<(Relayed, Vec<u8>)>, Pr
     }
 }
 
-fn stream(sizes: &[usize], wire: &[u8]) -> Result<Option<(Relayed, Vec<u8>)>, ProtocolError> {
+fn stream(sizes: &[usize], wire: &[u8]) -> Result<Option<(RelayedStream, Vec<u8>)>, ProtocolError> {
     let sizes = sizes.to_vec();
     Pieces { sizes, bytes: wire }.same(relay)
 }
 
-/// The server of a hop takes the stream, with all data in its request.
+/// Checks that the server of a hop accepts the stream, with all data in its request.
 fn accepted(hop: usize, wire: &[u8], payload: &[u8]) {
-    let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+    let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     let mut chance = FixedEntropy::new([7; 32]);
     let mut server = ServerHandshake::new(&WAY.servers[hop], Arc::new(NOW), salts, &mut chance);
     let step = run_handshake(&mut server, wire, &[usize::MAX]);
@@ -86,7 +86,7 @@ fn accepted(hop: usize, wire: &[u8], payload: &[u8]) {
 fn streams(script: &mut Script<'_>, sizes: &[usize]) {
     let (hop, place, flip) = (script.below(2), script.short(), script.byte());
     let payload = script.rest();
-    let codecs = client(&WAY.chains[hop], &target(), Arc::new(NOW), &mut Zeros);
+    let codecs = client_codecs(&WAY.chains[hop], &target(), Arc::new(NOW), &mut Zeros);
     let (mut seal, _) = codecs.expect("a client");
     let wire = seal_all(&mut seal, payload, usize::MAX).expect("sealed");
     let (relayed, rest) = stream(sizes, &wire).expect("genuine").expect("complete");
@@ -98,7 +98,7 @@ fn streams(script: &mut Script<'_>, sizes: &[usize]) {
     let at = alter(&mut bad, place, flip);
     match stream(sizes, &bad) {
         Ok(Some((relayed, rest))) => {
-            assert!(at >= JUDGED, "an altered header was believed");
+            assert!(at >= JUDGED, "an altered header was accepted");
             assert!(relayed.next == hop && relayed.head == salt && rest == bad[JUDGED..]);
         }
         other => assert!(at < JUDGED && other == Err(ProtocolError::Unauthentic)),
@@ -112,13 +112,13 @@ fn packets(script: &mut Script<'_>) {
     let mut client = ClientSession::new(&WAY.chains[hop], &mut FixedEntropy::new([0, 0, 0, 5]));
     let wire = sealed(&mut client, payload);
     let mut bytes = wire.clone();
-    let forwarded = packet(&WAY.table, &mut bytes).expect("genuine");
+    let forwarded = relay_packet(&WAY.table, &mut bytes).expect("genuine");
     assert_eq!((forwarded.next, forwarded.session), (hop, 5 << 32));
     let out = &mut bytes[forwarded.packet];
-    // New ids, and the rest as it was.
+    // New ids, and the rest as before.
     assert!(out.len() + HEADER == wire.len() && out[HEADER..] == wire[JUDGED..]);
     let mut server = ServerOpener::new(&WAY.servers[hop]);
-    let incoming = server.open(out, NOW).expect("the server refused it");
+    let incoming = server.open_packet(out, NOW).expect("the server refused it");
     assert_eq!(
         (incoming.session, incoming.target),
         (Some(5 << 32), target())
@@ -128,11 +128,11 @@ fn packets(script: &mut Script<'_>) {
     let mut bad = wire;
     let at = alter(&mut bad, place, flip);
     let before = bad.clone();
-    match packet(&WAY.table, &mut bad) {
+    match relay_packet(&WAY.table, &mut bad) {
         Ok(to) => {
             assert!(
                 at >= JUDGED && to.next == hop,
-                "an altered header was believed"
+                "an altered header was accepted"
             );
             assert!(bad[to.packet][HEADER..] == before[JUDGED..]);
         }
@@ -148,13 +148,13 @@ fuzz_target!(|input: &[u8]| {
             let found = stream(&sizes, bytes);
             assert!(
                 !matches!(found, Ok(Some(_))),
-                "a header without a key was believed"
+                "a header without a key was accepted"
             );
         }
         1 => {
             let mut bytes = input.to_vec();
-            let found = packet(&WAY.table, &mut bytes);
-            assert!(found.is_err(), "a header without a key was believed");
+            let found = relay_packet(&WAY.table, &mut bytes);
+            assert!(found.is_err(), "a header without a key was accepted");
             assert_eq!(bytes, input, "a refused packet was changed");
         }
         2 => {

@@ -1,5 +1,5 @@
-//! Pools of salts beside a model, and what is restored into them: whole, altered, forged with a
-//! right check, and anything else.
+//! Salt pools compared with a model, and restored from a file: whole, altered, forged with a valid
+//! checksum, and arbitrary.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use adit_crypto::SipKey;
 use adit_fuzz::{NOW, Script, alter};
-use adit_shadowsocks::{Restart, SaltPool, SaltsError};
+use adit_shadowsocks::{RestartPolicy, SaltPool, SaltRestoreError};
 use adit_wire::ProtocolError;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,18 +16,21 @@ const HEAD: usize = 8 + 1 + 16 + 4;
 const NEW: [u8; 16] = [0xee; 16];
 
 fn pool(seed: u8) -> SaltPool {
-    SaltPool::new([seed; 16], NOW, Restart::Lenient)
+    SaltPool::new([seed; 16], NOW, RestartPolicy::Lenient)
 }
 
-/// Takes a new salt, once.
+/// Adds a new salt, which is accepted once.
 fn is_usable(pool: &SaltPool) {
-    let taken = pool.taken();
-    assert_eq!(pool.insert(&NEW, None, NOW), Ok(()));
-    assert_eq!(pool.insert(&NEW, None, NOW), Err(ProtocolError::Replayed));
-    assert_eq!(pool.taken(), taken + 1);
+    let taken = pool.accepted_count();
+    assert_eq!(pool.insert_salt(&NEW, None, NOW), Ok(()));
+    assert_eq!(
+        pool.insert_salt(&NEW, None, NOW),
+        Err(ProtocolError::Replayed)
+    );
+    assert_eq!(pool.accepted_count(), taken + 1);
 }
 
-/// Salts in any order and several times, over a restart.
+/// Salts in any order, several times, across a restart.
 fn model(script: &mut Script<'_>) {
     let mut seen = BTreeSet::new();
     let mut pool = pool(1);
@@ -36,48 +39,51 @@ fn model(script: &mut Script<'_>) {
     while !script.is_over() {
         let act = script.byte();
         let len = if act & 4 == 0 { 16 } else { 32 };
-        // A salt of the shorter length is one of the longer with zeros behind it.
+        // A short salt equals a long one that ends in zeros.
         let mut salt = script.take(usize::from(act >> 5)).to_vec();
         salt.resize(len, 0);
         salt[len - 1] |= u8::try_from(len).unwrap_or(0);
         match act % 4 {
             0 if restarts < 5 => {
                 restarts += 1;
-                let mut after = SaltPool::new([restarts; 16], NOW, Restart::Lenient);
-                let kept = after.restore(pool.export().expose());
+                let mut after = SaltPool::new([restarts; 16], NOW, RestartPolicy::Lenient);
+                let kept = after.restore_digests(pool.export_digests().expose());
                 assert_eq!(kept, Ok(seen.len()));
                 stamped.clear();
                 pool = after;
             }
             1 => {
                 let new = stamped.insert(salt.clone());
-                assert_eq!(pool.insert(&salt, Some(NOW), NOW).is_ok(), new);
+                assert_eq!(pool.insert_salt(&salt, Some(NOW), NOW).is_ok(), new);
             }
             _ => {
                 let new = seen.insert(salt.clone());
-                assert_eq!(pool.insert(&salt, None, NOW).is_ok(), new);
+                assert_eq!(pool.insert_salt(&salt, None, NOW).is_ok(), new);
             }
         }
     }
     if !seen.is_empty() || !stamped.is_empty() {
         let mut other = pool;
-        let again = other.restore(other.export().expose().clone().as_slice());
-        assert_eq!(again, Err(SaltsError::InUse));
+        let again = other.restore_digests(other.export_digests().expose().clone().as_slice());
+        assert_eq!(again, Err(SaltRestoreError::InUse));
     }
 }
 
 fn refused(bytes: &[u8]) {
     let mut pool = pool(2);
-    let why = pool.restore(bytes);
+    let why = pool.restore_digests(bytes);
     assert!(why.is_err(), "{why:?}");
     is_usable(&pool);
-    // And its own export is as good as ever.
+    // Its own export still works.
     let mut next = self::pool(3);
-    assert_eq!(next.restore(pool.export().expose()), Ok(1));
-    assert_eq!(next.insert(&NEW, None, NOW), Err(ProtocolError::Replayed));
+    assert_eq!(next.restore_digests(pool.export_digests().expose()), Ok(1));
+    assert_eq!(
+        next.insert_salt(&NEW, None, NOW),
+        Err(ProtocolError::Replayed)
+    );
 }
 
-/// Any digests, under a check that is right.
+/// Arbitrary digests with a valid checksum.
 fn forged(script: &mut Script<'_>) {
     let mut seed = [0; 16];
     seed[..8].copy_from_slice(&u64::from(script.word()).to_le_bytes());
@@ -92,8 +98,8 @@ fn forged(script: &mut Script<'_>) {
     bytes.extend_from_slice(&check.to_be_bytes());
     let mut pool = pool(4);
     let given: BTreeSet<_> = digests.iter().collect();
-    assert_eq!(pool.restore(&bytes), Ok(given.len()));
-    let export = pool.export();
+    assert_eq!(pool.restore_digests(&bytes), Ok(given.len()));
+    let export = pool.export_digests();
     let (kept, check) = export.expose()[HEAD..].split_at(8 * given.len());
     assert_eq!(check.len(), 8);
     let kept: BTreeSet<_> = kept.as_chunks().0.iter().collect();
@@ -108,7 +114,7 @@ fuzz_target!(|input: &[u8]| {
         1 => model(&mut script),
         2 => forged(&mut script),
         3 => {
-            // Right up to the count; no more is believed than there is.
+            // Valid up to the count; no more digests are restored than there are.
             let mut bytes = b"adit-slt\x01".to_vec();
             bytes.extend_from_slice(script.rest());
             refused(&bytes);
@@ -119,9 +125,9 @@ fuzz_target!(|input: &[u8]| {
             for salt in script.rest().chunks(3).take(50) {
                 let mut whole = [7; 16];
                 whole[..salt.len()].copy_from_slice(salt);
-                let _ = pool.insert(&whole, None, NOW);
+                let _ = pool.insert_salt(&whole, None, NOW);
             }
-            let export = pool.export();
+            let export = pool.export_digests();
             let mut bytes = export.expose().clone();
             match cut {
                 0 => drop(alter(&mut bytes, place, flip)),

@@ -1,5 +1,5 @@
-//! A Shadowsocks client over a server's stream that is raw or sealed around anything; and of legacy
-//! methods, where raw is as good as sealed.
+//! A Shadowsocks client over a server's stream that is raw, or sealed around arbitrary content; and
+//! over legacy methods, for which raw bytes are equivalent to sealed ones.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use adit_fuzz::forge::{Edition, OTHER_SALT, SALT, Stream, legacy};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
-use adit_shadowsocks::tcp::client;
+use adit_shadowsocks::tcp::client_codecs;
 use adit_wire::codec_laws::{open_all, seal_all};
 use libfuzzer_sys::fuzz_target;
 
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
         }
         .same(|wire, pieces| {
             let target = "example.test:443".parse().expect("a target");
-            let codecs = client(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
+            let codecs = client_codecs(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
             let (mut seal, mut open) = codecs.expect("a client");
             seal_all(&mut seal, b"hello", 5).expect("sealed");
             open_all(&mut open, wire, pieces)
@@ -50,7 +50,7 @@ fuzz_target!(|input: &[u8]| {
             let _ = split(&stream.wire);
         }
         _ => {
-            // A right response around any content and any sizes of chunks.
+            // A correct response around arbitrary content and arbitrary chunk sizes.
             let (most, content) = steer(bytes);
             let mut stream = Stream::new(edition, &OTHER_SALT);
             let mut rest = content;

@@ -1,5 +1,5 @@
-//! A Shadowsocks server over streams that are raw, sealed around anything, or genuine but for one
-//! byte; and of legacy methods, where raw is as good as sealed.
+//! A Shadowsocks server over streams that are raw, sealed around arbitrary content, or genuine
+//! except for one byte; and over legacy methods, for which raw bytes are equivalent to sealed ones.
 
 #![no_main]
 
@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use adit_fuzz::forge::{Edition, SALT, Stream, legacy};
 use adit_fuzz::{NOW, Pieces, Zeros, steer};
-use adit_shadowsocks::tcp::{ServerHandshake, client};
-use adit_shadowsocks::{Key, Restart, SaltPool, Users};
+use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
+use adit_shadowsocks::{Key, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
 use adit_wire::{FixedEntropy, Open, ProtocolError, Step, Target};
 use libfuzzer_sys::fuzz_target;
 
-/// The target, all plaintext, whether the stream may end here.
+/// The target, all plaintext, and whether the stream may end here.
 type Served = Result<Option<(Target, Vec<u8>, bool)>, ProtocolError>;
 
 fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
-    let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+    let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     // Not the client's salt: a server refuses its own.
     let mut chance = FixedEntropy::new([7; 32]);
-    let users = Users::single(key.clone());
+    let users = Users::with_single_key(key.clone());
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut chance);
     let (step, sent, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, sent)| {
         assert!(sent.is_empty(), "a refusal is silent");
@@ -39,10 +39,10 @@ fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
     )))
 }
 
-/// A whole stream of our own client.
+/// Returns a whole stream of our own client.
 fn genuine(key: &Key, payload: &[u8], piece: usize) -> Vec<u8> {
     let target: Target = "example.test:443".parse().expect("a target");
-    let codecs = client(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
+    let codecs = client_codecs(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
     let (mut seal, _) = codecs.expect("a client");
     seal_all(&mut seal, payload, piece).expect("sealed")
 }
@@ -74,7 +74,7 @@ fuzz_target!(|input: &[u8]| {
             );
         }
         1 => {
-            // Any headers, sealed as they should be.
+            // Arbitrary headers, sealed correctly.
             let mut stream = Stream::new(edition, &SALT);
             match edition {
                 Edition::Aead2022 => {
@@ -87,7 +87,7 @@ fuzz_target!(|input: &[u8]| {
             let _ = split(&stream.wire);
         }
         2 => {
-            // A right frame around any content.
+            // A correct frame around arbitrary content.
             let mut stream = Stream::new(edition, &SALT);
             let (most, content) = steer(bytes);
             let mut rest = content;
@@ -117,7 +117,7 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!((whole.1.as_slice(), whole.2), (payload, true));
             let at = usize::from(place) * wire.len() / 256;
             wire[at] ^= flip.max(1);
-            // Altered: an error, or a wait with what came before the altered place.
+            // Altered: an error, or a wait with the data before the altered place.
             if let Ok(Some((_, plain, clean))) = split(&wire) {
                 assert!(payload.starts_with(&plain) && !clean && plain.len() < payload.len());
             }

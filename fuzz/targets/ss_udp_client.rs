@@ -1,5 +1,5 @@
-//! A Shadowsocks client over any sequence of packets, raw or sealed around anything; and over one
-//! of a legacy method.
+//! A Shadowsocks client over arbitrary sequences of packets, raw or sealed around arbitrary
+//! content; and over sequences of a legacy method.
 
 #![no_main]
 
@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
         return;
     }
     let edition = Edition::of(flags);
-    // Chance is zeros, so the client's session id is 0.
+    // The randomness is zeros, so the client's session id is 0.
     let mut session = ClientSession::new(&edition.key().into(), &mut Zeros);
     while rest.len() > 3 {
         let (len, after) = steer(rest);

@@ -1,5 +1,5 @@
-//! A Shadowsocks server over any sequence of packets, raw or sealed around anything; and over one
-//! of a legacy method.
+//! A Shadowsocks server over arbitrary sequences of packets, raw or sealed around arbitrary
+//! content; and over sequences of a legacy method.
 
 #![no_main]
 
@@ -12,15 +12,15 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|input: &[u8]| {
     let (flags, mut rest) = steer(input);
     if let Some(key) = legacy(flags) {
-        let mut opener = ServerOpener::new(&Users::single(key.clone()));
+        let mut opener = ServerOpener::new(&Users::with_single_key(key.clone()));
         let mut wire = rest.to_vec();
-        if let Ok(incoming) = opener.open(&mut wire, NOW) {
+        if let Ok(incoming) = opener.open_packet(&mut wire, NOW) {
             assert!(wire.get(incoming.payload).is_some());
         }
         return;
     }
     let edition = Edition::of(flags);
-    let mut opener = ServerOpener::new(&Users::single(edition.key()));
+    let mut opener = ServerOpener::new(&Users::with_single_key(edition.key()));
     let mut opened = 0;
     while rest.len() > 3 {
         let (len, after) = steer(rest);
@@ -38,7 +38,7 @@ fuzz_target!(|input: &[u8]| {
             _ => packet(edition, ids, bytes),
         };
         let mut replay = wire.clone();
-        if let Ok(incoming) = opener.open(&mut wire, NOW) {
+        if let Ok(incoming) = opener.open_packet(&mut wire, NOW) {
             assert_ne!(kind % 3, 0, "a packet without a key was opened");
             assert!(
                 incoming.payload.start <= incoming.payload.end
@@ -48,11 +48,15 @@ fuzz_target!(|input: &[u8]| {
             opened += usize::from(incoming.new);
             if edition == Edition::Aead2022 {
                 assert!(
-                    opener.open(&mut replay, NOW).is_err(),
+                    opener.open_packet(&mut replay, NOW).is_err(),
                     "a replay was opened"
                 );
             }
         }
-        assert_eq!(opener.sessions(), opened, "a refused packet left a session");
+        assert_eq!(
+            opener.session_count(),
+            opened,
+            "a refused packet left a session"
+        );
     }
 });

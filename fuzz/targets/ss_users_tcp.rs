@@ -1,5 +1,5 @@
-//! A server with users over streams that are raw, genuine but for one byte, or begun by one user
-//! and continued by another: nobody is ever taken for somebody else.
+//! A server with users over streams that are raw, genuine except for one byte, or begun by one user
+//! and continued by another: no user is ever taken for another one.
 
 #![no_main]
 
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_fuzz::users::{NAMES, World, target};
 use adit_fuzz::{NOW, Pieces, Script, Zeros, alter, steer};
-use adit_shadowsocks::tcp::{ServerHandshake, client};
-use adit_shadowsocks::{Restart, SaltPool, UserId};
+use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
+use adit_shadowsocks::{RestartPolicy, SaltPool, UserId};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
 use adit_wire::{FixedEntropy, Open, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
@@ -18,19 +18,19 @@ use libfuzzer_sys::fuzz_target;
 struct Served {
     user: Option<String>,
     plain: Vec<u8>,
-    /// Whether it may end here.
+    /// True if the stream may end here.
     clean: bool,
 }
 
 type Outcome = Result<Option<Served>, ProtocolError>;
 
 fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> Outcome {
-    let salts = Arc::new(SaltPool::new([1; 16], NOW, Restart::Lenient));
+    let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     // Not the client's salt: a server refuses its own.
     let mut chance = FixedEntropy::new([7; 32]);
     let server = ServerHandshake::new(world.users(), Arc::new(NOW), salts, &mut chance);
     let (step, sent, rest) =
-        run_handshake(&mut server.hint(hint), wire, pieces).map_err(|(why, sent)| {
+        run_handshake(&mut server.with_hint(hint), wire, pieces).map_err(|(why, sent)| {
             assert!(sent.is_empty(), "a refusal is silent");
             why
         })?;
@@ -39,7 +39,11 @@ fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> 
         return Ok(None);
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;
-    assert_eq!(accepted.target, target(), "nobody asked for it");
+    assert_eq!(
+        accepted.target,
+        target(),
+        "the server accepted another target"
+    );
     Ok(Some(Served {
         user: accepted.user.map(|user| user.name().to_owned()),
         plain: [accepted.first, more].concat(),
@@ -47,9 +51,9 @@ fn serve(world: &World, hint: Option<UserId>, wire: &[u8], pieces: &[usize]) -> 
     }))
 }
 
-/// A user's whole stream. All have the same salt.
+/// Returns a user's whole stream. All streams have the same salt.
 fn genuine(world: &World, who: usize, payload: &[u8], piece: usize) -> Vec<u8> {
-    let codecs = client(&world.chains[who], &target(), Arc::new(NOW), &mut Zeros);
+    let codecs = client_codecs(&world.chains[who], &target(), Arc::new(NOW), &mut Zeros);
     let (mut seal, _) = codecs.expect("a client");
     seal_all(&mut seal, payload, piece).expect("sealed")
 }
@@ -88,7 +92,7 @@ fuzz_target!(|input: &[u8]| {
     if mode == 1 {
         alter(&mut wire, place, flip);
     } else {
-        // Another user goes on where this one stopped.
+        // Another user continues where this one stopped.
         let other = genuine(world, (who + 1) % 3, payload, piece);
         let at = usize::from(place) * wire.len() / 65_536;
         let spliced = [&wire[..at], &other[at..]].concat();
@@ -97,7 +101,7 @@ fuzz_target!(|input: &[u8]| {
         }
         wire = spliced;
     }
-    // An error, or a wait with what came before the altered place.
+    // An error, or a wait with the data before the altered place.
     if let Ok(Some(told)) = served(&wire) {
         assert_eq!(told.user, name(who), "taken for another user");
         let shorter = told.plain.len() < payload.len();

@@ -1,5 +1,5 @@
-//! A server's packets of several users and sessions, beside a model: who is opened, who is a
-//! replay, whose sessions end when users come and go, and who can open the answers.
+//! A server's packets of several users and sessions, compared with a model: which are opened, which
+//! are replays, whose sessions end when users are added and removed, and who can open the answers.
 
 #![no_main]
 
@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use adit_fuzz::users::{NAMES, World, sealed, target};
 use adit_fuzz::{Chance, NOW, Script, alter};
 use adit_shadowsocks::udp::{
-    ClientSession, HEAD_ROOM, Incoming, ServerOpener, ServerSealer, TAIL_ROOM,
+    ClientSession, HEADROOM, IncomingPacket, ServerOpener, ServerSealer, TAILROOM,
 };
 use adit_wire::ProtocolError;
 use libfuzzer_sys::fuzz_target;
 
 /// Client sessions; the user of session `n` is `n % 3`.
 const SESSIONS: usize = 6;
-/// Old packets that can come again.
+/// Number of old packets that can arrive again.
 const KEPT: usize = 16;
 
 struct Sent {
     session: usize,
-    /// Its place among the packets of its session.
+    /// Its index among the packets of its session.
     number: u64,
     wire: Vec<u8>,
     payload: Vec<u8>,
@@ -30,19 +30,19 @@ struct Scene {
     world: &'static World,
     opener: ServerOpener,
     clients: [ClientSession; SESSIONS],
-    /// Bit `n`: user `n` is served.
+    /// Bit `n` is set if user `n` is served.
     mask: usize,
     /// Numbers and sealers of the sessions that the server must have.
     known: BTreeMap<usize, (Option<u64>, Option<ServerSealer>)>,
-    /// Clients that had an answer: a second server session of theirs is not opened.
+    /// Clients that received an answer: a second server session of theirs is not opened.
     answered: BTreeSet<usize>,
-    /// Packets that each session has sent, those up to its highest that was opened, and those up to
-    /// what was its highest when it ended: of these none is opened again.
+    /// Numbers of packets that each session has sent; up to the highest one that was opened; and up
+    /// to the highest one when it ended: of the last, none is opened again.
     sent: [u64; SESSIONS],
     opened: [u64; SESSIONS],
     ended: [u64; SESSIONS],
     history: Vec<Sent>,
-    /// Packets of `history` that the session knows.
+    /// Packets of `history` that the session has seen.
     marked: Vec<bool>,
 }
 
@@ -75,7 +75,7 @@ impl Scene {
         &mut self,
         wire: &[u8],
         script: &mut Script<'_>,
-    ) -> Result<(Incoming, Vec<u8>), ProtocolError> {
+    ) -> Result<(IncomingPacket, Vec<u8>), ProtocolError> {
         let hint = self.world.users().iter().nth(script.below(4));
         let mut packet = wire.to_vec();
         let hint = hint.map(|user| user.id());
@@ -84,7 +84,7 @@ impl Scene {
         Ok((incoming, payload))
     }
 
-    /// A packet of `history` arrives: perhaps for the first time.
+    /// A packet of `history` arrives, possibly for the first time.
     fn arrives(&mut self, at: usize, script: &mut Script<'_>) {
         let (session, wire) = (self.history[at].session, self.history[at].wire.clone());
         let user = session % 3;
@@ -98,7 +98,9 @@ impl Scene {
         };
         assert_eq!(payload, self.history[at].payload);
         assert_eq!(incoming.target, target());
-        let name = incoming.user.and_then(|id| self.world.users().user(id));
+        let name = incoming
+            .user
+            .and_then(|id| self.world.users().find_user(id));
         assert_eq!(name.expect("a user").name(), NAMES[user]);
         assert_eq!(incoming.session.is_some(), self.has_sessions());
         let new = self.has_sessions() && !self.known.contains_key(&session);
@@ -111,8 +113,8 @@ impl Scene {
         if known.1.is_none() && self.answered.insert(session) {
             let mut chance = Chance(50 + u64::try_from(session).unwrap_or(0));
             known.1 = match (incoming.session, incoming.user) {
-                (None, Some(user)) => self.opener.sealer_for(user, &mut chance),
-                (session, _) => self.opener.sealer(session, &mut chance),
+                (None, Some(user)) => self.opener.create_sealer_for(user, &mut chance),
+                (session, _) => self.opener.create_sealer(session, &mut chance),
             };
             assert!(known.1.is_some(), "an open session can be answered");
         }
@@ -120,7 +122,7 @@ impl Scene {
         self.opened[session] = self.opened[session].max(number + 1);
     }
 
-    /// A client's next packet, which has not arrived yet.
+    /// Sends a client's next packet, which has not arrived yet.
     fn send(&mut self, session: usize, payload: &[u8]) -> usize {
         if self.history.len() == KEPT {
             self.history.remove(0);
@@ -140,22 +142,22 @@ impl Scene {
         self.history.len() - 1
     }
 
-    /// An answer is opened by its client alone.
+    /// Checks that only its client can open an answer.
     fn answer(&mut self, session: usize, payload: &[u8]) {
         let Some((_, Some(sealer))) = self.known.get_mut(&session) else {
             return;
         };
-        let mut packet = vec![0; HEAD_ROOM];
+        let mut packet = vec![0; HEADROOM];
         packet.extend_from_slice(payload);
-        packet.resize(HEAD_ROOM + payload.len() + TAIL_ROOM, 0);
-        let body = HEAD_ROOM..HEAD_ROOM + payload.len();
+        packet.resize(HEADROOM + payload.len() + TAILROOM, 0);
+        let body = HEADROOM..HEADROOM + payload.len();
         let mut chance = Chance(3);
         let range = sealer.seal(&mut packet, body, &target(), NOW, &mut chance);
         let wire = &packet[range.expect("sealed")];
         for (n, client) in self.clients.iter_mut().enumerate() {
             let mut packet = wire.to_vec();
             let opened = client.open(&mut packet, NOW);
-            // Without sessions a user's clients cannot tell whose answer it is.
+            // Without sessions, a user's clients cannot tell whose answer it is.
             let twin = self.world.identity.is_none() && n % 3 == session % 3;
             assert_eq!(opened.is_ok(), n == session || twin, "{n} {opened:?}");
             if let Ok((from, range)) = opened {
@@ -177,7 +179,7 @@ impl Scene {
         expected.sort_unstable();
         assert_eq!(gone, expected);
         for (sent, marked) in self.history.iter().zip(&mut self.marked) {
-            // Windows go with their sessions; how far these had come is remembered.
+            // Windows end with their sessions; their highest packet numbers are stored.
             *marked &= !leaves(sent.session);
         }
         for session in (0..SESSIONS).filter(|session| leaves(*session)) {
@@ -208,7 +210,7 @@ fuzz_target!(|input: &[u8]| {
                 scene.arrives(at, &mut script);
             }
             2 => {
-                // Altered on its way; then as it was sent: the first left no trace.
+                // First altered, then as it was sent: the former left no trace.
                 let at = scene.send(session, script.bytes());
                 let mut wire = scene.history[at].wire.clone();
                 alter(&mut wire, script.short(), script.byte());
@@ -239,7 +241,7 @@ fuzz_target!(|input: &[u8]| {
             0
         };
         assert_eq!(
-            scene.opener.sessions(),
+            scene.opener.session_count(),
             sessions,
             "a refused packet left a trace"
         );

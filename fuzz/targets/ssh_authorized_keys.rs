@@ -1,10 +1,10 @@
-//! Files of authorised keys: any text is lines and problems; options in front of a key never let in
-//! more than the key without them, and a key that is not in the text is never let in.
+//! Files of authorised keys: any text is lines and problems; options in front of a key never accept
+//! more than the key without them, and a key that is not in the text is never accepted.
 
 #![no_main]
 
 use adit_fuzz::{NOW, steer};
-use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, Denied, Offer, PublicKey};
+use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, KeyDenied, KeyOffer, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -18,11 +18,13 @@ fuzz_target!(|input: &[u8]| {
         _ => text.into_owned(),
     };
     let mut keys = AuthorizedKeys::default();
-    let problems = keys.read("fuzz", text.as_bytes()).expect("not too long");
+    let problems = keys
+        .add_file("fuzz", text.as_bytes())
+        .expect("not too long");
     let lines = text.split('\n').count();
     assert!(problems.len() + keys.len() <= lines);
     let shown = AnyKey::Plain(key);
-    let offer = Offer {
+    let offer = KeyOffer {
         user: "alice",
         key: &shown,
         presence: None,
@@ -30,17 +32,17 @@ fuzz_target!(|input: &[u8]| {
         from_name: Some("client.example.org"),
         now: NOW,
     };
-    match keys.find(&offer) {
+    match keys.find_grant(&offer) {
         Ok(grant) => {
             let blob = line.split(' ').nth(1).expect("a blob");
             assert!(
                 text.contains(blob.trim_end_matches('=')),
-                "a key from nowhere"
+                "a key that is not in the text"
             );
             assert!(grant.environment.len() <= 64);
             assert!(grant.port_forwarding || !grant.may_open("host", 22));
         }
-        Err(Denied::Unknown) => {}
+        Err(KeyDenied::Unknown) => {}
         Err(why) => assert!(!why.to_string().is_empty()),
     }
 });

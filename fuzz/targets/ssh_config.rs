@@ -7,7 +7,9 @@ use std::path::Path;
 
 use adit_config::{FileText, Sources};
 use adit_fuzz::Script;
-use adit_ssh_commands::ssh_config::{SshFiles, SshQuestion, SshSettings, SshSources};
+use adit_ssh_commands::ssh_config::{
+    SshConfigFiles, SshConfigQuery, SshConfigSources, SshSettings,
+};
 use libfuzzer_sys::fuzz_target;
 use zeroize::Zeroizing;
 
@@ -30,8 +32,8 @@ impl Sources for One<'_> {
     }
 }
 
-impl SshSources for One<'_> {
-    fn names(&self, _: &Path) -> io::Result<Vec<String>> {
+impl SshConfigSources for One<'_> {
+    fn file_names(&self, _: &Path) -> io::Result<Vec<String>> {
         Ok(["a", "b.conf", ".c"].map(str::to_owned).to_vec())
     }
 }
@@ -46,7 +48,7 @@ fuzz_target!(|input: &[u8]| {
     ) else {
         return;
     };
-    let question = SshQuestion {
+    let question = SshConfigQuery {
         host: ["h", "web.example.com", ""][usize::from(flags) % 3].to_owned(),
         user: (flags & 8 != 0).then(|| "typed".to_owned()),
         port: None,
@@ -55,8 +57,8 @@ fuzz_target!(|input: &[u8]| {
             _ => vec![option.to_owned()],
         },
         files: match flags & 32 {
-            0 => SshFiles::Usual,
-            _ => SshFiles::Only("/f".into()),
+            0 => SshConfigFiles::Default,
+            _ => SshConfigFiles::Only("/f".into()),
         },
         local_user: "me".to_owned(),
         home: "/home/me".into(),
@@ -71,7 +73,7 @@ fuzz_target!(|input: &[u8]| {
                 .into_iter()
                 .flatten()
             {
-                let names = list.apply(&["a", "b"]);
+                let names = list.apply_to(&["a", "b"]);
                 assert!(names.iter().all(|name| !name.is_empty()));
             }
             assert_eq!(

@@ -1,5 +1,6 @@
-//! One end of an SSH connection against a peer that sends any messages, while its application does
-//! anything: bounded, and never a word that does not fit what was said before.
+//! One end of an SSH connection against a peer that sends arbitrary messages, while its application
+//! performs arbitrary actions: memory is bounded, and no message is sent that does not fit the
+//! preceding ones.
 
 #![no_main]
 
@@ -8,10 +9,11 @@ use std::collections::BTreeSet;
 use adit_fuzz::Script;
 use adit_ssh_proto::Role;
 use adit_ssh_proto::connection::{
-    ChannelId, ChannelKind, Connection, Event, GlobalAnswer, GlobalReplyTo, GlobalRequest, Handled,
-    Kind, Limits, OpenFailure, Originator, Own, ReplyTo, Request, WantReply,
+    ChannelId, ChannelKind, Connection, ConnectionEvent, ConnectionLimits, CustomMessage, DataKind,
+    GlobalAnswer, GlobalRequest, HandledInput, OpenFailureReason, Originator, PendingGlobalReply,
+    PendingReply, SshChannelRequest, WantReply,
 };
-use adit_ssh_proto::wire::Put;
+use adit_ssh_proto::wire::SshBufMut;
 use adit_wire::Time;
 use core::time::Duration;
 use libfuzzer_sys::fuzz_target;
@@ -61,7 +63,7 @@ const GLOBALS: [&[u8]; 9] = [
     b"?",
 ];
 
-/// A message that is right but for its fields, or not.
+/// Returns a message that is correct except for its fields, or not.
 fn message(script: &mut Script<'_>) -> Vec<u8> {
     let number = 80 + script.byte() % 24;
     let mut out = vec![number];
@@ -107,17 +109,17 @@ fn message(script: &mut Script<'_>) -> Vec<u8> {
     out
 }
 
-fn own() -> Own {
-    Own::new("own@example.com", *b"data").expect("a name")
+fn own() -> CustomMessage {
+    CustomMessage::new("own@example.com", *b"data").expect("a name")
 }
 
-/// One end, and what its application has in hand.
+/// One end, and the state of its application.
 struct End {
     machine: Connection,
     known: Vec<ChannelId>,
-    duties: Vec<ReplyTo>,
-    global_duties: Vec<GlobalReplyTo>,
-    /// The peer's numbers of channels that we have closed: nothing may follow.
+    duties: Vec<PendingReply>,
+    global_duties: Vec<PendingGlobalReply>,
+    /// The peer's numbers of channels that this end has closed: no message may follow.
     shut: BTreeSet<u32>,
     now: u64,
 }
@@ -129,7 +131,7 @@ impl End {
         } else {
             Role::Server
         };
-        let limits = Limits {
+        let limits = ConnectionLimits {
             channels: CHANNELS,
             pending_opens: 2,
             requests: 3,
@@ -141,7 +143,7 @@ impl End {
             max_send: 100,
         };
         let mut machine = Connection::new(role, limits);
-        machine.set_takes_own(flags & 8 == 0);
+        machine.set_accept_custom_channels(flags & 8 == 0);
         if flags & 2 == 0 {
             machine.set_rtt(Duration::from_micros(500));
         }
@@ -155,46 +157,46 @@ impl End {
         }
     }
 
-    /// False once the connection is broken.
+    /// Returns false after the connection has failed.
     fn hear(&mut self, payload: &[u8]) -> bool {
         if let [91, _, _, _, _, a, b, c, d, ..] = *payload {
-            // A number of the peer's that may have had another channel, whose CLOSE goes first.
+            // A number of the peer's that may have had another channel, whose CLOSE comes first.
             self.speak();
             self.shut.remove(&u32::from_be_bytes([a, b, c, d]));
         }
         match self.machine.handle_input(Time(self.now), payload) {
-            Ok(Handled::Data { channel, range, .. }) => {
+            Ok(HandledInput::Data { channel, range, .. }) => {
                 assert!(payload.get(range).is_some_and(|data| !data.is_empty()));
-                assert!(self.known.contains(&channel), "data of nothing");
+                assert!(self.known.contains(&channel), "data of an unknown channel");
             }
-            Ok(Handled::Done | Handled::Unknown) => {}
+            Ok(HandledInput::Done | HandledInput::Unknown) => {}
             Err(why) => {
                 let again = self.machine.handle_input(Time(self.now), &[97, 0, 0, 0, 0]);
-                assert_eq!(again, Err(why), "a break heals");
+                assert_eq!(again, Err(why), "a failed connection works again");
                 return false;
             }
         }
-        assert!(self.machine.channels() <= CHANNELS);
+        assert!(self.machine.channel_count() <= CHANNELS);
         true
     }
 
     fn poll(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::Open { channel, .. } => self.known.push(channel),
-                Event::Request { reply, .. } => self.duties.extend(reply),
-                Event::GlobalRequest { reply, .. } => self.global_duties.extend(reply),
-                Event::OpenFailed { channel, .. } => {
+                ConnectionEvent::Open { channel, .. } => self.known.push(channel),
+                ConnectionEvent::Request { reply, .. } => self.duties.extend(reply),
+                ConnectionEvent::GlobalRequest { reply, .. } => self.global_duties.extend(reply),
+                ConnectionEvent::OpenFailed { channel, .. } => {
                     let before = self.known.len();
                     self.known.retain(|known| *known != channel);
-                    assert!(self.known.len() < before, "what failed was not wanted");
+                    assert!(self.known.len() < before, "an unknown channel failed");
                 }
                 _ => {}
             }
         }
     }
 
-    /// Sends everything; what is sent must come in its order.
+    /// Sends everything; the messages must be in a valid order.
     fn speak(&mut self) {
         let mut payload = Vec::new();
         for _ in 0..QUEUE {
@@ -204,7 +206,7 @@ impl End {
             }
             self.check(&payload);
         }
-        panic!("it never ends");
+        panic!("the output has no end");
     }
 
     fn check(&mut self, payload: &[u8]) {
@@ -214,7 +216,7 @@ impl End {
         match (number, to) {
             (91, Some(to)) => drop(self.shut.remove(&to)),
             (97, Some(to)) => assert!(self.shut.insert(to), "closed twice"),
-            (93..=100, Some(to)) => assert!(!self.shut.contains(&to), "behind the CLOSE"),
+            (93..=100, Some(to)) => assert!(!self.shut.contains(&to), "a message after the CLOSE"),
             (80..=82 | 90 | 92, _) => {}
             other => panic!("{other:?}"),
         }
@@ -229,14 +231,14 @@ impl End {
                 let kind = match act >> 6 {
                     0 => ChannelKind::Session,
                     1 => ChannelKind::Agent,
-                    2 => ChannelKind::Own(own()),
+                    2 => ChannelKind::Custom(own()),
                     _ => ChannelKind::DirectTcpip {
                         host: "h".into(),
                         port: 1,
                         originator: Originator::default(),
                     },
                 };
-                self.known.extend(self.machine.open(&kind).ok());
+                self.known.extend(self.machine.open_channel(&kind).ok());
             }
             (1, _) => {
                 let address = String::new();
@@ -246,11 +248,11 @@ impl End {
                     2 => GlobalRequest::TcpipForward { address, port: 1 },
                     _ => GlobalRequest::CancelTcpipForward { address, port: 1 },
                 };
-                let _ = self.machine.global_request(&request);
+                let _ = self.machine.send_global_request(&request);
             }
             (2, _) if !self.duties.is_empty() => {
                 let duty = self.duties.swap_remove(0);
-                self.machine.answer(duty, act & 128 == 0);
+                self.machine.answer_request(duty, act & 128 == 0);
             }
             (3, _) if !self.global_duties.is_empty() => {
                 let duty = self.global_duties.swap_remove(0);
@@ -260,50 +262,52 @@ impl End {
             (4, _) => self.now += u64::from(script.short()),
             (5, _) => self.poll(),
             (6, _) => self.speak(),
-            (7 | 8, Some(id)) => drop(self.machine.confirm(id)),
+            (7 | 8, Some(id)) => drop(self.machine.confirm_open(id)),
             (9, Some(id)) => {
-                let refused = self.machine.refuse(id, OpenFailure::Prohibited, "no");
+                let refused = self
+                    .machine
+                    .refuse_open(id, OpenFailureReason::Prohibited, "no");
                 if refused.is_ok() {
                     self.known.retain(|known| *known != id);
                 }
             }
             (10, Some(id)) => {
                 let len = script.byte().into();
-                self.machine.consumed(id, len, Time(self.now));
+                self.machine.consume_data(id, len, Time(self.now));
             }
-            (11, Some(id)) => drop(self.machine.eof(id)),
-            (12, Some(id)) => self.machine.close(id),
+            (11, Some(id)) => drop(self.machine.send_eof(id)),
+            (12, Some(id)) => self.machine.close_channel(id),
             (13, Some(id)) => {
                 let request = match act >> 6 {
-                    0 => Request::Agent,
-                    1 => Request::ExitStatus(1),
-                    2 => Request::Own(own()),
-                    _ => Request::Shell,
+                    0 => SshChannelRequest::Agent,
+                    1 => SshChannelRequest::ExitStatus(1),
+                    2 => SshChannelRequest::Custom(own()),
+                    _ => SshChannelRequest::Shell,
                 };
-                let _ = self.machine.request(id, &request, WantReply::Yes);
+                let _ = self.machine.send_request(id, &request, WantReply::Yes);
             }
             (14, Some(id)) => self.write(id, script.byte().into()),
             (15, _) => {
                 for id in &self.known {
-                    self.machine.want_write(*id);
+                    self.machine.queue_writer(*id);
                 }
                 if let Some(id) = self.machine.next_writer() {
-                    assert!(self.machine.room(id) > 0, "a turn without room");
+                    assert!(self.machine.send_capacity(id) > 0, "a turn without room");
                     self.write(id, 1);
                 }
             }
             _ => {}
         }
-        assert!(self.machine.channels() <= CHANNELS);
+        assert!(self.machine.channel_count() <= CHANNELS);
     }
 
     fn write(&mut self, id: ChannelId, len: usize) {
-        let room = self.machine.room(id);
+        let room = self.machine.send_capacity(id);
         assert!(room <= 100);
         let mut payload = Vec::new();
         let done = self
             .machine
-            .data_header(id, Kind::Stdout, len, &mut payload);
+            .begin_data(id, DataKind::Stdout, len, &mut payload);
         assert_eq!(done.is_ok(), (1..=room).contains(&len));
         if done.is_ok() {
             assert_eq!(payload.len(), 9);

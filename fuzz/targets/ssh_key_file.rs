@@ -1,5 +1,5 @@
-//! Private key files: any text is a key that signs, or an error. Behind the armour, where random
-//! text does not come, the document is the input's own.
+//! Private key files: any text is a key that signs, or an error. Behind the armour, which random
+//! text does not produce, the document is the input's own.
 
 #![no_main]
 
@@ -18,29 +18,31 @@ const LABELS: [&str; 4] = [
 fuzz_target!(|input: &[u8]| {
     let (flags, input) = steer(input);
     let text = match LABELS.get(usize::from(flags & 7)) {
-        // Any bytes as a document.
+        // Arbitrary bytes as a document.
         Some(label) => armour(label, input),
         None => String::from_utf8_lossy(input).into_owned(),
     };
-    // Without a passphrase: the KDF may take as long as half a minute.
-    let _ = PrivateKey::read_public(&text);
-    let Ok(key) = PrivateKey::read(&text, None) else {
+    // Without a passphrase: the KDF may take up to half a minute.
+    let _ = PrivateKey::public_from_text(&text);
+    let Ok(key) = PrivateKey::from_text(&text, None) else {
         return;
     };
     assert!(text.len() <= MAX_KEY_FILE);
-    let algorithm = key.public().algorithms()[0];
+    let algorithm = key.public_key().algorithms()[0];
     let signature = key.sign(algorithm, b"data").expect("a key that signs");
-    let verified = key.public().verify(algorithm, b"data", &signature);
+    let verified = key
+        .public_key()
+        .verify_signature(algorithm, b"data", &signature);
     assert!(verified.is_ok(), "{verified:?}");
-    // What is written is read as the same.
+    // A written key parses as the same.
     let mut chance = FixedEntropy::new([7; 4]);
     let written = key.to_openssh(None, &mut chance).expect("a file");
-    let again = PrivateKey::read(written.expose(), None).expect("our own file");
-    assert_eq!(again.public(), key.public());
+    let again = PrivateKey::from_text(written.expose(), None).expect("our own file");
+    assert_eq!(again.public_key(), key.public_key());
     assert_eq!(again.comment(), key.comment());
 });
 
-/// The document in base64, written out here so that the reader's own code does not check itself.
+/// Encodes the document in base64, independently of the reader's own code.
 fn armour(label: &str, document: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = format!("-----BEGIN {label}-----\n");

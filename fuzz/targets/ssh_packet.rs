@@ -1,5 +1,5 @@
 //! SSH packets under every cipher and MAC: raw bytes, genuine ones with one byte altered, and
-//! authentic ones with any stream of zlib inside. In pieces the outcome is the same.
+//! authentic ones with an arbitrary zlib stream inside. Splitting does not change the outcome.
 
 #![no_main]
 
@@ -12,11 +12,11 @@ use adit_ssh_proto::packet::{
 };
 use libfuzzer_sys::fuzz_target;
 
-/// What an opener made of some bytes.
+/// The outcome of opening some bytes.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     payloads: Vec<Vec<u8>>,
-    /// Why it ended; `None` when it waits for more.
+    /// The reason why it ended; `None` if it waits for more.
     error: Option<SshError>,
 }
 
@@ -32,7 +32,7 @@ fn keys(cipher: Cipher, mac: Mac, compression: Compression) -> DirectionKeys {
     }
 }
 
-/// Opens `wire` as it comes in pieces of these sizes, the last of which is repeated.
+/// Opens `wire` as it arrives in pieces of these sizes, the last of which is repeated.
 fn open(mut opener: Opener, wire: &[u8], sizes: &[usize]) -> Outcome {
     let mut payloads = Vec::new();
     let mut buffer = Vec::new();
@@ -100,7 +100,7 @@ fuzz_target!(|input: &[u8]| {
         );
         return;
     }
-    // The sealer doesn't compress if the payloads are to be streams of the fuzzer's.
+    // The sealer does not compress if the payloads are streams of the fuzzer's.
     let forged = flags & 8 != 0;
     let mut sealer = Sealer::new();
     if flags & 2 == 0 {

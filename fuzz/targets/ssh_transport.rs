@@ -1,6 +1,6 @@
-//! Both sides of SSH's transport with somebody between them who alters, adds and takes away, or
-//! one side against a peer that has the keys and says anything: nobody panics, output and events
-//! stay bounded, and under strict key exchange what arrives is what was sent.
+//! Both sides of SSH's transport with an attacker in between who alters, adds and removes bytes, or
+//! one side against a peer that has the keys and sends anything: no panic, output and events stay
+//! bounded, and under strict key exchange, the data that arrives is the data that was sent.
 
 #![no_main]
 
@@ -8,18 +8,20 @@ use std::sync::{Arc, LazyLock};
 
 use adit_fuzz::{Chance, Script, alter};
 use adit_ssh_proto::SshError;
-use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac, Machine, Preferred};
-use adit_ssh_proto::key::{KeyKind, KeySet, PrivateKey, Signer};
+use adit_ssh_proto::algorithm::{
+    AlgorithmPreferences, Cipher, Compression, CpuFeatures, Kex, KeyAlgorithm, Mac,
+};
+use adit_ssh_proto::key::{KeySet, KeyType, PrivateKey, Signer};
 use adit_ssh_proto::packet::Sealer;
-use adit_ssh_proto::transport::{Config, Event, Step, StrictKex, Transport};
+use adit_ssh_proto::transport::{Event, OpenStep, StrictKex, Transport, TransportConfig};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
-/// More than any answer to one input of a fuzzer takes.
+/// An upper bound of the answer to one input of a fuzzer.
 const MAX_OUTPUT: usize = 8 << 20;
 
 static HOST_KEY: LazyLock<Arc<KeySet>> = LazyLock::new(|| {
-    let key = PrivateKey::generate(KeyKind::Ed25519, &mut Chance(1)).expect("a key");
+    let key = PrivateKey::generate(KeyType::Ed25519, &mut Chance(1)).expect("a key");
     Arc::new(KeySet::from(vec![key]))
 });
 
@@ -27,10 +29,10 @@ static HOST_KEY: LazyLock<Arc<KeySet>> = LazyLock::new(|| {
 struct End {
     transport: Transport,
     inbox: Vec<u8>,
-    /// Payloads that it sent, in their order.
+    /// Payloads that it sent, in order.
     sent: Vec<Vec<u8>>,
     heard: Vec<Vec<u8>>,
-    /// The application says no to the host key.
+    /// True if the application rejects the host key.
     rejects: bool,
     ready: bool,
     dead: Option<SshError>,
@@ -67,29 +69,32 @@ impl End {
         assert!(self.transport.take_output().len() <= MAX_OUTPUT);
     }
 
-    /// False when there is nothing more to open.
+    /// Returns false when there is nothing more to open.
     fn open(&mut self) -> bool {
         let consumed = match self.transport.open_next(&mut self.inbox) {
-            Ok(Step::NeedMore { total }) => {
-                assert!(total > self.inbox.len(), "no more is needed");
+            Ok(OpenStep::NeedMore { total }) => {
+                assert!(total > self.inbox.len(), "it waits for bytes that it has");
                 return false;
             }
-            Ok(Step::Consumed { consumed }) => consumed,
-            Ok(Step::Payload { consumed, payload }) => {
+            Ok(OpenStep::Consumed { consumed }) => consumed,
+            Ok(OpenStep::Payload { consumed, payload }) => {
                 let payload = self.transport.payload(&self.inbox, &payload);
                 assert!(!payload.is_empty());
-                assert!(self.transport.session_id().is_some(), "without keys");
+                assert!(
+                    self.transport.session_id().is_some(),
+                    "a payload without keys"
+                );
                 self.heard.push(payload.to_vec());
                 consumed
             }
-            Ok(Step::Blocked) => {
+            Ok(OpenStep::Blocked) => {
                 self.poll();
-                // Answered now, or over.
+                // Answered now, or failed.
                 return self.dead.is_none();
             }
             Err(why) => {
                 assert_eq!(self.transport.open_next(&mut self.inbox), Err(why.clone()));
-                assert!(!self.transport.writable());
+                assert!(!self.transport.is_writable());
                 self.dead = Some(why);
                 return false;
             }
@@ -103,10 +108,14 @@ impl End {
         let mut events = 0;
         while let Some(event) = self.transport.poll_event() {
             events += 1;
-            assert!(events <= 80, "events without bound");
+            assert!(events <= 80, "too many events");
             match event {
                 Event::HostKey { algorithm, blob } => {
-                    assert_eq!(blob, HOST_KEY.blob(algorithm), "proved by nobody");
+                    assert_eq!(
+                        blob,
+                        HOST_KEY.public_blob(algorithm),
+                        "an unproven host key"
+                    );
                     if self.rejects {
                         self.transport.reject_host_key();
                         self.dead = Some(SshError::Policy("rejected"));
@@ -122,13 +131,13 @@ impl End {
     }
 }
 
-fn config(script: &mut Script<'_>) -> Config {
+fn config(script: &mut Script<'_>) -> TransportConfig {
     let (flags, strict) = (script.byte(), script.below(4));
-    let mut names = Preferred::for_machine(Machine {
+    let mut names = AlgorithmPreferences::for_machine(CpuFeatures {
         aes: flags & 1 != 0,
         clmul: flags & 2 != 0,
     });
-    // The cheap methods: the others are the same to the transport.
+    // The cheap methods: for the transport, the others are equivalent.
     names.kex = match script.below(4) {
         0 => vec![Kex::EcdhP256, Kex::Curve25519],
         1 => vec![Kex::MlKem768X25519, Kex::Curve25519],
@@ -140,7 +149,7 @@ fn config(script: &mut Script<'_>) -> Config {
         names.mac = vec![script.pick(Mac::ALL), Mac::HmacSha256];
     }
     names.compression = vec![script.pick(Compression::ALL), Compression::None];
-    let mut config = Config::new(names);
+    let mut config = TransportConfig::new(names);
     config.strict = match strict {
         0 => StrictKex::Never,
         1 => StrictKex::Always,
@@ -159,21 +168,22 @@ fn config(script: &mut Script<'_>) -> Config {
 
 fn transports(script: &mut Script<'_>) -> (End, End) {
     let (ours, theirs) = (config(script), config(script));
-    let client = Transport::client(Arc::new(ours), Box::new(Chance(2))).expect("a name");
+    let client = Transport::new_client(Arc::new(ours), Box::new(Chance(2))).expect("a name");
     let signer: Arc<dyn Signer> = Arc::clone(&*HOST_KEY) as _;
-    let server = Transport::server(Arc::new(theirs), signer, Box::new(Chance(3))).expect("a name");
+    let server =
+        Transport::new_server(Arc::new(theirs), signer, Box::new(Chance(3))).expect("a name");
     let rejects = script.byte() == 255;
     (End::new(client, rejects), End::new(server, false))
 }
 
-/// Carries what `from` says to `to`, as the script wants it. Whether it was left as it was.
+/// Passes bytes from `from` to `to`, as the script says. Returns true if they were unchanged.
 fn carry(script: &mut Script<'_>, from: &mut End, to: &mut End) -> bool {
     let mut said = core::mem::take(from.transport.take_output());
     match script.byte() {
         0 if !said.is_empty() => {
             alter(&mut said, script.short(), script.byte());
         }
-        // Anybody can say so much in the clear.
+        // An attacker can send up to this many bytes in the clear.
         1 => {
             let mut added = Vec::new();
             if Sealer::new().seal(script.bytes(), &mut added).is_err() {
@@ -219,12 +229,12 @@ fuzz_target!(|input: &[u8]| {
             false => (&mut server, &mut client),
         };
         match script.byte() % 8 {
-            // A message of a layer above, which means nothing here.
+            // A message of a higher layer, which has no meaning here.
             0 => {
                 let payload = [&[94], script.bytes()].concat();
                 one.send(&payload.repeat(if script.flag() { 1 } else { 20 }));
             }
-            // Of one who has the keys and says anything.
+            // Arbitrary messages of a peer that has the keys.
             1 => {
                 let payload = script.bytes();
                 let harmless = payload
@@ -244,9 +254,9 @@ fuzz_target!(|input: &[u8]| {
             4 => {
                 if let Some(mut writer) = one.transport.begin_payload() {
                     let payload = script.bytes();
-                    writer.buf().push(94);
-                    writer.buf().extend_from_slice(payload);
-                    if script.flag() && writer.finish().is_ok() {
+                    writer.buf_mut().push(94);
+                    writer.buf_mut().extend_from_slice(payload);
+                    if script.flag() && writer.seal_payload().is_ok() {
                         one.sent.push([&[94], payload].concat());
                     }
                 }
@@ -254,7 +264,7 @@ fuzz_target!(|input: &[u8]| {
             _ => intact &= carry(&mut script, one, other),
         }
     }
-    // Whoever was left alone comes to an end of it, unless the two have nothing in common.
+    // An undisturbed exchange completes, unless the two sides have no method in common.
     if intact && client.dead.is_none() && server.dead.is_none() {
         for _ in 0..400 {
             let up = core::mem::take(client.transport.take_output());
@@ -268,12 +278,12 @@ fuzz_target!(|input: &[u8]| {
         let fine = client.dead.is_none() && server.dead.is_none();
         if fine && client.ready && server.ready {
             assert_eq!(client.transport.session_id(), server.transport.session_id());
-            assert!(client.transport.writable() && server.transport.writable());
+            assert!(client.transport.is_writable() && server.transport.is_writable());
             assert!(client.heard == server.sent && server.heard == client.sent);
         }
     }
-    // What was altered on the way is never heard: under strict key exchange, what arrives is the
-    // beginning of what was sent.
+    // Altered bytes are never delivered: under strict key exchange, the delivered payloads are the
+    // beginning of those that were sent.
     if client.transport.is_strict() && server.transport.is_strict() {
         for (from, to) in [(&client, &server), (&server, &client)] {
             let visible = |payload: &&Vec<u8>| matches!(payload.first(), Some(5 | 6 | 50..=127));

@@ -1,15 +1,16 @@
-//! Datagrams in a stream of ShadowsocksR: any bytes, in any pieces; what was read is written again.
+//! Datagrams in a stream of ShadowsocksR: arbitrary bytes in any pieces; a parsed datagram is
+//! encoded again.
 
 #![no_main]
 
 use adit_fuzz::Pieces;
-use adit_shadowsocksr::{Datagram, parse_datagram, put_datagram_head};
+use adit_shadowsocksr::{ParsedDatagram, parse_datagram, put_datagram_head};
 use adit_wire::{ProtocolError, Target};
 use libfuzzer_sys::fuzz_target;
 
 type Datagrams = Vec<(Target, Vec<u8>)>;
 
-/// All datagrams, and the number of bytes that wait for more.
+/// Returns all datagrams, and the number of bytes that wait for more.
 fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), ProtocolError> {
     let (mut held, mut found, mut rest) = (Vec::new(), Vec::new(), wire);
     for piece in pieces.iter().cycle() {
@@ -20,11 +21,11 @@ fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), Protoco
         loop {
             let front = &held[used..];
             match parse_datagram(front)? {
-                Datagram::NeedMore { total } => {
+                ParsedDatagram::NeedMore { total } => {
                     assert!(total > front.len() && total <= 65_535);
                     break;
                 }
-                Datagram::Packet { peer, payload } => {
+                ParsedDatagram::Packet { peer, payload } => {
                     assert!(payload.end <= front.len() && payload.end > 0);
                     found.extend(peer.map(|peer| (peer, front[payload.clone()].to_vec())));
                     used += payload.end;

@@ -1,4 +1,4 @@
-//! Packets of ShadowsocksR, both sides: raw, and genuine but for one byte.
+//! Packets of ShadowsocksR, both sides: raw, and genuine except for one byte.
 
 #![no_main]
 
@@ -13,9 +13,9 @@ fuzz_target!(|input: &[u8]| {
     let flags = script.byte();
     let (client, server) = pair(kind.into(), flags & 1 != 0);
     let mut chance = Chance(u64::from(flags >> 4));
-    let association = client.association(&mut chance);
+    let association = client.new_association(&mut chance);
     let uid = (flags & 1 != 0 && kind.has_users()).then_some(UID);
-    // The tag of an auth_chain packet has one byte: any one of 256 passes.
+    // The tag of an auth_chain packet is a single byte: one value in 256 passes.
     let guessed = kind >= ProtocolKind::AuthChainA || !kind.has_users();
     let known = |found: Option<u32>| found == uid || (uid.is_some() && found == Some(7));
     if flags & 2 != 0 {
@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(guessed, "a packet without a key was opened");
             assert!(known(found) && payload.start <= payload.end && payload.end <= bytes.len());
         }
-        if let Ok(payload) = association.open(&mut bytes.to_vec()) {
+        if let Ok(payload) = association.open_packet(&mut bytes.to_vec()) {
             assert!(guessed, "a packet without a key was opened");
             assert!(payload.start <= payload.end && payload.end <= bytes.len());
         }
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     let mut packet = data.clone();
     packet.resize(data.len() + PACKET_TAIL, 0);
     if flags & 4 == 0 {
-        let range = association.seal(&mut packet, 0..data.len(), &mut chance);
+        let range = association.seal_packet(&mut packet, 0..data.len(), &mut chance);
         let wire = packet[range.expect("sealed")].to_vec();
         let mut whole = wire.clone();
         let (found, payload) = server.open_packet(&mut whole).expect("genuine");
@@ -50,11 +50,11 @@ fuzz_target!(|input: &[u8]| {
         let range = server.seal_packet(uid, &mut packet, 0..data.len(), &mut chance);
         let wire = packet[range.expect("sealed")].to_vec();
         let mut whole = wire.clone();
-        let payload = association.open(&mut whole).expect("genuine");
+        let payload = association.open_packet(&mut whole).expect("genuine");
         assert_eq!(&whole[payload], &data[..]);
         let mut bad = wire;
         alter(&mut bad, place, flip);
-        if let Ok(payload) = association.open(&mut bad) {
+        if let Ok(payload) = association.open_packet(&mut bad) {
             assert!(guessed, "an altered packet was opened");
             assert!(payload.end <= bad.len());
         }

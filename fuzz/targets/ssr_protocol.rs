@@ -1,17 +1,17 @@
-//! The protocols of ShadowsocksR, both sides: streams that are raw, genuine but for one byte, or
+//! The protocols of ShadowsocksR, both sides: streams that are raw, genuine except for one byte, or
 //! genuine at their beginning.
 
 #![no_main]
 
 use adit_fuzz::ssr::{UID, open_frames, pair};
 use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
-use adit_shadowsocksr::{Accepted, Protocol, ProtocolKind};
+use adit_shadowsocksr::{AcceptedConnection, Protocol, ProtocolKind};
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 const IV: [u8; 16] = [9; 16];
-/// What a first payload begins with: the target header.
+/// The beginning of a first payload: the target header.
 const TARGET: [u8; 7] = [1, 127, 0, 0, 1, 0, 80];
 
 struct Case {
@@ -20,7 +20,7 @@ struct Case {
     seed: u64,
 }
 
-/// What a server made of a stream.
+/// The server's result for a stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Served {
     uid: Option<u32>,
@@ -29,7 +29,7 @@ struct Served {
     waiting: usize,
 }
 
-/// All a client says, and all it hears.
+/// Everything that a client sends and receives.
 struct Talk {
     request: Vec<u8>,
     asked: Vec<u8>,
@@ -46,9 +46,9 @@ impl Case {
         &self,
         wire: &[u8],
         pieces: &[usize],
-    ) -> Result<Option<(Accepted, usize)>, ProtocolError> {
+    ) -> Result<Option<(AcceptedConnection, usize)>, ProtocolError> {
         let (_, server) = pair(self.protocol, self.users);
-        let mut handshake = server.accept(&IV, 1460, &mut Chance(2));
+        let mut handshake = server.new_handshake(&IV, 1460, &mut Chance(2));
         let (mut held, mut rest) = (Vec::new(), wire);
         let mut pieces = pieces.iter().cycle();
         loop {
@@ -83,9 +83,9 @@ impl Case {
         let Some((_, len)) = self.accept(wire, pieces)? else {
             return Ok(None);
         };
-        // Once more, to have the bytes as the handshake left them.
+        // Once more, to obtain the bytes as the handshake left them.
         let mut held = wire[..len].to_vec();
-        let mut handshake = server.accept(&IV, 1460, &mut Chance(2));
+        let mut handshake = server.new_handshake(&IV, 1460, &mut Chance(2));
         let Step::Done(mut accepted) = handshake.step(&mut held, NOW)? else {
             panic!("it was complete before");
         };
@@ -102,17 +102,17 @@ impl Case {
         }))
     }
 
-    /// The answers that a client reads, whatever they are.
+    /// Returns the answers that a client reads from arbitrary bytes.
     fn hear(&self, wire: &[u8], pieces: &[usize]) -> Result<(Vec<u8>, usize), ProtocolError> {
         let (client, _) = pair(self.protocol, self.users);
-        let codecs = client.connect(&IV, NOW, &mut Chance(self.seed));
+        let codecs = client.connect_codecs(&IV, NOW, &mut Chance(self.seed));
         let (_, mut open) = codecs.expect("a client");
         open_frames(&mut open, Vec::new(), wire, pieces)
     }
 
     fn talk(&self, data: &[u8], piece: usize) -> Talk {
         let (client, _) = pair(self.protocol, self.users);
-        let codecs = client.connect(&IV, NOW, &mut Chance(self.seed));
+        let codecs = client.connect_codecs(&IV, NOW, &mut Chance(self.seed));
         let (mut seal, _) = codecs.expect("a client");
         let asked = [&TARGET, data].concat();
         let piece = piece.max(TARGET.len());
@@ -128,8 +128,8 @@ impl Case {
         }
     }
 
-    /// Whether what comes out of an altered stream is surely the beginning of what went in: the
-    /// tags are long enough, or the check finds any one altered byte.
+    /// Returns true if the data from an altered stream is certainly the beginning of the original
+    /// data: the tags are long enough, or the check detects any single altered byte.
     fn prefix_holds(&self) -> bool {
         let kind = self.kind();
         !matches!(kind, ProtocolKind::Origin | ProtocolKind::VerifyDeflate)
@@ -176,7 +176,7 @@ fuzz_target!(|input: &[u8]| {
         if mode == 0 {
             if let Ok(Some(told)) = served(bytes) {
                 assert!(
-                    told.fell_back || !kind.authenticates(),
+                    told.fell_back || !kind.is_authenticated(),
                     "accepted without a key"
                 );
                 assert!(!told.fell_back || told.plain == bytes);
@@ -206,7 +206,7 @@ fuzz_target!(|input: &[u8]| {
             }
         }
         3 => {
-            // Anything behind a genuine beginning.
+            // Arbitrary bytes after a genuine beginning.
             let wire = [&talk.request, data].concat();
             if let Ok(Some(told)) = served(&wire) {
                 assert!(told.plain.starts_with(&talk.asked) && told.uid == case.uid());
@@ -218,7 +218,7 @@ fuzz_target!(|input: &[u8]| {
             if !wire.is_empty() {
                 alter(&mut wire, place, flip);
             }
-            // Nothing protects what a server of this one says.
+            // The server's stream of this protocol is not authenticated.
             let open = kind == ProtocolKind::VerifySha1;
             if let Ok((plain, _)) = heard(&wire)
                 && case.prefix_holds()

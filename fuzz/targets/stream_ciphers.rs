@@ -1,4 +1,5 @@
-//! Every stream cipher in any pieces: the same bytes as at once, both ways, and back again.
+//! Every stream cipher in any pieces: the same bytes as in one piece, in both directions, and back
+//! again.
 
 #![no_main]
 
@@ -8,7 +9,7 @@ use adit_crypto::{Direction, StreamCipher, StreamKey, StreamKind};
 use adit_fuzz::{Pieces, Script};
 use libfuzzer_sys::fuzz_target;
 
-/// Expanded once: some take milliseconds.
+/// Expanded once: some keys take milliseconds.
 static KEYS: LazyLock<Vec<StreamKey>> = LazyLock::new(|| {
     let all = StreamKind::ALL.into_iter();
     let key = |kind: StreamKind| {
@@ -23,7 +24,7 @@ fn in_pieces(cipher: &mut StreamCipher, bytes: &[u8], pieces: &[usize]) -> Vec<u
     for piece in pieces.iter().cycle() {
         let (now, later) = rest.split_at_mut(rest.len().min(*piece));
         cipher.apply(now);
-        // A piece of nothing changes nothing.
+        // An empty piece changes nothing.
         cipher.apply(&mut []);
         rest = later;
         if rest.is_empty() {
@@ -40,7 +41,7 @@ fuzz_target!(|input: &[u8]| {
     let mut iv = script.take(key.kind().iv_len()).to_vec();
     iv.resize(key.kind().iv_len(), 0);
     let Pieces { sizes, bytes } = Pieces::new(script.rest());
-    // Long enough for the code that takes many blocks at once. CFB1 is eight times slower.
+    // Long enough for the code that processes many blocks at once. CFB1 is eight times slower.
     let times = if key.kind().name().ends_with("cfb1") {
         1
     } else {
@@ -53,23 +54,23 @@ fuzz_target!(|input: &[u8]| {
     };
     let start = |direction| key.start_stream(&iv, direction).expect("a right IV");
     let sealed = message.same(|b, p| in_pieces(&mut start(Direction::Encrypt), b, p));
-    // Deciphered in other pieces than it was enciphered in, and as if it were any ciphertext.
+    // Decrypted in other pieces than it was encrypted in, and as if it were arbitrary ciphertext.
     let (mut first, mut back) = (sealed.clone(), start(Direction::Decrypt));
     let middle = first.len() / 2;
     let (front, rest) = first.split_at_mut(middle);
     back.apply(front);
     back.apply(rest);
-    assert!(first == plain, "{} does not decipher", key.kind());
+    assert!(first == plain, "{} does not decrypt", key.kind());
     message.same(|b, p| in_pieces(&mut start(Direction::Decrypt), b, p));
-    // CFB1 under half of all keys, and CFB8 under one in 256, leave zeros after an IV of zeros as
-    // they are: the first bits of that block's encryption are zero, and the register stays. What
-    // follows the first other byte is enciphered.
+    // CFB1 under half of all keys, and CFB8 under one in 256, leave zeros after an IV of zeros
+    // unchanged: the first bits of that block's encryption are zero, and the register stays the
+    // same. Data after the first other byte is encrypted.
     let zeros = plain.iter().take_while(|&&byte| byte == 0).count();
     let begins = match key.kind().name().contains("cfb") {
         true => zeros,
         false => 0,
     };
     if key.kind() != StreamKind::None && plain.len() - begins > 64 {
-        assert!(sealed != plain, "{} enciphers nothing", key.kind());
+        assert!(sealed != plain, "{} does not encrypt", key.kind());
     }
 });

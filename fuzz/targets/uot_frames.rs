@@ -1,4 +1,4 @@
-//! Datagrams in a stream (UDP over TCP): any bytes, and frames written by ourselves.
+//! Datagrams in a stream (UDP over TCP): arbitrary bytes, and frames of our own.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 
 type Datagrams = Vec<(Option<Target>, Vec<u8>)>;
 
-/// All frames, and the number of bytes that wait for more.
+/// Returns all frames, and the number of bytes that wait for more.
 fn read_all(
     wire: &[u8],
     pieces: &[usize],
@@ -81,7 +81,7 @@ fuzz_target!(|input: &[u8]| {
         0 => {
             let found = Pieces::new(input).same(|bytes, pieces| read_all(bytes, pieces, connected));
             if let Ok((datagrams, _)) = found {
-                // What was read is written, and read as the same.
+                // The result is encoded, and parses as the same.
                 let wire = write(&datagrams);
                 let again = read_all(&wire, &[usize::MAX], connected);
                 assert_eq!(again, Ok((datagrams, 0)));

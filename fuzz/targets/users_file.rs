@@ -1,4 +1,4 @@
-//! Files of users: any text is a list that a server takes, or problems that show no key.
+//! Files of users: any text is a list that a server accepts, or problems that show no key.
 
 #![no_main]
 
@@ -30,7 +30,8 @@ impl Sources for OneFile<'_> {
     }
 }
 
-/// Whether nothing is glued to the key, or could be: else it is none, and may be a name.
+/// Returns true if no character adjoins the key, or could: otherwise it is not a key, and may be a
+/// name.
 fn stands_alone(text: &str) -> bool {
     let glue = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
     let alone = |(at, _): (usize, &str)| {
@@ -62,13 +63,13 @@ fuzz_target!(|input: &[u8]| {
             if identity.is_none() && list.len() > MAX_TRIAL_USERS {
                 return;
             }
-            // What is read is what a server is started with.
+            // A server can be started with the parsed list.
             let named = list
                 .iter()
                 .map(|user| (user.name.as_str(), user.secret.expose()));
             let made = match identity {
-                Some(_) => Users::identified(&key, named),
-                None => Users::trial(method, named),
+                Some(_) => Users::with_identity_key(&key, named),
+                None => Users::with_trial_keys(method, named),
             };
             let made = made.unwrap_or_else(|why| panic!("the server refuses it: {why}"));
             let names = list.iter().map(|user| user.name.as_str());

@@ -1,19 +1,19 @@
-//! Servers managed while they run, and clients that follow a subscription.
+//! Management of running servers, and clients that follow a subscription.
 //!
-//! Three doors, each independent of the others:
+//! There are three independent parts:
 //!
-//! * [`manager`]: the datagram protocol of ss-manager, one port for each server;
+//! * [`manager`]: the datagram protocol of ss-manager, with one port for each server;
 //! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
-//! * [`subscription`]: the other end of a subscription: fetched, kept, renewed.
+//! * [`subscription`]: the client of a subscription, which fetches, stores and refreshes it.
 //!
-//! All of them ask an [`Engine`](adit_engine::Engine) that runs; none of them carries traffic.
+//! All of them control a running [`Engine`](adit_engine::Engine); none of them carries traffic.
 
 #![forbid(unsafe_code)]
 
 pub mod api;
-#[cfg(unix)]
-mod local;
+mod listen_address;
 pub mod manager;
-mod place;
-mod remote;
 pub mod subscription;
+#[cfg(unix)]
+mod unix_socket;
+mod untrusted_text;

@@ -1,10 +1,9 @@
-//! `-f`: into the background, once logged in or once the ports are open.
+//! `-f`: moves a command to the background after login or after its ports are open.
 //!
-//! A program that has threads cannot fork, so there are two processes from the beginning: the one
-//! that was started waits, and the one that does the work and stays is the same program with the same
-//! arguments. Until then it belongs to the terminal like its parent, so that it can ask for
-//! passwords, and an interrupt ends both. Its standard input, of which it has no use, is the pipe
-//! through which it says that it is there.
+//! A program with threads cannot fork, so there are two processes from the start: the parent waits, and the
+//! child, the same program with the same arguments, does the work. Until it detaches, the child belongs to the
+//! terminal like its parent, so that it can ask for passwords, and an interrupt ends both. The child has no use
+//! for standard input; it is the pipe through which the child signals that it is ready.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,28 +14,35 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::Done;
-use crate::patient;
+use crate::CommandResult;
+use crate::blocking_stream;
 use crate::report::Failure;
 
-/// What the second process is started with, in front of the arguments.
-const MARK: &str = "--in-background";
+/// First argument of the child process.
+const BACKGROUND_FLAG: &str = "--in-background";
 
-/// Starts the process that stays, with the same words; returns once it has left for the background,
-/// or with the exit code of its failure, `otherwise` if it has none.
-pub fn start(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> Done {
-    let program = env::current_exe().context("finding this program")?;
-    let (mut word, told_by) = std::io::pipe().context("making a pipe")?;
+/// Starts the child process with the arguments `words`, and returns once it has detached.
+///
+/// # Errors
+/// The child failed: the error has its exit code, or `otherwise` if a signal ended it.
+pub fn spawn_background(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> CommandResult {
+    let program = env::current_exe().context("cannot find the running program")?;
+    let (mut word, told_by) = std::io::pipe().context("cannot create a pipe")?;
     let mut command = Command::new(program);
-    // Its name is not one that would be a command.
-    command.arg0("adit").arg(MARK).args(words);
-    let mut child = command.stdin(told_by).spawn().context("starting")?;
-    // It holds the other end of the pipe as well.
+    // A fixed name, which does not select a command.
+    command.arg0("adit").arg(BACKGROUND_FLAG).args(words);
+    let mut child = command
+        .stdin(told_by)
+        .spawn()
+        .context("cannot start the background process")?;
+    // `command` still holds the writing end of the pipe.
     drop(command);
     if matches!(word.read(&mut [0]), Ok(1)) {
         return Ok(());
     }
-    let status = child.wait().context("waiting")?;
+    let status = child
+        .wait()
+        .context("cannot wait for the background process")?;
     Err(Failure::Exit {
         status: status
             .code()
@@ -46,18 +52,18 @@ pub fn start(words: impl IntoIterator<Item = OsString>, otherwise: u8) -> Done {
     })
 }
 
-/// Leaves the terminal, and lets the parent go. Standard output and error stay if somebody `uses`
-/// them; else nobody has to wait for their end.
-pub fn leave(uses: bool) -> Done {
+/// Detaches from the terminal, and releases the parent. Standard output and error stay open if `uses` is true;
+/// otherwise they are redirected to `/dev/null`, so that no reader waits for their end.
+pub fn detach(uses: bool) -> CommandResult {
     let null = OpenOptions::new().read(true).write(true).open("/dev/null");
-    let null = null.context("/dev/null")?;
-    rustix::process::setsid().context("leaving the terminal")?;
+    let null = null.context("cannot open /dev/null")?;
+    rustix::process::setsid().context("cannot leave the terminal")?;
     if !uses {
-        rustix::stdio::dup2_stdout(&null).context("standard output")?;
-        rustix::stdio::dup2_stderr(&null).context("standard error")?;
+        rustix::stdio::dup2_stdout(&null).context("cannot redirect standard output")?;
+        rustix::stdio::dup2_stderr(&null).context("cannot redirect standard error")?;
     }
-    // Nobody waits any more: it was killed meanwhile, which was not meant for us.
-    let _ = patient::Patient(rustix::stdio::stdin()).write_all(b"!");
-    rustix::stdio::dup2_stdin(&null).context("standard input")?;
+    // An error means that the parent was killed meanwhile, which does not concern the child.
+    let _ = blocking_stream::BlockingStream(rustix::stdio::stdin()).write_all(b"!");
+    rustix::stdio::dup2_stdin(&null).context("cannot redirect standard input")?;
     Ok(())
 }

@@ -1,10 +1,14 @@
-//! Where adit keeps what it makes by itself.
+//! The state folder of adit.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// The user's state folder for adit.
+/// Returns the state folder: `asked`, or the default for the user from `STATE_DIRECTORY`, `XDG_STATE_HOME`,
+/// `HOME` or `USERPROFILE`.
+///
+/// # Errors
+/// None of these is set.
 pub fn state_folder(asked: Option<&Path>) -> Result<PathBuf> {
     if let Some(dir) = asked {
         return Ok(dir.to_owned());
@@ -23,7 +27,9 @@ pub fn state_folder(asked: Option<&Path>) -> Result<PathBuf> {
     match var("HOME").or_else(|| var("USERPROFILE")) {
         Some(home) => Ok(home.join(".local/state/adit")),
         None => {
-            bail!("no HOME is set, so there is no place for the key; name one with --state DIR")
+            bail!(
+                "HOME is not set, so there is no state folder for the key; set one with --state DIR"
+            )
         }
     }
 }

@@ -1,28 +1,28 @@
-//! What the commands of `adit` have in common: how they fail, with which exit code, the standard
-//! streams, signals and the runtime.
+//! Common parts of the commands of `adit`: failures and exit codes, standard streams, signals and the
+//! runtime.
 //!
-//! A command returns [`Done`]; what went wrong is a [`Failure`], which the program reports at its end.
-//! The macros `print!`, `println!` and `eprintln!` take the place of the standard library's, which
-//! panic where a reader has left.
+//! A command returns [`CommandResult`]; an error is a [`Failure`], which the program reports before it exits. The macros
+//! `print!`, `println!` and `eprintln!` replace those of the standard library, which panic if the reader has
+//! closed the stream.
 
 #[macro_use]
 pub mod out;
 
 #[cfg(unix)]
 pub mod background;
-mod folder;
 #[cfg(unix)]
-pub mod patient;
+pub mod blocking_stream;
+mod folder;
 mod report;
 mod runtime;
 mod signals;
 mod time;
 
 pub use folder::state_folder;
-pub use report::{Code, Failure};
-pub use runtime::{block_on, block_on_within};
+pub use report::{Failure, FailureCode};
+pub use runtime::{block_on, block_on_with_nofile};
 pub use signals::Signals;
-pub use time::read_time;
+pub use time::parse_time;
 
-/// The end of a command.
-pub type Done = Result<(), Failure>;
+/// The result of a command.
+pub type CommandResult = Result<(), Failure>;

@@ -1,21 +1,21 @@
 //! The standard streams.
 //!
-//! The reader of standard output may leave: that is the end of the program, as it is of every
-//! filter, and nothing to complain about (`adit explain … | head -1`). Each of them may be shared
-//! with a program that has made it non-blocking (`patient`).
+//! If the reader of standard output closes it, the program ends without an error, like any filter
+//! (`adit explain … | head -1`). Each stream may be shared with a program that has made it non-blocking
+//! (see `patient`).
 //!
-//! The macros stand in front of the standard library's, which panic.
+//! The macros shadow those of the standard library, which panic.
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::process;
 
 #[cfg(unix)]
-pub use crate::patient::{stderr, stdin, stdout};
+pub use crate::blocking_stream::{stderr, stdin, stdout};
 #[cfg(not(unix))]
 pub use std::io::{stderr, stdin, stdout};
 
-/// Prints, without the end of a line.
+/// Prints without a line end.
 #[macro_export]
 macro_rules! print {
     ($($what:tt)*) => { $crate::out::put(format_args!($($what)*)) };
@@ -34,9 +34,10 @@ macro_rules! eprintln {
     ($($what:tt)*) => { $crate::out::tell(format_args!("{}\n", format_args!($($what)*))) };
 }
 
-/// Prints; ends the program if nobody can read it.
+/// Prints to standard output. Ends the program if that fails: with 0 if the reader has closed it, otherwise with
+/// 1.
 pub fn put(what: fmt::Arguments<'_>) {
-    // One call for all of it: lines of several threads do not mix.
+    // A single write, so that lines of several threads do not mix.
     let text = what.to_string();
     let mut out = stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -49,7 +50,7 @@ pub fn put(what: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints on standard error. Nobody to hear it is no failure.
+/// Prints to standard error. Errors are ignored.
 pub fn tell(what: fmt::Arguments<'_>) {
     let _ = stderr().write_all(what.to_string().as_bytes());
 }

@@ -1,54 +1,53 @@
-//! What went wrong, what to do about it, and the exit code.
+//! Failures with hints and exit codes.
 
 use std::process::ExitCode;
 
 use adit_config::Problem;
 use adit_engine::StartError;
 
-/// The end of a command that did not work.
+/// The failure of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// The configuration is wrong: the problems, each with its place.
+    /// Problems in the configuration, each with its position.
     Config(Vec<Problem>),
-    /// One line, with a hint, and the exit code.
+    /// A message with an optional hint and an exit code.
     Plain {
         /// The exit code.
-        code: Code,
-        /// What went wrong.
+        code: FailureCode,
+        /// The message.
         what: String,
-        /// What to do about it.
+        /// Hint on what to do.
         hint: Option<String>,
     },
-    /// What went wrong, if anything did, and an exit code of another table: that of a program
-    /// which was run elsewhere.
+    /// An exit code that is not a [`FailureCode`], such as that of a remote program, and the failure behind it, if any.
     Exit {
         /// The exit code.
         status: u8,
-        /// What went wrong.
+        /// The failure to report.
         why: Option<Box<Self>>,
     },
 }
 
-/// Exit codes.
+/// The exit codes of adit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
-    /// Anything else
+pub enum FailureCode {
+    /// Any other failure.
     Failure = 1,
-    /// What was typed makes no sense
+    /// Invalid arguments.
     Usage = 2,
-    /// A configuration is wrong
+    /// Invalid configuration.
     Config = 3,
-    /// The network, or a port that cannot be opened
+    /// A network failure, or a port that cannot be opened.
     Network = 4,
-    /// A key or a setting is another at the server
+    /// A key or a setting that differs at the server.
     Key = 5,
-    /// The clocks differ
+    /// A clock difference.
     Clock = 6,
 }
 
 impl Failure {
-    /// What went wrong, in one line.
-    pub fn new(code: Code, what: impl Into<String>) -> Self {
+    /// Creates a failure with a message of one line.
+    pub fn new(code: FailureCode, what: impl Into<String>) -> Self {
         Self::Plain {
             code,
             what: what.into(),
@@ -56,9 +55,9 @@ impl Failure {
         }
     }
 
-    /// The same with a hint of what to do.
+    /// Adds a hint on what to do.
     #[must_use]
-    pub fn hint(self, text: impl Into<String>) -> Self {
+    pub fn with_hint(self, text: impl Into<String>) -> Self {
         match self {
             Self::Plain { code, what, .. } => Self::Plain {
                 code,
@@ -69,7 +68,7 @@ impl Failure {
         }
     }
 
-    /// The same with an exit code of another table.
+    /// Sets an exit code that is not a [`FailureCode`].
     pub fn with_status(self, status: u8) -> Self {
         match self {
             Self::Exit { .. } => self,
@@ -80,23 +79,23 @@ impl Failure {
         }
     }
 
-    /// The exit code.
-    pub const fn code(&self) -> Code {
+    /// Returns the exit code.
+    pub const fn code(&self) -> FailureCode {
         match self {
-            Self::Config(_) => Code::Config,
+            Self::Config(_) => FailureCode::Config,
             Self::Plain { code, .. } => *code,
-            Self::Exit { .. } => Code::Failure,
+            Self::Exit { .. } => FailureCode::Failure,
         }
     }
 
-    /// Prints it and returns the exit code.
-    pub fn report(self) -> ExitCode {
+    /// Prints the failure and returns the exit code.
+    pub fn print_and_exit_code(self) -> ExitCode {
         match self {
             Self::Config(problems) => {
                 for problem in problems {
                     eprintln!("{problem}");
                 }
-                ExitCode::from(Code::Config as u8)
+                ExitCode::from(FailureCode::Config as u8)
             }
             Self::Plain { code, what, hint } => {
                 eprintln!("error: {what}");
@@ -107,7 +106,7 @@ impl Failure {
             }
             Self::Exit { status, why } => {
                 if let Some(why) = why {
-                    why.report();
+                    why.print_and_exit_code();
                 }
                 ExitCode::from(status)
             }
@@ -126,15 +125,14 @@ impl From<StartError> for Failure {
         let what = why.to_string();
         match why {
             StartError::Listen { why, .. } => {
-                let failure = Self::new(Code::Network, what);
+                let failure = Self::new(FailureCode::Network, what);
                 match why.kind() {
                     std::io::ErrorKind::AddrInUse => {
-                        failure.hint("another program listens there; choose another port")
+                        failure.with_hint("another program listens there; choose another port")
                     }
-                    // An error that is not the system's own says by itself what is missing.
-                    std::io::ErrorKind::PermissionDenied if why.raw_os_error().is_some() => {
-                        failure.hint("ports below 1024 need a privilege; choose a port above 1023")
-                    }
+                    // An error that is not from the system has its own hint.
+                    std::io::ErrorKind::PermissionDenied if why.raw_os_error().is_some() => failure
+                        .with_hint("ports below 1024 need a privilege; choose a port above 1023"),
                     _ => failure,
                 }
             }
@@ -146,14 +144,14 @@ impl From<StartError> for Failure {
             | StartError::Cipher(_)
             | StartError::Carrier(_)
             | StartError::Ssh(_)
-            | StartError::PluginBehind(_) => Self::new(Code::Config, what),
-            StartError::Plugin(_) => Self::new(Code::Network, what),
+            | StartError::PluginBehind(_) => Self::new(FailureCode::Config, what),
+            StartError::Plugin(_) => Self::new(FailureCode::Network, what),
         }
     }
 }
 
 impl From<anyhow::Error> for Failure {
     fn from(why: anyhow::Error) -> Self {
-        Self::new(Code::Failure, format!("{why:#}"))
+        Self::new(FailureCode::Failure, format!("{why:#}"))
     }
 }

@@ -1,22 +1,27 @@
-//! What commands that serve run on.
+//! Runtime of commands that serve.
 
 use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::Done;
+use crate::CommandResult;
 use crate::signals::Signals;
 
-/// Runs on all cores, with as many descriptors as there may be.
-pub fn block_on<W: Future<Output = Done>>(work: impl FnOnce(Signals) -> W) -> Done {
-    block_on_within(None, work)
+/// Runs `work` on all cores, with the maximum number of file descriptors.
+pub fn block_on<W: Future<Output = CommandResult>>(
+    work: impl FnOnce(Signals) -> W,
+) -> CommandResult {
+    block_on_with_nofile(None, work)
 }
 
-/// As [`block_on`], with this many descriptors.
-pub fn block_on_within<W: Future<Output = Done>>(
+/// Like [`block_on`], with a limit of `nofile` file descriptors.
+///
+/// # Errors
+/// The error of `work`; the runtime or the signal handlers cannot be set up.
+pub fn block_on_with_nofile<W: Future<Output = CommandResult>>(
     nofile: Option<u64>,
     work: impl FnOnce(Signals) -> W,
-) -> Done {
+) -> CommandResult {
     match nofile {
         Some(count) => adit_net::limits::set_nofile(count),
         None => adit_net::limits::raise_nofile(),
@@ -25,13 +30,13 @@ pub fn block_on_within<W: Future<Output = Done>>(
         .enable_all()
         .max_blocking_threads(64)
         .build()
-        .context("starting the runtime")?;
+        .context("cannot start the runtime")?;
     let done = runtime.block_on(async {
-        let signals = Signals::catch().context("catching signals")?;
+        let signals = Signals::install().context("cannot install signal handlers")?;
         work(signals).await
     });
     adit_stream::lane::close_lanes(Duration::from_millis(100));
-    // A look-up that hangs must not hold up the end.
+    // A stalled name lookup must not delay the exit.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }

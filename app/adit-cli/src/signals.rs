@@ -1,16 +1,17 @@
-//! The signals that end a command, and the one that does not.
+//! The signals that end a command, and SIGHUP.
 
 use std::time::Duration;
 
-use crate::report::{Code, Failure};
+use crate::report::{Failure, FailureCode};
 
-/// How long open connections may go on after SIGTERM.
-const DRAIN: Duration = Duration::from_secs(3);
+/// Time that open connections have after SIGTERM.
+const DRAIN_TIME: Duration = Duration::from_secs(3);
 
-/// What a shell adds to the number of a signal.
-const BY_SIGNAL: u8 = 128;
+/// Offset that shells add to a signal number to form an exit code.
+const SIGNAL_STATUS_BASE: u8 = 128;
 
-/// The signals. Caught from before anything listens: who sees a listener may already end it.
+/// Handlers of the signals that end a command. Install them before anything listens: as soon as a listener is
+/// visible, a signal may be sent.
 pub struct Signals {
     #[cfg(unix)]
     term: tokio::signal::unix::Signal,
@@ -18,18 +19,18 @@ pub struct Signals {
     int: tokio::signal::unix::Signal,
     #[cfg(unix)]
     hup: tokio::signal::unix::Signal,
-    /// It was started at a terminal.
+    /// True if the command was started at a terminal.
     #[cfg(unix)]
     at_terminal: bool,
 }
 
 #[cfg(unix)]
 impl Signals {
-    /// Catches them from now on.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// Those of the system.
-    pub fn catch() -> std::io::Result<Self> {
+    /// The error of the system.
+    pub fn install() -> std::io::Result<Self> {
         use std::io::IsTerminal;
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -40,36 +41,40 @@ impl Signals {
         })
     }
 
-    /// Comes when it is to end, with the time that open connections still have. SIGHUP ends it if the
-    /// terminal at which it was started is gone; other programs read their configuration again, which
-    /// this one does not. Cancel-safe.
-    pub async fn next(&mut self) -> Duration {
+    /// Waits for a signal to end, and returns the time that open connections still have. SIGHUP ends the command
+    /// if the terminal at which it was started is gone; otherwise it is logged and ignored, because adit does not
+    /// reload its configuration.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: no signal is lost.
+    pub async fn next_end(&mut self) -> Duration {
         use std::io::IsTerminal;
         loop {
             tokio::select! {
-                _ = self.term.recv() => return DRAIN,
+                _ = self.term.recv() => return DRAIN_TIME,
                 _ = self.int.recv() => return Duration::ZERO,
                 _ = self.hup.recv() => {}
             }
             if self.at_terminal && !std::io::stdin().is_terminal() {
-                return DRAIN;
+                return DRAIN_TIME;
             }
-            tracing::warn!("SIGHUP: nothing is read again; a new configuration needs a restart");
+            tracing::warn!("SIGHUP is ignored: restart adit to apply a changed configuration");
         }
     }
 }
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Catches them from now on.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// Those of the system.
-    pub fn catch() -> std::io::Result<Self> {
+    /// The error of the system.
+    pub fn install() -> std::io::Result<Self> {
         Ok(Self {})
     }
 
-    pub async fn next(&mut self) -> Duration {
+    /// Waits for Ctrl-C.
+    pub async fn next_end(&mut self) -> Duration {
         // Without a console there is nothing to wait for.
         let _ = tokio::signal::ctrl_c().await;
         Duration::ZERO
@@ -77,22 +82,23 @@ impl Signals {
 }
 
 impl Signals {
-    /// Does what goes before serving, or answers a question. An end meanwhile is obeyed at once, with
-    /// the exit code of shells: there was no answer.
-    pub async fn unless_ended<T>(
+    /// Runs work that precedes serving, or answers a question. A signal ends it immediately, with the exit code of
+    /// shells, because there was no result.
+    pub async fn run_until_ended<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         tokio::select! {
             done = work => done,
-            patience = self.next() => Err(match patience.is_zero() {
-                true => ended("interrupted", 2),
-                false => ended("terminated", 15),
+            patience = self.next_end() => Err(match patience.is_zero() {
+                true => signal_failure("interrupted", 2),
+                false => signal_failure("terminated", 15),
             }),
         }
     }
 }
 
-fn ended(what: &str, number: u8) -> Failure {
-    Failure::new(Code::Failure, what).with_status(BY_SIGNAL + number)
+/// Returns the failure for a signal.
+fn signal_failure(what: &str, number: u8) -> Failure {
+    Failure::new(FailureCode::Failure, what).with_status(SIGNAL_STATUS_BASE + number)
 }

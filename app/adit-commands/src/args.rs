@@ -1,8 +1,8 @@
-//! What may be typed.
+//! The command-line arguments, as `clap` parses them.
 
 pub(crate) mod classic;
-pub(crate) mod ends;
 pub(crate) mod kcp;
+pub(crate) mod route_options;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use clap::{ArgAction, Parser, Subcommand};
 
 /// Encrypted tunnels and proxies in one binary.
 ///
-/// Every end is a URL: `mixed://127.0.0.1:1080` listens, `ss://METHOD:KEY@host:8388` is a server
+/// Every endpoint is a URL: `mixed://127.0.0.1:1080` listens, `ss://METHOD:KEY@host:8388` is a server
 /// as a listener and a hop as part of a chain. `adit help URLS` lists the schemes, `adit help ss`
 /// explains one.
 #[derive(Debug, Parser)]
@@ -29,18 +29,18 @@ On a server:     adit server
 At home:         adit client 'ss://…'
 Anything else:   adit run LISTEN [HOP…]        adit help URLS
 
-Environment: ADIT_CPU=portable|avx2|avx2-vaes|avx512 keeps newer instructions out of ciphers and
-error correction, ADIT_IO=portable keeps splice and UDP batches out of the engine, NO_COLOR colours
-out of the log
+Environment: ADIT_CPU=portable|avx2|avx2-vaes|avx512 limits the CPU instructions of ciphers and
+error correction, ADIT_IO=portable turns off splice and UDP batches, NO_COLOR turns off colours in
+the log
 
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock,
-130 and 143 interrupted or terminated before it served or had an answer")]
+130 interrupted and 143 terminated before it served or had an answer")]
 pub(crate) struct Args {
-    /// Say more: -v connections, -vv every datagram and retry, -vvv the libraries too
+    /// Log more: -v connections, -vv every datagram and retry, -vvv the libraries too
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// What `adit ssh -f` and `adit ss-local -f` start themselves with.
+    /// Marks the process that `adit ssh -f` or `adit ss-local -f` starts in the background.
     #[cfg(unix)]
     #[arg(long, hide = true)]
     pub(crate) in_background: bool,
@@ -52,107 +52,107 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Try it: a server and a client in one process, and a proxy on 127.0.0.1:1080
-    Up(Up),
-    /// Serve: make and keep a key, pick the fastest safe cipher, print URL and QR code
+    Up(UpArgs),
+    /// Run a server: make and keep a key, pick the fastest safe cipher, print URL and QR code
     ///
-    /// Off a terminal URL and code are not printed, since a log would keep the key in them:
+    /// If standard output is not a terminal, neither is printed, because a log would keep the key:
     /// `adit server url` prints the URL.
-    Server(Server),
+    Server(ServerArgs),
     /// Use a server, or a subscription: a SOCKS5 and HTTP proxy on this machine
-    Client(Client),
+    Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
-    Run(Run),
-    /// Serve many ports, which a program adds and removes by datagrams (ss-manager)
+    Run(RunArgs),
+    /// Run servers on many ports, which another program adds and removes by datagrams (ss-manager)
     ///
-    /// Speaks the protocol of ss-manager (add, remove, list, ping), in one process for all ports.
-    /// Whoever reaches the manager's address may begin servers and read their passwords: a path
-    /// makes a Unix socket for you alone.
-    Manager(Manager),
-    /// Read a link in any form and write it canonically
-    Url(Url),
+    /// Implements the protocol of ss-manager (add, remove, list, ping), with one process for all
+    /// ports. Every program that reaches the manager's address can start servers and read their
+    /// passwords: a path creates a Unix socket that only you can use.
+    Manager(ManagerArgs),
+    /// Print a link of any form in its canonical form
+    Url(UrlArgs),
     /// Show a link as a QR code
-    Qr(Url),
+    Qr(UrlArgs),
     /// Make a key for a method
-    Keygen(Keygen),
+    Keygen(KeygenArgs),
     /// Check URLs or a file without running them
-    Check(Plan),
-    /// Write another program's configuration as adit's own
+    Check(PlanArgs),
+    /// Convert another program's configuration to adit's
     ///
     /// Reads the JSON of shadowsocks-libev, shadowsocks-rust and shadowsocks-go, SIP008
-    /// documents, and `ss://` links (Outline's too) in plain text or base64. What has no
-    /// equivalent is told on standard error. `adit run -c FILE.json` converts on the way.
-    Convert(Convert),
-    /// Draw the plan that URLs or a file mean
-    Explain(Plan),
-    /// Measure what this machine can do
-    Bench(Bench),
-    /// The two ends of a kcptun tunnel, with kcptun's options and files
+    /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
+    /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
+    Convert(ConvertArgs),
+    /// Draw the routes that URLs or a file describe
+    Explain(PlanArgs),
+    /// Measure the speed of this machine
+    Bench(BenchArgs),
+    /// Run either end of a kcptun tunnel, with kcptun's options and files
     ///
-    /// TCP connections to the client travel over KCP, which repairs losses faster than TCP, and are
-    /// made again by the server to one fixed target.
+    /// The client carries TCP connections over KCP, which recovers lost packets faster than TCP. The
+    /// server connects each of them to one fixed target.
     #[command(subcommand)]
-    Kcp(kcp::Kcp),
-    /// Find out why a server cannot be used, step by step
+    Kcp(kcp::KcpCommand),
+    /// Find out why a server does not work, step by step
     ///
-    /// Looks the server up, connects to it, speaks with it as the URL says, and sends a datagram
-    /// through it. If the server does not understand us, settings beside ours are tried with the
-    /// same password (`--tries`): every try is a connection that somebody on the way can see.
-    /// Exit codes: 0 all is well, 3 the URL is wrong, 4 the network, 5 key or settings, 6 clocks.
-    Doctor(Doctor),
-    /// Run a program or a shell on another machine, and forward ports, by SSH
+    /// Looks up the server, connects to it, uses the protocol of the URL with it, and sends a
+    /// datagram through it. If the server does not understand the client, similar settings are tried
+    /// with the same password (`--tries`): each try is a connection that the network can observe.
+    /// Exit codes: 0 the server works, 3 wrong URL, 4 network, 5 key or settings, 6 clocks.
+    Doctor(DoctorArgs),
+    /// Run a program or a shell on another machine, and forward ports, over SSH
     ///
     /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
-    /// Exit code: that of the program, 255 if there is none.
+    /// Exit code: that of the program; 255 if there is none.
     #[cfg(unix)]
     #[command(version, args_override_self = true)]
-    Ssh(Box<adit_ssh_commands::args::Ssh>),
-    /// Serve SSH: you, and nobody else, can log in with the keys of a file
+    Ssh(Box<adit_ssh_commands::args::SshArgs>),
+    /// Run an SSH server: only you can log in, with the keys of a file
     ///
-    /// Gives programs, shells with terminals, files (sftp, scp) and forwarding to the user who
-    /// started it, on a port of his own; root is not needed. The host key is made on the first
+    /// Offers programs, shells with terminals, files (sftp, scp) and forwarding to the user who
+    /// started it, on a separate port; root is not needed. The host key is generated on the first
     /// start.
     #[cfg(unix)]
-    Sshd(adit_ssh_commands::args::Sshd),
-    /// Work with the files of another machine, by SSH
+    Sshd(adit_ssh_commands::args::SshdArgs),
+    /// Work with the files of another machine, over SSH
     ///
     /// Reads commands as OpenSSH's `sftp` does; `help` lists them.
     /// Exit codes: 0 ok, 1 a command of a batch failed, 255 no connection.
     #[cfg(unix)]
-    Sftp(adit_ssh_commands::args::Sftp),
-    /// Copy files to, from or between other machines, by SSH
+    Sftp(adit_ssh_commands::args::SftpArgs),
+    /// Copy files to, from or between other machines, over SSH
     ///
-    /// Exit codes: 0 ok, 1 something was not copied, 255 no connection.
+    /// Exit codes: 0 ok, 1 a file was not copied, 255 no connection.
     #[cfg(unix)]
-    Scp(adit_ssh_commands::args::Scp),
-    /// Serve files by SFTP on standard input and output
+    Scp(adit_ssh_commands::args::ScpArgs),
+    /// Serve files over SFTP on standard input and output
     ///
-    /// For an SSH server: `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
+    /// For an SSH server, with `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
     #[cfg(unix)]
     #[command(hide = true)]
-    SftpServer(adit_ssh_commands::args::SftpServer),
-    /// Shadowsocks and ShadowsocksR by the command lines that people have
+    SftpServer(adit_ssh_commands::args::SftpServerArgs),
+    /// Shadowsocks and ShadowsocksR with the command lines of existing programs
     #[command(flatten)]
-    Classic(classic::Classic),
-    /// Make ss-local, ss-server, ssr-local … of this program: links in a folder
+    Classic(classic::ClassicCommand),
+    /// Install this program as ss-local, ss-server, ssr-local …: links in a folder
     ///
-    /// Started by one of these names it takes the options of shadowsocks-libev and
-    /// shadowsocksr-libev. A file of the name that is something else stays as it is.
-    InstallAliases(InstallAliases),
-    /// Help on a command, on a scheme (ss, socks5, mixed …), on URLS, or on the configuration file:
+    /// Started under one of these names, it accepts the options of shadowsocks-libev and
+    /// shadowsocksr-libev. An existing file of the same name that is not such a link is kept.
+    InstallAliases(InstallAliasesArgs),
+    /// Show help on a command, a scheme (ss, socks5, mixed …), on URLS, or on the configuration file:
     /// config, rules, groups, users
-    Help(Help),
+    Help(HelpArgs),
     /// Print shell completions
-    Completion(Completion),
-    /// Print how a word of a command line may go on, for the scripts of `adit completion`
+    Completion(CompletionArgs),
+    /// Print possible continuations of a word, for the scripts of `adit completion`
     #[command(hide = true)]
-    Complete(Complete),
+    Complete(CompleteArgs),
     /// Print a manual page, or write all pages into a folder
-    Man(Man),
+    Man(ManArgs),
 }
 
 impl Command {
-    /// Whether the log is to be silent, and the file it goes to.
-    pub(crate) fn log(&self) -> (bool, Option<&Path>) {
+    /// Returns true if only errors are logged, and the log file if there is one.
+    pub(crate) fn log_settings(&self) -> (bool, Option<&Path>) {
         match self {
             #[cfg(unix)]
             Self::Ssh(ssh) => (ssh.is_quiet(), ssh.log_file()),
@@ -164,89 +164,90 @@ impl Command {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Up {
-    /// Stop after the request was carried, instead of leaving the proxy running
+pub(crate) struct UpArgs {
+    /// Stop after the test request, instead of leaving the proxy running
     #[arg(long)]
     pub(crate) once: bool,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Bench {
+pub(crate) struct BenchArgs {
     #[command(subcommand)]
-    pub(crate) what: BenchWhat,
+    pub(crate) what: BenchCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum BenchWhat {
-    /// Message authentication codes, in memory: UMAC beside HMAC
-    Mac(BenchMac),
-    /// Forward error correction, in memory: encoding and restoring of datagrams
-    Fec(BenchSpan),
+pub(crate) enum BenchCommand {
+    /// Message authentication codes, in memory: UMAC compared with HMAC
+    Mac(BenchMacArgs),
+    /// Forward error correction, in memory: encoding and recovery of datagrams
+    Fec(BenchOptions),
     /// Shadowsocks, in memory: keys, headers, packets, ciphers
-    Ss(BenchSpan),
-    /// KCP, in memory: its windows, and sealing and opening of packets under every cipher
-    Kcp(BenchSpan),
-    /// What an SSH server offers, what each cipher and MAC would cost here, and which to take
+    Ss(BenchOptions),
+    /// KCP, in memory: its windows, and sealing and opening of packets with every cipher
+    Kcp(BenchOptions),
+    /// The algorithms of an SSH server, the cost of each cipher and MAC here, and a recommendation
     ///
-    /// Connects and reads the lists that the server sends in the clear; nobody logs in. The costs
-    /// are those of this machine, in memory: processor time of one end, without system calls.
-    Ssh(BenchSsh),
+    /// Connects and reads the lists that the server sends in the clear; it does not log in. The
+    /// costs are measured on this machine, in memory: processor time of one end, without system
+    /// calls.
+    Ssh(BenchSshArgs),
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchSpan {
-    /// One JSON object a line: name, bytes, ns_per_op
+pub(crate) struct BenchOptions {
+    /// One JSON object per line: name, bytes, ns_per_op
     #[arg(long)]
     pub(crate) json: bool,
-    /// Milliseconds for each row
+    /// Milliseconds per row
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchSsh {
-    /// The server; without a port, 22
+pub(crate) struct BenchSshArgs {
+    /// The server; the default port is 22
     #[arg(value_name = "[USER@]HOST[:PORT]")]
     pub(crate) host: String,
-    /// One JSON object a line: `offer`, `cost` for each cipher and MAC, `advice`
+    /// One JSON object per line: `offer`, `cost` for each cipher and MAC, `advice`
     #[arg(long)]
     pub(crate) json: bool,
-    /// Milliseconds for each cipher and MAC
+    /// Milliseconds per cipher and MAC
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) millis: u32,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct BenchMac {
+pub(crate) struct BenchMacArgs {
     #[command(flatten)]
-    pub(crate) span: BenchSpan,
-    /// Lengths of messages
+    pub(crate) span: BenchOptions,
+    /// Lengths of the messages, in bytes
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "32,1024",
           value_parser = clap::value_parser!(u32).range(..=1 << 24))]
     pub(crate) bytes: Vec<u32>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Server {
-    /// Print the URL of a server with the kept key, and end
+pub(crate) struct ServerArgs {
+    /// Print the URL with the stored key, and exit
     #[arg(value_name = "url", hide_possible_values = true)]
-    pub(crate) ask: Option<ServerAsk>,
+    pub(crate) ask: Option<ServerAction>,
     /// Address to listen on
     #[arg(long, short, default_value = SERVER_LISTEN, value_name = "ADDR:PORT")]
     pub(crate) listen: String,
-    /// Host name or address that clients use, for the printed URL
+    /// Host name or address for the printed URL, as clients reach this server
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Option<String>,
-    /// Method instead of the fastest one; makes a new key if the kept one is of another method
+    /// Method, instead of the fastest one; a stored key of another method is replaced
     #[arg(long, value_name = "METHOD")]
     pub(crate) method: Option<String>,
-    /// Folder for the key instead of the user's state folder
+    /// Folder of the key, instead of your state folder
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Private destinations that clients may reach: CIDRs or `all`
+    /// Private destinations that clients may reach: CIDRs or `all` [default: none]
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
-    /// Print the URL and the QR code off a terminal too, where a log may keep the key in them
+    /// Print the URL and the QR code even if standard output is not a terminal; a log would keep the key
     #[arg(long)]
     pub(crate) show_url: bool,
     /// Do not print the QR code
@@ -254,33 +255,33 @@ pub(crate) struct Server {
     pub(crate) no_qr: bool,
 }
 
-/// Where `adit server` listens.
+/// The default address that `adit server` listens on.
 pub(crate) const SERVER_LISTEN: &str = "[::]:8388";
 
-/// What `adit server` can do besides serving.
+/// The words that `adit server` accepts instead of serving.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub(crate) enum ServerAsk {
+pub(crate) enum ServerAction {
     Url,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Client {
+pub(crate) struct ClientArgs {
     /// The server's URL, as `adit server` printed it
     #[arg(required_unless_present = "subscribe", conflicts_with = "subscribe")]
     pub(crate) url: Option<String>,
-    /// Use the servers of a document instead: SIP008, an `ssconf` key, or `ss://` and `ssr://` links (https)
+    /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
-    /// How often the document is fetched again
-    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::read_time)]
+    /// Interval at which the document is fetched again
+    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::parse_time)]
     pub(crate) refresh: Duration,
-    /// A plugin that its servers may need; can be repeated
+    /// A plugin that its servers may start; can be repeated
     #[arg(long, value_name = "NAME", requires = "subscribe")]
     pub(crate) allow_plugin: Vec<String>,
-    /// Folder in which the last document is kept, instead of the user's state folder
+    /// Folder in which the last document is stored, instead of your state folder
     #[arg(long, value_name = "DIR", requires = "subscribe")]
     pub(crate) state: Option<PathBuf>,
-    /// Where to listen
+    /// URL of a listener; can be repeated
     #[arg(
         long,
         short,
@@ -288,51 +289,51 @@ pub(crate) struct Client {
         value_name = "URL"
     )]
     pub(crate) listen: Vec<String>,
-    /// Only find out whether the server accepts us, then end
+    /// Only check that the server accepts this client, then exit
     #[arg(long)]
     pub(crate) check: bool,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Plan {
-    /// The first URL listens, the others are the chain, in the order of the way
+pub(crate) struct PlanArgs {
+    /// The first URL listens, the others are the hops, in the order in which they are passed
     #[arg(value_name = "URL", required_unless_present_any = ["config", "listen"])]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
-    pub(crate) ends: ends::Ends,
-    /// A TOML file with the same URLs, or another program's JSON (see `adit help convert`)
+    pub(crate) ends: route_options::RouteOptions,
+    /// A TOML file of routes, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     #[command(flatten)]
-    pub(crate) plan: Plan,
-    /// Serve the management API and /metrics: the path of a Unix socket, or a port of this machine
+    pub(crate) plan: PlanArgs,
+    /// Serve the management API and /metrics on a Unix socket, or on a loopback port
     #[arg(long, value_name = "PATH|HOST:PORT")]
     pub(crate) admin: Option<String>,
-    /// A file with the token that requests to the API must show; a port needs one. Several stand in
-    /// lines of their own; `reveal` behind one lets it see keys
+    /// A file of tokens for requests to the API, one per line; required for a port. `reveal` after a
+    /// token lets it read keys
     #[arg(long, value_name = "@FILE", requires = "admin")]
     pub(crate) admin_token: Option<String>,
-    /// Host name or address of the servers in the subscriptions of their users
+    /// Host name or address of the servers for the subscriptions of their users
     #[arg(long, value_name = "HOST", requires = "admin")]
     pub(crate) public_host: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Manager {
-    /// Where commands come in: a UDP port of this machine, or the path of a Unix socket
+pub(crate) struct ManagerArgs {
+    /// Where commands are received: a loopback UDP port, or the path of a Unix socket
     #[arg(long, value_name = "HOST:PORT|PATH")]
     pub(crate) manager_address: String,
-    /// Take commands from an address that other machines reach
+    /// Accept commands at an address that other machines can reach
     #[arg(long)]
     pub(crate) manager_insecure: bool,
-    /// Address that the servers listen on, instead of all; can be repeated
+    /// Address that the servers listen on, instead of all addresses; can be repeated
     #[arg(short = 's', long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
-    /// Method of servers that name none
+    /// Method of servers that do not name one
     #[arg(
         short,
         long,
@@ -340,27 +341,27 @@ pub(crate) struct Manager {
         value_name = "METHOD"
     )]
     pub(crate) method: String,
-    /// What servers carry that do not say so
+    /// Traffic of servers that do not specify a mode
     #[arg(long, value_enum, default_value = "tcp_only", value_name = "MODE")]
-    pub(crate) mode: Carried,
-    /// Plugin of servers that name none
+    pub(crate) mode: TrafficMode,
+    /// Plugin of servers that do not name one
     #[arg(long, value_name = "NAME")]
     pub(crate) plugin: Option<String>,
     /// Options of that plugin
     #[arg(long, value_name = "OPTIONS", requires = "plugin")]
     pub(crate) plugin_opts: Option<String>,
-    /// A plugin that a server may name besides; can be repeated
+    /// A plugin that servers may name; can be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_plugin: Vec<String>,
-    /// Private destinations that clients may reach: CIDRs or `all`
+    /// Private destinations that clients may reach: CIDRs or `all` [default: none]
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
 }
 
-/// What a server carries, by the names that ss-manager has.
+/// The traffic that a server carries, with ss-manager's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub(crate) enum Carried {
+pub(crate) enum TrafficMode {
     /// Connections
     TcpOnly,
     /// Datagrams
@@ -370,34 +371,34 @@ pub(crate) enum Carried {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Url {
+pub(crate) struct UrlArgs {
     /// The link, in any form
     pub(crate) url: String,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct InstallAliases {
-    /// The folder, such as /usr/local/bin
+pub(crate) struct InstallAliasesArgs {
+    /// Folder of the links, such as /usr/local/bin
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Keygen {
+pub(crate) struct KeygenArgs {
     /// The method the key is for
     #[arg(default_value = "2022-blake3-aes-128-gcm")]
     pub(crate) method: String,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Convert {
+pub(crate) struct ConvertArgs {
     /// The file to read; `-` is standard input
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// The end that the configuration is for, instead of a guess
+    /// The end that the configuration is for; by default it is guessed
     #[arg(long, value_enum, value_name = "END")]
-    pub(crate) role: Option<End>,
-    /// Write into this new file instead of standard output
+    pub(crate) role: Option<TunnelEnd>,
+    /// Write to this new file instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// A plugin that a subscription or a link may start; can be repeated
@@ -407,7 +408,7 @@ pub(crate) struct Convert {
 
 /// The ends of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum End {
+pub(crate) enum TunnelEnd {
     /// A local proxy that uses servers
     Client,
     /// A server
@@ -415,17 +416,17 @@ pub(crate) enum End {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorArgs {
     /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
     pub(crate) url: String,
-    /// A web server that is asked for a page's head through the server, to see that it carries; and
-    /// by which servers that are not adit show themselves
+    /// A web server to send a HEAD request to through the server. It shows that the server carries
+    /// traffic, and makes servers that are not adit answer
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) to: Option<Target>,
-    /// A name server that is asked by a datagram through the server
+    /// A DNS server to query through the server, by UDP
     #[arg(long, default_value = "1.1.1.1:53", value_name = "ADDR:PORT")]
     pub(crate) dns: Target,
-    /// Other settings to try, at most, if the server does not understand us; 0 for none
+    /// Maximum number of other settings to try if the server does not understand this client; 0 is none
     #[arg(long, default_value_t = 60, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=200))]
     pub(crate) tries: u16,
@@ -435,26 +436,26 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Help {
+pub(crate) struct HelpArgs {
     /// A command, a scheme, URLS, config, rules, groups or users
     pub(crate) topic: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Completion {
+pub(crate) struct CompletionArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Complete {
-    /// The shell that asks
+pub(crate) struct CompleteArgs {
+    /// The shell whose script runs this
     #[arg(long)]
-    pub(crate) shell: CompleteFor,
-    /// The word that goes on, counted from 0, which is the program
+    pub(crate) shell: ScriptedShell,
+    /// The position of the word to complete, counted from 0, which is the program
     #[arg(long, value_name = "N")]
     pub(crate) index: usize,
-    /// Inside of quotes: nothing is escaped
+    /// The word is inside quotes: escape nothing
     #[arg(long)]
     pub(crate) raw: bool,
     /// The words of the line
@@ -462,20 +463,20 @@ pub(crate) struct Complete {
     pub(crate) words: Vec<OsString>,
 }
 
-/// Shells whose scripts ask the program.
+/// The shells whose completion scripts run `adit complete`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum CompleteFor {
+pub(crate) enum ScriptedShell {
     Bash,
     Zsh,
     Fish,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// The page: adit (the default), a command, adit.toml or adit-urls
     #[arg(conflicts_with = "dir")]
     pub(crate) page: Option<String>,
-    /// Write a page for every command into this folder
+    /// Write all pages into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

@@ -1,64 +1,64 @@
-//! The commands of `adit`: arguments → plan → engine.
+//! The commands of `adit`: from arguments to a plan to an engine.
 //!
-//! `args` defines the arguments, one module of `command` runs each command, and [`adit_cli`]
-//! prints output, errors and the exit code. Started as a SIP003 plugin, without an argument, the
-//! program is `guest` alone.
+//! `args` defines the arguments, `command` has one module for each command, and [`adit_cli`] prints
+//! output and errors and sets the exit code. Started as a SIP003 plugin, without an argument, the
+//! program runs only `guest`.
 //!
-//! This is a crate apart from the program because it is compiled for its size: in a thin LTO the
-//! settings of the program's own crate decide for every crate whether loops are put into vectors,
-//! so the program itself must be compiled for speed.
+//! The commands are a separate crate because they are compiled for size. With thin LTO, the settings
+//! of the program's own crate decide for all crates whether loops are vectorized, so the program
+//! itself must be compiled for speed.
 
 #[macro_use(eprintln, print, println)]
 extern crate adit_cli;
 
 mod args;
+mod cipher_speed;
 mod command;
-mod guest;
 mod logging;
-mod pick;
-mod qr;
-mod state;
+mod plugin_mode;
+mod qr_code;
+mod stored_key;
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_crypto::CpuLevel;
 use clap::Parser as _;
 
 use crate::args::Args;
 
-/// Runs the program: reads the arguments of the process, and returns its exit code.
+/// Runs the command that the arguments of the process name, and returns the exit code.
 pub fn main() -> ExitCode {
-    if let Some(invited) = guest::invitation() {
-        let serve = || guest::serve(invited);
-        return log(0, false, None)
+    if let Some(invited) = plugin_mode::endpoint_from_env() {
+        let serve = || plugin_mode::serve_endpoint(invited);
+        return start_log(0, false, None)
             .and_then(|()| serve())
-            .map_or_else(Failure::report, |()| ExitCode::SUCCESS);
+            .map_or_else(Failure::print_and_exit_code, |()| ExitCode::SUCCESS);
     }
-    let args = Args::parse_from(args::kcp::as_typed(
-        args::classic::by_name(std::env::args_os()).into_iter(),
+    let args = Args::parse_from(args::kcp::with_double_dashes(
+        args::classic::insert_command_by_name(std::env::args_os()).into_iter(),
     ));
-    let (quiet, file) = args.command.log();
-    let logged = log(args.verbose, quiet, file);
+    let (quiet, file) = args.command.log_settings();
+    let logged = start_log(args.verbose, quiet, file);
     match logged
         .and_then(|()| limit_cpu())
-        .and_then(|()| command::dispatch(args))
+        .and_then(|()| command::run_command(args))
     {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.print_and_exit_code(),
     }
 }
 
-fn log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
-    logging::start(verbose, quiet, file).map_err(|why| {
+fn start_log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
+    logging::start_log(verbose, quiet, file).map_err(|why| {
         let name = file.unwrap_or_else(|| Path::new("")).display();
-        Failure::new(Code::Failure, format!("{name}: {why}"))
+        Failure::new(FailureCode::Failure, format!("{name}: {why}"))
     })
 }
 
-/// `ADIT_CPU=portable|avx2|avx2-vaes|avx512` keeps newer instructions out, before any key or
-/// code is made.
+/// Limits the CPU instructions to those of `ADIT_CPU=portable|avx2|avx2-vaes|avx512`, before any key
+/// or code is created.
 fn limit_cpu() -> Result<(), Failure> {
     let Some(name) = std::env::var_os("ADIT_CPU") else {
         return Ok(());
@@ -66,20 +66,21 @@ fn limit_cpu() -> Result<(), Failure> {
     match name.to_str().and_then(CpuLevel::from_name) {
         Some(level) => {
             adit_crypto::limit_cpu(level);
-            adit_fec::limit_level(kernels(level));
+            adit_fec::limit_level(fec_level(level));
             Ok(())
         }
         None => {
             let all: Vec<&str> = CpuLevel::ALL.into_iter().map(CpuLevel::name).collect();
-            let what = format!("ADIT_CPU is `{}`", name.display());
-            Err(Failure::new(Code::Usage, what).hint(format!("it may be {}", all.join(", "))))
+            let what = format!("unknown level `{}` in ADIT_CPU", name.display());
+            Err(Failure::new(FailureCode::Usage, what)
+                .with_hint(format!("the levels are {}", all.join(", "))))
         }
     }
 }
 
-/// What the kernels of error correction may use at a level of the ciphers. Bit matrices (`GFNI`)
-/// and `VAES` came together.
-const fn kernels(level: CpuLevel) -> adit_fec::FecLevel {
+/// Returns the level of the error correction kernels for a level of the ciphers. CPUs with `VAES`
+/// also have `GFNI`.
+const fn fec_level(level: CpuLevel) -> adit_fec::FecLevel {
     match level {
         CpuLevel::Portable => adit_fec::FecLevel::Portable,
         CpuLevel::Avx2 => adit_fec::FecLevel::Avx2,

@@ -1,4 +1,4 @@
-//! What is said while it runs, on standard error.
+//! The log of the process, on standard error or in a file.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal};
@@ -12,9 +12,9 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts the log. Destinations appear from `-v` on, not before; nothing at all if it is `quiet`.
-/// With a file it is appended to that.
-pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
+/// Starts the log. Destinations of connections are only logged with `-v` or more; with `quiet`, only
+/// errors are logged. A log file is appended to.
+pub(crate) fn start_log(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
     let level = match verbose {
         _ if quiet => Level::ERROR,
         0 => Level::INFO,
@@ -35,7 +35,7 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
         Some(path) => {
             let mut options = OpenOptions::new();
             options.append(true).create(true);
-            // It tells who went where.
+            // The log tells which client connected to which destination.
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             (BoxMakeWriter::new(Arc::new(options.open(path)?)), false)
@@ -48,9 +48,9 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
         .with_writer(writer)
         .with_ansi(colours)
         .with_target(verbose > 2)
-        // It would tell of standard error on standard error, and panic where that is gone.
+        // Such errors would be reported on standard error, with a panic if that is closed.
         .log_internal_errors(false)
-        .with_timer(Clock);
+        .with_timer(UtcTimeOfDay);
     tracing_subscriber::registry()
         .with(format)
         .with(targets)
@@ -58,10 +58,10 @@ pub(crate) fn start(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result
     Ok(())
 }
 
-/// The time of day in UTC.
-struct Clock;
+/// Formats the time of day in UTC.
+struct UtcTimeOfDay;
 
-impl tracing_subscriber::fmt::time::FormatTime for Clock {
+impl tracing_subscriber::fmt::time::FormatTime for UtcTimeOfDay {
     fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
         let seconds = adit_net::system::unix_now().0 % 86_400;
         write!(

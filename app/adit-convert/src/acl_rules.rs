@@ -22,7 +22,7 @@ const MAX_PATTERNS: usize = 4096;
 /// Characters of a line that messages show at most.
 const MAX_SHOWN: usize = 120;
 
-/// What becomes of the requests that a list names.
+/// The decision on requests that a list names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AclList {
     /// `[outbound_block_list]`
@@ -42,7 +42,7 @@ struct AclConditions {
     nets: Vec<String>,
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Default)]
 pub(super) struct Acl {
     block: AclConditions,

@@ -1,4 +1,4 @@
-//! What the command lines of shadowsocks-libev and shadowsocksr-libev say, as fields of the JSON
+//! The command lines of shadowsocks-libev and shadowsocksr-libev, as fields of the JSON
 //! object that their files hold: over those of a file, or alone.
 
 use std::path::Path;
@@ -191,14 +191,14 @@ pub(super) fn readable_secret_warning(name: &str) -> Warning {
     }
 }
 
-/// What a file says to a manager of servers.
+/// The settings in a file for a manager of servers.
 #[derive(Default)]
 pub struct ManagerFile {
     /// Where the servers listen.
     pub hosts: Vec<String>,
     /// Their method.
     pub method: Option<String>,
-    /// What they carry: `tcp_only`, `udp_only` or `tcp_and_udp`.
+    /// The transport: `tcp_only`, `udp_only` or `tcp_and_udp`.
     pub mode: Option<String>,
     /// Their plugin and its options.
     pub plugin: Option<(String, String)>,

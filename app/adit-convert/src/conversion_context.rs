@@ -1,4 +1,4 @@
-//! What all readers of a document share: the caller's wishes, and what they find.
+//! State that all readers of a document share: the caller's options, and the results.
 
 use core::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub const MAX_SERVERS: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowedPlugins(Vec<String>);
 
-/// What the caller decides.
+/// Options of the caller.
 #[derive(Debug, Clone, Default)]
 pub struct ConvertOptions {
     /// Which end the configuration is for: a local proxy that uses servers, or a server. `None`
@@ -26,7 +26,7 @@ pub struct ConvertOptions {
     pub plugins: AllowedPlugins,
 }
 
-/// What a text was recognised as.
+/// The recognised format of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -46,7 +46,7 @@ pub enum Format {
     Links,
 }
 
-/// What the readers share: the caller's wishes, where files are, and what they found.
+/// State that the readers share: the caller's options, where files are, and what they found.
 pub(crate) struct ConversionContext<'a> {
     pub(crate) options: &'a ConvertOptions,
     pub(crate) sources: &'a dyn Sources,
@@ -55,11 +55,11 @@ pub(crate) struct ConversionContext<'a> {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// What can be read, for those who have something else.
+/// The formats that can be read, for messages about others.
 pub(crate) const SUPPORTED_FORMATS: &str = "adit reads the JSON of shadowsocks-libev, -rust and -go, of ShadowsocksR, \
                      SIP008, and `ss://` and `ssr://` links";
 
-/// Notes, and problems, that are kept at most: nobody reads more.
+/// Notes, and problems, that are kept at most: no one reads more.
 const MAX_MESSAGES: usize = 200;
 
 impl<'a> ConversionContext<'a> {

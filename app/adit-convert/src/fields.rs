@@ -1,4 +1,4 @@
-//! The fields of an object: read by name, with a path for messages; what nobody asked for is
+//! The fields of an object: read by name, with a path for messages; what no one asked for is
 //! noted.
 
 use adit_config::MAX_URL_LEN;
@@ -228,7 +228,7 @@ impl<'j> ObjectFields<'j> {
         self.entries
     }
 
-    /// The names of what nobody asked for and would make a difference; all count as asked for.
+    /// The names of what no one asked for and would make a difference; all count as asked for.
     pub(super) fn take_unread(&mut self) -> Vec<&'j str> {
         let entries = self.entries.iter().zip(&mut self.was_read);
         entries
@@ -239,7 +239,7 @@ impl<'j> ObjectFields<'j> {
             .collect()
     }
 
-    /// Notes what nobody asked for, with the reason if one is known. A field that says the same
+    /// Notes what no one asked for, with the reason if one is known. A field that says the same
     /// as its absence is not worth a note.
     pub(super) fn note_unread(self, reasons: OmitReasons, clerk: &mut ConversionContext<'_>) {
         for ((name, value), asked) in self.entries.iter().zip(&self.was_read) {

@@ -190,7 +190,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 }
 
 impl Json {
-    /// What it is, for messages.
+    /// The type's name, for messages.
     pub(super) const fn kind_name(&self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -5,6 +5,7 @@
 //! of fields that the formats have.
 
 use adit_config::text::{ConfigError, Origin, Place, Problem, Span};
+use adit_wire::substr;
 use json5::ErrorCode;
 
 /// Characters on either side of the place that are looked at.
@@ -113,7 +114,7 @@ fn nth_line(text: &str, n: usize) -> &str {
         let Some(end) = rest.find(['\n', '\r', '\u{2028}', '\u{2029}']) else {
             return "";
         };
-        let behind = rest.get(end..).unwrap_or_default();
+        let behind = substr(rest, end..);
         let behind = behind.strip_prefix("\r\n").unwrap_or_else(|| {
             let mut chars = behind.chars();
             chars.next();
@@ -143,7 +144,7 @@ fn redact_words(line: &str) -> String {
     shown
 }
 
-/// What the reader found, as a sentence.
+/// The reader's finding, as a sentence.
 pub(super) fn error_phrase(code: ErrorCode) -> String {
     match code {
         ErrorCode::EofParsingArray => "the text ends inside a list".to_owned(),

@@ -8,7 +8,7 @@
 //! only what would change who may use a proxy, or which way the traffic takes, is a [`Problem`].
 //! [`plan_from_file`] runs such a file as it is; [`sip008`] reads and writes subscriptions.
 //!
-//! Nothing here fetches anything: the addresses of subscriptions are told to the caller.
+//! Nothing here fetches anything: the addresses of subscriptions are returned to the caller.
 
 #![forbid(unsafe_code)]
 
@@ -55,9 +55,9 @@ use toml_output::RouteSet;
 pub struct Converted {
     /// A configuration file. It holds secrets.
     pub toml: Zeroizing<String>,
-    /// What could not be carried over, and what was guessed.
+    /// Settings that could not be carried over, and guesses.
     pub notes: Vec<Note>,
-    /// What the text was.
+    /// The format of the text.
     pub format: Format,
 }
 

@@ -9,7 +9,7 @@ use crate::proxy_users;
 use crate::server_entry::{self, Transports, format_seconds};
 use crate::toml_output::UrlBuilder;
 
-/// What the whole file says and each local end inherits.
+/// Settings of the whole file that each local end inherits.
 pub(super) struct FileDefaults {
     pub(super) mode: Transports,
     pub(super) idle: Option<u64>,
@@ -207,7 +207,7 @@ fn read_local(
     Some([Some(url), None])
 }
 
-/// What a firewall turns here: TCP by `REDIRECT` or `TPROXY`, UDP always by the latter.
+/// Traffic that a firewall redirects here: TCP by `REDIRECT` or `TPROXY`, UDP always by the latter.
 fn transparent_listeners(
     fields: &mut ObjectFields<'_>,
     (host, port): (Host, u16),

@@ -1,4 +1,4 @@
-//! What could not be carried over.
+//! Settings that could not be carried over.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use adit_config::text::sanitize_for_terminal;
 pub struct Note {
     /// The field, as `servers[0].timeout`; empty if the whole document is meant.
     pub path: String,
-    /// What became of it.
+    /// The result.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who may use a local proxy. Never carried over as less than it was.
+//! Users of a local proxy. Never carried over as less than it was.
 
 use adit_config::text::{Problem, Secret, SecretText};
 use adit_wire::Host;

@@ -26,9 +26,9 @@ pub(super) struct ServerEntry {
     pub(super) method: String,
     pub(super) secret: SecretText,
     pub(super) plugin: Option<PluginEntry>,
-    /// What only a ShadowsocksR server has.
+    /// Settings that only a ShadowsocksR server has.
     pub(super) ssr: Option<SsrSettings>,
-    /// What is carried, if that is written.
+    /// The transport, if the file names it.
     pub(super) mode: Option<Transports>,
     /// `timeout`, in seconds; not 0.
     pub(super) timeout: Option<u64>,
@@ -41,11 +41,11 @@ pub(super) struct ServerEntry {
 pub(super) struct PluginEntry {
     pub(super) name: String,
     pub(super) options: String,
-    /// What it carries (SIP003u).
+    /// The transport (SIP003u).
     pub(super) mode: Transports,
 }
 
-/// What is carried.
+/// The transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transports {
     TcpOnly,

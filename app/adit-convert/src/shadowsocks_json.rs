@@ -171,7 +171,7 @@ fn read_servers(
     // Each address becomes a URL.
     let mut addresses = 0;
     if let Some(mut ports) = top.object_field("port_password", clerk) {
-        // One user to a port; the port of the top level is the default that nobody uses.
+        // One user to a port; the port of the top level is the default that no one uses.
         top.get("server_port");
         for (port, password) in ports.take_all() {
             let own = (format == Format::Ssr).then(|| ssr::read_port(password));

@@ -24,7 +24,7 @@ const VERSION: u64 = 1;
 /// A server of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
-    /// What the server is recognised by when the document changes; may be empty.
+    /// The identifier of the server when the document changes; may be empty.
     pub id: String,
     /// The name for people; may be empty.
     pub remarks: String,
@@ -49,7 +49,7 @@ pub struct Plugin {
     pub options: String,
 }
 
-/// What a document says.
+/// The content of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Subscription {
     /// The servers that can be used, in the order of the document.

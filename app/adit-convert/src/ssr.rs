@@ -1,4 +1,4 @@
-//! What ShadowsocksR adds to a server's description: protocol, obfs and their parameters.
+//! Settings that ShadowsocksR adds to a server's description: protocol, obfs and their parameters.
 
 use adit_config::Endpoint;
 use adit_config::text::Problem;
@@ -125,7 +125,7 @@ impl SsrSettings {
     }
 }
 
-/// What a port of `port_password` has of its own.
+/// Settings of a single port of `port_password`.
 pub(super) struct PortSettings<'j> {
     pub(super) password: Option<&'j str>,
     method: Option<&'j str>,

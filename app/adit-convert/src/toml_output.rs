@@ -1,4 +1,4 @@
-//! What is written: routes of URLs, and their TOML.
+//! Output: routes of URLs, and their TOML.
 
 use core::fmt::Write;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ pub(super) struct RouteSet {
 
 /// One route.
 pub(super) struct Route {
-    /// The wished name; it is made valid and unique when it is written.
+    /// The requested name; it is made valid and unique when it is written.
     pub(super) name: String,
     pub(super) listen: Vec<UrlBuilder>,
     pub(super) via: Vec<Stage>,

@@ -403,7 +403,7 @@ mod tests {
         times: usize,
     ) -> Vec<HandshakeSlot> {
         let all: Vec<_> = (0..times).filter_map(|_| guard.take_slot(from)).collect();
-        assert_eq!(all.len(), times, "nobody is refused");
+        assert_eq!(all.len(), times, "no request is refused");
         all
     }
 

@@ -1,8 +1,7 @@
-//! Bytes of a file or a pipe into a channel, or of a channel into a pipe, moved by a thread that is
-//! there for nothing else.
+//! Copies a file or a pipe to a channel, or a channel to a pipe, on a dedicated thread.
 //!
-//! A pipe that is watched for readiness wakes the watcher with every write of the other program; a
-//! thread that sleeps is not woken, and a thread may wait whatever the file is.
+//! A pipe that is registered for readiness wakes its watcher with every write of the other program; a sleeping
+//! thread is not woken, and a thread can block on any kind of file.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -12,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-use adit_cli::patient;
+use adit_cli::blocking_stream;
 use adit_ssh::{ChannelReader, ChannelWriter};
 use adit_wire::subslice;
 use rustix::event::{PollFlags, Timespec};
@@ -20,34 +19,34 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::pipe_pace::Pace;
+use crate::pipe_pace::PipePacer;
 
-/// Pieces written at once.
-pub(super) const GATHER: usize = 8;
-/// How often a file that does not wait by itself is asked whether it is still wanted.
-const LOOK: Timespec = Timespec {
+/// Maximum number of slices in a vectored write.
+pub(super) const MAX_SLICES: usize = 8;
+/// Interval at which a wait for a non-blocking file checks whether the copy is still wanted.
+const WANTED_CHECK_INTERVAL: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
 
-/// Moves all of `from`, to its end. Blocks the calling thread, which must not be the runtime's.
+/// Copies `from` to the channel until its end. Blocks the calling thread, which must not be one of the runtime.
 ///
 /// # Errors
-/// Those of the file; the session failed; the peer takes no more; `is_wanted` gave `false`.
+/// The error of the file or the session; the peer accepts no more data; `is_wanted` returned `false`.
 pub(super) fn file_to_channel(
     runtime: &Handle,
     from: File,
     to: &mut ChannelWriter,
     is_wanted: impl Fn() -> bool + Unpin,
 ) -> io::Result<()> {
-    let mut source = Source { from, is_wanted };
-    let mut pace = Pace::default();
+    let mut source = BlockingSource { from, is_wanted };
+    let mut pace = PipePacer::default();
     loop {
         let read = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut source)));
         match runtime.block_on(read)? {
             0 => return Ok(()),
             n => {
-                if let Some(pause) = pace.after(n, &source.from) {
+                if let Some(pause) = pace.pause_after_read(n, &source.from) {
                     thread::sleep(pause);
                 }
             }
@@ -55,18 +54,18 @@ pub(super) fn file_to_channel(
     }
 }
 
-/// Moves all of `from` into a stream, whether that waits by itself or not, to its end, or until nobody
-/// listens to `wanted` any more. Blocks the calling thread, which must not be the runtime's.
+/// Copies the channel to a stream, blocking or not, until its end, or until the receiver of `wanted` is dropped.
+/// Blocks the calling thread, which must not be one of the runtime.
 ///
 /// # Errors
-/// Those of the stream; the session failed.
+/// The error of the stream or the session.
 pub(super) fn channel_to_pipe<T>(
     runtime: &Handle,
     from: &mut ChannelReader,
     mut to: File,
     wanted: &mut oneshot::Sender<T>,
 ) -> io::Result<()> {
-    let mut pace = Pace::default();
+    let mut pace = PipePacer::default();
     let mut in_vain = false;
     loop {
         let fill = poll_fn(|cx| match wanted.poll_closed(cx) {
@@ -76,7 +75,7 @@ pub(super) fn channel_to_pipe<T>(
         if runtime.block_on(fill)? == 0 {
             return Ok(());
         }
-        let mut runs = [IoSlice::new(&[]); GATHER];
+        let mut runs = [IoSlice::new(&[]); MAX_SLICES];
         let count = from.runs(&mut runs);
         let runs = subslice(&runs, ..count);
         let offered = runs.iter().map(|run| run.len()).sum();
@@ -85,47 +84,47 @@ pub(super) fn channel_to_pipe<T>(
             Ok(n) => n,
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                in_vain = wait(&to, PollFlags::OUT, in_vain, || !wanted.is_closed())?;
+                in_vain = wait_ready(&to, PollFlags::OUT, in_vain, || !wanted.is_closed())?;
                 continue;
             }
             Err(why) => return Err(why),
         };
         in_vain = false;
         from.consume(n);
-        if let Some(pause) = pace.after_write(n, offered, &to) {
+        if let Some(pause) = pace.pause_after_write(n, offered, &to) {
             thread::sleep(pause);
         }
     }
 }
 
-/// Waits for `file` a while; returns whether it is ready.
-fn wait(
+/// Waits for `file`, up to [`WANTED_CHECK_INTERVAL`]; returns true if it is ready. Fails if the copy is no longer wanted.
+fn wait_ready(
     file: impl AsFd,
     ready: PollFlags,
     in_vain: bool,
     is_wanted: impl Fn() -> bool,
 ) -> io::Result<bool> {
-    let is_ready = patient::wait(file, ready, in_vain, Some(&LOOK))?;
+    let is_ready = blocking_stream::wait_ready(file, ready, in_vain, Some(&WANTED_CHECK_INTERVAL))?;
     if !is_ready && !is_wanted() {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(is_ready)
 }
 
-/// A file whose reads hold up the whole thread.
-pub(super) struct Source<F> {
+/// A file whose reads block the thread, even if it is non-blocking.
+pub(super) struct BlockingSource<F> {
     pub(super) from: File,
     pub(super) is_wanted: F,
 }
 
-impl<F: Fn() -> bool> Read for Source<F> {
+impl<F: Fn() -> bool> Read for BlockingSource<F> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut in_vain = false;
         loop {
             match self.from.read(out) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    in_vain = wait(&self.from, PollFlags::IN, in_vain, &self.is_wanted)?;
+                    in_vain = wait_ready(&self.from, PollFlags::IN, in_vain, &self.is_wanted)?;
                 }
                 read => return read,
             }
@@ -133,7 +132,7 @@ impl<F: Fn() -> bool> Read for Source<F> {
     }
 }
 
-impl<F: Fn() -> bool + Unpin> AsyncRead for Source<F> {
+impl<F: Fn() -> bool + Unpin> AsyncRead for BlockingSource<F> {
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -152,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// A pipe whose reading end does not wait by itself.
+    /// A pipe whose reading end is non-blocking.
     fn pipe() -> (File, io::PipeWriter) {
         let (read, write) = io::pipe().unwrap();
         let flags = rustix::fs::fcntl_getfl(&read).unwrap();
@@ -167,7 +166,7 @@ mod tests {
             thread::sleep(Duration::from_millis(30));
             late.write_all(b"here").unwrap();
         });
-        let mut source = Source {
+        let mut source = BlockingSource {
             from,
             is_wanted: || true,
         };
@@ -180,7 +179,7 @@ mod tests {
     #[test]
     fn a_silent_source_that_nobody_wants_is_left() {
         let (from, _silent) = pipe();
-        let mut source = Source {
+        let mut source = BlockingSource {
             from,
             is_wanted: || false,
         };

@@ -1,8 +1,8 @@
-//! The commands of SSH: `adit ssh`, `sshd`, `scp`, `sftp` and `sftp-server`.
+//! The SSH commands: `adit ssh`, `sshd`, `scp`, `sftp` and `sftp-server`.
 //!
 //! ```text
-//! args, ssh_config ─▶ ssh ─▶ connect ─▶ session of adit-ssh ─▶ programs, terminals, forwards
-//!                     scp │ sftp ─▶ copy ─▶ channels with SFTP
+//! args, ssh_config ─▶ ssh ─▶ connect ─▶ adit-ssh session ─▶ programs, terminals, forwards
+//!                     scp │ sftp ─▶ copy ─▶ SFTP channels
 //!         sshd ─▶ programs, terminals, forwards, sftp_server
 //! ```
 

@@ -1,5 +1,5 @@
-//! The modes of a terminal as SSH numbers them (RFC 4254 section 8, RFC 8160), and as this system has
-//! them: a client tells those of its own, a server sets them.
+//! Conversion between the terminal modes of SSH (RFC 4254 section 8, RFC 8160) and of the system: a client
+//! sends the modes of its terminal, a server applies them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,10 +10,11 @@ use rustix::termios::{
     tcgetattr, tcsetattr,
 };
 
-/// What switches a character off in the numbers of SSH; the system's own is 0.
-const NONE: u32 = 255;
+/// Value that disables a special character in SSH; on the system it is 0.
+const DISABLED_CHARACTER: u32 = 255;
 
-const CHARACTERS: [(u8, SpecialCodeIndex); 14] = [
+/// Special characters.
+const CHARACTER_MODES: [(u8, SpecialCodeIndex); 14] = [
     (1, SpecialCodeIndex::VINTR),
     (2, SpecialCodeIndex::VQUIT),
     (3, SpecialCodeIndex::VERASE),
@@ -30,7 +31,8 @@ const CHARACTERS: [(u8, SpecialCodeIndex); 14] = [
     (18, SpecialCodeIndex::VDISCARD),
 ];
 
-const INPUT: &[(u8, InputModes)] = &[
+/// Input modes.
+const INPUT_FLAGS: &[(u8, InputModes)] = &[
     (30, InputModes::IGNPAR),
     (31, InputModes::PARMRK),
     (32, InputModes::INPCK),
@@ -46,7 +48,8 @@ const INPUT: &[(u8, InputModes)] = &[
     (42, InputModes::IUTF8),
 ];
 
-const LOCAL: [(u8, LocalModes); 11] = [
+/// Local modes.
+const LOCAL_FLAGS: [(u8, LocalModes); 11] = [
     (50, LocalModes::ISIG),
     (51, LocalModes::ICANON),
     (53, LocalModes::ECHO),
@@ -60,7 +63,8 @@ const LOCAL: [(u8, LocalModes); 11] = [
     (61, LocalModes::ECHOKE),
 ];
 
-const OUTPUT: [(u8, OutputModes); 5] = [
+/// Output modes.
+const OUTPUT_FLAGS: [(u8, OutputModes); 5] = [
     (70, OutputModes::OPOST),
     (72, OutputModes::ONLCR),
     (73, OutputModes::OCRNL),
@@ -68,89 +72,100 @@ const OUTPUT: [(u8, OutputModes); 5] = [
     (75, OutputModes::ONLRET),
 ];
 
-const CONTROL: [(u8, ControlModes); 2] = [(92, ControlModes::PARENB), (93, ControlModes::PARODD)];
+/// Control modes.
+const CONTROL_FLAGS: [(u8, ControlModes); 2] =
+    [(92, ControlModes::PARENB), (93, ControlModes::PARODD)];
 
-/// What is typed is to be printed again: it says how a terminal stands, not how it is to be, so
-/// that it is set and not told.
-const PENDING: u8 = 62;
+/// PENDIN: pending input is to be reprinted. This is a state and not a setting, so it is applied but not sent.
+const PENDIN_MODE: u8 = 62;
 
-/// The two sizes of a character.
-const SEVEN: u8 = 90;
-const EIGHT: u8 = 91;
+/// Seven bits per character.
+const CS7_MODE: u8 = 90;
+/// Eight bits per character.
+const CS8_MODE: u8 = 91;
 
-/// The speeds, bits in a second.
-const INPUT_SPEED: u8 = 128;
-const OUTPUT_SPEED: u8 = 129;
+/// Input speed, in bit/s.
+const INPUT_SPEED_MODE: u8 = 128;
+/// Output speed, in bit/s.
+const OUTPUT_SPEED_MODE: u8 = 129;
 
-/// Those of this terminal; none if it is no terminal: the host's own defaults hold then.
-pub(super) fn of(terminal: impl AsFd) -> TerminalModes {
+/// Returns the modes of a terminal. If it is not a terminal, they are empty, and the host uses its defaults.
+pub(super) fn read_modes(terminal: impl AsFd) -> TerminalModes {
     let mut modes = TerminalModes::new();
     let Ok(now) = tcgetattr(terminal) else {
         return modes;
     };
-    for (mode, index) in CHARACTERS {
+    for (mode, index) in CHARACTER_MODES {
         let character = match u32::from(now.special_codes[index]) {
-            0 => NONE,
+            0 => DISABLED_CHARACTER,
             character => character,
         };
         modes.set(mode, character);
     }
-    for &(mode, flag) in INPUT {
+    for &(mode, flag) in INPUT_FLAGS {
         modes.set(mode, now.input_modes.contains(flag).into());
     }
-    for (mode, flag) in LOCAL {
+    for (mode, flag) in LOCAL_FLAGS {
         modes.set(mode, now.local_modes.contains(flag).into());
     }
-    for (mode, flag) in OUTPUT {
+    for (mode, flag) in OUTPUT_FLAGS {
         modes.set(mode, now.output_modes.contains(flag).into());
     }
     let width = now.control_modes & ControlModes::CSIZE;
-    modes.set(SEVEN, (width == ControlModes::CS7).into());
-    modes.set(EIGHT, (width == ControlModes::CS8).into());
-    for (mode, flag) in CONTROL {
+    modes.set(CS7_MODE, (width == ControlModes::CS7).into());
+    modes.set(CS8_MODE, (width == ControlModes::CS8).into());
+    for (mode, flag) in CONTROL_FLAGS {
         modes.set(mode, now.control_modes.contains(flag).into());
     }
-    modes.set(INPUT_SPEED, now.input_speed());
-    modes.set(OUTPUT_SPEED, now.output_speed());
+    modes.set(INPUT_SPEED_MODE, now.input_speed());
+    modes.set(OUTPUT_SPEED_MODE, now.output_speed());
     modes
 }
 
-/// Sets what this system knows of them.
-pub(super) fn apply(terminal: impl AsFd, modes: &TerminalModes) -> io::Result<()> {
+/// Applies the modes that the system supports.
+///
+/// # Errors
+/// The terminal cannot be read or changed.
+pub(super) fn apply_modes(terminal: impl AsFd, modes: &TerminalModes) -> io::Result<()> {
     let mut termios = tcgetattr(&terminal)?;
     for (number, value) in modes.iter() {
-        set(&mut termios, number, value);
+        set_mode(&mut termios, number, value);
     }
     Ok(tcsetattr(&terminal, OptionalActions::Now, &termios)?)
 }
 
-fn set(termios: &mut Termios, number: u8, value: u32) {
+/// Applies one mode.
+fn set_mode(termios: &mut Termios, number: u8, value: u32) {
     let on = value != 0;
-    if let Some((_, index)) = CHARACTERS.iter().find(|(n, _)| *n == number) {
-        let code = if value == NONE { 0 } else { value };
+    if let Some((_, index)) = CHARACTER_MODES.iter().find(|(n, _)| *n == number) {
+        let code = if value == DISABLED_CHARACTER {
+            0
+        } else {
+            value
+        };
         if let Ok(code) = u8::try_from(code) {
             termios.special_codes[*index] = code;
         }
-    } else if let Some((_, mode)) = INPUT.iter().find(|(n, _)| *n == number) {
+    } else if let Some((_, mode)) = INPUT_FLAGS.iter().find(|(n, _)| *n == number) {
         termios.input_modes.set(*mode, on);
-    } else if let Some((_, mode)) = LOCAL.iter().find(|(n, _)| *n == number) {
+    } else if let Some((_, mode)) = LOCAL_FLAGS.iter().find(|(n, _)| *n == number) {
         termios.local_modes.set(*mode, on);
-    } else if let Some((_, mode)) = OUTPUT.iter().find(|(n, _)| *n == number) {
+    } else if let Some((_, mode)) = OUTPUT_FLAGS.iter().find(|(n, _)| *n == number) {
         termios.output_modes.set(*mode, on);
-    } else if let Some((_, mode)) = CONTROL.iter().find(|(n, _)| *n == number) {
+    } else if let Some((_, mode)) = CONTROL_FLAGS.iter().find(|(n, _)| *n == number) {
         termios.control_modes.set(*mode, on);
-    } else if number == PENDING {
+    } else if number == PENDIN_MODE {
         termios.local_modes.set(LocalModes::PENDIN, on);
-    } else if number == SEVEN && on {
-        // The two sizes overlap: off is not the other one.
+    } else if number == CS7_MODE && on {
+        // The bits of the two sizes overlap: turning one off does not select the other.
         termios.control_modes.remove(ControlModes::CSIZE);
         termios.control_modes.insert(ControlModes::CS7);
-    } else if number == EIGHT && on {
+    } else if number == CS8_MODE && on {
         termios.control_modes.insert(ControlModes::CS8);
-    } else if number == INPUT_SPEED {
-        // A speed that the system does not have is left as it is: nothing runs at it anyway.
+    } else if number == INPUT_SPEED_MODE {
+        // An unsupported speed is ignored: a pseudo-terminal has no real speed.
         let _ = termios.set_input_speed(value);
-    } else if number == OUTPUT_SPEED {
+    } else if number == OUTPUT_SPEED_MODE {
         let _ = termios.set_output_speed(value);
     }
 }
@@ -166,7 +181,7 @@ mod tests {
         let mut modes = TerminalModes::new();
         for (number, value) in [
             (1, 7),
-            (2, NONE),
+            (2, DISABLED_CHARACTER),
             (3, 300),
             (53, 0),
             (36, 0),
@@ -181,7 +196,7 @@ mod tests {
             modes.set(number, value);
         }
         let before = tcgetattr(&theirs).unwrap();
-        apply(&theirs, &modes).unwrap();
+        apply_modes(&theirs, &modes).unwrap();
         let after = tcgetattr(&theirs).unwrap();
         let code = |index| after.special_codes[index];
         assert_eq!(code(SpecialCodeIndex::VINTR), 7);

@@ -1,4 +1,4 @@
-//! The `adit` command. Everything that it does is in [`adit_commands`], which is compiled for size.
+//! The `adit` program. All commands are in [`adit_commands`], which is compiled for size.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What may be typed, and what it means.
+//! The command line and its meaning.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,55 +8,56 @@ use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::bare_records::Ends;
-use crate::hold::Hold;
-use crate::kcp_ends::Speed;
+use crate::bare_records::RecordEnds;
+use crate::connection_holder::HoldArgs;
+use crate::kcp_session::SpeedArgs;
 use crate::peers::KINDS;
 use crate::suite::Suite;
 
-/// Measures adit beside whatever rivals are installed: alternating rounds on loopback, CPU
-/// seconds and system calls per GiB of every process, not only Gbit/s.
+/// Measures adit against all installed rivals: alternating rounds on loopback, with the CPU seconds
+/// and system calls per GiB of every process, not only Gbit/s.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask bench",
     bin_name = "cargo xtask bench",
     disable_help_subcommand = true
 )]
-pub(crate) struct Args {
+pub(crate) struct BenchArgs {
     #[command(flatten)]
-    pub(crate) settings: Settings,
-    /// Instead of time, count the instructions of hot loops, and compare them with those committed
+    pub(crate) settings: BenchSettings,
+    /// Count the instructions of hot loops instead of time, and compare them with the committed
+    /// counts
     #[arg(long, conflicts_with_all = ["suite", "write_docs"])]
     pub(crate) instructions: bool,
-    /// Write the counts down instead of comparing them
+    /// Write the counts instead of comparing them
     #[arg(long, requires = "instructions")]
     pub(crate) bless: bool,
-    /// Instead of measuring, draw the charts of the documents again from the figures of their pages
+    /// Draw the charts of the documents again, from the figures of their pages, instead of measuring
     #[arg(long, conflicts_with_all = ["suite", "write_docs", "instructions"])]
     pub(crate) plots: bool,
-    /// Instead of measuring, run a server and a client and draw what they print, for the README
+    /// Run a server and a client and draw their output, for the README, instead of measuring
     #[arg(long, conflicts_with_all = ["suite", "write_docs", "instructions", "plots"])]
     pub(crate) terminal: bool,
     #[command(subcommand)]
-    pub(crate) own: Option<Own>,
+    pub(crate) own: Option<InternalCommand>,
 }
 
-/// What this program does in processes of its own, until their input ends or they are ended.
+/// Commands of this program's own processes, which run until their input ends or they are ended.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Own {
-    /// Run a hot loop so many times, for the counting
+pub(crate) enum InternalCommand {
+    /// Run a hot loop this many times, for the count
     #[command(hide = true)]
     Hot { name: String, times: u32 },
-    /// Send back what comes over KCP
+    /// Send back what arrives over KCP
     #[command(hide = true)]
     KcpServe { cipher: PacketKind },
-    /// Hold so many sessions of KCP with a server
+    /// Hold this many KCP sessions with a server
     #[command(hide = true)]
     KcpCrowd { server: SocketAddr, sessions: u32 },
-    /// Measure a session of KCP with itself
+    /// Measure a KCP session between two ends of this process
     #[command(hide = true)]
-    KcpSpeed(Speed),
-    /// Relay with `splice(2)` alone: to one end, or as a client of SOCKS5 says
+    KcpSpeed(SpeedArgs),
+    /// Relay with `splice(2)` alone: to one address, or as a SOCKS5 client requests
     #[command(hide = true)]
     Splice {
         at: SocketAddr,
@@ -64,22 +65,22 @@ pub(crate) enum Own {
     },
     /// Hold connections through a SOCKS5 proxy
     #[command(hide = true)]
-    Hold(Hold),
-    /// Be an end of records without a protocol
+    Hold(HoldArgs),
+    /// Be an end of a tunnel of records without a protocol
     #[command(hide = true)]
-    Records(Ends),
-    /// Only count
+    Records(RecordEnds),
+    /// Do nothing but count
     #[command(hide = true)]
     Spin,
 }
 
-/// What is measured.
+/// The measurements to take.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Settings {
+pub(crate) struct BenchSettings {
     /// Suites to run [default: all]
     #[arg(long, value_delimiter = ',', value_name = "SUITE,…")]
     suite: Vec<Suite>,
-    /// Rounds; in each, every program is measured once, in turn [default: 5, with --smoke 1]
+    /// Rounds; in each, every implementation is measured once, in turn [default: 5, with --smoke 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
     /// Bytes per transfer, all streams together; a quarter of it in datagrams [default: 1GiB]
@@ -89,10 +90,10 @@ pub(crate) struct Settings {
     #[arg(long, value_delimiter = ',', value_name = "METHOD,…",
         value_parser = PossibleValuesParser::new(METHODS.map(|method| method.name)))]
     method: Vec<String>,
-    /// The adit to measure [default: the release build of this workspace]
+    /// Path of the adit to measure [default: the release build of this workspace]
     #[arg(long, value_name = "PATH")]
     pub(crate) adit: Option<PathBuf>,
-    /// Where the rivals' binaries are, before the PATH [default: target/peers]
+    /// Folder of the rivals' binaries, searched before the PATH [default: target/peers]
     #[arg(long, value_name = "DIR")]
     pub(crate) rivals: Option<PathBuf>,
     /// Measure only these implementations
@@ -102,38 +103,38 @@ pub(crate) struct Settings {
     /// Write every sample as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Tiny amounts: shows that the suites work, the figures mean nothing
+    /// Use tiny amounts: shows that the suites work, but the figures mean nothing
     #[arg(long, conflicts_with = "write_docs")]
     pub(crate) smoke: bool,
-    /// Write the results of these suites, and their charts, into the documents
+    /// Write the results of these suites, with their charts, into the documents
     #[arg(long)]
     pub(crate) write_docs: bool,
 }
 
-/// How much is moved in one measurement.
+/// The amounts of data and time of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Amounts {
+pub(crate) struct LoadAmounts {
     /// Bytes of a transfer.
     pub(crate) bytes: u64,
-    /// Bytes of the transfer before it, of which every byte is compared.
+    /// Bytes of the preceding warm-up transfer, every one of which is compared.
     pub(crate) warm_up: u64,
-    /// Bytes of a transfer of datagrams.
+    /// Bytes of a datagram transfer.
     pub(crate) datagram_bytes: u64,
-    /// Connections opened and closed.
+    /// Number of connections that are opened and closed.
     pub(crate) connections: u32,
-    /// Milliseconds of echoes.
+    /// Duration of the echoes, in milliseconds.
     pub(crate) latency_millis: u64,
-    /// Milliseconds that one measurement of a cipher takes at least.
+    /// Minimum duration of one measurement of a cipher, in milliseconds.
     pub(crate) cipher_millis: u64,
 }
 
 const MIB: u64 = 1 << 20;
 
-/// What even the slowest carry.
-const LEAST: u64 = 128 << 10;
+/// Number of bytes that even the slowest implementation transfers.
+const MIN_STREAM_BYTES: u64 = 128 << 10;
 
-impl Amounts {
-    fn usual(bytes: u64) -> Self {
+impl LoadAmounts {
+    fn default_for(bytes: u64) -> Self {
         Self {
             bytes,
             warm_up: (bytes / 16).clamp(MIB, 32 * MIB),
@@ -144,9 +145,9 @@ impl Amounts {
         }
     }
 
-    /// Fewer bytes in a stream, for a slow implementation.
-    pub(crate) fn divided(self, by: u64) -> Self {
-        let share = |bytes: u64| (bytes / by).max(bytes.min(LEAST));
+    /// Returns the amounts with fewer bytes per stream, for a slow implementation.
+    pub(crate) fn divided_by(self, by: u64) -> Self {
+        let share = |bytes: u64| (bytes / by).max(bytes.min(MIN_STREAM_BYTES));
         Self {
             bytes: share(self.bytes),
             warm_up: share(self.warm_up),
@@ -154,7 +155,7 @@ impl Amounts {
         }
     }
 
-    fn smoke(bytes: u64) -> Self {
+    fn smoke_for(bytes: u64) -> Self {
         Self {
             bytes,
             warm_up: MIB,
@@ -166,9 +167,9 @@ impl Amounts {
     }
 }
 
-/// How many cases there are.
+/// The number of cases.
 #[derive(Debug)]
-pub(crate) struct Extent {
+pub(crate) struct SuiteExtent {
     rounds: u32,
     methods: &'static [Method],
     /// Numbers of parallel streams.
@@ -177,11 +178,11 @@ pub(crate) struct Extent {
     pub(crate) held: &'static [u32],
     /// Numbers of worker threads of each process.
     pub(crate) workers: &'static [Option<u32>],
-    /// Numbers of connections at the same time, for those.
+    /// Numbers of concurrent connections for the cases with these worker threads.
     pub(crate) connections: &'static [u32],
 }
 
-const USUAL: Extent = Extent {
+const USUAL: SuiteExtent = SuiteExtent {
     rounds: 5,
     methods: &[BLAKE3_AES_128, CHACHA20],
     streams: &[1, 8],
@@ -190,7 +191,7 @@ const USUAL: Extent = Extent {
     connections: &[1, 8, 1000],
 };
 
-const SMOKE: Extent = Extent {
+const SMOKE: SuiteExtent = SuiteExtent {
     rounds: 1,
     methods: &[BLAKE3_AES_128],
     streams: &[2],
@@ -199,8 +200,8 @@ const SMOKE: Extent = Extent {
     connections: &[4],
 };
 
-impl Settings {
-    pub(crate) const fn extent(&self) -> &'static Extent {
+impl BenchSettings {
+    pub(crate) const fn extent(&self) -> &'static SuiteExtent {
         if self.smoke { &SMOKE } else { &USUAL }
     }
 
@@ -216,11 +217,11 @@ impl Settings {
         self.rounds.unwrap_or_else(|| self.extent().rounds)
     }
 
-    pub(crate) fn amounts(&self) -> Amounts {
+    pub(crate) fn amounts(&self) -> LoadAmounts {
         if self.smoke {
-            Amounts::smoke(self.bytes.unwrap_or(8 * MIB))
+            LoadAmounts::smoke_for(self.bytes.unwrap_or(8 * MIB))
         } else {
-            Amounts::usual(self.bytes.unwrap_or(1024 * MIB))
+            LoadAmounts::default_for(self.bytes.unwrap_or(1024 * MIB))
         }
     }
 
@@ -232,8 +233,8 @@ impl Settings {
         self.method.iter().filter_map(known).collect()
     }
 
-    /// Whether this implementation takes part.
-    pub(crate) fn wants(&self, name: &str) -> bool {
+    /// Returns true if this implementation is selected.
+    pub(crate) fn includes(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|one| one == name)
     }
 }
@@ -245,13 +246,13 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
         "KiB" => 1 << 10,
         "MiB" => MIB,
         "GiB" => 1 << 30,
-        other => return Err(format!("no unit `{other}`: KiB, MiB or GiB")),
+        other => return Err(format!("unknown unit `{other}`; use KiB, MiB or GiB")),
     };
     let number = digits.parse::<u64>();
-    let number = number.map_err(|_| format!("`{digits}` is no number"))?;
-    let bytes = number.checked_mul(unit).ok_or("too much")?;
+    let number = number.map_err(|_| format!("`{digits}` is not a number"))?;
+    let bytes = number.checked_mul(unit).ok_or("the number is too large")?;
     if bytes < 64 << 10 {
-        return Err("at least 64KiB".to_owned());
+        return Err("the minimum is 64KiB".to_owned());
     }
     Ok(bytes)
 }

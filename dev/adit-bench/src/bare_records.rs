@@ -1,5 +1,5 @@
 //! The least that a tunnel can cost: read, seal or open, write, for the suite `ss-tcp`. Records of
-//! 64 KiB with their length in front, a fixed key, no protocol and nobody else to serve.
+//! 64 KiB with their length in front, a fixed key, no protocol and no other clients.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,19 +10,19 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::bare_datagrams;
 
-/// Payload of a record.
-const RECORD: usize = 64 << 10;
-/// Records that one call fills, and one call writes.
-const RECORDS: usize = 4;
-/// The length in front of a record.
-const HEAD: usize = 4;
-const SLOT: usize = HEAD + RECORD + TAG_LEN;
+/// Payload of a record, in bytes.
+const RECORD_LEN: usize = 64 << 10;
+/// Number of records that one call fills, and that one call writes.
+const RECORDS_PER_CALL: usize = 4;
+/// Size of the length in front of a record.
+const HEADER_LEN: usize = 4;
+const SLOT_LEN: usize = HEADER_LEN + RECORD_LEN + TAG_LEN;
 
-/// An entry, if it is told of another end and what that shall lead to, or an exit.
+/// An entry, if another end and the destination behind it are given; otherwise an exit.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct Ends {
+pub(crate) struct RecordEnds {
     /// A method of Shadowsocks
-    #[arg(value_parser = cipher)]
+    #[arg(value_parser = cipher_of_method)]
     kind: AeadKind,
     at: SocketAddr,
     #[arg(requires = "to")]
@@ -30,30 +30,30 @@ pub(crate) struct Ends {
     to: Option<SocketAddr>,
 }
 
-fn cipher(method: &str) -> Result<AeadKind> {
+fn cipher_of_method(method: &str) -> Result<AeadKind> {
     Ok(match method.trim_start_matches("2022-blake3-") {
         "aes-128-gcm" => AeadKind::Aes128Gcm,
         "aes-192-gcm" => AeadKind::Aes192Gcm,
         "aes-256-gcm" => AeadKind::Aes256Gcm,
         "chacha8-poly1305" => AeadKind::ChaCha8Poly1305,
         "chacha20-poly1305" | "chacha20-ietf-poly1305" => AeadKind::ChaCha20Poly1305,
-        other => bail!("no method {other}"),
+        other => bail!("unknown method {other}"),
     })
 }
 
-/// Carries until the process is ended: connections, and datagrams at the same address.
-pub(crate) fn run(ends: Ends) -> Result<()> {
+/// Relays until the process is ended: connections, and datagrams at the same address.
+pub(crate) fn run_ends(ends: RecordEnds) -> Result<()> {
     let onward = ends.server.zip(ends.to);
-    thread::spawn(move || bare_datagrams::run(ends.kind, ends.at, onward));
+    thread::spawn(move || bare_datagrams::run_end(ends.kind, ends.at, onward));
     for near in TcpListener::bind(ends.at)?.incoming() {
         let near = near?;
-        // An error is a connection that somebody gave up.
-        thread::spawn(move || connect(near, ends));
+        // An error here is a connection that one side aborted.
+        thread::spawn(move || carry_connection(near, ends));
     }
     Ok(())
 }
 
-fn connect(mut near: TcpStream, ends: Ends) -> Result<()> {
+fn carry_connection(mut near: TcpStream, ends: RecordEnds) -> Result<()> {
     near.set_nodelay(true)?;
     let key = || AeadKey::new(ends.kind, &vec![0x42; ends.kind.key_len()]);
     let (seal, open) = (key()?, key()?);
@@ -66,7 +66,7 @@ fn connect(mut near: TcpStream, ends: Ends) -> Result<()> {
         None => {
             let mut line = Vec::new();
             while line.last() != Some(&b'\n') {
-                ensure!(line.len() < 64, "no line");
+                ensure!(line.len() < 64, "the request is not a line");
                 let mut one = [0];
                 near.read_exact(&mut one)?;
                 line.extend(one);
@@ -84,12 +84,12 @@ fn connect(mut near: TcpStream, ends: Ends) -> Result<()> {
 
 fn seal_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadKind) -> Result<()> {
     let mut nonce = NonceCounter::new(kind);
-    let mut bytes = vec![0; RECORDS * SLOT];
+    let mut bytes = vec![0; RECORDS_PER_CALL * SLOT_LEN];
     loop {
         let mut slots = bytes
-            .chunks_exact_mut(SLOT)
-            .map(|slot| IoSliceMut::new(&mut slot[HEAD..HEAD + RECORD]));
-        let mut slots: [IoSliceMut<'_>; RECORDS] =
+            .chunks_exact_mut(SLOT_LEN)
+            .map(|slot| IoSliceMut::new(&mut slot[HEADER_LEN..HEADER_LEN + RECORD_LEN]));
+        let mut slots: [IoSliceMut<'_>; RECORDS_PER_CALL] =
             std::array::from_fn(|_| slots.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
         let mut n = from.read_vectored(&mut slots)?;
         if n == 0 {
@@ -97,15 +97,18 @@ fn seal_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadK
             return Ok(());
         }
         let mut end = 0;
-        for slot in bytes.chunks_exact_mut(SLOT) {
-            let len = n.min(RECORD);
+        for slot in bytes.chunks_exact_mut(SLOT_LEN) {
+            let len = n.min(RECORD_LEN);
             if len == 0 {
                 break;
             }
-            slot[..HEAD].copy_from_slice(&u32::try_from(len)?.to_be_bytes());
-            let tag = key.seal_in_place(&nonce.next_nonce()?, &mut slot[HEAD..HEAD + len])?;
-            slot[HEAD + len..][..TAG_LEN].copy_from_slice(&tag);
-            (n, end) = (n - len, end + HEAD + len + TAG_LEN);
+            slot[..HEADER_LEN].copy_from_slice(&u32::try_from(len)?.to_be_bytes());
+            let tag = key.seal_in_place(
+                &nonce.next_nonce()?,
+                &mut slot[HEADER_LEN..HEADER_LEN + len],
+            )?;
+            slot[HEADER_LEN + len..][..TAG_LEN].copy_from_slice(&tag);
+            (n, end) = (n - len, end + HEADER_LEN + len + TAG_LEN);
         }
         to.write_all(&bytes[..end])?;
     }
@@ -113,7 +116,7 @@ fn seal_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadK
 
 fn open_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadKind) -> Result<()> {
     let mut nonce = NonceCounter::new(kind);
-    let mut bytes = vec![0; RECORDS * SLOT];
+    let mut bytes = vec![0; RECORDS_PER_CALL * SLOT_LEN];
     let mut held = 0;
     loop {
         let n = from.read(&mut bytes[held..])?;
@@ -123,16 +126,16 @@ fn open_all(from: &mut TcpStream, to: &mut TcpStream, key: &AeadKey, kind: AeadK
         }
         held += n;
         let mut rest = &mut bytes[..held];
-        let mut runs: Vec<&[u8]> = Vec::with_capacity(RECORDS);
-        while let Some((head, _)) = rest.split_first_chunk::<HEAD>() {
+        let mut runs: Vec<&[u8]> = Vec::with_capacity(RECORDS_PER_CALL);
+        while let Some((head, _)) = rest.split_first_chunk::<HEADER_LEN>() {
             let len = usize::try_from(u32::from_be_bytes(*head))?;
-            ensure!(len <= RECORD, "a record of {len} bytes");
-            if rest.len() < HEAD + len + TAG_LEN {
+            ensure!(len <= RECORD_LEN, "a record has {len} bytes");
+            if rest.len() < HEADER_LEN + len + TAG_LEN {
                 break;
             }
-            let (record, behind) = rest.split_at_mut(HEAD + len + TAG_LEN);
-            let (body, tag) = record[HEAD..].split_at_mut(len);
-            let tag: &[u8; TAG_LEN] = (&*tag).try_into().context("a tag")?;
+            let (record, behind) = rest.split_at_mut(HEADER_LEN + len + TAG_LEN);
+            let (body, tag) = record[HEADER_LEN..].split_at_mut(len);
+            let tag: &[u8; TAG_LEN] = (&*tag).try_into().context("the record has no tag")?;
             key.open_in_place(&nonce.next_nonce()?, body, tag)?;
             runs.push(body);
             rest = behind;

@@ -8,56 +8,62 @@ use std::thread;
 use anyhow::{Result, ensure};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, pipe, splice};
 
-/// Bytes that wait in a pipe, at most.
-const PIPE: usize = 1 << 20;
+/// Maximum number of bytes in a pipe.
+const PIPE_LEN: usize = 1 << 20;
 
-/// What the load generator's SOCKS5 greeting is, and what becomes of it: without a password.
+/// The SOCKS5 greeting of the load generator, and its answer: no password.
 const GREETING: ([u8; 3], [u8; 2]) = ([5, 1, 0], [5, 0]);
-/// The beginning of its request, to an IPv4 address, and the answer of who went there.
+/// The beginning of its request, to an IPv4 address, and the answer after connecting.
 const CONNECT: ([u8; 4], [u8; 10]) = ([5, 1, 0, 1], [5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
 
-/// Relays until the process is ended: to one end, or to where a client of SOCKS5 wants to go.
-pub(crate) fn run(at: SocketAddr, to: Option<SocketAddr>) -> Result<()> {
+/// Relays until the process is ended: to one address, or as a SOCKS5 client requests.
+pub(crate) fn run_relay(at: SocketAddr, to: Option<SocketAddr>) -> Result<()> {
     for near in TcpListener::bind(at)?.incoming() {
         let near = near?;
-        // An error is a connection that somebody gave up.
-        thread::spawn(move || relay(near, to));
+        // An error here is a connection that one side aborted.
+        thread::spawn(move || relay_connection(near, to));
     }
     Ok(())
 }
 
-fn relay(mut near: TcpStream, to: Option<SocketAddr>) -> Result<()> {
+fn relay_connection(mut near: TcpStream, to: Option<SocketAddr>) -> Result<()> {
     near.set_nodelay(true)?;
     let to = match to {
         Some(to) => to,
-        None => asked(&mut near)?,
+        None => answer_socks_request(&mut near)?,
     };
     let far = TcpStream::connect(to)?;
     far.set_nodelay(true)?;
     let (near_back, far_back) = (near.try_clone()?, far.try_clone()?);
-    thread::spawn(move || pass_on(&far_back, &near_back));
-    pass_on(&near, &far)
+    thread::spawn(move || splice_all(&far_back, &near_back));
+    splice_all(&near, &far)
 }
 
-/// Where a SOCKS5 client wants to go; it is told that it is there.
-fn asked(near: &mut TcpStream) -> Result<SocketAddr> {
+/// Reads the destination of a SOCKS5 client, and answers that it is connected.
+fn answer_socks_request(near: &mut TcpStream) -> Result<SocketAddr> {
     let (mut greeting, mut head, mut to) = ([0; 3], [0; 4], [0; 6]);
     near.read_exact(&mut greeting)?;
-    ensure!(greeting == GREETING.0, "a password is wanted");
+    ensure!(
+        greeting == GREETING.0,
+        "only SOCKS5 without a password is supported"
+    );
     near.write_all(&GREETING.1)?;
     near.read_exact(&mut head)?;
-    ensure!(head == CONNECT.0, "CONNECT to an IPv4 address alone");
+    ensure!(
+        head == CONNECT.0,
+        "the request is not CONNECT to an IPv4 address"
+    );
     near.read_exact(&mut to)?;
     near.write_all(&CONNECT.1)?;
     let [a, b, c, d, high, low] = to;
     Ok((Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low])).into())
 }
 
-fn pass_on(from: &TcpStream, to: &TcpStream) -> Result<()> {
+fn splice_all(from: &TcpStream, to: &TcpStream) -> Result<()> {
     let (read, write) = pipe()?;
-    fcntl_setpipe_size(&write, PIPE)?;
+    fcntl_setpipe_size(&write, PIPE_LEN)?;
     loop {
-        let mut held = match splice(from, None, &write, None, PIPE, SpliceFlags::MOVE) {
+        let mut held = match splice(from, None, &write, None, PIPE_LEN, SpliceFlags::MOVE) {
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             held => held?,
         };
@@ -85,7 +91,7 @@ mod tests {
         let (at, to) = (near.local_addr().unwrap(), far.local_addr().unwrap());
         let relay = |ends: Option<SocketAddr>| {
             let near = near.try_clone().unwrap();
-            thread::spawn(move || relay(near.accept().unwrap().0, ends))
+            thread::spawn(move || relay_connection(near.accept().unwrap().0, ends))
         };
         for told in [true, false] {
             let relay = relay((!told).then_some(to));

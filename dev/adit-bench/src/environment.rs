@@ -1,14 +1,14 @@
-//! Where and when it was measured, and with what: what a figure is worth nothing without.
+//! The machine, the time and the versions of a measurement, without which a figure means nothing.
 
 use std::fs;
 use std::path::Path;
 
-use crate::args::Settings;
-use crate::peers::Peer;
-use crate::places::output_of;
+use crate::args::BenchSettings;
+use crate::locations::output_of;
+use crate::peers::InstalledPeer;
 
-/// As the kernel calls them.
-const ABILITIES: [&str; 8] = [
+/// CPU features, by the kernel's names.
+const CPU_FEATURES: [&str; 8] = [
     "aes",
     "vaes",
     "pclmulqdq",
@@ -19,33 +19,33 @@ const ABILITIES: [&str; 8] = [
     "pmull",
 ];
 
-/// The machine, the hour, the command and the versions.
+/// The machine, the time, the command and the versions.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Environment {
-    /// As `date` prints it, in UTC.
+pub(crate) struct RunEnvironment {
+    /// Output of `date`, in UTC.
     pub(crate) date: String,
-    /// The processor's model and how many of them.
+    /// The processor's model and the number of processors.
     pub(crate) cpu: String,
     pub(crate) kernel: String,
-    /// The load averages before the first measurement.
+    /// Load averages before the first measurement.
     pub(crate) load: String,
-    /// How the run was started.
+    /// The command that started the run.
     pub(crate) command: String,
     /// The commit that adit was built from; empty if it was built elsewhere.
     pub(crate) commit: String,
     /// Implementations and their versions.
     pub(crate) versions: Vec<(&'static str, String)>,
-    /// Implementations that are not here.
+    /// Implementations that are not installed.
     pub(crate) missing: Vec<&'static str>,
-    /// The version of perf, if it counts system calls.
+    /// The version of perf, if it can count system calls.
     pub(crate) counter: Option<String>,
 }
 
-impl Environment {
-    /// Looks around.
-    pub(crate) fn now(
-        settings: &Settings,
-        peers: &[Peer],
+impl RunEnvironment {
+    /// Collects the environment.
+    pub(crate) fn capture(
+        settings: &BenchSettings,
+        peers: &[InstalledPeer],
         missing: Vec<&'static str>,
         counter: Option<String>,
     ) -> Self {
@@ -53,7 +53,7 @@ impl Environment {
         let load = read("/proc/loadavg");
         Self {
             date: output_of("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
-            cpu: cpu(&read("/proc/cpuinfo")),
+            cpu: describe_cpu(&read("/proc/cpuinfo")),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             load: load
                 .split_whitespace()
@@ -62,7 +62,7 @@ impl Environment {
                 .join(" "),
             command: command_line(std::env::args().skip(1)),
             commit: if settings.adit.is_none() {
-                commit()
+                current_commit()
             } else {
                 String::new()
             },
@@ -76,9 +76,9 @@ impl Environment {
     }
 }
 
-/// Number, model, and those abilities that ciphers and checksums use: a virtual machine may not
-/// say which model it is.
-fn cpu(info: &str) -> String {
+/// Returns the number and model of the processors, and those features that ciphers and checksums
+/// use: a virtual machine may not report its model.
+fn describe_cpu(info: &str) -> String {
     let value = |key: &str| {
         let line = info
             .lines()
@@ -93,14 +93,14 @@ fn cpu(info: &str) -> String {
     // x86, then ARM.
     let flags = format!("{} {}", value("flags"), value("Features"));
     let has = |name: &&str| flags.split_whitespace().any(|flag| flag == *name);
-    let abilities: Vec<&str> = ABILITIES.iter().copied().filter(has).collect();
+    let abilities: Vec<&str> = CPU_FEATURES.iter().copied().filter(has).collect();
     match abilities.join(" ") {
         none if none.is_empty() => format!("{count} × {model}"),
         some => format!("{count} × {model} ({some})"),
     }
 }
 
-fn commit() -> String {
+fn current_commit() -> String {
     let id = output_of("git", &["rev-parse", "--short", "HEAD"]);
     let changed = !output_of("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
     if changed && !id.is_empty() {
@@ -110,8 +110,8 @@ fn commit() -> String {
     }
 }
 
-/// The words that were typed; of paths only the last part, since the folders of one machine are
-/// nothing to the reader.
+/// Returns the command line with only the last part of paths, since the folders of one machine are
+/// irrelevant to the reader.
 fn command_line(args: impl Iterator<Item = String>) -> String {
     let name_only = |text: &str| {
         let name = Path::new(text).file_name().filter(|_| text.contains('/'));
@@ -140,11 +140,15 @@ mod tests {
         let info = "processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\nflags\t: fpu aes avx2 xyz\n\
                     processor\t: 1\nmodel name\t: Fast CPU @ 3 GHz\nflags\t: fpu aes avx2 xyz\n";
         assert!(
-            cpu(info).ends_with("× Fast CPU @ 3 GHz (aes avx2)"),
+            describe_cpu(info).ends_with("× Fast CPU @ 3 GHz (aes avx2)"),
             "{}",
-            cpu(info)
+            describe_cpu(info)
         );
-        assert!(cpu("").ends_with("× unknown model"), "{}", cpu(""));
+        assert!(
+            describe_cpu("").ends_with("× unknown model"),
+            "{}",
+            describe_cpu("")
+        );
     }
 
     #[test]

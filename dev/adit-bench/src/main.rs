@@ -1,35 +1,35 @@
-//! Benchmarks beside the rivals: `cargo xtask bench`.
+//! Benchmarks against rival implementations: `cargo xtask bench`.
 //!
-//! adit and every rival that is installed are started alternately in the same run, on loopback,
-//! under the same load, which this process makes itself. What counts is what each process costs:
-//! CPU seconds and system calls per GiB, memory, CPU per connection; Gbit/s come last, since on
+//! adit and every installed rival are started alternately in the same run, on loopback, under the
+//! same load, which this process generates. The relevant figures are the costs of each process: CPU
+//! seconds and system calls per GiB, memory, CPU per connection. Gbit/s come last, since on
 //! loopback they measure the load as much as the relay.
 //!
-//! Data passes through like this: [`args`] says what is wanted, [`peers`] who takes part,
-//! [`suite`] measures with [`load`] through a [`topology`], [`journal`] keeps the samples,
-//! [`report`] shows them. Nothing is reported that was not measured in the same run.
+//! Data flows as follows: [`args`] selects the measurements, [`peers`] the implementations,
+//! [`suite`] measures with [`load`] through a [`topology`], [`sample_log`] stores the samples, and
+//! [`report`] shows them. Only figures that were measured in the same run are reported.
 
-mod account;
 mod args;
 mod bare_datagrams;
 mod bare_records;
 mod bare_splice;
+mod busy_processes;
+mod connection_holder;
 mod environment;
-mod figure;
-mod hold;
+mod figures;
 mod instructions;
-mod journal;
-mod kcp_crowd;
-mod kcp_ends;
+mod kcp_idle_sessions;
+mod kcp_session;
 mod load;
-mod packets;
+mod locations;
+mod packet_loop;
 mod peers;
-mod places;
+mod process_cost;
 mod report;
+mod sample_log;
 mod short_turns;
-mod spin;
 mod suite;
-mod syscalls;
+mod syscall_counter;
 mod terminal;
 mod topology;
 
@@ -41,14 +41,15 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use args::{Args, Own, Settings};
-use environment::Environment;
-use journal::Journal;
-use peers::{KINDS, Kind, Peer};
-use suite::Bench;
+use args::{BenchArgs, BenchSettings, InternalCommand};
+use environment::RunEnvironment;
+use locations::workspace_root;
+use peers::{InstalledPeer, KINDS, PeerKind};
+use sample_log::SampleLog;
+use suite::BenchRun;
 
 fn main() -> ExitCode {
-    match fulfil(Args::parse()) {
+    match run_command(BenchArgs::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why:#}");
@@ -57,83 +58,90 @@ fn main() -> ExitCode {
     }
 }
 
-fn fulfil(args: Args) -> Result<()> {
+fn run_command(args: BenchArgs) -> Result<()> {
     match args.own {
-        None if args.instructions => instructions::run(args.bless),
-        None if args.plots => report::draw_again(&places::root().join("docs")),
-        None if args.terminal => {
-            terminal::run(&adit(&args.settings)?, &places::root().join("docs"))
+        None if args.instructions => instructions::count_instructions(args.bless),
+        None if args.plots => report::redraw_charts(&workspace_root().join("docs")),
+        None if args.terminal => terminal::draw_terminals(
+            &adit_binary(&args.settings)?,
+            &workspace_root().join("docs"),
+        ),
+        None => run_suites(args.settings),
+        Some(InternalCommand::Hot { name, times }) => instructions::run_hot_loop(&name, times),
+        Some(InternalCommand::KcpServe { cipher }) => kcp_session::run_echo_server(cipher),
+        Some(InternalCommand::KcpCrowd { server, sessions }) => {
+            kcp_idle_sessions::hold_sessions(server, sessions)
         }
-        None => measure(args.settings),
-        Some(Own::Hot { name, times }) => instructions::hot(&name, times),
-        Some(Own::KcpServe { cipher }) => kcp_ends::serve(cipher),
-        Some(Own::KcpCrowd { server, sessions }) => kcp_crowd::hold(server, sessions),
-        Some(Own::KcpSpeed(speed)) => kcp_ends::speed(&speed),
-        Some(Own::Splice { at, to }) => bare_splice::run(at, to),
-        Some(Own::Hold(what)) => raise_open_files().and_then(|()| hold::run(what)),
-        Some(Own::Records(ends)) => bare_records::run(ends),
-        Some(Own::Spin) => spin::run(),
+        Some(InternalCommand::KcpSpeed(speed)) => kcp_session::measure_speed(&speed),
+        Some(InternalCommand::Splice { at, to }) => bare_splice::run_relay(at, to),
+        Some(InternalCommand::Hold(what)) => {
+            raise_open_files().and_then(|()| connection_holder::hold_until_closed(what))
+        }
+        Some(InternalCommand::Records(ends)) => bare_records::run_ends(ends),
+        Some(InternalCommand::Spin) => busy_processes::count_until_closed(),
     }
 }
 
-fn measure(settings: Settings) -> Result<()> {
+fn run_suites(settings: BenchSettings) -> Result<()> {
     if cfg!(debug_assertions) && !settings.smoke {
-        eprintln!("warning: the load is built without optimisation; use `cargo xtask bench`");
+        eprintln!("warning: the load was built without optimisation; use `cargo xtask bench`");
     }
     raise_open_files()?;
-    let (peers, missing) = participants(&settings)?;
+    let (peers, missing) = find_participants(&settings)?;
     for kind in &missing {
-        let hint = if kind.by_hand {
-            "no package registry has it; put it into target/peers"
+        let hint = if kind.installed_by_hand {
+            "no package registry offers it; put its binary into target/peers"
         } else {
             "`cargo xtask install --rivals`"
         };
         eprintln!("{}: not installed; hint: {hint}", kind.name);
     }
     let missing = missing.into_iter().map(|kind| kind.name).collect();
-    let counter = syscalls::counter();
-    let environment = Environment::now(&settings, &peers, missing, counter);
+    let counter = syscall_counter::perf_version();
+    let environment = RunEnvironment::capture(&settings, &peers, missing, counter);
     for (name, version) in &environment.versions {
         eprintln!("{name}: {version}");
     }
-    let mut bench = Bench {
+    let mut bench = BenchRun {
         settings,
         peers,
         counts_calls: environment.counter.is_some(),
-        journal: Journal::default(),
+        journal: SampleLog::default(),
     };
     for suite in bench.settings.suites().to_vec() {
-        suite::run(suite, &mut bench);
+        suite::run_suite(suite, &mut bench);
     }
-    publish(&bench.settings, &environment, &bench.journal)
+    publish_results(&bench.settings, &environment, &bench.journal)
 }
 
-/// Who is here and wanted, and who is wanted but not here.
-fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static Kind>)> {
-    // Programs are started in folders of their own: a path has to hold there too.
+/// Returns the selected implementations that are installed, and those that are not.
+fn find_participants(
+    settings: &BenchSettings,
+) -> Result<(Vec<InstalledPeer>, Vec<&'static PeerKind>)> {
+    // Programs are started in folders of their own, where a relative path would not resolve.
     let rivals = match &settings.rivals {
         Some(path) => path
             .canonicalize()
-            .with_context(|| format!("`--rivals {}`", path.display()))?,
-        None => places::peers_dir(),
+            .with_context(|| format!("cannot resolve `--rivals {}`", path.display()))?,
+        None => locations::peers_dir(),
     };
     let needed = settings.suites().iter().any(|suite| suite.has_peers());
-    let adit = if needed && settings.wants("adit") {
-        Some(adit(settings)?)
+    let adit = if needed && settings.includes("adit") {
+        Some(adit_binary(settings)?)
     } else {
         None
     };
     let find = |program: &str| match program {
         "adit" => adit.clone(),
         "adit-bench" => std::env::current_exe().ok(),
-        _ => places::find_program(program, &rivals),
+        _ => locations::find_program(program, &rivals),
     };
     let (mut peers, mut missing) = (Vec::new(), Vec::new());
     for kind in KINDS
         .iter()
-        .filter(|kind| needed && settings.wants(kind.name))
+        .filter(|kind| needed && settings.includes(kind.name))
     {
-        match kind.find(find) {
+        match kind.locate(find) {
             Some(peer) => peers.push(peer),
             None => missing.push(kind),
         }
@@ -141,21 +149,22 @@ fn participants(settings: &Settings) -> Result<(Vec<Peer>, Vec<&'static Kind>)> 
     Ok((peers, missing))
 }
 
-fn adit(settings: &Settings) -> Result<PathBuf> {
+fn adit_binary(settings: &BenchSettings) -> Result<PathBuf> {
     match &settings.adit {
         Some(path) => path
             .canonicalize()
-            .with_context(|| format!("`--adit {}`", path.display())),
-        None => places::build_adit(),
+            .with_context(|| format!("cannot resolve `--adit {}`", path.display())),
+        None => locations::build_adit(),
     }
 }
 
-/// What fifty thousand held connections need, with both of their ends in this process, or with
-/// six files each in a relay.
+/// Number of open files that fifty thousand held connections need, with both ends in this process,
+/// or with six files each in a relay.
 const OPEN_FILES: u64 = 310_000;
 
-/// Held connections need more than the usual thousand files, here and in every process that is
-/// started. Beyond the hard limit only with privilege; without it, as much as is allowed.
+/// Raises the limit of open files: held connections need more than the usual thousand, here and in
+/// every process that is started. Beyond the hard limit only with privileges; without them, up to
+/// the limit.
 fn raise_open_files() -> Result<()> {
     let allowed = getrlimit(Resource::Nofile).maximum;
     let enough = allowed.is_none_or(|files| files >= OPEN_FILES);
@@ -172,28 +181,32 @@ fn raise_open_files() -> Result<()> {
         .context("cannot raise the limit of open files")
 }
 
-fn publish(settings: &Settings, environment: &Environment, journal: &Journal) -> Result<()> {
+fn publish_results(
+    settings: &BenchSettings,
+    environment: &RunEnvironment,
+    journal: &SampleLog,
+) -> Result<()> {
     for suite in journal.suites() {
-        println!("{}", report::tables(journal, suite));
+        println!("{}", report::suite_tables(journal, suite));
     }
     let rounds = journal
         .suites()
         .into_iter()
-        .map(|suite| journal.rounds(suite));
+        .map(|suite| journal.round_count(suite));
     let rounds = rounds.max().unwrap_or(0);
-    println!("{}", report::machine(environment, rounds));
+    println!("{}", report::machine_paragraph(environment, rounds));
     if let Some(file) = &settings.json {
         fs::write(file, report::json_lines(environment, journal))
             .with_context(|| file.display().to_string())?;
     }
     if settings.write_docs {
-        report::write_docs(&places::root().join("docs"), environment, journal)?;
+        report::write_docs(&workspace_root().join("docs"), environment, journal)?;
     }
     let failed = journal.gaps.iter().filter(|gap| gap.failed).count();
     ensure!(failed == 0, "{failed} measurements failed");
     ensure!(
         !journal.samples.is_empty(),
-        "nothing was measured: nobody here can do it"
+        "nothing was measured: no installed implementation supports these suites"
     );
     Ok(())
 }

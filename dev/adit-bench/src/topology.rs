@@ -1,4 +1,4 @@
-//! How the processes of one implementation stand between client and origin.
+//! The arrangement of an implementation's processes between client and origin.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,19 +9,19 @@ use adit_interop::shadowsocks::Method;
 use adit_interop::ssr::Setup;
 use anyhow::{Context, Error, Result};
 
-use crate::account::{self, Memory};
-use crate::figure::{Figures, Quantity, each};
-use crate::load::Way;
-use crate::peers::ssh::{self, Use};
-use crate::peers::{Peer, Role, Running};
+use crate::figures::{Figures, Quantity, figures_with_sum};
+use crate::load::OriginRoute;
+use crate::peers::ssh_common::{self, SshUse};
+use crate::peers::{InstalledPeer, PeerRole, RunningPeer};
+use crate::process_cost::{self, ProcessMemory};
 
-/// Lines of a log that are shown with a failure.
+/// Number of log lines shown with a failure.
 const LAST_LINES: usize = 5;
 
-/// What stands there.
+/// An arrangement of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Topology {
-    /// One process: SOCKS5 in, straight out.
+    /// One: SOCKS5 in, directly out.
     Relay,
     /// Two: an entry that leads through a server to one destination.
     Tunnel(Method),
@@ -34,44 +34,44 @@ pub(crate) enum Topology {
     /// Two: SOCKS5 in, out through a ShadowsocksR server.
     Ssr(Setup<'static>),
     /// Two: an SSH client with `-L`, and its server.
-    SshForward(ssh::Suite),
+    SshForward(ssh_common::SshSuite),
     /// Two: an SSH client with `-D`, and its server.
-    SshDynamic(ssh::Suite),
+    SshDynamic(ssh_common::SshSuite),
     /// An SSH server; a client is started for each command.
-    SshServer(ssh::Suite),
+    SshServer(ssh_common::SshSuite),
 }
 
 impl Topology {
-    /// What is started as number `n`, the nearest to the origin first: its part and its role.
-    /// `next` is where the one before it listens.
-    const fn role(
+    /// Returns the part and the role of process number `n`, the nearest to the origin first. `next`
+    /// is the address of the previous process.
+    const fn role_of(
         self,
         n: usize,
         next: SocketAddr,
         origin: SocketAddr,
-    ) -> Option<(&'static str, Role)> {
+    ) -> Option<(&'static str, PeerRole)> {
         let (server, relay, to) = (next, next, origin);
         Some(match (self, n) {
-            (Self::Relay, 0) => ("", Role::Relay),
+            (Self::Relay, 0) => ("", PeerRole::Relay),
             (Self::Tunnel(method) | Self::Relayed(method) | Self::Client(method), 0) => {
-                ("server", Role::Server(method))
+                ("server", PeerRole::Server(method))
             }
-            (Self::Tunnel(method), 1) => ("client", Role::Forwarder { method, server, to }),
-            (Self::Relayed(method), 1) => ("relay", Role::Passage { method, to: next }),
-            (Self::Relayed(method), 2) => ("client", Role::Behind { method, relay, to }),
-            (Self::Client(method), 1) => ("client", Role::Client { method, server }),
-            (Self::Kcptun(options), 0) => ("server", Role::KcptunServer { to, options }),
-            (Self::Kcptun(options), 1) => ("client", Role::KcptunClient { server, options }),
-            (Self::Ssr(setup), 0) => ("server", Role::SsrServer(setup)),
-            (Self::Ssr(setup), 1) => ("client", Role::SsrClient { setup, server }),
+            (Self::Tunnel(method), 1) => ("client", PeerRole::Forwarder { method, server, to }),
+            (Self::Relayed(method), 1) => ("relay", PeerRole::Passage { method, to: next }),
+            (Self::Relayed(method), 2) => ("client", PeerRole::Behind { method, relay, to }),
+            (Self::Client(method), 1) => ("client", PeerRole::Client { method, server }),
+            (Self::Kcptun(options), 0) => ("server", PeerRole::KcptunServer { to, options }),
+            (Self::Kcptun(options), 1) => ("client", PeerRole::KcptunClient { server, options }),
+            (Self::Ssr(setup), 0) => ("server", PeerRole::SsrServer(setup)),
+            (Self::Ssr(setup), 1) => ("client", PeerRole::SsrClient { setup, server }),
             (Self::SshForward(suite) | Self::SshDynamic(suite) | Self::SshServer(suite), 0) => {
-                ("server", Role::SshServer(suite))
+                ("server", PeerRole::SshServer(suite))
             }
             (Self::SshForward(suite), 1) => {
-                let what = Use::Forward(to);
+                let what = SshUse::Forward(to);
                 (
                     "client",
-                    Role::SshClient {
+                    PeerRole::SshClient {
                         suite,
                         server,
                         what,
@@ -79,10 +79,10 @@ impl Topology {
                 )
             }
             (Self::SshDynamic(suite), 1) => {
-                let what = Use::Dynamic;
+                let what = SshUse::Dynamic;
                 (
                     "client",
-                    Role::SshClient {
+                    PeerRole::SshClient {
                         suite,
                         server,
                         what,
@@ -93,7 +93,7 @@ impl Topology {
         })
     }
 
-    /// What Shadowsocks encrypts with here.
+    /// Returns the method of Shadowsocks, if any.
     pub(crate) const fn method(self) -> Option<Method> {
         match self {
             Self::Tunnel(method) | Self::Relayed(method) | Self::Client(method) => Some(method),
@@ -101,7 +101,7 @@ impl Topology {
         }
     }
 
-    /// Whether the client says where to go.
+    /// Returns true if the client names the destination.
     const fn is_socks(self) -> bool {
         matches!(
             self,
@@ -109,20 +109,20 @@ impl Topology {
         )
     }
 
-    /// Whether the implementation can be all of it.
-    pub(crate) fn suits(self, peer: &Peer) -> bool {
+    /// Returns true if the implementation supports all roles.
+    pub(crate) fn is_supported_by(self, peer: &InstalledPeer) -> bool {
         // Clients for its commands are started later.
         let whole = match self {
             Self::SshServer(suite) => Self::SshDynamic(suite),
             whole => whole,
         };
-        whole.roles().all(|role| peer.plays(&role))
+        whole.roles().all(|role| peer.supports(&role))
     }
 
-    /// All roles, somewhere.
-    pub(crate) fn roles(self) -> impl Iterator<Item = Role> {
+    /// Returns all roles, with placeholder addresses.
+    pub(crate) fn roles(self) -> impl Iterator<Item = PeerRole> {
         let somewhere = loopback(1);
-        let role = move |n| self.role(n, somewhere, somewhere);
+        let role = move |n| self.role_of(n, somewhere, somewhere);
         (0..).map_while(role).map(|(_, role)| role)
     }
 }
@@ -148,97 +148,99 @@ impl fmt::Display for Topology {
     }
 }
 
-/// The running processes of one implementation and the way through them.
+/// The running processes of one implementation and the route through them.
 #[derive(Debug)]
-pub(crate) struct Rig {
-    members: Vec<Member>,
-    way: Way,
+pub(crate) struct ProcessRig {
+    members: Vec<RigMember>,
+    route: OriginRoute,
 }
 
-/// One of them.
+/// A process of a rig.
 #[derive(Debug)]
-pub(crate) struct Member {
-    /// `client`, `relay` or `server`; empty if it is alone.
+pub(crate) struct RigMember {
+    /// `client`, `relay` or `server`; empty if it is the only one.
     pub(crate) part: &'static str,
-    pub(crate) running: Running,
+    pub(crate) running: RunningPeer,
 }
 
-impl Rig {
-    /// Starts everything that leads to `origin`, each process on so many threads if a number is
-    /// given.
+impl ProcessRig {
+    /// Starts everything that leads to `origin`, each process with `threads` threads if given.
     pub(crate) fn start(
-        peer: &Peer,
+        peer: &InstalledPeer,
         topology: Topology,
         origin: SocketAddr,
         threads: Option<u32>,
     ) -> Result<Self> {
         Self::start_each(topology, origin, |_, role| {
             let started = peer.start(role, threads);
-            started.with_context(|| format!("starting {}", peer.name()))
+            started.with_context(|| format!("cannot start {}", peer.name()))
         })
     }
 
-    /// The same, each part started by the caller.
+    /// Starts everything that leads to `origin`; the caller starts each part.
     pub(crate) fn start_each(
         topology: Topology,
         origin: SocketAddr,
-        start: impl Fn(&'static str, &Role) -> Result<Running>,
+        start: impl Fn(&'static str, &PeerRole) -> Result<RunningPeer>,
     ) -> Result<Self> {
         let (mut members, mut next) = (Vec::new(), origin);
-        while let Some((part, role)) = topology.role(members.len(), next, origin) {
+        while let Some((part, role)) = topology.role_of(members.len(), next, origin) {
             let running = start(part, &role)?;
             next = running.at();
-            members.push(Member { part, running });
+            members.push(RigMember { part, running });
         }
         members.reverse();
         let way = match topology.is_socks() {
-            true => Way::Socks {
+            true => OriginRoute::Socks {
                 proxy: next,
                 to: origin,
             },
-            false => Way::Entry(next),
+            false => OriginRoute::Entry(next),
         };
-        Ok(Self { members, way })
+        Ok(Self {
+            members,
+            route: way,
+        })
     }
 
-    /// Nothing between client and origin.
-    pub(crate) const fn straight(origin: SocketAddr) -> Self {
+    /// Returns a rig without processes between client and origin.
+    pub(crate) const fn direct(origin: SocketAddr) -> Self {
         Self {
             members: Vec::new(),
-            way: Way::Entry(origin),
+            route: OriginRoute::Entry(origin),
         }
     }
 
-    /// The processes, the nearest to the client first.
-    pub(crate) fn members(&self) -> &[Member] {
+    /// Returns the processes, the nearest to the client first.
+    pub(crate) fn members(&self) -> &[RigMember] {
         &self.members
     }
 
-    /// The way through them to the origin.
-    pub(crate) const fn way(&self) -> Way {
-        self.way
+    /// Returns the route through them to the origin.
+    pub(crate) const fn route(&self) -> OriginRoute {
+        self.route
     }
 
-    /// The way to another origin, where the client says where to go.
-    pub(crate) const fn way_to(&self, origin: SocketAddr) -> Way {
-        match self.way {
-            Way::Socks { proxy, .. } => Way::Socks { proxy, to: origin },
-            Way::Entry(_) if self.members.is_empty() => Way::Entry(origin),
-            entry @ Way::Entry(_) => entry,
+    /// Returns the route to another origin, if the client names the destination.
+    pub(crate) const fn route_to(&self, origin: SocketAddr) -> OriginRoute {
+        match self.route {
+            OriginRoute::Socks { proxy, .. } => OriginRoute::Socks { proxy, to: origin },
+            OriginRoute::Entry(_) if self.members.is_empty() => OriginRoute::Entry(origin),
+            entry @ OriginRoute::Entry(_) => entry,
         }
     }
 
-    /// Processor time of each so far.
-    pub(crate) fn cpu(&self) -> Result<Vec<Duration>> {
+    /// Returns the processor time of each process so far.
+    pub(crate) fn cpu_times(&self) -> Result<Vec<Duration>> {
         self.members
             .iter()
-            .map(|member| account::cpu_time(member.running.pid()))
+            .map(|member| process_cost::cpu_time(member.running.pid()))
             .collect()
     }
 
-    /// Processor time of each since then, in seconds.
+    /// Returns the processor time of each process since `before`, in seconds.
     pub(crate) fn cpu_since(&self, before: &[Duration]) -> Result<Vec<f64>> {
-        let now = self.cpu()?;
+        let now = self.cpu_times()?;
         Ok(now
             .iter()
             .zip(before)
@@ -246,7 +248,7 @@ impl Rig {
             .collect())
     }
 
-    /// What each has spent since then, for every one of `count`.
+    /// Returns the processor time of each process since `before`, divided by `count`.
     pub(crate) fn costs(
         &self,
         before: &[Duration],
@@ -255,17 +257,23 @@ impl Rig {
     ) -> Result<Figures> {
         let spent = self.cpu_since(before)?;
         let each_of = spent.into_iter().map(|seconds| seconds / count);
-        Ok(each(quantity, &self.parts(each_of)))
+        Ok(figures_with_sum(quantity, &self.label_parts(each_of)))
     }
 
-    /// How the processes were started.
+    /// Returns the command lines of the processes.
     pub(crate) fn commands(&self) -> Vec<String> {
-        let shown = self.members.iter().map(|member| member.running.shown());
+        let shown = self
+            .members
+            .iter()
+            .map(|member| member.running.command_line());
         shown.map(str::to_owned).collect()
     }
 
-    /// A value of each, by its part.
-    pub(crate) fn parts(&self, values: impl IntoIterator<Item = f64>) -> Vec<(&'static str, f64)> {
+    /// Pairs a value of each process with its part.
+    pub(crate) fn label_parts(
+        &self,
+        values: impl IntoIterator<Item = f64>,
+    ) -> Vec<(&'static str, f64)> {
         self.members
             .iter()
             .map(|member| member.part)
@@ -273,18 +281,18 @@ impl Rig {
             .collect()
     }
 
-    /// Memory of each.
-    pub(crate) fn memory(&self) -> Result<Vec<Memory>> {
+    /// Returns the memory of each process.
+    pub(crate) fn memory(&self) -> Result<Vec<ProcessMemory>> {
         self.members
             .iter()
-            .map(|member| account::memory(member.running.pid()))
+            .map(|member| process_cost::memory_usage(member.running.pid()))
             .collect()
     }
 
-    /// A failure with the last words of the processes.
-    pub(crate) fn blame(&self, why: &Error) -> Error {
+    /// Adds the last output of the processes to an error.
+    pub(crate) fn with_last_output(&self, why: &Error) -> Error {
         let mut told = format!("{why:#}");
-        for Member { part, running } in &self.members {
+        for RigMember { part, running } in &self.members {
             let log = running.log();
             let lines: Vec<&str> = log.lines().collect();
             for line in lines.iter().skip(lines.len().saturating_sub(LAST_LINES)) {

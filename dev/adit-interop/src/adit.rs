@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{PATIENCE, Process};
 
-/// A running `adit` that has said where it listens.
+/// A running `adit` that has printed its addresses.
 #[derive(Debug)]
 pub struct Adit {
     process: Process,
@@ -17,20 +17,20 @@ pub struct Adit {
 }
 
 impl Adit {
-    /// Starts the binary that `ADIT_BIN` names or that lies in the build folder of the running
-    /// test, and waits until it listens at so many addresses.
+    /// Starts the binary that `ADIT_BIN` names, or the one in the build folder of the running test,
+    /// and waits until it listens on `listeners` addresses.
     pub fn start(args: &[&str], listeners: usize) -> Result<Self> {
         Self::start_with(&find()?, args, listeners)
     }
 
-    /// Starts this binary.
+    /// Starts the binary `bin`.
     pub fn start_with(bin: &Path, args: &[&str], listeners: usize) -> Result<Self> {
         let mut command = Command::new(bin);
         command.args(args);
         Self::launch(command, listeners)
     }
 
-    /// Starts a prepared command, for instance with its limits lowered.
+    /// Starts a prepared command, for instance with lowered limits.
     pub fn launch(command: Command, listeners: usize) -> Result<Self> {
         let mut process = Process::spawn(command)?;
         let lines = process.wait_lines("listening on ", listeners, PATIENCE)?;
@@ -41,24 +41,25 @@ impl Adit {
         Ok(Self { process, listening })
     }
 
-    /// Where it listens first.
+    /// Returns the first address it listens on.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addrs()[0]
     }
 
-    /// Where it listens, in the order in which it said so.
+    /// Returns the addresses it listens on, in the order in which it printed them.
     #[must_use]
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.listening
     }
 
-    /// The running program.
+    /// Returns the running program.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// Ends it with SIGTERM; it must end well and must not have panicked on the way (SEC-X8).
+    /// Ends the program with SIGTERM. It must exit successfully and must not have panicked
+    /// (SEC-X8).
     pub fn stop(mut self) -> Result<()> {
         let status = self.process.terminate()?;
         let log = self.process.log();
@@ -69,7 +70,9 @@ impl Adit {
 }
 
 fn address(line: &str) -> Result<SocketAddr> {
-    let (_, rest) = line.split_once("listening on ").context("no address")?;
+    let (_, rest) = line
+        .split_once("listening on ")
+        .context("the line has no address")?;
     let word = rest.split_whitespace().next().unwrap_or_default();
     word.trim_end_matches([',', ';'])
         .parse()
@@ -86,7 +89,9 @@ fn find() -> Result<PathBuf> {
         .skip(1)
         .map(|dir| dir.join("adit"))
         .find(|path| path.is_file());
-    built.context("no `adit` beside the test: run `cargo build -p adit`, or set ADIT_BIN")
+    built.context(
+        "cannot find `adit` beside the test; hint: run `cargo build -p adit`, or set ADIT_BIN",
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A port that drops every SYN, as a server behind a firewall does: its queue is full and nobody
-//! accepts.
+//! A port that drops every SYN, like a server behind a firewall: its accept queue is full, and
+//! nothing accepts.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use socket2::{Domain, Socket, Type};
 
 use crate::port::{free_port, loopback};
 
-/// How long a connection is waited for that the queue still takes: it comes at once.
+/// Time to wait for a connection that the queue still takes: it is made immediately.
 const SOON: Duration = Duration::from_millis(200);
-/// More than a queue of the shortest kind holds.
+/// Number of connections that exceeds the shortest possible queue.
 const ENOUGH: usize = 8;
 
-/// The port. It is closed when this is dropped.
+/// An unanswering port; dropping it closes it.
 #[derive(Debug)]
 pub struct Deaf {
     addr: SocketAddr,
@@ -23,7 +23,7 @@ pub struct Deaf {
 }
 
 impl Deaf {
-    /// On 127.0.0.1.
+    /// Opens the port on 127.0.0.1.
     pub fn start() -> Result<Self> {
         let addr = loopback(free_port());
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -42,10 +42,10 @@ impl Deaf {
                 }
             }
         }
-        bail!("{addr} still takes connections after {ENOUGH}")
+        bail!("{addr} still accepts connections after {ENOUGH}")
     }
 
-    /// Where it is.
+    /// Returns its address.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr

@@ -1,4 +1,4 @@
-//! A DNS server that gives one address for every name, or says what a test wants.
+//! A DNS server that returns one address for every name, or answers as a test demands.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use anyhow::Result;
 
 use crate::port::{free_port, loopback};
 
-/// What a server says of a name.
+/// The answer to a query for a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
-    /// Its address, for this many seconds; it has none of IPv6.
+    /// An address with this time to live, in seconds; the name has no IPv6 address.
     Address(Ipv4Addr, u8),
-    /// It does not exist (NXDOMAIN).
+    /// The name does not exist (NXDOMAIN).
     Nothing,
-    /// Not a word.
+    /// No answer at all.
     Silence,
 }
 
-/// The address that every name has.
+/// The address of every name.
 pub const ANSWER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
 
 /// A running server on 127.0.0.1. It ends with the process.
@@ -31,12 +31,12 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// Starts one with the same [`ANSWER`] for every name.
+    /// Starts a server that returns [`ANSWER`] for every name.
     pub fn start() -> Result<Self> {
         Self::at(loopback(free_port()), |_| Says::Address(ANSWER, 60))
     }
 
-    /// Starts one at `addr` that says of each name what `script` says.
+    /// Starts a server at `addr` that answers each query as `script` says.
     pub fn at(addr: SocketAddr, script: impl Fn(&str) -> Says + Send + 'static) -> Result<Self> {
         let socket = UdpSocket::bind(addr)?;
         let asked = Arc::new(AtomicUsize::new(0));
@@ -53,20 +53,20 @@ impl Dns {
         Ok(Self { addr, asked })
     }
 
-    /// Where it is.
+    /// Returns its address.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// How many questions it has answered.
+    /// Returns the number of queries it has answered.
     #[must_use]
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
 }
 
-/// A query for the A record of a name, as a client sends it (RFC 1035 section 4.1).
+/// Encodes a query for the A record of a name, as a client sends it (RFC 1035, section 4.1).
 #[must_use]
 pub fn query(id: u16, name: &str) -> Vec<u8> {
     let mut bytes = id.to_be_bytes().to_vec();
@@ -79,7 +79,7 @@ pub fn query(id: u16, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The answer to a query with one question; further records are left out.
+/// Returns the answer to a query with one question; further records are ignored.
 fn answer(query: &[u8], script: &impl Fn(&str) -> Says) -> Option<Vec<u8>> {
     let id = query.get(..2)?;
     let mut labels = Vec::new();
@@ -101,7 +101,7 @@ fn answer(query: &[u8], script: &impl Fn(&str) -> Says) -> Option<Vec<u8>> {
     bytes.extend_from_slice(&[0x81, 0x80 | code, 0, 1, 0, answers, 0, 0, 0, 0]);
     bytes.extend_from_slice(question);
     if let Some((ip, ttl)) = address {
-        // A pointer to the question's name, type A, class IN, its time, four bytes.
+        // A pointer to the name in the question, type A, class IN, the time to live, four bytes.
         bytes.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, ttl, 0, 4]);
         bytes.extend_from_slice(&ip.octets());
     }

@@ -1,4 +1,4 @@
-//! dropbear's server, which looks for keys in the home of a user and nowhere else.
+//! Dropbear's server, which looks for keys only in the home directory of a user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use crate::port::{Transport, free_port, wait_port};
 use crate::sshpeer::Algorithms;
 use crate::{Folder, PATIENCE, Process, tool};
 
-/// Where Debian has it, which an ordinary user's PATH leaves out.
+/// Path of the server on Debian, which the PATH of an ordinary user does not include.
 const DROPBEAR: &str = "/usr/sbin/dropbear";
 
 const CIPHERS: [&str; 3] = ["chacha20-poly1305@openssh.com", "aes128-ctr", "aes256-ctr"];
@@ -26,10 +26,10 @@ const KEX: [&str; 6] = [
     "diffie-hellman-group14-sha256",
 ];
 
-/// What gives a process other users than the system's.
+/// A library that shows a process other users than the system's.
 const WRAPPER: &str = "libnss_wrapper.so";
 
-/// A running server on loopback that lets the calling user in with one key.
+/// A running server on loopback that accepts the calling user with one key.
 #[derive(Debug)]
 pub struct Dropbear {
     folder: Folder,
@@ -38,7 +38,7 @@ pub struct Dropbear {
 }
 
 impl Dropbear {
-    /// Starts it.
+    /// Starts the server.
     pub fn start() -> Result<Self> {
         let folder = Folder::new("dropbear")?;
         let path = |name: &str| folder.path().join(name);
@@ -48,7 +48,7 @@ impl Dropbear {
         convert.args(["openssh", "dropbear"]);
         convert.args([path("host"), path("dropbear")]);
         tool::run(convert, PATIENCE)?.success()?;
-        // Others must not be able to write into what leads to the keys.
+        // Others must not have write access to the path of the keys.
         let home = path("home");
         fs::create_dir_all(home.join(".ssh"))?;
         fs::copy(path("id.pub"), home.join(".ssh/authorized_keys"))?;
@@ -65,7 +65,7 @@ impl Dropbear {
         command.env("NSS_WRAPPER_GROUP", "/etc/group");
         let process = Process::spawn(command)?;
         wait_port(Transport::Tcp, port, PATIENCE)
-            .with_context(|| format!("dropbear says:\n{}", process.log()))?;
+            .with_context(|| format!("dropbear did not start:\n{}", process.log()))?;
         Ok(Self {
             folder,
             process,
@@ -73,7 +73,7 @@ impl Dropbear {
         })
     }
 
-    /// What version 2022.83 offers, less what uses SHA-1 in a key exchange.
+    /// Returns the algorithms of version 2022.83, except for key exchanges with SHA-1.
     #[must_use]
     pub fn algorithms() -> Algorithms {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
@@ -84,26 +84,26 @@ impl Dropbear {
         }
     }
 
-    /// The port it listens on, at 127.0.0.1.
+    /// Returns the port it listens on, at 127.0.0.1.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The folder with its files, among them the key pairs `host` and `id`.
+    /// Returns the folder with its files, among them the key pairs `host` and `id`.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The process of the listener.
+    /// Returns the listener's process.
     #[must_use]
     pub const fn process(&self) -> &Process {
         &self.process
     }
 }
 
-/// The system's users, and the calling one at home in `home`.
+/// Returns the system's user database, with `home` as the home directory of the calling user.
 fn other_home(home: &Path) -> Result<String> {
     let (users, me) = (fs::read_to_string("/etc/passwd")?, user());
     let mut lines = String::new();

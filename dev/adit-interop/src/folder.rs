@@ -1,4 +1,4 @@
-//! A folder for one test, gone when it is dropped.
+//! A temporary folder for one test, removed when it is dropped.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes it in the system's folder for temporary files.
+    /// Creates the folder in the system's folder for temporary files.
     pub fn new(name: &str) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -22,13 +22,13 @@ impl Folder {
         Ok(Self { path })
     }
 
-    /// Where it is.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes a file in it; gives its path.
+    /// Writes a file into the folder and returns its path.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<PathBuf> {
         let file = self.path.join(name);
         fs::write(&file, content).with_context(|| file.display().to_string())?;

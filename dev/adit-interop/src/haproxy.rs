@@ -1,4 +1,4 @@
-//! HAProxy, which brings connections and says whose they are.
+//! HAProxy, which forwards connections and reports their original addresses.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -8,8 +8,8 @@ use anyhow::Result;
 use crate::port::{Transport, free_port, loopback, wait_port};
 use crate::{Folder, PATIENCE, Process};
 
-/// A proxy of TCP on 127.0.0.1 that begins its connections with a PROXY header, version 2. It ends
-/// with the value.
+/// A TCP proxy on 127.0.0.1 whose connections begin with a PROXY header, version 2. It ends when it
+/// is dropped.
 #[derive(Debug)]
 pub struct Haproxy {
     port: u16,
@@ -18,7 +18,7 @@ pub struct Haproxy {
 }
 
 impl Haproxy {
-    /// Starts one before the server at `to`.
+    /// Starts a proxy in front of the server at `to`.
     pub fn start(to: SocketAddr) -> Result<Self> {
         let (port, folder) = (free_port(), Folder::new("haproxy")?);
         let config = format!(
@@ -37,7 +37,7 @@ impl Haproxy {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         loopback(self.port)

@@ -1,4 +1,4 @@
-//! Clients that misbehave, and a look at how a server takes it.
+//! Clients that misbehave, and observations of how a server reacts.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::traffic::dial;
 
-/// How the bytes of a probe are sent.
+/// The way in which the bytes of a probe are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     /// In one write.
@@ -19,31 +19,31 @@ pub enum Manner {
     ByteByByte,
 }
 
-/// What the probe does after its bytes.
+/// The action of a probe after its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Waits with the stream open.
     Hold,
     /// Ends its direction and waits.
     HalfClose,
-    /// Closes, and sees nothing more.
+    /// Closes the stream, and sees nothing more.
     Close,
 }
 
-/// What a prober sees.
+/// The reaction that a probe sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
-    /// Nothing, as long as it waited.
+    /// No reaction while the probe waited.
     Silence,
     /// An end of stream.
     End,
     /// A reset.
     Reset,
-    /// So many bytes.
+    /// An answer of this many bytes.
     Answer(usize),
 }
 
-/// Sends `bytes` to `addr` and watches for `patience`.
+/// Sends `bytes` to `addr` and watches the reaction for `patience`.
 pub fn probe(
     addr: SocketAddr,
     bytes: &[u8],
@@ -71,7 +71,7 @@ pub fn probe(
     watch(&mut stream, patience)
 }
 
-/// What comes from the server within `patience`.
+/// Watches what the server sends within `patience`.
 pub fn watch(stream: &mut TcpStream, patience: Duration) -> Result<Reaction> {
     stream.set_read_timeout(Some(patience))?;
     let mut buf = [0; 4096];
@@ -85,8 +85,8 @@ pub fn watch(stream: &mut TcpStream, patience: Duration) -> Result<Reaction> {
     }
 }
 
-/// The time from now until the server ends or resets a stream on which nothing is sent; None if it
-/// lives longer than `patience`.
+/// Returns the time until the server ends or resets a stream on which nothing is sent; `None` if
+/// the stream outlives `patience`.
 pub fn time_to_end(stream: &mut TcpStream, patience: Duration) -> Result<Option<Duration>> {
     let start = Instant::now();
     loop {
@@ -102,8 +102,8 @@ pub fn time_to_end(stream: &mut TcpStream, patience: Duration) -> Result<Option<
     }
 }
 
-/// Opens `count` connections and keeps them without a byte. What the server does not take at once
-/// stays in its queue, so that this never waits long.
+/// Opens `count` connections and keeps them without sending a byte. Connections that the server
+/// does not accept immediately stay in its queue, so this function never waits long.
 #[must_use]
 pub fn idle_crowd(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
     let limit = Duration::from_secs(1);
@@ -112,7 +112,7 @@ pub fn idle_crowd(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
         .collect()
 }
 
-/// The same, from `sources` of this machine in turn.
+/// Opens idle connections from the addresses `sources` of this machine in turn.
 pub fn idle_crowd_from(
     sources: &[Ipv4Addr],
     addr: SocketAddr,
@@ -130,7 +130,7 @@ pub fn idle_crowd_from(
     Ok(crowd)
 }
 
-/// What each of a crowd has seen so far.
+/// Returns the reaction that each of these connections has seen so far.
 pub fn seen_by(crowd: &mut [TcpStream]) -> Result<Vec<Reaction>> {
     crowd
         .iter_mut()
@@ -188,7 +188,7 @@ mod tests {
         assert!(matches!(seen, Reaction::Answer(_)));
     }
 
-    /// As measured by others: sing-box resets for the 2022 edition, libev keeps silent.
+    /// Known from other measurements: sing-box resets with the 2022 edition, libev keeps silent.
     #[test]
     fn known_peers_react_as_known() {
         let garbage = Pattern::new(5).take(200);

@@ -1,4 +1,4 @@
-//! iperf3, which users measure their tunnels with.
+//! iperf3, a common tool to measure tunnels.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::{PATIENCE, Process, tool};
 /// Longest run of one client.
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// A server on 127.0.0.1, for one client at a time. It ends with the value.
+/// A server on 127.0.0.1, for one client at a time. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Iperf {
     port: u16,
@@ -20,7 +20,7 @@ pub struct Iperf {
 }
 
 impl Iperf {
-    /// Starts it.
+    /// Starts the server.
     pub fn start() -> Result<Self> {
         let port = free_port();
         let mut command = Command::new("iperf3");
@@ -33,15 +33,15 @@ impl Iperf {
         })
     }
 
-    /// Where it is.
+    /// Returns its address.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         loopback(self.port)
     }
 }
 
-/// Runs a client with these options more against what is reached at `entry`; something must
-/// arrive.
+/// Runs a client with these additional options against the server behind `entry`. Fails if no data
+/// arrives.
 pub fn client(entry: SocketAddr, options: &[&str]) -> Result<()> {
     let mut command = Command::new("iperf3");
     let (host, port) = (entry.ip().to_string(), entry.port().to_string());
@@ -50,17 +50,18 @@ pub fn client(entry: SocketAddr, options: &[&str]) -> Result<()> {
         .success()
         .with_context(|| format!("iperf3 {options:?}"))?;
     let moved = told.lines().rev().find(|line| line.contains("receiver"));
-    let moved = moved.with_context(|| format!("iperf3 {options:?} tells no sum:\n{told}"))?;
+    let moved = moved.with_context(|| format!("iperf3 {options:?} printed no sum:\n{told}"))?;
     ensure!(
         !moved.contains(" 0.00 Bytes"),
-        "iperf3 {options:?}: nothing arrived: {moved}"
+        "iperf3 {options:?}: no data arrived: {moved}"
     );
     Ok(())
 }
 
-/// A megabyte down through `entry`.
+/// Transfers a megabyte down through `entry`.
 ///
-/// Not up: a server that is told of the end while data is still on its way resets what carries it.
+/// Not up: a server that learns of the end while data is still in flight resets the stream that
+/// carries it.
 pub fn down(entry: SocketAddr) -> Result<()> {
     client(entry, &["-n", "1M", "-R"])
 }

@@ -1,5 +1,5 @@
-//! Other makers' bare KCP, without encryption or correction: the crate `tokio_kcp`, and KCP's own
-//! core in C under Python's package `kcp`.
+//! Other implementations of bare KCP, without encryption or error correction: the crate
+//! `tokio_kcp`, and KCP's original core in C under Python's package `kcp`.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -11,33 +11,33 @@ use crate::{PATIENCE, tool};
 
 const PROGRAM: &str = include_str!("../peers/kcpcore.py");
 
-/// Whose it is.
+/// An implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Core {
     /// tokio_kcp, as a stream of bytes.
     TokioStream,
     /// tokio_kcp, as messages.
     TokioMessages,
-    /// KCP in C, which Python lets speak in messages alone.
+    /// KCP in C, whose Python package supports only messages.
     C,
 }
 
 impl Core {
-    /// All of them.
+    /// All implementations.
     pub const ALL: [Self; 3] = [Self::TokioStream, Self::TokioMessages, Self::C];
 
-    /// Whether it is a stream of bytes.
+    /// Returns true for a stream of bytes.
     #[must_use]
     pub const fn streams(self) -> bool {
         matches!(self, Self::TokioStream)
     }
 
-    /// A server that sends back what comes.
+    /// Starts a server that sends back what it receives.
     pub fn echo(self) -> Result<Running> {
         Running::start(self.command("echo", &[]), self.name())
     }
 
-    /// A client that sends so many bytes to `server`, and they come back the same.
+    /// Runs a client that sends this many bytes to `server` and expects them back unchanged.
     pub fn send(self, server: SocketAddr, bytes: usize) -> Result<()> {
         let command = self.command("send", &[&server.to_string(), &bytes.to_string()]);
         let ended = tool::run(command, PATIENCE).context(tool::missing(self.name()))?;

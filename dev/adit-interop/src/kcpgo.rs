@@ -1,4 +1,4 @@
-//! The peer on kcp-go, smux and snappy of today (`peers/kcppeer`), in all its roles.
+//! The peer on current kcp-go, smux and snappy (`peers/kcppeer`), in all its roles.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{PATIENCE, Process, tool};
 
-/// A running peer that others come to.
+/// A running peer that listens.
 #[derive(Debug)]
 pub struct Running {
     addr: SocketAddr,
@@ -16,7 +16,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a program that says `ready` and its address.
+    /// Starts a program that prints `ready` and its address.
     pub(crate) fn start(command: Command, name: &str) -> Result<Self> {
         let mut process = Process::spawn(command).context(tool::missing(name))?;
         let lines = process.wait_lines("ready ", 1, PATIENCE + Duration::from_secs(100))?;
@@ -25,24 +25,26 @@ impl Running {
         Ok(Self { addr, process })
     }
 
-    /// Where it listens: for datagrams, or as a client of a tunnel for connections.
+    /// Returns the address it listens on: for datagrams, or as the client of a tunnel for
+    /// connections.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The running program.
+    /// Returns the running program.
     pub const fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 }
 
-/// A raw session's server, which sends back what comes.
+/// Starts a raw session's server, which sends back what it receives.
 pub fn echo(options: &[&str]) -> Result<Running> {
     start("echo", options)
 }
 
-/// A raw session's client: sends so many bytes to `server`, and they come back the same.
+/// Runs a raw session's client: it sends this many bytes to `server` and expects them back
+/// unchanged.
 pub fn send(server: SocketAddr, bytes: usize, options: &[&str]) -> Result<()> {
     run(
         "send",
@@ -51,7 +53,7 @@ pub fn send(server: SocketAddr, bytes: usize, options: &[&str]) -> Result<()> {
     )
 }
 
-/// A client that runs to its end and says that what came back was the same.
+/// Runs a client to its end and checks that it reports the same bytes.
 fn run(role: &str, server: SocketAddr, options: &[&str]) -> Result<()> {
     let mut command = Command::new(tool::peer("kcppeer"));
     command
@@ -63,23 +65,23 @@ fn run(role: &str, server: SocketAddr, options: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A raw session's client: sends datagrams of every length beside the stream to `server`, which come
-/// back the same.
+/// Runs a raw session's client that sends datagrams of every length beside the stream to `server`,
+/// and expects them back unchanged.
 pub fn beside(server: SocketAddr, options: &[&str]) -> Result<()> {
     run("beside", server, options)
 }
 
-/// The end of a kcptun tunnel at `target`.
+/// Starts the server of a kcptun tunnel, in front of `target`.
 pub fn server(target: SocketAddr, options: &[&str]) -> Result<Running> {
     start("server", &[&["-t", &target.to_string()], options].concat())
 }
 
-/// The other end of a kcptun tunnel to `server`.
+/// Starts the client of a kcptun tunnel to `server`.
 pub fn client(server: SocketAddr, options: &[&str]) -> Result<Running> {
     start("client", &[&["-r", &server.to_string()], options].concat())
 }
 
-/// A process with so many sessions that have said one byte each to `server`.
+/// Starts a process with this many sessions, each of which has sent one byte to `server`.
 pub fn idle(server: SocketAddr, sessions: usize, options: &[&str]) -> Result<Running> {
     let (server, sessions) = (server.to_string(), sessions.to_string());
     let ends = ["-r", &server, "-n", &sessions, "-life", "600"];

@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::port::{Transport, free_port, loopback, wait_port};
 use crate::{PATIENCE, Process};
 
-/// A running end.
+/// A running end of a tunnel.
 #[derive(Debug)]
 pub struct Running {
     addr: SocketAddr,
@@ -16,29 +16,30 @@ pub struct Running {
 }
 
 impl Running {
-    /// Where it listens: for datagrams on the server, for connections on the client.
+    /// Returns the address it listens on: for datagrams on the server, for connections on the
+    /// client.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The running program.
+    /// Returns the running program.
     pub const fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 }
 
-/// A server in front of `target`, with these options besides.
+/// Starts a server in front of `target`, with these additional options.
 pub fn server(target: SocketAddr, options: &[&str]) -> Result<Running> {
     server_at(loopback(free_port()), target, options)
 }
 
-/// A server at this address in front of `target`.
+/// Starts a server at this address, in front of `target`.
 pub fn server_at(at: SocketAddr, target: SocketAddr, options: &[&str]) -> Result<Running> {
     start("kcptun-server", at, ("-t", target), options, Transport::Udp)
 }
 
-/// A client of `server`, with these options besides.
+/// Starts a client of `server`, with these additional options.
 pub fn client(server: SocketAddr, options: &[&str]) -> Result<Running> {
     let at = loopback(free_port());
     start("kcptun-client", at, ("-r", server), options, Transport::Tcp)

@@ -1,10 +1,12 @@
-//! Peers as subprocesses, and the little servers and clients that tests put around them.
+//! Peers as subprocesses, and the small servers and clients that tests place around them.
 //!
-//! A test starts what it needs on free loopback ports, talks through it, and drops it; dropping a
-//! [`Process`] ends it. Nothing here shares code with the protocols under test: the SOCKS client,
-//! the HTTP and the DNS server are second opinions, written from the standards.
+//! A test starts what it needs on free loopback ports, communicates through it, and drops it;
+//! dropping a [`Process`] ends it. Nothing here shares code with the protocols under test: the
+//! SOCKS client, the HTTP server and the DNS server are independent implementations, written from
+//! the standards.
 //!
-//! Start with [`Adit`]; the peers are in [`shadowsocks`] and [`ssr`], the traffic to send in [`traffic`].
+//! Start with [`Adit`]; the peers are in [`shadowsocks`] and [`ssr`], the test traffic is in
+//! [`traffic`].
 
 mod adit;
 pub mod deaf;
@@ -42,5 +44,5 @@ pub use process::Process;
 
 use std::time::Duration;
 
-/// How long a test waits for anything that should come at once, on a busy machine.
+/// Time that a test waits for anything that should happen immediately, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);

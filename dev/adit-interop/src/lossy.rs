@@ -1,4 +1,4 @@
-//! A UDP relay that loses, doubles and reorders, the same for the same seed and traffic.
+//! A UDP relay that loses, duplicates and reorders, deterministically for a seed and traffic.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,14 +12,14 @@ use anyhow::Result;
 
 use crate::Pattern;
 
-/// What happens to datagrams, in thousandths of them.
+/// Rates of faults, in thousandths of the datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
     /// Lost.
     pub lost: u16,
     /// Sent twice.
     pub doubled: u16,
-    /// Held back behind the next one.
+    /// Held back until the next one has passed.
     pub late: u16,
 }
 
@@ -34,17 +34,17 @@ pub struct Lossy {
 #[derive(Debug)]
 struct Shared {
     over: AtomicBool,
-    /// Everything is lost.
+    /// True while every datagram is lost.
     cut: AtomicBool,
     passed: AtomicU64,
     lost: AtomicU64,
 }
 
-/// How often a silent relay looks whether it is over.
+/// Interval at which an idle relay checks whether it has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Lossy {
-    /// Relays to `upstream`; each client has a socket of its own there.
+    /// Starts a relay to `upstream`, where each client has a socket of its own.
     pub fn start(upstream: SocketAddr, faults: Faults, seed: u64) -> Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         let addr = socket.local_addr()?;
@@ -56,7 +56,7 @@ impl Lossy {
         });
         let theirs = Arc::clone(&shared);
         let front = thread::spawn(move || {
-            // A socket that fails ends the relay, and with it the test.
+            // A socket error ends the relay, and with it the test.
             let _ = forward(&socket, upstream, faults, seed, &theirs);
         });
         Ok(Self {
@@ -66,18 +66,18 @@ impl Lossy {
         })
     }
 
-    /// Where clients send.
+    /// Returns the address that clients send to.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// From now on everything is lost.
+    /// Loses every datagram from now on.
     pub fn cut(&self) {
         self.shared.cut.store(true, Ordering::Relaxed);
     }
 
-    /// Datagrams that passed, and those that were lost.
+    /// Returns the number of datagrams that passed, and of those that were lost.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -137,7 +137,7 @@ fn forward(
     Ok(())
 }
 
-/// Time-outs, and answers that earlier datagrams found nobody, are nothing.
+/// Ignores time-outs, and errors that earlier datagrams to a closed port caused.
 fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     match result {
@@ -149,7 +149,7 @@ fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// What becomes of the datagrams of one direction.
+/// The fate of the datagrams of one direction.
 #[derive(Debug)]
 struct Fate {
     faults: Faults,
@@ -185,7 +185,7 @@ impl Fate {
             return;
         }
         let copies = if roll(4, self.faults.doubled) { 2 } else { 1 };
-        // What does not fit in the kernel is lost as well.
+        // Datagrams that do not fit into the kernel's buffers are lost as well.
         (0..copies).for_each(|_| drop(send(bytes)));
         if let Some(late) = self.held.take() {
             drop(send(&late));
@@ -217,7 +217,7 @@ mod tests {
         };
         for n in 0..1000_u32 {
             client.send_to(&n.to_le_bytes(), relay.addr()).unwrap();
-            // No more on the way than the sockets hold.
+            // No more datagrams in flight than the sockets hold.
             if n % 50 == 49 {
                 let patience = std::time::Instant::now() + Duration::from_secs(5);
                 while relay.counts().0 + relay.counts().1 <= u64::from(n)

@@ -1,4 +1,4 @@
-//! OpenSSH's server, and its client as a command, with keys of their own in a folder.
+//! OpenSSH's server, and its client as a command, with their own keys in a folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,10 +11,10 @@ use crate::port::{Transport, free_port, wait_port};
 use crate::tool::{self, Ended};
 use crate::{Folder, PATIENCE, Process};
 
-/// Where Debian has the server, which wants to be started by its whole path.
+/// Path of the server on Debian; sshd requires to be started by its full path.
 const SSHD: &str = "/usr/sbin/sshd";
 
-/// A running `sshd` on loopback that lets the calling user in with one key.
+/// A running `sshd` on loopback that accepts the calling user with one key.
 #[derive(Debug)]
 pub struct Sshd {
     folder: Folder,
@@ -22,13 +22,13 @@ pub struct Sshd {
     port: u16,
 }
 
-/// Makes the folder of sshd's unprivileged part, which its service makes where one runs.
+/// Creates the folder of sshd's unprivileged part, which its service otherwise creates.
 pub fn make_room() {
     let _ = fs::create_dir_all("/run/sshd");
 }
 
 impl Sshd {
-    /// Starts it; `more` are further lines of its configuration.
+    /// Starts the server; `more` are additional lines of its configuration.
     pub fn start(more: &str) -> Result<Self> {
         let folder = Folder::new("sshd")?;
         keygen(folder.path(), "host")?;
@@ -38,9 +38,9 @@ impl Sshd {
         make_room();
         let port = free_port();
         let folder_path = folder.path().display();
-        // The first word for a keyword counts, so that `more` goes before the defaults. A shell of
-        // sshd reads what is at home, which may write or fail (pyenv's lines do, and take half a
-        // second): the programs of the tests have a home without that.
+        // The first value of a keyword counts, so `more` precedes the defaults. A shell of sshd
+        // reads the startup files of the home directory, which may print or fail (pyenv's lines do,
+        // and take half a second): the programs of the tests have a home directory without them.
         let home = folder.path().join("home");
         fs::create_dir(&home)?;
         let home = home.display();
@@ -56,7 +56,7 @@ impl Sshd {
         command.args(["-D", "-e", "-f"]).arg(config);
         let process = Process::spawn(command)?;
         wait_port(Transport::Tcp, port, PATIENCE)
-            .with_context(|| format!("sshd says:\n{}", process.log()))?;
+            .with_context(|| format!("sshd did not start:\n{}", process.log()))?;
         Ok(Self {
             folder,
             process,
@@ -64,36 +64,36 @@ impl Sshd {
         })
     }
 
-    /// The port it listens on, at 127.0.0.1.
+    /// Returns the port it listens on, at 127.0.0.1.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The folder with its files: `host`, `host.pub`, `id`, `id.pub`, `authorized_keys`.
+    /// Returns the folder with its files: `host`, `host.pub`, `id`, `id.pub`, `authorized_keys`.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The text of the private key that is let in.
+    /// Returns the text of the authorized private key.
     pub fn user_key(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder().join("id"))?)
     }
 
-    /// The line of its public host key.
+    /// Returns the line of its public host key.
     pub fn host_key(&self) -> Result<String> {
         Ok(fs::read_to_string(self.folder().join("host.pub"))?)
     }
 
-    /// The process of the listener.
+    /// Returns the listener's process.
     #[must_use]
     pub const fn process(&self) -> &Process {
         &self.process
     }
 }
 
-/// The user that the tests run as.
+/// Returns the user that the tests run as.
 #[must_use]
 pub fn user() -> String {
     env::var("USER").unwrap_or_else(|_| {
@@ -106,7 +106,7 @@ pub fn user() -> String {
     })
 }
 
-/// Makes a key pair `name`, `name.pub` without a passphrase in `folder`.
+/// Generates a key pair `name`, `name.pub` without a passphrase in `folder`.
 pub fn keygen(folder: &Path, name: &str) -> Result<PathBuf> {
     let file = folder.join(name);
     let mut command = Command::new("ssh-keygen");
@@ -117,7 +117,8 @@ pub fn keygen(folder: &Path, name: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// OpenSSH's `ssh` to 127.0.0.1, with a key, any host key and no configuration of the user's.
+/// Returns the command `ssh` of OpenSSH to 127.0.0.1, with a key, any host key, and no user
+/// configuration.
 #[must_use]
 pub fn ssh(port: u16, key: &Path) -> Command {
     let mut command = Command::new("ssh");
@@ -138,7 +139,7 @@ pub fn ssh(port: u16, key: &Path) -> Command {
     command
 }
 
-/// Runs it to its end, at most for `limit`.
+/// Runs the command to its end, for at most `limit`.
 pub fn run(command: Command, limit: Duration) -> Result<Ended> {
     ensure!(Path::new(SSHD).is_file(), tool::missing("sshd"));
     tool::run(command, limit)

@@ -1,4 +1,4 @@
-//! The server behind the tunnel: does with a stream what its first line says; echoes datagrams.
+//! The server behind the tunnel: treats a stream as its first line says, and echoes datagrams.
 //!
 //! | line | then |
 //! |---|---|
@@ -32,17 +32,17 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// On 127.0.0.1, TCP and UDP on one port.
+    /// Starts the origin on 127.0.0.1, with TCP and UDP on one port.
     pub fn start() -> Result<Self> {
         Self::at((Ipv4Addr::LOCALHOST, free_port()).into())
     }
 
-    /// On ::1.
+    /// Starts the origin on ::1.
     pub fn start_v6() -> Result<Self> {
         Self::at((Ipv6Addr::LOCALHOST, free_port()).into())
     }
 
-    /// At this address.
+    /// Starts the origin at this address.
     pub fn at(addr: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(addr).with_context(|| addr.to_string())?;
         let socket = UdpSocket::bind(addr).with_context(|| addr.to_string())?;
@@ -63,20 +63,20 @@ impl Origin {
         Ok(Self { addr, connections })
     }
 
-    /// Where it is.
+    /// Returns its address.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// How many streams have reached it.
+    /// Returns the number of streams that have reached it.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 }
 
-/// An error here is a stream that its client gave up.
+/// An error here is a stream that its client aborted.
 fn serve(stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(DEADLINE))?;
     stream.set_write_timeout(Some(DEADLINE))?;

@@ -1,4 +1,4 @@
-//! Bytes that can be made and checked anywhere without keeping them.
+//! Bytes that can be generated and checked anywhere without storing them.
 
 /// An endless stream of bytes that look random, the same for the same seed.
 #[derive(Debug, Clone)]
@@ -15,7 +15,8 @@ impl Pattern {
         }
     }
 
-    /// The next `len` bytes; a length that is no multiple of eight ends the sameness.
+    /// Returns the next `len` bytes. After a length that is not a multiple of eight, the bytes
+    /// differ from those of another splitting.
     #[must_use]
     pub fn take(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
@@ -31,15 +32,15 @@ impl Pattern {
     }
 }
 
-/// A checksum that depends on every byte and its place (FNV-1a).
+/// A checksum that depends on every byte and its position (FNV-1a).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum(pub u64);
 
 impl Sum {
-    /// Of no bytes.
+    /// The checksum of no bytes.
     pub const EMPTY: Self = Self(0xcbf2_9ce4_8422_2325);
 
-    /// Of all bytes so far and these.
+    /// Returns the checksum of all bytes so far and these.
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {
         let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -21,7 +21,7 @@ pub struct Libev {
 }
 
 impl Libev {
-    /// `ss-server`: the plugin has the public port.
+    /// Starts `ss-server`, whose plugin has the public port.
     pub fn server(method: Method, plugin: &Path, options: &str) -> Result<Self> {
         let addr = loopback(free_port());
         let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
@@ -35,7 +35,7 @@ impl Libev {
         )
     }
 
-    /// `ss-local`: the plugin leads to the server; the SOCKS5 port is its own.
+    /// Starts `ss-local`, whose plugin connects to the server; the SOCKS5 port is its own.
     pub fn socks(method: Method, server: SocketAddr, plugin: &Path, options: &str) -> Result<Self> {
         let addr = loopback(free_port());
         let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
@@ -64,19 +64,19 @@ impl Libev {
         let there = wait_port(Transport::Tcp, addr.port(), PATIENCE);
         ensure!(
             there.is_ok(),
-            "nobody listens at {addr}:\n{}",
+            "no process listens at {addr}:\n{}",
             process.log()
         );
         Ok(Self { addr, process })
     }
 
-    /// The plugin's public port, or the SOCKS5 port.
+    /// Returns the address of the plugin's public port, or of the SOCKS5 port.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The running program.
+    /// Returns the running program.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
@@ -84,7 +84,7 @@ impl Libev {
 
 /// A plugin that is a shell script, in a folder of its own.
 ///
-/// Its text finds the folder as `$HERE`; `note PID` has a process remembered as one of its own.
+/// Its text refers to the folder as `$HERE`; `note PID` records a process as one of its own.
 #[derive(Debug)]
 pub struct Script {
     folder: Folder,
@@ -92,7 +92,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Writes it. The name may hold anything that a file name may.
+    /// Writes the script. The name may contain anything that a file name may.
     pub fn new(name: &str, text: &str) -> Result<Self> {
         let folder = Folder::new("plugin")?;
         let here = folder.path().display();
@@ -100,7 +100,7 @@ impl Script {
             format!("#!/bin/sh\nHERE='{here}'\nnote() {{ echo \"$1\" >> \"$HERE/pids\"; }}\n");
         let draft = folder.write("draft", head + text)?;
         let path = folder.path().join(name);
-        // Another test may fork at any moment, and a file that any process holds open for writing
+        // Another test may fork at any moment, and a file that any process has open for writing
         // cannot be executed. `install` does not fork.
         let mut install = Command::new("install");
         install.args(["-m", "755", "--"]).arg(draft).arg(&path);
@@ -108,19 +108,19 @@ impl Script {
         Ok(Self { folder, path })
     }
 
-    /// The program.
+    /// Returns the path of the program.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it has written into a file of its folder; empty if nothing yet.
+    /// Returns what it has written into a file of its folder; empty if nothing yet.
     #[must_use]
     pub fn wrote(&self, file: &str) -> String {
         fs::read_to_string(self.folder.path().join(file)).unwrap_or_default()
     }
 
-    /// The processes noted so far, at least `count` of them after some patience.
+    /// Waits a while for at least `count` recorded processes, and returns all of them.
     pub fn noted(&self, count: usize) -> Result<Vec<u32>> {
         let start = Instant::now();
         loop {
@@ -129,12 +129,15 @@ impl Script {
             if pids.len() >= count {
                 return Ok(pids);
             }
-            ensure!(start.elapsed() < PATIENCE, "only {pids:?} were noted");
+            ensure!(
+                start.elapsed() < PATIENCE,
+                "the plugin recorded only {pids:?}"
+            );
             sleep(Duration::from_millis(10));
         }
     }
 
-    /// Waits until no process of those noted, at least `count`, runs any more.
+    /// Waits until none of the recorded processes, at least `count`, is running.
     pub fn gone(&self, count: usize, patience: Duration) -> Result<()> {
         let pids = self.noted(count)?;
         let start = Instant::now();
@@ -143,13 +146,16 @@ impl Script {
             if left.is_empty() {
                 return Ok(());
             }
-            ensure!(start.elapsed() < patience, "{left:?} still run");
+            ensure!(
+                start.elapsed() < patience,
+                "the processes {left:?} are still running"
+            );
             sleep(Duration::from_millis(10));
         }
     }
 }
 
-/// Tries until it works: a host may listen before its plugin does.
+/// Repeats `attempt` until it succeeds: a host may listen before its plugin does.
 pub fn patiently(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     let start = Instant::now();
     loop {
@@ -160,7 +166,7 @@ pub fn patiently(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Whether a process runs: one that only waits for its parent's attention does not.
+/// Returns true if a process is running; a zombie is not.
 #[must_use]
 pub fn runs(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -176,7 +182,7 @@ mod tests {
     use crate::socks::{self, Dest};
     use crate::traffic::{self, Ends};
 
-    /// The harness against peers alone: what fails here is not adit's fault.
+    /// The harness against peers alone: a failure here is not caused by adit.
     #[test]
     fn libev_reaches_itself_through_their_plugins() {
         for [server_plugin, server_options, client_plugin, client_options] in [
@@ -197,7 +203,7 @@ mod tests {
                 client_options,
             )
             .unwrap();
-            // Its plugin may take a moment longer than the SOCKS5 port.
+            // Its plugin may need a moment longer than the SOCKS5 port.
             let to = Dest::Addr(origin.addr());
             patiently(|| traffic::one_byte(socks::connect(client.addr(), None, &to)?)).unwrap();
             traffic::streams(Ends::Both, || socks::connect(client.addr(), None, &to)).unwrap();

@@ -1,4 +1,4 @@
-//! Loopback ports: free ones, and those somebody listens on; sockets in the file system.
+//! Loopback ports: free ones, and those that are in use; sockets in the file system.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
-/// Below the range from which the kernel takes the ports of outgoing sockets.
+/// First port, below the range from which the kernel takes the ports of outgoing sockets.
 const FIRST: u32 = 10_000;
 const COUNT: u32 = 20_000;
 
-/// A port that is free for TCP and UDP on all addresses, given out once.
+/// Returns a port that is free for TCP and UDP on all addresses; each port is returned once.
 #[must_use]
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -23,8 +23,8 @@ pub fn free_port() -> u16 {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = FIRST + process::id().wrapping_mul(97).wrapping_add(number) % COUNT;
         let port = u16::try_from(port).unwrap_or_default();
-        // A trial socket would be in the way for a moment after it is closed, if another thread
-        // forks meanwhile: the child has it too until it becomes another program.
+        // A trial socket would occupy the port for a moment after it is closed if another thread
+        // forks meanwhile: the child has it too until it executes another program.
         let mut tables = TCP.into_iter().chain(UDP);
         if !tables.any(|table| states(table, port).next().is_some()) {
             return port;
@@ -32,13 +32,13 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// This port of 127.0.0.1.
+/// Returns the address of this port at 127.0.0.1.
 #[must_use]
 pub fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// What a port belongs to.
+/// The transport of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     /// A listening stream socket.
@@ -47,22 +47,22 @@ pub enum Transport {
     Udp,
 }
 
-/// Waits until somebody has the port, without touching it.
+/// Waits until the port is in use, without connecting to it.
 pub fn wait_port(transport: Transport, port: u16, patience: Duration) -> Result<()> {
     let start = Instant::now();
     while !is_taken(transport, port) {
         let waited = start.elapsed();
         ensure!(
             waited < patience,
-            "nobody has {transport:?} port {port} after {waited:?}"
+            "no process has {transport:?} port {port} after {waited:?}"
         );
         sleep(Duration::from_millis(10));
     }
     Ok(())
 }
 
-/// A connection to a socket in the file system, as soon as somebody listens there: its path is there
-/// before.
+/// Connects to a socket in the file system as soon as a process listens there: its path exists
+/// before that.
 pub fn wait_socket(path: &Path, patience: Duration) -> Result<UnixStream> {
     let start = Instant::now();
     loop {
@@ -84,11 +84,11 @@ fn is_taken(transport: Transport, port: u16) -> bool {
     tables.any(|table| states(table, port).any(|one| one == state))
 }
 
-// Of the calling thread's network namespace, which need not be that of the process.
+// Those of the calling thread's network namespace, which may differ from that of the process.
 const TCP: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
 const UDP: [&str; 2] = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
 
-/// The states of the sockets with this local port.
+/// Returns the states of the sockets with this local port.
 fn states(table: &str, port: u16) -> impl Iterator<Item = String> {
     let wanted = format!(":{port:04X}");
     let text = fs::read_to_string(table).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Many probes at once, and whether their ends can be told apart.
+//! Many concurrent probes, and a test whether their ends can be told apart.
 //!
-//! [`volley`] fires from one thread and in an order that chance has drawn: whatever makes the
-//! machine slow for a moment then hits all causes alike, and only the server can make a difference
-//! between them. [`told_apart`] looks for one.
+//! [`volley`] starts probes from one thread in a random order: anything that slows the machine for
+//! a moment then affects all causes alike, and only the server can make a difference between them.
+//! [`told_apart`] looks for such a difference.
 
 mod apart;
 
@@ -20,37 +20,37 @@ use crate::traffic::dial;
 
 pub use apart::{Odd, Sample, likeness, told_apart};
 
-/// Between the bytes of a slow probe.
+/// Time between the bytes of a slow probe.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Probes that begin in one go, before the others are looked at again.
+/// Probes that start in one batch, before the others are polled again.
 const BURST: usize = 8;
-/// What is kept of an answer.
+/// Number of bytes kept of an answer.
 const KEPT: usize = 64;
 
 /// One probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Shot<'a> {
-    /// What it says.
+    /// Bytes to send.
     pub bytes: &'a [u8],
-    /// How it says that.
+    /// The way in which they are sent.
     pub manner: Manner,
-    /// What it does then.
+    /// The action that follows.
     pub ending: Ending,
 }
 
-/// What came of a probe.
+/// The outcome of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it saw; an answer counts more than the end behind it.
+    /// The reaction it saw; an answer counts more than the end that follows it.
     pub reaction: Reaction,
     /// The first bytes of an answer.
     pub said: Vec<u8>,
-    /// The time from before it connected to the end, or for as long as it waited.
+    /// Time from before it connected until the end, or for as long as it waited.
     pub after: Duration,
 }
 
-/// Fires all `shots`, at most `crowd` of them at the same time, and watches each for `patience`.
-/// Gives what came of each, in the order of `shots`; `seed` decides the order of the firing.
+/// Runs all `shots`, at most `crowd` of them at the same time, and watches each for `patience`.
+/// Returns their outcomes in the order of `shots`; `seed` determines the order in which they start.
 pub fn volley(
     addr: SocketAddr,
     shots: &[Shot<'_>],
@@ -90,21 +90,21 @@ pub fn volley(
         flying = flown;
     }
     done.into_iter()
-        .map(|outcome| outcome.context("a probe that was never fired"))
+        .map(|outcome| outcome.context("a probe was never started"))
         .collect()
 }
 
-/// Lets this process, and those it starts, have as many descriptors as the system allows.
+/// Raises the descriptor limit of this process, and of those it starts, to the system's maximum.
 pub fn raise_descriptor_limit() -> Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let all = Rlimit {
         current: maximum,
         maximum,
     };
-    setrlimit(Resource::Nofile, all).context("the limit of descriptors")
+    setrlimit(Resource::Nofile, all).context("cannot raise the limit of descriptors")
 }
 
-/// The numbers below `len`, each once.
+/// Returns the numbers below `len` in random order.
 fn shuffled(len: usize, seed: u64) -> Vec<usize> {
     let mut chance = Pattern::new(seed);
     let mut keyed: Vec<_> = (0..len).map(|n| (chance.take(8), n)).collect();
@@ -112,7 +112,7 @@ fn shuffled(len: usize, seed: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, n)| n).collect()
 }
 
-/// Which of them have something to read, once one has or the time is over.
+/// Returns which of them are readable, once one is or the time has elapsed.
 fn readable(flying: &[Flight<'_>], wait: Duration) -> Result<Vec<bool>> {
     let mut fds: Vec<_> = flying
         .iter()
@@ -126,17 +126,17 @@ fn readable(flying: &[Flight<'_>], wait: Duration) -> Result<Vec<bool>> {
     Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect())
 }
 
-/// A probe on its way.
+/// A probe in flight.
 struct Flight<'a> {
     place: usize,
     stream: TcpStream,
-    /// What it still has to say.
+    /// Bytes still to send.
     left: &'a [u8],
     manner: Manner,
     ending: Ending,
-    /// Its own direction has come to its end, if it has one.
+    /// True if it has ended its own direction, if it does.
     ended: bool,
-    /// A write was refused. That takes the system's word for it away from the next read.
+    /// True if a write was refused. The next read then no longer reports the error.
     reset: bool,
     said: Vec<u8>,
     heard: usize,
@@ -166,7 +166,7 @@ impl<'a> Flight<'a> {
         Ok(flight)
     }
 
-    /// Says what it can now, and ends when all is said.
+    /// Sends what is due, and performs the ending when all bytes are sent.
     fn say(&mut self, now: Instant) {
         while !self.left.is_empty() && now >= self.next {
             let part = match self.manner {
@@ -193,14 +193,14 @@ impl<'a> Flight<'a> {
         }
     }
 
-    /// It has said all and does not stay to see what comes of it.
+    /// Returns true if it has sent all bytes and does not wait for a reaction.
     fn is_over(&self) -> bool {
         self.ended && self.ending == Ending::Close
     }
 
-    /// What came of it, once something has.
+    /// Returns the outcome, once there is one.
     fn go_on(&mut self, now: Instant, ready: bool, patience: Duration) -> Option<Outcome> {
-        // First what has come: what is said after an end may be answered by a reset.
+        // Received data comes first: what is sent after an end may be answered by a reset.
         if ready {
             let mut buf = [0; 4096];
             match self.stream.read(&mut buf) {
@@ -229,7 +229,7 @@ impl<'a> Flight<'a> {
     fn outcome(&mut self, end: Reaction) -> Outcome {
         Outcome {
             reaction: match self.heard {
-                // Who has closed would not have seen it.
+                // A probe that closed the stream would not have seen it.
                 0 if self.ending == Ending::Close => Reaction::Silence,
                 0 => end,
                 n => Reaction::Answer(n),
@@ -265,7 +265,7 @@ mod tests {
         let short = Duration::from_millis(300);
         let seen = volley(origin.addr(), &shots, 25, short, 3).unwrap();
         for (n, outcome) in seen.iter().enumerate() {
-            // The origin says how much it got, then sends as much as the line asked for.
+            // The origin reports how much it received, then sends as much as the line requested.
             let wanted = match n {
                 60 => Reaction::Reset,
                 61 => Reaction::End,

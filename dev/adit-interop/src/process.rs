@@ -1,4 +1,4 @@
-//! A subprocess with its log, ended by its own id.
+//! A subprocess with its log, ended by its own process id.
 
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tool;
 
-/// How long a process may take to end when it is asked to.
+/// Time that a process may take to end after SIGTERM.
 const LAST_WORDS: Duration = Duration::from_secs(8);
 
 /// A running program; dropping it ends it.
@@ -31,7 +31,7 @@ struct Log {
     more: Condvar,
 }
 
-/// What was read so far, and where more comes from.
+/// Output read so far, and the pipes it comes from.
 #[derive(Debug)]
 struct Said {
     lines: Vec<String>,
@@ -41,13 +41,13 @@ struct Said {
 #[derive(Debug)]
 struct Pipe {
     from: Arc<OwnedFd>,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
     ended: bool,
 }
 
 impl Pipe {
-    /// Reads what is there without waiting for more.
+    /// Reads the available output without waiting for more.
     fn read(&mut self, lines: &mut Vec<String>) {
         let mut some = [0; 8192];
         while !self.ended {
@@ -90,7 +90,7 @@ impl Log {
         }))
     }
 
-    /// What was printed until now. A line that the program has written is in it, even if the
+    /// Returns the output up to now. It includes a line that the program has written, even if the
     /// reader's thread has not run since.
     fn lock(&self) -> MutexGuard<'_, Said> {
         let mut guard = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ impl Log {
         guard
     }
 
-    /// Reads until the pipes end, so that the program is never stopped by a full one.
+    /// Reads until the pipes end, so that a full pipe never blocks the program.
     fn read_to_the_end(&self) {
         loop {
             let said = self.lock();
@@ -116,14 +116,14 @@ impl Log {
                 .iter()
                 .map(|fd| PollFd::new(fd, PollFlags::IN))
                 .collect();
-            // What it says, the next look at the pipes sees.
+            // The next look at the pipes sees what it has printed.
             let _ = poll(&mut watched, None);
         }
     }
 }
 
 impl Process {
-    /// Starts it without input; both outputs go to the log.
+    /// Starts a program without input; both outputs go to the log.
     pub fn spawn(mut command: Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         command
@@ -143,19 +143,19 @@ impl Process {
         })
     }
 
-    /// Its process id.
+    /// Returns its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// All it has printed so far.
+    /// Returns all output so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.log.lock().lines.join("\n")
     }
 
-    /// Waits for `count` lines with `needle` in them and gives them.
+    /// Waits for `count` lines that contain `needle`, and returns them.
     pub fn wait_lines(
         &mut self,
         needle: &str,
@@ -189,7 +189,7 @@ impl Process {
                     self.log()
                 );
             }
-            // A short wait, since an end without a line wakes nobody.
+            // A short wait, since an end without a line wakes no waiter.
             drop(self.log.more.wait_timeout(said, Duration::from_millis(50)));
         }
     }
@@ -219,14 +219,14 @@ impl Process {
         }
     }
 
-    /// Asks it to end with SIGTERM; gives how it ended.
+    /// Sends SIGTERM, and returns how the program ended.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         self.signal(Signal::TERM)?;
         self.wait(LAST_WORDS)
     }
 
-    /// Waits a little for what an ended process has printed last. Not for ever: a child of its own
-    /// may still hold the pipes.
+    /// Waits briefly for the last output of an ended process. Not without a limit: a child of its
+    /// own may still hold the pipes.
     pub(crate) fn drained(&self) {
         let deadline = Instant::now() + Duration::from_secs(2);
         while !self.reader.is_finished() && Instant::now() < deadline {
@@ -234,7 +234,7 @@ impl Process {
         }
     }
 
-    /// The CPU time it has used, in clock ticks of 10 ms.
+    /// Returns the CPU time it has used, in clock ticks of 10 ms.
     pub fn cpu_ticks(&self) -> Result<u64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()))?;
         let (_, rest) = stat.rsplit_once(')').context("stat")?;

@@ -1,7 +1,7 @@
 //! Other implementations of Shadowsocks as servers and as fixed forwarders.
 //!
-//! A server listens on 127.0.0.1 for TCP and UDP. A forwarder has an entry there, TCP and UDP,
-//! that leads through the given server to a fixed target: no SOCKS is involved.
+//! A server listens on 127.0.0.1 for TCP and UDP. A forwarder has an entry there, for TCP and UDP,
+//! that leads through the given server to a fixed target, without SOCKS.
 
 mod go;
 mod keyring;
@@ -43,7 +43,7 @@ const LIBEV_LEGACY: [Method; 14] = [
     Method::legacy("chacha20-ietf"),
 ];
 
-/// Stream ciphers of shadowsocks-rust.
+/// The stream ciphers of shadowsocks-rust.
 const RUST_LEGACY: [Method; 19] = [
     Method::legacy("table"),
     Method::legacy("rc4"),
@@ -66,7 +66,7 @@ const RUST_LEGACY: [Method; 19] = [
     Method::legacy("chacha20-ietf"),
 ];
 
-/// An implementation we can start.
+/// An implementation that the tests can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// sing-box, all methods.
@@ -82,7 +82,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Whether the peer has this one of [`METHODS`].
+    /// Returns true if the peer supports this one of [`METHODS`].
     #[must_use]
     pub fn speaks(self, method: Method) -> bool {
         match self {
@@ -93,7 +93,7 @@ impl Peer {
         }
     }
 
-    /// The stream ciphers it has.
+    /// Returns the stream ciphers it supports.
     #[must_use]
     pub const fn legacy(self) -> &'static [Method] {
         match self {
@@ -103,7 +103,7 @@ impl Peer {
         }
     }
 
-    /// What its client does when one direction of a stream ends (found by trying).
+    /// Returns the behaviour of its client when one direction of a stream ends (observed).
     #[must_use]
     pub fn client_ends(self, method: Method) -> Ends {
         match self {
@@ -113,22 +113,22 @@ impl Peer {
         }
     }
 
-    /// What its server or relay does then.
+    /// Returns the behaviour of its server or relay when one direction of a stream ends (observed).
     #[must_use]
     pub fn server_ends(self, method: Method) -> Ends {
         match self {
-            // What its client does not bring down, its server does not take up.
+            // An end that its client does not pass down is one that its server does not pass up.
             Self::Xray if method.name.starts_with("2022-") => Ends::Down,
             _ => self.client_ends(method),
         }
     }
 
-    /// A server that lets its clients reach any address.
+    /// Starts a server whose clients may reach any address.
     pub fn server(self, method: Method) -> Result<Running> {
         self.serve(method, Serves::OneKey)
     }
 
-    /// A server that lets those whom it serves reach any address.
+    /// Starts a server for these users, who may reach any address.
     pub fn serve(self, method: Method, serves: Serves<'_>) -> Result<Running> {
         let addr = loopback(free_port());
         match self {
@@ -140,12 +140,12 @@ impl Peer {
         }
     }
 
-    /// A client with an entry that leads to `to` through `server`.
+    /// Starts a client with an entry that leads to `to` through `server`.
     pub fn forwarder(self, method: Method, server: SocketAddr, to: SocketAddr) -> Result<Running> {
         self.forward(&Client::new(method, &[method.key], server), to)
     }
 
-    /// A client with an entry that leads to `to`.
+    /// Starts a client with an entry that leads to `to`.
     pub fn forward(self, client: &Client<'_>, to: SocketAddr) -> Result<Running> {
         let entry = loopback(free_port());
         match self {
@@ -157,11 +157,11 @@ impl Peer {
         }
     }
 
-    /// A client with a SOCKS5 port, which sends names as names.
+    /// Starts a client with a SOCKS5 port, which sends names as names.
     pub fn socks(self, method: Method, server: SocketAddr) -> Result<Running> {
         ensure!(
             self == Self::Libev,
-            "only shadowsocks-libev is started this way"
+            "the tests start only shadowsocks-libev as a SOCKS5 client"
         );
         libev::socks(method, server, loopback(free_port()))
     }
@@ -183,7 +183,7 @@ mod tests {
         );
     }
 
-    /// The harness against peers alone: what fails here is not adit's fault.
+    /// The harness against peers alone: a failure here is not caused by adit.
     fn pair(client: Peer, server_peer: Peer, method: Method) {
         let origin = Origin::start().unwrap();
         let server = server_peer.server(method).unwrap();
@@ -225,7 +225,7 @@ mod tests {
         pair(Peer::Xray, Peer::Go, BLAKE3_AES_128);
     }
 
-    /// Their client as a user of their server, behind their relay.
+    /// A client of the same implementation, as a user of its server, behind its relay.
     #[test]
     fn identity_headers_among_peers() {
         let [ring, _] = KEYRINGS;

@@ -1,7 +1,6 @@
-//! A SOCKS5 client of its own, written from RFC 1928 and RFC 1929 for tests.
+//! An independent SOCKS5 client for tests, written from RFC 1928 and RFC 1929.
 //!
-//! It shares nothing with adit, sends each message in one write, and is strict about what comes
-//! back.
+//! It shares no code with adit, sends each message in one write, and checks the replies strictly.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -12,17 +11,17 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::PATIENCE;
 use crate::traffic::{Datagrams, dial};
 
-/// CONNECT, BIND, UDP ASSOCIATE.
+/// The command CONNECT.
 pub const CONNECT: u8 = 1;
-/// The second command.
+/// The command BIND.
 pub const BIND: u8 = 2;
-/// The third command.
+/// The command UDP ASSOCIATE.
 pub const ASSOCIATE: u8 = 3;
 
 /// User name and password.
 pub type Login<'a> = Option<(&'a str, &'a str)>;
 
-/// Where to go.
+/// A destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dest {
     /// By address.
@@ -38,13 +37,13 @@ impl From<SocketAddr> for Dest {
 }
 
 impl Dest {
-    /// A name and a port.
+    /// Returns a destination with a name and a port.
     #[must_use]
     pub fn name(name: &str, port: u16) -> Self {
         Self::Name(name.to_owned(), port)
     }
 
-    /// ATYP, address and port.
+    /// Encodes ATYP, address and port.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let (mut bytes, port) = match self {
@@ -60,23 +59,27 @@ impl Dest {
     }
 }
 
-/// The server's answer to a request.
+/// The server's reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reply {
-    /// REP: 0 is success.
+    /// REP; 0 is success.
     pub code: u8,
     /// BND.ADDR and BND.PORT.
     pub bound: SocketAddr,
 }
 
-/// A stream through the proxy; a refusal is an error with its code.
+/// Opens a stream through the proxy. A refusal is an error with its code.
 pub fn connect(proxy: SocketAddr, login: Login<'_>, to: &Dest) -> Result<TcpStream> {
     let (stream, reply) = ask(proxy, login, CONNECT, to)?;
-    ensure!(reply.code == 0, "refused with {:#04x}", reply.code);
+    ensure!(
+        reply.code == 0,
+        "the proxy refused with code {:#04x}",
+        reply.code
+    );
     Ok(stream)
 }
 
-/// Greeting, login and request; gives the first reply and the stream behind it.
+/// Performs greeting, login and request. Returns the first reply and the stream that follows it.
 pub fn ask(
     proxy: SocketAddr,
     login: Login<'_>,
@@ -90,20 +93,20 @@ pub fn ask(
     Ok((stream, reply))
 }
 
-/// VER, CMD, RSV and the address.
+/// Encodes VER, CMD, RSV and the address.
 #[must_use]
 pub fn request(command: u8, to: &Dest) -> Vec<u8> {
     [&[5, command, 0][..], &to.encode()].concat()
 }
 
-/// Offers one method and logs in if there is a login.
+/// Offers one method, and logs in if there is a login.
 pub fn greet(stream: &mut TcpStream, login: Login<'_>) -> Result<()> {
     let method = if login.is_some() { 2 } else { 0 };
     stream.write_all(&[5, 1, method])?;
-    let choice: [u8; 2] = read(stream).context("no answer to the greeting")?;
+    let choice: [u8; 2] = read(stream).context("the proxy did not answer the greeting")?;
     ensure!(
         choice == [5, method],
-        "answer {choice:02x?} to method {method}"
+        "the proxy answered {choice:02x?} to method {method}"
     );
     let Some((user, password)) = login else {
         return Ok(());
@@ -112,22 +115,26 @@ pub fn greet(stream: &mut TcpStream, login: Login<'_>) -> Result<()> {
         Ok([&[u8::try_from(text.len())?][..], text.as_bytes()].concat())
     };
     stream.write_all(&[vec![1], field(user)?, field(password)?].concat())?;
-    let verdict: [u8; 2] = read(stream).context("no answer to the login")?;
-    ensure!(verdict == [1, 0], "login refused: {verdict:02x?}");
+    let verdict: [u8; 2] = read(stream).context("the proxy did not answer the login")?;
+    ensure!(
+        verdict == [1, 0],
+        "the proxy refused the login: {verdict:02x?}"
+    );
     Ok(())
 }
 
-/// One reply, read exactly.
+/// Reads exactly one reply.
 pub fn read_reply(stream: &mut TcpStream) -> Result<Reply> {
-    let [version, code, reserved, kind] = read(stream).context("no reply to the request")?;
+    let [version, code, reserved, kind] =
+        read(stream).context("the proxy did not answer the request")?;
     ensure!(
         version == 5 && reserved == 0,
-        "reply begins {version:02x} {code:02x} {reserved:02x}"
+        "the reply begins with {version:02x} {code:02x} {reserved:02x}"
     );
     let ip: IpAddr = match kind {
         1 => Ipv4Addr::from(read::<4>(stream)?).into(),
         4 => Ipv6Addr::from(read::<16>(stream)?).into(),
-        other => bail!("address type {other} in a reply"),
+        other => bail!("a reply has the address type {other}"),
     };
     let port = u16::from_be_bytes(read(stream)?);
     Ok(Reply {
@@ -142,7 +149,7 @@ fn read<const N: usize>(stream: &mut TcpStream) -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// A UDP association: the control connection and the socket beside it.
+/// A UDP association: the control connection and its socket.
 #[derive(Debug)]
 pub struct Association {
     control: TcpStream,
@@ -151,7 +158,7 @@ pub struct Association {
 }
 
 impl Association {
-    /// Asks for one without saying where it will send from.
+    /// Opens an association without naming the address it will send from.
     pub fn open(proxy: SocketAddr, login: Login<'_>) -> Result<Self> {
         let any: IpAddr = if proxy.is_ipv4() {
             Ipv4Addr::UNSPECIFIED.into()
@@ -160,10 +167,14 @@ impl Association {
         };
         let hint = Dest::Addr((any, 0).into());
         let (control, reply) = ask(proxy, login, ASSOCIATE, &hint)?;
-        ensure!(reply.code == 0, "refused with {:#04x}", reply.code);
+        ensure!(
+            reply.code == 0,
+            "the proxy refused with code {:#04x}",
+            reply.code
+        );
         ensure!(
             !reply.bound.ip().is_unspecified(),
-            "no address to send to: {}",
+            "the proxy named no address to send to: {}",
             reply.bound
         );
         let socket = UdpSocket::bind((proxy.ip(), 0))?;
@@ -175,13 +186,13 @@ impl Association {
         })
     }
 
-    /// Where the server wants the datagrams.
+    /// Returns the address that the server expects datagrams at.
     #[must_use]
     pub const fn relay(&self) -> SocketAddr {
         self.relay
     }
 
-    /// The stream whose end is the association's end.
+    /// Returns the stream whose end ends the association.
     pub const fn control(&mut self) -> &mut TcpStream {
         &mut self.control
     }
@@ -191,35 +202,35 @@ impl Association {
         self.send_raw(&datagram(0, to, data))
     }
 
-    /// Sends these very bytes to the relay.
+    /// Sends these bytes, unchanged, to the relay.
     pub fn send_raw(&self, bytes: &[u8]) -> Result<()> {
         self.socket.send_to(bytes, self.relay)?;
         Ok(())
     }
 
-    /// The next datagram and whom it is from, within `patience`.
+    /// Returns the next datagram and its source, within `patience`.
     pub fn recv_within(&self, patience: Duration) -> Result<(SocketAddr, Vec<u8>)> {
         self.socket.set_read_timeout(Some(patience))?;
         let mut buf = vec![0; 65_536];
         let (len, from) = self
             .socket
             .recv_from(&mut buf)
-            .context("no datagram came")?;
+            .context("no datagram arrived")?;
         ensure!(
             from == self.relay,
-            "from {from}, not from the relay {}",
+            "the datagram is from {from}, not from the relay {}",
             self.relay
         );
         parse_datagram(buf.get(..len).unwrap_or_default())
     }
 
-    /// The next datagram.
+    /// Returns the next datagram and its source.
     pub fn recv(&self) -> Result<(SocketAddr, Vec<u8>)> {
         self.recv_within(PATIENCE)
     }
 }
 
-/// RSV, FRAG, the address, the data.
+/// Encodes RSV, FRAG, the address and the data.
 #[must_use]
 pub fn datagram(fragment: u8, to: &Dest, data: &[u8]) -> Vec<u8> {
     [&[0, 0, fragment][..], &to.encode(), data].concat()
@@ -237,13 +248,13 @@ fn parse_datagram(bytes: &[u8]) -> Result<(SocketAddr, Vec<u8>)> {
             let (ip, rest) = rest.split_first_chunk::<16>().context("no address")?;
             (Ipv6Addr::from(*ip).into(), rest)
         }
-        other => bail!("address type {other} in a datagram"),
+        other => bail!("a datagram has the address type {other}"),
     };
     let (port, data) = rest.split_first_chunk::<2>().context("no port")?;
     Ok(((ip, u16::from_be_bytes(*port)).into(), data.to_vec()))
 }
 
-/// An association used for one destination: what comes back must come from there.
+/// An association used for one destination: answers must come from there.
 #[derive(Debug)]
 pub struct Flow<'a> {
     association: &'a Association,
@@ -252,7 +263,7 @@ pub struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// Sends to `to`; `answers_from` is the address behind it.
+    /// Creates a flow to `to`; `answers_from` is the address behind it.
     #[must_use]
     pub const fn new(association: &'a Association, to: Dest, answers_from: SocketAddr) -> Self {
         Self {
@@ -272,7 +283,7 @@ impl Datagrams for Flow<'_> {
         let (from, data) = self.association.recv()?;
         ensure!(
             from == self.answers_from,
-            "marked as from {from}, not {}",
+            "the datagram names {from} as its source, not {}",
             self.answers_from
         );
         Ok(data)

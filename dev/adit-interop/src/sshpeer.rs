@@ -1,5 +1,5 @@
-//! Implementations of SSH that are libraries, each under a small program of ours that speaks one
-//! language with the tests: what it has, a server, and a client that does jobs.
+//! SSH implementations that are libraries, each under a small program of this repository with a
+//! uniform interface: a list of algorithms, a server, and a client that performs jobs.
 //!
 //! The programs are `peers/sshgo`, `peers/russhpeer`, and those in Python, which `peers/sshjobs.py`
 //! describes.
@@ -20,14 +20,14 @@ const ASYNCSSH: &str = include_str!("../peers/asyncsshpeer.py");
 const PARAMIKO: &str = include_str!("../peers/paramikopeer.py");
 const LIBSSH2: &str = include_str!("../peers/libssh2peer.py");
 
-/// Whose it is.
+/// An implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SshPeer {
-    /// asyncssh, in Python; the one with all four UMACs.
+    /// asyncssh, in Python; the only one with all four UMACs.
     Asyncssh,
     /// golang.org/x/crypto/ssh.
     Go,
-    /// libssh2 1.10, in C, as a client alone; without strict key exchange.
+    /// libssh2 1.10, in C, as a client only; without strict key exchange.
     Libssh2,
     /// paramiko, in Python.
     Paramiko,
@@ -35,7 +35,7 @@ pub enum SshPeer {
     Russh,
 }
 
-/// The names of the algorithms that a peer has.
+/// The names of the algorithms that a peer supports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Algorithms {
     /// Ciphers.
@@ -47,7 +47,7 @@ pub struct Algorithms {
 }
 
 impl Algorithms {
-    /// From lines of a kind and a name.
+    /// Parses lines of a kind and a name.
     fn read(told: &str) -> Self {
         let mut all = Self::default();
         for (kind, name) in told.lines().filter_map(|line| line.split_once(' ')) {
@@ -63,7 +63,7 @@ impl Algorithms {
 }
 
 impl SshPeer {
-    /// What it has.
+    /// Returns the algorithms it supports.
     pub fn algorithms(self) -> Result<Algorithms> {
         let told = tool::run(self.command("algorithms"), PATIENCE);
         let told = told.context(tool::missing(self.name()))?.success()?;
@@ -72,9 +72,9 @@ impl SshPeer {
         Ok(all)
     }
 
-    /// A server with a private host key that lets the owner of one public key in and runs programs
-    /// by a shell; new keys after `rekey` octets. It says `keys` for each key exchange; the one on
-    /// russh only with `diffie-hellman-group-exchange-sha256`.
+    /// Starts a server with a private host key that accepts the owner of one public key and runs
+    /// programs with a shell; it renews keys after `rekey` bytes. It prints `keys` for each key
+    /// exchange; the one on russh only with `diffie-hellman-group-exchange-sha256`.
     pub fn server(self, host_key: &Path, allowed: &Path, rekey: Option<u64>) -> Result<Running> {
         let mut command = self.command("server");
         command.arg("--host-key").arg(host_key);
@@ -88,10 +88,10 @@ impl SshPeer {
         Running::start(command, self.name())
     }
 
-    /// A client that does the jobs one after the other, each on a connection of its own; it ends
-    /// well when all are done within `limit`.
+    /// Runs a client that performs the jobs one after the other, each on a connection of its own;
+    /// it exits successfully if all are done within `limit`.
     ///
-    /// A job is `echo`, `terminal`, `connection`, `files` or `own` and its options, as
+    /// A job is `echo`, `terminal`, `connection`, `files` or `own` with its options, such as
     /// `echo,program=cat,bytes=100,cipher=aes128-ctr,mac=hmac-sha1,kex=curve25519-sha256,rekey=9`.
     pub fn jobs(
         self,
@@ -108,7 +108,7 @@ impl SshPeer {
         let done = told.lines().filter_map(|line| line.strip_prefix("done "));
         ensure!(
             done.eq(jobs),
-            "{} of {} jobs: {told}",
+            "only {} of {} jobs were done: {told}",
             self.name(),
             jobs.len()
         );

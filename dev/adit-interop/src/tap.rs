@@ -1,4 +1,4 @@
-//! A relay in front of a server that keeps what is sent first, both ways.
+//! A relay in front of a server that records the first bytes in both directions.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// Bytes kept of each connection and direction.
+/// Number of bytes recorded per connection and direction.
 const KEPT: usize = 64 * 1024;
 
 /// A running relay. It ends with the process.
@@ -18,7 +18,7 @@ pub struct Tap {
     seen: Arc<Mutex<Book>>,
 }
 
-/// The first bytes of every connection, in the order they came.
+/// The first bytes of every connection, in the order of arrival.
 #[derive(Debug, Default)]
 struct Book {
     requests: Vec<Vec<u8>>,
@@ -32,20 +32,20 @@ enum AtEnd {
 }
 
 impl Tap {
-    /// Relays to `upstream`, ends of streams too.
+    /// Starts a relay to `upstream` that also passes on ends of streams.
     pub fn start(upstream: SocketAddr) -> Result<Self> {
         Self::with(upstream, AtEnd::PassOn, Duration::ZERO)
     }
 
-    /// Holds the first answer of each connection back for a moment.
+    /// Starts a relay that delays the first answer of each connection.
     ///
-    /// sing-box's client of the 2022 edition notes its request's salt only after the request has
-    /// left; an answer that overtakes it is refused there ("bad request salt").
+    /// sing-box's client of the 2022 edition stores its request's salt only after the request has
+    /// been sent; it refuses an answer that overtakes it ("bad request salt").
     pub fn not_at_once(upstream: SocketAddr) -> Result<Self> {
         Self::with(upstream, AtEnd::PassOn, Duration::from_millis(50))
     }
 
-    /// A relay with the fault that half-close tests look for.
+    /// Starts a relay with the fault that half-close tests look for.
     pub fn closing_at_first_end(upstream: SocketAddr) -> Result<Self> {
         Self::with(upstream, AtEnd::CloseBoth, Duration::ZERO)
     }
@@ -75,19 +75,19 @@ impl Tap {
         Ok(Self { addr, seen })
     }
 
-    /// Where clients connect.
+    /// Returns the address that clients connect to.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The first bytes of every connection so far, in the order they came.
+    /// Returns the first bytes of every connection so far, in the order of arrival.
     #[must_use]
     pub fn seen(&self) -> Vec<Vec<u8>> {
         self.book().requests.clone()
     }
 
-    /// The first bytes of what the server answered to each.
+    /// Returns the first bytes of the server's answer on each connection.
     #[must_use]
     pub fn answers(&self) -> Vec<Vec<u8>> {
         self.book().answers.clone()
@@ -98,7 +98,7 @@ impl Tap {
     }
 }
 
-/// Keeps what still has room.
+/// Keeps the bytes that still fit.
 fn keep(page: Option<&mut Vec<u8>>, bytes: &[u8]) {
     if let Some(kept) = page {
         let room = KEPT.saturating_sub(kept.len()).min(bytes.len());
@@ -106,7 +106,7 @@ fn keep(page: Option<&mut Vec<u8>>, bytes: &[u8]) {
     }
 }
 
-/// An error here is a connection that one side gave up.
+/// An error here is a connection that one side aborted.
 fn relay(
     near: TcpStream,
     upstream: SocketAddr,

@@ -9,21 +9,21 @@ use anyhow::{Context, Result, ensure};
 
 use crate::Process;
 
-/// How a program ended and what it printed, both outputs together.
+/// Exit code and output of a program, with both outputs together.
 #[derive(Debug, Clone)]
 pub struct Ended {
-    /// The exit code; None after a signal.
+    /// Exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Output.
     pub output: String,
 }
 
 impl Ended {
-    /// The output of a program that ended well.
+    /// Returns the output of a program that succeeded.
     pub fn success(self) -> Result<String> {
         ensure!(
             self.code == Some(0),
-            "ended with {:?}:\n{}",
+            "the program ended with {:?}:\n{}",
             self.code,
             self.output
         );
@@ -31,12 +31,12 @@ impl Ended {
     }
 }
 
-/// Runs a program to its end, at most for `limit`.
+/// Runs a program to its end, for at most `limit`.
 pub fn run(command: Command, limit: Duration) -> Result<Ended> {
     let shown = format!("{command:?}");
     let mut process = Process::spawn(command)?;
     let status = process.wait(limit).context(shown)?;
-    // The readers of the pipes see the end a moment after the process is gone.
+    // The readers of the pipes see the end a moment after the process has ended.
     process.drained();
     Ok(Ended {
         code: status.code(),
@@ -44,7 +44,8 @@ pub fn run(command: Command, limit: Duration) -> Result<Ended> {
     })
 }
 
-/// Where a peer that `cargo xtask install` built is; its bare name if only the PATH may have it.
+/// Returns the path of a peer that `cargo xtask install` has built, or its bare name if it can only
+/// be on the PATH.
 #[must_use]
 pub fn peer(name: &str) -> PathBuf {
     let built = env::var_os("ADIT_PEERS").map_or_else(
@@ -59,9 +60,9 @@ pub fn peer(name: &str) -> PathBuf {
     }
 }
 
-/// Makes a program see another wall clock; its timers run on as they are.
+/// Shifts the wall clock of a program; its timers are unaffected.
 pub fn shift_clock(command: &mut Command, offset: &str) -> Result<()> {
-    // The `faketime` command forks, so that a signal would not reach the program itself.
+    // The `faketime` command forks, so a signal would not reach the program itself.
     command.env("LD_PRELOAD", library("faketime/libfaketimeMT.so.1")?);
     command
         .env("FAKETIME", offset)
@@ -69,17 +70,18 @@ pub fn shift_clock(command: &mut Command, offset: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where the system has a library, by its name below the folder of the machine's kind.
+/// Returns the path of a system library, by its name below the folder of the machine's
+/// architecture.
 pub(crate) fn library(name: &str) -> Result<PathBuf> {
     let mut places = fs::read_dir("/usr/lib")?.flatten();
     let found = places.find_map(|place| Some(place.path().join(name)).filter(|p| p.is_file()));
     found.with_context(|| missing(name))
 }
 
-/// What to say when a program cannot be started.
+/// Returns the message for a program that cannot be started.
 #[must_use]
 pub fn missing(name: &str) -> String {
-    format!("cannot start `{name}`; hint: `cargo xtask install` brings the peers")
+    format!("cannot start `{name}`; hint: `cargo xtask install` installs the peers")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is sent through a tunnel to an [`Origin`](crate::origin::Origin), and checked.
+//! Test traffic through a tunnel to an [`Origin`](crate::origin::Origin), and its checks.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
@@ -10,25 +10,25 @@ use anyhow::{Context, Result, ensure};
 use crate::PATIENCE;
 use crate::pattern::{Pattern, Sum};
 
-/// The long transfers: long enough to fill every buffer on the way many times.
+/// Length of the long transfers, in bytes: enough to fill every buffer on the way many times.
 pub const LONG: usize = 10 * 1024 * 1024;
 
-/// Whether what is on the way ends each direction by itself.
+/// The behaviour of a tunnel when one direction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// As TCP does: the half-close check runs.
+    /// Each direction ends separately, as in TCP: the half-close check runs.
     Each,
-    /// It closes both directions when one ends: a half close cannot pass.
+    /// Both directions close when one ends: a half close cannot pass.
     Both,
-    /// It closes both when the client ends; the end of the server's side does not pass.
+    /// Both directions close when the client ends; the end of the server's side does not pass.
     Up,
-    /// It closes both when the server's side ends; the end of the client does not pass.
+    /// Both directions close when the server's side ends; the end of the client does not pass.
     Down,
 }
 
 impl Ends {
-    /// What remains of both, one behind the other. [`Up`](Self::Up) and [`Down`](Self::Down) would
-    /// leave nothing: no way is made of these two.
+    /// Returns the combined behaviour of two tunnels, one after the other. [`Up`](Self::Up) and
+    /// [`Down`](Self::Down) together would leave nothing: no tested path combines them.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         [Self::Up, Self::Down, Self::Both]
@@ -37,7 +37,7 @@ impl Ends {
             .unwrap_or(Self::Each)
     }
 
-    /// Ends our direction; the other end must follow if ours passes.
+    /// Ends the local direction; the remote end must follow if the tunnel passes it on.
     fn ours(self, stream: &mut TcpStream) -> Result<()> {
         stream.shutdown(Shutdown::Write)?;
         match self {
@@ -46,7 +46,8 @@ impl Ends {
         }
     }
 
-    /// The origin has ended its direction; ours must end if that passes.
+    /// Expects the local end after the origin has ended its direction, if the tunnel passes that
+    /// on.
     fn theirs(self, stream: &mut TcpStream) -> Result<()> {
         match self {
             Self::Each | Self::Both | Self::Down => expect_end(stream),
@@ -55,21 +56,22 @@ impl Ends {
     }
 }
 
-/// Every check of a stream: one byte, 10 MB up and down, both ways at once, half close.
+/// Runs every check of a stream: one byte, 10 MB up and down, both directions at the same time,
+/// half close.
 ///
-/// `open` gives a new stream to the origin each time.
+/// `open` returns a new stream to the origin each time.
 pub fn streams(ends: Ends, open: impl Fn() -> Result<TcpStream>) -> Result<()> {
     bytes(open()?, ends).context("one byte")?;
     upward(open()?, LONG, ends).context("10 MB up")?;
     downward(open()?, LONG, ends).context("10 MB down")?;
-    both_ways(open()?, LONG / 4, ends).context("both ways at once")?;
+    both_ways(open()?, LONG / 4, ends).context("both directions at the same time")?;
     match ends {
         Ends::Each => half_close(open()?, LONG / 10).context("half close"),
         Ends::Both | Ends::Up | Ends::Down => Ok(()),
     }
 }
 
-/// A stream straight to `addr` with deadlines, for the entry of a fixed forwarder.
+/// Opens a stream directly to `addr`, with deadlines, for the entry of a fixed forwarder.
 pub fn dial(addr: SocketAddr) -> Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&addr, PATIENCE).with_context(|| addr.to_string())?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -78,7 +80,7 @@ pub fn dial(addr: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// One byte goes and comes back, then another: nothing waits for more.
+/// Checks that one byte comes back, then another: the tunnel does not wait for more data.
 pub fn one_byte(stream: TcpStream) -> Result<()> {
     bytes(stream, Ends::Each)
 }
@@ -94,12 +96,12 @@ fn bytes(mut stream: TcpStream, ends: Ends) -> Result<()> {
     ends.ours(&mut stream)
 }
 
-/// `len` bytes to the origin.
+/// Sends `len` bytes to the origin.
 pub fn up(stream: TcpStream, len: usize) -> Result<()> {
     upward(stream, len, Ends::Each)
 }
 
-/// `len` bytes from the origin, then its end of stream.
+/// Receives `len` bytes from the origin, then its end of stream.
 pub fn down(stream: TcpStream, len: usize) -> Result<()> {
     downward(stream, len, Ends::Each)
 }
@@ -113,7 +115,7 @@ fn upward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     let wanted = format!("{:016x}", sent.0);
     ensure!(
         line.trim() == wanted,
-        "the origin got other bytes: {line:?}, not {wanted}"
+        "the origin received other bytes: {line:?}, not {wanted}"
     );
     ends.theirs(reader.get_mut())
 }
@@ -124,7 +126,7 @@ fn downward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     ends.theirs(&mut stream)
 }
 
-/// `len` bytes each way at the same time: neither direction starves the other.
+/// Transfers `len` bytes in each direction at the same time: neither direction starves the other.
 pub fn both(stream: TcpStream, len: usize) -> Result<()> {
     both_ways(stream, len, Ends::Each)
 }
@@ -139,12 +141,12 @@ fn both_ways(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
     receive(&mut stream, len, 13)?;
     sender
         .join()
-        .map_err(|_| anyhow::anyhow!("the sender panicked"))??;
+        .map_err(|_| anyhow::anyhow!("the sending thread panicked"))??;
     ends.ours(&mut stream)
 }
 
-/// The origin answers only after our end of stream: a tunnel that closes both ways at the first
-/// end fails here.
+/// Checks a half close: the origin answers only after the client's end of stream, so a tunnel that
+/// closes both directions at the first end fails.
 pub fn half_close(mut stream: TcpStream, len: usize) -> Result<()> {
     stream.write_all(format!("LATE {len} 14\n").as_bytes())?;
     let sent = send(&mut stream, len, 15)?;
@@ -154,7 +156,7 @@ pub fn half_close(mut stream: TcpStream, len: usize) -> Result<()> {
         let mut byte = [0];
         stream
             .read_exact(&mut byte)
-            .context("no answer after the half close")?;
+            .context("the origin did not answer after the half close")?;
         line.extend_from_slice(&byte);
     }
     let (line, wanted) = (
@@ -163,19 +165,19 @@ pub fn half_close(mut stream: TcpStream, len: usize) -> Result<()> {
     );
     ensure!(
         line.trim() == wanted,
-        "the origin got {line:?}, not {wanted:?}"
+        "the origin received {line:?}, not {wanted:?}"
     );
     receive(&mut stream, len, 14)?;
     expect_end(&mut stream)
 }
 
-/// The stream must end now, without a reset.
+/// Checks that the stream ends now, without a reset.
 pub fn expect_end(stream: &mut TcpStream) -> Result<()> {
     let mut rest = [0; 64];
     let n = stream
         .read(&mut rest)
-        .context("waiting for the end of the stream")?;
-    ensure!(n == 0, "{n} bytes more than there should be");
+        .context("cannot wait for the end of the stream")?;
+    ensure!(n == 0, "{n} bytes more than expected");
     Ok(())
 }
 
@@ -186,7 +188,7 @@ fn send(to: &mut TcpStream, len: usize, seed: u64) -> Result<Sum> {
     while left > 0 {
         let bytes = pattern.take(left.min(CHUNK));
         to.write_all(&bytes)
-            .with_context(|| format!("sending with {left} bytes left"))?;
+            .with_context(|| format!("cannot send, with {left} bytes left"))?;
         sum = sum.with(&bytes);
         left -= bytes.len();
     }
@@ -200,7 +202,7 @@ fn receive(from: &mut TcpStream, len: usize, seed: u64) -> Result<()> {
         let wanted = pattern.take(left.min(CHUNK));
         let got = &mut buf[..wanted.len()];
         from.read_exact(got)
-            .with_context(|| format!("receiving with {left} bytes left"))?;
+            .with_context(|| format!("cannot receive, with {left} bytes left"))?;
         ensure!(got == wanted, "wrong bytes with {left} left");
         left -= wanted.len();
     }
@@ -209,9 +211,10 @@ fn receive(from: &mut TcpStream, len: usize, seed: u64) -> Result<()> {
 
 /// Datagrams to one origin and back.
 pub trait Datagrams {
-    /// Sends one.
+    /// Sends a datagram.
     fn send(&self, data: &[u8]) -> Result<()>;
-    /// Receives one from that origin; an error after the socket's time-out or from elsewhere.
+    /// Receives a datagram from the origin. Fails after the socket's time-out, or if it is from
+    /// another source.
     fn recv(&self) -> Result<Vec<u8>>;
 }
 
@@ -220,7 +223,7 @@ pub trait Datagrams {
 pub struct Entry(UdpSocket);
 
 impl Entry {
-    /// A new socket, so a new session of the tunnel.
+    /// Opens a new socket, and therefore a new session of the tunnel.
     pub fn open(addr: SocketAddr) -> Result<Self> {
         let any = if addr.is_ipv4() {
             "0.0.0.0:0"
@@ -228,13 +231,13 @@ impl Entry {
             "[::]:0"
         };
         let socket = UdpSocket::bind(any)?;
-        // A connected socket drops what comes from any other address.
+        // A connected socket drops datagrams from any other address.
         socket.connect(addr)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         Ok(Self(socket))
     }
 
-    /// The next datagram, if it comes within `patience`.
+    /// Returns the next datagram, if it arrives within `patience`.
     pub fn recv_within(&self, patience: Duration) -> Result<Vec<u8>> {
         self.0.set_read_timeout(Some(patience))?;
         let back = self.recv();
@@ -260,7 +263,8 @@ impl Datagrams for Entry {
     }
 }
 
-/// Every check of datagrams: 1, 512 and 1390 bytes, then 100 of them, each back once.
+/// Runs every check of datagrams: 1, 512 and 1390 bytes, then 100 datagrams, each of which must
+/// come back once.
 pub fn datagrams(link: &dyn Datagrams) -> Result<()> {
     for (seed, len) in [(1, 1), (2, 512), (3, 1390)] {
         let data = Pattern::new(seed).take(len);
@@ -268,11 +272,11 @@ pub fn datagrams(link: &dyn Datagrams) -> Result<()> {
         let back = link.recv().with_context(|| format!("{len} bytes"))?;
         ensure!(
             back == data,
-            "{len} bytes came back as {} others",
+            "{len} bytes came back as {} different ones",
             back.len()
         );
     }
-    // In bursts that fit any receive buffer, since loopback drops what does not.
+    // In bursts that fit any receive buffer, since loopback drops the rest.
     for burst in 0..10u64 {
         let mut open: Vec<Vec<u8>> = (0..10)
             .map(|n| Pattern::new(100 + burst * 10 + n).take(200))
@@ -285,7 +289,7 @@ pub fn datagrams(link: &dyn Datagrams) -> Result<()> {
                 .recv()
                 .with_context(|| format!("burst {burst}: {} missing", open.len()))?;
             let place = open.iter().position(|data| *data == back);
-            open.swap_remove(place.context("a datagram that was not sent, or came back twice")?);
+            open.swap_remove(place.context("a datagram was not sent, or came back twice")?);
         }
     }
     Ok(())

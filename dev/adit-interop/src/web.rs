@@ -1,4 +1,4 @@
-//! A small HTTP server that remembers what it was asked.
+//! A small HTTP server that records its requests.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,11 +15,11 @@ use crate::port::free_port;
 /// A request as it arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// The method.
+    /// Method.
     pub method: String,
-    /// The request target, as written.
+    /// Request target, as written.
     pub target: String,
-    /// The header lines, names in lower case.
+    /// Header lines, with names in lower case.
     pub headers: BTreeMap<String, String>,
 }
 
@@ -33,8 +33,8 @@ pub struct Web {
 type Files = Arc<BTreeMap<String, (String, Vec<u8>)>>;
 
 impl Web {
-    /// Serves these (path, content type, body). Any POST or PUT is answered with the count and
-    /// checksum of its body.
+    /// Serves these files (path, content type, body). Any POST or PUT is answered with the length
+    /// and the checksum of its body.
     pub fn start(files: &[(&str, &str, &[u8])]) -> Result<Self> {
         let port = free_port();
         let entry = |(path, kind, body): &(&str, &str, &[u8])| {
@@ -59,13 +59,13 @@ impl Web {
         Ok(Self { port, asked })
     }
 
-    /// Its port.
+    /// Returns its port.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     #[must_use]
     pub fn asked(&self) -> Vec<Asked> {
         self.asked
@@ -74,7 +74,7 @@ impl Web {
             .clone()
     }
 
-    /// Waits for a request for this target.
+    /// Waits for a request with this target. Returns true if there is one.
     #[must_use]
     pub fn wait_for(&self, target: &str, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
@@ -88,7 +88,7 @@ impl Web {
     }
 }
 
-/// An error here is a client that went away.
+/// An error here is a client that disconnected.
 fn serve(stream: TcpStream, files: &Files, asked: &Mutex<Vec<Asked>>) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut writer = stream.try_clone()?;

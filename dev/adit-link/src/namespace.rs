@@ -1,4 +1,4 @@
-//! Network namespaces without names: one lives as long as something of it is open.
+//! Network namespaces without names: a namespace lives for as long as something of it is open.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -12,40 +12,42 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A network namespace.
 #[derive(Debug)]
-pub struct Namespace(File);
+pub struct NetworkNamespace(File);
 
-impl Namespace {
-    /// A new one, empty but for a loopback interface that is up.
+impl NetworkNamespace {
+    /// Creates a namespace that holds only a loopback interface, which is up.
     ///
     /// # Errors
-    /// Without the rights of root.
+    /// Fails without root privileges.
     pub fn create() -> Result<Self> {
         let own = || -> Result<Self> {
-            unshare(CloneFlags::CLONE_NEWNET).context("a network namespace needs root")?;
+            unshare(CloneFlags::CLONE_NEWNET)
+                .context("cannot create a network namespace without root privileges")?;
             Ok(Self(File::open("/proc/thread-self/ns/net")?))
         };
         let made = thread::scope(|scope| scope.spawn(own).join());
-        let made = made.map_err(|_| anyhow!("the thread panicked"))??;
-        made.ip("link set lo up")?;
+        let made =
+            made.map_err(|_| anyhow!("the thread that creates the namespace panicked"))??;
+        made.run_ip("link set lo up")?;
         Ok(made)
     }
 
-    /// One that `ip netns` has named, by the path of its file.
+    /// Opens a namespace that `ip netns` has named, by the path of its file.
     ///
     /// # Errors
-    /// If there is none.
+    /// Fails if it does not exist.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open(path).with_context(|| path.display().to_string())?;
         Ok(Self(file))
     }
 
-    /// Does the work inside, on a thread of its own. Sockets opened there, threads and processes
-    /// started there stay there.
+    /// Runs `work` inside the namespace, on a thread of its own. Sockets opened there, and threads
+    /// and processes started there, stay in the namespace.
     ///
     /// # Panics
-    /// If the work does, or without the rights of root.
-    pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    /// Panics if `work` does, and without root privileges.
+    pub fn run_inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let inside = || {
             let kind = Some(LinkNameSpaceType::Network);
             if let Err(why) = move_into_link_name_space(self.0.as_fd(), kind) {
@@ -57,17 +59,21 @@ impl Namespace {
         done.unwrap_or_else(|why| panic::resume_unwind(why))
     }
 
-    /// An `ip` command inside.
+    /// Runs an `ip` command inside the namespace.
     ///
     /// # Errors
-    /// With what it said if it failed.
-    pub fn ip(&self, words: &str) -> Result<()> {
+    /// Returns the command's output if it fails.
+    pub fn run_ip(&self, words: &str) -> Result<()> {
         let mut command = Command::new("ip");
         command.args(words.split_whitespace());
-        let ended = self.enter(|| command.output());
+        let ended = self.run_inside(|| command.output());
         let ended = ended.context("cannot start `ip` (Debian package iproute2)")?;
         let told = String::from_utf8_lossy(&ended.stderr);
-        ensure!(ended.status.success(), "`ip {words}`: {}", told.trim());
+        ensure!(
+            ended.status.success(),
+            "`ip {words}` failed: {}",
+            told.trim()
+        );
         Ok(())
     }
 }

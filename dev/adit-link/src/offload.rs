@@ -1,30 +1,30 @@
-//! What a device that segments says of a packet, in front of each that is read or written:
-//! `struct virtio_net_hdr` of `linux/virtio_net.h`, in the byte order of the machine.
+//! The header of a segmenting device in front of each packet that is read or written: `struct
+//! virtio_net_hdr` of `linux/virtio_net.h`, in native byte order.
 
-/// Its length.
-pub(crate) const HEADER: usize = 10;
-/// The most that a device hands over: this, and the longest packet of IPv4.
-pub(crate) const LONGEST: usize = HEADER + 65_535;
+/// Length of the header, in bytes.
+pub(crate) const HEADER_LEN: usize = 10;
+/// Length of the longest read: the header and the longest IPv4 packet.
+pub(crate) const MAX_PACKET_LEN: usize = HEADER_LEN + 65_535;
 
 /// `VIRTIO_NET_HDR_F_NEEDS_CSUM`.
 const NEEDS_CSUM: u8 = 1;
 /// `VIRTIO_NET_HDR_GSO_TCPV4`.
 const TCP4: u8 = 1;
 
-/// Whether the checksum of TCP or UDP is left to the network card: its field has the sum of the
-/// pseudo-header as yet, not complemented.
-pub(crate) fn is_partial(header: &[u8]) -> bool {
+/// Returns true if the TCP or UDP checksum is left to the network card: its field holds the sum of
+/// the pseudo-header, not complemented yet.
+pub(crate) fn has_partial_checksum(header: &[u8]) -> bool {
     header.first().is_some_and(|flags| flags & NEEDS_CSUM != 0)
 }
 
-/// Bytes of this whole packet of IPv4 on the wire, where each segment of a group has headers of
-/// its own.
-pub(crate) fn on_the_wire(header: &[u8], packet: &[u8]) -> u64 {
+/// Returns the number of bytes that this complete IPv4 packet takes on the wire, where each segment
+/// of a group has headers of its own.
+pub(crate) fn wire_len(header: &[u8], packet: &[u8]) -> u64 {
     let most = match header {
         [_, TCP4, _, _, low, high, ..] => usize::from(u16::from_ne_bytes([*low, *high])),
         _ => 0,
     };
-    // The length of the headers in `header` is a hint; they say it themselves.
+    // The header length in `header` is only a hint, so it is read from the packet itself.
     let ip = packet.first().map_or(0, |byte| usize::from(byte & 15) * 4);
     let tcp = packet.get(ip + 12);
     let headers = ip + tcp.map_or(0, |byte| usize::from(byte >> 4) * 4);
@@ -40,9 +40,10 @@ pub(crate) fn on_the_wire(header: &[u8], packet: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// A header for segments of 1,448 bytes, and headers of 20 and 32 bytes before this payload.
-    fn group(kind: u8, payload: usize) -> ([u8; HEADER], Vec<u8>) {
-        let mut header = [0; HEADER];
+    /// A header for segments of 1,448 bytes, and a packet with headers of 20 and 32 bytes before
+    /// this payload.
+    fn group(kind: u8, payload: usize) -> ([u8; HEADER_LEN], Vec<u8>) {
+        let mut header = [0; HEADER_LEN];
         (header[0], header[1]) = (NEEDS_CSUM, kind);
         header[4..6].copy_from_slice(&1448u16.to_ne_bytes());
         let mut packet = vec![0; 52 + payload];
@@ -61,11 +62,14 @@ mod tests {
         ];
         for (kind, payload, size) in cases {
             let (header, packet) = group(kind, payload);
-            assert!(is_partial(&header));
-            assert_eq!(on_the_wire(&header, &packet), size, "{payload}");
+            assert!(has_partial_checksum(&header));
+            assert_eq!(wire_len(&header, &packet), size, "{payload}");
         }
-        // Without such a header.
+        // Without a segmentation header.
         let (_, packet) = group(TCP4, 5000);
-        assert_eq!((on_the_wire(&[], &packet), is_partial(&[])), (5052, false));
+        assert_eq!(
+            (wire_len(&[], &packet), has_partial_checksum(&[])),
+            (5052, false)
+        );
     }
 }

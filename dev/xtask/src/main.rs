@@ -1,59 +1,62 @@
-//! The developers' door: `cargo xtask help`.
+//! The command of developers and of CI: `cargo xtask help`.
 //!
-//! One command does what CI does, at the desk and there. Each step prints one line with its
-//! seconds; the output of a step is shown only when it fails.
+//! The same command runs on a developer's machine and in CI. Each step prints one line with its
+//! duration in seconds; its output is shown only if it fails.
 
-mod book;
+mod book_build;
+mod command;
+mod dependants;
+mod doc_links;
 mod fuzz;
-mod graph;
 mod install;
-mod links;
+mod package_graph;
 mod packages;
-mod release;
-mod run;
+mod release_check;
+mod source_files;
 mod steps;
-mod suite;
-mod supply;
-mod test;
+mod supply_chain;
+mod test_command;
+mod test_run;
 mod tidy;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use run::Run;
-use steps::Steps;
+use command::CommandRun;
+use steps::StepRunner;
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--all] [--no-install]   everything CI checks: peers, fmt, clippy, tidy, licences, tests,
-                                the release binary, instruction counts of hot loops, docs,
-                                links, the book, a tiny benchmark, a short run of every
-                                fuzz target
+  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
+                                crates that need russh, tests, the release binary, instruction counts of hot loops, docs,
+                                links, the book, a tiny benchmark, and a short run of every fuzz
+                                target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
-                                --no-install: the peers are there already
-  install [--all|--rivals]      only install what the tests need
-                                --rivals: also what only `bench` measures beside adit
-  tidy                          the rules that lints cannot see: arrows between rings, circles
-                                of modules, module docs, purity of proto, unsafe, file sizes,
+                                --no-install: the peers are installed already
+  install [--all|--rivals]      install what the tests need, and run nothing else
+                                --rivals: also the programs that `bench` measures against adit
+  dependants                    test only the crates that need russh, on adit-russh
+  tidy                          check the rules that lints cannot: dependencies between rings,
+                                module cycles, module docs, purity of proto, unsafe, file sizes,
                                 paths
-  fuzz [--seconds N] [TARGET]   run fuzz targets (default 60 s each, all of them)
-  bench ...                     adit-bench in the release profile, with these arguments
+  fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
+  bench ...                     run adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
-                                loops instead (--bless: and commit to the counts)
-  link ...                      a slow and lossy link between two network namespaces, until
+                                loops instead (--bless: and write the counts)
+  link ...                      start a slow, lossy link between two network namespaces, until
                                 Ctrl-C; needs root (see `cargo xtask link --help`)
-  docs                          cargo doc without warnings, the links of all documents, and the
-                                book, in target/book
-  links                         the links of all documents, and the messages of the error index
-  book                          only the book
-  help                          this text
+  docs                          build the docs of all crates without warnings, check the links of
+                                all documents, and build the book in target/book
+  links                         check the links of all documents, and the error index's messages
+  book                          build only the book
+  help                          show this text
 ";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match dispatch(&args) {
+    match run_command(&args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(why) => {
@@ -63,69 +66,75 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all went well; an error is a wrong use of the command.
-fn dispatch(args: &[String]) -> Result<bool> {
+/// Runs the command. Returns true if all steps passed; an error is a wrong use of the command.
+fn run_command(args: &[String]) -> Result<bool> {
     let (command, rest) = match args.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
         None => ("help", args),
     };
     match command {
         "test" => {
-            let wish = test::Wish::from_args(rest)?;
-            Ok(test::run(&mut Steps::default(), wish))
+            let wish = test_command::TestOptions::from_args(rest)?;
+            Ok(test_command::run_all(&mut StepRunner::default(), wish))
         }
         "install" => {
-            let mut steps = Steps::default();
+            let mut steps = StepRunner::default();
             match rest {
-                [] => install::run(&mut steps, install::Scope::Usual),
-                [all] if all == "--all" => install::run(&mut steps, install::Scope::All),
-                [rivals] if rivals == "--rivals" => install::rivals(&mut steps),
-                _ => bail!("`install` takes only `--all` or `--rivals`"),
+                [] => install::install_all(&mut steps, install::InstallScope::Default),
+                [all] if all == "--all" => {
+                    install::install_all(&mut steps, install::InstallScope::All);
+                }
+                [rivals] if rivals == "--rivals" => install::install_rivals(&mut steps),
+                _ => bail!("`install` takes `--all` or `--rivals`, nothing else"),
             }
-            Ok(steps.finish())
+            Ok(steps.print_summary())
+        }
+        "dependants" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("crates on russh", dependants::check_dependants))
         }
         "tidy" => {
-            no_more(command, rest)?;
-            let mut steps = Steps::default();
-            steps.step("tidy", tidy::check);
-            Ok(steps.finish())
+            ensure_no_args(command, rest)?;
+            let mut steps = StepRunner::default();
+            steps.run_step("tidy", tidy::check_tree);
+            Ok(steps.print_summary())
         }
         "fuzz" => {
-            let wish = fuzz::Wish::from_args(rest)?;
-            let mut steps = Steps::default();
+            let wish = fuzz::FuzzOptions::from_args(rest)?;
+            let mut steps = StepRunner::default();
             fuzz::run(&mut steps, &wish);
-            Ok(steps.finish())
+            Ok(steps.print_summary())
         }
-        "bench" => release::bench(rest)?.inherit(),
+        "bench" => release_check::bench_command(rest)?.run_inherited(),
         "link" => {
             let run = ["run", "--quiet", "--release", "-p", "adit-link", "--"];
-            Run::cargo(run).args(rest).inherit()
+            CommandRun::cargo(run).args(rest).run_inherited()
         }
         "docs" => {
-            no_more(command, rest)?;
-            let mut steps = Steps::default();
-            test::docs(&mut steps);
-            Ok(steps.finish())
+            ensure_no_args(command, rest)?;
+            let mut steps = StepRunner::default();
+            test_command::check_docs(&mut steps);
+            Ok(steps.print_summary())
         }
         "links" => {
-            no_more(command, rest)?;
-            Ok(Steps::default().step("links", links::check))
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("links", doc_links::check_links))
         }
         "book" => {
-            no_more(command, rest)?;
-            Ok(Steps::default().step("book", book::build))
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("book", book_build::build_book))
         }
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(true)
         }
-        other => bail!("no command `{other}`"),
+        other => bail!("unknown command `{other}`"),
     }
 }
 
-fn no_more(command: &str, rest: &[String]) -> Result<()> {
+fn ensure_no_args(command: &str, rest: &[String]) -> Result<()> {
     match rest.first() {
-        Some(extra) => bail!("`{command}` takes no argument, got `{extra}`"),
+        Some(extra) => bail!("`{command}` takes no argument, not `{extra}`"),
         None => Ok(()),
     }
 }

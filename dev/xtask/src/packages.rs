@@ -1,39 +1,44 @@
-//! `cargo package` for every library, so that each can be published as it is in the tree.
+//! Runs `cargo package` for every library, so that each can be published as it is in the tree.
 //!
-//! The packages are not compiled: what they hold is compared with what they need. Manifests are complete,
-//! dependencies have versions, and no file reaches out of its package.
+//! The packages are not compiled; their contents are compared with what they need: complete
+//! manifests, dependencies with versions, and no file that refers to a path outside of its package.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::run::{Run, root};
+use crate::command::{CommandRun, root};
 
-/// Makes the packages of all libraries, and looks at their manifests and at the paths in their sources.
-pub(crate) fn check() -> Result<String> {
-    let libraries = libraries()?;
+/// Packages all libraries, and checks their manifests and the paths in their sources.
+pub(crate) fn check_packages() -> Result<String> {
+    let libraries = library_folders()?;
     let mut faults = Vec::new();
     for folder in &libraries {
         let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
         faults.extend(manifest_faults(folder, &manifest));
-        faults.extend(reaching_out(folder)?);
+        faults.extend(files_including_outside(folder)?);
     }
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
     let package = || {
-        let names = libraries.iter().map(|folder| name_of(folder));
-        Run::cargo(["package", "--no-verify", "--allow-dirty"])
+        let names = libraries.iter().map(|folder| package_name(folder));
+        CommandRun::cargo(["package", "--no-verify", "--allow-dirty"])
             .args(names.flat_map(|name| ["--package".to_owned(), name]))
     };
-    // Without the network if everything is here; a new machine may lack a part of the index.
-    if package().args(["--offline"]).quiet("packages").is_err() {
-        package().quiet("packages")?;
+    // Offline if the whole index is present; a new machine may lack a part of it.
+    if package()
+        .args(["--offline"])
+        .run_captured("packages")
+        .is_err()
+    {
+        package().run_captured("packages")?;
     }
     Ok(format!("{} packages", libraries.len()))
 }
 
-/// The folders of the libraries: all of `proto` and `io`, and what of `app` they can be used with.
-fn libraries() -> Result<Vec<PathBuf>> {
+/// Returns the folders of the libraries: all of `proto` and `io`, and the crates of `app` that are
+/// used with them.
+fn library_folders() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for ring in ["proto", "io", "app"] {
         for entry in fs::read_dir(root().join(ring)).context(ring)? {
@@ -47,12 +52,12 @@ fn libraries() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn name_of(folder: &Path) -> String {
+fn package_name(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// What a published manifest needs and this one lacks.
+/// Returns the keys that a published manifest needs and this one lacks.
 fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
     let is_app = folder.parent().is_some_and(|ring| ring.ends_with("app"));
     let needed: &[&str] = match is_app {
@@ -70,12 +75,12 @@ fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
         .iter()
         .filter(|key| !manifest.lines().any(|line| line.starts_with(**key)));
     missing
-        .map(|key| format!("{}/Cargo.toml: no `{key}`", name_of(folder)))
+        .map(|key| format!("{}/Cargo.toml: missing key `{key}`", package_name(folder)))
         .collect()
 }
 
-/// The files that include one outside their package: a package with them does not build.
-fn reaching_out(folder: &Path) -> Result<Vec<String>> {
+/// Returns the files that include a file outside their package: such a package does not build.
+fn files_including_outside(folder: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut folders = vec![
         folder.join("src"),
@@ -93,9 +98,11 @@ fn reaching_out(folder: &Path) -> Result<Vec<String>> {
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let text = fs::read_to_string(&path)?;
                 let below = inside.strip_prefix(folder).unwrap_or(&inside);
-                for include in includes(&text).filter(|include| leaves(below, include)) {
+                for include in
+                    included_paths(&text).filter(|include| leaves_package(below, include))
+                {
                     faults.push(format!(
-                        "{}: {include} is not in its package",
+                        "{}: {include} is outside its package",
                         path.display()
                     ));
                 }
@@ -105,11 +112,11 @@ fn reaching_out(folder: &Path) -> Result<Vec<String>> {
     Ok(faults)
 }
 
-/// The literal starts of paths in `include_str!` and `include_bytes!`.
-fn includes(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the literal beginnings of the paths in `include_str!` and `include_bytes!`.
+fn included_paths(text: &str) -> impl Iterator<Item = &str> {
     let calls = text.match_indices("include_").filter_map(|(at, _)| {
         let (before, call) = text.split_at_checked(at)?;
-        // Guides whose programs the doctests compile are read by no build of the package.
+        // Guides whose examples the doctests compile are not read by a build of the package.
         let mut above = before.lines().rev().skip(1);
         if before.ends_with("#[doc = ")
             && above.by_ref().take(2).any(|line| line == "#[cfg(doctest)]")
@@ -126,8 +133,8 @@ fn includes(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// True if a path, seen from a folder of the package, leads out of it.
-fn leaves(below: &Path, include: &str) -> bool {
+/// Returns true if a path, relative to a folder of the package, leads out of it.
+fn leaves_package(below: &Path, include: &str) -> bool {
     let mut depth = below.components().count();
     for part in Path::new(include).components() {
         match part {
@@ -148,14 +155,14 @@ mod tests {
     fn paths_out_of_a_package_are_found() {
         let text = "include_str!(\"../../x.json\"), include_bytes!(concat!(\"../y/\", $z))";
         assert_eq!(
-            includes(text).collect::<Vec<_>>(),
+            included_paths(text).collect::<Vec<_>>(),
             ["../../x.json", "../y/"]
         );
         let guide = "#[cfg(doctest)]\n#[doc = include_str!(\"../../../docs/x.md\")]\n";
-        assert_eq!(includes(guide).count(), 0);
-        assert!(leaves(Path::new("src"), "../../x.json"));
-        assert!(!leaves(Path::new("src/a"), "../../x.json"));
-        assert!(leaves(Path::new("src"), "../y/../../z"));
+        assert_eq!(included_paths(guide).count(), 0);
+        assert!(leaves_package(Path::new("src"), "../../x.json"));
+        assert!(!leaves_package(Path::new("src/a"), "../../x.json"));
+        assert!(leaves_package(Path::new("src"), "../y/../../z"));
     }
 
     #[test]

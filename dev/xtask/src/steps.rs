@@ -1,4 +1,4 @@
-//! Steps with a name and a time: one line each, all of them run, counted at the end.
+//! Named, timed steps: each prints one line, all of them run, and the results are counted.
 
 use std::io::{IsTerminal, Write, stdout};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,27 +8,29 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-/// Runs steps and counts how they ended.
+/// Runs steps and counts their outcomes.
 #[derive(Debug, Default)]
-pub(crate) struct Steps {
+pub(crate) struct StepRunner {
     passed: usize,
     failed: Vec<String>,
 }
 
-impl Steps {
-    /// Runs one step. What it returns stands behind its name; what it fails with stands below.
-    pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Result<String>) -> bool {
+impl StepRunner {
+    /// Runs one step. Its note is printed after its name; an error is printed below. Returns true
+    /// if the step passed.
+    pub(crate) fn run_step(&mut self, name: &str, work: impl FnOnce() -> Result<String>) -> bool {
         if stdout().is_terminal() {
             print!("  ..    {name}\r");
             let _ = stdout().flush();
         }
         let start = Instant::now();
         let outcome = work();
-        self.ended(name, outcome, start.elapsed())
+        self.report_outcome(name, outcome, start.elapsed())
     }
 
-    /// Runs the same step for each of `names`, on all processors: for work of one thread each.
-    pub(crate) fn side_by_side(
+    /// Runs the same step for each of `names`, on all processors: for work that uses one thread
+    /// each.
+    pub(crate) fn run_parallel(
         &mut self,
         names: &[String],
         work: impl Fn(&str) -> Result<String> + Sync,
@@ -40,7 +42,7 @@ impl Steps {
                 let start = Instant::now();
                 let outcome = work(name);
                 let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
-                steps.ended(name, outcome, start.elapsed());
+                steps.report_outcome(name, outcome, start.elapsed());
             }
         };
         thread::scope(|scope| {
@@ -50,8 +52,8 @@ impl Steps {
         });
     }
 
-    fn ended(&mut self, name: &str, outcome: Result<String>, took: Duration) -> bool {
-        println!("{}", line(name, &outcome, took));
+    fn report_outcome(&mut self, name: &str, outcome: Result<String>, took: Duration) -> bool {
+        println!("{}", result_line(name, &outcome, took));
         match outcome {
             Ok(_) => {
                 self.passed += 1;
@@ -67,21 +69,21 @@ impl Steps {
         }
     }
 
-    /// Prints the count, which is the last line; whether all steps passed.
-    pub(crate) fn finish(&self) -> bool {
+    /// Prints the counts, which is the last line. Returns true if all steps passed.
+    pub(crate) fn print_summary(&self) -> bool {
         if !self.failed.is_empty() {
             println!("failed: {}", self.failed.join(", "));
         }
-        println!("{}", self.count());
+        println!("{}", self.summary());
         self.failed.is_empty()
     }
 
-    fn count(&self) -> String {
+    fn summary(&self) -> String {
         format!("{} passed, {} failed", self.passed, self.failed.len())
     }
 }
 
-fn line(name: &str, outcome: &Result<String>, took: Duration) -> String {
+fn result_line(name: &str, outcome: &Result<String>, took: Duration) -> String {
     let (mark, note) = match outcome {
         Ok(note) => ("ok  ", note.as_str()),
         Err(_) => ("FAIL", ""),
@@ -98,20 +100,20 @@ mod tests {
 
     #[test]
     fn goes_on_after_a_failure_and_counts_both() {
-        let mut steps = Steps::default();
-        assert!(steps.step("one", || Ok(String::new())));
-        assert!(!steps.step("two", || bail!("no")));
-        assert!(steps.step("three", || Ok(String::new())));
-        assert_eq!(steps.count(), "2 passed, 1 failed");
-        assert!(!steps.finish());
+        let mut steps = StepRunner::default();
+        assert!(steps.run_step("one", || Ok(String::new())));
+        assert!(!steps.run_step("two", || bail!("no")));
+        assert!(steps.run_step("three", || Ok(String::new())));
+        assert_eq!(steps.summary(), "2 passed, 1 failed");
+        assert!(!steps.print_summary());
     }
 
     #[test]
     fn side_by_side_each_is_run_once_and_counted() {
-        let mut steps = Steps::default();
+        let mut steps = StepRunner::default();
         let names: Vec<_> = (0..9).map(|n| n.to_string()).collect();
         let ran = Mutex::new(Vec::new());
-        steps.side_by_side(&names, |name| {
+        steps.run_parallel(&names, |name| {
             ran.lock().unwrap().push(name.to_owned());
             if name == "4" {
                 bail!("no")
@@ -122,13 +124,13 @@ mod tests {
         let mut ran = ran.into_inner().unwrap();
         ran.sort();
         assert_eq!(ran, names);
-        assert_eq!(steps.count(), "8 passed, 1 failed");
+        assert_eq!(steps.summary(), "8 passed, 1 failed");
         assert_eq!(steps.failed, ["4"]);
     }
 
     #[test]
     fn a_line_has_mark_name_seconds_and_note() {
-        let line = line(
+        let line = result_line(
             "fmt",
             &Ok("12 files".to_owned()),
             Duration::from_millis(1500),

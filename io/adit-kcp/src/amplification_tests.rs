@@ -146,7 +146,7 @@ async fn a_forged_datagram_brings_three_times_as_much_at_most() {
 async fn a_recording_brings_three_times_as_much_at_most() {
     let server = talker(sealed_by_a_cipher());
     let (at, kept) = recorder(server, None).await;
-    let mut client = KcpStream::connect(at, sealed_by_a_cipher()).unwrap();
+    let mut client = KcpStream::connect(at, sealed_by_a_cipher()).await.unwrap();
     client.write_all(b"hello").await.unwrap();
     let mut all = vec![0; MUCH];
     let read = timeout(PATIENCE, client.read_exact(&mut all)).await;
@@ -175,7 +175,7 @@ async fn a_recording_brings_three_times_as_much_at_most() {
 async fn a_session_that_is_moved_brings_three_times_as_much_at_most() {
     let server = talker(sealed_by_sessions());
     let (at, kept) = recorder(server, Some(4)).await;
-    let mut client = KcpStream::connect(at, sealed_by_sessions()).unwrap();
+    let mut client = KcpStream::connect(at, sealed_by_sessions()).await.unwrap();
     client.write_all(b"hello").await.unwrap();
     let reader = tokio::spawn(async move {
         let mut all = vec![0; MUCH];
@@ -213,7 +213,7 @@ async fn who_writes_first_begins_although_the_other_has_said_little() {
         }),
     ] {
         let server = talker_of_messages(settings.clone());
-        let mut client = KcpStream::connect(server, settings).unwrap();
+        let mut client = KcpStream::connect(server, settings).await.unwrap();
         client.write_all(b"x").await.unwrap();
         let mut all = vec![0; 40_000];
         let read = timeout(Duration::from_secs(5), client.read_exact(&mut all)).await;

@@ -69,7 +69,7 @@ async fn what_was_written_is_read_to_its_end() {
             late: 30,
         };
         let path = Lossy::start(addr, faults, 1).unwrap();
-        let mut client = KcpStream::connect(path.addr(), settings).unwrap();
+        let mut client = KcpStream::connect(path.addr(), settings).await.unwrap();
         let serve = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let got = read_all(&mut stream).await;
@@ -100,7 +100,7 @@ async fn sessions_of_clients_that_are_gone_go_too() {
                 counters: Arc::default(),
                 ..settings.clone()
             };
-            let mut client = KcpStream::connect(addr, of_client).unwrap();
+            let mut client = KcpStream::connect(addr, of_client).await.unwrap();
             client.write_all(b"x").await.unwrap();
             let (mut stream, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
             served.spawn(async move { read_all(&mut stream).await });
@@ -126,7 +126,9 @@ async fn sessions_of_clients_that_are_gone_go_too() {
 #[tokio::test]
 async fn an_aborted_session_is_no_whole_one() {
     let mut listener = KcpListener::bind(any(), plain()).unwrap();
-    let mut client = KcpStream::connect(listener.local_addr().unwrap(), plain()).unwrap();
+    let mut client = KcpStream::connect(listener.local_addr().unwrap(), plain())
+        .await
+        .unwrap();
     client.write_all(b"x").await.unwrap();
     let (mut stream, _) = listener.accept().await.unwrap();
     stream.write_all(b"y").await.unwrap();
@@ -145,7 +147,7 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     let mut listener = KcpListener::bind(any(), short).unwrap();
     let relay = Lossy::start(listener.local_addr().unwrap(), Faults::default(), 1).unwrap();
     // Its own limit is far away: it only answers.
-    let mut client = KcpStream::connect(relay.addr(), plain()).unwrap();
+    let mut client = KcpStream::connect(relay.addr(), plain()).await.unwrap();
     client.write_all(b"x").await.unwrap();
     let (mut stream, _) = listener.accept().await.unwrap();
     stream.read_exact(&mut [0]).await.unwrap();
@@ -168,12 +170,12 @@ async fn one_source_has_so_many_sessions_and_no_more() {
     let addr = listener.local_addr().unwrap();
     let mut held = Vec::new();
     for _ in 0..3 {
-        let mut client = KcpStream::connect(addr, plain()).unwrap();
+        let mut client = KcpStream::connect(addr, plain()).await.unwrap();
         client.write_all(b"x").await.unwrap();
         let (stream, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
         held.push((client, stream));
     }
-    let mut client = KcpStream::connect(addr, plain()).unwrap();
+    let mut client = KcpStream::connect(addr, plain()).await.unwrap();
     client.write_all(b"x").await.unwrap();
     let more = timeout(Duration::from_millis(400), listener.accept()).await;
     assert!(more.is_err(), "a fourth session of one source");

@@ -26,14 +26,14 @@ use adit_wire::Entropy;
 /// Nothing here prevents a recorded datagram from being opened again; only
 /// [`Settings::session`](super::Settings::session) has a replay window.
 ///
-/// [`Checked`] makes an implementation of a plain cipher, as kcp-go does of its `BlockCrypt`.
+/// [`ChecksumCrypt`] makes an implementation of a plain cipher, as kcp-go does of its `BlockCrypt`.
 pub trait PacketCrypt: Send + Sync + 'static {
     /// Returns the number of bytes before the payload, for nonce and check. Called once, when a
     /// socket is opened; the bytes count in [`Settings::mtu`](super::Settings::mtu).
     fn head_len(&self) -> usize;
 
     /// Returns the number of bytes after the payload, for a tag. Called once, like
-    /// [`head`](Self::head).
+    /// [`head_len`](Self::head_len).
     fn tail_len(&self) -> usize {
         0
     }
@@ -62,7 +62,7 @@ pub trait PacketCrypt: Send + Sync + 'static {
     }
 }
 
-/// A cipher over a whole packet: kcp-go's `BlockCrypt`. [`Checked`] sends with it.
+/// A cipher over a whole packet: kcp-go's `BlockCrypt`. [`ChecksumCrypt`] sends with it.
 ///
 /// Both methods work in place and keep the packet's length. The first 16 bytes are random, for a
 /// cipher that needs a nonce or chains its blocks. It must not block, and accepts any bytes without

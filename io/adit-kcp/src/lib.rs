@@ -1,8 +1,8 @@
 //! KCP over UDP, compatible with kcp-go and kcptun.
 //!
 //! [`KcpListener::bind`] and [`KcpStream::connect`] are the two ends; [`Settings`] contains what
-//! both must agree on. A [`KcpStream`] is a byte stream, or with [`adit_kcp_proto::Config::stream`]
-//! switched off a sequence of messages, one for each write and read.
+//! both must agree on. A [`KcpStream`] is a byte stream, or with [`Config::stream`] switched off a
+//! sequence of messages, one for each write and read.
 //!
 //! [`KcpListener::from_socket`] and [`KcpStream::from_socket`] use a socket that you have opened,
 //! and a [`DatagramTransport`] carries sessions without a UDP socket.
@@ -30,26 +30,50 @@
 //!
 //! A stream that is dropped is kept until the peer has acknowledged everything, five seconds at
 //! most. A session fails with `TimedOut` if the peer is silent for half a minute while segments are
-//! sent without an answer ([`adit_kcp_proto::Config::silence_ms`]), and with `ConnectionReset` if
+//! sent without an answer ([`Config::silence_ms`]), and with `ConnectionReset` if
 //! the peer shows that it has lost the session, by confirming less than before.
 //!
 //! A listener sends to an address that has not acknowledged anything new at most three times the
 //! bytes that were received from it, in at most two datagrams more than were received.
 //!
+//! # Examples
+//!
+//! Two ends without encryption:
+//!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use adit_kcp::{KcpListener, KcpStream, Settings};
+//! use adit_kcp::{Config, KcpListener, KcpStream, Settings};
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
-//! let settings = Settings::new(adit_kcp_proto::Config::fast3());
+//! let settings = Settings::new(Config::fast3());
 //! let mut listener = KcpListener::bind("127.0.0.1:4000".parse()?, settings.clone())?;
-//! let mut stream = KcpStream::connect("127.0.0.1:4000".parse()?, settings)?;
+//! let mut stream = KcpStream::connect("127.0.0.1:4000", settings).await?;
 //! stream.write_all(b"hello").await?;
 //! let (mut accepted, _) = listener.accept().await?;
 //! let mut text = [0; 5];
 //! accepted.read_exact(&mut text).await?;
 //! # Ok(())
 //! # }
+//! ```
+//!
+//! A session with a server of kcp-go or kcptun that uses the cipher `aes` and forward error correction
+//! with 10 data and 3 parity shards:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use adit_kcp::{
+//!     CodeMatrix, Config, Fec, KcpStream, PacketCheck, PacketKey, PacketKind, Settings,
+//! };
+//!
+//! async fn dial(server: &str, password: &[u8]) -> Result<KcpStream, Box<dyn std::error::Error>> {
+//!     let settings = Settings {
+//!         key: Some(Arc::new(PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, password)?)),
+//!         fec: Some(Fec { data: 10, parity: 3, matrix: CodeMatrix::Vandermonde }),
+//!         ..Settings::new(Config::fast3())
+//!     };
+//!     Ok(KcpStream::connect(server, settings).await?)
+//! }
 //! ```
 
 #![forbid(unsafe_code)]
@@ -87,6 +111,10 @@ mod closing_tests;
 mod tests;
 
 pub use adit_crypto::CryptoError;
+pub use adit_crypto::packet::session::SessionKey;
+pub use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+pub use adit_fec::{CodeError, CodeMatrix};
+pub use adit_kcp_proto::{ChangeError, Compat, Config, ConfigError, CongestionControl, Stats};
 pub use adit_wire::Entropy;
 pub use counters::{Count, Counters, Counts};
 pub use crypt::{BlockCrypt, ChecksumCrypt, PacketCrypt};

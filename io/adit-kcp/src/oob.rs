@@ -27,7 +27,7 @@ pub enum OobError {
     Ended,
 }
 
-/// Receives the peer's out-of-band datagrams; created by [`KcpStream::oob`](crate::KcpStream::oob).
+/// Receives the peer's out-of-band datagrams; created by [`KcpStream::oob_receiver`](crate::KcpStream::oob_receiver).
 ///
 /// At most 64 datagrams wait here, each of less than 1,500 bytes; more are lost. Does not keep the
 /// session open.

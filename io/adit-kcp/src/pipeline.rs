@@ -25,7 +25,7 @@ const SEAL_BATCH: usize = 16;
 /// Bytes by which sending may exceed the rate.
 const RATE_BURST: u64 = 64 * 1500;
 
-/// The stages between a session's [`Kcp`] and its socket. The encoder and the decoder are created
+/// The stages between a session's [`KcpCommand`] and its socket. The encoder and the decoder are created
 /// when they are needed, and freed while the session is idle.
 #[derive(Debug, Default)]
 pub(super) struct DatagramPipeline {
@@ -496,7 +496,7 @@ impl SendBatch {
         }
     }
 
-    /// Seals those that are not sealed yet, at most [`SEALED`].
+    /// Seals those that are not sealed yet, at most [`SEAL_BATCH`].
     fn seal_pending(&mut self, socket: &KcpSocket, session: Option<&mut PacketSession>) {
         let (done, start) = self.sealed;
         let lens = subslice(&self.lens, done..self.count);

@@ -198,7 +198,7 @@ mod tests {
         let mut listener = KcpListener::bind(any, settings(1)).unwrap();
         let server = listener.local_addr().unwrap();
         let (at, kept) = moving(server, 40).await;
-        let mut client = KcpStream::connect(at, settings(1)).unwrap();
+        let mut client = KcpStream::connect(at, settings(1)).await.unwrap();
         let text: Vec<u8> = (0..50_000u32).flat_map(u32::to_le_bytes).collect();
         let send = async {
             client.write_all(&text).await.unwrap();
@@ -248,7 +248,9 @@ mod tests {
     async fn another_key_is_understood_by_nobody() {
         let any = "127.0.0.1:0".parse().unwrap();
         let mut listener = KcpListener::bind(any, settings(1)).unwrap();
-        let mut client = KcpStream::connect(listener.local_addr().unwrap(), settings(2)).unwrap();
+        let mut client = KcpStream::connect(listener.local_addr().unwrap(), settings(2))
+            .await
+            .unwrap();
         client.write_all(b"hello").await.unwrap();
         client.flush().await.unwrap();
         let none = timeout(Duration::from_millis(300), listener.accept()).await;

@@ -35,7 +35,7 @@ const SLICE_SEGMENTS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) socket: Arc<KcpSocket>,
-    /// The address at which it started; see [`Self::peer`].
+    /// The address at which it started; see [`Self::peer_addr`].
     pub(super) first_addr: SocketAddr,
     pub(super) conv: u32,
     /// Its index in the driver's table.

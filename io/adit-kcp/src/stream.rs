@@ -13,6 +13,7 @@ use adit_net::BatchUdpSocket;
 use adit_net::system::ThreadRng;
 use adit_stream::lane::RelayLane;
 use adit_wire::Entropy;
+use tokio::net::{ToSocketAddrs, lookup_host};
 
 use super::driver::SocketDriver;
 use super::oob::{OobError, OobReceiver};
@@ -64,17 +65,25 @@ impl KcpStream {
         &self.0.raw().0.session
     }
 
-    /// Starts a session of a random conversation with `peer`, on a new socket. Nothing is sent yet,
-    /// so nothing is known about the peer; see [`Probe::contact`].
+    /// Starts a session with `peer` on a new socket. Nothing is sent yet, so nothing is known about
+    /// the peer; see [`SessionProbe::peer_contact`]. Of a name with several addresses the first is used:
+    /// KCP has no handshake that would find the one that answers.
     ///
     /// # Errors
     ///
-    /// Invalid [`Settings`], or an error of the system.
+    /// A name without an address, invalid [`Settings`], or an error of the system.
     ///
     /// # Panics
     ///
     /// Panics outside of a tokio runtime.
-    pub fn connect(peer: SocketAddr, settings: Settings) -> io::Result<Self> {
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it waits only for the resolution of the name.
+    pub async fn connect(peer: impl ToSocketAddrs, settings: Settings) -> io::Result<Self> {
+        let peer = lookup_host(peer).await?.next().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, "the peer's name has no address")
+        })?;
         let any = match peer.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

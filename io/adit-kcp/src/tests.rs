@@ -91,7 +91,22 @@ async fn through(
     addr: SocketAddr,
     client: Settings,
 ) -> (KcpStream, KcpStream) {
-    met(listener, KcpStream::connect(addr, client).unwrap()).await
+    met(listener, KcpStream::connect(addr, client).await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_peer_is_an_address_or_a_name_with_a_port() {
+    let mut listener = KcpListener::bind(any(), plain()).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let near = KcpStream::connect(("127.0.0.1", port), plain()).await;
+    met(&mut listener, near.unwrap()).await;
+    let near = KcpStream::connect(format!("127.0.0.1:{port}"), plain()).await;
+    assert_eq!(near.unwrap().peer_addr().port(), port);
+    let nowhere: &[SocketAddr] = &[];
+    let failure = KcpStream::connect(nowhere, plain()).await.unwrap_err();
+    assert_eq!(failure.kind(), std::io::ErrorKind::NotFound);
+    let failure = KcpStream::connect("no-port", plain()).await.unwrap_err();
+    assert_eq!(failure.kind(), std::io::ErrorKind::InvalidInput);
 }
 
 /// Returns a session of `near` whose first byte was received.
@@ -385,7 +400,9 @@ async fn a_wrong_key_is_told_from_silence() {
     assert_eq!(near.session_probe().peer_contact(), PeerContact::Heard);
     let silent = UdpSocket::bind(any()).unwrap();
     let addr = silent.local_addr().unwrap();
-    let mut lost = KcpStream::connect(addr, settings(PacketKind::Aes, None)).unwrap();
+    let mut lost = KcpStream::connect(addr, settings(PacketKind::Aes, None))
+        .await
+        .unwrap();
     lost.write_all(b"anyone?").await.unwrap();
     assert_eq!(lost.session_probe().peer_contact(), PeerContact::Silent);
     let mut buf = [0; 2000];
@@ -484,7 +501,7 @@ async fn relays_lend_and_reserve() {
 async fn settings_change_while_a_session_lives() {
     let mut listener = KcpListener::bind(any(), plain()).unwrap();
     let at = listener.local_addr().unwrap();
-    let mut near = KcpStream::connect(at, plain()).unwrap();
+    let mut near = KcpStream::connect(at, plain()).await.unwrap();
     near.write_all(b"x").await.unwrap();
     let (far, _) = timeout(PATIENCE, listener.accept()).await.unwrap().unwrap();
     let slow = Config {

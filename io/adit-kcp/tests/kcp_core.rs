@@ -60,7 +60,9 @@ async fn theirs_serves(core: Core, compat: Compat, faults: Option<Faults>) {
     let server = core.echo().unwrap();
     let path = faults.map(|faults| Lossy::start(server.addr(), faults, 4).unwrap());
     let to = path.as_ref().map_or_else(|| server.addr(), Lossy::addr);
-    let mut stream = KcpStream::connect(to, settings(core, compat)).unwrap();
+    let mut stream = KcpStream::connect(to, settings(core, compat))
+        .await
+        .unwrap();
     let (pattern, mut buf) = (Pattern::new(9).take(LEN), vec![0; 1 << 17]);
     if core.streams() {
         let (mut reader, mut writer) = stream.into_split();

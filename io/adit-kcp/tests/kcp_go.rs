@@ -108,7 +108,7 @@ async fn theirs_serves(case: Case, len: usize, faults: Option<Faults>) {
     let server = kcpgo::echo(&options).unwrap();
     let path = faults.map(|faults| Lossy::start(server.addr(), faults, 4).unwrap());
     let to: SocketAddr = path.as_ref().map_or_else(|| server.addr(), Lossy::addr);
-    let mut stream = KcpStream::connect(to, case.settings()).unwrap();
+    let mut stream = KcpStream::connect(to, case.settings()).await.unwrap();
     let pattern = Pattern::new(9).take(len);
     if case.stream {
         let (mut reader, mut writer) = stream.into_split();
@@ -180,7 +180,9 @@ async fn datagrams_go_beside_the_stream() {
         let options = case.options();
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let server = kcpgo::echo(&options).unwrap();
-        let mut stream = KcpStream::connect(server.addr(), case.settings()).unwrap();
+        let mut stream = KcpStream::connect(server.addr(), case.settings())
+            .await
+            .unwrap();
         let mut back = stream.oob_receiver();
         stream.write_all(b"!").await.unwrap();
         timeout(LIMIT, stream.read_u8()).await.unwrap().unwrap();
@@ -238,7 +240,7 @@ async fn datagrams_come_several_times() {
         let server = kcpgo::echo(&options).unwrap();
         let settings = case.settings();
         let counters = Arc::clone(&settings.counters);
-        let stream = KcpStream::connect(server.addr(), settings).unwrap();
+        let stream = KcpStream::connect(server.addr(), settings).await.unwrap();
         stream.set_copies(3).unwrap();
         let pattern = Pattern::new(9).take(300_000);
         let mut got = vec![0; pattern.len()];

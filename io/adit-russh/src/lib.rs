@@ -41,6 +41,8 @@
 //! * [`Channel`] with its halves, streams and messages.
 //! * [`keys`]: key files, public keys, certificates, known hosts. [`keys::ssh_key`] has the names of
 //!   the crate `ssh-key`, which russh re-exports.
+//! * [`keys::agent`]: connections to an agent, and every other [`Signer`], for
+//!   [`client::Handle::authenticate_publickey_with`].
 //! * [`Preferred`] with the names of all of adit's algorithms, including the four UMACs and NTRU Prime.
 //!
 //! # What is not supported
@@ -49,8 +51,8 @@
 //!
 //! * Insecure algorithms: SHA-1 in signatures and key exchange, CBC, 3DES, DSA; `none` for ciphers and
 //!   MACs.
-//! * GSSAPI, agents as signers (`keys::agent`, `authenticate_publickey_with`) and Pageant, PuTTY key
-//!   files, encrypted PKCS#8.
+//! * GSSAPI, Pageant, PuTTY key files, encrypted PKCS#8.
+//! * Agents as servers; adding and removing an agent's keys, locking it, `AgentClient::into_inner`.
 //! * Diffie–Hellman groups chosen by the handler (`lookup_dh_gex_group`, `Config::gex`), windows chosen
 //!   by the handler (`adjust_window`), the shared secret (`kex_done`).
 //! * Channels of unknown types, `session` channels that a server opens, global requests with
@@ -86,6 +88,7 @@ mod pty;
 pub mod server;
 mod session_core;
 mod sig;
+mod signer;
 mod ssh_id;
 
 pub use channel::{Channel, ChannelMsg, ChannelReadHalf, ChannelStream, ChannelWriteHalf};
@@ -99,4 +102,5 @@ pub use open_failure::ChannelOpenFailure;
 pub use preferred::Preferred;
 pub use pty::Pty;
 pub use sig::Sig;
+pub use signer::{AgentAuthError, Signer};
 pub use ssh_id::SshId;

@@ -50,7 +50,7 @@ pub(crate) fn terminal_request(term: &str, size: [u32; 4], modes: &[(Pty, u32)])
     }
     Wanted {
         term: term.to_owned(),
-        size: self::to_size(size),
+        size: to_size(size),
         modes: all,
     }
 }

@@ -52,7 +52,7 @@ impl Framing {
         }
     }
 
-    /// Makes bytes of the peer's frames available to [`take_in`](Self::take_in).
+    /// Makes bytes of the peer's frames available to [`handle_input`](Self::handle_input).
     pub(super) fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -132,7 +132,7 @@ impl Framing {
         Ok(used == len)
     }
 
-    /// Returns the space in the stream below that [`give_out`](Self::give_out) needs, in bytes.
+    /// Returns the space in the stream below that [`write_output`](Self::write_output) needs, in bytes.
     pub(super) fn output_space(&self) -> usize {
         match &self.snappy {
             Some(_) => SnappyEncoder::max_encoded_len(MAX_BLOCK_PLAINTEXT),

@@ -2,7 +2,7 @@
 //!
 //! [`Mux`] is one end: [`Mux::open`] and [`Mux::accept`] return [`SmuxStream`]s, and a separate
 //! task moves bytes between them and the stream below. Each end immediately sends a keep-alive, so
-//! that incompatible ends find out before any data is sent: [`End`] is the reason.
+//! that incompatible ends find out before any data is sent: [`EndReason`] is the reason.
 //!
 //! ```no_run
 //! # async fn example(below: adit_stream::BoxStream) -> Result<(), Box<dyn std::error::Error>> {

@@ -56,7 +56,7 @@ impl SnappyEncoder {
         STREAM_IDENTIFIER.len() + HEADER + CHECKSUM + snap::raw::max_compress_len(len)
     }
 
-    /// Writes one block of at most [`BLOCK`] bytes to the front of `out`, which needs
+    /// Writes one block of at most [`MAX_BLOCK`] bytes to the front of `out`, which needs
     /// [space](Self::room) for it. Returns its length.
     pub(super) fn encode_block(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
         let start = if self.begun {
@@ -165,7 +165,7 @@ impl SnappyDecoder {
     }
 
     /// Decompresses a block at the front of `wire` to the front of `out`, which needs at least
-    /// [`Block::len`] bytes.
+    /// [`SnappyBlock::len`] bytes.
     pub(super) fn open_block(
         block: &SnappyBlock,
         wire: &[u8],

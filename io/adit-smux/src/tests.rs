@@ -101,7 +101,9 @@ async fn many_streams_at_a_time_in_every_mode() {
 async fn more_than_every_buffer_goes_over_kcp() {
     let plain = || adit_kcp::Settings::new(adit_kcp_proto::Config::fast3());
     let mut listener = KcpListener::bind("127.0.0.1:0".parse().unwrap(), plain()).unwrap();
-    let near = KcpStream::connect(listener.local_addr().unwrap(), plain()).unwrap();
+    let near = KcpStream::connect(listener.local_addr().unwrap(), plain())
+        .await
+        .unwrap();
     assert!(matches!(near.lane(), RelayLane::Home));
     // The greeting alone makes the listener aware of the session.
     let near = Mux::new(Box::new(near), settings(Version::V2, Role::Client, true)).unwrap();

@@ -168,7 +168,7 @@ pub(crate) async fn subsystem(session: &Session, name: &str) -> Fallible<Channel
 pub(crate) fn about(session: &Session) -> String {
     let id = session.session_id().len();
     format!(
-        "{}, {}, {id} octets",
+        "{}, {}, {id} bytes",
         session.version(),
         session.negotiated()
     )

@@ -177,7 +177,7 @@ async fn attend(socket: TcpStream, config: &ServerConfig, users: &dyn AuthPolicy
                         }
                         // `NewChannel.Reject`
                         Err(why) => {
-                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string())
+                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
                         }
                     }
                     Fallible::Ok(())

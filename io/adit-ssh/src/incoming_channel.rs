@@ -11,7 +11,7 @@ use super::shared_channel::SharedChannel;
 use super::shared_session::Command;
 
 /// A request of the peer to open a channel. Dropping it without an answer refuses the channel: as an
-/// unknown type if it is of an [application-defined type](super::own), as prohibited otherwise.
+/// unknown type if it is of an [application-defined type](super::custom), as prohibited otherwise.
 pub struct IncomingChannel {
     kind: ChannelKind,
     pipe: Option<Arc<SharedChannel>>,
@@ -75,7 +75,7 @@ impl IncomingChannel {
     fn send_refusal(&mut self, why: OpenFailureReason, text: String) {
         if let Some(pipe) = self.pipe.take() {
             let mail = Arc::clone(&pipe.mail);
-            // Nobody waits for the answer once the session is over.
+            // No one waits for the answer once the session is over.
             let _ = mail.send_command(Command::Refuse { pipe, why, text });
             mail.remove_handle();
         }

@@ -5,7 +5,7 @@
 //! * [`server`]: [`Server::accept`](server::Server::accept) authenticates a user and returns a
 //!   [`Connection`](server::Connection), which yields the client's requests.
 //! * [`messages`]: sessions at either end for programs that need every event in order.
-//! * [`own`]: channels and global requests of application-defined types, at both ends.
+//! * [`custom`]: channels and global requests of application-defined types, at both ends.
 //!
 //! Both work over any [`BoxStream`](adit_stream::BoxStream): a socket, or a channel of another
 //! session. A [`Channel`] is a stream too.
@@ -29,10 +29,10 @@
 //! use std::path::Path;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-//! let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
+//! let key = PrivateKey::from_text(&std::fs::read_to_string("id_ed25519")?, None)?;
 //! let known = KnownHostsOnly::read("example.test", 22, &[Path::new("known_hosts")])?;
-//! let config = ClientConfig::known(known, Login::new("alice").with_key(key));
-//! let session = Client::dial("example.test", 22, config).await?;
+//! let config = ClientConfig::for_known_host(known, Login::new("alice").with_key(key));
+//! let session = Client::connect_tcp("example.test", 22, config).await?;
 //! # Ok(())
 //! # }
 //! ```

@@ -112,7 +112,7 @@ impl GlobalReply {
 
     fn put_answer(&mut self, answer: GlobalAnswer) {
         if let Some(to) = self.to.take() {
-            // Nobody waits for the answer once the session is over.
+            // No one waits for the answer once the session is over.
             let _ = self.mail.send_command(Command::AnswerGlobal { to, answer });
         }
     }

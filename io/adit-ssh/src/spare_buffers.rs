@@ -13,7 +13,7 @@ use adit_stream::PooledBuffer;
 /// Maximum number of buffers kept: 2.3 MiB at the largest size.
 const MAX_KEPT: usize = 8;
 
-/// Empty buffers above the smallest size, kept while bytes flow and released by [`Spares::sweep`].
+/// Empty buffers above the smallest size, kept while bytes flow and released by [`SpareBuffers::release_unused`].
 #[derive(Debug, Default)]
 pub(super) struct SpareBuffers {
     held: Mutex<Vec<PooledBuffer>>,

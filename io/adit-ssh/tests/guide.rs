@@ -104,7 +104,7 @@ fn the_guide_shows_what_is_run() {
     blocks.sort();
     for ((mark, shown), (name, is)) in blocks.iter().zip(&regions) {
         assert_eq!((mark, without_head(shown)), (name, &**is));
-        assert!(!shown.contains("\n# "), "{mark}: a line that nobody sees");
+        assert!(!shown.contains("\n# "), "{mark}: a line that is hidden");
     }
     assert_eq!(blocks.len(), regions.len());
 }

@@ -2,8 +2,8 @@
 //!
 //! A socket that is drained as fast as it fills wakes its reader for every few segments. Once a
 //! direction has moved `WINDOW` bytes fast enough, its source is given a low-water mark: it becomes
-//! readable only with the number of bytes that arrive in `FILL`. The tail of such a flow stays
-//! below the mark, so [`Bulk::poll_pause`] removes the mark when nothing has moved for `TAIL`.
+//! readable only with the number of bytes that arrive in `FILL_TIME`. The tail of such a flow stays
+//! below the mark, so [`BulkDetector::poll_pause`] removes the mark when nothing has moved for `TAIL_WAIT`.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -73,7 +73,7 @@ impl BulkDetector {
     /// to be polled again.
     ///
     /// Call this every time the source returns pending, from the same task. The mark is at most
-    /// `most` bytes: [`OPENED`] or [`PASSED`].
+    /// `most` bytes: [`MAX_MARK_OPENED`] or [`MAX_MARK_PASSED`].
     pub fn poll_pause(
         &mut self,
         cx: &mut Context<'_>,

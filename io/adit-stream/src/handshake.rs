@@ -8,10 +8,13 @@ use crate::Stream;
 use crate::stream::{fill_to, flush_stream};
 
 /// Error of a handshake that did not complete.
-#[derive(Debug)]
+///
+/// Implements [`std::error::Error`] where the core's error can be displayed.
+#[derive(Debug, thiserror::Error)]
 pub enum HandshakeError<E> {
     /// The core refused the peer's bytes. The caller sends the reply, since it may have to wait
     /// first or must not answer at all.
+    #[error("{error}")]
     Core {
         /// The error of the core.
         error: E,
@@ -19,22 +22,19 @@ pub enum HandshakeError<E> {
         unsent: Vec<u8>,
     },
     /// The peer closed the stream during the handshake.
+    #[error("the peer closed the connection during the handshake")]
     Eof,
     /// The stream failed.
-    Io(io::Error),
-}
-
-impl<E> From<io::Error> for HandshakeError<E> {
-    fn from(e: io::Error) -> Self {
-        Self::Io(e)
-    }
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 /// Runs `core` until it is done. Bytes that follow the handshake stay readable in `io`.
 ///
 /// # Errors
 ///
-/// See [`RunError`]. The end of the stream before the handshake is complete is [`RunError::Eof`].
+/// See [`HandshakeError`]. The end of the stream before the handshake is complete is
+/// [`HandshakeError::Eof`].
 pub async fn run_handshake<H: Handshake>(
     io: &mut dyn Stream,
     core: &mut H,
@@ -70,7 +70,7 @@ pub async fn run_handshake<H: Handshake>(
 ///
 /// # Errors
 ///
-/// As [`put`].
+/// As [`write_all`].
 pub async fn write_and_flush(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
     write_all(io, bytes).await?;
     flush_stream(io).await
@@ -97,4 +97,63 @@ pub async fn write_all(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> 
         bytes = later;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use adit_wire::{Handshake, ProtocolError};
+
+    use super::*;
+    use crate::Buffered;
+
+    /// Reads two bytes, which must be `ok`.
+    struct TwoBytes;
+
+    impl Handshake for TwoBytes {
+        type Output = ();
+        type Error = ProtocolError;
+
+        fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, ProtocolError> {
+            match rx.bytes() {
+                [] | [_] => Ok(Step::NeedMore { total: 2 }),
+                [b'o', b'k', ..] => {
+                    rx.consume(2);
+                    Ok(Step::Done(()))
+                }
+                _ => {
+                    tx.extend_from_slice(b"no");
+                    Err(ProtocolError::Malformed("greeting"))
+                }
+            }
+        }
+    }
+
+    /// Returns the outcome of a handshake with a peer that sends `bytes` and closes.
+    async fn outcome(bytes: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let (near, mut far) = tokio::io::duplex(64);
+        tokio::io::AsyncWriteExt::write_all(&mut far, bytes).await?;
+        drop(far);
+        Ok(run_handshake(&mut Buffered::from_tokio(near), &mut TwoBytes).await?)
+    }
+
+    #[tokio::test]
+    async fn every_failure_is_an_error_with_its_reason() {
+        outcome(b"ok and more").await.unwrap();
+        let failure = outcome(b"xy").await.unwrap_err();
+        assert_eq!(
+            failure.to_string(),
+            ProtocolError::Malformed("greeting").to_string()
+        );
+        let failure = failure.downcast::<HandshakeError<ProtocolError>>().unwrap();
+        assert!(
+            matches!(*failure, HandshakeError::Core { ref unsent, .. } if unsent == b"no"),
+            "{failure:?}"
+        );
+        let failure = outcome(b"o").await.unwrap_err();
+        assert!(failure.to_string().contains("closed the connection"));
+        let failed = HandshakeError::<ProtocolError>::from(io::Error::other("the cause"));
+        assert_eq!(failed.to_string(), "the cause");
+    }
 }

@@ -47,7 +47,7 @@ impl CountBytes for TrafficMeter {
     }
 }
 
-/// A snapshot of a [`Meter`].
+/// A snapshot of a [`TrafficMeter`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MeterStats {
     /// Payload bytes from the client.

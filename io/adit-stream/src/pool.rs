@@ -59,7 +59,7 @@ thread_local! {
     static FREE: RefCell<[Vec<Box<[u8]>>; 3]> = const { RefCell::new([const { Vec::new() }; 3]) };
 }
 
-/// A buffer from the pool, or an empty one after [`Lease::release`].
+/// A buffer from the pool, or an empty one after [`PoolBuffer::release`].
 #[derive(Debug, Default)]
 pub struct PoolBuffer {
     bytes: Box<[u8]>,

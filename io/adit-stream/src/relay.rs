@@ -163,7 +163,7 @@ struct SilenceDetector {
 }
 
 impl SilenceDetector {
-    /// Checks the counters when the timer fires. Ready with [`End::Idle`] after too much silence.
+    /// Checks the counters when the timer fires. Ready with [`EndReason::Idle`] after too much silence.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -205,7 +205,7 @@ struct Direction {
     large: Option<Box<LargeFlow>>,
 }
 
-/// Rates of a direction that has moved more than `LARGE` bytes.
+/// Rates of a direction that has moved more than `LARGE_FLOW` bytes.
 #[derive(Default)]
 struct LargeFlow {
     glance: RateMeter,

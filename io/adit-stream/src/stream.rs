@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll};
 
-use crate::Tcp;
 use crate::lane::RelayLane;
+use crate::{Tcp, TokioStream};
 
 /// A bidirectional byte stream. Borrow to read, reserve to write.
 ///
@@ -16,6 +16,11 @@ use crate::lane::RelayLane;
 ///
 /// The slot of a layer lies inside the slot of the layer below, so that nested records are sealed
 /// in one buffer. Likewise, [`filled`](Self::filled) lies inside the receive buffer of the socket.
+///
+/// [`into_tokio`](Self::into_tokio) makes any stream one of tokio's, and [`Buffered::from_tokio`]
+/// the reverse.
+///
+/// [`Buffered::from_tokio`]: crate::Buffered::from_tokio
 pub trait Stream: Send {
     /// Makes at least `want` contiguous bytes readable and returns the number of all readable
     /// bytes. Fewer than `want` mean that the stream has ended.
@@ -88,6 +93,14 @@ pub trait Stream: Send {
     /// Returns the lane for a relay that works on this stream, or on one above it.
     fn lane(&self) -> RelayLane {
         RelayLane::ByLoad
+    }
+
+    /// Wraps the stream so that it implements tokio's `AsyncRead`, `AsyncBufRead` and `AsyncWrite`.
+    fn into_tokio(self) -> TokioStream<Self>
+    where
+        Self: Sized,
+    {
+        TokioStream::new(self)
     }
 }
 

@@ -174,6 +174,21 @@ impl Tcp {
         }
     }
 
+    /// Returns the socket. Bytes that were received and not consumed, or committed and not sent, are
+    /// lost; [`buffered_len`](Self::buffered_len) and [`unsent_len`](Self::unsent_len) return their
+    /// numbers.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be registered with the runtime, or was lost by an earlier failure.
+    pub fn into_inner(self) -> io::Result<TcpStream> {
+        match self.socket {
+            WatchedSocket::Watched(socket) => Ok(socket),
+            WatchedSocket::Asked(asked) => asked.into_registered(),
+            WatchedSocket::Lost => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
     /// Like [`socket`](Self::socket), for a task that is about to wait for it. A task that already
     /// waits is woken to poll again.
     fn watch_and_wake(&mut self, cx: &Context<'_>) -> io::Result<&mut TcpStream> {

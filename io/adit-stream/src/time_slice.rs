@@ -45,7 +45,7 @@ impl TimeSlice {
         self.add_moved(n) >= MAX_SLICE
     }
 
-    /// Like [`is_over`](Self::is_over), for a task that wakes few others: it may continue for
+    /// Like [`is_used_up`](Self::is_used_up), for a task that wakes few others: it may continue for
     /// longer while another worker waits for events.
     pub fn is_used_up_if_unwatched(&mut self, n: usize) -> bool {
         let worked = self.add_moved(n);

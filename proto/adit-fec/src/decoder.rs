@@ -1,5 +1,7 @@
 //! The receiver of shards: it identifies groups in any order of arrival, and restores lost datagrams.
 
+use alloc::vec::Vec;
+
 use adit_wire::usize_from;
 
 use crate::{

@@ -1,6 +1,7 @@
 //! The sender of shards: it numbers datagrams and computes the parity of each full group incrementally;
 //! copies are stored only if they may be sent again.
 
+use alloc::{vec, vec::Vec};
 use core::{ops::Range, time::Duration};
 
 use adit_wire::{ProtocolError, Time, narrow_int, subslice};

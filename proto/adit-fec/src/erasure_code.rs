@@ -1,5 +1,7 @@
 //! The erasure code: parity of data shards, and data shards restored from the remaining ones.
 
+use alloc::vec::Vec;
+
 use adit_wire::{subslice, subslice_mut};
 
 use crate::{
@@ -12,6 +14,9 @@ use crate::{
 const ROUND: usize = 64;
 /// Number of parity shards that are updated at a time.
 const ROWS_AT_ONCE: usize = 4;
+/// Number of parity shards that are verified at a time, and of their bytes: 8 KiB of the stack.
+const ROWS_TO_VERIFY: usize = 16;
+const BYTES_TO_VERIFY: usize = 512;
 
 /// The reason why a code or a call is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +48,23 @@ pub enum CodeError {
 ///
 /// The shards of one call have the same length. A code owns a small cache of plans for repairs, at most 64
 /// KiB, which is allocated when the first loss is repaired.
+///
+/// # Examples
+///
+/// ```
+/// use adit_fec::ErasureCode;
+///
+/// let mut code = ErasureCode::vandermonde(3, 2)?;
+/// let data: [&[u8]; 3] = [b"one", b"two", b"six"];
+/// let mut parity = [[0; 3]; 2];
+/// code.encode_parity(&data, &mut parity.each_mut().map(|shard| &mut shard[..]))?;
+///
+/// let shards = [None, Some(data[1]), Some(data[2]), None, Some(&parity[1][..])];
+/// let mut lost = [[0; 3]; 2];
+/// code.reconstruct_all(&shards, &mut lost.each_mut().map(|shard| &mut shard[..]))?;
+/// assert_eq!(lost, [*b"one", parity[0]]);
+/// # Ok::<(), adit_fec::CodeError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct ErasureCode {
     matrix: CodeMatrix,
@@ -50,6 +72,8 @@ pub struct ErasureCode {
     parity: usize,
     rows: Vec<u8>,
     plans: RepairPlans,
+    /// Rows of lost parity shards, whose memory is reused
+    lost_rows: Vec<u8>,
     path: KernelPath,
 }
 
@@ -69,6 +93,7 @@ impl ErasureCode {
             parity,
             rows: matrix.parity_rows(data, parity),
             plans: RepairPlans::default(),
+            lost_rows: Vec::new(),
             path: KernelPath::of_process(),
         })
     }
@@ -134,10 +159,63 @@ impl ErasureCode {
         if data.len() != self.data || parity.len() != self.parity {
             return Err(CodeError::Shards);
         }
-        check_equal_lengths(data.iter().copied(), parity)?;
+        check_equal_lengths(data.iter().copied(), parity.iter().map(|shard| shard.len()))?;
         let factors = FactorRows::new(&self.rows, self.data);
         self.path.sum_products(factors, data, parity);
         Ok(())
+    }
+
+    /// Returns true if `parity` is the parity of `data`.
+    ///
+    /// Nothing is allocated, and the rest is not read after the first difference. Parity does not
+    /// authenticate: a peer can replace data and parity together.
+    ///
+    /// # Errors
+    /// [`CodeError::Shards`] or [`CodeError::Length`] if number or length of the shards is wrong.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let code = adit_fec::ErasureCode::cauchy(2, 1)?;
+    /// let data: [&[u8]; 2] = [b"one", b"two"];
+    /// let mut parity = [0; 3];
+    /// code.encode_parity(&data, &mut [&mut parity])?;
+    /// assert!(code.verify_parity(&data, &[&parity])?);
+    /// parity[2] ^= 1;
+    /// assert!(!code.verify_parity(&data, &[&parity])?);
+    /// # Ok::<(), adit_fec::CodeError>(())
+    /// ```
+    pub fn verify_parity(&self, data: &[&[u8]], parity: &[&[u8]]) -> Result<bool, CodeError> {
+        if data.len() != self.data || parity.len() != self.parity {
+            return Err(CodeError::Shards);
+        }
+        check_equal_lengths(data.iter().copied(), parity.iter().map(|shard| shard.len()))?;
+        let len = parity.first().map_or(0, |shard| shard.len());
+        let mut sums = [[0; BYTES_TO_VERIFY]; ROWS_TO_VERIFY];
+        let mut at = 0;
+        while at < len {
+            // The last part begins earlier instead of being shorter than a register.
+            let end = len.min(at + BYTES_TO_VERIFY);
+            let part = end.saturating_sub(BYTES_TO_VERIFY)..end;
+            let mut inputs = [&[] as &[u8]; MAX_SHARDS];
+            for (input, shard) in inputs.iter_mut().zip(data) {
+                *input = subslice(shard, part.clone());
+            }
+            let inputs = subslice(&inputs, ..data.len());
+            let rows = self.rows.chunks(ROWS_TO_VERIFY * self.data);
+            for (rows, shards) in rows.zip(parity.chunks(ROWS_TO_VERIFY)) {
+                let mut outputs = sums.each_mut().map(|sum| subslice_mut(sum, ..part.len()));
+                let outputs = subslice_mut(&mut outputs, ..shards.len());
+                self.path
+                    .sum_products(FactorRows::new(rows, self.data), inputs, outputs);
+                let mut pairs = outputs.iter().zip(shards);
+                if !pairs.all(|(sum, shard)| **sum == *subslice(shard, part.clone())) {
+                    return Ok(false);
+                }
+            }
+            at = end;
+        }
+        Ok(true)
     }
 
     /// Adds the contribution of data shard `place` to all parity shards: rows of `stride` bytes, a multiple
@@ -180,8 +258,8 @@ impl ErasureCode {
 
     /// Writes the data shards that are `None` in `shards` to `lost`, in their order.
     ///
-    /// `shards` has all shards of the group, data first; lost parity shards are not restored. Shards that
-    /// are not needed are not read.
+    /// `shards` has all shards of the group, data first; lost parity shards are not restored, which
+    /// [`reconstruct_all`](Self::reconstruct_all) does. Shards that are not needed are not read.
     ///
     /// # Errors
     /// [`CodeError::Shards`] or [`CodeError::Length`] if number or length of the shards is wrong,
@@ -213,8 +291,55 @@ impl ErasureCode {
             *input = bytes;
         }
         let inputs = subslice(&inputs, ..self.data);
-        check_equal_lengths(inputs.iter().copied(), lost)?;
+        check_equal_lengths(inputs.iter().copied(), lost.iter().map(|shard| shard.len()))?;
         self.repair_shards(at_hand, inputs, lost)
+    }
+
+    /// Writes all shards that are `None` in `shards` to `lost`, in their order: data shards, then parity
+    /// shards.
+    ///
+    /// `shards` has all shards of the group, data first. Parity shards that are not needed are not read.
+    ///
+    /// # Errors
+    /// [`CodeError::Shards`] or [`CodeError::Length`] if number or length of the shards is wrong,
+    /// [`CodeError::TooFew`] if too few are available. Nothing is written then.
+    pub fn reconstruct_all(
+        &mut self,
+        shards: &[Option<&[u8]>],
+        lost: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        let Some((data, parity)) = shards.split_at_checked(self.data) else {
+            return Err(CodeError::Shards);
+        };
+        let missing = data.iter().filter(|shard| shard.is_none()).count();
+        let Some((lost_data, lost_parity)) = lost.split_at_mut_checked(missing) else {
+            return Err(CodeError::Shards);
+        };
+        let missing_parity = parity.iter().filter(|shard| shard.is_none()).count();
+        if parity.len() != self.parity || lost_parity.len() != missing_parity {
+            return Err(CodeError::Shards);
+        }
+        let lens = lost_data.iter().chain(&*lost_parity).map(|s| s.len());
+        check_equal_lengths(data.iter().copied().flatten(), lens)?;
+        if missing > 0 {
+            self.reconstruct(shards, lost_data)?;
+        }
+        let mut restored = lost_data.iter();
+        let mut inputs = [&[] as &[u8]; MAX_SHARDS];
+        for (input, shard) in inputs.iter_mut().zip(data) {
+            *input = match shard {
+                Some(bytes) => bytes,
+                None => restored.next().map_or(&[], |shard| &**shard),
+            };
+        }
+        self.lost_rows.clear();
+        let rows = self.rows.chunks_exact(self.data).zip(parity);
+        let lost_rows = rows.filter(|(_, shard)| shard.is_none());
+        self.lost_rows.extend(lost_rows.flat_map(|(row, _)| row));
+        let factors = FactorRows::new(&self.lost_rows, self.data);
+        self.path
+            .sum_products(factors, subslice(&inputs, ..self.data), lost_parity);
+        Ok(())
     }
 
     /// Writes the lost data shards. `inputs` are the members of `at_hand`: data shards at their index, and
@@ -234,11 +359,11 @@ impl ErasureCode {
 
 fn check_equal_lengths<'a>(
     mut inputs: impl Iterator<Item = &'a [u8]>,
-    outputs: &[&mut [u8]],
+    mut outputs: impl Iterator<Item = usize>,
 ) -> Result<(), CodeError> {
-    let Some(len) = outputs.first().map(|shard| shard.len()) else {
+    let Some(len) = outputs.next() else {
         return Ok(());
     };
-    let same = inputs.all(|shard| shard.len() == len) && outputs.iter().all(|s| s.len() == len);
+    let same = inputs.all(|shard| shard.len() == len) && outputs.all(|output| output == len);
     same.then_some(()).ok_or(CodeError::Length)
 }

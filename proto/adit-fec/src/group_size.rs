@@ -1,5 +1,7 @@
 //! Detection of the number of shards in the peer's groups, from the order of their kinds.
 
+use alloc::vec::Vec;
+
 /// Number of shards to examine: a whole group of any size, and its edges.
 const SAMPLES: usize = 258;
 

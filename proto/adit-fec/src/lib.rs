@@ -1,9 +1,12 @@
 //! Forward error correction: Reed–Solomon over GF(2⁸) and the framing of kcp-go, sans-IO.
 //!
-//! [`ErasureCode`] computes parity shards from data shards and restores data shards from the remaining ones; its
-//! kernels are chosen for the CPU at run time. [`Encoder`] and [`Decoder`] apply it to datagrams like
+//! [`ErasureCode`] computes parity shards from data shards, verifies them, and restores lost shards of both
+//! kinds from the remaining ones; its kernels are chosen for the CPU at run time. [`Encoder`] and [`Decoder`] apply it to datagrams like
 //! kcp-go and kcptun: bytes and the time are arguments, packets are in the caller's buffers, and once the
 //! buffers exist nothing is allocated for a packet.
+//!
+//! The crate needs an allocator. Without the default feature `std`, its kernel is that of the CPU features
+//! that the program is compiled for (`-C target-feature`, `-C target-cpu`).
 //!
 //! ```
 //! use adit_fec::{Decoder, Encoder, ErasureCode, HEADER};
@@ -29,6 +32,10 @@
 //! assert_eq!(recovered, [b"two"]);
 //! # Ok::<(), adit_fec::CodeError>(())
 //! ```
+
+#![cfg_attr(not(any(feature = "std", test)), no_std)]
+
+extern crate alloc;
 
 mod decoder;
 mod encoder;

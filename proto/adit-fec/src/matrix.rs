@@ -1,5 +1,7 @@
 //! The parity rows of both codes, and the solver for lost shards.
 
+use alloc::vec::Vec;
+
 use crate::gf256::{gf_inverse, gf_mul};
 
 /// A kind of code. The two kinds are incompatible.

@@ -1,5 +1,7 @@
 //! Incremental parity: each data shard is added as it arrives, so that none has to be stored.
 
+use alloc::{vec, vec::Vec};
+
 use crate::ErasureCode;
 
 /// Size of the widest register and of a cache line, in bytes.

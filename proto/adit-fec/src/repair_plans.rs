@@ -1,5 +1,7 @@
 //! A cache of plans for restoring lost shards, for the most recent loss patterns.
 
+use alloc::{vec, vec::Vec};
+
 use crate::matrix::solve_equations;
 
 /// Maximum number of shards of a code, data and parity.

@@ -1,5 +1,7 @@
 //! The received shards of one group, and the restoring of lost ones.
 
+use alloc::{boxed::Box, vec, vec::Vec};
+
 use adit_wire::subslice;
 
 use crate::{

@@ -39,7 +39,7 @@ pub fn exchange_codecs(
 }
 
 /// Creates the same codecs for a client that may send another request
-/// ([`server::Request::Forward`](crate::server::Request)): once [`Ends::both`] is true, its next
+/// ([`server::Request::Forward`](crate::server::Request)): once [`ExchangeEnds::both_ended`] is true, its next
 /// request follows in its stream.
 #[must_use]
 pub fn keep_alive_codecs(

@@ -1,12 +1,12 @@
 //! HTTP proxying with CONNECT and absolute-form, sans-IO: the server's and the client's side.
 //!
-//! * [`server::Head`] reads the head of one request, checks the password and returns a
+//! * [`server::RequestHandshake`] reads the head of one request, checks the password and returns a
 //!   [`server::Request`]: a tunnel to open, or a request rewritten for its origin.
-//! * [`body::exchange`] returns the two codecs for the rest of a forwarded exchange: the request's
+//! * [`body::exchange_codecs`] returns the two codecs for the rest of a forwarded exchange: the request's
 //!   body with its framing unchanged, and the response with its head rewritten.
-//! * [`client::Connect`] requests a tunnel from an upstream proxy.
+//! * [`client::HttpConnect`] requests a tunnel from an upstream proxy.
 //!
-//! A client may send more requests on the same connection ([`body::kept`]); each of them gets its
+//! A client may send more requests on the same connection ([`body::keep_alive_codecs`]); each of them gets its
 //! own connection to the origin. The parser is strict on purpose: anything that two parsers could
 //! read differently is refused, because that is how requests are smuggled past a proxy. From an
 //! origin it accepts what browsers accept: folded lines and repeated equal lengths, both of which
@@ -19,10 +19,10 @@
 //! # Examples
 //!
 //! ```
-//! use adit_http::client::Connect;
+//! use adit_http::client::HttpConnect;
 //! use adit_wire::{Handshake, Rx, Step, Tx};
 //!
-//! let mut connect = Connect::new("example.test:443".parse().unwrap(), None);
+//! let mut connect = HttpConnect::new("example.test:443".parse().unwrap(), None);
 //! let mut answer = *b"HTTP/1.1 200 Connection established\r\n\r\n";
 //! let mut sent = Vec::new();
 //! let step = connect.step(&mut Rx::new(&mut answer), &mut Tx::new(&mut sent))?;

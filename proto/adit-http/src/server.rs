@@ -27,7 +27,7 @@ pub trait BasicAuth: Send + Sync {
 /// A client's complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Open a tunnel; answer with [`ESTABLISHED`] or [`failure`]. All following bytes belong to the
+    /// Open a tunnel; answer with [`ESTABLISHED`] or [`failure_response`]. All following bytes belong to the
     /// tunnel.
     Connect {
         /// The target.
@@ -49,7 +49,7 @@ pub enum Request {
         upgrade: bool,
         /// True if the method is HEAD, whose response has no body.
         head_request: bool,
-        /// True if the client may send another request on this connection ([`crate::body::kept`]).
+        /// True if the client may send another request on this connection ([`crate::body::keep_alive_codecs`]).
         keep: bool,
     },
 }

@@ -7,7 +7,7 @@ use crate::config::{Config, ConfigError, CongestionControl};
 use crate::reno::RenoWindow;
 use crate::session::KcpSession;
 
-/// Error of [`Kcp::change`].
+/// Error of [`KcpSession::change_config`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {

@@ -94,7 +94,7 @@ impl KcpSession {
     }
 
     /// True if the peer has ended the session without all its data. The state is
-    /// [`State::Dead`](crate::State::Dead).
+    /// [`SessionState::Dead`](crate::SessionState::Dead).
     #[must_use]
     pub const fn is_aborted(&self) -> bool {
         self.farewell.aborted

@@ -115,7 +115,7 @@ impl Config {
         }
     }
 
-    /// Checks that every value is within its bounds. [`Kcp::new`](crate::Kcp::new) sets the others
+    /// Checks that every value is within its bounds. [`KcpSession::new`](crate::KcpSession::new) sets the others
     /// to the nearest bound.
     ///
     /// # Errors

@@ -9,28 +9,28 @@
 //!        read ◀── RecvWindow ◀── handle_input ◀── datagram ◀── UDP, decryption, FEC
 //! ```
 //!
-//! Start with [`Kcp`]. A driver passes datagrams to [`handle_input`](Kcp::handle_input) with the
-//! time. After every call it calls [`poll_output`](Kcp::poll_output) until there are no more
-//! datagrams, and [`poll_timeout`](Kcp::poll_timeout) for the time of the next call.
+//! Start with [`KcpSession`]. A driver passes datagrams to [`handle_input`](KcpSession::handle_input) with the
+//! time. After every call it calls [`poll_output`](KcpSession::poll_output) until there are no more
+//! datagrams, and [`poll_timeout`](KcpSession::poll_timeout) for the time of the next call.
 //!
 //! ```
-//! use adit_kcp_proto::{Config, Kcp};
+//! use adit_kcp_proto::{Config, KcpSession};
 //! use adit_wire::Time;
 //!
 //! let now = Time(0);
-//! let mut here = Kcp::new(7, Config::fast3(), now);
-//! let mut there = Kcp::new(7, Config::fast3(), now);
+//! let mut here = KcpSession::new(7, Config::fast3(), now);
+//! let mut there = KcpSession::new(7, Config::fast3(), now);
 //! here.send(b"hello").unwrap();
 //!
 //! let mut datagram = [0; 1400];
 //! while let Some(len) = here.poll_output(now, &mut datagram) {
 //!     there.handle_input(now, &datagram[..len], false).unwrap();
 //! }
-//! assert_eq!(there.front(), Some(&b"hello"[..]));
+//! assert_eq!(there.front_bytes(), Some(&b"hello"[..]));
 //! ```
 //!
 //! Not included: a handshake, which the protocol does not have; a close, except for a closing
-//! message that only adit understands ([`Kcp::finish`], [`Kcp::leave`]); forward error correction
+//! message that only adit understands ([`KcpSession::finish`], [`KcpSession::close_gracefully`]); forward error correction
 //! and encryption, which wrap whole datagrams; the choice of `conv`, which must be random where
 //! unauthenticated peers can send.
 

@@ -58,7 +58,7 @@ impl KcpSession {
         Some(HEADER_LEN)
     }
 
-    /// Gives up the session: its state becomes [`State::Dead`](crate::State::Dead).
+    /// Gives up the session: its state becomes [`SessionState::Dead`](crate::SessionState::Dead).
     pub const fn give_up(&mut self) {
         self.is_dead = true;
     }

@@ -61,7 +61,7 @@ impl<T: Copy + Default> SeqRing<T> {
         self.slots.get_mut(index)
     }
 
-    /// Returns the slot at an index of the ring, as returned by [`index`](Self::index).
+    /// Returns the slot at an index of the ring, as returned by [`slot_index`](Self::slot_index).
     pub(crate) fn slot_at(&self, index: usize) -> Option<&T> {
         self.slots.get(index)
     }

@@ -59,12 +59,12 @@ pub enum SessionState {
     Open,
     /// The session has failed. A segment was sent [`Config::dead_link`] times without an
     /// acknowledgement and the peer was silent for [`Config::silence_ms`]; or the peer has
-    /// [lost](Kcp::is_forgotten) the session or [aborted](Kcp::is_aborted) it; or the caller has
-    /// [given it up](Kcp::give_up). No more datagrams are sent; received data can still be read.
+    /// [lost](KcpSession::is_lost_by_peer) the session or [aborted](KcpSession::is_aborted) it; or the caller has
+    /// [given it up](KcpSession::give_up). No more datagrams are sent; received data can still be read.
     Dead,
 }
 
-/// Error of [`Kcp::send`].
+/// Error of [`KcpSession::send`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -80,10 +80,10 @@ pub enum SendError {
     /// kcp-go has no empty messages.
     #[error("the message is empty")]
     Empty,
-    /// The session is [dead](State::Dead).
+    /// The session is [dead](SessionState::Dead).
     #[error("the session is dead")]
     Dead,
-    /// This end has [finished](Kcp::finish) its direction.
+    /// This end has [finished](KcpSession::finish) its direction.
     #[error("this end has already finished sending")]
     Finished,
     /// The peer has announced that it reads no more.
@@ -212,7 +212,7 @@ impl KcpSession {
         self.recv.front_bytes()
     }
 
-    /// Consumes bytes that were read through [`front`](Self::front); in message mode not beyond the
+    /// Consumes bytes that were read through [`front_bytes`](Self::front_bytes); in message mode not beyond the
     /// end of the message. Returns the number of bytes consumed.
     pub fn consume(&mut self, n: usize) -> usize {
         let full = self.recv.free_segments() == 0;
@@ -247,7 +247,7 @@ impl KcpSession {
     ///
     /// It has confirmed data, and later confirmed data that was sent after that as if there had
     /// been none. So the peer's process was restarted or has closed the session. The state is
-    /// [`State::Dead`], since this cannot be repaired.
+    /// [`SessionState::Dead`], since this cannot be repaired.
     #[must_use]
     pub const fn is_lost_by_peer(&self) -> bool {
         self.confirmed.is_lost

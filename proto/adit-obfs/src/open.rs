@@ -42,7 +42,7 @@ impl ObfsOpen {
         Self(OpenState::Records(RecordReader::default()))
     }
 
-    /// Opens several records at a time; see [`Codecs::joined`](crate::Codecs::joined).
+    /// Opens several records at a time; see [`Codecs::with_joined_records`](crate::Codecs::with_joined_records).
     pub(crate) fn with_joined_records(mut self) -> Self {
         match &mut self.0 {
             OpenState::Records(records) => records.join_records(),

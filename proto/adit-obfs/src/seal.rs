@@ -82,7 +82,7 @@ impl ObfsSeal {
         }
     }
 
-    /// Seals several records at a time; see [`Codecs::joined`](crate::Codecs::joined).
+    /// Seals several records at a time; see [`Codecs::with_joined_records`](crate::Codecs::with_joined_records).
     pub(crate) fn with_joined_records(mut self) -> Self {
         if let Framing::Records(count) = &mut self.framing {
             *count = JOINED;

@@ -20,11 +20,11 @@ use crate::{Codecs, ObfsOpen, ObfsSeal};
 /// The handshake of one connection, from the first byte to the codecs.
 ///
 /// Until the client has proved itself, nothing is sent, consumed or changed. After an error for
-/// which [`answered`](Self::answered) is false, the caller still has every received byte, and may
-/// relay them to a decoy ([`crate::Redirect`]) or drain the connection. It must treat all causes
+/// which [`is_answered`](Self::is_answered) is false, the caller still has every received byte, and may
+/// relay them to a decoy ([`crate::RedirectRule`]) or drain the connection. It must treat all causes
 /// alike. After an answer it can only close the connection.
 ///
-/// With [`Strangers::PassOn`] a client that uses another protocol is not an error: the codecs
+/// With [`UnrecognizedPolicy::PassOn`] a client that uses another protocol is not an error: the codecs
 /// change nothing, and the received bytes are the first data.
 pub struct ServerHandshake {
     shared: Arc<SharedState>,
@@ -51,12 +51,12 @@ impl ServerHandshake {
     }
 
     /// Ends a handshake that still waits for more bytes, after the time of
-    /// [`ServerState::patience`] or because the client has finished. An unrecognized client may
+    /// [`ServerState::hello_timeout`] or because the client has finished. An unrecognized client may
     /// still be passed on.
     ///
     /// # Errors
     ///
-    /// Returns [`Broken::Truncated`] unless the client is passed on.
+    /// Returns `ProtocolError::Truncated` unless the client is passed on.
     pub fn handle_timeout(&mut self) -> Result<Codecs, ProtocolError> {
         self.state = State::Over;
         self.handle_unrecognized(ProtocolError::Truncated("the client's hello"))

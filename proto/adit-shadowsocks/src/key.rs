@@ -197,7 +197,7 @@ impl Key {
 const NO_STREAM: ProtocolError = ProtocolError::Malformed("method: not a stream cipher");
 
 /// Expands the key of a legacy method. It needs the text itself: the oldest cipher is seeded with
-/// more bytes of it than [`Material`] stores.
+/// more bytes of it than [`KeyMaterial`] stores.
 fn expand_stream_key(method: Method, secret: &str) -> Option<StreamKey> {
     let Method::Stream(kind) = method else {
         return None;

@@ -1,6 +1,6 @@
 //! The bytes of a key, and the keys derived from them.
 //!
-//! Compact on purpose: a server stores one [`Material`] for each user and expands ciphers per
+//! Compact on purpose: a server stores one [`KeyMaterial`] for each user and expands ciphers per
 //! session.
 
 use std::sync::LazyLock;
@@ -64,7 +64,7 @@ impl KeyMaterial {
                     });
                 }
                 Ok(Self::with_bytes(method, |out| {
-                    out.copy_from_slice(raw.expose())
+                    out.copy_from_slice(raw.expose());
                 }))
             }
         }

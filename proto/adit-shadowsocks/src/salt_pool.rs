@@ -2,7 +2,7 @@
 //!
 //! Requests of the 2022 edition have a timestamp, so their salts are stored exactly, for at least a
 //! minute. Requests of the AEAD edition have none: the pool keeps digests of the last one to two
-//! million salts, which can be carried over a restart ([`SaltPool::export`]). Storing them in a
+//! million salts, which can be carried over a restart ([`SaltPool::export_digests`]). Storing them in a
 //! file and sharing them between machines is up to the application.
 
 mod export;
@@ -70,7 +70,7 @@ impl ProcessStart {
 /// anyone could fill the pool.
 pub struct SaltPool {
     sip: SipKey,
-    /// The seed of `sip`, for [`SaltPool::export`].
+    /// The seed of `sip`, for [`SaltPool::export_digests`].
     seed: Secret<[u8; 16]>,
     start: ProcessStart,
     shards: [Mutex<Shard>; SHARDS],
@@ -122,7 +122,7 @@ impl SaltPool {
     }
 
     /// Returns the number of accepted salts of the AEAD edition. The output of
-    /// [`export`](Self::export) changes whenever this does.
+    /// [`export_digests`](Self::export_digests) changes whenever this does.
     #[must_use]
     pub fn accepted_count(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
@@ -137,7 +137,7 @@ impl SaltPool {
     /// # Errors
     ///
     /// Returns [`ProtocolError::Replayed`] if the salt was seen before, or may have been seen before a
-    /// restart, [`ProtocolError::Exhausted`] if the pool is full, and [`Broken::TooLong`] for a salt of
+    /// restart, [`ProtocolError::Exhausted`] if the pool is full, and `ProtocolError::TooLong` for a salt of
     /// more than 32 bytes.
     pub fn insert_salt(
         &self,

@@ -1,6 +1,6 @@
 //! UDP over TCP, versions 1 and 2, compatible with sing-box: datagrams as frames in a stream.
 //!
-//! A client requests a reserved target name from its server ([`name`]). The stream then contains:
+//! A client requests a reserved target name from its server ([`reserved_target`]). The stream then contains:
 //!
 //! ```text
 //! version 2  request   connected(1) ‖ address (as in SOCKS5)

@@ -18,10 +18,10 @@ pub(crate) enum ChainKind {
     F,
 }
 
-/// Maximum length of data that [`bands`] pads.
+/// Maximum length of data that [`draw_by_size`] pads.
 const MAX_PADDED_DATA: usize = 1440;
 
-/// Upper bound of all paddings: entries of a list, and results of [`bands`], are below it.
+/// Upper bound of all paddings: entries of a list, and results of [`draw_by_size`], are below it.
 pub(crate) const PAD_MAX: usize = MAX_PADDED_DATA;
 
 /// Maximum number of entries to which a list is extended.

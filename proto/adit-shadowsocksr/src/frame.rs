@@ -156,7 +156,7 @@ pub(crate) enum FrameOpener {
 
 impl FrameOpen {
     /// Opens the frame at the front of `plain`, the decrypted bytes of this direction. After
-    /// [`Frame::NeedMore`] the next call must begin with the same bytes. After an error the
+    /// [`OpenedFrame::NeedMore`] the next call must begin with the same bytes. After an error the
     /// direction has ended.
     ///
     /// # Errors
@@ -181,7 +181,7 @@ impl FrameOpen {
         }
     }
 
-    /// Returns the data of the last [`Frame::Inflated`], at most 32,768 bytes; empty before the
+    /// Returns the data of the last [`OpenedFrame::Inflated`], at most 32,768 bytes; empty before the
     /// first.
     #[must_use]
     pub fn inflated(&self) -> &[u8] {

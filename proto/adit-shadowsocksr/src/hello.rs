@@ -21,7 +21,7 @@ pub(crate) const HELLO_LEN: usize = 12;
 
 impl Hello {
     /// Encodes `LE32 time ‖ client id(4) ‖ LE32 connection id`.
-    pub(crate) fn to_bytes(&self) -> [u8; HELLO_LEN] {
+    pub(crate) fn to_bytes(self) -> [u8; HELLO_LEN] {
         let [t0, t1, t2, t3] = self.time.to_le_bytes();
         let [a, b, c, d, ..] = self.client;
         let [n0, n1, n2, n3] = self.connection.to_le_bytes();
@@ -29,7 +29,7 @@ impl Hello {
     }
 
     /// Encodes `client id(8) ‖ LE32 connection id`.
-    pub(crate) fn to_bytes_v2(&self) -> [u8; HELLO_LEN] {
+    pub(crate) fn to_bytes_v2(self) -> [u8; HELLO_LEN] {
         let [a, b, c, d, e, f, g, h] = self.client;
         let [n0, n1, n2, n3] = self.connection.to_le_bytes();
         [a, b, c, d, e, f, g, h, n0, n1, n2, n3]

@@ -32,7 +32,7 @@ impl ProtocolServer {
     /// Creates a port. `key` is the cipher's key (16 bytes of the same derivation for methods
     /// without a cipher). `obfs_overhead` is the number of bytes that the obfs adds to a full
     /// frame: 5 for those that imitate TLS and 0 for the others. To change users, create a new
-    /// `Server` with the same `replays`.
+    /// `ProtocolServer` with the same `replays`.
     #[must_use]
     pub fn new(
         protocol: Protocol,

@@ -7,10 +7,10 @@
 //! encrypts it in place; opening decrypts each byte once, when it is needed, and opens the frames.
 //! Both take one pass and do not allocate per frame.
 //!
-//! Only `verify_deflate` cannot be opened in place, see [`ProtocolKind::in_place`]: call
+//! Only `verify_deflate` cannot be opened in place, see [`ProtocolKind::opens_in_place`]: call
 //! [`StackOpen::open_frame`] for it and read the data from [`StackOpen::inflated`].
 //!
-//! [`ProtocolKind::in_place`]: crate::ProtocolKind::in_place
+//! [`ProtocolKind::opens_in_place`]: crate::ProtocolKind::in_place
 
 mod client;
 mod header;

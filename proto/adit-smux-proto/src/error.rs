@@ -52,7 +52,7 @@ pub enum StreamError {
     /// The peer claims to have read data that was never sent: the stream can only be closed.
     #[error("the peer violated the stream's flow control")]
     Failed,
-    /// The frame must not be sent now, see [`Session::direct`](crate::Session::direct).
+    /// The frame must not be sent now, see [`Session::direct_capacity`](crate::Session::direct_capacity).
     #[error("the frame is longer than the peer's window or the frame limit allows")]
     TooLong,
 }

@@ -12,7 +12,7 @@ pub enum Event {
     Readable(StreamId),
     /// The peer has ended its direction. There may still be bytes to read.
     Finished(StreamId),
-    /// A write that was not accepted in full, or [`Session::direct`](crate::Session::direct) that
+    /// A write that was not accepted in full, or [`Session::direct_capacity`](crate::Session::direct_capacity) that
     /// returned 0, can continue.
     Writable(StreamId),
     /// The peer violated the stream's flow control. The stream can only be closed.

@@ -5,8 +5,8 @@
 //! [`StreamId`]; [`Session::poll_event`] reports the streams that can continue.
 //!
 //! Bytes are copied once in each direction: from the input to the stream's buffer, where
-//! [`Session::front`] lends them, and from the stream's buffer to the output. The sender can avoid
-//! its copy: [`Session::direct`] and [`Session::seal_frame`] write the header before bytes that are
+//! [`Session::front_bytes`] lends them, and from the stream's buffer to the output. The sender can avoid
+//! its copy: [`Session::direct_capacity`] and [`Session::seal_frame`] write the header before bytes that are
 //! already in the caller's buffer. A stream without bytes owns no buffer.
 //!
 //! ```

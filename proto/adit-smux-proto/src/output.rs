@@ -72,13 +72,13 @@ impl Session {
     }
 
     /// Makes a data frame in place, which must be sent after all output before it. `frame` consists
-    /// of [`FRAME_HEADER`] bytes, which are written, and at most [`direct`](Self::direct) bytes of
+    /// of [`FRAME_HEADER`] bytes, which are written, and at most [`direct_capacity`](Self::direct_capacity) bytes of
     /// data.
     ///
     /// # Errors
     ///
     /// [`StreamError::TooLong`] if there is no data or too much, or the error of
-    /// [`direct`](Self::direct).
+    /// [`direct_capacity`](Self::direct_capacity).
     pub fn seal_frame(&mut self, id: StreamId, frame: &mut [u8]) -> Result<(), StreamError> {
         let most = self.direct_capacity(id)?;
         let (header, data) = frame

@@ -261,7 +261,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Silent`] if the peer has been silent for the time-out.
+    /// [`PeerSilent`] if the peer has been silent for the time-out.
     pub fn handle_timeout(&mut self, now: Time) -> Result<(), PeerSilent> {
         let (Some(due), Some(every)) = (self.next_keepalive, self.config.keepalive) else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! SOCKS5, SOCKS4 and SOCKS4a, sans-IO: the server's and the client's side.
 //!
 //! * [`server`]: the protocol of a listener. [`server::Socks5`] and [`server::Socks4`] are
-//!   [`Handshake`](adit_wire::Handshake)s that return a [`Request`]; [`server::reply`] encodes the
+//!   [`Handshake`](adit_wire::Handshake)s that return a [`Request`]; [`server::encode_reply`] encodes the
 //!   answer once the outcome of the request is known.
 //! * [`client`]: the protocol of a hop with its upstream proxy.
 //! * [`ProxyHeader`]: the PROXY protocol header before a connection, which names the original
@@ -9,7 +9,7 @@
 //! * [`udp`]: the datagram header of UDP ASSOCIATE and the reassembly of fragments.
 //!
 //! Not included: connecting, resolving, access rules, timeouts and password storage
-//! ([`server::Credentials`] is its interface).
+//! ([`server::Credentials`] is its interface). The crate needs an allocator, but no `std`.
 //!
 //! Sources: RFC 1928 (SOCKS5), RFC 1929 (user name and password), the SOCKS4 and SOCKS4a memos.
 //!
@@ -17,10 +17,10 @@
 //!
 //! ```
 //! use adit_socks::Command;
-//! use adit_socks::client::Connect;
+//! use adit_socks::client::Socks5Connect;
 //! use adit_wire::{Handshake, Rx, Step, Tx};
 //!
-//! let mut connect = Connect::new(Command::Connect, "example.test:80".parse().unwrap(), None);
+//! let mut connect = Socks5Connect::new(Command::Connect, "example.test:80".parse().unwrap(), None);
 //! let mut sent = Vec::new();
 //!
 //! // The greeting: SOCKS5, one method, no authentication.
@@ -34,7 +34,10 @@
 //! # Ok::<(), adit_socks::client::ClientError>(())
 //! ```
 
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 pub mod client;
 mod proxy_header;

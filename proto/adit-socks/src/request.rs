@@ -1,5 +1,7 @@
 //! The request of a SOCKS client, in any version.
 
+use alloc::vec::Vec;
+
 use adit_wire::Target;
 
 /// The protocol version, as in the first byte of a connection.
@@ -48,7 +50,7 @@ impl Command {
 /// A client's complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The client's version, in which [`crate::server::reply`] must answer.
+    /// The client's version, in which [`crate::server::encode_reply`] must answer.
     pub version: Version,
     /// The requested operation.
     pub command: Command,

@@ -1,7 +1,9 @@
 //! The server's side: the protocol of a SOCKS listener.
 //!
-//! A handshake returns a [`Request`](crate::Request), which [`reply`] answers. A handshake that
+//! A handshake returns a [`Request`](crate::Request), which [`encode_reply`] answers. A handshake that
 //! refuses has already appended the refusal to `tx` when it returns its [`Refusal`].
+
+use alloc::{vec, vec::Vec};
 
 mod refusal;
 mod socks4;

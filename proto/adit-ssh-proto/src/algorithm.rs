@@ -1,6 +1,6 @@
 //! Algorithms by their names on the wire, and the order in which they are offered.
 //!
-//! Each list of KEXINIT (RFC 4253 section 7.1) has an enum; [`Preferred`] is what one side offers.
+//! Each list of KEXINIT (RFC 4253 section 7.1) has an enum; [`AlgorithmPreferences`] is what one side offers.
 
 macro_rules! algorithms {
     ($(#[$doc:meta])* $kind:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal,)* }) => {

@@ -14,6 +14,24 @@
 //!
 //! [`wire`] contains the data types of RFC 4251, [`msg`] the message numbers, [`algorithm`] the
 //! algorithm names.
+//!
+//! # Examples
+//!
+//! Keys sign and verify without a connection:
+//!
+//! ```
+//! use adit_ssh_proto::algorithm::KeyAlgorithm;
+//! use adit_ssh_proto::key::{KeyType, PrivateKey};
+//! use adit_wire::FixedEntropy;
+//!
+//! // Use the system's random numbers in a program.
+//! let key = PrivateKey::generate(KeyType::Ed25519, &mut FixedEntropy::new(&[7; 64]))?;
+//! let signature = key.sign(KeyAlgorithm::Ed25519, b"data")?;
+//! let public = key.public_key();
+//! assert!(public.verify_signature(KeyAlgorithm::Ed25519, b"data", &signature).is_ok());
+//! assert!(public.fingerprint().starts_with("SHA256:"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

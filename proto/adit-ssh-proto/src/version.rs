@@ -51,7 +51,7 @@ impl core::fmt::Display for Identification {
     }
 }
 
-/// Progress of a [`VersionReader`].
+/// Progress of a [`IdentificationReader`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentificationStep {
     /// The line is not complete; more bytes are needed.

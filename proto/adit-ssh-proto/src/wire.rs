@@ -60,7 +60,7 @@ impl<'a> MessageReader<'a> {
     /// Reads the next `N` bytes.
     ///
     /// # Errors
-    /// See [`Reader::take`].
+    /// See [`MessageReader::take_bytes`].
     pub fn read_array<const N: usize>(&mut self) -> Result<[u8; N], SshError> {
         let (head, tail) = self
             .rest
@@ -73,7 +73,7 @@ impl<'a> MessageReader<'a> {
     /// Reads a `byte`.
     ///
     /// # Errors
-    /// See [`Reader::take`].
+    /// See [`MessageReader::take_bytes`].
     pub fn read_u8(&mut self) -> Result<u8, SshError> {
         self.read_array().map(|[b]| b)
     }
@@ -81,7 +81,7 @@ impl<'a> MessageReader<'a> {
     /// Reads a `boolean`; any value other than 0 is true.
     ///
     /// # Errors
-    /// See [`Reader::take`].
+    /// See [`MessageReader::take_bytes`].
     pub fn read_bool(&mut self) -> Result<bool, SshError> {
         self.read_u8().map(|b| b != 0)
     }
@@ -89,7 +89,7 @@ impl<'a> MessageReader<'a> {
     /// Reads a `uint32`.
     ///
     /// # Errors
-    /// See [`Reader::take`].
+    /// See [`MessageReader::take_bytes`].
     pub fn read_u32(&mut self) -> Result<u32, SshError> {
         self.read_array().map(u32::from_be_bytes)
     }
@@ -97,7 +97,7 @@ impl<'a> MessageReader<'a> {
     /// Reads a `uint64`.
     ///
     /// # Errors
-    /// See [`Reader::take`].
+    /// See [`MessageReader::take_bytes`].
     pub fn read_u64(&mut self) -> Result<u64, SshError> {
         self.read_array().map(u64::from_be_bytes)
     }
@@ -105,7 +105,7 @@ impl<'a> MessageReader<'a> {
     /// Reads a `string`: bytes with their length in front.
     ///
     /// # Errors
-    /// See [`Reader::take`].
+    /// See [`MessageReader::take_bytes`].
     pub fn read_string(&mut self) -> Result<&'a [u8], SshError> {
         let len = usize::try_from(self.read_u32()?).map_err(|_| self.malformed_error())?;
         self.take_bytes(len)
@@ -114,7 +114,7 @@ impl<'a> MessageReader<'a> {
     /// Reads a `string` in UTF-8.
     ///
     /// # Errors
-    /// See [`Reader::take`]; also if the bytes are not UTF-8.
+    /// See [`MessageReader::take_bytes`]; also if the bytes are not UTF-8.
     pub fn read_text(&mut self) -> Result<&'a str, SshError> {
         core::str::from_utf8(self.read_string()?).map_err(|_| self.malformed_error())
     }
@@ -122,7 +122,7 @@ impl<'a> MessageReader<'a> {
     /// Reads an `mpint` that is not negative. Returns its big-endian bytes without leading zeros.
     ///
     /// # Errors
-    /// See [`Reader::take`]; also for negative numbers. Superfluous leading zeros are accepted.
+    /// See [`MessageReader::take_bytes`]; also for negative numbers. Superfluous leading zeros are accepted.
     pub fn read_mpint(&mut self) -> Result<&'a [u8], SshError> {
         let bytes = self.read_string()?;
         if bytes.first().is_some_and(|b| b & 0x80 != 0) {
@@ -134,7 +134,7 @@ impl<'a> MessageReader<'a> {
     /// Reads a `name-list` of ASCII names, which may be empty.
     ///
     /// # Errors
-    /// See [`Reader::take`]; also if a name is empty, longer than 64 bytes or has characters
+    /// See [`MessageReader::take_bytes`]; also if a name is empty, longer than 64 bytes or has characters
     /// outside of `!`..=`~`, or if the list is longer than 64 KiB.
     pub fn read_name_list(&mut self) -> Result<NameList<'a>, SshError> {
         let text = self.read_text()?;

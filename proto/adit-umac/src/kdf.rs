@@ -15,6 +15,7 @@ use crate::poly::PolyKey;
 pub(crate) const STREAMS: usize = 4;
 
 /// Keys of the hash for all streams.
+#[derive(Clone)]
 pub(crate) struct HashKeys {
     pub(crate) nh: NhKey,
     pub(crate) poly: [PolyKey; STREAMS],

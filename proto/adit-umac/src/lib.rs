@@ -6,14 +6,34 @@
 //!
 //! let umac = Umac::<8>::new(b"abcdefghijklmnop"); // a tag of 8 bytes: UMAC-64
 //! let nonce = Nonce::from(7u64); // a counter; never reuse it with the same key
-//! let tag = umac.tag(nonce, b"message");
-//! assert!(umac.verify(nonce, b"message", tag.as_ref()).is_ok());
-//! assert!(umac.verify(nonce, b"massage", tag.as_ref()).is_err());
+//! let tag = umac.compute_tag(nonce, b"message");
+//! assert!(umac.verify_tag(nonce, b"message", tag.as_ref()).is_ok());
+//! assert!(umac.verify_tag(nonce, b"massage", tag.as_ref()).is_err());
 //! ```
 //!
-//! Start with [`Umac`], the key. [`Session`] is a key for nonces in increasing order, which saves
+//! Start with [`Umac`], the key. [`UmacSession`] is a key for nonces in increasing order, which saves
 //! half of the AES calls of UMAC-64. [`Hasher`] processes the message in parts. The crate needs no
 //! allocator, no `std`, no clock and no random numbers.
+//!
+//! # Traits of RustCrypto
+//!
+//! The feature `traits`, which is off by default, implements `KeyInit` for the keys, and adds
+//! `NoncedUmac`, one message with its nonce, which implements `Mac` and `KeyIvInit` of the crate
+//! `digest` 0.11:
+//!
+//! ```
+//! # #[cfg(feature = "traits")] {
+//! use adit_umac::NoncedUmac;
+//! use digest::{Mac, common::KeyIvInit};
+//!
+//! let nonce = 7u64.to_be_bytes();
+//! let mac = NoncedUmac::<8>::new(b"abcdefghijklmnop".into(), &nonce.into());
+//! let tag = mac.chain_update(b"message").finalize().into_bytes();
+//!
+//! let mac = NoncedUmac::<8>::new(b"abcdefghijklmnop".into(), &nonce.into());
+//! assert!(mac.chain_update(b"message").verify(&tag).is_ok());
+//! # }
+//! ```
 //!
 //! # Structure of the algorithm
 //!
@@ -22,7 +42,7 @@
 //! 1. L1, *NH* ([`nh`], [`simd`]): hashes 1,024 bytes to 64 bits. It does all the work for a long
 //!    message.
 //! 2. L2, two *polynomials* ([`poly`]): combine the results of several blocks into one.
-//! 3. L3, an *inner product* ([`inner`]): hashes the result to 32 bits.
+//! 3. L3, an *inner product* ([`inner_product`]): hashes the result to 32 bits.
 //!
 //! [`uhash`] combines them. The pad ([`pad`]), which is AES of the nonce, is XORed with the hash;
 //! [`kdf`] derives all keys from a single key of 16 bytes.
@@ -86,6 +106,8 @@ mod session;
 )]
 mod simd;
 mod tag;
+#[cfg(feature = "traits")]
+mod traits;
 mod uhash;
 mod umac;
 
@@ -93,6 +115,8 @@ pub use cpu_level::SimdLevel;
 pub use pad::{Nonce, NonceLength};
 pub use session::UmacSession;
 pub use tag::{Tag, WrongTag};
+#[cfg(feature = "traits")]
+pub use traits::NoncedUmac;
 pub use umac::{Hasher, Umac};
 
 #[cfg(test)]

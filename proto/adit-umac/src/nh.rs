@@ -28,6 +28,7 @@ pub(crate) const BLOCK: usize = GROUP * GROUPS;
 pub(crate) type Sums = [u64; STREAMS];
 
 /// Key of NH: 1,024 bytes for the first stream and 16 more for each further one, as native words.
+#[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct NhKey([u32; Self::OCTETS / 4]);
 

@@ -97,6 +97,7 @@ impl fmt::Display for NonceLength {
 impl core::error::Error for NonceLength {}
 
 /// The last AES block and its input.
+#[derive(Clone)]
 pub(crate) struct CachedPad {
     nonce: u128,
     pads: u128,

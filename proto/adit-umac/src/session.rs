@@ -10,6 +10,7 @@ use crate::{Hasher, Nonce, SimdLevel, Tag, Umac, WrongTag};
 /// The nonces `2k` and `2k + 1` of UMAC-64 (`4k` to `4k + 3` of UMAC-32) share a block, so a
 /// counter requires AES only for every second (fourth) message. The tags are the same as those of
 /// [`Umac`], in any order of the nonces.
+#[derive(Clone)]
 pub struct UmacSession<const TAG: usize> {
     umac: Umac<TAG>,
     last: CachedPad,
@@ -22,13 +23,13 @@ impl<const TAG: usize> UmacSession<TAG> {
         Umac::new(key).into()
     }
 
-    /// Returns the tag of `message`, like [`Umac::tag`].
+    /// Returns the tag of `message`, like [`Umac::compute_tag`].
     #[must_use]
     pub fn compute_tag(&mut self, nonce: Nonce, message: &[u8]) -> Tag<TAG> {
         self.umac.tag_after(Some(&mut self.last), nonce, message)
     }
 
-    /// Verifies `tag`, like [`Umac::verify`].
+    /// Verifies `tag`, like [`Umac::verify_tag`].
     ///
     /// # Errors
     ///
@@ -61,6 +62,6 @@ impl<const TAG: usize> From<Umac<TAG>> for UmacSession<TAG> {
 
 impl<const TAG: usize> fmt::Debug for UmacSession<TAG> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Session<{TAG}>(***, {})", self.level().name())
+        write!(f, "UmacSession<{TAG}>(***, {})", self.level().name())
     }
 }

@@ -15,6 +15,7 @@ use crate::uhash::{UhashState, uhash};
 ///
 /// It is expanded once (about 2 µs, 2.5 KiB) and cleared on drop. Use one key for one direction of
 /// one connection and one tag length.
+#[derive(Clone)]
 pub struct Umac<const TAG: usize> {
     hash: HashKeys,
     pad: Aes128Enc,
@@ -86,6 +87,22 @@ impl<const TAG: usize> Umac<TAG> {
         Tag::from_upper(pad ^ uhash::<TAG>(&self.hash, self.kernel, message))
     }
 
+    /// Adds the next part of a message to its state.
+    pub(crate) fn absorb_part(&self, state: &mut UhashState<TAG>, part: &[u8]) {
+        state.update(&self.hash, self.kernel, part);
+    }
+
+    /// Returns the tag. The state must not be used afterwards.
+    pub(crate) fn finish_state(
+        &self,
+        last: Option<&mut CachedPad>,
+        nonce: Nonce,
+        state: &mut UhashState<TAG>,
+    ) -> Tag<TAG> {
+        let pad = compute_pad::<TAG>(&self.pad, nonce, last);
+        Tag::from_upper(pad ^ state.finish_hash(&self.hash, self.kernel))
+    }
+
     pub(crate) const fn hasher_after<'a>(
         &'a self,
         last: Option<&'a mut CachedPad>,
@@ -115,17 +132,17 @@ pub struct Hasher<'a, const TAG: usize> {
 impl<const TAG: usize> Hasher<'_, TAG> {
     /// Adds the next part of the message.
     pub fn update(&mut self, piece: &[u8]) {
-        self.state.update(&self.umac.hash, self.umac.kernel, piece);
+        self.umac.absorb_part(&mut self.state, piece);
     }
 
     /// Returns the tag of all parts. Never use the same `nonce` for another message.
     #[must_use]
     pub fn finish_tag(mut self, nonce: Nonce) -> Tag<TAG> {
-        let pad = compute_pad::<TAG>(&self.umac.pad, nonce, self.last.take());
-        Tag::from_upper(pad ^ self.state.finish_hash(&self.umac.hash, self.umac.kernel))
+        let last = self.last.take();
+        self.umac.finish_state(last, nonce, &mut self.state)
     }
 
-    /// Verifies `tag` for all parts and `nonce`, like [`Umac::verify`].
+    /// Verifies `tag` for all parts and `nonce`, like [`Umac::verify_tag`].
     ///
     /// # Errors
     ///

@@ -3,6 +3,7 @@
 //! The layout is `ATYP(1) ‖ ADDR ‖ PORT(2, big-endian)`. ATYP 1 is IPv4, 3 a host name with a length byte,
 //! 4 IPv6.
 
+use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{EndOfInput, Host, Reader, Target, unmap_ipv4};

@@ -5,6 +5,8 @@
 //!   plaintext.
 //! * `NeedMore` always requests more than is available, so that a driver never spins.
 
+use alloc::{vec, vec::Vec};
+
 use crate::{Handshake, Open, Opened, Overhead, ProtocolError, Rx, Seal, Step, Tx};
 
 /// Seals `payload` in records of at most `piece` bytes each and returns the wire bytes.

@@ -1,5 +1,7 @@
 //! Bounded dialogues with a peer.
 
+use alloc::vec::Vec;
+
 use crate::{ProtocolError, subslice, subslice_mut};
 
 /// A dialogue with a peer that ends in a value: SOCKS, HTTP CONNECT, a Shadowsocks header.

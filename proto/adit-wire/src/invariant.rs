@@ -43,6 +43,23 @@ pub fn subslice_mut<T, I: SliceIndex<[T], Output = [T]>>(all: &mut [T], range: I
     part.unwrap_or_default()
 }
 
+/// Returns `text[range]` for a range that lies inside `text` and ends at characters' boundaries.
+///
+/// # Panics
+/// Panics in a debug build if it does not; a release build returns an empty string.
+#[inline]
+#[must_use]
+#[track_caller]
+pub fn substr<I: SliceIndex<str, Output = str>>(text: &str, range: I) -> &str {
+    let part = text.get(range);
+    debug_assert!(
+        part.is_some(),
+        "range outside a text of {} bytes, or inside a character",
+        text.len()
+    );
+    part.unwrap_or_default()
+}
+
 /// Returns the first `N` bytes of an array. The compiler checks that it has that many.
 #[inline]
 #[must_use]
@@ -107,6 +124,8 @@ mod tests {
         let mut all = [1, 2, 3];
         assert_eq!(subslice(&all, 1..), [2, 3]);
         assert_eq!(subslice(&all, 3..), [0; 0]);
+        assert_eq!(substr("aé", 1..), "é");
+        assert_eq!(substr("aé", 3..), "");
         subslice_mut(&mut all, ..2).fill(7);
         assert_eq!(all, [7, 7, 3]);
         assert_eq!(array_prefix(&all), [7, 7]);

@@ -1,7 +1,7 @@
 //! The shared vocabulary of adit's protocols.
 //!
 //! This crate uses no socket, clock, task or random generator. Bytes, time and random numbers are
-//! arguments; bytes and values are results. Three interfaces cover every protocol:
+//! arguments; bytes and values are results. It needs an allocator, but no `std`. Three interfaces cover every protocol:
 //!
 //! * A [`Handshake`] is a bounded dialogue that ends in a value (SOCKS, HTTP CONNECT, the Shadowsocks
 //!   request header).
@@ -25,7 +25,10 @@
 //! # Ok::<(), adit_wire::TargetError>(())
 //! ```
 
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod addr;
 pub mod codec_laws;
@@ -44,7 +47,7 @@ pub use addr::{AddrError, MAX_ADDR_LEN, encode_addr, parse_addr};
 pub use error::ProtocolError;
 pub use handshake::{Handshake, Rx, Step, Tx};
 pub use invariant::{
-    Number, array_prefix, narrow_int, subslice, subslice_mut, u64_from, usize_from,
+    Number, array_prefix, narrow_int, subslice, subslice_mut, substr, u64_from, usize_from,
 };
 pub use reader::{EndOfInput, Reader, trim_leading_zeros};
 pub use record::{Open, Opened, Overhead, Seal};

@@ -1,5 +1,6 @@
 //! Record codecs: one object per direction, working in place.
 
+use alloc::boxed::Box;
 use core::ops::Range;
 
 use crate::ProtocolError;

@@ -1,5 +1,7 @@
 //! Random bytes as an argument.
 
+use alloc::vec::Vec;
+
 /// A source of random bytes.
 ///
 /// The cores never name a generator: applications pass a seeded CSPRNG, tests pass [`FixedEntropy`] and get

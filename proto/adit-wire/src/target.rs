@@ -1,5 +1,6 @@
 //! Destinations of clients.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;

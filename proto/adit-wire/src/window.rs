@@ -1,5 +1,7 @@
 //! A sliding window over packet numbers that detects replays.
 
+use alloc::{vec, vec::Vec};
+
 use crate::narrow_int;
 
 /// Width of the window, in packets. Peers use 8128; batched I/O reorders over long distances.

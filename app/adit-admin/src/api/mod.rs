@@ -1,29 +1,29 @@
-//! The server management API v1 over HTTP, with metrics and subscriptions beside it.
+//! The server management API v1 over HTTP, with metrics and subscriptions.
 //!
 //! ```text
-//! door (port or Unix socket) ─▶ guard ─▶ route ─▶ users · stats · metrics · subscription
+//! listener (port or Unix socket) ─▶ access checks ─▶ route ─▶ users · stats · metrics · subscription
 //! ```
 //!
 //! | request | answer |
 //! |---|---|
 //! | `GET /servers` | the servers of the process |
 //! | `GET {server}/` | name and version of the API |
-//! | `GET, POST {server}/users` | names; a new user |
-//! | `GET, PATCH, DELETE {server}/users/:name` | usage; another key; no user any more |
-//! | `GET {server}/stats` | usage of server and users; `?clear=true` counts anew |
-//! | `GET /metrics`, `GET /healthz` | for Prometheus; that it runs |
+//! | `GET, POST {server}/users` | lists the users; adds a user |
+//! | `GET, PATCH, DELETE {server}/users/:name` | traffic of the user; changes the key; removes the user |
+//! | `GET {server}/stats` | traffic of the server and its users; `?clear=true` resets it |
+//! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
 //!
-//! `{server}` is `/servers/:name/v1`. Where there is one server it is `/v1` or nothing as well.
+//! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
 
-mod door;
-mod guard;
-mod keep;
+mod access;
+mod listener;
 mod reply;
 mod route;
 mod stats;
 mod subscription;
 mod users;
+mod users_file;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,19 +34,19 @@ use adit_engine::Engine;
 use adit_wire::Host;
 use tokio::sync::Mutex;
 
-pub use door::{Door, DoorError};
-pub use guard::{Scope, Token, Tokens, TokensError, WeakToken};
+pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
+pub use listener::{ApiListener, ApiListenerError};
 
-/// What answers requests.
+/// Answers the requests of the API.
 pub struct Api {
     engine: Arc<Engine>,
-    /// The servers' own keys, in the order of the keyed listeners of each route.
+    /// The server keys, in the order of the keyed listeners of each route.
     identities: HashMap<String, Vec<Option<Secret>>>,
     tokens: Option<Tokens>,
-    /// The host that subscriptions name.
+    /// The host of the servers in subscriptions.
     public_host: Option<Host>,
-    /// Held while users are changed: a change reads, writes a file and then tells the engine.
-    changing: Mutex<()>,
+    /// Held during a change of users, which reads and writes a file and then updates the engine.
+    change_lock: Mutex<()>,
 }
 
 impl fmt::Debug for Api {
@@ -56,8 +56,9 @@ impl fmt::Debug for Api {
 }
 
 impl Api {
-    /// Manages the servers of `engine`, which runs `plan`. A token is asked of everyone but those
-    /// who fetch a subscription or `/healthz`, unless `tokens` is none; subscriptions are served if `public_host` is known.
+    /// Creates an API for the servers of `engine`, which runs `plan`. All requests except those for
+    /// subscriptions and `/healthz` need one of the `tokens`, unless it is `None`. Subscriptions are
+    /// served if there is a `public_host`.
     #[must_use]
     pub fn new(
         engine: Arc<Engine>,
@@ -72,7 +73,7 @@ impl Api {
                     continue;
                 };
                 let key = match &server.role {
-                    // A relay has no users of its own and is not among the servers.
+                    // A relay has no users, and is not one of the servers.
                     SsRole::Relay { .. } => continue,
                     SsRole::Users { identity, .. } if server.plugin.is_none() => {
                         identity.as_ref().map(|key| Secret::from(key.expose()))
@@ -87,7 +88,7 @@ impl Api {
             identities,
             tokens,
             public_host,
-            changing: Mutex::new(()),
+            change_lock: Mutex::new(()),
         }
     }
 }

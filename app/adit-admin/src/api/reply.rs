@@ -1,4 +1,4 @@
-//! What a request is answered with.
+//! Responses of the API.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -6,7 +6,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
-/// An answer on its way out.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -15,7 +15,7 @@ pub(crate) struct Reply {
     extra: Option<(HeaderName, &'static str)>,
 }
 
-/// A request that is refused: the status, and what is told.
+/// A refused request: the status and the error text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -23,7 +23,7 @@ pub(crate) struct Refusal {
     pub(crate) extra: Option<(HeaderName, &'static str)>,
 }
 
-pub(crate) type Answer = Result<Reply, Refusal>;
+pub(crate) type ApiResult = Result<Reply, Refusal>;
 
 #[derive(Serialize)]
 struct ErrorText<'a> {
@@ -39,24 +39,24 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn bad(error: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    pub(crate) fn missing(error: impl Into<String>) -> Self {
+    pub(crate) fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
-    /// Another method would have been good.
-    pub(crate) fn method(allowed: &'static str) -> Self {
+    /// Creates a refusal of the method, with the allowed ones.
+    pub(crate) fn method_not_allowed(allowed: &'static str) -> Self {
         let refusal = Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
-            format!("allowed: {allowed}"),
+            format!("allowed methods: {allowed}"),
         );
-        refusal.with(header::ALLOW, allowed)
+        refusal.with_header(header::ALLOW, allowed)
     }
 
-    pub(crate) fn with(self, name: HeaderName, value: &'static str) -> Self {
+    pub(crate) fn with_header(self, name: HeaderName, value: &'static str) -> Self {
         Self {
             extra: Some((name, value)),
             ..self
@@ -81,7 +81,7 @@ impl Reply {
         Self {
             status,
             kind: "application/json; charset=utf-8",
-            // Texts, numbers and lists of them: nothing of it can fail.
+            // Strings, numbers and lists of them never fail to serialize.
             body: serde_json::to_vec(value).unwrap_or_default(),
             extra: None,
         }
@@ -100,7 +100,7 @@ impl Reply {
         }
     }
 
-    pub(crate) const fn done() -> Self {
+    pub(crate) const fn no_content() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,
             kind: "",
@@ -118,7 +118,7 @@ impl From<Reply> for Response<Full<Bytes>> {
         if !reply.kind.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
         }
-        // Nothing of it is for a browser, a cache or a guess (SEC-E5).
+        // Responses are not for browsers, caches or content sniffing (SEC-E5).
         for (name, value) in [
             (header::CACHE_CONTROL, "no-store"),
             (

@@ -1,4 +1,4 @@
-//! From a request to what it asks for.
+//! Routing of requests.
 
 use std::collections::HashMap;
 
@@ -8,30 +8,30 @@ use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
-use super::guard::{check_json, check_source, check_token};
-use super::reply::{Answer, Refusal, Reply};
+use super::access::{check_json, check_source, check_token};
+use super::reply::{ApiResult, Refusal, Reply};
 use super::{Api, stats};
 
-/// What this is, in the answer to `GET /`.
-const SERVER: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
+/// The name and version of the program in the answer to `GET /`.
+const PROGRAM_VERSION: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
 
-const NO_REVEAL: &str = "`reveal` needs a token that may see keys: in the file of \
-                         --admin-token, `reveal` stands behind it on its line";
+const NO_REVEAL: &str = "`reveal` needs a token that may read keys: add `reveal` after it in the \
+                         file of --admin-token";
 
-/// A request, its body not read yet.
+/// A request whose body has not been read.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct RequestHead<'a> {
     pub(crate) method: &'a Method,
     pub(crate) path: &'a str,
     pub(crate) query: &'a str,
     pub(crate) headers: &'a HeaderMap,
-    /// It came over a port, where anyone of this machine can knock.
+    /// True if it arrived at a port, which all users of this machine can reach.
     pub(crate) by_port: bool,
 }
 
-/// What a request asks for.
+/// The action that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Action {
     Health,
     Metrics,
     Subscription {
@@ -39,31 +39,31 @@ pub(crate) enum Wish {
         secret: String,
     },
     Servers,
-    OfServer {
+    Server {
         server: Option<String>,
-        about: About,
+        about: Resource,
     },
 }
 
-/// A request that may be answered.
+/// A request that passed the access checks.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    pub(crate) wish: Wish,
-    /// Whoever sent it has shown that they may use the API.
-    pub(crate) proved: bool,
+    pub(crate) action: Action,
+    /// True if the request is authorized to use the API.
+    pub(crate) authenticated: bool,
 }
 
-/// A part of a server.
+/// The resource of a server.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum About {
-    Itself,
+pub(crate) enum Resource {
+    Info,
     Users,
     User(String),
     Stats,
 }
 
 #[derive(Serialize)]
-struct Info<'a> {
+struct ApiInfo<'a> {
     server: &'a str,
     #[serde(rename = "apiVersion")]
     version: &'a str,
@@ -78,8 +78,8 @@ struct ServerInfo {
     api: String,
 }
 
-/// The wish behind a path.
-pub(crate) fn wish(path: &str) -> Option<Wish> {
+/// Returns the action of a path.
+pub(crate) fn action_for_path(path: &str) -> Option<Action> {
     let decoded: Option<Vec<String>> = path
         .strip_prefix('/')?
         .split('/')
@@ -87,16 +87,16 @@ pub(crate) fn wish(path: &str) -> Option<Wish> {
         .collect();
     let decoded = decoded?;
     let mut parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
-    // `…/users/` is `…/users`.
+    // `…/users/` is the same as `…/users`.
     while parts.last() == Some(&"") {
         parts.pop();
     }
     match parts.as_slice() {
-        ["healthz"] => return Some(Wish::Health),
-        ["metrics"] => return Some(Wish::Metrics),
-        ["servers"] => return Some(Wish::Servers),
+        ["healthz"] => return Some(Action::Health),
+        ["metrics"] => return Some(Action::Metrics),
+        ["servers"] => return Some(Action::Servers),
         ["sip008", name, secret] => {
-            return Some(Wish::Subscription {
+            return Some(Action::Subscription {
                 name: (*name).to_owned(),
                 secret: (*secret).to_owned(),
             });
@@ -109,89 +109,96 @@ pub(crate) fn wish(path: &str) -> Option<Wish> {
         rest => (None, rest),
     };
     let about = match rest {
-        [] => About::Itself,
-        ["users"] => About::Users,
-        ["users", name] => About::User((*name).to_owned()),
-        ["stats"] => About::Stats,
+        [] => Resource::Info,
+        ["users"] => Resource::Users,
+        ["users", name] => Resource::User((*name).to_owned()),
+        ["stats"] => Resource::Stats,
         _ => return None,
     };
-    Some(Wish::OfServer { server, about })
+    Some(Action::Server { server, about })
 }
 
 impl Api {
-    /// Who may ask, and for what. Nothing of the body is read before.
-    pub(crate) fn admit(&self, ask: &Ask<'_>) -> Result<Admitted, Refusal> {
+    /// Checks whether a request is allowed, before its body is read.
+    pub(crate) fn authorize(&self, ask: &RequestHead<'_>) -> Result<Admitted, Refusal> {
         check_source(ask.headers, ask.by_port)?;
-        let wish = wish(ask.path);
-        // A subscription has its secret in its path, and that something runs is none.
-        let open = matches!(wish, Some(Wish::Health | Wish::Subscription { .. }));
+        let wish = action_for_path(ask.path);
+        // A subscription has its secret in the path, and the health check reveals none.
+        let open = matches!(wish, Some(Action::Health | Action::Subscription { .. }));
         if !open {
             let scope = check_token(ask.headers, self.tokens.as_ref())?;
-            if flag(ask.query, "reveal") && !scope.reveal {
+            if query_flag(ask.query, "reveal") && !scope.reveal {
                 return Err(Refusal::new(StatusCode::FORBIDDEN, NO_REVEAL));
             }
         }
-        let wish = wish.ok_or_else(|| Refusal::missing("not found"))?;
-        let allowed = wish.allowed();
+        let wish = wish.ok_or_else(|| Refusal::not_found("not found"))?;
+        let allowed = wish.allowed_methods();
         if !allowed
             .split(", ")
             .any(|method| method == ask.method.as_str())
         {
-            return Err(Refusal::method(allowed));
+            return Err(Refusal::method_not_allowed(allowed));
         }
         if has_body(ask.method) {
             check_json(ask.headers)?;
         }
         Ok(Admitted {
-            wish,
-            proved: !open,
+            action: wish,
+            authenticated: !open,
         })
     }
 
-    /// Does what was asked for.
-    pub(crate) async fn grant(&self, wish: Wish, ask: &Ask<'_>, body: &[u8]) -> Answer {
+    /// Performs the action.
+    pub(crate) async fn perform(
+        &self,
+        wish: Action,
+        ask: &RequestHead<'_>,
+        body: &[u8],
+    ) -> ApiResult {
         let (server, about) = match wish {
-            Wish::Health => return Ok(Reply::text("text/plain; charset=utf-8", "ok\n".to_owned())),
-            Wish::Metrics => return Ok(stats::metrics(&self.engine)),
-            Wish::Subscription { name, secret } => return self.subscription(&name, &secret),
-            Wish::Servers => return Ok(self.list()),
-            Wish::OfServer { server, about } => (self.server(server.as_deref())?, about),
+            Action::Health => {
+                return Ok(Reply::text("text/plain; charset=utf-8", "ok\n".to_owned()));
+            }
+            Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
+            Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
+            Action::Servers => return Ok(self.list_servers()),
+            Action::Server { server, about } => (self.find_server(server.as_deref())?, about),
         };
-        let reveal = flag(ask.query, "reveal");
+        let reveal = query_flag(ask.query, "reveal");
         match (about, ask.method) {
-            (About::Itself, _) => Ok(Reply::ok(&Info {
-                server: SERVER,
+            (Resource::Info, _) => Ok(Reply::ok(&ApiInfo {
+                server: PROGRAM_VERSION,
                 version: "v1",
             })),
-            (About::Users, &Method::POST) => self.add_user(&server, body).await,
-            (About::Users, _) => self.users(&server, reveal),
-            (About::User(name), &Method::PATCH) => self.change_user(&server, &name, body).await,
-            (About::User(name), &Method::DELETE) => self.remove_user(&server, &name).await,
-            (About::User(name), _) => self.user(&server, &name, reveal),
-            (About::Stats, _) => stats::stats(&server, flag(ask.query, "clear")),
+            (Resource::Users, &Method::POST) => self.add_user(&server, body).await,
+            (Resource::Users, _) => self.list_users(&server, reveal),
+            (Resource::User(name), &Method::PATCH) => self.change_user(&server, &name, body).await,
+            (Resource::User(name), &Method::DELETE) => self.remove_user(&server, &name).await,
+            (Resource::User(name), _) => self.get_user(&server, &name, reveal),
+            (Resource::Stats, _) => stats::get_stats(&server, query_flag(ask.query, "clear")),
         }
     }
 
-    /// The server of a name; without one, the only server there is.
-    fn server(&self, name: Option<&str>) -> Result<KeyedServer, Refusal> {
+    /// Returns the server with this name, or without a name, the only server.
+    fn find_server(&self, name: Option<&str>) -> Result<KeyedServer, Refusal> {
         let servers = self.named_servers();
         match name {
             Some(name) => {
                 let found = servers.into_iter().find(|(known, _)| known == name);
                 let found = found.map(|(_, server)| server);
-                found.ok_or_else(|| Refusal::missing("no such server"))
+                found.ok_or_else(|| Refusal::not_found("no such server"))
             }
             None => match <[_; 1]>::try_from(servers) {
                 Ok([(_, server)]) => Ok(server),
-                Err(servers) if servers.is_empty() => Err(Refusal::missing("there is no server")),
-                Err(_) => Err(Refusal::missing(
-                    "there are several servers: /servers lists them",
+                Err(servers) if servers.is_empty() => Err(Refusal::not_found("there is no server")),
+                Err(_) => Err(Refusal::not_found(
+                    "there are several servers: see /servers",
                 )),
             },
         }
     }
 
-    /// The servers by name: that of their route, with the port where a route has several.
+    /// Returns the servers with their names: the route, with the port if the route has several servers.
     fn named_servers(&self) -> Vec<(String, KeyedServer)> {
         let servers = self.engine.keyed_servers();
         let mut times: HashMap<String, usize> = HashMap::new();
@@ -209,7 +216,7 @@ impl Api {
         each.map(|server| (name(&server), server)).collect()
     }
 
-    fn list(&self) -> Reply {
+    fn list_servers(&self) -> Reply {
         let servers = self.named_servers().into_iter();
         let servers = servers.map(|(name, server)| {
             let users = server.roster.users();
@@ -234,27 +241,27 @@ impl Api {
     }
 }
 
-impl Wish {
-    /// The methods that mean something.
-    const fn allowed(&self) -> &'static str {
+impl Action {
+    /// Returns the methods that are allowed.
+    const fn allowed_methods(&self) -> &'static str {
         match self {
-            Self::OfServer { about, .. } => match about {
-                About::Itself | About::Stats => "GET",
-                About::Users => "GET, POST",
-                About::User(_) => "GET, PATCH, DELETE",
+            Self::Server { about, .. } => match about {
+                Resource::Info | Resource::Stats => "GET",
+                Resource::Users => "GET, POST",
+                Resource::User(_) => "GET, PATCH, DELETE",
             },
             _ => "GET",
         }
     }
 }
 
-/// True for methods that bring something.
+/// Returns true if requests with this method have a body.
 pub(crate) fn has_body(method: &Method) -> bool {
     *method == Method::POST || *method == Method::PATCH
 }
 
-/// True if the query has this key as `1` or `true`.
-fn flag(query: &str, name: &str) -> bool {
+/// Returns true if the query sets this key to `1` or `true`.
+fn query_flag(query: &str, name: &str) -> bool {
     query.split('&').any(|pair| {
         pair.split_once('=')
             .is_some_and(|(key, value)| key == name && matches!(value, "1" | "true"))
@@ -265,28 +272,28 @@ fn flag(query: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(server: Option<&str>, about: About) -> Option<Wish> {
+    fn of(server: Option<&str>, about: Resource) -> Option<Action> {
         let server = server.map(str::to_owned);
-        Some(Wish::OfServer { server, about })
+        Some(Action::Server { server, about })
     }
 
     #[test]
     fn every_path_has_one_meaning() {
-        let user = |name: &str| About::User(name.to_owned());
+        let user = |name: &str| Resource::User(name.to_owned());
         for (path, meant) in [
-            ("/", of(None, About::Itself)),
-            ("/v1", of(None, About::Itself)),
-            ("/v1/users", of(None, About::Users)),
-            ("/users/", of(None, About::Users)),
+            ("/", of(None, Resource::Info)),
+            ("/v1", of(None, Resource::Info)),
+            ("/v1/users", of(None, Resource::Users)),
+            ("/users/", of(None, Resource::Users)),
             ("/users/a%2Fb", of(None, user("a/b"))),
             ("/users/%C3%BC", of(None, user("ü"))),
-            ("/stats", of(None, About::Stats)),
-            ("/servers", Some(Wish::Servers)),
-            ("/servers/main/v1", of(Some("main"), About::Itself)),
+            ("/stats", of(None, Resource::Stats)),
+            ("/servers", Some(Action::Servers)),
+            ("/servers/main/v1", of(Some("main"), Resource::Info)),
             ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
-            ("/servers/main/v1/stats", of(Some("main"), About::Stats)),
-            ("/metrics", Some(Wish::Metrics)),
-            ("/healthz", Some(Wish::Health)),
+            ("/servers/main/v1/stats", of(Some("main"), Resource::Stats)),
+            ("/metrics", Some(Action::Metrics)),
+            ("/healthz", Some(Action::Health)),
             ("", None),
             ("*", None),
             ("/users/%ff", None),
@@ -296,7 +303,7 @@ mod tests {
             ("/sip008/a", None),
             ("/v1/v1", None),
         ] {
-            assert_eq!(wish(path), meant, "{path}");
+            assert_eq!(action_for_path(path), meant, "{path}");
         }
     }
 
@@ -311,7 +318,7 @@ mod tests {
             ("unclear=true", false),
             ("", false),
         ] {
-            assert_eq!(flag(query, "clear"), on, "{query}");
+            assert_eq!(query_flag(query, "clear"), on, "{query}");
         }
     }
 }

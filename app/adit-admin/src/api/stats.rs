@@ -1,4 +1,4 @@
-//! What was carried: for a panel, by server and user, and for Prometheus, by listener.
+//! Traffic counters: per server and user for panels, and per listener for Prometheus.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use adit_engine::{Engine, KeyedServer, Usage};
 use adit_wire::u64_from;
 use serde::Serialize;
 
-use super::reply::{Answer, Reply};
+use super::reply::{ApiResult, Reply};
 
-/// The numbers of a server or a user. Up is from the client.
+/// The counters of a server or a user. Up is from the client.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Numbers {
+pub(super) struct TrafficCounters {
     uplink_packets: u64,
     uplink_bytes: u64,
     downlink_packets: u64,
@@ -21,20 +21,20 @@ pub(super) struct Numbers {
 }
 
 #[derive(Serialize)]
-struct OfUser<'a> {
+struct UserStats<'a> {
     username: &'a str,
     #[serde(flatten)]
-    numbers: Numbers,
+    numbers: TrafficCounters,
 }
 
 #[derive(Serialize)]
-struct Stats<'a> {
+struct ServerStats<'a> {
     #[serde(flatten)]
-    numbers: Numbers,
-    users: Vec<OfUser<'a>>,
+    numbers: TrafficCounters,
+    users: Vec<UserStats<'a>>,
 }
 
-impl From<Usage> for Numbers {
+impl From<Usage> for TrafficCounters {
     fn from(used: Usage) -> Self {
         Self {
             uplink_packets: used.packets_up,
@@ -47,26 +47,26 @@ impl From<Usage> for Numbers {
     }
 }
 
-/// `GET /stats[?clear=true]`: since the start, or since the last time that cleared.
-pub(super) fn stats(server: &KeyedServer, clear: bool) -> Answer {
+/// Answers `GET /stats[?clear=true]`: counters since the start, or since they were last cleared.
+pub(super) fn get_stats(server: &KeyedServer, clear: bool) -> ApiResult {
     let (sum, each) = server.roster.total_and_user_usages(clear);
-    let users = each.iter().map(|(user, used)| OfUser {
+    let users = each.iter().map(|(user, used)| UserStats {
         username: user.name(),
         numbers: (*used).into(),
     });
-    Ok(Reply::ok(&Stats {
+    Ok(Reply::ok(&ServerStats {
         numbers: sum.into(),
         users: users.collect(),
     }))
 }
 
-/// `GET /metrics`: no destination, no client, no user (SEC-E9).
-pub(super) fn metrics(engine: &Engine) -> Reply {
+/// Answers `GET /metrics`, without destinations, clients and users (SEC-E9).
+pub(super) fn get_metrics(engine: &Engine) -> Reply {
     let traffic = engine.listener_counts();
     let labels: Vec<String> = traffic
         .iter()
         .map(|(listening, _)| {
-            // Names of routes are letters, digits, `-`, `_` and `.`: there is nothing to escape.
+            // Route names consist of letters, digits, `-`, `_` and `.`, so they need no escaping.
             format!(
                 "route=\"{}\",listen=\"{}\"",
                 listening.route, listening.addr
@@ -93,7 +93,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
     family(
         "adit_bytes_total",
         "counter",
-        "Payload that listeners carried; up is from the client.",
+        "Payload bytes that listeners carried; up is from the client.",
         both.collect(),
     );
     let each = |value: fn(&adit_engine::MeterStats) -> u64| {
@@ -104,19 +104,19 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
     family(
         "adit_sessions_total",
         "counter",
-        "Sessions begun: connections that reached a destination, and associations.",
+        "Sessions started: connections that reached a destination, and associations.",
         each(|counts| counts.opened),
     );
     family(
         "adit_sessions_open",
         "gauge",
-        "Sessions that are open.",
+        "Open sessions.",
         each(|counts| counts.opened.saturating_sub(counts.closed)),
     );
     family(
         "adit_datagrams_lost_total",
         "counter",
-        "Datagrams from clients that could not be passed on.",
+        "Datagrams from clients that could not be forwarded.",
         each(|counts| counts.lost),
     );
     let buffers = engine.listeners().into_iter().filter_map(|at| {
@@ -131,7 +131,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
     family(
         "adit_udp_buffer_bytes",
         "gauge",
-        "What the system gave a UDP socket for datagrams that wait, as the system counts it.",
+        "Size of the socket buffers of a UDP socket, as the system reports it.",
         buffers.flatten().collect(),
     );
     let keyed = engine
@@ -144,20 +144,15 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
         let count = server.roster.users().len();
         (labels, u64_from(count))
     });
-    family(
-        "adit_users",
-        "gauge",
-        "Users that a server has.",
-        users.collect(),
-    );
+    family("adit_users", "gauge", "Users of a server.", users.collect());
     let open = u64_from(engine.open_connections());
     family(
         "adit_connections_open",
         "gauge",
-        "Connections of clients that are open, in handshake or beyond.",
+        "Open connections of clients, including those in the handshake.",
         vec![(String::new(), open)],
     );
-    // As kcp-go counts them: over all sessions of the process.
+    // Counted over all sessions of the process, as in kcp-go.
     for count in engine.kcp_counts().all() {
         let name = match count.kind {
             "counter" => format!("adit_kcp_{}_total", count.key),
@@ -170,7 +165,7 @@ pub(super) fn metrics(engine: &Engine) -> Reply {
     family(
         "adit_node_info",
         "gauge",
-        "The program.",
+        "The version of the program.",
         vec![(version, 1)],
     );
     Reply::text("text/plain; version=0.0.4; charset=utf-8", text)

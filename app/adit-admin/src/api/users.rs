@@ -1,4 +1,4 @@
-//! Users of one server: told, added, changed, removed.
+//! Users of a server: listing, adding, changing and removing them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::keep::{self, Change};
-use super::reply::{Answer, Refusal, Reply};
-use super::stats::Numbers;
+use super::reply::{ApiResult, Refusal, Reply};
+use super::stats::TrafficCounters;
+use super::users_file::{self, UserChange};
 use super::{Api, subscription};
-use crate::remote::is_user_name;
+use crate::untrusted_text::is_user_name;
 
-/// Names and keys as the API writes them.
+/// A user as the API writes it.
 #[derive(Serialize)]
-struct Credential<'a> {
+struct UserEntry<'a> {
     username: &'a str,
     #[serde(rename = "uPSK", skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
@@ -25,42 +25,44 @@ struct Credential<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     subscription: Option<String>,
     #[serde(flatten)]
-    numbers: Option<Numbers>,
+    numbers: Option<TrafficCounters>,
 }
 
 #[derive(Deserialize)]
-struct NewUser {
+struct AddUserRequest {
     username: String,
     #[serde(rename = "uPSK")]
     key: String,
 }
 
 #[derive(Deserialize)]
-struct NewKey {
+struct ChangeKeyRequest {
     #[serde(rename = "uPSK")]
     key: String,
 }
 
-/// The users of a server that tells users apart.
-fn named(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
+/// Returns the users of a server that has named users.
+fn named_users(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
     let users = roster.users();
     if users.has_names() {
         Ok(users)
     } else {
-        Err(Refusal::missing("this server has one key, not users"))
+        Err(Refusal::not_found(
+            "this server has a single key and no users",
+        ))
     }
 }
 
-fn find(users: &Users, name: &str) -> Result<UserRef, Refusal> {
+fn find_user(users: &Users, name: &str) -> Result<UserRef, Refusal> {
     users
         .find_by_name(name)
-        .ok_or_else(|| Refusal::missing("no such user"))
+        .ok_or_else(|| Refusal::not_found("no such user"))
 }
 
 impl Api {
-    /// `GET /users`: names, and keys if they are asked for.
-    pub(super) fn users(&self, server: &KeyedServer, reveal: bool) -> Answer {
-        let users = named(&server.roster)?;
+    /// Answers `GET /users`: names, and keys with `reveal`.
+    pub(super) fn list_users(&self, server: &KeyedServer, reveal: bool) -> ApiResult {
+        let users = named_users(&server.roster)?;
         let all: Vec<(UserRef, Option<_>)> = users
             .iter()
             .map(|user| {
@@ -68,9 +70,9 @@ impl Api {
                 (user, key)
             })
             .collect();
-        let list: Vec<Credential<'_>> = all
+        let list: Vec<UserEntry<'_>> = all
             .iter()
-            .map(|(user, key)| Credential {
+            .map(|(user, key)| UserEntry {
                 username: user.name(),
                 key: key.as_ref().map(|key| key.expose().as_str()),
                 subscription: None,
@@ -79,44 +81,48 @@ impl Api {
             .collect();
         #[derive(Serialize)]
         struct List<'a> {
-            users: Vec<Credential<'a>>,
+            users: Vec<UserEntry<'a>>,
         }
         Ok(Reply::ok(&List { users: list }))
     }
 
-    /// `GET /users/:name`: what the user has used, and with `reveal` what only he should know.
-    pub(super) fn user(&self, server: &KeyedServer, name: &str, reveal: bool) -> Answer {
-        let users = named(&server.roster)?;
-        let user = find(&users, name)?;
+    /// Answers `GET /users/:name`: the user's traffic, and with `reveal` the user's secrets.
+    pub(super) fn get_user(&self, server: &KeyedServer, name: &str, reveal: bool) -> ApiResult {
+        let users = named_users(&server.roster)?;
+        let user = find_user(&users, name)?;
         let used: Usage = server.roster.usage_of(user.id(), false);
         let key = reveal.then(|| users.secret_text(user.id())).flatten();
         let text = key.as_ref().map(|key| key.expose().as_str());
-        Ok(Reply::ok(&Credential {
+        Ok(Reply::ok(&UserEntry {
             username: user.name(),
             key: text,
-            subscription: text.map(|key| subscription::path(user.name(), key)),
+            subscription: text.map(|key| subscription::document_path(user.name(), key)),
             numbers: Some(used.into()),
         }))
     }
 
-    /// `POST /users`: a new user.
-    pub(super) async fn add_user(&self, server: &KeyedServer, body: &[u8]) -> Answer {
-        let new: NewUser = serde_json::from_slice(body).map_err(|_| Refusal::bad(NEW_USER))?;
+    /// Answers `POST /users`: adds a user.
+    pub(super) async fn add_user(&self, server: &KeyedServer, body: &[u8]) -> ApiResult {
+        let new: AddUserRequest =
+            serde_json::from_slice(body).map_err(|_| Refusal::bad_request(NEW_USER))?;
         let key = Zeroizing::new(new.key);
         if !is_user_name(&new.username) {
-            return Err(Refusal::bad(
+            return Err(Refusal::bad_request(
                 "a username has 1 to 255 bytes and no control characters",
             ));
         }
-        let _alone = self.changing.lock().await;
-        if named(&server.roster)?.find_by_name(&new.username).is_some() {
-            return Err(Refusal::bad("there is a user of this name"));
+        let _alone = self.change_lock.lock().await;
+        if named_users(&server.roster)?
+            .find_by_name(&new.username)
+            .is_some()
+        {
+            return Err(Refusal::bad_request("a user with this name exists"));
         }
-        let change = Change::Put(new.username.clone(), key);
-        self.change(server, change).await?;
+        let change = UserChange::Put(new.username.clone(), key);
+        self.apply_change(server, change).await?;
         Ok(Reply::json(
             StatusCode::CREATED,
-            &Credential {
+            &UserEntry {
                 username: &new.username,
                 key: None,
                 subscription: None,
@@ -125,45 +131,47 @@ impl Api {
         ))
     }
 
-    /// `PATCH /users/:name`: another key. The user's sessions end.
+    /// Answers `PATCH /users/:name`: changes the key and closes the user's sessions.
     pub(super) async fn change_user(
         &self,
         server: &KeyedServer,
         name: &str,
         body: &[u8],
-    ) -> Answer {
-        let new: NewKey = serde_json::from_slice(body).map_err(|_| Refusal::bad(NEW_KEY))?;
+    ) -> ApiResult {
+        let new: ChangeKeyRequest =
+            serde_json::from_slice(body).map_err(|_| Refusal::bad_request(NEW_KEY))?;
         let key = Zeroizing::new(new.key);
-        let _alone = self.changing.lock().await;
-        find(&*named(&server.roster)?, name)?;
-        self.change(server, Change::Put(name.to_owned(), key))
+        let _alone = self.change_lock.lock().await;
+        find_user(&*named_users(&server.roster)?, name)?;
+        self.apply_change(server, UserChange::Put(name.to_owned(), key))
             .await?;
-        Ok(Reply::done())
+        Ok(Reply::no_content())
     }
 
-    /// `DELETE /users/:name`: the user's sessions end.
-    pub(super) async fn remove_user(&self, server: &KeyedServer, name: &str) -> Answer {
-        let _alone = self.changing.lock().await;
-        find(&*named(&server.roster)?, name)?;
-        self.change(server, Change::Remove(name.to_owned())).await?;
-        Ok(Reply::done())
+    /// Answers `DELETE /users/:name`: removes the user and closes the user's sessions.
+    pub(super) async fn remove_user(&self, server: &KeyedServer, name: &str) -> ApiResult {
+        let _alone = self.change_lock.lock().await;
+        find_user(&*named_users(&server.roster)?, name)?;
+        self.apply_change(server, UserChange::Remove(name.to_owned()))
+            .await?;
+        Ok(Reply::no_content())
     }
 
-    /// Makes a change: tried first, then written, then done.
-    async fn change(&self, server: &KeyedServer, change: Change) -> Result<(), Refusal> {
-        let bad = |why: &dyn fmt::Display| Refusal::bad(why.to_string());
+    /// Applies a change: checks it, then writes the file, then updates the users.
+    async fn apply_change(&self, server: &KeyedServer, change: UserChange) -> Result<(), Refusal> {
+        let bad = |why: &dyn fmt::Display| Refusal::bad_request(why.to_string());
         let roster = &server.roster;
         let change = Arc::new(change);
         let (remove, put) = match &*change {
-            Change::Put(name, key) => (None, Some((name.as_str(), key.as_str()))),
-            Change::Remove(name) => (Some(name.as_str()), None),
+            UserChange::Put(name, key) => (None, Some((name.as_str(), key.as_str()))),
+            UserChange::Remove(name) => (Some(name.as_str()), None),
         };
         let (remove, put) = (remove.as_slice(), put.as_slice());
         let users = roster.users();
         users.with_changes(remove, put).map_err(|e| bad(&e))?;
         if let Some(path) = roster.file() {
             let (path, method, change) = (path.to_owned(), users.method(), change.clone());
-            let work = move || keep::write(&path, method, &change);
+            let work = move || users_file::write_change(&path, method, &change);
             let written = tokio::task::spawn_blocking(work).await;
             let written = written.unwrap_or_else(|e| Err(e.to_string()));
             written.map_err(|why| Refusal::new(StatusCode::CONFLICT, why))?;

@@ -1,34 +1,34 @@
-//! Answers, cut so that every datagram is JSON by itself.
+//! Answers, split so that each datagram is valid JSON.
 
 use serde::Serialize;
 
-/// Bytes of a datagram at most: it fits into one packet, and into the buffers of clients that
-/// reckon with no more.
+/// Maximum size of a datagram, in bytes, which fits into one packet and into the buffers of common
+/// clients.
 const MOST: usize = 1400;
 
-/// A server as `list` tells it.
+/// A server in the answer to `list`.
 #[derive(Serialize)]
 pub(crate) struct Listed<'a> {
-    /// Text, as shadowsocks-libev has it: clients turn both into a number.
+    /// The port as a string, as in shadowsocks-libev: clients parse both forms.
     pub(crate) server_port: String,
     pub(crate) password: &'a str,
     pub(crate) method: &'a str,
 }
 
-/// The answers to `list`.
+/// Returns the answer to `list`, in one or more datagrams.
 pub(crate) fn list<'a>(servers: impl Iterator<Item = Listed<'a>>) -> Vec<String> {
-    // Texts alone: nothing of it can fail.
+    // Strings never fail to serialize.
     let items = servers.map(|server| serde_json::to_string(&server).unwrap_or_default());
     cut("[", "]", items)
 }
 
-/// The answers to `ping`: bytes that each port has carried, both ways together.
+/// Returns the answer to `ping`: the bytes that each port has carried, in both directions together.
 pub(crate) fn stat(ports: impl Iterator<Item = (u16, u64)>) -> Vec<String> {
     let items = ports.map(|(port, bytes)| format!("\"{port}\":{bytes}"));
     cut("stat: {", "}", items)
 }
 
-/// As many datagrams as are needed, at least one.
+/// Splits the items into as few datagrams as possible, at least one.
 fn cut(open: &str, close: &str, items: impl Iterator<Item = String>) -> Vec<String> {
     let mut done = Vec::new();
     let mut text = open.to_owned();

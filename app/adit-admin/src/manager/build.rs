@@ -1,4 +1,4 @@
-//! From what `add` says to a route.
+//! Conversion of `add` to a route.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,29 +13,29 @@ use tracing::warn;
 use zeroize::Zeroizing;
 
 use super::command::{Add, User};
-use crate::remote::{Nowhere, is_user_name, titles};
+use crate::untrusted_text::{NoSources, is_user_name, join_titles};
 
-/// The host of a URL whose host is of no matter.
+/// The host of URLs whose host is replaced or ignored.
 const HERE: Host = Host::Ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
-/// What servers have in common, and what `add` may say.
+/// The settings that servers share, and the limits of `add`.
 #[derive(Debug)]
 pub struct Settings {
-    /// The addresses of every server; `None` is all addresses. At least one.
+    /// The addresses of each server, at least one; `None` stands for all addresses.
     pub hosts: Vec<Option<Host>>,
-    /// The method of servers that name none.
+    /// The method of servers that do not name one.
     pub method: Method,
-    /// What servers carry that do not say so.
+    /// The traffic of servers that do not specify a mode.
     pub mode: Mode,
-    /// The plugin of servers that name none, and its options.
+    /// The plugin of servers that do not name one, and its options.
     pub plugin: Option<(String, String)>,
-    /// The plugins that servers may name besides: a plugin is a program that runs as we do.
+    /// The other plugins that servers may name. A plugin is a program with the rights of this process.
     pub plugins: AllowedPlugins,
     /// Private destinations that clients may reach: networks, `all` or `none`.
     pub private: Option<String>,
 }
 
-/// What a server carries.
+/// The traffic that a server carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Connections.
@@ -46,31 +46,31 @@ pub enum Mode {
     TcpAndUdp,
 }
 
-/// Why there is no such server; the text is for the client.
+/// The reason why a command does not describe a server. The text is sent to the client.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfit {
     #[error("unknown method `{0}`")]
     Method(String),
-    #[error("unknown {0}: it is tcp_only, udp_only or tcp_and_udp")]
+    #[error("unknown {0}: expected tcp_only, udp_only or tcp_and_udp")]
     Mode(&'static str),
-    #[error("the plugin is not allowed: the manager's --allow-plugin names those that are")]
+    #[error("the plugin is not allowed: the manager's --allow-plugin lists the allowed ones")]
     Plugin,
-    #[error("a zero byte cannot be handed to a plugin")]
+    #[error("the plugin's name and options must not contain a zero byte")]
     Zero,
-    #[error("nothing is left that goes through the plugin")]
+    #[error("no traffic of this mode goes through the plugin")]
     IdlePlugin,
     #[error("users need 2022-blake3-aes-128-gcm or 2022-blake3-aes-256-gcm, not {0}")]
     Users(Method),
-    #[error("users of ShadowsocksR stand in `protocol_param`, not in `users`")]
+    #[error("users of ShadowsocksR belong into `protocol_param`, not into `users`")]
     UsersOfSsr,
-    #[error("a user's name has 1 to 255 bytes and no control characters")]
+    #[error("a user name has 1 to 255 bytes and no control characters")]
     Name,
     #[error("{0}")]
     Config(String),
 }
 
 impl Mode {
-    /// Reads the name that the other programs have for it.
+    /// Returns the mode with this name, as shadowsocks-libev spells it.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
         match text {
@@ -91,10 +91,10 @@ impl Mode {
 }
 
 impl Settings {
-    /// Says what is wrong with the settings before anyone asks for a server.
+    /// Checks the settings.
     pub fn check(&self) -> Result<(), Vec<Problem>> {
         let trial = link::shadowsocks_link(Method::Aes128Gcm, "trial", &HERE, 1);
-        Plan::from_words_with(&[self.with_private(trial)], &Nowhere).map(drop)
+        Plan::from_words_with(&[self.with_private(trial)], &NoSources).map(drop)
     }
 
     fn with_private(&self, mut url: String) -> String {
@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-/// The method that a server gets.
+/// Returns the method of a server.
 pub(crate) fn method(add: &Add, settings: &Settings) -> Result<Method, Unfit> {
     let Some(name) = &add.method else {
         return Ok(settings.method);
@@ -121,16 +121,16 @@ pub(crate) fn method(add: &Add, settings: &Settings) -> Result<Method, Unfit> {
     name.parse().map_err(|_| Unfit::Method(shown()))
 }
 
-/// The name of the method of a server that was added.
+/// Returns the method name of a server that was added.
 pub(crate) fn method_name<'a>(add: &'a Add, settings: &Settings) -> &'a str {
     match (&add.ssr, &add.method) {
         (Some(_), Some(method)) => method,
-        // It was added, so its method is known.
+        // The server was added, so its method is valid.
         _ => method(add, settings).map_or("", Method::name),
     }
 }
 
-/// The route of a server, named by its port.
+/// Returns the route of a server, named by its port.
 pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
     let mode = match &add.mode {
         None => settings.mode,
@@ -171,9 +171,9 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
     })
 }
 
-/// The listener that a URL with this method and key means, its key checked, its limits the usual.
+/// Returns the listener for the method and key, with a checked key and default limits.
 fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfig, Unfit> {
-    // The caller says where it listens.
+    // The caller sets the address.
     let password = add.password.expose();
     let url = match &add.ssr {
         None => link::shadowsocks_link(method(add, settings)?, password, &HERE, add.port),
@@ -194,9 +194,9 @@ fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfi
         }
     };
     let words = Zeroizing::new(vec![settings.with_private(url)]);
-    let plan = Plan::from_words_with(&words, &Nowhere);
-    let mut plan = plan.map_err(|problems| Unfit::Config(titles(&problems)))?;
-    // The key came in a datagram: nobody can read it on a command line.
+    let plan = Plan::from_words_with(&words, &NoSources);
+    let mut plan = plan.map_err(|problems| Unfit::Config(join_titles(&problems)))?;
+    // The key was in a datagram, so no command line shows it.
     let told = plan.warnings.iter();
     let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
     for warning in told.filter(|_| warns) {
@@ -206,7 +206,7 @@ fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfi
     listen.ok_or_else(|| Unfit::Config("no address to listen on".to_owned()))
 }
 
-/// Turns the one password into the server's own key, and the users' keys into theirs.
+/// Turns the password into the server's key, and adds the keys of the users.
 fn serve_users(server: &mut SsServer, users: &[User]) -> Result<(), Unfit> {
     if users.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a datagram asks for. It comes from whoever reaches the socket, so nothing of it is trusted.
+//! Parsing of commands. Any program that reaches the socket can send them, so they are not trusted.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 /// One command.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Begin a server, in the place of the one on its port.
+    /// Start a server, which replaces the one on its port.
     Add(Box<Add>),
-    /// End the server on a port.
+    /// Stop the server on a port.
     Remove(u16),
-    /// Tell all servers.
+    /// List all servers.
     List,
-    /// Tell what all servers have carried.
+    /// Report the traffic of all servers.
     Ping,
 }
 
-/// What `add` says.
+/// The fields of `add`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Add {
     pub(crate) port: u16,
@@ -32,36 +32,36 @@ pub(crate) struct Add {
     pub(crate) ssr: Option<Ssr>,
 }
 
-/// What makes a server one of ShadowsocksR. Empty texts are what is usual.
+/// The ShadowsocksR fields of a server. Empty strings stand for the defaults.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ssr {
     pub(crate) protocol: String,
-    /// It can hold passwords.
+    /// Parameter of the protocol, which may contain passwords.
     pub(crate) protocol_param: Secret,
     pub(crate) obfs: String,
     pub(crate) obfs_param: String,
 }
 
-/// A user with a key of their own (an extension of shadowsocks-rust).
+/// A user with a separate key (an extension of shadowsocks-rust).
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,
     pub(crate) password: Secret,
 }
 
-/// A datagram that is no command.
+/// A datagram that is not a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoCommand {
-    /// Somebody speaks the language and makes a mistake: the answer is `err`.
+    /// An invalid command: the answer is `err`.
     Mistake,
-    /// Noise, and the report of a server to its manager, which we are not waiting for: no answer.
+    /// Noise, or the traffic report of a server to its manager, which is not used: no answer.
     Silence,
 }
 
-/// Reads a datagram.
+/// Parses a datagram.
 pub(crate) fn read(datagram: &[u8]) -> Result<Command, NoCommand> {
     let text = str::from_utf8(datagram).map_err(|_| NoCommand::Silence)?;
-    // Programs in C send the zero at the end of their strings.
+    // Programs in C also send the zero byte at the end of their strings.
     let text = text.trim_end_matches('\0').trim();
     let end = text.find(|c: char| c.is_whitespace() || c == ':');
     let (word, rest) = text.split_at(end.unwrap_or(text.len()));
@@ -123,7 +123,7 @@ struct RemoveText {
 
 impl From<AddText> for Add {
     fn from(said: AddText) -> Self {
-        // An empty text says the same as none, as in the files of these programs.
+        // An empty string means the same as a missing one, as in the files of these programs.
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         let ssr = Ssr {
             protocol: said.protocol.unwrap_or_default(),
@@ -131,7 +131,7 @@ impl From<AddText> for Add {
             obfs: said.obfs.unwrap_or_default(),
             obfs_param: said.obfs_param.unwrap_or_default(),
         };
-        // Without either a server of Shadowsocks is meant, whatever panels fill in.
+        // Without either, it is a Shadowsocks server, even if panels fill in other fields.
         let is_usual =
             matches!(&*ssr.protocol, "" | "origin") && matches!(&*ssr.obfs, "" | "plain");
         let ssr = Some(ssr).filter(|_| !is_usual);
@@ -153,7 +153,7 @@ impl From<AddText> for Add {
     }
 }
 
-/// A port as a number or as text; not 0.
+/// A port other than 0, as a number or a string.
 struct Port(u16);
 
 impl<'de> Deserialize<'de> for Port {

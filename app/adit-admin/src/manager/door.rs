@@ -1,4 +1,4 @@
-//! Where commands come in: a port, or a Unix socket that its owner alone can use.
+//! The listener for commands: a UDP port, or a Unix socket that only its owner can use.
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,16 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::Manager;
+use crate::listen_address::{ListenAddress, resolve_address};
 #[cfg(unix)]
-use crate::local::{self, SocketFile};
-use crate::place::{Place, address};
+use crate::unix_socket::{self, SocketFile};
 
-/// A datagram of this many bytes is none of ours: it may have been longer.
+/// Maximum size of a datagram, in bytes. A longer one is ignored, because it may be truncated.
 const TOO_LONG: usize = 65_000;
-/// Time a client gets to take an answer.
+/// Time limit to send an answer to a client.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A socket for commands.
+/// A listener for commands.
 #[derive(Debug)]
 pub struct Door(Socket);
 
@@ -31,34 +31,39 @@ enum Socket {
     Unix(tokio::net::UnixDatagram, SocketFile),
 }
 
-/// Why a door does not open.
+/// The reason why a listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
-    /// Everyone who reaches the address could begin servers here.
-    #[error("{0} is not of this machine, and whoever reaches it may begin and end servers")]
+    /// All machines that reach the address could start servers.
+    #[error(
+        "{0} is not a loopback address, and all machines that reach it could start and stop servers"
+    )]
     Exposed(SocketAddr),
-    /// The system says no.
-    #[error("cannot take commands at {at}: {why}")]
+    /// The system refused it.
+    #[error("cannot receive commands at {at}: {why}")]
     Socket {
-        /// The address as it was written.
+        /// The address of the request, unchanged.
         at: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
 }
 
 impl Door {
-    /// Opens at `HOST:PORT`, or at a path. An address that others reach needs `exposed`.
+    /// Opens a listener at `HOST:PORT`, or at a path. Other addresses than loopback need `exposed`.
+    ///
+    /// # Errors
+    /// The address is not a loopback address and `exposed` is false, or the system refuses it.
     pub async fn open(at: &str, exposed: bool) -> Result<Self, DoorError> {
         let failed = |why| DoorError::Socket {
             at: at.to_owned(),
             why,
         };
-        let target = match Place::read(at).map_err(failed)? {
-            Place::Port(target) => target,
-            Place::Path(path) => return Self::open_path(path).map_err(failed),
+        let target = match ListenAddress::parse(at).map_err(failed)? {
+            ListenAddress::Port(target) => target,
+            ListenAddress::Path(path) => return Self::open_path(path).map_err(failed),
         };
-        let addr = address(&target).await.map_err(failed)?;
+        let addr = resolve_address(&target).await.map_err(failed)?;
         if !addr.ip().is_loopback() && !exposed {
             return Err(DoorError::Exposed(addr));
         }
@@ -69,7 +74,7 @@ impl Door {
 
     #[cfg(unix)]
     fn open_path(path: PathBuf) -> io::Result<Self> {
-        let (socket, file) = local::datagrams(&path)?;
+        let (socket, file) = unix_socket::bind_datagram_socket(&path)?;
         Ok(Self(Socket::Unix(socket, file)))
     }
 
@@ -78,13 +83,13 @@ impl Door {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Answers for ever.
+    /// Serves commands. Never returns.
     pub async fn serve(self, manager: &mut Manager) {
         let mut buf = vec![0; TOO_LONG + 1];
         loop {
             if let Err(e) = self.0.answer_one(&mut buf, manager).await {
                 debug!("manager: {e}");
-                // Whatever it is, it must not keep a core busy.
+                // An error that repeats must not keep a core busy.
                 sleep(Duration::from_millis(5)).await;
             }
         }
@@ -114,7 +119,7 @@ impl Socket {
             Self::Unix(socket, _) => {
                 let (n, from) = socket.recv_from(buf).await?;
                 let texts = answers(buf.get(..n), manager).await;
-                // A client without a path of its own can be told nothing.
+                // A client whose socket has no path cannot receive an answer.
                 let Some(path) = from.as_pathname() else {
                     return Ok(());
                 };

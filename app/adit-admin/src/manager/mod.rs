@@ -1,12 +1,12 @@
-//! Many servers in one process, begun and ended by datagrams: the protocol of ss-manager.
+//! Many servers in one process, started and stopped by datagrams: the protocol of ss-manager.
 //!
 //! ```text
 //! datagram ─▶ Command ─▶ Route ─▶ Engine        ok, err, a list, counters ─▶ datagrams
 //! ```
 //!
-//! Whoever reaches the [`Door`] may begin servers, and read the passwords of all of them: the
-//! protocol knows no keys. So the door is a Unix socket of its owner, or a port of this machine,
-//! unless its owner insists.
+//! Any program that reaches the [`Door`] may start servers and read all their passwords, because the
+//! protocol has no authentication. So the listener is a Unix socket of its owner or a loopback port,
+//! unless the owner allows other addresses.
 
 mod answer;
 mod build;
@@ -25,7 +25,7 @@ use self::command::{Add, Command, NoCommand};
 pub use build::{Mode, Settings};
 pub use door::{Door, DoorError};
 
-/// Answers datagrams.
+/// Handles the commands of datagrams.
 #[derive(Debug)]
 pub struct Manager {
     engine: Arc<Engine>,
@@ -37,11 +37,11 @@ pub struct Manager {
 #[derive(Debug)]
 struct Managed {
     add: Box<Add>,
-    /// Bytes that the servers carried which this one replaced.
+    /// Bytes that earlier servers on this port carried, which this one replaced.
     before: u64,
 }
 
-/// Why a server was not added.
+/// The reason why a server was not added.
 #[derive(Debug, thiserror::Error)]
 enum NotAdded {
     #[error(transparent)]
@@ -51,10 +51,10 @@ enum NotAdded {
 }
 
 impl NotAdded {
-    /// As a client is told.
+    /// Returns the answer to the client.
     fn answer(&self) -> String {
         match self {
-            // What shadowsocks-libev says.
+            // The answer of shadowsocks-libev.
             Self::Start(StartError::Listen { .. }) => "port is not available".to_owned(),
             other => other.to_string(),
         }
@@ -62,7 +62,7 @@ impl NotAdded {
 }
 
 impl Manager {
-    /// A manager without servers. The engine is its own: routes are named by their ports.
+    /// Creates a manager without servers. The engine must have no other routes: they are named by ports.
     #[must_use]
     pub const fn new(engine: Arc<Engine>, settings: Settings) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Manager {
         }
     }
 
-    /// Does what a datagram asks for; gives the datagrams of the answer, none for noise.
+    /// Executes the command of a datagram. Returns the datagrams of the answer, none for noise.
     pub async fn handle(&mut self, datagram: &[u8]) -> Vec<String> {
         match command::read(datagram) {
             Ok(Command::Add(add)) => {
@@ -80,7 +80,7 @@ impl Manager {
                 let answer = match self.add(add).await {
                     Ok(()) => "ok".to_owned(),
                     Err(why) => {
-                        warn!("no server on port {port}: {why}");
+                        warn!("cannot add a server on port {port}: {why}");
                         why.answer()
                     }
                 };
@@ -97,18 +97,18 @@ impl Manager {
         }
     }
 
-    /// Begins a server in the place of the one on its port. If it cannot be begun, that one stays
-    /// (or begins anew, where the two could not be there at once).
+    /// Starts a server, which replaces the one on its port. If it cannot be started, the old one
+    /// stays, or starts again if it had to be stopped.
     async fn add(&mut self, add: Box<Add>) -> Result<(), NotAdded> {
         let port = add.port;
-        // Panels say all of it again now and then: sessions go on, and nothing is built or logged.
+        // Panels repeat their commands: sessions continue, and nothing is built or logged.
         if self.servers.get(&port).is_some_and(|old| old.add == add) {
             return Ok(());
         }
         let route = build::route(&add, &self.settings)?;
         let Some(old) = self.servers.get(&port) else {
             self.engine.add_route(&route).await?;
-            info!("a server on port {port}");
+            info!("added a server on port {port}");
             self.servers.insert(port, Managed { add, before: 0 });
             return Ok(());
         };
@@ -118,12 +118,12 @@ impl Manager {
             self.restore(port, before).await;
             return Err(why.into());
         }
-        info!("another server on port {port}");
+        info!("replaced the server on port {port}");
         self.servers.insert(port, Managed { add, before });
         Ok(())
     }
 
-    /// Begins the server again that was ended for one that does not run.
+    /// Starts the old server again after its replacement failed to start.
     async fn restore(&mut self, port: u16, before: u64) {
         let Some(old) = self.servers.get_mut(&port) else {
             return;
@@ -134,18 +134,18 @@ impl Manager {
             Err(why) => Err(why.into()),
         };
         if let Err(why) = begun {
-            warn!("the server on port {port} is gone: {why}");
+            warn!("cannot restart the server on port {port}, which is removed: {why}");
             self.servers.remove(&port);
         }
     }
 
-    /// Ends a server and its sessions; says whether there was one.
+    /// Stops a server and its sessions. Returns true if there was one.
     async fn remove(&mut self, port: u16) -> bool {
         if self.servers.remove(&port).is_none() {
             return false;
         }
         self.engine.remove_route_and_wait(&port.to_string()).await;
-        info!("no server on port {port} any more");
+        info!("removed the server on port {port}");
         true
     }
 
@@ -171,7 +171,7 @@ impl Manager {
         }))
     }
 
-    /// Bytes that a port has carried, replaced servers included.
+    /// Returns the bytes that a port has carried, including those of replaced servers.
     fn carried(&self, port: u16, managed: &Managed) -> u64 {
         let route = port.to_string();
         let traffic = self.engine.listener_counts().into_iter();

@@ -1,67 +1,70 @@
-//! What a document means: a chain. It is trusted to name servers, and nothing else.
+//! Conversion of a document to a chain. A document may only name servers.
 
 use adit_config::{Chain, Hop, HopKind, Plan, Stage};
 use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
 use serde::Deserialize;
 
-use crate::remote::{Nowhere, titles};
+use crate::untrusted_text::{NoSources, join_titles};
 
-/// Plugins that run at the same time at most; each is a process.
+/// Maximum number of simultaneous plugins, each of which is a process.
 const MAX_PLUGINS: usize = 16;
-/// Servers at most. A request tries them one after the other, so nobody gets to the last of more.
+/// Maximum number of servers. A request tries them in turn, so it would not reach further ones.
 const MAX_SERVERS: usize = 256;
-/// What a document is called in messages.
+/// The name of a document in messages.
 const NAME: &str = "the subscription";
 
-/// A document that was understood.
+/// A parsed document.
 #[derive(Debug)]
 pub struct Document {
-    /// Its servers: one stage, failover in the order of the document.
+    /// The servers as one stage, with failover in the order of the document.
     pub chain: Chain,
-    /// What was left out, for people.
+    /// Notes about parts that were skipped.
     pub notes: Vec<String>,
-    /// What the user has transferred and may still transfer, in bytes.
+    /// The traffic that the user has used and may still use, in bytes.
     pub quota: Option<Quota>,
 }
 
-/// Numbers of a SIP008 document.
+/// The traffic quota of a SIP008 document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Quota {
-    /// Bytes transferred.
+    /// Bytes used.
     #[serde(rename = "bytes_used")]
     pub used: u64,
-    /// Bytes that may still be, if they are counted.
+    /// Bytes remaining, if they are limited.
     #[serde(rename = "bytes_remaining", default)]
     pub remaining: Option<u64>,
 }
 
-/// A document that means nothing here; holds no secret.
+/// The reason why a document cannot be used. It contains no secrets.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
-    /// It cannot be read.
+    /// It cannot be parsed.
     #[error("{0}")]
     Text(String),
-    /// It has no server that can be used.
-    #[error("the subscription has no server that can be used")]
+    /// It has no usable server.
+    #[error("the subscription has no usable server")]
     Empty,
 }
 
-/// Reads SIP008, what stands behind an `ssconf` address, and lists of `ss://` and `ssr://` links.
+/// Parses SIP008, the content of an `ssconf` URL, or a list of `ss://` and `ssr://` links.
+///
+/// # Errors
+/// The text has none of these formats, or no usable server.
 pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> {
     let wish = ConvertOptions {
         role: Some(Role::Client),
         plugins: plugins.clone(),
     };
-    let unusable = |problems: Vec<_>| Unusable::Text(titles(&problems));
-    let converted = adit_convert::convert(text, NAME, &wish, &Nowhere).map_err(unusable)?;
+    let unusable = |problems: Vec<_>| Unusable::Text(join_titles(&problems));
+    let converted = adit_convert::convert(text, NAME, &wish, &NoSources).map_err(unusable)?;
     let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
-    let plan = Plan::from_toml_with(&converted.toml, NAME, &Nowhere).map_err(unusable)?;
+    let plan = Plan::from_toml_with(&converted.toml, NAME, &NoSources).map_err(unusable)?;
     let route = plan.routes.into_iter().next().ok_or(Unusable::Empty)?;
     let mut servers = Vec::new();
     let mut with_plugin = 0;
     let (mut others, mut forbidden, mut many) = (0_usize, 0_usize, 0_usize);
-    // Our own converter puts servers into the last stage; what stands before them, a document
-    // from elsewhere has no say in.
+    // The converter puts the servers into the last stage. A remote document must not add other
+    // stages, so those before it are ignored.
     let last = route.via.stages.into_iter().next_back();
     let hops = match last {
         Some(Stage::Group(hops)) => hops,
@@ -99,15 +102,15 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
         }
     }
     for (count, why) in [
-        (others, "not a server of Shadowsocks or ShadowsocksR"),
+        (others, "not a Shadowsocks or ShadowsocksR server"),
         (
             forbidden,
-            "needs a plugin that --allow-plugin does not name",
+            "needs a plugin that --allow-plugin does not list",
         ),
-        (many, "more than are used at the same time"),
+        (many, "beyond the maximum number of servers or plugins"),
     ] {
         if count > 0 {
-            notes.push(format!("{count} left out: {why}"));
+            notes.push(format!("{count} skipped: {why}"));
         }
     }
     let stage = match (servers.pop(), servers.is_empty()) {
@@ -159,11 +162,7 @@ mod tests {
         let none = AllowedPlugins::none();
         let many = read(&document(MAX_SERVERS + 44, ""), &none).unwrap();
         assert_eq!(many.servers(), MAX_SERVERS);
-        assert!(
-            many.notes
-                .iter()
-                .any(|note| note.starts_with("44 left out"))
-        );
+        assert!(many.notes.iter().any(|note| note.starts_with("44 skipped")));
         assert_eq!(
             many.quota,
             Some(Quota {
@@ -180,7 +179,7 @@ mod tests {
     #[test]
     fn only_servers_are_taken_over() {
         let none = AllowedPlugins::none();
-        // Another program's whole configuration: its listeners and its way to servers stay out.
+        // A full configuration of another program: its listeners and outbound proxy are ignored.
         let text = r#"{"local_address":"0.0.0.0","local_port":1080,"mode":"tcp_and_udp",
             "outbound_proxy":"socks5://192.0.2.9:1080",
             "server":"192.0.2.1","server_port":8388,"password":"p","method":"aes-256-gcm"}"#;

@@ -1,4 +1,4 @@
-//! One document over HTTPS: certificates are checked, length and time are bounded.
+//! Fetching of a document over HTTPS, with checked certificates and limits on size and time.
 
 use std::io;
 use std::sync::Arc;
@@ -23,56 +23,56 @@ use zeroize::Zeroizing;
 
 use super::source::Source;
 
-/// Time for everything: name, connection, redirections, body.
+/// Time limit of the whole request: name, connection, redirections and body.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time for a connection, and for the handshake of TLS.
+/// Time limit of a connection, and of the TLS handshake.
 const DIAL: Duration = Duration::from_secs(10);
-/// Redirections that are followed.
+/// Maximum number of redirections.
 const MAX_REDIRECTIONS: usize = 5;
-/// What we are for servers.
+/// The `User-Agent` header.
 const AGENT: &str = concat!("adit/", env!("CARGO_PKG_VERSION"));
 
-/// Why there is no document.
+/// The reason why a document was not fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// No connection.
+    /// The connection failed.
     #[error("no connection to {at}: {why}")]
     Dial {
         /// Host and port.
         at: String,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
-    /// The server is not who it should be, or speaks no TLS.
+    /// The certificate of the server is not valid, or the server does not use TLS.
     #[error("no TLS with {at}: {why}")]
     Tls {
         /// Host and port.
         at: String,
-        /// What is wrong.
+        /// The error of the handshake.
         why: io::Error,
     },
-    /// This machine knows no certificate authorities.
-    #[error("this machine has no certificates to check servers with (ca-certificates)")]
+    /// This machine has no trusted certificate authorities.
+    #[error("this machine has no trusted certificate authorities: install ca-certificates")]
     NoRoots,
-    /// TLS cannot be set up.
+    /// TLS could not be configured.
     #[error("TLS: {0}")]
     Setup(rustls::Error),
-    /// The conversation broke off.
-    #[error("the answer broke off: {0}")]
+    /// The response was interrupted or invalid.
+    #[error("the response was interrupted or invalid: {0}")]
     Broken(hyper::Error),
-    /// Another answer than 200.
-    #[error("the answer is {0}")]
+    /// The status of the response is not 200.
+    #[error("the server answered {0}")]
     Status(StatusCode),
-    /// A redirection to where we do not go, or one too many.
-    #[error("redirected to where a subscription does not come from")]
+    /// A redirection to an address that is not allowed, or too many redirections.
+    #[error("redirected too often, or to an address that is not allowed for a subscription")]
     Redirected,
-    /// A body of more bytes than there may be.
-    #[error("the document has more than {0} bytes")]
+    /// The body has more than the maximum number of bytes.
+    #[error("the document is longer than {0} bytes")]
     TooLong(usize),
-    /// A body that is no text, or packed.
-    #[error("the document is not plain UTF-8")]
+    /// The body is not UTF-8, or is compressed.
+    #[error("the document is not uncompressed UTF-8 text")]
     NoText,
-    /// It took too long.
+    /// The request timed out.
     #[error("no answer within {} s", PATIENCE.as_secs())]
     Late,
 }
@@ -83,19 +83,19 @@ impl From<rustls::Error> for FetchError {
     }
 }
 
-/// Fetches documents of a length.
+/// Fetches documents up to a maximum size.
 pub struct Fetcher {
-    /// Bytes of a document at most.
+    /// Maximum size of a document, in bytes.
     limit: usize,
     roots: Roots,
 }
 
-/// Who may vouch for a server.
+/// The certificate authorities that are trusted.
 pub enum Roots {
-    /// Those whom this machine trusts, and what `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Read
-    /// when they are first needed.
+    /// The authorities that this machine trusts, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR`
+    /// name. They are loaded for each fetch over TLS.
     Machine,
-    /// These alone.
+    /// Only these authorities.
     Only(Arc<RootCertStore>),
 }
 
@@ -108,13 +108,16 @@ impl std::fmt::Debug for Fetcher {
 }
 
 impl Fetcher {
-    /// Fetches documents of at most `limit` bytes.
+    /// Creates a fetcher for documents of at most `limit` bytes.
     #[must_use]
     pub const fn new(roots: Roots, limit: usize) -> Self {
         Self { limit, roots }
     }
 
-    /// The text of the document.
+    /// Fetches a document, and returns its text.
+    ///
+    /// # Errors
+    /// The connection, TLS or the request fails, or the document is not text within the limit.
     pub async fn get(&self, source: &Source) -> Result<Zeroizing<String>, FetchError> {
         timeout(PATIENCE, self.follow(source))
             .await
@@ -152,7 +155,7 @@ impl Fetcher {
         let roots = match &self.roots {
             Roots::Only(roots) => roots.clone(),
             Roots::Machine => {
-                // Some hundred files, perhaps.
+                // This may read several hundred files.
                 let read = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
                 let mut roots = RootCertStore::empty();
                 if let Ok(found) = read.await {
@@ -173,7 +176,7 @@ impl Fetcher {
         Ok(config)
     }
 
-    /// One request on a stream of its own.
+    /// Sends one request on a separate stream.
     async fn ask<S>(&self, at: &Source, stream: S) -> Result<Got, FetchError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -182,7 +185,7 @@ impl Fetcher {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(FetchError::Broken)?;
-        // It ends with this function.
+        // Dropping the set at the end of this function stops the connection.
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let request = Request::get(at.path.as_str())
@@ -191,7 +194,7 @@ impl Fetcher {
             .header(header::ACCEPT, "application/json, text/plain, */*")
             .header(header::CONNECTION, HeaderValue::from_static("close"))
             .body(Empty::<Bytes>::new());
-        // Its parts were taken from a URL that was read.
+        // The parts come from a parsed URL, so they are valid.
         let request = request.map_err(|_| FetchError::Redirected)?;
         let response = sender.send_request(request).await;
         self.read(at, response.map_err(FetchError::Broken)?).await
@@ -206,7 +209,7 @@ impl Fetcher {
         if status != StatusCode::OK {
             return Err(FetchError::Status(status));
         }
-        // We have not asked for it, and would not know how long it becomes.
+        // Compression was not requested, and the size of the content would be unknown.
         let packed = text_of(response.headers(), header::CONTENT_ENCODING);
         if packed.is_some_and(|how| !how.eq_ignore_ascii_case("identity")) {
             return Err(FetchError::NoText);

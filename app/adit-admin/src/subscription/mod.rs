@@ -3,11 +3,11 @@
 //! ```text
 //! Source ─▶ Fetcher ─▶ document ─▶ Chain ─▶ Engine::reroute
 //!               │ fails      ▲
-//!               └─▶ kept ────┘
+//!               └─▶ stored ──┘
 //! ```
 //!
-//! What was fetched and understood is kept in a file, and used when nothing can be fetched. A
-//! change of the servers is for new connections; open ones stay on their way.
+//! The last valid document is stored in a file, which is used if fetching fails. Changed servers
+//! apply to new connections; open ones keep their route.
 
 mod document;
 mod fetch;
@@ -32,40 +32,40 @@ pub use document::{Document, Quota, Unusable, read};
 pub use fetch::{FetchError, Fetcher, Roots};
 pub use source::{BadSource, Source};
 
-/// After a failure it is tried again this soon, or sooner if it is fetched more often anyway.
+/// Maximum delay before the next try after a failure.
 const RETRY: Duration = Duration::from_secs(300);
 
-/// A subscription.
+/// A subscription of a client.
 #[derive(Debug)]
 pub struct Subscription {
-    /// Where it is.
+    /// The URL of the document.
     pub source: Source,
-    /// What fetches it.
+    /// Fetches the document.
     pub fetcher: Fetcher,
-    /// The plugins that its servers may need (SEC-E6).
+    /// The plugins that its servers may start (SEC-E6).
     pub plugins: AllowedPlugins,
-    /// The folder in which the last good document is kept.
+    /// The folder in which the last valid document is stored.
     pub folder: PathBuf,
-    /// How often it is fetched.
+    /// The interval of fetches.
     pub every: Duration,
 }
 
-/// Why there are no servers to begin with.
+/// The reason why there are no servers at the start.
 #[derive(Debug)]
 pub struct Nothing {
-    /// What was wrong with what was fetched, or with fetching.
+    /// The error of fetching, or of the fetched document.
     pub online: Failed,
-    /// What was wrong with what was kept; nothing if nothing was.
+    /// The error of the stored document, if there is one.
     pub kept: Option<String>,
 }
 
-/// Why a document was not taken over.
+/// The reason why a document is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
-    /// It did not come.
+    /// It was not fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// It is of no use.
+    /// It cannot be used.
     #[error(transparent)]
     Unusable(#[from] Unusable),
 }
@@ -75,7 +75,7 @@ impl fmt::Display for Nothing {
         write!(f, "{}", self.online)?;
         match &self.kept {
             None => Ok(()),
-            Some(why) => write!(f, "; what was kept of it: {why}"),
+            Some(why) => write!(f, "; the stored document: {why}"),
         }
     }
 }
@@ -83,7 +83,10 @@ impl fmt::Display for Nothing {
 impl std::error::Error for Nothing {}
 
 impl Subscription {
-    /// The servers to begin with: of now if they can be had, else of the last time.
+    /// Returns the servers at the start: those of a fetched document, or else of the stored one.
+    ///
+    /// # Errors
+    /// The document was not fetched or is not valid, and neither is the stored one.
     pub async fn begin(&self) -> Result<Document, Nothing> {
         let online = match self.fetch().await {
             Ok(document) => return Ok(document),
@@ -96,7 +99,7 @@ impl Subscription {
             Ok(Some(text)) => match read(&text, &self.plugins) {
                 Ok(document) => {
                     warn!(
-                        "{}: {online}; the servers of the last time are used",
+                        "{}: {online}; using the servers of the stored document",
                         self.source
                     );
                     return Ok(document);
@@ -108,8 +111,8 @@ impl Subscription {
         Err(Nothing { online, kept })
     }
 
-    /// Follows the subscription for ever. `route` runs in `engine`, with the chain that
-    /// [`begin`](Self::begin) gave.
+    /// Follows the subscription. Never returns. `route` runs in `engine`, with the chain of
+    /// [`begin`](Self::begin).
     pub async fn follow(&self, engine: &Engine, mut route: Route) {
         let mut wait = self.every;
         loop {
@@ -118,7 +121,7 @@ impl Subscription {
             let document = match self.fetch().await {
                 Ok(document) => document,
                 Err(why) => {
-                    warn!("{}: {why}; the servers stay as they were", self.source);
+                    warn!("{}: {why}; the current servers stay in use", self.source);
                     wait = wait.min(RETRY);
                     continue;
                 }
@@ -133,17 +136,20 @@ impl Subscription {
                     for note in document.notes {
                         info!("{}: {note}", self.source);
                     }
-                    info!("{}: the servers have changed, {count} now", self.source);
+                    info!(
+                        "{}: the servers have changed, there are now {count}",
+                        self.source
+                    );
                 }
                 Err(why) => {
-                    warn!("{}: {why}; the servers stay as they were", self.source);
+                    warn!("{}: {why}; the current servers stay in use", self.source);
                     route.via = before;
                 }
             }
         }
     }
 
-    /// Fetches, reads, and keeps what is good.
+    /// Fetches and parses the document, and stores it if it is valid.
     async fn fetch(&self) -> Result<Document, Failed> {
         let text = self.fetcher.get(&self.source).await?;
         let document = read(&text, &self.plugins)?;
@@ -152,7 +158,7 @@ impl Subscription {
         let written = tokio::task::spawn_blocking(write).await;
         if let Err(why) = written.unwrap_or_else(|e| Err(io::Error::other(e))) {
             warn!(
-                "{}: not kept in {}: {why}",
+                "{}: cannot store the document in {}: {why}",
                 self.source,
                 self.folder.display()
             );
@@ -160,7 +166,7 @@ impl Subscription {
         Ok(document)
     }
 
-    /// The file of this subscription. Its address is a secret, so it has another name.
+    /// Returns the file of this subscription. Its name is a hash, because the URL is a secret.
     fn path(&self) -> PathBuf {
         let hash = adit_crypto::sha256(self.source.whole().as_bytes());
         let name: String = hash.iter().take(8).map(|b| format!("{b:02x}")).collect();
@@ -169,7 +175,7 @@ impl Subscription {
 }
 
 impl Document {
-    /// How many servers there are.
+    /// Returns the number of servers.
     #[must_use]
     pub fn servers(&self) -> usize {
         self.chain
@@ -190,7 +196,7 @@ fn read_kept(path: &Path) -> io::Result<Option<Zeroizing<String>>> {
     }
 }
 
-/// Up to a tenth sooner, so that not all clients of a provider come at the same moment.
+/// Shortens the wait by up to a tenth, so that the clients of a provider do not fetch simultaneously.
 fn scattered(wait: Duration) -> Duration {
     let mut byte = [0];
     SystemRng.fill(&mut byte);

@@ -1,4 +1,4 @@
-//! Where a subscription is.
+//! The URL of a subscription.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +7,10 @@ use adit_wire::Host;
 use hyper::Uri;
 use zeroize::Zeroizing;
 
-/// Bytes of an address at most.
+/// Maximum length of a URL, in bytes.
 const MOST: usize = 8 << 10;
 
-/// The address of a document. Its path is a secret in all but name, and is never shown.
+/// The URL of a document. Its path is treated as a secret and never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Source {
     pub(super) tls: bool,
@@ -20,17 +20,17 @@ pub struct Source {
     pub(super) path: Zeroizing<String>,
 }
 
-/// A text that is no such address.
+/// The error for text that is not the URL of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadSource {
-    /// Not one of the schemes.
-    #[error("a subscription begins with https:// or ssconf://")]
+    /// The scheme is not supported.
+    #[error("the URL of a subscription starts with https:// or ssconf://")]
     Scheme,
-    /// It would be read, and could be changed, by everyone on the way.
-    #[error("a subscription holds keys: it comes over https, unless from this machine")]
+    /// The document could be read and changed on the network.
+    #[error("a subscription contains keys: it needs https, unless it is on this machine")]
     Plain,
-    /// Something else is wrong with it.
-    #[error("not an address of the form https://HOST[:PORT]/PATH")]
+    /// The URL is otherwise invalid.
+    #[error("not a URL of the form https://HOST[:PORT]/PATH")]
     Form,
 }
 
@@ -47,7 +47,7 @@ impl FromStr for Source {
         if text.len() > MOST {
             return Err(BadSource::Form);
         }
-        // A name behind `#` is for people.
+        // The part after `#` is a name for users.
         let rest = rest.split('#').next().unwrap_or_default();
         let uri: Uri = format!("https://{rest}")
             .parse()
@@ -70,7 +70,7 @@ impl FromStr for Source {
             (Some(port), _) => Some(port.as_u16())
                 .filter(|p| *p != 0)
                 .ok_or(BadSource::Form)?,
-            // Only digits make a port.
+            // A port that is not a number.
             (None, _) if authority.as_str() != name => return Err(BadSource::Form),
             (None, true) => 443,
             (None, false) => 80,
@@ -86,7 +86,7 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Where a redirection leads. Never from TLS to clear text.
+    /// Returns the target of a redirection, unless it leads from TLS to unencrypted HTTP.
     pub(super) fn follow(&self, location: &str) -> Option<Self> {
         let next = if location.starts_with('/') && !location.starts_with("//") {
             format!("{}{location}", self.origin()).parse().ok()?
@@ -96,7 +96,7 @@ impl Source {
         (next.tls || !self.tls).then_some(next)
     }
 
-    /// The address as it was, to name a file by.
+    /// Returns the whole URL, to derive a file name from.
     pub(super) fn whole(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{}{}", self.origin(), self.path.as_str()))
     }
@@ -106,7 +106,7 @@ impl Source {
         format!("{scheme}://{}", self.authority())
     }
 
-    /// Host and port, as `Host` has them.
+    /// Returns host and port, as in the `Host` header.
     pub(super) fn authority(&self) -> String {
         let usual = if self.tls { 443 } else { 80 };
         let host = match &self.host {

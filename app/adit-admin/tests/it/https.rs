@@ -1,4 +1,4 @@
-//! Documents over HTTPS: whose certificate is good, and what is too much.
+//! Documents over HTTPS: valid certificates, and limits.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,14 +19,14 @@ fn certificate(name: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(folder.join(name)).unwrap()
 }
 
-/// Those who trust the authority of the tests.
+/// Returns a fetcher that trusts the authority of the tests.
 fn trusting() -> Fetcher {
     let mut roots = RootCertStore::empty();
     roots.add(certificate("authority.pem")).unwrap();
     Fetcher::new(Roots::Only(Arc::new(roots)), LIMIT)
 }
 
-/// Answers every request with these bytes.
+/// Starts a server that answers every request with these bytes.
 async fn server(with: &str, answer: String) -> SocketAddr {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/tls");
     let key = PrivateKeyDer::from_pem_file(folder.join("server.key")).unwrap();
@@ -99,7 +99,7 @@ async fn a_good_certificate_is_needed() {
         tls(get(&trusting(), &format!("https://{at}/x")).await),
         "another name"
     );
-    // The authorities of this machine, if it has any, know nothing of it.
+    // The authorities of this machine, if it has any, have not signed it.
     let machine = Fetcher::new(Roots::Machine, LIMIT);
     let got = get(&machine, &format!("https://localhost:{port}/x")).await;
     assert!(

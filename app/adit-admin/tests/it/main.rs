@@ -1,4 +1,4 @@
-//! The doors of `adit-admin` against others than themselves.
+//! Tests of `adit-admin` with other programs as peers.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 

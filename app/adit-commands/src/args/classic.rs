@@ -1,4 +1,5 @@
-//! The command lines of shadowsocks-libev and shadowsocksr-libev, by the names of their programs.
+//! The command lines of shadowsocks-libev and shadowsocksr-libev, under the names of their
+//! programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,32 +8,32 @@ use clap::Subcommand;
 
 /// A program of shadowsocks-libev or shadowsocksr-libev.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Classic {
-    /// A proxy on this machine that uses a Shadowsocks server; options of ss-local
+pub(crate) enum ClassicCommand {
+    /// Run a local proxy that uses a Shadowsocks server, with the options of ss-local
     #[command(args_override_self = true)]
-    SsLocal(Local),
-    /// A Shadowsocks server; options of ss-server
+    SsLocal(SsLocalArgs),
+    /// Run a Shadowsocks server, with the options of ss-server
     #[command(args_override_self = true)]
-    SsServer(Server),
-    /// A port that leads to one target; options of ss-tunnel
+    SsServer(SsServerArgs),
+    /// Forward a port to one target, with the options of ss-tunnel
     #[command(args_override_self = true)]
-    SsTunnel(Tunnel),
-    /// A port for what a firewall turns this way; options of ss-redir
+    SsTunnel(SsTunnelArgs),
+    /// Run a transparent proxy for traffic that a firewall redirects, with the options of ss-redir
     #[command(args_override_self = true)]
-    SsRedir(Redir),
-    /// Servers that come and go by datagrams; options of ss-manager
+    SsRedir(SsRedirArgs),
+    /// Run servers that are added and removed by datagrams, with the options of ss-manager
     #[command(args_override_self = true)]
-    SsManager(Manager),
-    /// A proxy on this machine that uses a ShadowsocksR server; options of ssr-local
+    SsManager(SsManagerArgs),
+    /// Run a local proxy that uses a ShadowsocksR server, with the options of ssr-local
     #[command(args_override_self = true)]
-    SsrLocal(SsrLocal),
-    /// A ShadowsocksR server; options of ssr-server
+    SsrLocal(SsrLocalArgs),
+    /// Run a ShadowsocksR server, with the options of ssr-server
     #[command(args_override_self = true)]
-    SsrServer(SsrServer),
+    SsrServer(SsrServerArgs),
 }
 
-/// The names under which the program is all of this.
-pub(crate) const NAMES: [&str; 7] = [
+/// The names of these programs.
+pub(crate) const PROGRAM_NAMES: [&str; 7] = [
     "ss-local",
     "ss-server",
     "ss-tunnel",
@@ -42,212 +43,212 @@ pub(crate) const NAMES: [&str; 7] = [
     "ssr-server",
 ];
 
-/// What all of them have.
+/// The options that all of these programs share.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Common {
-    /// Server: its name or address, or where to listen; can be repeated
+pub(crate) struct CommonOptions {
+    /// Host of the server, or the address that a server listens on; can be repeated
     #[arg(short = 's', value_name = "HOST", action = clap::ArgAction::Append)]
     pub(crate) server: Vec<String>,
-    /// The server's port
+    /// Port of the server
     #[arg(short = 'p', value_name = "PORT")]
     pub(crate) server_port: Option<u16>,
-    /// The local port
+    /// Local port to listen on
     #[arg(short = 'l', value_name = "PORT")]
     pub(crate) local_port: Option<u16>,
-    /// The local address
+    /// Local address to listen on
     #[arg(short = 'b', value_name = "ADDRESS")]
     pub(crate) local_address: Option<String>,
-    /// The password; every user of this machine can read it on the command line
+    /// Password; all users of this machine can read it on the command line
     #[arg(short = 'k', long, value_name = "PASSWORD")]
     pub(crate) password: Option<String>,
-    /// The cipher [default: chacha20-ietf-poly1305, of ShadowsocksR none]
+    /// Cipher [default: chacha20-ietf-poly1305; with ShadowsocksR none]
     #[arg(short = 'm', value_name = "METHOD")]
     pub(crate) method: Option<String>,
     /// Seconds after which an idle connection is closed
     #[arg(short = 't', value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
-    /// A JSON file; options win
+    /// JSON configuration file; options override its values
     #[arg(short = 'c', value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Carry UDP, too
+    /// Carry TCP and UDP
     #[arg(short = 'u')]
     pub(crate) udp: bool,
-    /// Carry UDP alone
+    /// Carry UDP only
     #[arg(short = 'U')]
     pub(crate) udp_alone: bool,
-    /// IPv6 addresses of a name before IPv4
+    /// Prefer IPv6 addresses of a host name
     #[arg(short = '6')]
     pub(crate) ipv6_first: bool,
-    /// Begin connections to the server with TCP Fast Open
+    /// Open connections to the server with TCP Fast Open
     #[arg(long)]
     pub(crate) fast_open: bool,
-    /// A SIP003 plugin
+    /// SIP003 plugin
     #[arg(long, value_name = "NAME")]
     pub(crate) plugin: Option<String>,
-    /// Its options
+    /// Options of the plugin
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) plugin_opts: Option<String>,
-    /// A raw key in base64, which is refused: take a password
+    /// A raw key in base64; not supported, use a password
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
     #[command(flatten)]
-    pub(crate) process: Process,
+    pub(crate) process: ProcessOptions,
     #[command(flatten)]
-    pub(crate) idle: Idle,
+    pub(crate) idle: IgnoredOptions,
 }
 
-/// What the process is to be.
+/// The options of the process itself.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Process {
-    /// Go into the background once it serves, and write the process number into this file
+pub(crate) struct ProcessOptions {
+    /// Go into the background once the ports are open, and write the process ID to this file
     #[arg(short = 'f', value_name = "FILE")]
     pub(crate) pid_file: Option<PathBuf>,
-    /// Become this user once the ports are open
+    /// Switch to this user once the ports are open
     #[arg(short = 'a', value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// Open files at most, instead of as many as the system allows
+    /// Maximum number of open files [default: the maximum that the system allows]
     #[arg(short = 'n', value_name = "N")]
     pub(crate) nofile: Option<u64>,
-    /// Leave this machine by this network interface (Linux)
+    /// Network interface for outgoing traffic (Linux)
     #[arg(short = 'i', value_name = "NAME")]
     pub(crate) interface: Option<String>,
 }
 
-/// What is taken and changes nothing: adit sets it itself.
+/// Options that are accepted and have no effect, because adit decides them.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Idle {
-    /// Changes nothing
+pub(crate) struct IgnoredOptions {
+    /// No effect
     #[arg(long)]
     pub(crate) reuse_port: bool,
-    /// Changes nothing: it is always so
+    /// No effect: always on
     #[arg(long)]
     pub(crate) no_delay: bool,
-    /// Changes nothing: the system finds it
+    /// No effect: the system discovers the MTU
     #[arg(long, value_name = "BYTES")]
     pub(crate) mtu: Option<u32>,
-    /// Changes nothing
+    /// No effect
     #[arg(long)]
     pub(crate) mptcp: bool,
 }
 
-/// What a ShadowsocksR program has besides.
+/// The additional options of ShadowsocksR programs.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Ssr {
-    /// Protocol [default: origin]
+pub(crate) struct SsrOptions {
+    /// Protocol plugin [default: origin]
     #[arg(short = 'O', value_name = "PROTOCOL")]
     pub(crate) protocol: Option<String>,
-    /// Its parameter
+    /// Parameter of the protocol
     #[arg(short = 'G', value_name = "TEXT")]
     pub(crate) protocol_param: Option<String>,
-    /// Obfs [default: plain]
+    /// Obfuscation [default: plain]
     #[arg(short = 'o', value_name = "OBFS")]
     pub(crate) obfs: Option<String>,
-    /// Its parameter
+    /// Parameter of the obfuscation
     #[arg(short = 'g', value_name = "TEXT")]
     pub(crate) obfs_param: Option<String>,
 }
 
-/// Requests that go another way.
+/// The option for rules of destinations.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Acl {
-    /// An ACL file: which destinations go by the server, directly, or nowhere
+pub(crate) struct AclOptions {
+    /// ACL file: destinations that are reached through the server, directly, or not at all
     #[arg(long, value_name = "FILE")]
     pub(crate) acl: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Local {
+pub(crate) struct SsLocalArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
+    pub(crate) acl: AclOptions,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Server {
+pub(crate) struct SsServerArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
-    /// Name servers: left out, the system's resolver looks names up
+    pub(crate) acl: AclOptions,
+    /// Name servers; no effect: the system's resolver looks names up
     #[arg(short = 'd', value_name = "ADDRESS")]
     pub(crate) nameserver: Option<String>,
-    /// A manager that is told the traffic, which is refused: `ss-manager` keeps its servers itself
+    /// Not supported: `adit ss-manager` runs its servers in one process and counts their traffic
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) manager_address: Option<String>,
-    /// Private destinations that clients may reach: CIDRs or `all`; none without it
+    /// Private destinations that clients may reach: CIDRs or `all` [default: none]
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Tunnel {
+pub(crate) struct SsTunnelArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
-    /// Where the port leads
+    pub(crate) common: CommonOptions,
+    /// Target of the forwarded port
     #[arg(short = 'L', value_name = "HOST:PORT")]
     pub(crate) target: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Redir {
+pub(crate) struct SsRedirArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
-    /// The firewall turns TCP this way by TPROXY, not by REDIRECT
+    pub(crate) common: CommonOptions,
+    /// The firewall redirects TCP with TPROXY instead of REDIRECT
     #[arg(short = 'T')]
     pub(crate) tproxy: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Manager {
+pub(crate) struct SsManagerArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
-    /// Where commands come in: a UDP port of this machine, or the path of a Unix socket
+    pub(crate) common: CommonOptions,
+    /// Where commands are received: a loopback UDP port, or the path of a Unix socket
     #[arg(long, value_name = "HOST:PORT|PATH")]
     pub(crate) manager_address: Option<String>,
-    /// Changes nothing: all servers are in this process
+    /// No effect: all servers run in this process
     #[arg(long, value_name = "PATH")]
     pub(crate) executable: Option<PathBuf>,
-    /// Changes nothing: no files are written
+    /// No effect: no files are written
     #[arg(short = 'D', value_name = "PATH")]
     pub(crate) folder: Option<PathBuf>,
-    /// Name servers: left out, the system's resolver looks names up
+    /// Name servers; no effect: the system's resolver looks names up
     #[arg(short = 'd', value_name = "ADDRESS")]
     pub(crate) nameserver: Option<String>,
-    /// Private destinations that clients may reach: CIDRs or `all`; none without it
+    /// Private destinations that clients may reach: CIDRs or `all` [default: none]
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SsrLocal {
+pub(crate) struct SsrLocalArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) ssr: Ssr,
+    pub(crate) ssr: SsrOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
+    pub(crate) acl: AclOptions,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SsrServer {
+pub(crate) struct SsrServerArgs {
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: CommonOptions,
     #[command(flatten)]
-    pub(crate) ssr: Ssr,
+    pub(crate) ssr: SsrOptions,
     #[command(flatten)]
-    pub(crate) acl: Acl,
-    /// Private destinations that clients may reach: CIDRs or `all`; none without it
+    pub(crate) acl: AclOptions,
+    /// Private destinations that clients may reach: CIDRs or `all` [default: none]
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
 }
 
-/// The words as they were typed, with the command in front if the program was started by the name
-/// of one.
-pub(crate) fn by_name(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// Returns the words of the command line, with the command inserted if the program was started under
+/// the name of one.
+pub(crate) fn insert_command_by_name(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
     let name = words.first().map(Path::new).and_then(Path::file_stem);
-    let name = name.and_then(|name| NAMES.into_iter().find(|known| name == *known));
+    let name = name.and_then(|name| PROGRAM_NAMES.into_iter().find(|known| name == *known));
     if let Some(name) = name {
         words.insert(1, name.into());
     }
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn the_name_of_the_program_is_a_command() {
         let words = |words: &[&str]| {
-            let words = by_name(words.iter().map(OsString::from));
+            let words = insert_command_by_name(words.iter().map(OsString::from));
             words
                 .iter()
                 .map(|w| w.to_str().unwrap().to_owned())

@@ -1,20 +1,20 @@
-//! The options of kcptun, on the command line and in its JSON files: one table for both.
+//! The options of kcptun: one table for the command line and the JSON files.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// An end of a tunnel.
+/// The two ends of a tunnel.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Kcp {
-    /// The end at the target
-    Server(Server),
-    /// The end at home
-    Client(Client),
+pub(crate) enum KcpCommand {
+    /// Run the server, which connects to the target
+    Server(KcpServerArgs),
+    /// Run the client, which accepts TCP connections
+    Client(KcpClientArgs),
 }
 
-/// A struct of optional values under one set of names, which can be laid over another.
+/// Defines a struct of optional values, which can override the values of another.
 macro_rules! options {
     ($(#[$meta:meta])* $name:ident { $($(#[$attr:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$meta])*
@@ -25,10 +25,10 @@ macro_rules! options {
         }
 
         impl $name {
-            /// The names in a file.
+            /// The names of the fields; files spell them with dashes.
             pub(crate) const NAMES: &[&str] = &[$(stringify!($field)),*];
 
-            /// These, and where there is none the other's.
+            /// Returns these values, with the other's values where these are missing.
             pub(crate) fn or(self, other: Self) -> Self {
                 Self {
                     $($field: self.$field.or(other.$field),)*
@@ -39,140 +39,140 @@ macro_rules! options {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Server {
+pub(crate) struct KcpServerArgs {
     #[command(flatten)]
     pub(crate) own: ServerOwn,
     #[command(flatten)]
     pub(crate) both: Both,
-    /// A JSON file with the same names; its values win
+    /// JSON file with the same names; its values override the options
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Client {
+pub(crate) struct KcpClientArgs {
     #[command(flatten)]
     pub(crate) own: ClientOwn,
     #[command(flatten)]
     pub(crate) both: Both,
-    /// A JSON file with the same names; its values win
+    /// JSON file with the same names; its values override the options
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
 options! {
-    /// What only a server has.
+    /// The options of the server only.
     ServerOwn {
-        /// Where to listen for datagrams; `MIN-MAX` for a range of ports [default: :29900]
+        /// UDP address to listen on; `MIN-MAX` is a range of ports [default: :29900]
         #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]
         listen: String,
-        /// Where the connections lead [default: 127.0.0.1:12948]
+        /// Target of the connections [default: 127.0.0.1:12948]
         #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]
         target: String,
     }
 }
 
 options! {
-    /// What only a client has.
+    /// The options of the client only.
     ClientOwn {
-        /// Where to listen for TCP [default: :12948]
+        /// TCP address to listen on [default: :12948]
         #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]
         localaddr: String,
-        /// The server; with `MIN-MAX` each session takes a port of the range at random
+        /// The server; with `MIN-MAX`, each session picks a random port of the range
         #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]
         remoteaddr: String,
-        /// KCP sessions at a time [default: 1]
+        /// Number of KCP sessions at the same time [default: 1]
         #[arg(long, value_name = "N", help_heading = "Ends")]
         conn: u16,
-        /// Seconds after which a session gets no new connections; 0 never [default: 0]
+        /// Seconds after which a session gets no new connections; 0 is never [default: 0]
         #[arg(long, value_name = "S", help_heading = "Ends")]
         autoexpire: u32,
-        /// Seconds after which a session that has expired is closed [default: 600]
+        /// Seconds after which an expired session is closed [default: 600]
         #[arg(long, value_name = "S", help_heading = "Ends")]
         scavengettl: u32,
     }
 }
 
 options! {
-    /// What both ends have.
+    /// The options of both ends.
     Both {
-        /// The password, which both ends must have; KCPTUN_KEY in the environment hides it better
+        /// Password, the same at both ends; the environment variable KCPTUN_KEY is harder to see
         #[arg(long, value_name = "KEY", help_heading = "Both ends alike")]
         key: String,
-        /// The cipher: aes, aes-128, aes-192, aes-128-gcm, salsa20, blowfish, twofish, cast5, 3des,
+        /// Cipher: aes, aes-128, aes-192, aes-128-gcm, salsa20, blowfish, twofish, cast5, 3des,
         /// tea, xtea, xor, sm4, none, null [default: aes]
         #[arg(long, value_name = "NAME", help_heading = "Both ends alike")]
         crypt: String,
-        /// Without compression [default: as the other end has it, else with]
+        /// Turn off compression [default: as the peer does; otherwise false]
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
             require_equals = true, help_heading = "Both ends alike")]
         nocomp: bool,
-        /// The version of smux, 1 or 2 [default: as the other end has it, else 2]
+        /// Version of smux, 1 or 2 [default: the peer's; otherwise 2]
         #[arg(long, value_name = "N", help_heading = "Both ends alike")]
         smuxver: u8,
-        /// How hasty: fast3, fast2, fast, normal, or manual with the four below [default: fast]
+        /// Preset of timing: fast3, fast2, fast, normal, or manual with the next four [default: fast]
         #[arg(long, value_name = "NAME", help_heading = "KCP")]
         mode: String,
-        /// 1: hasty time-outs [default: 0]
+        /// 1: short retransmission timeouts [default: 0]
         #[arg(long, value_name = "0|1", help_heading = "KCP")]
         nodelay: u8,
         /// Milliseconds between flushes [default: 50]
         #[arg(long, value_name = "MS", help_heading = "KCP")]
         interval: u32,
-        /// Later acknowledgements after which a segment is sent again; 0 waits [default: 0]
+        /// Number of later acknowledgements that cause a fast retransmission; 0 is off [default: 0]
         #[arg(long, value_name = "N", help_heading = "KCP")]
         resend: u16,
-        /// 1: without congestion control [default: 0]
+        /// 1: turn off congestion control [default: 0]
         #[arg(long, value_name = "0|1", help_heading = "KCP")]
         nc: u8,
-        /// What holds a sender back that outruns the line: auto, off, reno, bbr; kcptun has no such
-        /// option [default: auto, with --mode manual as --nc says]
+        /// Congestion control: auto, off, reno, bbr; kcptun does not have this option
+        /// [default: auto; with --mode manual, as set by --nc]
         #[arg(long, value_name = "NAME", help_heading = "KCP")]
         cc: String,
-        /// Acknowledge at once
+        /// Send acknowledgements immediately
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
             require_equals = true, help_heading = "KCP")]
         acknodelay: bool,
-        /// Bytes of a datagram at most [default: 1350]
+        /// Maximum size of a datagram, in bytes [default: 1350]
         #[arg(long, value_name = "BYTES", help_heading = "KCP")]
         mtu: usize,
-        /// Segments in flight [default: 128, of a server 1024]
+        /// Send window, in segments [default: 128; for a server 1024]
         #[arg(long, value_name = "N", help_heading = "KCP")]
         sndwnd: u32,
-        /// Segments that wait to be read [default: 512, of a server 1024]
+        /// Receive window, in segments [default: 512; for a server 1024]
         #[arg(long, value_name = "N", help_heading = "KCP")]
         rcvwnd: u32,
-        /// Datagrams of a group; 0 switches correction off [default: 10, but none to an end that
-        /// sends none]
+        /// Data datagrams of a group; 0 turns off error correction [default: 10; off if the peer does
+        /// not use it]
         #[arg(long, alias = "ds", value_name = "N", help_heading = "KCP")]
         datashard: usize,
-        /// Datagrams of a group that may be lost [default: 3]
+        /// Parity datagrams of a group: this many losses can be repaired [default: 3]
         #[arg(long, alias = "ps", value_name = "N", help_heading = "KCP")]
         parityshard: usize,
-        /// Bytes a second that a session may send; 0 is no limit [default: 0]
+        /// Maximum rate of a session, in bytes per second; 0 is no limit [default: 0]
         #[arg(long, value_name = "BYTES", help_heading = "KCP")]
         ratelimit: u32,
-        /// Bytes of a session that wait to be read [default: 4194304]
+        /// Receive buffer of a session, in bytes [default: 4194304]
         #[arg(long, value_name = "BYTES", help_heading = "Streams")]
         smuxbuf: u32,
-        /// Bytes of a stream that wait to be read, with smux 2 [default: 2097152]
+        /// Receive buffer of a stream, in bytes, with smux 2 [default: 2097152]
         #[arg(long, value_name = "BYTES", help_heading = "Streams")]
         streambuf: u32,
-        /// Bytes of a frame [default: 8192]
+        /// Maximum size of a frame, in bytes [default: 8192]
         #[arg(long, value_name = "BYTES", help_heading = "Streams")]
         framesize: u16,
-        /// Seconds between signs of life [default: 10]
+        /// Seconds between keep-alive messages [default: 10]
         #[arg(long, value_name = "S", help_heading = "Streams")]
         keepalive: u32,
-        /// Seconds of silence after which a connection with one end closed is given up; 0 is 60
-        /// [default: 0, of a server 30]
+        /// Seconds after which a half-closed connection without traffic is closed; 0 is 60
+        /// [default: 0; for a server 30]
         #[arg(long, value_name = "S", help_heading = "Streams")]
         closewait: u32,
-        /// Write the counters to this file as CSV; 2006, 01, 02, 15, 04 and 05 in its name are the
-        /// date and the time, UTC
+        /// Write the counters to this CSV file; 2006, 01, 02, 15, 04 and 05 in its name are replaced
+        /// by the date and the time in UTC
         #[arg(long, value_name = "FILE", help_heading = "Counters")]
         snmplog: PathBuf,
-        /// Seconds between two rows [default: 60]
+        /// Seconds between rows [default: 60]
         #[arg(long, value_name = "S", help_heading = "Counters")]
         snmpperiod: u32,
 
@@ -185,17 +185,17 @@ options! {
         #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true",
             require_equals = true)]
         pprof: bool,
-        /// With the cipher a keyed checksum and a matrix of its own: between two adits alone, both of
-        /// which must have it; no other program knows it
+        /// Add a keyed checksum to the cipher and use another FEC matrix; only adit supports it, and
+        /// both ends must use it
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
             require_equals = true, help_heading = "Both ends alike")]
         kcp9: bool,
-        /// Quantum Permutation Pads over each stream, as kcptun has them; both ends must have it
+        /// Use kcptun's Quantum Permutation Pads on each stream; both ends must use them
         #[arg(long = "QPP", alias = "qpp", value_name = "BOOL", num_args = 0..=1,
             default_missing_value = "true", require_equals = true,
             help_heading = "Both ends alike")]
         qpp: bool,
-        /// How many pads, alike at both ends: a prime number, 7 at least [default: 61]
+        /// Number of pads, the same at both ends: a prime number of at least 7 [default: 61]
         #[arg(long = "QPPCount", alias = "qpp-count", value_name = "N",
             help_heading = "Both ends alike")]
         #[serde(rename = "qpp-count")]
@@ -209,11 +209,11 @@ options! {
     }
 }
 
-/// The words as they were typed, but that behind `kcp` long options may have one dash, as with
-/// kcptun itself.
-pub(crate) fn as_typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// Returns the words of the command line, with a second dash for long options after `kcp` that
+/// have only one, as kcptun accepts them.
+pub(crate) fn with_double_dashes(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
-    // What stands in front of a command has no value: `-v` alone.
+    // Options before a command have no value: there is only `-v`.
     let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let position = words.iter().skip(1).position(|word| !is_flag(word));
     let Some(at) = position.filter(|at| words.get(at + 1).is_some_and(|word| word == "kcp")) else {
@@ -226,9 +226,9 @@ pub(crate) fn as_typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
             (plain.len() > 2 && plain.starts_with(|c: char| c.is_ascii_alphabetic()))
                 .then_some(name)
         });
-        // Glued values of short options (-l:80) and repeated ones (-vv) stay as they are.
+        // Short options with attached values (-l:80) and repeated ones (-vv) are unchanged.
         if let Some(name) = long
-            && is_long(name)
+            && is_long_option(name)
         {
             *word = format!("--{name}").into();
         }
@@ -236,7 +236,7 @@ pub(crate) fn as_typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-fn is_long(name: &str) -> bool {
+fn is_long_option(name: &str) -> bool {
     let (plain, _) = name.split_once('=').unwrap_or((name, ""));
     let tables = [ServerOwn::NAMES, ClientOwn::NAMES, Both::NAMES];
     let known = tables.concat().contains(&plain);
@@ -251,7 +251,7 @@ mod tests {
     fn one_dash_is_enough_for_kcptuns_names() {
         let typed = |text: &str| {
             let words = text.split(' ').map(OsString::from);
-            let words = as_typed(words);
+            let words = with_double_dashes(words);
             let words: Vec<_> = words.iter().map(|w| w.to_str().unwrap()).collect();
             words.join(" ")
         };

@@ -1,34 +1,36 @@
-//! `adit run --admin`: the management API beside the servers it manages.
+//! `adit run --admin`: the management API of the running servers.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_admin::api::{Api, Door, DoorError, Tokens};
-use adit_cli::{Code, Failure};
+use adit_admin::api::{Api, ApiListener, ApiListenerError, Tokens};
+use adit_cli::{Failure, FailureCode};
 use adit_config::{Plan, Sources, SystemSources};
 use adit_engine::Engine;
 use adit_wire::Host;
 
 use crate::args;
 
-/// An open door, and what its requests are judged by.
-pub(super) struct Admin {
-    door: Door,
+/// The listener of the API, with the tokens and the host of its requests.
+pub(super) struct AdminApi {
+    door: ApiListener,
     tokens: Option<Tokens>,
     public_host: Option<Host>,
 }
 
-impl Admin {
-    /// Opens the door, if one was asked for.
-    pub(super) async fn open(typed: &args::Run) -> Result<Option<Self>, Failure> {
+impl AdminApi {
+    /// Opens the listener of the API, if the arguments request one.
+    pub(super) async fn open(typed: &args::RunArgs) -> Result<Option<Self>, Failure> {
         let Some(at) = &typed.admin else {
             return Ok(None);
         };
-        let tokens = typed.admin_token.as_deref().map(tokens).transpose()?;
+        let tokens = typed.admin_token.as_deref().map(read_tokens).transpose()?;
         let host = typed.public_host.as_deref().map(Host::parse).transpose();
         let public_host =
-            host.map_err(|e| Failure::new(Code::Usage, format!("--public-host: {e}")))?;
-        let door = Door::open(at, tokens.is_some()).await.map_err(refused)?;
+            host.map_err(|e| Failure::new(FailureCode::Usage, format!("--public-host: {e}")))?;
+        let door = ApiListener::open(at, tokens.is_some())
+            .await
+            .map_err(to_failure)?;
         Ok(Some(Self {
             door,
             tokens,
@@ -36,7 +38,7 @@ impl Admin {
         }))
     }
 
-    /// Answers for ever.
+    /// Serves requests. Never returns.
     pub(super) async fn serve(self, engine: Arc<Engine>, plan: &Plan) {
         eprintln!("api at {}", self.door);
         let api = Api::new(engine, plan, self.tokens, self.public_host);
@@ -44,39 +46,39 @@ impl Admin {
     }
 }
 
-fn tokens(written: &str) -> Result<Tokens, Failure> {
-    const MAKE: &str = "adit keygen 2022-blake3-aes-256-gcm > FILE makes a good one";
+fn read_tokens(written: &str) -> Result<Tokens, Failure> {
+    const MAKE: &str = "`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a token";
     let Some(path) = written.strip_prefix('@') else {
-        let what = "--admin-token names a file: every user of this machine can read what stands \
-                    on the command line";
-        return Err(Failure::new(Code::Usage, what).hint("--admin-token @FILE"));
+        let what = "--admin-token requires @FILE: all users of this machine can read the command \
+                    line";
+        return Err(Failure::new(FailureCode::Usage, what).with_hint("--admin-token @FILE"));
     };
     let file = SystemSources.read_file(Path::new(path)).map_err(|why| {
-        Failure::new(Code::Config, format!("--admin-token @{path}: {why}")).hint(MAKE)
+        Failure::new(FailureCode::Config, format!("--admin-token @{path}: {why}")).with_hint(MAKE)
     })?;
     if file.readable_by_others {
         eprintln!(
-            "warning: every user of this machine can read the token in `{path}`: chmod 600 {path}"
+            "warning: all users of this machine can read the token in `{path}`: chmod 600 {path}"
         );
     }
-    Tokens::read(&file.text).map_err(|why| {
-        Failure::new(Code::Config, format!("--admin-token @{path}: {why}")).hint(MAKE)
+    Tokens::parse(&file.text).map_err(|why| {
+        Failure::new(FailureCode::Config, format!("--admin-token @{path}: {why}")).with_hint(MAKE)
     })
 }
 
-fn refused(why: DoorError) -> Failure {
+fn to_failure(why: ApiListenerError) -> Failure {
     let code = match &why {
-        DoorError::Exposed(_) | DoorError::NoToken => Code::Config,
-        DoorError::Socket { .. } => Code::Network,
+        ApiListenerError::Exposed(_) | ApiListenerError::NoToken => FailureCode::Config,
+        ApiListenerError::Socket { .. } => FailureCode::Network,
     };
     let failure = Failure::new(code, why.to_string());
     match why {
-        DoorError::Exposed(_) => failure.hint(
-            "take a port of this machine, and lead others to it through SSH or a web server with TLS",
+        ApiListenerError::Exposed(_) => failure.with_hint(
+                        "use a loopback port, and reach it from other machines through SSH or a web server with TLS",
         ),
-        DoorError::NoToken => {
-            failure.hint("--admin-token @FILE; or a path, which makes a socket for you alone")
+        ApiListenerError::NoToken => {
+                        failure.with_hint("use --admin-token @FILE, or a path: that socket is for you only")
         }
-        DoorError::Socket { .. } => failure,
+        ApiListenerError::Socket { .. } => failure,
     }
 }

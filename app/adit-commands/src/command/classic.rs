@@ -1,7 +1,7 @@
-//! `adit ss-local` and its like: the command lines of shadowsocks-libev and shadowsocksr-libev.
+//! `adit ss-local` and the other command lines of shadowsocks-libev and shadowsocksr-libev.
 //!
 //! ```text
-//! options ─▶ fields of the JSON object, over those of -c FILE ─▶ Plan ─▶ as `adit run`
+//! options ─▶ JSON fields, which override those of -c FILE ─▶ Plan ─▶ as `adit run`
 //! ```
 
 mod process;
@@ -10,108 +10,111 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use adit_admin::manager::{Mode, Settings};
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_convert::{AllowedPlugins, CommandLineFields, CommandLineProgram, ManagerFile};
 use anyhow::Context;
 
-use super::{convert, manager, run, tools};
-use crate::args::classic::{self as args, Acl, Classic, Common, Ssr};
+use super::{convert, link_tools, manager, run};
+use crate::args::classic::{self as args, AclOptions, ClassicCommand, CommonOptions, SsrOptions};
 
-/// `in_background` says that this is the process that stays there (`-f`).
-pub(super) fn classic(typed: &Classic, in_background: bool) -> Done {
-    let common = common(typed);
+/// Runs the command. `in_background` is true in the background process of `-f`.
+pub(super) fn run_classic(typed: &ClassicCommand, in_background: bool) -> CommandResult {
+    let common = common_options(typed);
     if common.process.pid_file.is_some() && !in_background {
         return process::start();
     }
     if common.password.is_some() {
         eprintln!(
-            "warning: every user of this machine can read a password on the command line; a file \
-             (-c FILE) keeps it to yourself"
+            "warning: all users of this machine can read a password on the command line; \
+             write it to a file (-c FILE)"
         );
     }
-    if let Classic::SsManager(typed) = typed {
-        return manage(typed);
+    if let ClassicCommand::SsManager(typed) = typed {
+        return run_manager(typed);
     }
-    let (fields, program) = fields(typed)?;
+    let (fields, program) = fields_from_args(typed)?;
     let (plan, notes) =
         adit_convert::plan_from_command_line(fields, common.config.as_deref(), program)?;
-    convert::warn(&notes);
-    run::warn(&plan);
+    convert::print_notes(&notes);
+    run::print_warnings(&plan);
     let process = &common.process;
-    let user = process::prepare(process)?;
-    adit_cli::block_on_within(process.nofile, |mut signals| async move {
-        let engine = signals.unless_ended(run::start(&plan)).await?;
+    let user = process::prepare_process(process)?;
+    adit_cli::block_on_with_nofile(process.nofile, |mut signals| async move {
+        let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
         process::settle(process, user)?;
-        run::until_told(engine, signals).await
+        run::serve_until_signal(engine, signals).await
     })
 }
 
-const fn common(typed: &Classic) -> &Common {
+const fn common_options(typed: &ClassicCommand) -> &CommonOptions {
     match typed {
-        Classic::SsLocal(typed) => &typed.common,
-        Classic::SsServer(typed) => &typed.common,
-        Classic::SsTunnel(typed) => &typed.common,
-        Classic::SsRedir(typed) => &typed.common,
-        Classic::SsManager(typed) => &typed.common,
-        Classic::SsrLocal(typed) => &typed.common,
-        Classic::SsrServer(typed) => &typed.common,
+        ClassicCommand::SsLocal(typed) => &typed.common,
+        ClassicCommand::SsServer(typed) => &typed.common,
+        ClassicCommand::SsTunnel(typed) => &typed.common,
+        ClassicCommand::SsRedir(typed) => &typed.common,
+        ClassicCommand::SsManager(typed) => &typed.common,
+        ClassicCommand::SsrLocal(typed) => &typed.common,
+        ClassicCommand::SsrServer(typed) => &typed.common,
     }
 }
 
-/// What was typed, as fields of a file, and for which program.
-fn fields(typed: &Classic) -> Result<(CommandLineFields, CommandLineProgram), Failure> {
-    let common = common(typed);
+/// Returns the options as fields of a configuration file, and the program they are for.
+fn fields_from_args(
+    typed: &ClassicCommand,
+) -> Result<(CommandLineFields, CommandLineProgram), Failure> {
+    let common = common_options(typed);
     Ok(match typed {
-        Classic::SsManager(_) => (both(common), CommandLineProgram::Server),
-        Classic::SsLocal(typed) => {
-            let mut fields = client(common);
-            acl(&mut fields, &typed.acl)?;
+        ClassicCommand::SsManager(_) => (shared_fields(common), CommandLineProgram::Server),
+        ClassicCommand::SsLocal(typed) => {
+            let mut fields = client_fields(common);
+            add_acl(&mut fields, &typed.acl)?;
             (fields, CommandLineProgram::Client)
         }
-        Classic::SsTunnel(typed) => {
+        ClassicCommand::SsTunnel(typed) => {
             if typed.target.is_none() && common.config.is_none() {
-                let what = "-L is missing: where the port leads";
-                return Err(Failure::new(Code::Usage, what).hint("-L 8.8.8.8:53"));
+                let what = "-L, the target of the port, is missing";
+                return Err(Failure::new(FailureCode::Usage, what).with_hint("-L 8.8.8.8:53"));
             }
-            let mut fields = client(common);
+            let mut fields = client_fields(common);
             fields.add_string("tunnel_address", typed.target.as_deref());
             (fields, CommandLineProgram::Client)
         }
-        Classic::SsRedir(typed) => {
-            let mut fields = client(common);
+        ClassicCommand::SsRedir(typed) => {
+            let mut fields = client_fields(common);
             fields.add_flag("tcp_tproxy", typed.tproxy);
             (fields, CommandLineProgram::Redirector)
         }
-        Classic::SsServer(typed) => {
+        ClassicCommand::SsServer(typed) => {
             if typed.manager_address.is_some() {
-                let what = "--manager-address: a single server tells nobody its traffic";
-                let hint = "`adit ss-manager` keeps many servers in one process, and tells theirs";
-                return Err(Failure::new(Code::Usage, what).hint(hint));
+                let what = "--manager-address is not supported: a single server does not report its traffic";
+                let hint =
+                    "`adit ss-manager` runs many servers in one process and reports their traffic";
+                return Err(Failure::new(FailureCode::Usage, what).with_hint(hint));
             }
-            let mut fields = server(common)?;
-            acl(&mut fields, &typed.acl)?;
+            let mut fields = server_fields(common)?;
+            add_acl(&mut fields, &typed.acl)?;
             fields.add_string("nameserver", typed.nameserver.as_deref());
             fields.add_string("allow_private", typed.allow_private.as_deref());
             (fields, CommandLineProgram::Server)
         }
-        Classic::SsrLocal(typed) => {
-            let mut fields = client(common);
-            ssr(&mut fields, &typed.ssr);
-            acl(&mut fields, &typed.acl)?;
+        ClassicCommand::SsrLocal(typed) => {
+            let mut fields = client_fields(common);
+            add_ssr_fields(&mut fields, &typed.ssr);
+            add_acl(&mut fields, &typed.acl)?;
             (fields, CommandLineProgram::SsrClient)
         }
-        Classic::SsrServer(typed) => {
-            let mut fields = server(common)?;
+        ClassicCommand::SsrServer(typed) => {
+            let mut fields = server_fields(common)?;
             fields.add_string("allow_private", typed.allow_private.as_deref());
-            ssr(&mut fields, &typed.ssr);
-            acl(&mut fields, &typed.acl)?;
+            add_ssr_fields(&mut fields, &typed.ssr);
+            add_acl(&mut fields, &typed.acl)?;
             (fields, CommandLineProgram::SsrServer)
         }
     })
 }
 
-/// What both ends say.
-fn both(common: &Common) -> CommandLineFields {
+/// Returns the fields that clients and servers share.
+fn shared_fields(common: &CommonOptions) -> CommandLineFields {
     let mut fields = CommandLineFields::default();
     fields.add_strings("server", &common.server);
     fields.add_number("server_port", common.server_port.map(u64::from));
@@ -123,11 +126,11 @@ fn both(common: &Common) -> CommandLineFields {
     fields.add_string("plugin_opts", common.plugin_opts.as_deref());
     fields.add_flag("fast_open", common.fast_open);
     fields.add_flag("ipv6_first", common.ipv6_first);
-    fields.add_string("mode", mode(common));
+    fields.add_string("mode", mode_name(common));
     fields
 }
 
-const fn mode(common: &Common) -> Option<&'static str> {
+const fn mode_name(common: &CommonOptions) -> Option<&'static str> {
     match (common.udp_alone, common.udp) {
         (true, _) => Some("udp_only"),
         (false, true) => Some("tcp_and_udp"),
@@ -135,58 +138,62 @@ const fn mode(common: &Common) -> Option<&'static str> {
     }
 }
 
-fn client(common: &Common) -> CommandLineFields {
-    let mut fields = both(common);
+fn client_fields(common: &CommonOptions) -> CommandLineFields {
+    let mut fields = shared_fields(common);
     fields.add_number("local_port", common.local_port.map(u64::from));
     fields.add_string("local_address", common.local_address.as_deref());
     fields
 }
 
-fn server(common: &Common) -> Result<CommandLineFields, Failure> {
+fn server_fields(common: &CommonOptions) -> Result<CommandLineFields, Failure> {
     match common.local_address.as_deref() {
-        // The example that distributions ship has a local port, too, which says nothing.
-        None | Some("0.0.0.0" | "::" | "::0") => Ok(both(common)),
+        // The example of the distributions also has a local port; it has no meaning for servers.
+        None | Some("0.0.0.0" | "::" | "::0") => Ok(shared_fields(common)),
         Some(_) => {
-            let what = "-b: the address that connections leave from cannot be chosen";
-            let hint = "-i NAME chooses the interface; the address to listen on is -s";
-            Err(Failure::new(Code::Usage, what).hint(hint))
+            let what = "-b: the source address of connections cannot be chosen";
+            let hint = "-i NAME chooses the interface; -s HOST is the address to listen on";
+            Err(Failure::new(FailureCode::Usage, what).with_hint(hint))
         }
     }
 }
 
-fn ssr(fields: &mut CommandLineFields, ssr: &Ssr) {
+fn add_ssr_fields(fields: &mut CommandLineFields, ssr: &SsrOptions) {
     fields.add_string("protocol", ssr.protocol.as_deref());
     fields.add_string("protocol_param", ssr.protocol_param.as_deref());
     fields.add_string("obfs", ssr.obfs.as_deref());
     fields.add_string("obfs_param", ssr.obfs_param.as_deref());
 }
 
-/// The path as it was typed begins in this folder, and not in that of a file.
-fn acl(fields: &mut CommandLineFields, acl: &Acl) -> Done {
+/// Adds the ACL. A relative path starts at the current folder, not at that of a file.
+fn add_acl(fields: &mut CommandLineFields, acl: &AclOptions) -> CommandResult {
     if let Some(path) = &acl.acl {
-        let path = std::path::absolute(path).context("finding this folder")?;
+        let path = std::path::absolute(path).context("finding the current folder")?;
         fields.add_string("acl", Some(&path.to_string_lossy()));
     }
     Ok(())
 }
 
-/// `ss-manager`: `adit manager` with its options, and the first servers from a file.
-fn manage(typed: &args::Manager) -> Done {
+/// Runs `ss-manager`: `adit manager` with other options, and the first servers from a file.
+fn run_manager(typed: &args::SsManagerArgs) -> CommandResult {
     let common = &typed.common;
     let (file, notes) = match &common.config {
         Some(path) => adit_convert::read_manager_file(path)?,
         None => (ManagerFile::default(), Vec::new()),
     };
-    convert::warn(&notes);
+    convert::print_notes(&notes);
     let address = typed.manager_address.clone().or(file.manager_address);
     let Some(address) = address else {
-        let what = "--manager-address is missing: where commands come in";
-        return Err(Failure::new(Code::Usage, what).hint("--manager-address 127.0.0.1:6001"));
+        let what = "--manager-address, where commands are received, is missing";
+        return Err(
+            Failure::new(FailureCode::Usage, what).with_hint("--manager-address 127.0.0.1:6001")
+        );
     };
-    let mode = mode(common).or(file.mode.as_deref()).unwrap_or("tcp_only");
+    let mode = mode_name(common)
+        .or(file.mode.as_deref())
+        .unwrap_or("tcp_only");
     let Some(mode) = Mode::named(mode) else {
-        let what = format!("`mode`: `{mode}` is not tcp_only, udp_only or tcp_and_udp");
-        return Err(Failure::new(Code::Config, what));
+        let what = format!("unknown `mode`: `{mode}` is not tcp_only, udp_only or tcp_and_udp");
+        return Err(Failure::new(FailureCode::Config, what));
     };
     let method = common.method.as_deref().or(file.method.as_deref());
     let plugin = common.plugin.clone();
@@ -196,41 +203,42 @@ fn manage(typed: &args::Manager) -> Done {
         false => &common.server,
     };
     let settings = Settings {
-        hosts: manager::hosts(hosts)?,
-        method: tools::method(method.unwrap_or(adit_convert::DEFAULT_METHOD))?,
+        hosts: manager::parse_hosts(hosts)?,
+        method: link_tools::parse_method(method.unwrap_or(adit_convert::DEFAULT_METHOD))?,
         mode,
         plugin: plugin.or(file.plugin),
         plugins: AllowedPlugins::none(),
         private: typed.allow_private.clone(),
     };
     let process = &common.process;
-    let user = process::prepare(process)?;
-    let opened = manager::Opened {
+    let user = process::prepare_process(process)?;
+    let opened = manager::ManagerStart {
         address: &address,
         exposed: false,
         nofile: process.nofile,
-        first: file.ports,
+        first_servers: file.ports,
     };
-    manager::serve(settings, opened, || process::settle(process, user))
+    manager::serve_commands(settings, opened, || process::settle(process, user))
 }
 
-/// `adit install-aliases`: links of the names to this program.
-pub(super) fn install_aliases(folder: &Path) -> Done {
+/// Creates links to this program under the names of the others: `adit install-aliases`.
+pub(super) fn install_aliases(folder: &Path) -> CommandResult {
     let program = std::env::current_exe().context("finding this program")?;
     if !folder.is_dir() {
         let what = format!("{} is not a folder", folder.display());
-        return Err(Failure::new(Code::Usage, what).hint("make it first, or name another"));
+        return Err(Failure::new(FailureCode::Usage, what)
+            .with_hint("create it first, or name another folder"));
     }
     let mut others = Vec::new();
-    for name in args::NAMES {
+    for name in args::PROGRAM_NAMES {
         let path = folder.join(name);
-        // A file that is something else is a program of somebody's.
+        // Any other file may be another program, and is kept.
         match link(&program, &path) {
             Ok(()) => println!("{}", path.display()),
             Err(why) if why.kind() == ErrorKind::AlreadyExists => others.push(name),
             Err(why) => {
                 let what = format!("{}: {why}", path.display());
-                return Err(Failure::new(Code::Failure, what));
+                return Err(Failure::new(FailureCode::Failure, what));
             }
         }
     }
@@ -238,14 +246,15 @@ pub(super) fn install_aliases(folder: &Path) -> Done {
         return Ok(());
     }
     let what = format!(
-        "{} in {} are something else and stay",
+        "not replaced, because they are not links to this program: {} in {}",
         others.join(", "),
         folder.display()
     );
-    Err(Failure::new(Code::Failure, what).hint("remove them first, or name another folder"))
+    Err(Failure::new(FailureCode::Failure, what)
+        .with_hint("remove them first, or name another folder"))
 }
 
-/// Makes the link, unless it is there already.
+/// Creates the link, unless it exists.
 #[cfg(unix)]
 fn link(program: &Path, path: &Path) -> std::io::Result<()> {
     match std::os::unix::fs::symlink(program, path) {
@@ -259,7 +268,7 @@ fn link(program: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Links need a privilege there: a copy that shares the file's content.
+/// Creates a hard link, because symbolic links need a privilege on this system.
 #[cfg(not(unix))]
 fn link(program: &Path, path: &Path) -> std::io::Result<()> {
     std::fs::hard_link(program, path.with_extension("exe"))

@@ -1,49 +1,50 @@
-//! `adit convert`: another program's configuration as adit's own.
+//! `adit convert`: conversion of other programs' configurations.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{MAX_FILE_LEN, Plan, SystemSources};
 use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
 
 use crate::args;
 
-pub(super) fn convert(typed: &args::Convert) -> Done {
-    let (name, text) = read(&typed.file)?;
+pub(super) fn run_convert(typed: &args::ConvertArgs) -> CommandResult {
+    let (name, text) = read_text(&typed.file)?;
     let wish = ConvertOptions {
         role: typed.role.map(|end| match end {
-            args::End::Client => Role::Client,
-            args::End::Server => Role::Server,
+            args::TunnelEnd::Client => Role::Client,
+            args::TunnelEnd::Server => Role::Server,
         }),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
     };
     let converted = adit_convert::convert(&text, &name, &wish, &SystemSources)?;
-    // Told before the text, which may scroll them away or go into a pipe that closes.
+    // Printed before the text, which may scroll them away, or go to a pipe that is closed.
     for note in &converted.notes {
         eprintln!("{note}");
     }
     match &typed.output {
-        Some(path) => write(path, &converted.toml),
+        Some(path) => write_new_file(path, &converted.toml),
         None => {
             let mut out = adit_cli::out::stdout();
             let done = out.write_all(converted.toml.as_bytes());
             done.and_then(|()| out.flush())
-                .map_err(|why| Failure::new(Code::Failure, format!("writing: {why}")))
+                .map_err(|why| Failure::new(FailureCode::Failure, format!("cannot write: {why}")))
         }
     }
 }
 
-/// The plan of a file: adit's own, or another program's, whose notes are warnings.
-pub(super) fn plan(path: &Path) -> Result<Plan, Failure> {
+/// Returns the plan of a file of adit or of another program. Notes of the conversion are printed as
+/// warnings.
+pub(super) fn plan_from_file(path: &Path) -> Result<Plan, Failure> {
     let (plan, notes) = adit_convert::plan_from_file(path, &ConvertOptions::default())?;
-    warn(&notes);
+    print_notes(&notes);
     Ok(plan)
 }
 
-/// Says what could not be carried over.
-pub(super) fn warn(notes: &[Note]) {
+/// Prints what could not be converted.
+pub(super) fn print_notes(notes: &[Note]) {
     for Note { path, text, .. } in notes {
         if path.is_empty() {
             eprintln!("warning: {text}");
@@ -53,34 +54,37 @@ pub(super) fn warn(notes: &[Note]) {
     }
 }
 
-/// The text of a file, `-` being what comes in, and its name for messages.
-fn read(path: &Path) -> Result<(String, String), Failure> {
+/// Returns the text of a file and its name for messages; `-` is standard input.
+fn read_text(path: &Path) -> Result<(String, String), Failure> {
     let (name, read) = if path == Path::new("-") {
-        ("standard input".to_owned(), limited(adit_cli::out::stdin()))
+        (
+            "standard input".to_owned(),
+            read_limited(adit_cli::out::stdin()),
+        )
     } else {
         (
             path.display().to_string(),
-            File::open(path).and_then(limited),
+            File::open(path).and_then(read_limited),
         )
     };
     match read {
         Ok(text) => Ok((name, text)),
         Err(why) => Err(Failure::new(
-            Code::Config,
+            FailureCode::Config,
             format!("cannot read `{name}`: {why}"),
         )),
     }
 }
 
-/// One byte more than may be: the converter says what is too long.
-fn limited(from: impl Read) -> io::Result<String> {
+/// Reads one byte more than the maximum, so that the converter reports a text that is too long.
+fn read_limited(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     from.take(MAX_FILE_LEN + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
 /// Writes a new file that only its owner can read.
-fn write(path: &Path, text: &str) -> Done {
+fn write_new_file(path: &Path, text: &str) -> CommandResult {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -90,9 +94,14 @@ fn write(path: &Path, text: &str) -> Done {
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()));
     done.map_err(|why| {
-        let failure = Failure::new(Code::Failure, format!("cannot write `{shown}`: {why}"));
+        let failure = Failure::new(
+            FailureCode::Failure,
+            format!("cannot write `{shown}`: {why}"),
+        );
         if why.kind() == io::ErrorKind::AlreadyExists {
-            failure.hint("nothing is overwritten; name another file, or remove that one")
+            failure.with_hint(
+                "existing files are not overwritten; name another file, or remove that one",
+            )
         } else {
             failure
         }

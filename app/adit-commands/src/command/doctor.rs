@@ -1,18 +1,18 @@
-//! `adit doctor URL`: why a server cannot be used, step by step.
+//! `adit doctor URL`: finds out why a server does not work, step by step.
 //!
-//! Each step is a [`Step`] of the [`Chart`]: the name is looked up, the server connected to, spoken
-//! with, and sent a datagram. [`neighbours`] are tried only where the server does not understand
-//! us, and never anywhere else in the program.
+//! Each step is a [`Step`] of the [`Findings`]: look up the name, connect to the server, use its
+//! protocol, and send a datagram through it. [`neighbours`] are tried only if the server does not
+//! understand the settings of the URL, and nowhere else in the program.
 
-mod far;
+mod hints;
 mod neighbours;
-mod remedy;
+mod requests;
 mod step;
-mod words;
+mod tunnel;
 
 use std::time::Duration;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Hop, HopKind, ServerHop, Stage};
 use adit_engine::connector::Connector;
 use adit_engine::probe::{self, ProbeFinding, ProbeResult};
@@ -20,100 +20,108 @@ use adit_shadowsocks::{Edition, KeyChain};
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
-use self::neighbours::understood;
-use self::step::{Chart, State, Step};
-use self::words::Site;
+use self::neighbours::probe_settings;
+use self::requests::WebTarget;
+use self::step::{Findings, Step, StepState};
 use super::run;
 use crate::args;
 
-/// Time for each step.
+/// Time limit of each step.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Connections by which the round trip is measured.
+/// Number of connections that measure the round trip.
 const ROUND_TRIPS: usize = 3;
-/// Datagrams, and time for the answer of each.
+/// Number of datagrams to try, and the time to wait for each answer.
 const DATAGRAMS: (u32, Duration) = (3, Duration::from_secs(2));
-/// Clocks may differ so much by the time a message takes.
-const NOISE: u64 = 3;
+/// Clock difference that may be due to the travel time of a message, in seconds.
+const CLOCK_NOISE: u64 = 3;
 
-pub(super) fn doctor(typed: &args::Doctor) -> Done {
-    let mut plan = far::plan(&typed.url)?;
+pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
+    let mut plan = tunnel::plan_with_server(&typed.url)?;
     if !typed.json {
-        run::warn(&plan);
+        run::print_warnings(&plan);
     }
     let route = plan.routes.pop();
     let stage = route.and_then(|mut route| route.via.stages.pop());
     let Some(Stage::Single(hop @ Hop::Server(_))) = stage else {
-        let what = "doctor looks at a server: ss://, ssr://, socks5://, socks4a://, http://, \
+        let what = "doctor needs the URL of a server: ss://, ssr://, socks5://, socks4a://, http://, \
                     kcptun:// or udp+fec://";
-        return Err(Failure::new(Code::Usage, what));
+        return Err(Failure::new(FailureCode::Usage, what));
     };
     adit_cli::block_on(|mut signals| async move {
-        // What it finds it says itself, and not the log.
-        let examined = examine(typed, &hop).with_subscriber(NoSubscriber::default());
-        signals.unless_ended(examined).await
+        // Findings are printed as steps, so the log is silent.
+        let examined = examine_server(typed, &hop).with_subscriber(NoSubscriber::default());
+        signals.run_until_ended(examined).await
     })
 }
 
-async fn examine(typed: &args::Doctor, hop: &Hop) -> Done {
+async fn examine_server(typed: &args::DoctorArgs, hop: &Hop) -> CommandResult {
     let Hop::Server(server) = hop else {
         return Ok(());
     };
     let name = server.display_name();
-    let mut chart = Chart::new(name, typed.json);
-    let done = steps(&mut chart, typed, server, hop.carries_udp()).await;
-    chart.close(done.as_ref().err().map_or(0, |why| why.code() as u8));
+    let mut chart = Findings::new(name, typed.json);
+    let done = run_steps(&mut chart, typed, server, hop.carries_udp()).await;
+    chart.finish(done.as_ref().err().map_or(0, |why| why.code() as u8));
     done
 }
 
-async fn steps(chart: &mut Chart, typed: &args::Doctor, hop: &ServerHop, udp: bool) -> Done {
+async fn run_steps(
+    chart: &mut Findings,
+    typed: &args::DoctorArgs,
+    hop: &ServerHop,
+    udp: bool,
+) -> CommandResult {
     match &hop.carrier {
-        None => reach(chart, hop).await?,
+        None => check_reachable(chart, hop).await?,
         Some(_) => {
-            let why = "a carrier over UDP answers nobody who has no key: the dialogue shows it";
-            chart.add(Step::new("connect", State::Skipped, why));
+            let why = "a carrier over UDP only answers peers with the key: see the dialogue";
+            chart.add_step(Step::new("connect", StepState::Skipped, why));
         }
     }
     if matches!(hop.kind, HopKind::RemoteTarget) {
-        return far::examine(chart, typed, hop).await;
+        return tunnel::examine_tunnel(chart, typed, hop).await;
     }
     let way = probe::build_hop_connector(hop).await?;
-    let site = typed.to.clone().map(Site::new);
-    dialogue(chart, typed, hop, &*way, site.as_ref()).await?;
+    let site = typed.to.clone().map(WebTarget::new);
+    check_dialogue(chart, typed, hop, &*way, site.as_ref()).await?;
     let carried = match &site {
-        Some(site) => page(chart, hop, &*way, site).await,
+        Some(site) => check_page(chart, hop, &*way, site).await,
         None => Ok(()),
     };
     if !udp {
-        let why = "this URL or this dialect carries no datagrams";
-        chart.add(Step::new("udp", State::Skipped, why));
+        let why = "this URL or its protocol does not carry datagrams";
+        chart.add_step(Step::new("udp", StepState::Skipped, why));
         return carried;
     }
-    let datagrams = datagram(chart, typed, hop, &*way).await;
+    let datagrams = check_datagrams(chart, typed, hop, &*way).await;
     carried.and(datagrams)
 }
 
-/// The name, and whether anybody is there.
-async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
+/// Looks up the name and connects to the server.
+async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult {
     let server = &hop.server;
     let network = |what: String, advice: &str| {
-        let failure = Failure::new(Code::Network, what.clone()).hint(advice);
-        (Step::new("", State::Failed, what).advice(advice), failure)
+        let failure = Failure::new(FailureCode::Network, what.clone()).with_hint(advice);
+        (
+            Step::new("", StepState::Failed, what).with_advice(advice),
+            failure,
+        )
     };
     let addresses = match probe::resolve_server(server).await {
         Ok((found, took)) => {
             let shown: Vec<String> = found.iter().map(|addr| addr.ip().to_string()).collect();
             let what = format!("{} is {}", server.host, shown.join(", "));
-            chart.add(
-                Step::new("resolve", State::Ok, what)
-                    .took("ms", took)
-                    .figure("addresses", shown),
+            chart.add_step(
+                Step::new("resolve", StepState::Ok, what)
+                    .with_duration("ms", took)
+                    .with_figure("addresses", shown),
             );
             found
         }
         Err(why) => {
             let what = format!("{} has no address: {why}", server.host);
-            let (step, failure) = network(what, "is the name right, and is this machine online?");
-            chart.add(Step {
+            let (step, failure) = network(what, "is the name correct, and is this machine online?");
+            chart.add_step(Step {
                 name: "resolve",
                 ..step
             });
@@ -133,8 +141,8 @@ async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
             }
             Err(why) => {
                 let what = format!("no connection to {server}: {why}");
-                let (step, failure) = network(what, remedy::unreachable(&why));
-                chart.add(Step {
+                let (step, failure) = network(what, hints::connect_hint(&why));
+                chart.add_step(Step {
                     name: "connect",
                     ..step
                 });
@@ -145,34 +153,36 @@ async fn reach(chart: &mut Chart, hop: &ServerHop) -> Done {
     if let Some((at, took)) = best {
         let ms = |time: Duration| time.as_secs_f64() * 1000.0;
         let what = format!(
-            "{at} takes connections; round trip {:.1} ms, at most {:.1} ms",
+            "{at} accepts connections; round trip {:.1} ms, at most {:.1} ms",
             ms(took),
             ms(worst)
         );
-        chart.add(Step::new("connect", State::Ok, what).took("round_trip_ms", took));
+        chart.add_step(
+            Step::new("connect", StepState::Ok, what).with_duration("round_trip_ms", took),
+        );
     }
     Ok(())
 }
 
-/// Whether the server understands us; if not, what it is that differs.
-async fn dialogue(
-    chart: &mut Chart,
-    typed: &args::Doctor,
+/// Checks that the server understands the client, and finds the difference if it does not.
+async fn check_dialogue(
+    chart: &mut Findings,
+    typed: &args::DoctorArgs,
     hop: &ServerHop,
     way: &dyn Connector,
-    site: Option<&Site>,
-) -> Done {
+    site: Option<&WebTarget>,
+) -> CommandResult {
     let kind = &hop.kind;
-    let heard = understood(way, kind, site, PATIENCE).await;
+    let heard = probe_settings(way, kind, site, PATIENCE).await;
     let name = "dialogue";
-    if remedy::is_fine(kind, &heard) {
-        let what = format!("the server understands {}", remedy::ours(kind));
-        chart.add(Step::new(name, State::Ok, what));
+    if hints::is_understood(kind, &heard) {
+        let what = format!("the server understands {}", hints::describe_settings(kind));
+        chart.add_step(Step::new(name, StepState::Ok, what));
         return match heard {
             ProbeResult::Answer {
                 skew: Some(skew), ..
             } => {
-                clock(chart, skew, "the server's");
+                add_clock_step(chart, skew, "the server's");
                 Ok(())
             }
             _ => Ok(()),
@@ -180,66 +190,69 @@ async fn dialogue(
     }
     if let Some(skew) = refused_clock(hop).await {
         let what =
-            format!("the server holds our key and refuses our clock, which differs by {skew} s");
+            format!("the server has our key but refuses our clock, which differs by {skew} s");
         let advice = "set the clock of this machine (for example `timedatectl set-ntp true`), or \
                       the server's";
-        let step = Step::new("clock", State::Failed, what.clone());
-        chart.add(step.advice(advice).figure("skew_s", skew));
-        return Err(Failure::new(Code::Clock, what).hint(advice));
+        let step = Step::new("clock", StepState::Failed, what.clone());
+        chart.add_step(step.with_advice(advice).with_figure("skew_s", skew));
+        return Err(Failure::new(FailureCode::Clock, what).with_hint(advice));
     }
-    let (what, advice) = remedy::told(kind, &heard, site.is_some());
-    chart.add(Step::new(name, State::Failed, what.clone()).advice(advice.clone()));
+    let (what, advice) = hints::explain_finding(kind, &heard, site.is_some());
+    chart.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
     let code = match &heard {
-        ProbeResult::Failed(why) if remedy::is_network(why) => Code::Network,
-        _ => Code::Key,
+        ProbeResult::Failed(why) if hints::is_network_failure(why) => FailureCode::Network,
+        _ => FailureCode::Key,
     };
     let failure = Failure::new(code, what);
-    if code == Code::Network {
-        return Err(failure.hint(advice));
+    if code == FailureCode::Network {
+        return Err(failure.with_hint(advice));
     }
-    match beside(chart, typed, hop, site).await {
-        Some(hint) => Err(failure.hint(hint)),
-        None => Err(failure.hint(advice)),
+    match try_neighbours(chart, typed, hop, site).await {
+        Some(hint) => Err(failure.with_hint(hint)),
+        None => Err(failure.with_hint(advice)),
     }
 }
 
-/// Tries the neighbours; gives what to write instead.
-async fn beside(
-    chart: &mut Chart,
-    typed: &args::Doctor,
+/// Tries the neighbours. Returns what to write into the URL.
+async fn try_neighbours(
+    chart: &mut Findings,
+    typed: &args::DoctorArgs,
     hop: &ServerHop,
-    site: Option<&Site>,
+    site: Option<&WebTarget>,
 ) -> Option<String> {
     let name = "settings";
     if hop.carrier.is_some() {
         return None;
     }
-    let among = neighbours::around(&hop.kind, usize::from(typed.tries));
+    let among = neighbours::neighbours_of(&hop.kind, usize::from(typed.tries));
     if among.is_empty() {
         return None;
     }
     eprintln!(
-        "warning: trying up to {} other settings with the same password. Each is a connection to \
-         {} that somebody on the way can see, and a server may count them; ^C ends it, `--tries 0` \
-         leaves it out",
+        "warning: trying up to {} other settings with the same password. Each try is a connection to \
+         {} that the network can observe, and the server may count them; Ctrl-C stops this, \
+         `--tries 0` turns it off",
         among.len(),
         hop.server
     );
-    let (found, tried) = neighbours::search(hop, &among, site).await;
+    let (found, tried) = neighbours::find_understood(hop, &among, site).await;
     let Some(found) = found else {
-        let what = format!("none of {tried} other settings is understood either");
-        let step = Step::new(name, State::Failed, what).advice(remedy::PASSWORD);
-        chart.add(step.figure("tried", tried));
+        let what = format!("the server does not understand any of {tried} other settings");
+        let step = Step::new(name, StepState::Failed, what).with_advice(hints::REMAINING_CAUSES);
+        chart.add_step(step.with_figure("tried", tried));
         return None;
     };
-    let what = format!("the server understands {}", found.shown());
-    let advice = format!("write {} into the URL", found.shown());
-    let step = Step::new(name, State::Ok, what).advice(advice.clone());
-    chart.add(step.figure("tried", tried).figure("found", found.shown()));
+    let what = format!("the server understands {}", found.describe());
+    let advice = format!("write {} into the URL", found.describe());
+    let step = Step::new(name, StepState::Ok, what).with_advice(advice.clone());
+    chart.add_step(
+        step.with_figure("tried", tried)
+            .with_figure("found", found.describe()),
+    );
     Some(advice)
 }
 
-/// How far our clock is off, if that is why a server does not answer.
+/// Returns the difference of the clocks in seconds, if that is why the server does not answer.
 async fn refused_clock(hop: &ServerHop) -> Option<i64> {
     let HopKind::Shadowsocks {
         method,
@@ -260,38 +273,43 @@ async fn refused_clock(hop: &ServerHop) -> Option<i64> {
     }
 }
 
-fn clock(chart: &mut Chart, skew: i64, whose: &str) {
+fn add_clock_step(chart: &mut Findings, skew: i64, whose: &str) {
     let what = match skew.unsigned_abs() {
-        0..=NOISE => format!("ours and {whose} agree"),
+        0..=CLOCK_NOISE => format!("ours and {whose} agree"),
         off => format!(
             "ours is {off} s {} {whose}",
             if skew > 0 { "behind" } else { "ahead of" }
         ),
     };
-    let step = if skew.unsigned_abs() > remedy::SKEW_WARN {
-        let advice = "beyond 30 s Shadowsocks 2022 refuses us: set one of the clocks";
-        Step::new("clock", State::Warning, what).advice(advice)
+    let step = if skew.unsigned_abs() > hints::SKEW_WARN {
+        let advice = "beyond 30 s, Shadowsocks 2022 refuses us: set one of the clocks";
+        Step::new("clock", StepState::Warning, what).with_advice(advice)
     } else {
-        Step::new("clock", State::Ok, what)
+        Step::new("clock", StepState::Ok, what)
     };
-    chart.add(step.figure("skew_s", skew));
+    chart.add_step(step.with_figure("skew_s", skew));
 }
 
-/// A page's head through the server.
-async fn page(chart: &mut Chart, hop: &ServerHop, way: &dyn Connector, site: &Site) -> Done {
+/// Requests the head of a page through the server.
+async fn check_page(
+    chart: &mut Findings,
+    hop: &ServerHop,
+    way: &dyn Connector,
+    site: &WebTarget,
+) -> CommandResult {
     let target = &site.target;
-    let heard = probe::ask_for(way, &hop.kind, &site.question(), PATIENCE).await;
+    let heard = probe::ask_for(way, &hop.kind, &site.probe_request(), PATIENCE).await;
     match heard {
         ProbeResult::Answer { bytes, .. } if bytes.starts_with(b"HTTP/") => {
             let line = String::from_utf8_lossy(&bytes);
             let line = line.lines().next().unwrap_or_default().to_owned();
             let what = format!("{target} answers through the server: {line}");
-            chart.add(Step::new("target", State::Ok, what));
+            chart.add_step(Step::new("target", StepState::Ok, what));
             let ours = adit_net::system::unix_now().0;
-            if let Some(theirs) = words::date(&bytes) {
+            if let Some(theirs) = requests::parse_date_header(&bytes) {
                 let skew = i64::try_from(theirs).ok().zip(i64::try_from(ours).ok());
                 if let Some(skew) = skew.map(|(theirs, ours)| theirs - ours) {
-                    clock(chart, skew, &format!("that of {target}"));
+                    add_clock_step(chart, skew, &format!("that of {target}"));
                 }
             }
             Ok(())
@@ -300,34 +318,35 @@ async fn page(chart: &mut Chart, hop: &ServerHop, way: &dyn Connector, site: &Si
             let why = match other {
                 ProbeResult::Failed(why) => format!(": {why}"),
                 ProbeResult::Answer { bytes, .. } if !bytes.is_empty() => {
-                    ": it does not speak HTTP".to_owned()
+                    ": it does not use HTTP".to_owned()
                 }
                 ProbeResult::Closed => ": the connection is closed".to_owned(),
                 _ => String::new(),
             };
             let what = format!("{target} does not answer through the server{why}");
-            let advice = "can the server reach it? Private addresses are refused unless the server \
-                          allows them";
-            chart.add(Step::new("target", State::Failed, what.clone()).advice(advice));
-            Err(Failure::new(Code::Network, what).hint(advice))
+            let advice = "can the server reach it? A server refuses private addresses unless its \
+                          settings allow them";
+            chart
+                .add_step(Step::new("target", StepState::Failed, what.clone()).with_advice(advice));
+            Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }
 }
 
-/// A question to a name server through the server.
-async fn datagram(
-    chart: &mut Chart,
-    typed: &args::Doctor,
+/// Sends a query to a DNS server through the server.
+async fn check_datagrams(
+    chart: &mut Findings,
+    typed: &args::DoctorArgs,
     hop: &ServerHop,
     way: &dyn Connector,
-) -> Done {
+) -> CommandResult {
     let (tries, patience) = DATAGRAMS;
-    let query = words::dns_query(0xad17);
+    let query = requests::dns_query(0xad17);
     match probe::probe_datagram(way, &typed.dns, &query, tries, patience).await {
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
             let what = format!("{} answers through the server in {ms:.1} ms", typed.dns);
-            chart.add(Step::new("udp", State::Ok, what).took("ms", took));
+            chart.add_step(Step::new("udp", StepState::Ok, what).with_duration("ms", took));
             Ok(())
         }
         Err(why) => {
@@ -335,9 +354,9 @@ async fn datagram(
                 "no datagram comes back from {}: {}",
                 typed.dns, why.source_error
             );
-            let advice = remedy::no_datagrams(&hop.kind);
-            chart.add(Step::new("udp", State::Failed, what.clone()).advice(advice));
-            Err(Failure::new(Code::Network, what).hint(advice))
+            let advice = hints::datagram_hint(&hop.kind);
+            chart.add_step(Step::new("udp", StepState::Failed, what.clone()).with_advice(advice));
+            Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }
 }

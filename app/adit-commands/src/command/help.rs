@@ -1,23 +1,23 @@
-//! Help and manual pages, from the same tables.
+//! `adit help` and `adit man`, which share their tables.
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{nearest_word, schemes};
 use anyhow::Context;
 use clap::CommandFactory;
 
-use super::topic::{self, PAGES, Page};
+use super::help_topic::{self, ManualPage, PAGES};
 use crate::args::{self, Args};
 
-pub(super) fn help(typed: &args::Help) -> Done {
+pub(super) fn print_help(typed: &args::HelpArgs) -> CommandResult {
     let mut command = Args::command();
     let Some(topic) = &typed.topic else {
-        return Ok(command.print_long_help().context("printing")?);
+        return Ok(command.print_long_help().context("printing the help")?);
     };
     if topic.eq_ignore_ascii_case("urls") {
         print!("{}", adit_config::schemes_overview());
         return Ok(());
     }
-    if let Some(text) = topic::text(topic) {
+    if let Some(text) = help_topic::topic_text(topic) {
         print!("{text}");
         return Ok(());
     }
@@ -27,53 +27,54 @@ pub(super) fn help(typed: &args::Help) -> Done {
     }
     command.build();
     match command.find_subcommand_mut(topic) {
-        Some(found) => Ok(found.print_long_help().context("printing")?),
+        Some(found) => Ok(found.print_long_help().context("printing the help")?),
         None => {
             let names = command.get_subcommands().map(|c| c.get_name().to_owned());
             let all: Vec<String> = names
-                .chain(topic::names())
+                .chain(help_topic::topic_names())
                 .chain(schemes().iter().map(|s| s.name.to_owned()))
                 .collect();
-            let failure = Failure::new(Code::Usage, format!("no help on `{topic}`"));
+            let failure = Failure::new(FailureCode::Usage, format!("no help on `{topic}`"));
             Err(match nearest_word(topic, all.iter().map(String::as_str)) {
-                Some(near) => failure.hint(format!("did you mean `adit help {near}`?")),
-                None => failure.hint("adit help lists the commands, adit help URLS the schemes"),
+                Some(near) => failure.with_hint(format!("did you mean `adit help {near}`?")),
+                None => failure
+                    .with_hint("`adit help` lists the commands, `adit help URLS` the schemes"),
             })
         }
     }
 }
 
-pub(super) fn man(typed: &args::Man) -> Done {
+pub(super) fn write_manual(typed: &args::ManArgs) -> CommandResult {
     let mut command = Args::command();
     match &typed.dir {
         Some(dir) => {
-            std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+            std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
             clap_mangen::generate_to(command, dir)
-                .with_context(|| format!("writing into {}", dir.display()))?;
+                .with_context(|| format!("writing to {}", dir.display()))?;
             for page in &PAGES {
                 let path = dir.join(page.file_name());
-                std::fs::write(&path, page.roff())
+                std::fs::write(&path, page.to_roff())
                     .with_context(|| format!("writing {}", path.display()))?;
             }
         }
         None => {
             if let Some(name) = &typed.page {
-                if let Some(page) = Page::find(name) {
-                    print!("{}", page.roff());
+                if let Some(page) = ManualPage::find_by_name(name) {
+                    print!("{}", page.to_roff());
                     return Ok(());
                 }
-                command = page_of(command, name)?;
+                command = command_of_page(command, name)?;
             }
             clap_mangen::Man::new(command)
                 .render(&mut std::io::stdout())
-                .context("writing the page")?;
+                .context("writing the manual page")?;
         }
     }
     Ok(())
 }
 
-/// The command that a page is about: `adit`, `run` or `adit-run`.
-fn page_of(mut command: clap::Command, name: &str) -> Result<clap::Command, Failure> {
+/// Returns the command of a page name: `adit`, `run` or `adit-run`.
+fn command_of_page(mut command: clap::Command, name: &str) -> Result<clap::Command, Failure> {
     if name == "adit" {
         return Ok(command);
     }
@@ -85,6 +86,6 @@ fn page_of(mut command: clap::Command, name: &str) -> Result<clap::Command, Fail
             "pages: adit, {}, and one for each command",
             pages.join(", ")
         );
-        Failure::new(Code::Usage, format!("no manual page `{name}`")).hint(hint)
+        Failure::new(FailureCode::Usage, format!("no manual page `{name}`")).with_hint(hint)
     })
 }

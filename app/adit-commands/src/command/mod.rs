@@ -1,4 +1,4 @@
-//! One module for each thing that can be done.
+//! The commands, one module for each.
 
 mod admin;
 mod bench;
@@ -8,42 +8,42 @@ mod complete;
 mod convert;
 mod doctor;
 mod help;
+mod help_topic;
 mod kcp;
+mod link_tools;
 mod manager;
 mod run;
 mod server;
 mod subscribe;
-mod tools;
-mod topic;
 mod up;
 
-use adit_cli::Done;
+use adit_cli::CommandResult;
 
 use crate::args::{Args, Command};
 
-/// Does what was typed.
-pub(crate) fn dispatch(args: Args) -> Done {
+/// Runs the command of the arguments.
+pub(crate) fn run_command(args: Args) -> CommandResult {
     #[cfg(unix)]
     let in_background = args.in_background;
     #[cfg(not(unix))]
     let in_background = false;
     match args.command {
-        Command::Up(up) => up::up(&up),
-        Command::Server(server) => server::server(&server),
-        Command::Client(client) => client::client(&client),
-        Command::Run(run) => run::run(&run),
-        Command::Manager(manager) => manager::manager(&manager),
-        Command::Url(url) => tools::url(&url),
-        Command::Qr(url) => tools::qr(&url),
-        Command::Keygen(keygen) => tools::keygen(&keygen),
-        Command::Check(plan) => tools::check(&plan),
-        Command::Convert(convert) => convert::convert(&convert),
-        Command::Explain(plan) => tools::explain(&plan),
-        Command::Classic(typed) => classic::classic(&typed, in_background),
+        Command::Up(up) => up::run_trial(&up),
+        Command::Server(server) => server::run_server(&server),
+        Command::Client(client) => client::run_client(&client),
+        Command::Run(run) => run::run_plan(&run),
+        Command::Manager(manager) => manager::run_manager(&manager),
+        Command::Url(url) => link_tools::print_url(&url),
+        Command::Qr(url) => link_tools::print_qr_code(&url),
+        Command::Keygen(keygen) => link_tools::print_new_key(&keygen),
+        Command::Check(plan) => link_tools::check_plan(&plan),
+        Command::Convert(convert) => convert::run_convert(&convert),
+        Command::Explain(plan) => link_tools::explain_plan(&plan),
+        Command::Classic(typed) => classic::run_classic(&typed, in_background),
         Command::InstallAliases(typed) => classic::install_aliases(&typed.dir),
-        Command::Bench(typed) => bench::bench(&typed),
-        Command::Kcp(kcp) => kcp::kcp(kcp),
-        Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Bench(typed) => bench::run_bench(&typed),
+        Command::Kcp(kcp) => kcp::run_kcp(kcp),
+        Command::Doctor(doctor) => doctor::run_doctor(&doctor),
         #[cfg(unix)]
         Command::Ssh(ssh) => adit_ssh_commands::ssh(&ssh, in_background),
         #[cfg(unix)]
@@ -54,9 +54,9 @@ pub(crate) fn dispatch(args: Args) -> Done {
         Command::SftpServer(sftp) => adit_ssh_commands::sftp_server(&sftp),
         #[cfg(unix)]
         Command::Sshd(typed) => adit_ssh_commands::sshd(&typed),
-        Command::Help(help) => help::help(&help),
-        Command::Completion(completion) => complete::completion(&completion),
-        Command::Complete(typed) => complete::complete(&typed),
-        Command::Man(man) => help::man(&man),
+        Command::Help(help) => help::print_help(&help),
+        Command::Completion(completion) => complete::print_script(&completion),
+        Command::Complete(typed) => complete::print_candidates(&typed),
+        Command::Man(man) => help::write_manual(&man),
     }
 }

@@ -1,10 +1,10 @@
-//! `adit run`: any plan.
+//! `adit run`: listeners and chains from URLs or a file.
 
 use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_cli::{Code, Done, Failure, Signals};
+use adit_cli::{CommandResult, Failure, FailureCode, Signals};
 use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
     Warning, WarningKind,
@@ -15,60 +15,66 @@ use adit_shadowsocks::{Edition, Key, Method};
 use super::{admin, convert};
 use crate::args;
 
-pub(super) fn run(typed: &args::Run) -> Done {
-    let plan = plan(&typed.plan)?;
-    warn(&plan);
+pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
+    let plan = plan_from_args(&typed.plan)?;
+    print_warnings(&plan);
     adit_cli::block_on(|mut signals| async {
-        let begin = async { Ok((admin::Admin::open(typed).await?, start(&plan).await?)) };
-        let (admin, engine) = signals.unless_ended(begin).await?;
+        let begin = async {
+            Ok((
+                admin::AdminApi::open(typed).await?,
+                start_engine(&plan).await?,
+            ))
+        };
+        let (admin, engine) = signals.run_until_ended(begin).await?;
         let engine = Arc::new(engine);
         let Some(admin) = admin else {
-            return until_told(engine, signals).await;
+            return serve_until_signal(engine, signals).await;
         };
         tokio::select! {
             () = admin.serve(engine.clone(), &plan) => Ok(()),
-            done = until_told(engine, signals) => done,
+            done = serve_until_signal(engine, signals) => done,
         }
     })
 }
 
-/// The plan that was typed, from words, from -L and -F in their order, or from a file.
-pub(super) fn plan(typed: &args::Plan) -> Result<Plan, Failure> {
+/// Returns the plan of the arguments: from URLs, from `-L` and `-F` in their order, or from a file.
+pub(super) fn plan_from_args(typed: &args::PlanArgs) -> Result<Plan, Failure> {
     if let Some(path) = &typed.config {
-        return convert::plan(path);
+        return convert::plan_from_file(path);
     }
     let ends = &typed.ends;
     if let [word] = typed.words.as_slice()
-        && ends.listens() == 0
+        && ends.listener_count() == 0
         && !word.contains("://")
         && Path::new(word).is_file()
     {
-        return convert::plan(Path::new(word));
+        return convert::plan_from_file(Path::new(word));
     }
-    if ends.listens() == 0 {
+    if ends.listener_count() == 0 {
         if !ends.items().is_empty() {
-            return Err(
-                Failure::new(Code::Usage, "-F adds a hop to a route, which -L begins")
-                    .hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"),
-            );
+            return Err(Failure::new(
+                FailureCode::Usage,
+                "-F adds a hop to a route, which -L starts",
+            )
+            .with_hint("adit run -L mixed://127.0.0.1:1080 -F ss://…"));
         }
         return Ok(Plan::from_words(&typed.words)?);
     }
     if !typed.words.is_empty() {
         return Err(Failure::new(
-            Code::Usage,
-            "URLs stand either alone or behind -L and -F",
+            FailureCode::Usage,
+            "URLs without -L or -F cannot be combined with -L and -F",
         ));
     }
     let plan = Plan::from_args(ends.items())?;
-    all_there(ends.items(), &plan)?;
+    check_complete(ends.items(), &plan)?;
     Ok(plan)
 }
 
-/// Every listener and every hop that was typed is in the plan. Without a hop, what was to go through
-/// it would go in the clear.
-fn all_there(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
-    // A lone `direct://` is a chain without hops, and beside other hops there is none.
+/// Checks that the plan contains every listener and hop of the command line. If a hop were lost, its
+/// traffic would be sent in the clear.
+fn check_complete(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
+    // A single `direct://` is a chain without hops; it cannot be combined with other hops.
     let is_direct = |url: &str| Endpoint::parse(url).is_ok_and(|url| url.scheme.value == "direct");
     let (mut listeners, mut hops) = (0, 0);
     for item in typed {
@@ -84,18 +90,19 @@ fn all_there(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!(
-        "{listeners} -L and {hops} -F were typed, but the plan has {} listeners and {} hops",
+        "the command line has {listeners} -L and {hops} -F, but the plan has {} listeners and {} hops",
         planned.0, planned.1
     );
-    Err(Failure::new(Code::Usage, what).hint("`adit explain` with the same options draws the plan"))
+    Err(Failure::new(FailureCode::Usage, what)
+        .with_hint("`adit explain` with the same options draws the plan"))
 }
 
-pub(super) fn warn(plan: &Plan) {
+pub(super) fn print_warnings(plan: &Plan) {
     let literal = |w: &&Warning| w.kind == WarningKind::LiteralSecret;
     if plan.warnings.iter().any(|w| literal(&w)) {
         eprintln!(
-            "warning: every user of this machine can read a key on the command line; \
-             `@FILE` or `$NAME` in its place keeps it to yourself"
+            "warning: all users of this machine can read a key on the command line; \
+             write `@FILE` or `$NAME` instead"
         );
     }
     for warning in plan.warnings.iter().filter(|w| !literal(w)) {
@@ -103,8 +110,8 @@ pub(super) fn warn(plan: &Plan) {
     }
 }
 
-/// Starts the plan and says where it listens and which keys it uses.
-pub(super) async fn start(plan: &Plan) -> Result<Engine, Failure> {
+/// Starts the plan, and prints its listeners and the IDs of its keys.
+pub(super) async fn start_engine(plan: &Plan) -> Result<Engine, Failure> {
     let engine = Engine::start(plan).await?;
     for line in key_ids(plan) {
         eprintln!("{line}");
@@ -115,7 +122,7 @@ pub(super) async fn start(plan: &Plan) -> Result<Engine, Failure> {
     Ok(engine)
 }
 
-/// A short name of every key, the same on both ends.
+/// Returns a line for each key, with its ID, which is the same at both ends.
 pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for route in &plan.routes {
@@ -136,7 +143,7 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// The key that a server's clients share, and how many have one of their own.
+/// Returns the method of a server, the ID of its shared key, and the number of its users.
 fn server_key(server: &SsServer) -> String {
     let method = server.method;
     let (shared, others) = match &server.role {
@@ -158,7 +165,7 @@ fn server_key(server: &SsServer) -> String {
     }
 }
 
-/// The name of a key; of several joined by `:` (SIP023) all names, joined the same way.
+/// Returns the ID of a key. Keys that are joined by `:` (SIP023) have IDs joined the same way.
 pub(super) fn key_id(method: Method, secret: &str) -> String {
     let one = |secret: &str| {
         Key::parse(method, secret).map_or_else(|_| "????".to_owned(), |key| key.id().to_string())
@@ -170,9 +177,12 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
     one(secret)
 }
 
-/// Serves until a signal ends it: SIGTERM (open connections get a moment) or SIGINT (now).
-pub(super) async fn until_told(engine: impl Borrow<Engine>, mut signals: Signals) -> Done {
-    let patience = signals.next().await;
+/// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT.
+pub(super) async fn serve_until_signal(
+    engine: impl Borrow<Engine>,
+    mut signals: Signals,
+) -> CommandResult {
+    let patience = signals.next_end().await;
     engine.borrow().drain_and_stop(patience).await;
     Ok(())
 }
@@ -189,11 +199,11 @@ mod tests {
         let hop = forward("socks5://127.0.0.1:2");
         let clear = Plan::from_args(std::slice::from_ref(&a)).unwrap();
         for typed in [vec![a.clone(), hop.clone()], vec![a.clone(), b.clone()]] {
-            let why = all_there(&typed, &clear).unwrap_err();
-            assert_eq!(why.code(), Code::Usage);
-            all_there(&typed, &Plan::from_args(&typed).unwrap()).unwrap();
+            let why = check_complete(&typed, &clear).unwrap_err();
+            assert_eq!(why.code(), FailureCode::Usage);
+            check_complete(&typed, &Plan::from_args(&typed).unwrap()).unwrap();
         }
         let direct = [a, forward("Direct://"), b, hop.clone(), hop];
-        all_there(&direct, &Plan::from_args(&direct).unwrap()).unwrap();
+        check_complete(&direct, &Plan::from_args(&direct).unwrap()).unwrap();
     }
 }

@@ -1,33 +1,40 @@
-//! `adit server`: one command on the server.
+//! `adit server`: a Shadowsocks server with a stored key.
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Plan, link};
 use adit_engine::access::is_private;
 use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
 
-use super::{run, tools};
+use super::{link_tools, run};
 use crate::args;
-use crate::{pick, qr, state};
+use crate::{cipher_speed, qr_code, stored_key};
 
-pub(super) fn server(typed: &args::Server) -> Done {
+pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
     let listen: Target = typed.listen.parse().map_err(|e| {
-        Failure::new(Code::Usage, format!("--listen {}: {e}", typed.listen))
-            .hint("--listen '[::]:8388' takes IPv4 and IPv6 on port 8388")
+        Failure::new(
+            FailureCode::Usage,
+            format!("--listen {}: {e}", typed.listen),
+        )
+        .with_hint("--listen '[::]:8388' accepts IPv4 and IPv6 on port 8388")
     })?;
-    let method = typed.method.as_deref().map(tools::method).transpose()?;
+    let method = typed
+        .method
+        .as_deref()
+        .map(link_tools::parse_method)
+        .transpose()?;
     let dir = adit_cli::state_folder(typed.state.as_deref())?;
-    if let Some(args::ServerAsk::Url) = typed.ask {
+    if let Some(args::ServerAction::Url) = typed.ask {
         return print_url(typed, &listen, method, &dir);
     }
     let mut picked = None;
-    let kept = state::key(&dir, method, || {
-        let picks = pick::measure();
+    let kept = stored_key::load_or_generate_key(&dir, method, || {
+        let picks = cipher_speed::measure_methods();
         let best = picks.first().map_or(Method::Blake3Aes128Gcm, |p| p.method);
         picked = Some(picks);
         best
@@ -41,7 +48,7 @@ pub(super) fn server(typed: &args::Server) -> Done {
     adit_cli::block_on(|mut signals| async {
         // The port is known once it is bound.
         let start = async { Ok(adit_engine::Engine::start(&plan).await?) };
-        let engine = signals.unless_ended(start).await?;
+        let engine = signals.run_until_ended(start).await?;
         let port = engine
             .listeners()
             .first()
@@ -51,23 +58,29 @@ pub(super) fn server(typed: &args::Server) -> Done {
         println!(
             "method   {}{}",
             kept.method,
-            reason(picked.as_deref(), &kept)
+            method_reason(picked.as_deref(), &kept)
         );
         println!("key-id   {}", run::key_id(kept.method, &kept.secret));
         println!(
             "key      {} {}",
-            if kept.new { "made, in" } else { "kept, in" },
+            if kept.is_new {
+                "generated, in"
+            } else {
+                "stored, in"
+            },
             kept.path.display()
         );
         if typed.show_url || std::io::stdout().is_terminal() {
             println!("url      {url}");
             if !typed.no_qr {
-                println!("\n{}", qr::draw(&url)?);
+                println!("\n{}", qr_code::render_qr_code(&url)?);
             }
             println!("Client:  adit client '{url}'");
-            println!("Phone:   scan the code with any Shadowsocks app that knows the 2022 edition");
+            println!(
+                "Phone:   scan the code with a Shadowsocks app that supports the 2022 edition"
+            );
         } else {
-            // What is no terminal may be a log, which keeps the key for ever.
+            // Output that is not a terminal may be a log, which would keep the key.
             println!(
                 "url      {}",
                 how_to_print_url(typed, &dir, &listen.host, port)
@@ -77,59 +90,69 @@ pub(super) fn server(typed: &args::Server) -> Done {
             && is_private(ip)
         {
             println!(
-                "Note:    {ip} is not a public address. Behind NAT put the public one into the \
-                 URL: adit server --host NAME"
+                "Note:    {ip} is not a public address. Behind NAT, put the public address into \
+                 the URL: adit server --host NAME"
             );
         }
         for listening in engine.listeners() {
             eprintln!("listening on {}", listening.addr);
         }
-        run::until_told(engine, signals).await
+        run::serve_until_signal(engine, signals).await
     })
 }
 
-/// `adit server url`.
-fn print_url(typed: &args::Server, listen: &Target, method: Option<Method>, dir: &Path) -> Done {
-    let kept = state::kept(dir)?.filter(|kept| method.is_none_or(|method| method == kept.method));
+/// Prints the URL of the stored key: `adit server url`.
+fn print_url(
+    typed: &args::ServerArgs,
+    listen: &Target,
+    method: Option<Method>,
+    dir: &Path,
+) -> CommandResult {
+    let kept =
+        stored_key::load_key(dir)?.filter(|kept| method.is_none_or(|method| method == kept.method));
     let Some(kept) = kept else {
         let of = method.map_or_else(String::new, |method| format!(" of {method}"));
-        let what = format!("no key{of} is kept in {}", dir.display());
-        return Err(Failure::new(Code::Config, what)
-            .hint("`adit server` makes one; --state DIR names the folder of another user's"));
+        let what = format!("no key{of} is stored in {}", dir.display());
+        return Err(Failure::new(FailureCode::Config, what).with_hint(
+            "`adit server` generates one; --state DIR names the state folder of another user",
+        ));
     };
     if listen.port == 0 {
-        let what = "--listen with port 0 leaves the port open, and the URL names it";
-        return Err(Failure::new(Code::Usage, what)
-            .hint("take the port that the server says it listens on"));
+        let what = "--listen with port 0 does not determine the port of the URL";
+        return Err(Failure::new(FailureCode::Usage, what)
+            .with_hint("use the port that the running server prints"));
     }
     let host = shown_host(typed.host.as_deref(), listen)?;
     let url = link::shadowsocks_link(kept.method, &kept.secret, &host, listen.port);
     println!("{url}");
     if typed.show_url && !typed.no_qr {
-        println!("\n{}", qr::draw(&url)?);
+        println!("\n{}", qr_code::render_qr_code(&url)?);
     }
     Ok(())
 }
 
-/// The command that prints the URL of the server that runs.
-fn how_to_print_url(typed: &args::Server, dir: &Path, host: &Host, port: u16) -> String {
+/// Returns the command that prints the URL of the running server.
+fn how_to_print_url(typed: &args::ServerArgs, dir: &Path, host: &Host, port: u16) -> String {
     let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
-    let mut command = format!("adit server url --state {}", word(&dir.to_string_lossy()));
+    let mut command = format!(
+        "adit server url --state {}",
+        shell_quoted(&dir.to_string_lossy())
+    );
     let listen = Target {
         host: host.clone(),
         port,
     };
     if listen.to_string() != args::SERVER_LISTEN {
-        command.push_str(&format!(" --listen {}", word(&listen.to_string())));
+        command.push_str(&format!(" --listen {}", shell_quoted(&listen.to_string())));
     }
     if let Some(host) = &typed.host {
-        command.push_str(&format!(" --host {}", word(host)));
+        command.push_str(&format!(" --host {}", shell_quoted(host)));
     }
     command
 }
 
-/// A word of a shell's command line.
-fn word(text: &str) -> Cow<'_, str> {
+/// Quotes a word for a shell's command line.
+fn shell_quoted(text: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "/._-:=@,+".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         Cow::Borrowed(text)
@@ -138,12 +161,15 @@ fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn reason(picked: Option<&[pick::Pick]>, kept: &state::Kept) -> String {
+fn method_reason(
+    picked: Option<&[cipher_speed::MeasuredMethod]>,
+    kept: &stored_key::StoredKey,
+) -> String {
     let Some([best, rest @ ..]) = picked else {
-        return if kept.new {
+        return if kept.is_new {
             String::new()
         } else {
-            " (of the kept key)".to_owned()
+            " (of the stored key)".to_owned()
         };
     };
     let others: Vec<String> = rest
@@ -163,21 +189,21 @@ fn reason(picked: Option<&[pick::Pick]>, kept: &state::Kept) -> String {
     )
 }
 
-/// The host that clients use: as asked, else the listener's own, else the one that this machine
-/// would speak from.
+/// Returns the host that clients use: the requested one, otherwise the listener's, otherwise the
+/// address that this machine uses for outgoing traffic.
 fn shown_host(asked: Option<&str>, listen: &Target) -> Result<Host, Failure> {
     if let Some(name) = asked {
         return Host::parse(name)
-            .map_err(|e| Failure::new(Code::Usage, format!("--host {name}: {e}")));
+            .map_err(|e| Failure::new(FailureCode::Usage, format!("--host {name}: {e}")));
     }
     match &listen.host {
-        Host::Ip(ip) if ip.is_unspecified() => Ok(Host::Ip(outward().unwrap_or(*ip))),
+        Host::Ip(ip) if ip.is_unspecified() => Ok(Host::Ip(outgoing_address().unwrap_or(*ip))),
         other => Ok(other.clone()),
     }
 }
 
-/// The address of the interface that leads outward. Connecting a UDP socket sends nothing.
-fn outward() -> Option<IpAddr> {
+/// Returns the address that outgoing traffic has. Connecting a UDP socket sends nothing.
+fn outgoing_address() -> Option<IpAddr> {
     let probe = |bind: &str, to: &str| {
         let socket = UdpSocket::bind(bind).ok()?;
         socket.connect(to).ok()?;

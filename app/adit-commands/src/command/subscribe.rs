@@ -1,18 +1,18 @@
-//! `adit client --subscribe URL`: the servers of a document that somebody else keeps.
+//! `adit client --subscribe URL`: the servers of a document that a provider maintains.
 
 use adit_admin::subscription::{
     Document, Failed, FetchError, Fetcher, Nothing, Roots, Source, Subscription,
 };
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_convert::{AllowedPlugins, sip008};
 
 use super::{client, run};
 use crate::args;
 
-pub(super) fn client(typed: &args::Client, address: &str) -> Done {
+pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> CommandResult {
     let source: Source = address
         .parse()
-        .map_err(|why| Failure::new(Code::Usage, format!("--subscribe: {why}")))?;
+        .map_err(|why| Failure::new(FailureCode::Usage, format!("--subscribe: {why}")))?;
     let subscription = Subscription {
         source,
         fetcher: Fetcher::new(Roots::Machine, sip008::MAX_BODY),
@@ -20,33 +20,33 @@ pub(super) fn client(typed: &args::Client, address: &str) -> Done {
         folder: adit_cli::state_folder(typed.state.as_deref())?,
         every: typed.refresh,
     };
-    // Nothing is reached until the servers are known.
-    let mut plan = client::plan(typed, "reject://")?;
-    run::warn(&plan);
+    // All requests are refused until the servers are known.
+    let mut plan = client::client_plan(typed, "reject://")?;
+    run::print_warnings(&plan);
     adit_cli::block_on(|mut signals| async {
-        let begin = async { subscription.begin().await.map_err(nothing) };
-        let document = signals.unless_ended(begin).await?;
-        tell(&subscription, &document);
+        let begin = async { subscription.begin().await.map_err(to_failure) };
+        let document = signals.run_until_ended(begin).await?;
+        print_summary(&subscription, &document);
         if let Some(route) = plan.routes.first_mut() {
             route.via = document.chain;
         }
         if typed.check {
-            let check = client::check(client::keyed(&plan));
-            return signals.unless_ended(check).await;
+            let check = client::check_server(client::keyed_server(&plan));
+            return signals.run_until_ended(check).await;
         }
-        let engine = signals.unless_ended(run::start(&plan)).await?;
+        let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
         let Some(route) = plan.routes.pop() else {
-            return run::until_told(engine, signals).await;
+            return run::serve_until_signal(engine, signals).await;
         };
         tokio::select! {
             () = subscription.follow(&engine, route) => Ok(()),
-            done = run::until_told(&engine, signals) => done,
+            done = run::serve_until_signal(&engine, signals) => done,
         }
     })
 }
 
-/// Says what came, on standard error.
-fn tell(subscription: &Subscription, document: &Document) {
+/// Prints a summary of the document on standard error.
+fn print_summary(subscription: &Subscription, document: &Document) {
     let source = &subscription.source;
     for note in &document.notes {
         eprintln!("note: {note}");
@@ -64,24 +64,24 @@ fn tell(subscription: &Subscription, document: &Document) {
     eprintln!("{source}: {servers}{quota}");
 }
 
-fn nothing(why: Nothing) -> Failure {
+fn to_failure(why: Nothing) -> Failure {
     let (code, hint) = match &why.online {
         Failed::Fetch(FetchError::Tls { .. }) => (
-            Code::Network,
-            "SSL_CERT_FILE names a file with the certificate of an authority of your own",
+            FailureCode::Network,
+            "SSL_CERT_FILE names a file with the certificates of other authorities",
         ),
         Failed::Fetch(FetchError::Status(_)) => (
-            Code::Network,
-            "is the address complete, and does your provider still serve it?",
+            FailureCode::Network,
+            "is the URL complete, and does your provider still serve it?",
         ),
         Failed::Fetch(_) => (
-            Code::Network,
-            "is this machine online, and the address right?",
+            FailureCode::Network,
+            "is this machine online, and is the URL correct?",
         ),
         Failed::Unusable(_) => (
-            Code::Config,
-            "`adit convert` shows what is in a document: fetch it with curl, and give it the file",
+            FailureCode::Config,
+            "fetch the document with curl; `adit convert FILE` shows its contents",
         ),
     };
-    Failure::new(code, why.to_string()).hint(hint)
+    Failure::new(code, why.to_string()).with_hint(hint)
 }

@@ -1,9 +1,9 @@
-//! `adit up`: the whole way in one process, to try it.
+//! `adit up`: a server and a client in one process, to try adit.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adit_cli::{Done, Failure};
+use adit_cli::{CommandResult, Failure};
 use adit_config::{Plan, link};
 use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
@@ -14,66 +14,66 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::run;
-use crate::{args, pick};
+use crate::{args, cipher_speed};
 
-/// Where the proxy should be, and how many ports behind it are tried.
+/// First port to try for the proxy, and the number of ports to try.
 const PORT: u16 = 1080;
 const PORT_TRIES: u16 = 100;
-/// What the request carries.
-const PAGE: usize = 256 << 10;
+/// Size of the page of the test request, in bytes.
+const PAGE_LEN: usize = 256 << 10;
 
-pub(super) fn up(typed: &args::Up) -> Done {
-    let method = pick::measure()
+pub(super) fn run_trial(typed: &args::UpArgs) -> CommandResult {
+    let method = cipher_speed::measure_methods()
         .first()
         .map_or(Method::Blake3Aes128Gcm, |p| p.method);
     adit_cli::block_on(|mut signals| async {
-        let [(server, at), (client, proxy)] = signals.unless_ended(begin(method)).await?;
+        let [(server, at), (client, proxy)] = signals.run_until_ended(start_pair(method)).await?;
         eprintln!("listening on {at}");
         eprintln!("listening on {proxy}");
         if !typed.once {
             println!("\nSOCKS5 and HTTP proxy on {proxy}. Try it:");
             println!("  curl -x socks5h://{proxy} https://example.com/");
             println!(
-                "On two machines: `adit server` there, `adit client URL` here. Ctrl-C ends this."
+                "On two machines: `adit server` there, `adit client URL` here. Ctrl-C stops this."
             );
-            run::until_told(client, signals).await?;
+            run::serve_until_signal(client, signals).await?;
         }
         server.drain_and_stop(Duration::ZERO).await;
         Ok(())
     })
 }
 
-/// A server and a client, each with its address, through which a request was carried.
-async fn begin(method: Method) -> Result<[(Engine, SocketAddr); 2], Failure> {
+/// Starts a server and a client and sends a request through them. Returns both with their addresses.
+async fn start_pair(method: Method) -> Result<[(Engine, SocketAddr); 2], Failure> {
     let (key, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
     let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
     let server = link::shadowsocks_link(method, &secret, &loopback, 0) + "?allow_private=all";
     let server = Engine::start(&Plan::from_words(&[server])?).await?;
     let at = first_address(&server)?;
     let url = link::shadowsocks_link(method, &secret, &loopback, at.port());
-    let (client, proxy) = client(&url).await?;
+    let (client, proxy) = start_client(&url).await?;
     println!("server   {at}  {method}  key-id {}", key.id());
     println!("client   {proxy}  key-id {}", key.id());
-    let took = carry(proxy)
+    let took = fetch_through_proxy(proxy)
         .await
-        .context("carrying a request through the pair")?;
+        .context("sending a request through client and server")?;
     println!(
-        "carried  a request for {} KiB through client and server in {:.1} ms, every byte right",
-        PAGE >> 10,
+        "carried  {} KiB through client and server in {:.1} ms, every byte correct",
+        PAGE_LEN >> 10,
         took.as_secs_f64() * 1e3
     );
     Ok([(server, at), (client, proxy)])
 }
 
-/// The client on the first free port.
-async fn client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
+/// Starts the client on the first free port.
+async fn start_client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
     let mut last = None;
     for port in PORT..PORT + PORT_TRIES {
         let listen = format!("mixed://127.0.0.1:{port}");
         match Engine::start(&Plan::from_words(&[listen, url.to_owned()])?).await {
             Ok(engine) => {
                 if port != PORT {
-                    println!("note     127.0.0.1:{PORT} is taken: the proxy is on port {port}");
+                    println!("note     127.0.0.1:{PORT} is in use: the proxy is on port {port}");
                 }
                 let at = first_address(&engine)?;
                 return Ok((engine, at));
@@ -81,10 +81,7 @@ async fn client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
             Err(e) => last = Some(e),
         }
     }
-    Err(last.map_or_else(
-        || anyhow::anyhow!("no port was tried").into(),
-        Failure::from,
-    ))
+    Err(last.map_or_else(|| anyhow::anyhow!("no port to try").into(), Failure::from))
 }
 
 fn first_address(engine: &Engine) -> Result<SocketAddr> {
@@ -92,12 +89,12 @@ fn first_address(engine: &Engine) -> Result<SocketAddr> {
         .listeners()
         .first()
         .map(|l| l.addr)
-        .context("nothing listens")
+        .context("no listener was opened")
 }
 
-/// A real HTTP request to a server of our own, through the proxy.
-async fn carry(proxy: SocketAddr) -> Result<Duration> {
-    let page: Vec<u8> = (0..PAGE).map(|i| (i * 31 % 251) as u8).collect();
+/// Sends an HTTP request through the proxy to a server of this process, and returns the duration.
+async fn fetch_through_proxy(proxy: SocketAddr) -> Result<Duration> {
+    let page: Vec<u8> = (0..PAGE_LEN).map(|i| (i * 31 % 251) as u8).collect();
     let target = TcpListener::bind("127.0.0.1:0").await?;
     let to = Target::from(target.local_addr()?);
     let body = page.clone();
@@ -113,7 +110,7 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
             have += n;
         }
         let head =
-            format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE}\r\nConnection: close\r\n\r\n");
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {PAGE_LEN}\r\nConnection: close\r\n\r\n");
         socket.write_all(head.as_bytes()).await?;
         socket.write_all(&body).await?;
         socket.shutdown().await?;
@@ -128,13 +125,16 @@ async fn carry(proxy: SocketAddr) -> Result<Duration> {
         socket.read_to_end(&mut answer).await?;
         if !answer.starts_with(b"HTTP/1.1 200 ") || !answer.ends_with(&page) {
             let line = answer.split(|b| *b == b'\r').next().unwrap_or_default();
-            bail!("the answer is not what was sent: {}", line.escape_ascii());
+            bail!(
+                "the response differs from what the server sent: {}",
+                line.escape_ascii()
+            );
         }
         Ok(start.elapsed())
     };
     let took = timeout(Duration::from_secs(10), fetch)
         .await
-        .context("no answer in 10 s")??;
+        .context("no response within 10 s")??;
     serve.await??;
     Ok(took)
 }

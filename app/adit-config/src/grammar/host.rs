@@ -1,6 +1,7 @@
 //! Hosts and ports.
 
 use adit_wire::Host;
+use adit_wire::substr;
 
 use crate::text::{ConfigError, Span, Spanned};
 
@@ -71,7 +72,7 @@ fn split_address(
 ) -> Result<(Option<Spanned<Host>>, Option<RawPort<'_>>), ConfigError> {
     let bracket_end = raw.starts_with('[').then(|| raw.find(']')).flatten();
     let (host, port) = match (bracket_end, raw.rsplit_once(':')) {
-        (Some(end), _) => match raw.get(end + 1..).unwrap_or_default() {
+        (Some(end), _) => match substr(raw, end + 1..) {
             "" => (raw, None),
             rest if rest.starts_with(':') => (raw.get(..=end).unwrap_or(raw), rest.get(1..)),
             _ => (raw, None),

@@ -6,6 +6,7 @@ mod syntax;
 mod write;
 
 use adit_wire::Host;
+use adit_wire::substr;
 
 pub use host::{Address, parse_address};
 pub(crate) use host::{parse_bare_host, parse_port_range};
@@ -291,5 +292,5 @@ fn split_at_mark(text: &str, start: usize, end: usize, mark: char) -> (Span, Opt
 
 /// Returns the text of a span.
 fn slice_of(text: &str, span: Span) -> &str {
-    text.get(span.start..span.end).unwrap_or_default()
+    substr(text, span.start..span.end)
 }

@@ -3,6 +3,8 @@
 //! The text may be wrong in any way, so it is not parsed: every place where a secret could be is
 //! redacted, rather too much than too little.
 
+use adit_wire::substr;
+
 use crate::scheme::scheme_table::{begins_file_path, find_dialect, is_public_key};
 use crate::scheme::ss_share_link;
 use crate::text::{Document, Origin, Span};
@@ -30,7 +32,7 @@ fn redact_line(line: &str, meant: Span, heading: &str) -> (String, (usize, usize
     let mut copied = 0;
     let (mut start, mut end) = (None, None);
     for hidden in secret_ranges(line, heading) {
-        let part = line.get(copied..hidden.start).unwrap_or_default();
+        let part = substr(line, copied..hidden.start);
         locate_ends(&mut start, &mut end, meant, copied, part, &shown);
         shown.push_str(part);
         let at = shown.chars().count();
@@ -43,7 +45,7 @@ fn redact_line(line: &str, meant: Span, heading: &str) -> (String, (usize, usize
         }
         copied = hidden.end;
     }
-    let part = line.get(copied..).unwrap_or_default();
+    let part = substr(line, copied..);
     locate_ends(&mut start, &mut end, meant, copied, part, &shown);
     shown.push_str(part);
     let total = shown.chars().count();
@@ -94,7 +96,7 @@ fn secret_ranges(line: &str, heading: &str) -> Vec<Span> {
     let mut from = 0;
     while let Some(at) = line.get(from..).and_then(|rest| rest.find("://")) {
         let colon = from + at;
-        let head = line.get(..colon).unwrap_or_default();
+        let head = substr(line, ..colon);
         let scheme = scheme_before(head);
         if let Some(value) = secret_value(line, Span::new(from, colon), &PLAIN, inline) {
             found.push(value);
@@ -102,7 +104,7 @@ fn secret_ranges(line: &str, heading: &str) -> Vec<Span> {
         }
         let body = colon + 3;
         let end = url_end(line, head, scheme, body);
-        redact_url(scheme, line.get(body..end).unwrap_or_default(), |span| {
+        redact_url(scheme, substr(line, body..end), |span| {
             found.push(span.shifted_by(body));
         });
         from = end;
@@ -137,16 +139,16 @@ fn plain_keys_below_route(heading: &str) -> Option<&'static [&'static str]> {
 /// Returns the range from the value of the first key in `within` that is not plain to the end of the
 /// line. With `inline`, a table in braces is a route, not a value.
 fn secret_value(line: &str, within: Span, plain: &[&str], inline: bool) -> Option<Span> {
-    let text = line.get(within.start..within.end).unwrap_or_default();
+    let text = substr(line, within.start..within.end);
     let at = text.match_indices('=').map(|(at, _)| at).find(|at| {
-        let before = text.get(..*at).unwrap_or_default();
-        let behind = text.get(at + 1..).unwrap_or_default();
+        let before = substr(text, ..*at);
+        let behind = substr(text, at + 1..);
         let key = before.rsplit([',', '{', '[']).next().unwrap_or_default();
         let first = within.start == 0 && !before.contains('=');
         let table = inline && first && behind.trim_start().starts_with('{');
         !table && !plain.contains(&key.trim())
     })?;
-    let behind = line.get(within.start + at + 1..).unwrap_or_default();
+    let behind = substr(line, within.start + at + 1..);
     let blank = behind.len() - behind.trim_start().len();
     Some(Span::new(
         within.start + at + 1 + blank,
@@ -164,7 +166,7 @@ fn scheme_before(head: &str) -> &str {
                 .and_then(|s| s.chars().next())
                 .map_or(1, char::len_utf8)
         });
-    head.get(start..).unwrap_or_default()
+    substr(head, start..)
 }
 
 /// Returns the end of the URL that begins with `scheme`: the closing quotation mark if there is an
@@ -179,12 +181,12 @@ fn url_end(line: &str, head: &str, scheme: &str, body: usize) -> usize {
         return line.len();
     };
     let mut escaped = false;
-    for (i, c) in line.get(body..).unwrap_or_default().char_indices() {
+    for (i, c) in substr(line, body..).char_indices() {
         if escaped {
             escaped = false;
         } else if c == '\\' && quote == '"' {
             escaped = true;
-        } else if c == quote && value_ends(line.get(body + i + 1..).unwrap_or_default()) {
+        } else if c == quote && value_ends(substr(line, body + i + 1..)) {
             return body + i;
         }
     }
@@ -205,7 +207,7 @@ fn redact_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
         s.is_method
     });
     let cut = body.find(['?', '#']).unwrap_or(body.len());
-    let authority = body.get(..cut).unwrap_or_default();
+    let authority = substr(body, ..cut);
     // In a secret with a raw `?` or `#`, the separator comes after the cut.
     let separator = authority.rfind('@').or_else(|| {
         body.match_indices('@')
@@ -215,7 +217,7 @@ fn redact_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
     });
     let mut query_from = cut;
     if let Some(at) = separator {
-        let user = body.get(..at).unwrap_or_default();
+        let user = substr(body, ..at);
         match user.find(':') {
             _ if syntax.is_some_and(|syntax| syntax.secret_only) => cover(Span::new(0, at)),
             Some(colon) => cover(Span::new(colon + 1, at)),
@@ -224,9 +226,9 @@ fn redact_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
         }
         query_from = query_from.max(at);
     } else if let Some(colon) = authority.find(':') {
-        let port = authority.get(colon + 1..).unwrap_or_default();
+        let port = substr(authority, colon + 1..);
         let digits = port.bytes().take_while(u8::is_ascii_digit).count();
-        let mut behind = port.get(digits..).unwrap_or_default();
+        let mut behind = substr(port, digits..);
         if syntax.is_some_and(|syntax| syntax.port_range)
             && let Some(last) = behind.strip_prefix('-')
         {
@@ -256,9 +258,9 @@ fn redact_url(scheme: &str, body: &str, mut cover: impl FnMut(Span)) {
 
 /// Redacts the query of `body`, which is searched for from `query_from` on.
 fn redact_query(body: &str, query_from: usize, mut cover: impl FnMut(Span)) {
-    let rest = body.get(query_from..).unwrap_or_default();
+    let rest = substr(body, query_from..);
     if let Some(mark) = rest.find('?') {
-        redact_values(rest.get(mark + 1..).unwrap_or_default(), |span| {
+        redact_values(substr(rest, mark + 1..), |span| {
             cover(span.shifted_by(query_from + mark + 1));
         });
     }

@@ -176,10 +176,10 @@ impl Problem {
 }
 
 impl Place {
-    /// Returns the file or argument with line and column.
+    /// Returns the file with line and column, or the column in the word of the command line that is quoted.
     fn location(&self) -> String {
         match &self.origin {
-            Origin::Argument(n) => format!("argument {n}, column {}", self.column),
+            Origin::Argument(_) => format!("command line, column {}", self.column),
             Origin::File(name) => format!(
                 "{}:{}:{}",
                 sanitize_for_terminal(name),

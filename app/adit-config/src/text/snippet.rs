@@ -1,5 +1,7 @@
 //! Values inside the text they came from: maps byte ranges of a value to places that a user can find.
 
+use adit_wire::substr;
+
 use crate::text::{ConfigError, Origin, Place, Problem, Span};
 
 /// Redacts the secrets of a line, and returns the redacted line with the position of the range in it:
@@ -53,7 +55,7 @@ impl<'a> Document<'a> {
 
     /// Returns the value `text` of a file, written at `span` (which includes its quotation marks).
     pub(crate) fn url_value(self, span: Span, text: &str) -> UrlSnippet<'a> {
-        let written = self.text.get(span.start..span.end).unwrap_or_default();
+        let written = substr(self.text, span.start..span.end);
         let inner = written.get(1..written.len().saturating_sub(1));
         self.url_at(if inner == Some(text) && !text.is_empty() {
             UrlPosition::Verbatim(span.start + 1)
@@ -72,15 +74,15 @@ impl<'a> Document<'a> {
     pub(crate) fn place_of(self, span: Span) -> Place {
         let document = self.text;
         let at = floor_boundary(document, span.start);
-        let before = document.get(..at).unwrap_or_default();
+        let before = substr(document, ..at);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        let rest = document.get(line_start..).unwrap_or_default();
+        let rest = substr(document, line_start..);
         let line = rest.split('\n').next().unwrap_or_default();
         let line = line.strip_suffix('\r').unwrap_or(line);
-        let column = before.get(line_start..).unwrap_or_default();
+        let column = substr(before, line_start..);
         let end = span.end.saturating_sub(line_start).min(line.len());
         let meant = Span::new((at - line_start).min(line.len()), end);
-        let heading = document.get(..line_start).unwrap_or_default();
+        let heading = substr(document, ..line_start);
         let mut headings = heading.lines().rev().map(str::trim_start);
         let heading = headings
             .find(|line| line.starts_with('['))

@@ -1,4 +1,4 @@
-//! `+kcp`, `+fec` and `kcptun`: what they become, and that their keys stay hidden.
+//! `+kcp`, `+fec` and `kcptun`: the resulting plans, and that their keys stay hidden.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn both_ends_take_the_key_of_shadowsocks() {
     let url = format!("ss+kcp://2022-blake3-aes-128-gcm:{KEY}@h:1");
     assert_eq!(kcp_hop(&url).seal, session(KEY));
     assert_eq!(kcp(listen(&url).carrier).seal, session(KEY));
-    // A user shows the server's key first (SIP023).
+    // A user's client presents the server's key first (SIP023).
     let url = format!("ss+kcp://2022-blake3-aes-128-gcm:{KEY}:{KEY}@h:1");
     assert_eq!(kcp_hop(&url).seal, session(KEY));
     assert_eq!(kcp_hop("ss+kcp://aes-128-gcm:a:b@h:1").seal, session("a:b"));
@@ -303,7 +303,7 @@ fn a_key_in_two_spellings_is_written_twice() {
     assert!(why.contains("the key is written twice"), "{why}");
     let why = said("kcptun://k@h:1?datashart=1");
     assert!(why.contains("did you mean `datashard`?"), "{why}");
-    // A problem of a value names the key as it is written.
+    // The problem of a value names the key as it is written.
     let why = said("kcptun://k@h:1?datashard=x");
     assert!(why.contains("bad value for `datashard`"), "{why}");
     let help = adit_config::scheme_help("kcptun").unwrap();
@@ -411,7 +411,7 @@ fn what_excludes_each_other_is_a_problem() {
             "`qpp` is for ciphers of kcptun",
         ),
         ("tcp+kcp://h:1?key=k&keepalive=0", "interval must not be 0"),
-        ("tcp+kcp://h:1?key=k&smuxbuf=17000000", "above 16 MiB"),
+        ("tcp+kcp://h:1?key=k&smuxbuf=17000000", "at most 16 MiB"),
         ("kcptun://@h:1", "the key of the datagrams is missing"),
     ] {
         let why = said(url);
@@ -492,7 +492,7 @@ fn ranges_that_are_none_are_shown() {
         why.contains("a listener has at most 1024 ports") && why.contains("these are 1025"),
         "{why}"
     );
-    // The range is no secret, and other schemes have none.
+    // The port range is not a secret, and other schemes have none.
     let why = said("kcptun://h:20-30?mode=x");
     assert!(why.contains("kcptun://h:20-30?mode=x"), "{why}");
     let why = said("tcp+kcp://h:20-30?key=k");

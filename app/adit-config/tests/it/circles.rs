@@ -9,7 +9,7 @@ fn plan(text: &str) -> Result<Plan, Vec<Problem>> {
     Plan::from_toml_with(text, "a.toml", &MemorySources::default())
 }
 
-/// Routes of a listener and a chain each.
+/// Builds a plan from routes, each with a listener and a chain.
 fn routes(routes: &[(&str, &str)]) -> Result<Plan, Vec<Problem>> {
     let route = |(n, (listen, via)): (usize, &(&str, &str))| {
         format!("[route.r{n}]\nlisten = \"{listen}\"\nvia = {via}\n")
@@ -40,7 +40,7 @@ fn a_hop_that_is_its_own_listener_is_found() {
         ("mixed://127.0.0.1:1080", "socks5://127.0.0.2:1080"),
         ("mixed://127.0.0.1:0", "socks5://127.0.0.1:1080"),
         ("mixed://127.0.0.1:1080", "socks5://9.9.9.9:1080"),
-        // TCP does not come to a listener of UDP.
+        // A UDP listener does not receive TCP.
         (
             "udp://127.0.0.1:1080/9.9.9.9:53",
             "ss://aes-128-gcm:x@127.0.0.1:1080",

@@ -187,7 +187,7 @@ fn users_relays_and_plugins_are_drawn() {
             vec![
                 "  ○ hop 1: ss://127.0.0.1:1  (2022-blake3-aes-128-gcm, records of at most 65535 \
                  bytes + 34; waits 250ms for first bytes; UDP in a connection; dial 10s)",
-                // The packets behind the connection, with the header of SOCKS.
+                // Packets that leave the connection, with the SOCKS header.
                 "  UDP     passes, 1462 bytes of payload in a packet of 1500",
             ],
         ),

@@ -1,4 +1,4 @@
-//! The grammar: parts and their places.
+//! The grammar: parts and their positions.
 
 use adit_config::{Endpoint, SecretText, Span};
 use proptest::prelude::*;
@@ -136,7 +136,7 @@ fn names_of_any_encoding_are_read() {
         "\u{fffd}\u{fffd}"
     );
     assert_eq!(parse("mixed://:1#a+b c").name.unwrap().value, "a+b c");
-    // Share links are full of these.
+    // Share links often have such fragments.
     assert!(Endpoint::parse("ss://YWVzLTEyOC1nY206dGVzdA@h:1#@channel").is_ok());
     assert!(Endpoint::parse("ss://YWVzLTEyOC1nY206dGVzdEBoOjE#@channel").is_ok());
 }

@@ -1,4 +1,4 @@
-//! What is wrong with users and next servers of Shadowsocks: where, and never which key.
+//! Mistakes in users and next servers of Shadowsocks: the message names the place, and never the key.
 
 use adit_config::{Plan, Problem};
 
@@ -88,7 +88,7 @@ fn what_is_wrong_in_a_file_of_users_has_its_line() {
             assert!(!text.contains(key.trim_end_matches('=')), "{text}");
         }
     }
-    for file in ["", "# nobody\n\n", "{}", "[]", " \n"] {
+    for file in ["", "# no user\n\n", "{}", "[]", " \n"] {
         assert_eq!(
             users(file).unwrap_err()[0].title,
             "no user in `users.json`",
@@ -115,7 +115,7 @@ error: user `bob` has the identity key of the server
   |      ^^^
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes another key"
     );
-    // What stands for a name can be the key.
+    // The text in the place of a name can be the key.
     assert_eq!(
         shown(users(&format!("{{\"{ALICE}\": \"alice\"}}"))),
         "\
@@ -356,7 +356,8 @@ fn methods_without_identity_headers_are_refused() {
     }
 }
 
-/// True if every quoted line hides what could be a key. What stands for a name is shown.
+/// Returns true if every quoted line hides what could be a key. The text in the place of a name is
+/// shown.
 fn hides_keys(result: Result<Plan, Vec<Problem>>) -> Result<(), String> {
     let Err(problems) = result else { return Ok(()) };
     let all: String = problems

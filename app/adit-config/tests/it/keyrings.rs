@@ -1,4 +1,4 @@
-//! Users and next servers of Shadowsocks: from files and from tables.
+//! Users and next servers of Shadowsocks, from files and from tables.
 
 use std::path::{Path, PathBuf};
 
@@ -207,7 +207,7 @@ fn a_path_is_that_of_the_run_time() {
     assert_eq!(file, Some(PathBuf::from("etc/bob.key")));
 }
 
-/// More than a secret's file may have, and far below what users may.
+/// More than the file of a secret may have, and far below the limit of users.
 #[test]
 fn a_file_of_users_can_be_long() {
     let path = std::env::temp_dir().join(format!("adit-users-{}", std::process::id()));

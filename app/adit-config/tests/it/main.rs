@@ -1,4 +1,4 @@
-//! Texts in, plans or problems out: what a user writes and what a user reads.
+//! Texts as input, plans or problems as output: what users write and what they read.
 
 mod carriers;
 mod circles;

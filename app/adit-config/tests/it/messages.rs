@@ -1,4 +1,4 @@
-//! The texts of mistakes, to the letter.
+//! The exact texts of error messages.
 
 use crate::shortcuts::{shown, words};
 
@@ -16,7 +16,7 @@ fn an_open_proxy_is_refused() {
         &["mixed://:1080"],
         "
 error: refusing to be an open proxy: everyone who can reach this address could use it
- --> argument 1, column 9
+ --> command line, column 9
   | mixed://:1080
   |         ^^^^^ not a loopback address, and no users
   = help: for this machine only: `mixed://127.0.0.1:1080`
@@ -46,7 +46,7 @@ fn a_transparent_listener_for_everyone_is_refused() {
         &["redir://:12345"],
         "
 error: refusing to serve everyone: a transparent listener has no passwords
- --> argument 1, column 9
+ --> command line, column 9
   | redir://:12345
   |         ^^^^^^ not a loopback address
   = help: for this machine's own traffic: `redir://127.0.0.1:12345`
@@ -56,7 +56,7 @@ error: refusing to serve everyone: a transparent listener has no passwords
         &["tproxy://0.0.0.0:1"],
         "
 error: refusing to serve everyone: a transparent listener has no passwords
- --> argument 1, column 10
+ --> command line, column 10
   | tproxy://0.0.0.0:1
   |          ^^^^^^^^^ not a loopback address
   = help: `tproxy://127.0.0.1:1` also works on a gateway: `TPROXY --on-ip 127.0.0.1`
@@ -74,7 +74,7 @@ fn unknown_keys_have_a_suggestion() {
         &["mixed://127.0.0.1:1080?upd=true"],
         "
 error: unknown key `upd`
- --> argument 1, column 24
+ --> command line, column 24
   | mixed://127.0.0.1:1080?upd=***
   |                        ^^^ did you mean `udp`?
   = help: `adit help mixed` lists the keys",
@@ -83,7 +83,7 @@ error: unknown key `upd`
         &[NEAR, "direct://?x=1"],
         "
 error: unknown key `x`
- --> argument 2, column 11
+ --> command line, column 11
   | direct://?x=***
   |           ^
   = help: `direct://` has no keys",
@@ -92,7 +92,7 @@ error: unknown key `x`
         &[NEAR, "http://h:1?allow_private=all"],
         "
 error: `allow_private` is a key of the listener role
- --> argument 2, column 12
+ --> command line, column 12
   | http://h:1?allow_private=all
   |            ^^^^^^^^^^^^^",
     );
@@ -104,7 +104,7 @@ fn unknown_schemes_and_carriers() {
         &["sock5://127.0.0.1:1"],
         "
 error: unknown scheme `sock5`
- --> argument 1, column 1
+ --> command line, column 1
   | sock5://127.0.0.1:1
   | ^^^^^ did you mean `socks5`?
   = help: schemes: mixed, socks5, socks4a, http, ss, ssr, ssh, tcp, udp, tcp+udp, kcptun, redir, tproxy, direct, reject",
@@ -113,7 +113,7 @@ error: unknown scheme `sock5`
         &[NEAR, "ss+quic://h:1"],
         "
 error: unknown scheme `ss+quic`
- --> argument 2, column 1
+ --> command line, column 1
   | ss+quic://h:1
   | ^^^^^^^ there is no carrier `quic`
   = help: carriers: `kcp` for every dialect, `fec` for `udp`; for plugins write `?plugin=`",
@@ -122,7 +122,7 @@ error: unknown scheme `ss+quic`
         &[NEAR, "ss+fec://h:1"],
         "
 error: unknown scheme `ss+fec`
- --> argument 2, column 1
+ --> command line, column 1
   | ss+fec://h:1
   | ^^^^^^ `fec` does not carry `ss`
   = help: it carries `udp+fec`",
@@ -138,7 +138,7 @@ fn keys_of_the_2022_edition_are_checked() {
         ],
         "
 error: the key has the wrong length
- --> argument 2, column 30
+ --> command line, column 30
   | ss://2022-blake3-aes-256-gcm:***@h:8388
   |                              ^^^ `2022-blake3-aes-256-gcm` needs 32 bytes, this is 16
   = help: `adit keygen 2022-blake3-aes-256-gcm` makes one",
@@ -147,7 +147,7 @@ error: the key has the wrong length
         &[NEAR, "ss://2022-blake3-aes-128-gcm:hello@h:8388"],
         "
 error: the key is not base64
- --> argument 2, column 30
+ --> command line, column 30
   | ss://2022-blake3-aes-128-gcm:***@h:8388
   |                              ^^^ `2022-blake3-aes-128-gcm` needs 16 bytes in base64
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
@@ -159,7 +159,7 @@ error: the key is not base64
         ],
         "
 error: the key is not base64
- --> argument 2, column 30
+ --> command line, column 30
   | ss://2022-blake3-aes-128-gcm:***@h:8388
   |                              ^^^ `2022-blake3-aes-128-gcm` needs 16 bytes in base64
   = help: this looks like base64url: write `+` for `-` and `/` for `_`
@@ -172,7 +172,7 @@ error: the key is not base64
         ],
         "
 error: the key has the wrong length
- --> argument 2, column 30
+ --> command line, column 30
   | ss://2022-blake3-aes-128-gcm:***@h:8388
   |                              ^^^ key 2 of 2: `2022-blake3-aes-128-gcm` needs 16 bytes, this is 3
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
@@ -181,7 +181,7 @@ error: the key has the wrong length
         &[NEAR, "ss://2022-blake3-chacha20-poly1305:a:b@h:8388"],
         "
 error: `2022-blake3-chacha20-poly1305` has no identity headers
- --> argument 2, column 36
+ --> command line, column 36
   | ss://2022-blake3-chacha20-poly1305:***@h:8388
   |                                    ^^^ it has a single key
   = help: the AES methods have them (SIP023): `2022-blake3-aes-256-gcm`",
@@ -190,7 +190,7 @@ error: `2022-blake3-chacha20-poly1305` has no identity headers
         &["ss://2022-blake3-aes-128-gcm@:1"],
         "
 error: the key is missing
- --> argument 1, column 6
+ --> command line, column 6
   | ss://2022-blake3-aes-128-gcm@:1
   |      ^^^^^^^^^^^^^^^^^^^^^^^
   = help: `adit keygen 2022-blake3-aes-128-gcm` makes one",
@@ -199,7 +199,7 @@ error: the key is missing
         &[NEAR, "ss://aes-256-gmc@h:1"],
         "
 error: neither `METHOD:KEY` nor base64 of it
- --> argument 2, column 6
+ --> command line, column 6
   | ss://***@h:1
   |      ^^^ did you mean the method `aes-256-gcm`?
   = help: write `ss://METHOD:KEY@HOST:PORT`; `adit keygen METHOD` makes a key",
@@ -208,7 +208,7 @@ error: neither `METHOD:KEY` nor base64 of it
         &[NEAR, "ss://2022-blake3-aes-128gcm:k@h:8388"],
         "
 error: unknown method `2022-blake3-aes-128gcm`
- --> argument 2, column 6
+ --> command line, column 6
   | ss://2022-blake3-aes-128gcm:***@h:8388
   |      ^^^^^^^^^^^^^^^^^^^^^^ did you mean `2022-blake3-aes-128-gcm`?
   = help: methods: 2022-blake3-aes-128-gcm, 2022-blake3-aes-256-gcm, \
@@ -233,7 +233,7 @@ fn plugins_say_what_is_wrong_and_foreign_keys_are_ignored() {
         ],
         "
 error: bad value for `plugin`
- --> argument 2, column 44
+ --> command line, column 44
   | ss://***@h:8888/?plugin=***#Example
   |                         ^^^ expected a program, then `;` and its options",
     );
@@ -244,7 +244,7 @@ error: bad value for `plugin`
         ],
         "
 error: bad value for `plugin_mode`
- --> argument 2, column 58
+ --> command line, column 58
   | ss://***@h:8888/?plugin=***&plugin_mode=udp
   |                                         ^^^ expected one of tcp_only|udp_only|tcp_and_udp",
     );
@@ -262,7 +262,7 @@ error: bad value for `plugin_mode`
         texts[..2],
         ["unknown key `prefix`", "unknown key `security`"]
     );
-    // What decides about the way is not passed over: of other programs, or of another scheme.
+    // Settings of other programs, or of other schemes, that determine the route are not ignored.
     for key in [
         "uot=1",
         "security=tls",
@@ -419,7 +419,7 @@ fn chains_that_make_no_sense() {
         &["udp://:53/8.8.8.8:53", "http://h:1"],
         "
 error: UDP from `udp://:53/8.8.8.8:53` cannot pass `http://h:1`
- --> argument 1, column 7
+ --> command line, column 7
   | udp://:53/8.8.8.8:53
   |       ^^^ this listener accepts UDP
   = help: `ss` and `socks5` hops carry UDP",

@@ -1,4 +1,4 @@
-//! What words mean.
+//! The meaning of words.
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ fn a_shadowsocks_server_is_read() {
         RejectPolicy::Forward("a.example:443".parse().unwrap())
     );
     assert_eq!(other.restart, RestartPolicy::Lenient);
-    // Padding can be missing, and everything can be encoded.
+    // Padding can be missing, and every character can be percent-encoded.
     for key in ["AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0ODw%3D%3D"] {
         server(&format!("ss://2022-blake3-aes-128-gcm:{key}@:8388"));
     }
@@ -263,7 +263,7 @@ fn transparent_listeners_are_read() {
 #[test]
 fn a_transparent_listener_on_loopback_opens_nothing_to_other_machines() {
     for (url, private) in [
-        // `REDIRECT` leads to loopback from this machine alone, `TPROXY` from everywhere.
+        // `REDIRECT` reaches loopback from this machine only, `TPROXY` from everywhere.
         ("redir://127.0.0.1:1", PrivateAccess::All),
         (
             "redir://127.0.0.1:1?allow_private=none",
@@ -316,7 +316,7 @@ fn options_build_routes() {
     let late = [forward("http://a:1"), listen("http://127.0.0.1:3")];
     assert_eq!(
         shown(Plan::from_args_with(&late, &MemorySources::default())),
-        "error: a hop before the first listener\n --> argument 1, column 1\n  | http://a:1\n  | ^^^^\n  \
+        "error: a hop before the first listener\n --> command line, column 1\n  | http://a:1\n  | ^^^^\n  \
          = help: `-L URL` starts a route, `-F URL` adds a hop to it"
     );
 }
@@ -324,7 +324,7 @@ fn options_build_routes() {
 #[test]
 fn udp_that_cannot_pass_is_said() {
     let warned = |first: &str, hop: &str| kinds(&words(&[first, hop]).unwrap());
-    // Nobody asked for it.
+    // It was not requested.
     assert_eq!(warned("mixed://127.0.0.1:0", "http://h:1"), []);
     assert_eq!(
         warned("mixed://127.0.0.1:0?udp=true", "http://h:1"),
@@ -384,7 +384,7 @@ fn what_is_in_clear_is_said() {
         [WarningKind::NoEncryption]
     );
     assert_eq!(none(&["mixed://127.0.0.1:0", "ss://none:@localhost:1"]), []);
-    // A legacy method: once for each endpoint, wherever it is.
+    // A legacy method: one warning per endpoint, wherever it is.
     assert_eq!(none(&["ss://rc4-md5:p@:1"]), [WarningKind::LegacyCipher]);
     assert_eq!(
         none(&[
@@ -405,7 +405,7 @@ fn a_legacy_cipher_is_said_to_be_broken() {
         plan.warnings.iter().find(legacy).unwrap().to_string(),
         "\
 warning: the cipher `aes-256-cfb` is broken
- --> argument 1, column 6
+ --> command line, column 6
   | ss://aes-256-cfb:***@127.0.0.1:1
   |      ^^^^^^^^^^^ everyone on the path can read and change the traffic
   = help: nothing is authenticated: an attacker can replay recorded traffic to the server with a \

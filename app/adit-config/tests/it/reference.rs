@@ -1,4 +1,4 @@
-//! The reference page in the documentation is the one the tables make.
+//! The reference page in the documentation is the one that the tables generate.
 
 use std::path::Path;
 

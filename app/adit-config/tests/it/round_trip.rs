@@ -11,7 +11,8 @@ fn host() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Anything, escaped as some writers do: all, nothing but what must be, or in between.
+/// Arbitrary text, escaped as some writers do: all characters, only the necessary ones, or in
+/// between.
 fn escaped() -> impl Strategy<Value = (String, String)> {
     ("[ -~äß€😀]{1,16}", any::<bool>()).prop_map(|(text, all)| {
         let escaped = text
@@ -34,7 +35,7 @@ const COMMON: [&str; 6] = [
     "allow_private=10.1.2.3/8,fd00::1",
     "handshake=1d",
 ];
-/// Keys of `ss` alone that name no file which is read.
+/// Keys of only `ss` that do not name a file that is read.
 const SS: [&str; 3] = [
     "state=@s",
     "plugin=p%5c%3b%20q%3bkey%3dv%5c%3dw",
@@ -114,7 +115,7 @@ proptest! {
     #[test]
     fn canonical_is_a_fixed_point((text, _, _) in url()) {
         let canonical = link::canonical_url(&text);
-        // Keys of a table that the scheme does not have are refused; that is no spelling.
+        // Keys of a table that the scheme does not have are refused; they are not another spelling.
         if let Ok(canonical) = canonical {
             prop_assert_eq!(link::canonical_url(&canonical).unwrap(), canonical.clone());
             let url = Endpoint::parse(&canonical).unwrap();

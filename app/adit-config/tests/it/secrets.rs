@@ -1,4 +1,4 @@
-//! Secrets: where they come from, and that no message shows them.
+//! Secrets: their sources, and that no message shows them.
 
 use adit_config::{ListenerKind, Plan, SsRole, WarningKind};
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn users_come_from_a_file_too() {
         ("me:y\n", "user `me` is defined twice"),
         ("anna\n", "line 1 of `/u` is not `user:password`"),
         (":x\n", "line 1 of `/u` is not `user:password`"),
-        ("# nobody\n", "no user in `/u`"),
+        ("# empty\n", "no user in `/u`"),
     ] {
         let cabinet = MemorySources::default().with_file("/u", text);
         let problems = words_with(&["mixed://me:x@:1?users=@/u"], &cabinet).unwrap_err();
@@ -70,12 +70,12 @@ fn what_is_missing_is_said() {
         shown(words(&["ss://aes-128-gcm:@/no@:1", "socks5://u:$NO@h:1"])),
         "\
 error: cannot read `/no`
- --> argument 1, column 18
+ --> command line, column 18
   | ss://aes-128-gcm:***@:1
   |                  ^^^ no such file
   = help: if the secret begins with `@`, write `%40`
 error: the environment variable `NO` is not set
- --> argument 2, column 12
+ --> command line, column 12
   | socks5://u:***@h:1
   |            ^^^
   = help: if the secret begins with `$`, write `%24`"
@@ -93,12 +93,12 @@ fn secrets_in_the_open_are_warned_about() {
         plan.warnings[0].to_string(),
         "\
 warning: a secret on the command line
- --> argument 1, column 12
+ --> command line, column 12
   | socks5://u:***@127.0.0.1:1
   |            ^^^ every user of this machine can read it
   = help: write `@FILE` or `$NAME` instead (quote the `$` for the shell)"
     );
-    // A file is where secrets may stand.
+    // A file may contain secrets.
     let text = "[route.a]\nlisten = \"socks5://u:hunter2@127.0.0.1:1\"\n";
     assert_eq!(crate::shortcuts::toml(text).unwrap().warnings, []);
 }
@@ -130,7 +130,7 @@ fn a_configuration_others_can_read_is_warned_about() {
     assert!(problems[0].title.starts_with("cannot read `"));
 }
 
-/// URLs with a secret in every place, and broken in every way.
+/// URLs with a secret in every position, each malformed in a different way.
 const BROKEN: [&str; 25] = [
     "socks5://u:SECRET@h:1080x",
     "sokcs5://u:SECRET@h:1080",
@@ -199,7 +199,7 @@ proptest! {
     fn no_noise_around_a_secret_shows_it(
         scheme in prop::sample::select(vec!["ss", "SS", "socks5", "http", "mixed", "sss", "tcp"]),
         user in "[a-z]{1,6}",
-        // `$NAME` names a variable, and messages name it too.
+        // `$NAME` names a variable, and messages contain the name too.
         a in "([!-#%-?A-~][!-?A-~]{0,5})?",
         b in "[!-?A-~]{0,6}",
         tail in prop::sample::select(vec!["@h:1x", "@h:1", "@h", "@h:1?udp=x", "@h:1#n", "@:1?a=b"]),
@@ -215,7 +215,7 @@ proptest! {
             every_text(words(&["mixed://127.0.0.1:0", &url])),
             every_text(words(&[&url, &url])),
         ];
-        // A quotation mark can end the value, and what follows can be a comment.
+        // A quotation mark can end the value, and the rest can be a comment.
         if !url.contains(['"', '\'']) {
             texts.extend(files.iter().map(|file| every_text(crate::shortcuts::toml(file))));
         }
@@ -225,7 +225,7 @@ proptest! {
     }
 }
 
-/// Problems, or warnings and drawing.
+/// Returns the problems, or the warnings and the drawing.
 fn every_text(result: Result<Plan, Vec<adit_config::Problem>>) -> String {
     match result {
         Err(problems) => shown(Err(problems)),

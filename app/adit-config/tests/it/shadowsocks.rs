@@ -1,4 +1,4 @@
-//! What words mean that only Shadowsocks has: keys on the way, plugins, kept salts.
+//! The meaning of words that only Shadowsocks has: keys on the way, plugins, stored salts.
 
 use adit_config::{
     Hop, HopKind, ListenerKind, Plan, Plugin, PluginMode, UdpTransport, WarningKind,
@@ -22,7 +22,7 @@ fn a_hop_can_have_keys_for_the_servers_on_the_way() {
         };
         assert_eq!(secret.expose(), joined);
     }
-    // In a password a colon is a colon.
+    // In a password, a colon has no special meaning.
     for method in ["aes-256-gcm", "rc4-md5"] {
         let hop = hop(&format!("ss://{method}:a:b@h:1"));
         assert!(
@@ -69,7 +69,7 @@ fn the_way_of_datagrams_is_read() {
         );
         assert_eq!(Hop::Server(hop).carries_udp(), way != UdpTransport::Off);
     }
-    // The same link on the server: datagrams in a stream need no socket of their own there.
+    // The same link on the server: datagrams in a stream need no separate socket there.
     for (udp, served) in [("true", true), ("over-tcp", false), ("false", false)] {
         let url = format!("ss://aes-256-gcm:p@127.0.0.1:1?udp={udp}");
         assert_eq!(server(&url).udp, served, "{udp}");
@@ -127,7 +127,7 @@ fn plugins_are_read() {
         "ss://aes-128-gcm:p@h:1?plugin_mode=udp_only",
     ]);
     assert!(kinds(&plan.unwrap()).contains(&WarningKind::IgnoredKey));
-    // Options can hold a password.
+    // Options can contain a password.
     assert!(!format!("{:?}", plugin(link)).contains("a.example"));
 }
 

@@ -1,4 +1,4 @@
-//! Shadowsocks links as other programs write them.
+//! Shadowsocks links in the formats of other programs.
 
 use adit_config::{Endpoint, SecretText, link};
 
@@ -13,7 +13,7 @@ struct Vector {
     sip002: &'static str,
 }
 
-/// Links as other implementations write them, and the SIP002 form of each.
+/// Links as other implementations write them, each with its SIP002 form.
 const VECTORS: [Vector; 8] = [
     Vector {
         uri: "ss://YWVzLTEyOC1nY206dGVzdA@192.168.100.1:8888#Example1",
@@ -227,7 +227,7 @@ fn a_link_is_made_for_a_server() {
         ),
         "ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D@[2001:db8::1]:443"
     );
-    // With a key for the server on the way (SIP023) before the user's.
+    // With a key for the server on the way (SIP023), before the user's.
     let keys = "AAECAwQFBgcICQoLDA0ODw==:EBESExQVFhcYGRobHB0eHw==";
     let made = link::shadowsocks_link(Method::Blake3Aes128Gcm, keys, &host, 443);
     assert_eq!(

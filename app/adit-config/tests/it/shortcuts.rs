@@ -1,4 +1,4 @@
-//! Short ways to a plan.
+//! Shortcuts to a plan.
 
 use adit_config::text::MemorySources;
 use adit_config::{Plan, Problem};
@@ -16,7 +16,7 @@ pub(crate) fn toml(text: &str) -> Result<Plan, Vec<Problem>> {
     Plan::from_toml_with(text, "adit.toml", &MemorySources::default())
 }
 
-/// All problems as a user sees them.
+/// Returns all problems as a user sees them.
 pub(crate) fn shown(result: Result<Plan, Vec<Problem>>) -> String {
     let problems = result.expect_err("a plan was made");
     let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();

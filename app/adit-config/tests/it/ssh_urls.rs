@@ -1,4 +1,4 @@
-//! `ssh://`: what it becomes as hop and as listener, and what is said of mistakes.
+//! `ssh://`: the resulting hops and listeners, and the messages for mistakes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn the_usual_keys_are_found_and_the_port_is_22() {
     let hop = hop("ssh://h.example", &cabinet);
     assert_eq!((hop.user.as_str(), hop.sessions), ("u", 1));
     let files: Vec<&str> = hop.keys.iter().map(|key| key.file.as_str()).collect();
-    // The one in between cannot be read without its passphrase.
+    // The second key cannot be read without its passphrase.
     assert_eq!(files, ["~/.ssh/id_ed25519", "~/.ssh/id_rsa"]);
     assert_eq!(hop.keepalive, Duration::from_secs(30));
     assert!(hop.agent.is_none() && hop.password.is_none() && !hop.udp);
@@ -189,10 +189,10 @@ fn a_listener_lets_keys_or_passwords_in() {
         (users, both.host_key),
         (vec!["me", "a"], PathBuf::from("hk"))
     );
-    // Whoever gets in is a stranger to what is on this machine.
+    // A user who logs in has no access to private addresses, even through a loopback listener.
     let listen = listen("ssh://me:pw@127.0.0.1:2222?host_key=@hk", &cabinet);
     assert_eq!(listen.access.private, PrivateAccess::Deny);
-    // A file of public keys is no secret.
+    // A file of public keys is not a secret.
     let plan = words_with(&["ssh://127.0.0.1:1?authorized_keys=@~/keys"], &cabinet).unwrap();
     let kinds: Vec<WarningKind> = plan.warnings.iter().map(|warning| warning.kind).collect();
     assert_eq!(kinds, []);
@@ -267,7 +267,7 @@ fn mistakes_are_named() {
         let text = mistakes(&[url], &cabinet);
         assert!(text.contains(part), "{url}\n{text}");
     }
-    // No user, no home: nowhere to look.
+    // Without a user and a home directory, there is no place to search.
     let bare = MemorySources::default();
     let text = mistakes(&[NEAR, "ssh://:p@h"], &bare);
     assert!(text.contains("the user is missing"), "{text}");

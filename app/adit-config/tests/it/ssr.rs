@@ -1,4 +1,4 @@
-//! ShadowsocksR: what URLs and share links mean, and what is said of them.
+//! ShadowsocksR: the meaning of URLs and share links, and the messages for them.
 
 use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, SecretText, SsrHop, SsrServer, Stage, UdpTransport,
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::shortcuts::{words, words_with};
 use adit_config::text::MemorySources;
 
-/// The example of the format's documentation.
+/// The example from the format's documentation.
 const LINK: &str = "ssr://MTI3LjAuMC4xOjEyMzQ6YXV0aF9hZXMxMjhfbWQ1OmFlcy0xMjgtY2ZiOnRsczEuMl90aWNrZXRfYXV0aDpZV0ZoWW1KaS8_b2Jmc3BhcmFtPVluSmxZV3QzWVRFeExtMXZaUQ";
 const PLAIN: &str = "ssr://aes-128-cfb:aaabbb@127.0.0.1:1234?protocol=auth_aes128_md5\
     &obfs=tls1.2_ticket_auth&obfs_param=breakwa11.moe";
@@ -105,7 +105,7 @@ fn datagrams_in_a_connection_are_part_of_a_link() {
     assert!(server(LINK).udp);
 }
 
-/// Padding, both alphabets, IPv6, empty parts, and keys that nobody knows.
+/// Padding, both alphabets, IPv6, empty parts, and keys that are unknown.
 #[test]
 fn links_of_others_are_read() {
     let fold = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -123,7 +123,7 @@ fn links_of_others_are_read() {
     };
     assert_eq!(secret.expose(), "p?~~");
     assert!(url.params.is_empty(), "{:?}", url.params);
-    // What cannot be had is said, not lost.
+    // Unsupported settings are reported, not ignored.
     let link = format!(
         "ssr://{}",
         fold(
@@ -211,7 +211,7 @@ fn mistakes_are_told() {
         problem(&[local, "ssr://YWJjOmRlZg"]),
         "\
 error: neither `METHOD:PASSWORD@HOST:PORT` nor a share link
- --> argument 2, column 7
+ --> command line, column 7
   | ssr://***
   |       ^^^
   = help: write `ssr://METHOD:PASSWORD@HOST:PORT?protocol=…&obfs=…`, or a share link"

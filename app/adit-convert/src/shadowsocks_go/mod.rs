@@ -127,14 +127,14 @@ impl Route {
     }
 }
 
-/// What all listeners of one server have in common.
+/// Settings that all listeners of one server share.
 struct ServerSettings<'a> {
     path: String,
     protocol: &'a str,
     tunnel: Option<Target>,
     psk: &'a str,
     reject: Option<String>,
-    /// Who may use a proxy; `None` is everyone.
+    /// Users of a proxy; `None` means everyone.
     users: Option<Vec<(&'a str, &'a str)>>,
     udp_idle: Option<String>,
 }
@@ -274,7 +274,7 @@ fn tunnel_target(
     target
 }
 
-/// What a connection without the key sees.
+/// The reaction to a connection without the key.
 fn reject_policy(
     fields: &mut ObjectFields<'_>,
     clerk: &mut ConversionContext<'_>,
@@ -332,7 +332,7 @@ fn read_key_store(
     }
     if users.is_empty() {
         let title = format!("`{path}`: no user in `{file}`");
-        let help = "the server would let nobody in; add users to the file";
+        let help = "the server would let no one in; add users to the file";
         clerk.add_problem(Problem::without_place(title, help));
     }
     users

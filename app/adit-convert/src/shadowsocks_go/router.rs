@@ -40,7 +40,7 @@ pub(super) struct Router {
     routes: Vec<RouterRoute>,
 }
 
-/// What the requests of one server take.
+/// The route of one server's requests.
 pub(super) struct ServerChain {
     pub(super) via: Vec<Stage>,
     pub(super) rules: Vec<Rule>,

@@ -6,7 +6,7 @@ use adit_convert::{Format, Role};
 
 use crate::conversion::{body, convert, convert_as, notes, plan, problems};
 
-/// What the Debian package installs.
+/// The file that the Debian package installs.
 const DEBIAN: &str = r#"{
     "server":["::1", "127.0.0.1"],
     "mode":"tcp_and_udp",

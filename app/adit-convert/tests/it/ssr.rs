@@ -181,7 +181,7 @@ fn a_subscription() {
     }
 }
 
-/// A link from elsewhere names no file of this machine, and unknown things are told.
+/// A link from elsewhere names no file of this machine, and unknown fields are reported.
 #[test]
 fn what_a_link_must_not_say() {
     let convert = |text: &str| {

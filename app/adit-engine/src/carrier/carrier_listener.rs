@@ -144,7 +144,7 @@ async fn serve_streams(
     };
     match end {
         EndReason::Version { .. } | EndReason::Compression { .. } => {
-            info!(client = %peer.remote, "{end}")
+            info!(client = %peer.remote, "{end}");
         }
         _ => debug!(client = %peer.remote, "the session ends: {end}"),
     }

@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(rest(&standing), Some(5));
         standing.record_success();
         standing.record_failure(since);
-        assert!(!standing.is_penalized(), "it has served somebody since");
+        assert!(!standing.is_penalized(), "it has served a request since");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Datagrams: one table of associations for every protocol.
 //!
-//! A `Listener` receives on one socket. A [`PacketCodec`] determines the association and the target of
+//! A `ForwardListener` receives on one socket. A [`PacketCodec`] determines the association and the target of
 //! a packet, which is then sent through the [`DatagramPath`] of that association immediately. A task of
 //! the association returns the replies through a [`ReplySeal`].
 //! Transparent listeners need no codec: intercepted datagrams have their target as destination

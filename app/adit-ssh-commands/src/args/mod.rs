@@ -1,4 +1,4 @@
-//! What may be typed for the commands of SSH.
+//! Command-line arguments of the SSH commands.
 #![allow(
     missing_docs,
     reason = "the help of a command is its variant's documentation in the program"
@@ -8,7 +8,7 @@ mod sftp_server;
 mod ssh;
 mod sshd;
 
-pub use sftp_server::SftpServer;
-pub(crate) use ssh::Way;
-pub use ssh::{Scp, Sftp, Ssh};
-pub use sshd::Sshd;
+pub use sftp_server::SftpServerArgs;
+pub(crate) use ssh::HostArgs;
+pub use ssh::{ScpArgs, SftpArgs, SshArgs};
+pub use sshd::SshdArgs;

@@ -1,20 +1,20 @@
-//! What may be typed behind `adit sftp-server`.
+//! Command-line arguments of `adit sftp-server`.
 
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
-pub struct SftpServer {
-    /// Serve this folder alone: no path and no symbolic link leads out of it
+pub struct SftpServerArgs {
+    /// Serve only this folder: no path and no symbolic link leads out of it
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Let nobody open, change, replace or link this file, or anything in this folder; can be
+    /// Deny opening, changing, replacing or linking this file, or anything in this folder; can be
     /// repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) protect: Vec<PathBuf>,
-    /// Let nothing be changed
+    /// Deny all changes
     #[arg(long, short = 'R')]
     pub(crate) read_only: bool,
-    /// Where relative paths begin
+    /// The folder that relative paths start in
     #[arg(long, short = 'd', value_name = "DIR")]
     pub(crate) start: Option<PathBuf>,
     /// Permissions that new files do not get, in octal
@@ -22,7 +22,7 @@ pub struct SftpServer {
     pub(crate) umask: Option<u32>,
 }
 
-/// Bits of permissions, in octal.
+/// Parses permission bits, in octal.
 fn mask(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text, 8)
         .ok()

@@ -7,7 +7,7 @@ use adit_ssh_proto::sftp::{SftpRefused, SftpStatus, TransferError};
 
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Fault {
+pub(crate) enum CopyError {
     /// The server says no.
     #[error(transparent)]
     Refused(#[from] SftpRefused),
@@ -16,23 +16,23 @@ pub(crate) enum Fault {
     Local(#[from] io::Error),
     /// It cannot be done.
     #[error("{0}")]
-    Unfit(String),
+    Other(String),
     /// The server broke the protocol.
     #[error("the SFTP server broke the protocol: {0}")]
     Protocol(SshError),
     /// The channel or the connection ended.
     #[error("the connection was lost: {0}")]
-    Lost(io::Error),
+    ConnectionLost(io::Error),
 }
 
-impl Fault {
-    pub(crate) fn unfit(why: impl Into<String>) -> Self {
-        Self::Unfit(why.into())
+impl CopyError {
+    pub(crate) fn other(why: impl Into<String>) -> Self {
+        Self::Other(why.into())
     }
 
     /// Whether nothing can go on after it.
-    pub(crate) const fn is_end(&self) -> bool {
-        matches!(self, Self::Protocol(_) | Self::Lost(_))
+    pub(crate) const fn is_fatal(&self) -> bool {
+        matches!(self, Self::Protocol(_) | Self::ConnectionLost(_))
     }
 
     /// Whether the server says that there is no such file.
@@ -41,13 +41,13 @@ impl Fault {
     }
 }
 
-impl From<SshError> for Fault {
+impl From<SshError> for CopyError {
     fn from(why: SshError) -> Self {
         Self::Protocol(why)
     }
 }
 
-impl From<TransferError> for Fault {
+impl From<TransferError> for CopyError {
     fn from(why: TransferError) -> Self {
         match why {
             TransferError::Refused(refused) => Self::Refused(refused),

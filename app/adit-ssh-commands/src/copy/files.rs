@@ -6,7 +6,7 @@ use adit_ssh_proto::sftp::{
 };
 
 use super::names::is_entry;
-use super::{Fault, Remote};
+use super::{CopyError, Remote};
 
 /// Entries of a folder at most.
 const MOST_ENTRIES: usize = 4 << 20;
@@ -22,12 +22,12 @@ pub(crate) struct Entry {
     pub(crate) attrs: FileAttrs,
 }
 
-fn wrong() -> Fault {
-    Fault::Protocol(adit_ssh_proto::SshError::Malformed("kind of an SFTP reply"))
+fn wrong() -> CopyError {
+    CopyError::Protocol(adit_ssh_proto::SshError::Malformed("kind of an SFTP reply"))
 }
 
 /// The status of a reply that should have been another one.
-fn refused(reply: &SftpReply<'_>) -> Fault {
+fn refused(reply: &SftpReply<'_>) -> CopyError {
     match reply {
         SftpReply::Status(reply) => SftpRefused::from(*reply).into(),
         _ => wrong(),
@@ -35,28 +35,28 @@ fn refused(reply: &SftpReply<'_>) -> Fault {
 }
 
 /// A reply that says that it was done.
-pub(super) fn done(reply: &SftpReply<'_>) -> Result<(), Fault> {
+pub(super) fn done(reply: &SftpReply<'_>) -> Result<(), CopyError> {
     match reply {
         SftpReply::Status(reply) if reply.status == SftpStatus::Ok => Ok(()),
         other => Err(refused(other)),
     }
 }
 
-fn attrs(reply: &SftpReply<'_>) -> Result<FileAttrs, Fault> {
+fn attrs(reply: &SftpReply<'_>) -> Result<FileAttrs, CopyError> {
     match reply {
         SftpReply::Attrs(attrs) => Ok(*attrs),
         other => Err(refused(other)),
     }
 }
 
-fn handle(reply: &SftpReply<'_>) -> Result<Vec<u8>, Fault> {
+fn handle(reply: &SftpReply<'_>) -> Result<Vec<u8>, CopyError> {
     match reply {
         SftpReply::Handle(handle) => Ok(handle.to_vec()),
         other => Err(refused(other)),
     }
 }
 
-fn one_name(reply: &SftpReply<'_>) -> Result<Vec<u8>, Fault> {
+fn one_name(reply: &SftpReply<'_>) -> Result<Vec<u8>, CopyError> {
     match reply {
         SftpReply::Names(names) => names
             .iter()
@@ -69,48 +69,48 @@ fn one_name(reply: &SftpReply<'_>) -> Result<Vec<u8>, Fault> {
 
 impl Remote {
     /// Does what is answered with a status alone.
-    pub(crate) async fn perform(&mut self, request: &SftpRequest<'_>) -> Result<(), Fault> {
+    pub(crate) async fn perform(&mut self, request: &SftpRequest<'_>) -> Result<(), CopyError> {
         self.ask(request, done).await
     }
 
     /// The attributes of a path.
-    pub(crate) async fn stat(&mut self, path: &[u8]) -> Result<FileAttrs, Fault> {
+    pub(crate) async fn stat(&mut self, path: &[u8]) -> Result<FileAttrs, CopyError> {
         self.ask(&SftpRequest::Stat { path }, attrs).await
     }
 
     /// The attributes of a path, of itself if it is a symbolic link.
-    pub(crate) async fn lstat(&mut self, path: &[u8]) -> Result<FileAttrs, Fault> {
+    pub(crate) async fn lstat(&mut self, path: &[u8]) -> Result<FileAttrs, CopyError> {
         self.ask(&SftpRequest::Lstat { path }, attrs).await
     }
 
     /// Whether it leads to a folder.
-    pub(crate) async fn is_folder(&mut self, path: &[u8]) -> Result<bool, Fault> {
+    pub(crate) async fn is_folder(&mut self, path: &[u8]) -> Result<bool, CopyError> {
         match self.stat(path).await {
             Ok(attrs) => Ok(attrs.file_kind() == Some(FileType::Folder)),
-            Err(fault) if fault.is_end() => Err(fault),
+            Err(fault) if fault.is_fatal() => Err(fault),
             Err(_) => Ok(false),
         }
     }
 
     /// The absolute path.
-    pub(crate) async fn real(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(crate) async fn real(&mut self, path: &[u8]) -> Result<Vec<u8>, CopyError> {
         self.ask(&SftpRequest::Realpath { path }, one_name).await
     }
 
     /// Makes a folder that its owner can fill, unless it is there.
-    pub(super) async fn make_folder(&mut self, path: &[u8], mode: u32) -> Result<(), Fault> {
+    pub(super) async fn make_folder(&mut self, path: &[u8], mode: u32) -> Result<(), CopyError> {
         let attrs = FileAttrs {
             permissions: Some(mode & 0o777 | 0o700),
             ..FileAttrs::default()
         };
         match self.perform(&SftpRequest::Mkdir { path, attrs }).await {
-            Err(fault) if fault.is_end() || !self.is_folder(path).await? => Err(fault),
+            Err(fault) if fault.is_fatal() || !self.is_folder(path).await? => Err(fault),
             _ => Ok(()),
         }
     }
 
     /// A path as it was typed, without `~` in front: relative paths begin at home anyway.
-    pub(crate) async fn at_home(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(crate) async fn at_home(&mut self, path: &[u8]) -> Result<Vec<u8>, CopyError> {
         if !path.starts_with(b"~") {
             return Ok(path.to_vec());
         }
@@ -126,7 +126,7 @@ impl Remote {
         match path.strip_prefix(b"~/") {
             Some(rest) => Ok(rest.to_vec()),
             None if path == b"~" => Ok(b".".to_vec()),
-            None => Err(Fault::unfit("the server knows no home of other users")),
+            None => Err(CopyError::other("the server knows no home of other users")),
         }
     }
 
@@ -136,18 +136,18 @@ impl Remote {
         path: &[u8],
         flags: OpenFlags,
         attrs: FileAttrs,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, CopyError> {
         let request = SftpRequest::Open { path, flags, attrs };
         self.ask(&request, handle).await
     }
 
     /// Closes without waiting for the answer, where it has no meaning.
-    pub(crate) fn drop_handle(&mut self, handle: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn drop_handle(&mut self, handle: &[u8]) -> Result<(), CopyError> {
         self.send(&SftpRequest::Close { handle }).map(drop)
     }
 
     /// The entries of a folder, without itself and the one above, in no order.
-    pub(crate) async fn entries(&mut self, path: &[u8]) -> Result<Vec<Entry>, Fault> {
+    pub(crate) async fn entries(&mut self, path: &[u8]) -> Result<Vec<Entry>, CopyError> {
         let folder = self.ask(&SftpRequest::Opendir { path }, handle).await?;
         let mut all = Vec::new();
         let request = SftpRequest::Readdir {
@@ -169,7 +169,7 @@ impl Remote {
             });
             match more.await {
                 Ok(true) if all.len() < MOST_ENTRIES => {}
-                Ok(true) => break Err(Fault::unfit("the folder has too many entries")),
+                Ok(true) => break Err(CopyError::other("the folder has too many entries")),
                 Ok(false) => break Ok(all),
                 Err(fault) => break Err(fault),
             }
@@ -179,9 +179,9 @@ impl Remote {
     }
 
     /// The file system of a path.
-    pub(crate) async fn file_system(&mut self, path: &[u8]) -> Result<StatVfs, Fault> {
+    pub(crate) async fn file_system(&mut self, path: &[u8]) -> Result<StatVfs, CopyError> {
         if !self.has(Extension::StatVfs) {
-            return Err(Fault::unfit("the server does not tell"));
+            return Err(CopyError::other("the server does not tell"));
         }
         let request = SftpRequest::Extended(ExtendedRequest::StatVfs { path });
         self.ask(&request, |reply| match reply {
@@ -192,7 +192,7 @@ impl Remote {
     }
 
     /// Renames; what has the new name is replaced, as far as the server can.
-    pub(crate) async fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Fault> {
+    pub(crate) async fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), CopyError> {
         let request = match self.has(Extension::PosixRename) {
             true => SftpRequest::Extended(ExtendedRequest::PosixRename { from, to }),
             false => SftpRequest::Rename { from, to },

@@ -8,10 +8,10 @@ use std::path::Path;
 use adit_ssh_proto::sftp::{Download, DownloadedChunk, FileAttrs, OpenFlags, RequestId, SftpReply};
 use adit_wire::Time;
 
-use super::local::set;
-use super::meter::Line;
+use super::local::apply_attributes;
+use super::meter::ProgressLine;
 use super::remote::Tag;
-use super::{Fault, How, Remote, shown};
+use super::{CopyError, CopyOptions, Remote, shown};
 
 impl Remote {
     /// Copies a file of these attributes to `to`.
@@ -20,8 +20,8 @@ impl Remote {
         from: &[u8],
         attrs: &FileAttrs,
         to: &Path,
-        how: &How,
-    ) -> Result<(), Fault> {
+        how: &CopyOptions,
+    ) -> Result<(), CopyError> {
         let file = open(to, attrs, how)?;
         let begin = match how.resume {
             true => file.metadata()?.len(),
@@ -29,17 +29,17 @@ impl Remote {
         };
         match attrs.size {
             Some(size) if begin > size => {
-                return Err(Fault::unfit("the copy is longer than the file already"));
+                return Err(CopyError::other("the copy is longer than the file already"));
             }
             Some(size) if begin == size && begin > 0 => {
-                return Ok(set(&file, attrs, how.preserve)?);
+                return Ok(apply_attributes(&file, attrs, how.preserve)?);
             }
             _ => {}
         }
         let handle = self
             .open_file(from, OpenFlags::READ, FileAttrs::default())
             .await?;
-        let mut line = how.meter.begin(shown(from), attrs.size, begin);
+        let mut line = how.meter.start_file(shown(from), attrs.size, begin);
         let size = attrs.size.filter(|size| *size > 0);
         let chunk = self.client.limits().read_chunk();
         let mut copy = Partial {
@@ -49,7 +49,7 @@ impl Remote {
             whole: false,
         };
         let received = self.receive(&mut copy, size, &mut line).await;
-        if !received.as_ref().is_err_and(Fault::is_end) {
+        if !received.as_ref().is_err_and(CopyError::is_fatal) {
             self.drop_handle(&handle)?;
         }
         received?;
@@ -57,8 +57,8 @@ impl Remote {
             copy.file.set_len(end)?;
         }
         copy.whole = true;
-        set(&copy.file, attrs, how.preserve)?;
-        line.done();
+        apply_attributes(&copy.file, attrs, how.preserve)?;
+        line.finish();
         Ok(())
     }
 
@@ -67,8 +67,8 @@ impl Remote {
         &mut self,
         copy: &mut Partial,
         size: Option<u64>,
-        line: &mut Line<'_>,
-    ) -> Result<(), Fault> {
+        line: &mut ProgressLine<'_>,
+    ) -> Result<(), CopyError> {
         let mut outcome = Ok(());
         loop {
             let whole = size.is_some_and(|size| copy.download.received_to() >= size);
@@ -90,14 +90,14 @@ impl Remote {
                 }
                 match copy.take(now, id, reply) {
                     Ok(len) => got += len,
-                    Err(fault) if fault.is_end() => return Err(fault),
+                    Err(fault) if fault.is_fatal() => return Err(fault),
                     Err(fault) if outcome.is_ok() => outcome = Err(fault),
                     Err(_) => {}
                 }
                 Ok(())
             })
             .await?;
-            line.add(got).await;
+            line.add_bytes(got).await;
         }
     }
 }
@@ -115,7 +115,12 @@ struct Partial {
 
 impl Partial {
     /// Writes what a reply brought; gives how much.
-    fn take(&mut self, now: Time, id: RequestId, reply: &SftpReply<'_>) -> Result<usize, Fault> {
+    fn take(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        reply: &SftpReply<'_>,
+    ) -> Result<usize, CopyError> {
         let DownloadedChunk::Data { offset, data } = self.download.handle_reply(now, id, reply)?
         else {
             return Ok(0);
@@ -140,7 +145,7 @@ impl Partial {
 impl Drop for Partial {
     fn drop(&mut self) {
         if !self.whole {
-            // Nobody is left to be told that even this failed.
+            // No one is left to be told that even this failed.
             let _ = self
                 .file
                 .set_len(self.download.received_to().min(self.lost));
@@ -148,7 +153,7 @@ impl Drop for Partial {
     }
 }
 
-fn open(to: &Path, attrs: &FileAttrs, how: &How) -> io::Result<File> {
+fn open(to: &Path, attrs: &FileAttrs, how: &CopyOptions) -> io::Result<File> {
     let mode = attrs.permissions.map_or(0o666, |mode| mode & 0o777 | 0o200);
     OpenOptions::new()
         .write(true)

@@ -1,37 +1,37 @@
-//! Patterns of names: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before what is meant as it is.
+//! Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` as an escape.
 
 use super::names::join;
-use super::{Fault, Remote};
+use super::{CopyError, Remote};
 
-/// Paths that one pattern may stand for at most.
-const MOST: usize = 1 << 20;
+/// Maximum number of paths that a pattern may match.
+const MAX_MATCHES: usize = 1 << 20;
 
-/// Where names are looked up.
-pub(crate) trait Folders {
-    /// The names in a folder; the empty path is where relative paths begin.
-    async fn names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Fault>;
-    /// Whether something has this path.
-    async fn is_there(&mut self, path: &[u8]) -> Result<bool, Fault>;
+/// A source of file names.
+pub(crate) trait FolderSource {
+    /// Returns the names in a folder; the empty path is the folder that relative paths start in.
+    async fn list_names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, CopyError>;
+    /// Returns true if the path exists.
+    async fn exists(&mut self, path: &[u8]) -> Result<bool, CopyError>;
 }
 
-impl Folders for Remote {
-    async fn names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+impl FolderSource for Remote {
+    async fn list_names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, CopyError> {
         let folder = if folder.is_empty() { b"." } else { folder };
         let entries = self.entries(folder).await?;
         Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 
-    async fn is_there(&mut self, path: &[u8]) -> Result<bool, Fault> {
+    async fn exists(&mut self, path: &[u8]) -> Result<bool, CopyError> {
         match self.lstat(path).await {
             Ok(_) => Ok(true),
-            Err(fault) if fault.is_end() => Err(fault),
+            Err(fault) if fault.is_fatal() => Err(fault),
             Err(_) => Ok(false),
         }
     }
 }
 
-/// Whether it is a pattern.
-pub(crate) fn has_magic(text: &[u8]) -> bool {
+/// Returns true if `text` contains a wildcard.
+pub(crate) fn is_pattern(text: &[u8]) -> bool {
     let mut escaped = false;
     text.iter().any(|byte| {
         let meant = escaped;
@@ -40,13 +40,14 @@ pub(crate) fn has_magic(text: &[u8]) -> bool {
     })
 }
 
-/// The paths that a pattern stands for, sorted. What stands for nothing, or is none, is itself.
-pub(crate) async fn expand(
+/// Returns the paths that match a pattern, sorted. A pattern without matches, or without wildcards, is returned
+/// as a path.
+pub(crate) async fn expand_pattern(
     pattern: &[u8],
-    folders: &mut impl Folders,
-) -> Result<Vec<Vec<u8>>, Fault> {
-    if !has_magic(pattern) {
-        return Ok(vec![plain(pattern)]);
+    folders: &mut impl FolderSource,
+) -> Result<Vec<Vec<u8>>, CopyError> {
+    if !is_pattern(pattern) {
+        return Ok(vec![unescape(pattern)]);
     }
     let root: &[u8] = if pattern.starts_with(b"/") { b"/" } else { b"" };
     let mut found = vec![root.to_vec()];
@@ -55,37 +56,37 @@ pub(crate) async fn expand(
     for part in parts.filter(|part| !part.is_empty()) {
         let mut next = Vec::new();
         for folder in &found {
-            if has_magic(part) {
-                let names = match folders.names(folder).await {
-                    Err(fault) if fault.is_end() => return Err(fault),
-                    // Not a folder, or not to be read.
+            if is_pattern(part) {
+                let names = match folders.list_names(folder).await {
+                    Err(fault) if fault.is_fatal() => return Err(fault),
+                    // Not a folder, or not readable.
                     names => names.unwrap_or_default(),
                 };
-                let fit = names.iter().filter(|name| matches(part, name));
+                let fit = names.iter().filter(|name| matches_pattern(part, name));
                 next.extend(fit.map(|name| join(folder, name)));
             } else {
-                let path = join(folder, &plain(part));
-                if !after_magic || folders.is_there(&path).await? {
+                let path = join(folder, &unescape(part));
+                if !after_magic || folders.exists(&path).await? {
                     next.push(path);
                 }
             }
-            if next.len() > MOST {
-                return Err(Fault::unfit("the pattern stands for too many files"));
+            if next.len() > MAX_MATCHES {
+                return Err(CopyError::other("the pattern matches too many files"));
             }
         }
-        after_magic |= has_magic(part);
+        after_magic |= is_pattern(part);
         found = next;
     }
     found.sort();
     if found.is_empty() {
-        // A file may be called like that.
-        return Ok(vec![plain(pattern)]);
+        // A file may have this literal name.
+        return Ok(vec![unescape(pattern)]);
     }
     Ok(found)
 }
 
-/// A name without the backslashes.
-pub(crate) fn plain(part: &[u8]) -> Vec<u8> {
+/// Removes the escapes from a name.
+pub(crate) fn unescape(part: &[u8]) -> Vec<u8> {
     let (mut out, mut escaped) = (Vec::with_capacity(part.len()), false);
     for byte in part {
         if *byte == b'\\' && !escaped {
@@ -101,12 +102,12 @@ pub(crate) fn plain(part: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether a name fits. One with a dot in front fits only if the pattern has it too.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
+/// Returns true if a name matches. A leading dot must be matched literally.
+fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
     if name.starts_with(b".") && !pattern.starts_with(b".") && !pattern.starts_with(b"\\.") {
         return false;
     }
-    // Where to go on if it does not fit: behind the last `*`, which takes one octet more then.
+    // Backtracking point: after the last `*`, which then consumes one more byte.
     let (mut p, mut n, mut back) = (pattern, name, None);
     loop {
         if let Some(rest) = p.strip_prefix(b"*") {
@@ -117,7 +118,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
         let Some((first, rest)) = n.split_first() else {
             return p.is_empty();
         };
-        if let Some(after) = one(p, *first) {
+        if let Some(after) = match_element(p, *first) {
             (p, n) = (after, rest);
             continue;
         }
@@ -132,15 +133,15 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// The pattern behind its first element, if that fits the octet.
-fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
+/// Matches the first element of a pattern against a byte; returns the rest of the pattern on success.
+fn match_element(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern.split_first()? {
         (b'?', rest) => Some(rest),
         (b'\\', rest) => match rest.split_first() {
             Some((meant, rest)) => (*meant == byte).then_some(rest),
             None => (byte == b'\\').then_some(rest),
         },
-        (b'[', rest) => match class(rest, byte) {
+        (b'[', rest) => match match_class(rest, byte) {
             Some((fits, rest)) => fits.then_some(rest),
             None => (byte == b'[').then_some(rest),
         },
@@ -148,8 +149,9 @@ fn one(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     }
 }
 
-/// Whether the octet is in the class that begins here, and what follows it. `None`: it has no end.
-fn class(text: &[u8], byte: u8) -> Option<(bool, &[u8])> {
+/// Returns true with the rest of the pattern if the byte is in the character class; `None` if the class is not
+/// closed.
+fn match_class(text: &[u8], byte: u8) -> Option<(bool, &[u8])> {
     let (not, mut text) = match text.split_first()? {
         (b'!' | b'^', rest) => (true, rest),
         _ => (false, text),
@@ -197,7 +199,7 @@ mod tests {
             ("\\*", "a", false),
             ("a**", "a", true),
         ] {
-            let fit = matches(pattern.as_bytes(), name.as_bytes());
+            let fit = matches_pattern(pattern.as_bytes(), name.as_bytes());
             assert_eq!(fit, fits, "{pattern} {name}");
         }
     }
@@ -205,13 +207,13 @@ mod tests {
     #[test]
     fn many_stars_do_not_take_long() {
         let pattern = b"*a".repeat(200);
-        assert!(!matches(&pattern, &[b'a'; 199]));
-        assert!(matches(&pattern, &[b'a'; 200]));
+        assert!(!matches_pattern(&pattern, &[b'a'; 199]));
+        assert!(matches_pattern(&pattern, &[b'a'; 200]));
     }
 
     #[test]
     fn backslashes_go() {
-        assert!(has_magic(b"a*") && has_magic(b"\\\\*") && !has_magic(b"\\*\\["));
-        assert_eq!(plain(b"a\\*b\\\\c\\"), b"a*b\\c\\");
+        assert!(is_pattern(b"a*") && is_pattern(b"\\\\*") && !is_pattern(b"\\*\\["));
+        assert_eq!(unescape(b"a\\*b\\\\c\\"), b"a*b\\c\\");
     }
 }

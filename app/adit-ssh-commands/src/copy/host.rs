@@ -1,47 +1,47 @@
-//! A host that files are copied from or to.
+//! A host with a session and an SFTP channel.
 
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_ssh::client::Session;
 
 use super::names::is_entry;
-use super::{Fault, Remote, base};
-use crate::args::Way;
-use crate::ssh::connect::{Asked, Reached, connect};
+use super::{CopyError, Remote, base};
+use crate::args::HostArgs;
+use crate::ssh::connect::{ConnectRequest, ConnectedHost, connect};
 
-/// The exit code where there is no connection, as in OpenSSH.
-const NO_CONNECTION: u8 = 255;
+/// Exit code if the connection failed, as in OpenSSH.
+const CONNECTION_FAILED_STATUS: u8 = 255;
 
-/// A session with a host, and one SFTP channel of it.
+/// A session with a host, and an SFTP channel.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct SftpHost {
     /// The session.
     pub(crate) session: Session,
-    /// Its first channel.
+    /// The first SFTP channel.
     pub(crate) remote: Remote,
-    /// The host, as the configuration calls it.
+    /// Host name from the configuration.
     pub(crate) name: String,
 }
 
-impl Host {
-    /// Goes to `[user@]host` or `ssh://…`; a port that stands there goes before `port`.
-    pub(crate) async fn reach(
+impl SftpHost {
+    /// Connects to `[user@]host` or `ssh://…`; a port in the destination takes precedence over `port`.
+    pub(crate) async fn connect_to(
         destination: &str,
         port: Option<u16>,
-        way: &Way,
+        way: &HostArgs,
     ) -> Result<Self, Failure> {
         let reached = async {
-            let mut asked = Asked::new(destination, way)?;
+            let mut asked = ConnectRequest::new(destination, way)?;
             if let Some(port) = port {
                 asked.port.get_or_insert(port);
             }
-            let asked_settings = asked.settings()?;
-            let Reached {
+            let asked_settings = asked.resolve_settings()?;
+            let ConnectedHost {
                 session, settings, ..
             } = connect(&asked, &asked_settings).await?;
             let name = settings.host_name;
             let remote = Remote::open(&session)
                 .await
-                .map_err(|fault| failure(&name, &fault))?;
+                .map_err(|fault| to_failure(&name, &fault))?;
             Ok(Self {
                 session,
                 remote,
@@ -50,16 +50,16 @@ impl Host {
         };
         reached
             .await
-            .map_err(|why: Failure| why.with_status(NO_CONNECTION))
+            .map_err(|why: Failure| why.with_status(CONNECTION_FAILED_STATUS))
     }
 
-    /// The name that a copy of what is there gets in its folder: its last name, or if that is `.`
-    /// or `..`, its own by the server's word. (OpenSSH's scp copies `host:..` to `folder/..`, beside
-    /// the folder.) The root has none, and goes into the folder itself.
+    /// Returns the name for a copy of `path` in the target folder: its last component or, if that is `.` or `..`,
+    /// the name that the server reports. (OpenSSH's scp copies `host:..` to `folder/..`, beside the folder.) For
+    /// the root it is empty, and its contents go into the folder itself.
     ///
     /// # Errors
     /// The server has no word, or one that leads out of the folder.
-    pub(crate) async fn own_name(&mut self, path: &[u8]) -> Result<Vec<u8>, Fault> {
+    pub(crate) async fn copy_name(&mut self, path: &[u8]) -> Result<Vec<u8>, CopyError> {
         let name = match base(path) {
             b"" | b"." | b".." => {
                 let real = self.remote.real(path).await?;
@@ -72,22 +72,22 @@ impl Host {
         };
         match is_entry(&name) {
             true => Ok(name),
-            false => Err(Fault::unfit(
-                "the server says no name for the copy; name one by a target that is not there yet",
+            false => Err(CopyError::other(
+                "the server reports no name for the copy; choose one with a target that does not exist yet",
             )),
         }
     }
 }
 
-/// The end of the program because of a fault.
-pub(crate) fn failure(host: &str, fault: &Fault) -> Failure {
+/// Converts a fault to the failure that ends the program.
+pub(crate) fn to_failure(host: &str, fault: &CopyError) -> Failure {
     let code = match fault {
-        Fault::Lost(_) => Code::Network,
-        _ => Code::Failure,
+        CopyError::ConnectionLost(_) => FailureCode::Network,
+        _ => FailureCode::Failure,
     };
     let failure = Failure::new(code, format!("{host}: {fault}"));
-    match fault.is_end() {
-        true => failure.with_status(NO_CONNECTION),
+    match fault.is_fatal() {
+        true => failure.with_status(CONNECTION_FAILED_STATUS),
         false => failure,
     }
 }

@@ -1,4 +1,4 @@
-//! Files of this machine.
+//! Local files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
@@ -10,23 +10,23 @@ use std::time::{Duration, SystemTime};
 
 use adit_ssh_proto::sftp::FileAttrs;
 
-/// A path of this machine from its octets.
-pub(crate) fn native(path: &[u8]) -> PathBuf {
+/// Converts bytes to a local path.
+pub(crate) fn path_from_bytes(path: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(path.to_vec()))
 }
 
-/// The octets of a path.
-pub(crate) fn octets(path: &Path) -> &[u8] {
+/// Returns the bytes of a path.
+pub(crate) fn path_bytes(path: &Path) -> &[u8] {
     OsStr::as_bytes(path.as_os_str())
 }
 
-/// The name that the copy of a file of this machine gets; `.` and `..` have one elsewhere.
-pub(crate) fn name_here(path: &Path) -> Vec<u8> {
+/// Returns the name for a copy of a local file; `.` and `..` are resolved first.
+pub(crate) fn local_copy_name(path: &Path) -> Vec<u8> {
     match path.file_name() {
-        Some(name) => octets(Path::new(name)).to_vec(),
+        Some(name) => path_bytes(Path::new(name)).to_vec(),
         None => {
             let real = path.canonicalize().unwrap_or_default();
-            super::base(octets(&real)).to_vec()
+            super::base(path_bytes(&real)).to_vec()
         }
     }
 }
@@ -43,7 +43,7 @@ pub(super) fn attrs_of(found: &Metadata) -> FileAttrs {
 }
 
 /// Gives an open file the permissions and times of another, if they are to be kept.
-pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<()> {
+pub(super) fn apply_attributes(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<()> {
     if !preserve {
         return Ok(());
     }
@@ -55,7 +55,7 @@ pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<
         file.set_times(times)?;
     }
     match attrs.permissions {
-        // Who copies becomes the owner: nobody shall run it as them who could not before.
+        // Who copies becomes the owner: no one shall run it as them who could not before.
         Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode & 0o1777)),
         None => Ok(()),
     }
@@ -63,17 +63,17 @@ pub(super) fn set(file: &File, attrs: &FileAttrs, preserve: bool) -> io::Result<
 
 /// Folders of this machine, for patterns.
 #[derive(Debug)]
-pub(crate) struct Local;
+pub(crate) struct LocalFolders;
 
-impl super::Folders for Local {
-    async fn names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, super::Fault> {
+impl super::FolderSource for LocalFolders {
+    async fn list_names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, super::CopyError> {
         let folder = if folder.is_empty() { b"." } else { folder };
-        let entries = fs::read_dir(native(folder))?;
+        let entries = fs::read_dir(path_from_bytes(folder))?;
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name().into_vec()));
         Ok(names.collect())
     }
 
-    async fn is_there(&mut self, path: &[u8]) -> Result<bool, super::Fault> {
-        Ok(native(path).symlink_metadata().is_ok())
+    async fn exists(&mut self, path: &[u8]) -> Result<bool, super::CopyError> {
+        Ok(path_from_bytes(path).symlink_metadata().is_ok())
     }
 }

@@ -24,43 +24,43 @@ mod tree;
 
 use std::cell::Cell;
 
-pub(super) use fault::Fault;
+pub(super) use fault::CopyError;
 pub(super) use files::Entry;
-pub(super) use glob::{Folders, expand, plain};
-pub(super) use host::{Host, failure};
-pub(super) use local::{Local, name_here, native, octets};
-pub(super) use meter::Meter;
+pub(super) use glob::{FolderSource, expand_pattern, unescape};
+pub(super) use host::{SftpHost, to_failure};
+pub(super) use local::{LocalFolders, local_copy_name, path_bytes, path_from_bytes};
+pub(super) use meter::ProgressMeter;
 pub(super) use names::{base, join, shown};
 pub(super) use remote::Remote;
 pub(super) use through::through;
-pub(super) use tree::{Job, carry};
+pub(super) use tree::{CopyJob, run_jobs};
 
-/// How files are carried.
+/// Options for copying, and the state of the whole copy.
 #[derive(Debug)]
-pub(super) struct How {
-    /// Folders too, with what is in them.
+pub(super) struct CopyOptions {
+    /// True to copy folders recursively.
     pub(super) recursive: bool,
-    /// Times and all permissions as well.
+    /// True to preserve times and all permissions.
     pub(super) preserve: bool,
-    /// Go on where a copy was cut.
+    /// True to resume interrupted copies.
     pub(super) resume: bool,
-    /// What is shown, and how fast it may be.
-    pub(super) meter: Meter,
-    /// Something was not carried; it was told.
-    pub(super) failed: Cell<bool>,
+    /// Progress display and bandwidth limit.
+    pub(super) meter: ProgressMeter,
+    /// True once a file was skipped and reported.
+    pub(super) any_failed: Cell<bool>,
 }
 
-impl How {
+impl CopyOptions {
     /// Tells what went wrong with a file, and goes on.
     ///
     /// # Errors
     /// `fault`, if nothing can go on after it.
-    pub(super) fn skip(&self, name: &str, fault: Fault) -> Result<(), Fault> {
-        if fault.is_end() {
+    pub(super) fn report_and_skip(&self, name: &str, fault: CopyError) -> Result<(), CopyError> {
+        if fault.is_fatal() {
             return Err(fault);
         }
-        self.failed.set(true);
-        self.meter.say(&format!("{name}: {fault}"));
+        self.any_failed.set(true);
+        self.meter.print_message(&format!("{name}: {fault}"));
         Ok(())
     }
 }

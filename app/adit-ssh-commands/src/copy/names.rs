@@ -1,6 +1,6 @@
-//! Paths of the other machine: octets with slashes.
+//! Remote paths: bytes with slashes.
 
-/// A path for people: what a terminal would obey is escaped.
+/// Returns a path for display, with control characters escaped.
 pub(crate) fn shown(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
     if text.chars().any(char::is_control) {
@@ -9,7 +9,7 @@ pub(crate) fn shown(path: &[u8]) -> String {
     text.into_owned()
 }
 
-/// `name` in `folder`; an absolute name stays what it is.
+/// Joins `name` to `folder`; an absolute name is returned unchanged.
 pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if name.starts_with(b"/") || folder.is_empty() {
         return name.to_vec();
@@ -25,7 +25,7 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// The last name of a path; slashes behind it do not count.
+/// Returns the last component of a path, ignoring trailing slashes.
 pub(crate) fn base(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/');
     let path = end.and_then(|end| path.get(..=end)).unwrap_or_default();

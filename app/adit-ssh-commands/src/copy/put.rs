@@ -9,20 +9,25 @@ use adit_wire::usize_from;
 
 use super::files::done;
 use super::local::attrs_of;
-use super::meter::Line;
+use super::meter::ProgressLine;
 use super::remote::Tag;
-use super::{Fault, How, Remote, octets, shown};
+use super::{CopyError, CopyOptions, Remote, path_bytes, shown};
 
-/// So much is made ready to be sent before it is looked whether replies came, octets.
+/// So much is made ready to be sent before it is looked whether replies came, bytes.
 const READY: usize = 512 << 10;
 
 impl Remote {
     /// Copies the file `from` to `to`.
-    pub(super) async fn put(&mut self, from: &Path, to: &[u8], how: &How) -> Result<(), Fault> {
+    pub(super) async fn put(
+        &mut self,
+        from: &Path,
+        to: &[u8],
+        how: &CopyOptions,
+    ) -> Result<(), CopyError> {
         let file = File::open(from)?;
         let attrs = attrs_of(&file.metadata()?);
         if attrs.file_kind() == Some(FileType::Folder) {
-            return Err(Fault::unfit("is a folder"));
+            return Err(CopyError::other("is a folder"));
         }
         let size = attrs.size.unwrap_or(0);
         let begin = match how.resume {
@@ -30,19 +35,21 @@ impl Remote {
             false => 0,
         };
         if begin > size {
-            return Err(Fault::unfit("the copy is longer than the file already"));
+            return Err(CopyError::other("the copy is longer than the file already"));
         }
         let handle = self.open_copy(to, &attrs, how, begin).await?;
-        let mut line = how.meter.begin(shown(octets(from)), Some(size), begin);
+        let mut line = how
+            .meter
+            .start_file(shown(path_bytes(from)), Some(size), begin);
         let mut upload = Upload::new(&handle, begin, self.client.limits().write_chunk());
         let given = self.give(&mut upload, &file, &mut line).await;
         match given {
             Ok(()) => {
                 self.finish(&handle, how.preserve.then_some(&attrs)).await?;
-                line.done();
+                line.finish();
                 Ok(())
             }
-            Err(fault) if fault.is_end() => Err(fault),
+            Err(fault) if fault.is_fatal() => Err(fault),
             Err(fault) => {
                 // Behind a piece that was refused others may lie. The first fault is the one to
                 // be told.
@@ -51,7 +58,7 @@ impl Remote {
                     ..FileAttrs::default()
                 };
                 match self.finish(&handle, Some(&cut)).await {
-                    Err(end) if end.is_end() => Err(end),
+                    Err(end) if end.is_fatal() => Err(end),
                     _ => Err(fault),
                 }
             }
@@ -63,9 +70,9 @@ impl Remote {
         &mut self,
         to: &[u8],
         attrs: &FileAttrs,
-        how: &How,
+        how: &CopyOptions,
         begin: u64,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, CopyError> {
         let mut flags = OpenFlags::WRITE.union(OpenFlags::CREATE);
         if begin == 0 {
             flags = flags.union(OpenFlags::TRUNCATE);
@@ -79,7 +86,7 @@ impl Remote {
     }
 
     /// The length of a copy that may be there already.
-    pub(super) async fn length(&mut self, path: &[u8]) -> Result<u64, Fault> {
+    pub(super) async fn length(&mut self, path: &[u8]) -> Result<u64, CopyError> {
         match self.stat(path).await {
             Ok(attrs) => Ok(attrs.size.unwrap_or(0)),
             Err(fault) if fault.is_missing() => Ok(0),
@@ -92,7 +99,7 @@ impl Remote {
         &mut self,
         handle: &[u8],
         attrs: Option<&FileAttrs>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CopyError> {
         let changed = match attrs {
             Some(attrs) => Some(self.send(&SftpRequest::Fsetstat {
                 handle,
@@ -126,20 +133,21 @@ impl Remote {
         &mut self,
         upload: &mut Upload,
         file: &File,
-        line: &mut Line<'_>,
-    ) -> Result<(), Fault> {
+        line: &mut ProgressLine<'_>,
+    ) -> Result<(), CopyError> {
         let mut outcome = Ok(());
         loop {
             let (mut given, mut over) = (0, outcome.is_err() || upload.is_done());
             while !over && upload.wants_data() && self.out.len() < READY {
                 let now = self.now();
-                let fill = |offset, room: &mut [u8]| Ok::<_, Fault>(file.read_at(room, offset)?);
+                let fill =
+                    |offset, room: &mut [u8]| Ok::<_, CopyError>(file.read_at(room, offset)?);
                 let piece =
                     upload.send_chunk(now, &mut self.client, Tag::Transfer, &mut self.out, fill);
                 match piece {
                     Ok(0) => break,
                     Ok(len) => given += usize_from(len),
-                    Err(fault) if fault.is_end() => return Err(fault),
+                    Err(fault) if fault.is_fatal() => return Err(fault),
                     Err(fault) => {
                         outcome = Err(fault);
                         over = true;
@@ -155,8 +163,8 @@ impl Remote {
                 if tag == Tag::Transfer
                     && let Err(why) = upload.handle_reply(now, id, reply)
                 {
-                    match Fault::from(why) {
-                        end if end.is_end() => return Err(end),
+                    match CopyError::from(why) {
+                        end if end.is_fatal() => return Err(end),
                         fault if outcome.is_ok() => outcome = Err(fault),
                         _ => {}
                     }
@@ -164,7 +172,7 @@ impl Remote {
                 Ok(())
             })
             .await?;
-            line.add(given).await;
+            line.add_bytes(given).await;
         }
     }
 }

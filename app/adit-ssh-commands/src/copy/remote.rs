@@ -15,7 +15,7 @@ use adit_stream::Stream;
 use adit_wire::{Time, narrow_int};
 use tokio::io::AsyncWrite;
 
-use super::Fault;
+use super::CopyError;
 
 /// What a request is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum Tag {
 }
 
 /// Takes replies: what the request was a part of, its number, the reply.
-pub(super) type Take<'a> = dyn FnMut(Tag, RequestId, &SftpReply<'_>) -> Result<(), Fault> + 'a;
+pub(super) type Take<'a> = dyn FnMut(Tag, RequestId, &SftpReply<'_>) -> Result<(), CopyError> + 'a;
 
 /// An SFTP channel of a session.
 #[derive(Debug)]
@@ -46,8 +46,10 @@ impl Remote {
     ///
     /// # Errors
     /// There is none, or it is of another kind.
-    pub(crate) async fn open(session: &Session) -> Result<Self, Fault> {
-        let lost = |why: &dyn std::fmt::Display| Fault::Lost(io::Error::other(why.to_string()));
+    pub(crate) async fn open(session: &Session) -> Result<Self, CopyError> {
+        let lost = |why: &dyn std::fmt::Display| {
+            CopyError::ConnectionLost(io::Error::other(why.to_string()))
+        };
         let program = session.open_session().await.map_err(|why| lost(&why))?;
         let started = program.start_subsystem("sftp").await;
         started.map_err(|why| lost(&format!("no SFTP server: {why}")))?;
@@ -76,8 +78,8 @@ impl Remote {
         self.client.extensions().contains(extension)
     }
 
-    /// Appends a request whose reply will come through [`Remote::turn`].
-    pub(super) fn send(&mut self, request: &SftpRequest<'_>) -> Result<RequestId, Fault> {
+    /// Appends a request whose reply will come through [`Remote::toggle`].
+    pub(super) fn send(&mut self, request: &SftpRequest<'_>) -> Result<RequestId, CopyError> {
         Ok(self
             .client
             .send_request(request, Tag::Alone, &mut self.out)?)
@@ -87,8 +89,8 @@ impl Remote {
     pub(super) async fn ask<R>(
         &mut self,
         request: &SftpRequest<'_>,
-        mut read: impl FnMut(&SftpReply<'_>) -> Result<R, Fault>,
-    ) -> Result<R, Fault> {
+        mut read: impl FnMut(&SftpReply<'_>) -> Result<R, CopyError>,
+    ) -> Result<R, CopyError> {
         let asked = self.send(request)?;
         let mut answer = None;
         while answer.is_none() {
@@ -100,14 +102,14 @@ impl Remote {
             })
             .await?;
         }
-        answer.unwrap_or_else(|| Err(Fault::unfit("no answer")))
+        answer.unwrap_or_else(|| Err(CopyError::other("no answer")))
     }
 
     /// Sends what waits and gives replies that came to `take`, until something of either happened.
     ///
     /// # Errors
     /// The channel ended, the server broke the protocol, or that of `take`.
-    pub(super) async fn turn(&mut self, take: &mut Take<'_>) -> Result<(), Fault> {
+    pub(super) async fn turn(&mut self, take: &mut Take<'_>) -> Result<(), CopyError> {
         poll_fn(|cx| {
             let all_sent = self.poll_send(cx)?;
             match self.channel.poll_fill(cx, 1) {
@@ -122,7 +124,7 @@ impl Remote {
             }
         })
         .await
-        .map_err(Fault::Lost)?;
+        .map_err(CopyError::ConnectionLost)?;
         loop {
             let mut data: &[u8] = self.channel.filled();
             let here = data.len();

@@ -1,6 +1,6 @@
 //! From one other machine to another, through this one.
 //!
-//! What comes is kept until it is sent, at most [`HELD`] octets: the slower of the two sets the
+//! What comes is kept until it is sent, at most [`HELD`] bytes: the slower of the two sets the
 //! pace of both.
 
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ use adit_ssh_proto::sftp::{
 };
 use adit_wire::{subslice_mut, u64_from, usize_from};
 
-use super::meter::Line;
+use super::meter::ProgressLine;
 use super::names::{join, shown};
 use super::remote::Tag;
-use super::tree::DEEPEST;
-use super::{Fault, How, Remote};
+use super::tree::MAX_DEPTH;
+use super::{CopyError, CopyOptions, Remote};
 
-/// Nothing more is asked for while so much is held, octets.
+/// Nothing more is asked for while so much is held, bytes.
 const HELD: usize = 16 << 20;
-/// So much is made ready to be sent at once, octets.
+/// So much is made ready to be sent at once, bytes.
 const READY: usize = 512 << 10;
 
 /// Copies a file, or a folder with what is in it; what goes wrong with one is told.
@@ -30,8 +30,8 @@ pub(crate) async fn through(
     target: &mut Remote,
     from: Vec<u8>,
     to: Vec<u8>,
-    how: &How,
-) -> Result<(), Fault> {
+    how: &CopyOptions,
+) -> Result<(), CopyError> {
     let mut jobs = vec![(from, to, 0)];
     let mut folders = Vec::new();
     while let Some((from, to, depth)) = jobs.pop() {
@@ -43,7 +43,7 @@ pub(crate) async fn through(
                 jobs.extend(names.into_iter().map(inner));
                 folders.push((to, attrs));
             }
-            Err(fault) => how.skip(&shown(&from), fault)?,
+            Err(fault) => how.report_and_skip(&shown(&from), fault)?,
         }
     }
     for (path, attrs) in folders.iter().rev().filter(|_| how.preserve) {
@@ -52,7 +52,7 @@ pub(crate) async fn through(
             attrs: *attrs,
         };
         let outcome = target.perform(&request).await;
-        outcome.or_else(|fault| how.skip(&shown(path), fault))?;
+        outcome.or_else(|fault| how.report_and_skip(&shown(path), fault))?;
     }
     Ok(())
 }
@@ -64,8 +64,8 @@ async fn one(
     from: &[u8],
     to: &[u8],
     depth: usize,
-    how: &How,
-) -> Result<Option<(FileAttrs, Vec<Vec<u8>>)>, Fault> {
+    how: &CopyOptions,
+) -> Result<Option<(FileAttrs, Vec<Vec<u8>>)>, CopyError> {
     let found = source.stat(from).await?;
     match found.file_kind() {
         Some(FileType::Folder) => {}
@@ -73,13 +73,13 @@ async fn one(
             file(source, target, from, to, &found, how).await?;
             return Ok(None);
         }
-        Some(_) => return Err(Fault::unfit("is no regular file")),
+        Some(_) => return Err(CopyError::other("is no regular file")),
     }
     if !how.recursive {
-        return Err(Fault::unfit("is a folder (-r copies folders)"));
+        return Err(CopyError::other("is a folder (-r copies folders)"));
     }
-    if depth >= DEEPEST {
-        return Err(Fault::unfit("too many folders in folders"));
+    if depth >= MAX_DEPTH {
+        return Err(CopyError::other("too many folders in folders"));
     }
     let entries = source.entries(from).await?;
     target
@@ -100,14 +100,14 @@ async fn file(
     from: &[u8],
     to: &[u8],
     attrs: &FileAttrs,
-    how: &How,
-) -> Result<(), Fault> {
+    how: &CopyOptions,
+) -> Result<(), CopyError> {
     let begin = match how.resume {
         true => target.length(to).await?,
         false => 0,
     };
     if attrs.size.is_some_and(|size| begin > size) {
-        return Err(Fault::unfit("the copy is longer than the file already"));
+        return Err(CopyError::other("the copy is longer than the file already"));
     }
     let handle = source
         .open_file(from, OpenFlags::READ, FileAttrs::default())
@@ -128,17 +128,17 @@ async fn file(
             ..Held::default()
         },
     };
-    let mut line = how.meter.begin(shown(from), attrs.size, begin);
+    let mut line = how.meter.start_file(shown(from), attrs.size, begin);
     let outcome = both.run(source, target, &mut line).await;
     match outcome {
-        Err(fault) if fault.is_end() => return Err(fault),
+        Err(fault) if fault.is_fatal() => return Err(fault),
         _ => source.drop_handle(&handle)?,
     }
     match outcome {
         Ok(()) => {
             let kept = how.preserve.then_some(attrs);
             target.finish(&copy, kept).await?;
-            line.done();
+            line.finish();
             Ok(())
         }
         Err(fault) => {
@@ -147,7 +147,7 @@ async fn file(
                 ..FileAttrs::default()
             };
             match target.finish(&copy, Some(&cut)).await {
-                Err(end) if end.is_end() => Err(end),
+                Err(end) if end.is_fatal() => Err(end),
                 _ => Err(fault),
             }
         }
@@ -169,12 +169,12 @@ impl Held {
         self.pieces.insert(offset, data.to_vec());
     }
 
-    /// Whether the next octets are here.
+    /// Whether the next bytes are here.
     fn is_ready(&self) -> bool {
         self.pieces.contains_key(&self.next)
     }
 
-    /// Moves the next octets into `room`; gives how many.
+    /// Moves the next bytes into `room`; gives how many.
     fn take(&mut self, room: &mut [u8]) -> usize {
         let mut filled = 0;
         while let Some(piece) = self.pieces.remove(&self.next) {
@@ -208,15 +208,15 @@ impl Both {
         &mut self,
         source: &mut Remote,
         target: &mut Remote,
-        line: &mut Line<'_>,
-    ) -> Result<(), Fault> {
+        line: &mut ProgressLine<'_>,
+    ) -> Result<(), CopyError> {
         let mut outcome = Ok(());
         loop {
             let mut given = 0;
             if outcome.is_ok() {
                 match self.move_on(source, target) {
                     Ok(len) => given = len,
-                    Err(fault) if fault.is_end() => return Err(fault),
+                    Err(fault) if fault.is_fatal() => return Err(fault),
                     Err(fault) => outcome = Err(fault),
                 }
             }
@@ -255,12 +255,12 @@ impl Both {
                 turned = target.turn(&mut send) => turned,
             }?;
             outcome = outcome.and(got).and(sent);
-            line.add(given).await;
+            line.add_bytes(given).await;
         }
     }
 
     /// Asks for more, and sends what is here; gives how much that is.
-    fn move_on(&mut self, source: &mut Remote, target: &mut Remote) -> Result<usize, Fault> {
+    fn move_on(&mut self, source: &mut Remote, target: &mut Remote) -> Result<usize, CopyError> {
         let now = source.now();
         if self.held.octets < HELD && !self.download.is_done() {
             let (client, out) = (&mut source.client, &mut source.out);
@@ -273,7 +273,7 @@ impl Both {
             && (self.held.is_ready() || self.download.is_done())
         {
             let (now, held) = (target.now(), &mut self.held);
-            let fill = |_, room: &mut [u8]| Ok::<_, Fault>(held.take(room));
+            let fill = |_, room: &mut [u8]| Ok::<_, CopyError>(held.take(room));
             let (client, out) = (&mut target.client, &mut target.out);
             match self
                 .upload
@@ -288,8 +288,8 @@ impl Both {
 }
 
 /// Keeps the first fault; one that ends everything is given at once.
-fn keep(first: &mut Result<(), Fault>, fault: Fault) -> Result<(), Fault> {
-    if fault.is_end() {
+fn keep(first: &mut Result<(), CopyError>, fault: CopyError) -> Result<(), CopyError> {
+    if fault.is_fatal() {
         return Err(fault);
     }
     if first.is_ok() {

@@ -1,8 +1,8 @@
-//! Many files: a queue of them, and workers that take from it.
+//! Copies of many files: a queue of jobs, and workers that take from it.
 //!
-//! Folders are in the queue as well: whoever takes one makes its copy and puts what is in it into
-//! the queue. The newest is taken first, so that the queue stays short. Times and permissions of
-//! folders are set at the end, since every new file would change them.
+//! Folders are jobs as well: the worker that takes one creates its copy and adds the entries to the queue. The
+//! newest job is taken first, so that the queue stays short. Times and permissions of folders are set at the end,
+//! because every new file would change them.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -16,66 +16,66 @@ use adit_ssh::client::Session;
 use adit_ssh_proto::sftp::{FileAttrs, FileType, SftpRequest};
 use tokio::sync::Notify;
 
-use super::local::{attrs_of, native, octets, set};
+use super::local::{apply_attributes, attrs_of, path_bytes, path_from_bytes};
 use super::names::{join, shown};
-use super::{Fault, How, Remote};
+use super::{CopyError, CopyOptions, Remote};
 
-/// Channels that carry a tree at once.
-const WORKERS: usize = 4;
-/// Folders in folders at most: links may lead in circles.
-pub(super) const DEEPEST: usize = 64;
+/// Number of channels that copy a tree in parallel.
+const MAX_WORKERS: usize = 4;
+/// Maximum folder depth: links may form cycles.
+pub(super) const MAX_DEPTH: usize = 64;
 
-/// One thing to be copied.
+/// A file or folder to copy.
 #[derive(Debug)]
-pub(crate) enum Job {
-    /// From the other machine.
+pub(crate) enum CopyJob {
+    /// Download from the host.
     Get {
-        /// There.
+        /// Remote path.
         from: Vec<u8>,
-        /// Its attributes, if they are known: not of a symbolic link.
+        /// Attributes, if known; not those of a symbolic link.
         attrs: Option<FileAttrs>,
-        /// Here.
+        /// Local path.
         to: PathBuf,
-        /// In how many folders of the tree it is.
+        /// Depth in the tree.
         depth: usize,
     },
-    /// To the other machine.
+    /// Upload to the host.
     Put {
-        /// Here.
+        /// Local path.
         from: PathBuf,
-        /// There.
+        /// Remote path.
         to: Vec<u8>,
-        /// In how many folders of the tree it is.
+        /// Depth in the tree.
         depth: usize,
     },
 }
 
-/// Work on a channel of its own.
-type Worker<'a> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 'a>>;
+/// The future of a worker with its own channel.
+type Worker<'a> = Pin<Box<dyn Future<Output = Result<(), CopyError>> + 'a>>;
 
-struct Queue<'a> {
-    jobs: RefCell<Vec<Job>>,
+struct JobQueue<'a> {
+    jobs: RefCell<Vec<CopyJob>>,
     busy: Cell<usize>,
     more: Notify,
-    how: &'a How,
-    /// Folders whose attributes are to be set, here and there.
+    how: &'a CopyOptions,
+    /// Local and remote folders whose attributes are set at the end.
     here: RefCell<Vec<(PathBuf, FileAttrs)>>,
     there: RefCell<Vec<(Vec<u8>, FileAttrs)>>,
 }
 
-/// Copies all of them; what goes wrong with one is told, and the others go on.
+/// Runs all jobs. An error of one job is reported, and the others continue.
 ///
 /// # Errors
 /// The session failed.
-pub(crate) async fn carry(
+pub(crate) async fn run_jobs(
     remote: &mut Remote,
     session: &Session,
-    mut jobs: Vec<Job>,
-    how: &How,
-) -> Result<(), Fault> {
+    mut jobs: Vec<CopyJob>,
+    how: &CopyOptions,
+) -> Result<(), CopyError> {
     let alone = jobs.len() == 1 && !how.recursive;
     jobs.reverse();
-    let queue = Queue {
+    let queue = JobQueue {
         jobs: RefCell::new(jobs),
         busy: Cell::new(0),
         more: Notify::new(),
@@ -84,25 +84,25 @@ pub(crate) async fn carry(
         there: RefCell::default(),
     };
     if alone {
-        return queue.work(remote).await;
+        return queue.run_worker(remote).await;
     }
     let mut workers: Vec<Worker<'_>> = Vec::new();
-    for _ in 1..WORKERS {
+    for _ in 1..MAX_WORKERS {
         workers.push(Box::pin(async {
             // A server may allow fewer channels.
             match Remote::open(session).await {
-                Ok(mut remote) => queue.work(&mut remote).await,
+                Ok(mut remote) => queue.run_worker(&mut remote).await,
                 Err(_) => Ok(()),
             }
         }));
     }
-    workers.push(Box::pin(queue.work(remote)));
-    all(workers).await?;
-    queue.set_folders(remote).await
+    workers.push(Box::pin(queue.run_worker(remote)));
+    join_workers(workers).await?;
+    queue.apply_folder_attributes(remote).await
 }
 
-/// Awaits all of them, or the first that fails.
-async fn all(mut workers: Vec<Worker<'_>>) -> Result<(), Fault> {
+/// Waits for all workers, or for the first that fails.
+async fn join_workers(mut workers: Vec<Worker<'_>>) -> Result<(), CopyError> {
     poll_fn(|cx| {
         let mut failed = None;
         workers.retain_mut(|worker| match worker.as_mut().poll(cx) {
@@ -121,16 +121,16 @@ async fn all(mut workers: Vec<Worker<'_>>) -> Result<(), Fault> {
     .await
 }
 
-impl Queue<'_> {
-    /// Takes jobs until there are none, and nobody is busy who could bring more.
-    async fn work(&self, remote: &mut Remote) -> Result<(), Fault> {
+impl JobQueue<'_> {
+    /// Takes jobs until there are none, and no one is busy who could bring more.
+    async fn run_worker(&self, remote: &mut Remote) -> Result<(), CopyError> {
         loop {
             let more = self.more.notified();
             let job = self.jobs.borrow_mut().pop();
             match job {
                 Some(job) => {
                     self.busy.set(self.busy.get() + 1);
-                    let outcome = self.one(remote, job).await;
+                    let outcome = self.run_job(remote, job).await;
                     self.busy.set(self.busy.get() - 1);
                     self.more.notify_waiters();
                     outcome?;
@@ -141,47 +141,47 @@ impl Queue<'_> {
         }
     }
 
-    async fn one(&self, remote: &mut Remote, job: Job) -> Result<(), Fault> {
+    async fn run_job(&self, remote: &mut Remote, job: CopyJob) -> Result<(), CopyError> {
         let (name, outcome) = match job {
-            Job::Get {
+            CopyJob::Get {
                 from,
                 attrs,
                 to,
                 depth,
             } => {
-                let outcome = self.get(remote, &from, attrs, &to, depth).await;
+                let outcome = self.copy_from_host(remote, &from, attrs, &to, depth).await;
                 (shown(&from), outcome)
             }
-            Job::Put { from, to, depth } => {
-                let outcome = self.put(remote, &from, &to, depth).await;
-                (shown(octets(&from)), outcome)
+            CopyJob::Put { from, to, depth } => {
+                let outcome = self.copy_to_host(remote, &from, &to, depth).await;
+                (shown(path_bytes(&from)), outcome)
             }
         };
-        outcome.or_else(|fault| self.how.skip(&name, fault))
+        outcome.or_else(|fault| self.how.report_and_skip(&name, fault))
     }
 
-    fn add(&self, jobs: impl IntoIterator<Item = Job>) {
+    fn add_jobs(&self, jobs: impl IntoIterator<Item = CopyJob>) {
         self.jobs.borrow_mut().extend(jobs);
         self.more.notify_waiters();
     }
 
-    /// Whether a folder may be copied.
-    fn may_enter(&self, depth: usize) -> Result<(), Fault> {
-        match (self.how.recursive, depth < DEEPEST) {
+    /// Fails unless a folder of this depth may be copied.
+    fn check_folder(&self, depth: usize) -> Result<(), CopyError> {
+        match (self.how.recursive, depth < MAX_DEPTH) {
             (true, true) => Ok(()),
-            (true, false) => Err(Fault::unfit("too many folders in folders")),
-            (false, _) => Err(Fault::unfit("is a folder (-r copies folders)")),
+            (true, false) => Err(CopyError::other("too many folders in folders")),
+            (false, _) => Err(CopyError::other("is a folder (-r copies folders)")),
         }
     }
 
-    async fn get(
+    async fn copy_from_host(
         &self,
         remote: &mut Remote,
         from: &[u8],
         attrs: Option<FileAttrs>,
         to: &Path,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CopyError> {
         let attrs = match attrs {
             Some(attrs) => attrs,
             None => remote.stat(from).await?,
@@ -189,9 +189,9 @@ impl Queue<'_> {
         match attrs.file_kind() {
             Some(FileType::Folder) => {}
             Some(FileType::Regular) | None => return remote.get(from, &attrs, to, self.how).await,
-            Some(_) => return Err(Fault::unfit("is no regular file")),
+            Some(_) => return Err(CopyError::other("is no regular file")),
         }
-        self.may_enter(depth)?;
+        self.check_folder(depth)?;
         let entries = remote.entries(from).await?;
         let mode = attrs.permissions.unwrap_or(0o777) & 0o777 | 0o700;
         match fs::DirBuilder::new().mode(mode).create(to) {
@@ -201,33 +201,33 @@ impl Queue<'_> {
         if self.how.preserve {
             self.here.borrow_mut().push((to.to_owned(), attrs));
         }
-        self.add(entries.into_iter().map(|entry| {
+        self.add_jobs(entries.into_iter().map(|entry| {
             let link = matches!(entry.attrs.file_kind(), Some(FileType::Symlink) | None);
-            Job::Get {
+            CopyJob::Get {
                 from: join(from, &entry.name),
                 attrs: (!link).then_some(entry.attrs),
-                to: to.join(native(&entry.name)),
+                to: to.join(path_from_bytes(&entry.name)),
                 depth: depth + 1,
             }
         }));
         Ok(())
     }
 
-    async fn put(
+    async fn copy_to_host(
         &self,
         remote: &mut Remote,
         from: &Path,
         to: &[u8],
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), CopyError> {
         let found = fs::metadata(from)?;
         if found.is_file() {
             return remote.put(from, to, self.how).await;
         }
         if !found.is_dir() {
-            return Err(Fault::unfit("is no regular file"));
+            return Err(CopyError::other("is no regular file"));
         }
-        self.may_enter(depth)?;
+        self.check_folder(depth)?;
         let mut names = Vec::new();
         for entry in fs::read_dir(from)? {
             names.push(entry?.file_name());
@@ -239,8 +239,8 @@ impl Queue<'_> {
         if self.how.preserve {
             self.there.borrow_mut().push((to.to_vec(), attrs));
         }
-        self.add(names.into_iter().map(|name| Job::Put {
-            to: join(to, octets(Path::new(&name))),
+        self.add_jobs(names.into_iter().map(|name| CopyJob::Put {
+            to: join(to, path_bytes(Path::new(&name))),
             from: from.join(name),
             depth: depth + 1,
         }));
@@ -248,13 +248,14 @@ impl Queue<'_> {
     }
 
     /// Gives folders the attributes of their originals, those within others first.
-    async fn set_folders(&self, remote: &mut Remote) -> Result<(), Fault> {
+    async fn apply_folder_attributes(&self, remote: &mut Remote) -> Result<(), CopyError> {
         let here = self.here.take();
         for (path, attrs) in here.iter().rev() {
             let outcome = fs::File::open(path)
-                .and_then(|folder| set(&folder, attrs, true))
-                .map_err(Fault::from);
-            outcome.or_else(|fault| self.how.skip(&path.display().to_string(), fault))?;
+                .and_then(|folder| apply_attributes(&folder, attrs, true))
+                .map_err(CopyError::from);
+            outcome
+                .or_else(|fault| self.how.report_and_skip(&path.display().to_string(), fault))?;
         }
         let there = self.there.take();
         for (path, attrs) in there.iter().rev() {
@@ -264,7 +265,7 @@ impl Queue<'_> {
                 ..FileAttrs::default()
             };
             let outcome = remote.perform(&SftpRequest::Setstat { path, attrs }).await;
-            outcome.or_else(|fault| self.how.skip(&shown(path), fault))?;
+            outcome.or_else(|fault| self.how.report_and_skip(&shown(path), fault))?;
         }
         Ok(())
     }

@@ -1,48 +1,48 @@
-//! `adit scp`: files to, from and between other machines.
+//! `adit scp`: copies files to, from and between remote hosts.
 
-mod place;
+mod location;
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 
-use self::place::Place;
+use self::location::Location;
 use super::copy::{
-    Fault, Host, How, Job, Meter, Remote, carry, expand, failure, join, name_here, native, octets,
-    shown, through,
+    CopyError, CopyJob, CopyOptions, ProgressMeter, Remote, SftpHost, expand_pattern, join,
+    local_copy_name, path_bytes, path_from_bytes, run_jobs, shown, through, to_failure,
 };
 use super::ssh::connect;
-use crate::args::Scp;
+use crate::args::ScpArgs;
 
-/// Copies files between machines.
+/// Runs `adit scp`.
 ///
 /// # Errors
-/// What went wrong, with the exit code.
-pub fn scp(typed: &Scp) -> Done {
-    let read = |word: &OsString| Place::read(word);
-    let places: Result<Vec<Place>, Failure> = typed.places.iter().map(read).collect();
+/// The failure, with its exit code.
+pub fn scp(typed: &ScpArgs) -> CommandResult {
+    let read = |word: &OsString| Location::parse(word);
+    let places: Result<Vec<Location>, Failure> = typed.places.iter().map(read).collect();
     let mut sources = places?;
     let Some(target) = sources.pop().filter(|_| !sources.is_empty()) else {
-        return Err(Failure::new(Code::Usage, "nothing to be copied"));
+        return Err(Failure::new(FailureCode::Usage, "nothing to copy"));
     };
-    let rate = typed.how.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
-    let how = How {
-        recursive: typed.how.recursive,
-        preserve: typed.how.preserve,
+    let rate = typed.copy_args.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
+    let how = CopyOptions {
+        recursive: typed.copy_args.recursive,
+        preserve: typed.copy_args.preserve,
         resume: typed.resume,
-        meter: Meter::new(typed.way.quiet, rate),
-        failed: Cell::new(false),
+        meter: ProgressMeter::new(typed.host_args.quiet, rate),
+        any_failed: Cell::new(false),
     };
     connect::block_on(2, async {
-        let mut hosts = Hosts {
-            typed,
-            reached: HashMap::new(),
+        let mut hosts = HostPool {
+            args: typed,
+            idle: HashMap::new(),
         };
-        copy(&mut hosts, &sources, &target, &how).await?;
-        match how.failed.get() {
+        copy_all(&mut hosts, &sources, &target, &how).await?;
+        match how.any_failed.get() {
             false => Ok(()),
             true => Err(Failure::Exit {
                 status: 1,
@@ -52,170 +52,193 @@ pub fn scp(typed: &Scp) -> Done {
     })
 }
 
-/// The hosts by their destinations, each reached once.
-struct Hosts<'a> {
-    typed: &'a Scp,
-    reached: HashMap<String, Host>,
+/// Hosts by destination; each is connected once.
+struct HostPool<'a> {
+    args: &'a ScpArgs,
+    idle: HashMap<String, SftpHost>,
 }
 
-impl Hosts<'_> {
-    /// Takes a host out, to be put back with its destination.
-    async fn take(&mut self, destination: &str) -> Result<Host, Failure> {
-        match self.reached.remove(destination) {
+impl HostPool<'_> {
+    /// Removes a host from the pool, connecting it first if required. The caller puts it back.
+    async fn take_host(&mut self, destination: &str) -> Result<SftpHost, Failure> {
+        match self.idle.remove(destination) {
             Some(host) => Ok(host),
-            None => Host::reach(destination, self.typed.how.port, &self.typed.way).await,
+            None => {
+                SftpHost::connect_to(destination, self.args.copy_args.port, &self.args.host_args)
+                    .await
+            }
         }
     }
 }
 
-async fn copy(hosts: &mut Hosts<'_>, sources: &[Place], target: &Place, how: &How) -> Done {
+/// Copies all sources to the target.
+async fn copy_all(
+    hosts: &mut HostPool<'_>,
+    sources: &[Location],
+    target: &Location,
+    how: &CopyOptions,
+) -> CommandResult {
     match target {
-        Place::Here(to) => {
+        Location::Local(to) => {
             let into = to.is_dir();
-            if !into && (sources.len() > 1 || octets(to).ends_with(b"/")) {
-                return Err(no_folder(&to.display().to_string()));
+            if !into && (sources.len() > 1 || path_bytes(to).ends_with(b"/")) {
+                return Err(not_a_folder(&to.display().to_string()));
             }
             for source in sources {
                 match source {
-                    Place::Here(from) => {
-                        let what = format!("`{}` is here, and so is the target", from.display());
-                        return Err(
-                            Failure::new(Code::Usage, what).hint("cp copies on one machine")
-                        );
+                    Location::Local(from) => {
+                        let what = format!("`{}` and the target are both local", from.display());
+                        return Err(Failure::new(FailureCode::Usage, what)
+                            .with_hint("use cp to copy on one machine"));
                     }
-                    Place::There { destination, path } => {
-                        let mut host = hosts.take(destination).await?;
-                        let got = get(&mut host, path, to, into, how).await;
-                        got.map_err(|fault| failure(&host.name, &fault))?;
-                        hosts.reached.insert(destination.clone(), host);
+                    Location::Remote { destination, path } => {
+                        let mut host = hosts.take_host(destination).await?;
+                        let got = download_pattern(&mut host, path, to, into, how).await;
+                        got.map_err(|fault| to_failure(&host.name, &fault))?;
+                        hosts.idle.insert(destination.clone(), host);
                     }
                 }
             }
             Ok(())
         }
-        Place::There { destination, path } => {
-            let mut host = hosts.take(destination).await?;
+        Location::Remote { destination, path } => {
+            let mut host = hosts.take_host(destination).await?;
             let target = (destination.as_str(), &mut host);
-            put(hosts, target, sources, path, how).await
+            copy_to_host(hosts, target, sources, path, how).await
         }
     }
 }
 
-/// Copies what one pattern stands for to `to`, or into that folder.
-async fn get(host: &mut Host, path: &[u8], to: &Path, into: bool, how: &How) -> Result<(), Fault> {
-    let found = match found(host, path).await {
+/// Copies the files that match a pattern to `to`, or into that folder if `into` is true.
+async fn download_pattern(
+    host: &mut SftpHost,
+    path: &[u8],
+    to: &Path,
+    into: bool,
+    how: &CopyOptions,
+) -> Result<(), CopyError> {
+    let found = match matching_paths(host, path).await {
         Ok(found) => found,
-        Err(fault) => return how.skip(&shown(path), fault),
+        Err(fault) => return how.report_and_skip(&shown(path), fault),
     };
     if found.len() > 1 && !into {
-        let why = Fault::unfit(format!("is no folder, for {} files", found.len()));
-        return how.skip(&to.display().to_string(), why);
+        let why = CopyError::other(format!(
+            "is not a folder, but {} files are to be copied",
+            found.len()
+        ));
+        return how.report_and_skip(&to.display().to_string(), why);
     }
     let mut jobs = Vec::with_capacity(found.len());
     for from in found {
         let to = match into {
-            true => match host.own_name(&from).await {
-                Ok(name) => to.join(native(&name)),
+            true => match host.copy_name(&from).await {
+                Ok(name) => to.join(path_from_bytes(&name)),
                 Err(fault) => {
-                    how.skip(&shown(&from), fault)?;
+                    how.report_and_skip(&shown(&from), fault)?;
                     continue;
                 }
             },
             false => to.to_owned(),
         };
-        jobs.push(Job::Get {
+        jobs.push(CopyJob::Get {
             from,
             attrs: None,
             to,
             depth: 0,
         });
     }
-    carry(&mut host.remote, &host.session, jobs, how).await
+    run_jobs(&mut host.remote, &host.session, jobs, how).await
 }
 
-async fn put(
-    hosts: &mut Hosts<'_>,
-    target: (&str, &mut Host),
-    sources: &[Place],
+/// Copies all sources to a remote target.
+async fn copy_to_host(
+    hosts: &mut HostPool<'_>,
+    target: (&str, &mut SftpHost),
+    sources: &[Location],
     to: &[u8],
-    how: &How,
-) -> Done {
+    how: &CopyOptions,
+) -> CommandResult {
     let (destination, host) = target;
     let name = host.name.clone();
-    let failed = |fault: Fault| failure(&name, &fault);
+    let failed = |fault: CopyError| to_failure(&name, &fault);
     let to = host.remote.at_home(to).await.map_err(failed)?;
     let to = if to.is_empty() { b".".to_vec() } else { to };
     let into = host.remote.is_folder(&to).await.map_err(failed)?;
     if !into && (sources.len() > 1 || to.ends_with(b"/")) {
-        return Err(no_folder(&shown(&to)));
+        return Err(not_a_folder(&shown(&to)));
     }
     let mut jobs = Vec::new();
     for source in sources {
         match source {
-            Place::Here(from) => jobs.push(Job::Put {
+            Location::Local(from) => jobs.push(CopyJob::Put {
                 from: from.clone(),
                 to: match into {
-                    true => join(&to, &name_here(from)),
+                    true => join(&to, &local_copy_name(from)),
                     false => to.clone(),
                 },
                 depth: 0,
             }),
-            Place::There {
+            Location::Remote {
                 destination: from,
                 path,
             } if from == destination => {
                 // The same host: it talks to itself by a second channel.
                 let second = Remote::open(&host.session).await.map_err(failed)?;
-                let mut source = Host {
+                let mut source = SftpHost {
                     session: host.session.clone(),
                     remote: second,
                     name: name.clone(),
                 };
-                let copied = between(&mut source, path, &mut host.remote, &to, into, how);
+                let copied =
+                    copy_between_hosts(&mut source, path, &mut host.remote, &to, into, how);
                 copied.await.map_err(failed)?;
             }
-            Place::There {
+            Location::Remote {
                 destination: from,
                 path,
             } => {
-                let mut source = hosts.take(from).await?;
+                let mut source = hosts.take_host(from).await?;
                 let both = format!("{} or {name}", source.name);
-                let copied = between(&mut source, path, &mut host.remote, &to, into, how);
-                copied.await.map_err(|fault| failure(&both, &fault))?;
-                hosts.reached.insert(from.clone(), source);
+                let copied =
+                    copy_between_hosts(&mut source, path, &mut host.remote, &to, into, how);
+                copied.await.map_err(|fault| to_failure(&both, &fault))?;
+                hosts.idle.insert(from.clone(), source);
             }
         }
     }
     if jobs.is_empty() {
         return Ok(());
     }
-    let carried = carry(&mut host.remote, &host.session, jobs, how);
+    let carried = run_jobs(&mut host.remote, &host.session, jobs, how);
     carried.await.map_err(failed)
 }
 
-/// Copies what one pattern stands for from one host to another.
-async fn between(
-    source: &mut Host,
+/// Copies the files that match a pattern from one host to another.
+async fn copy_between_hosts(
+    source: &mut SftpHost,
     path: &[u8],
     target: &mut Remote,
     to: &[u8],
     into: bool,
-    how: &How,
-) -> Result<(), Fault> {
-    let found = match found(source, path).await {
+    how: &CopyOptions,
+) -> Result<(), CopyError> {
+    let found = match matching_paths(source, path).await {
         Ok(found) => found,
-        Err(fault) => return how.skip(&shown(path), fault),
+        Err(fault) => return how.report_and_skip(&shown(path), fault),
     };
     if found.len() > 1 && !into {
-        let why = Fault::unfit(format!("is no folder, for {} files", found.len()));
-        return how.skip(&shown(to), why);
+        let why = CopyError::other(format!(
+            "is not a folder, but {} files are to be copied",
+            found.len()
+        ));
+        return how.report_and_skip(&shown(to), why);
     }
     for from in found {
         let to = match into {
-            true => match source.own_name(&from).await {
+            true => match source.copy_name(&from).await {
                 Ok(name) => join(to, &name),
                 Err(fault) => {
-                    how.skip(&shown(&from), fault)?;
+                    how.report_and_skip(&shown(&from), fault)?;
                     continue;
                 }
             },
@@ -226,16 +249,18 @@ async fn between(
     Ok(())
 }
 
-/// The paths that one pattern stands for.
-async fn found(host: &mut Host, pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+/// Returns the paths that match a pattern.
+async fn matching_paths(host: &mut SftpHost, pattern: &[u8]) -> Result<Vec<Vec<u8>>, CopyError> {
     let path = host.remote.at_home(pattern).await?;
     match path.is_empty() {
         true => Ok(vec![b".".to_vec()]),
-        false => expand(&path, &mut host.remote).await,
+        false => expand_pattern(&path, &mut host.remote).await,
     }
 }
 
-fn no_folder(path: &str) -> Failure {
-    let what = format!("`{path}` is no folder");
-    Failure::new(Code::Failure, what).hint("more than one file needs a folder that is there")
+/// Returns the failure for a target that is not a folder.
+fn not_a_folder(path: &str) -> Failure {
+    let what = format!("`{path}` is not a folder");
+    Failure::new(FailureCode::Failure, what)
+        .with_hint("the target of several files must be an existing folder")
 }

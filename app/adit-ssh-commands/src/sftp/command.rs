@@ -1,18 +1,18 @@
-//! Which command a line is, with its options and operands.
+//! Parser for commands, with options and operands.
 
-/// A command, read.
+/// A parsed command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Command<'a> {
-    pub(super) what: What,
-    /// The letters behind dashes.
+    pub(super) kind: CommandKind,
+    /// Option letters.
     pub(super) options: Vec<u8>,
-    /// The other words.
+    /// Operands.
     pub(super) operands: &'a [Vec<u8>],
 }
 
-/// What there is to do.
+/// The kinds of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum CommandKind {
     Bye,
     Cd,
     Chgrp,
@@ -41,60 +41,66 @@ pub(super) enum What {
     Version,
 }
 
-/// Names, the options they may have, and how many operands they take.
+/// Names, permitted options, and minimum and maximum number of operands.
 #[rustfmt::skip]
-const ALL: [(&str, What, &str, usize, usize); 35] = [
-    ("bye", What::Bye, "", 0, 0),
-    ("cd", What::Cd, "", 0, 1),
-    ("chgrp", What::Chgrp, "h", 2, usize::MAX),
-    ("chmod", What::Chmod, "", 2, usize::MAX),
-    ("chown", What::Chown, "h", 2, usize::MAX),
-    ("df", What::Df, "hi", 0, 1),
-    ("dir", What::Ls, LS, 0, usize::MAX),
-    ("exit", What::Bye, "", 0, 0),
-    ("get", What::Get, "apPrR", 1, 2),
-    ("help", What::Help, "", 0, 1),
-    ("?", What::Help, "", 0, 1),
-    ("lcd", What::Lcd, "", 0, 1),
-    ("link", What::HardLink, "s", 2, 2),
-    ("lls", What::Lls, "", 0, 1),
-    ("lmkdir", What::Lmkdir, "", 1, 1),
-    ("ln", What::HardLink, "s", 2, 2),
-    ("lpwd", What::Lpwd, "", 0, 0),
-    ("ls", What::Ls, LS, 0, usize::MAX),
-    ("mget", What::Mget, "apPrR", 1, usize::MAX),
-    ("mkdir", What::Mkdir, "p", 1, usize::MAX),
-    ("mput", What::Mput, "apPrR", 1, usize::MAX),
-    ("mv", What::Rename, "", 2, 2),
-    ("progress", What::Progress, "", 0, 0),
-    ("put", What::Put, "apPrR", 1, 2),
-    ("pwd", What::Pwd, "", 0, 0),
-    ("quit", What::Bye, "", 0, 0),
-    ("reget", What::Get, "apPrR", 1, 2),
-    ("rename", What::Rename, "", 2, 2),
-    ("reput", What::Put, "apPrR", 1, 2),
-    ("delete", What::Rm, "", 1, usize::MAX),
-    ("rm", What::Rm, "", 1, usize::MAX),
-    ("rmdir", What::Rmdir, "", 1, usize::MAX),
-    ("stat", What::Stat, "", 1, usize::MAX),
-    ("symlink", What::Symlink, "", 2, 2),
-    ("version", What::Version, "", 0, 0),
+const COMMANDS: [(&str, CommandKind, &str, usize, usize); 35] = [
+    ("bye", CommandKind::Bye, "", 0, 0),
+    ("cd", CommandKind::Cd, "", 0, 1),
+    ("chgrp", CommandKind::Chgrp, "h", 2, usize::MAX),
+    ("chmod", CommandKind::Chmod, "", 2, usize::MAX),
+    ("chown", CommandKind::Chown, "h", 2, usize::MAX),
+    ("df", CommandKind::Df, "hi", 0, 1),
+    ("dir", CommandKind::Ls, LS_OPTIONS, 0, usize::MAX),
+    ("exit", CommandKind::Bye, "", 0, 0),
+    ("get", CommandKind::Get, "apPrR", 1, 2),
+    ("help", CommandKind::Help, "", 0, 1),
+    ("?", CommandKind::Help, "", 0, 1),
+    ("lcd", CommandKind::Lcd, "", 0, 1),
+    ("link", CommandKind::HardLink, "s", 2, 2),
+    ("lls", CommandKind::Lls, "", 0, 1),
+    ("lmkdir", CommandKind::Lmkdir, "", 1, 1),
+    ("ln", CommandKind::HardLink, "s", 2, 2),
+    ("lpwd", CommandKind::Lpwd, "", 0, 0),
+    ("ls", CommandKind::Ls, LS_OPTIONS, 0, usize::MAX),
+    ("mget", CommandKind::Mget, "apPrR", 1, usize::MAX),
+    ("mkdir", CommandKind::Mkdir, "p", 1, usize::MAX),
+    ("mput", CommandKind::Mput, "apPrR", 1, usize::MAX),
+    ("mv", CommandKind::Rename, "", 2, 2),
+    ("progress", CommandKind::Progress, "", 0, 0),
+    ("put", CommandKind::Put, "apPrR", 1, 2),
+    ("pwd", CommandKind::Pwd, "", 0, 0),
+    ("quit", CommandKind::Bye, "", 0, 0),
+    ("reget", CommandKind::Get, "apPrR", 1, 2),
+    ("rename", CommandKind::Rename, "", 2, 2),
+    ("reput", CommandKind::Put, "apPrR", 1, 2),
+    ("delete", CommandKind::Rm, "", 1, usize::MAX),
+    ("rm", CommandKind::Rm, "", 1, usize::MAX),
+    ("rmdir", CommandKind::Rmdir, "", 1, usize::MAX),
+    ("stat", CommandKind::Stat, "", 1, usize::MAX),
+    ("symlink", CommandKind::Symlink, "", 2, 2),
+    ("version", CommandKind::Version, "", 0, 0),
 ];
 
-const LS: &str = "1ahlnrSt";
+/// Options of `ls`.
+const LS_OPTIONS: &str = "1ahlnrSt";
 
 impl<'a> Command<'a> {
-    /// Reads the words of a line, of which there is one at least.
-    pub(super) fn read(words: &'a [Vec<u8>]) -> Result<Self, String> {
+    /// Parses the words of a line.
+    ///
+    /// # Errors
+    /// A message for the user: unknown command, unknown option, or wrong number of operands.
+    pub(super) fn parse(words: &'a [Vec<u8>]) -> Result<Self, String> {
         let (name, mut operands) = words.split_first().ok_or("no command")?;
         let lower = name.to_ascii_lowercase();
-        let Some((name, what, may, least, most)) = ALL
+        let Some((name, what, may, least, most)) = COMMANDS
             .iter()
             .copied()
             .find(|(name, ..)| name.as_bytes() == lower)
         else {
             let name = crate::copy::shown(name);
-            return Err(format!("`{name}` is no command; `help` lists them"));
+            return Err(format!(
+                "`{name}` is not a command; `help` lists the commands"
+            ));
         };
         let mut options = Vec::new();
         while let Some((word, rest)) = operands.split_first()
@@ -116,26 +122,26 @@ impl<'a> Command<'a> {
                 (least, most) => format!("{least} to {most}"),
             };
             return Err(format!(
-                "{name} takes {wanted} operands, and there are {}",
+                "{name} takes {wanted} operands, but {} were given",
                 operands.len()
             ));
         }
-        if name.starts_with("re") && matches!(what, What::Get | What::Put) {
+        if name.starts_with("re") && matches!(what, CommandKind::Get | CommandKind::Put) {
             options.push(b'a');
         }
         let what = match what {
-            What::HardLink if options.contains(&b's') => What::Symlink,
+            CommandKind::HardLink if options.contains(&b's') => CommandKind::Symlink,
             what => what,
         };
         Ok(Self {
-            what,
+            kind: what,
             options,
             operands,
         })
     }
 
-    /// Whether an option was given.
-    pub(super) fn has(&self, option: u8) -> bool {
+    /// Returns true if an option was given.
+    pub(super) fn has_option(&self, option: u8) -> bool {
         self.options.contains(&option)
     }
 }
@@ -144,18 +150,24 @@ impl<'a> Command<'a> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<(What, Vec<u8>, usize), String> {
+    fn read(line: &str) -> Result<(CommandKind, Vec<u8>, usize), String> {
         let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.into()).collect();
-        Command::read(&words).map(|read| (read.what, read.options, read.operands.len()))
+        Command::parse(&words).map(|read| (read.kind, read.options, read.operands.len()))
     }
 
     #[test]
     fn commands_are_read() {
-        assert_eq!(read("LS -la x"), Ok((What::Ls, b"la".to_vec(), 1)));
-        assert_eq!(read("get -r -- -x y"), Ok((What::Get, b"r".to_vec(), 2)));
-        assert_eq!(read("reget x"), Ok((What::Get, b"a".to_vec(), 1)));
-        assert_eq!(read("ln -s a b"), Ok((What::Symlink, b"s".to_vec(), 2)));
-        assert_eq!(read("put -"), Ok((What::Put, vec![], 1)));
+        assert_eq!(read("LS -la x"), Ok((CommandKind::Ls, b"la".to_vec(), 1)));
+        assert_eq!(
+            read("get -r -- -x y"),
+            Ok((CommandKind::Get, b"r".to_vec(), 2))
+        );
+        assert_eq!(read("reget x"), Ok((CommandKind::Get, b"a".to_vec(), 1)));
+        assert_eq!(
+            read("ln -s a b"),
+            Ok((CommandKind::Symlink, b"s".to_vec(), 2))
+        );
+        assert_eq!(read("put -"), Ok((CommandKind::Put, vec![], 1)));
         for wrong in ["", "l", "ls -z", "get", "get a b c", "pwd x"] {
             read(wrong).unwrap_err();
         }

@@ -1,47 +1,47 @@
-//! Where commands come from.
+//! Source of commands.
 
 use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use std::thread;
 
-use adit_cli::{Code, Failure, out};
+use adit_cli::{Failure, FailureCode, out};
 use adit_wire::u64_from;
 use tokio::sync::mpsc;
 
-/// The longest line, octets.
-const LONGEST: usize = 64 << 10;
-/// What a person is asked with.
+/// Maximum length of a line, in bytes.
+const MAX_LINE: usize = 64 << 10;
+/// Prompt of an interactive session.
 const PROMPT: &str = "sftp> ";
 
-/// Lines of commands.
+/// Reader of command lines.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct CommandInput {
     lines: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// It ends at the first command that fails, and shows each before it.
+    /// True in batch mode: commands are echoed, and the first that fails ends the program.
     batch: bool,
-    /// A person types.
-    person: bool,
+    /// True if a user types the commands.
+    interactive: bool,
 }
 
-impl Input {
-    /// Reads from a file, or from standard input if that is `-` or there is none.
+impl CommandInput {
+    /// Opens a batch file, or standard input if it is `-` or `None`.
     pub(super) fn open(batch: Option<&Path>) -> Result<Self, Failure> {
         let file = batch.filter(|path| *path != Path::new("-"));
         let source: Box<dyn Read + Send> = match file {
             Some(path) => {
                 let opened = fs::File::open(path);
                 Box::new(opened.map_err(|why| {
-                    Failure::new(Code::Usage, format!("{}: {why}", path.display()))
+                    Failure::new(FailureCode::Usage, format!("{}: {why}", path.display()))
                 })?)
             }
             None => Box::new(out::stdin()),
         };
         let (send, lines) = mpsc::channel(1);
-        // A read from a terminal cannot be taken back: nobody waits for this thread.
+        // A read from a terminal cannot be canceled, so nothing waits for this thread.
         thread::spawn(move || {
             let mut source = io::BufReader::new(source);
-            while let Some(line) = line(&mut source) {
+            while let Some(line) = read_line(&mut source) {
                 let over = line.is_err();
                 if send.blocking_send(line).is_err() || over {
                     return;
@@ -51,50 +51,50 @@ impl Input {
         Ok(Self {
             lines,
             batch: batch.is_some(),
-            person: batch.is_none() && io::stdin().is_terminal(),
+            interactive: batch.is_none() && io::stdin().is_terminal(),
         })
     }
 
-    /// Whether it ends at the first command that fails.
+    /// Returns true in batch mode.
     pub(super) const fn is_batch(&self) -> bool {
         self.batch
     }
 
-    /// Whether a person types.
-    pub(super) const fn is_person(&self) -> bool {
-        self.person
+    /// Returns true if a user types the commands.
+    pub(super) const fn is_interactive(&self) -> bool {
+        self.interactive
     }
 
-    /// The next line, or `None` at the end.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if self.person {
+    /// Returns the next line, or `None` at the end.
+    pub(super) async fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.interactive {
             print!("{PROMPT}");
         }
         let line = self.lines.recv().await.transpose()?;
-        if self.person && line.is_none() {
+        if self.interactive && line.is_none() {
             println!();
         }
         Ok(line)
     }
 
-    /// Shows a command of a batch.
-    pub(super) fn show(&self, line: &[u8]) {
+    /// Echoes a command in batch mode.
+    pub(super) fn echo_command(&self, line: &[u8]) {
         if self.batch {
             println!("{PROMPT}{}", crate::copy::shown(line.trim_ascii()));
         }
     }
 }
 
-/// A line without its end; `None` behind the last one.
-fn line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
+/// Reads a line without its line end; returns `None` after the last one.
+fn read_line(source: &mut impl io::BufRead) -> Option<io::Result<Vec<u8>>> {
     let mut line = Vec::new();
-    let most = u64_from(LONGEST);
+    let most = u64_from(MAX_LINE);
     match io::BufRead::read_until(&mut source.take(most), b'\n', &mut line) {
         Err(why) => Some(Err(why)),
         Ok(0) => None,
-        Ok(LONGEST) if line.last() != Some(&b'\n') => {
-            Some(Err(io::Error::other("a line of commands is too long")))
-        }
+        Ok(MAX_LINE) if line.last() != Some(&b'\n') => Some(Err(io::Error::other(
+            "a line of more than 64 KiB is not a command",
+        ))),
         Ok(_) => {
             if line.last() == Some(&b'\n') {
                 line.pop();
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn lines_have_an_end() {
         let mut source = &b"a\n\nb"[..];
-        let mut next = || line(&mut source).map(Result::unwrap);
+        let mut next = || read_line(&mut source).map(Result::unwrap);
         assert_eq!(next().as_deref(), Some(&b"a"[..]));
         assert_eq!(next().as_deref(), Some(&b""[..]));
         assert_eq!(next().as_deref(), Some(&b"b"[..]));
         assert_eq!(next(), None);
-        let long = vec![b'x'; LONGEST + 1];
-        assert!(line(&mut long.as_slice()).unwrap().is_err());
+        let long = vec![b'x'; MAX_LINE + 1];
+        assert!(read_line(&mut long.as_slice()).unwrap().is_err());
     }
 }

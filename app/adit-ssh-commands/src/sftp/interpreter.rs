@@ -1,75 +1,83 @@
-//! The state between commands: where we are there, and how files are carried.
+//! Interpreter of commands, with the remote working directory and the copy options.
 
 use std::cell::Cell;
 use std::io;
 use std::process::Command as Process;
 
-use super::command::{Command, What};
+use super::command::{Command, CommandKind};
 use super::help;
-use super::input::Input;
-use super::words::words;
-use crate::args::Sftp;
-use crate::copy::{Fault, Host, How, Meter, join, native, plain, shown};
+use super::input::CommandInput;
+use super::line_words::split_words;
+use crate::args::SftpArgs;
+use crate::copy::{
+    CopyError, CopyOptions, ProgressMeter, SftpHost, join, path_from_bytes, shown, unescape,
+};
 
-/// What happens after a command.
+/// The next step after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// The next command.
-    Go,
-    /// The end.
-    Bye,
+pub(super) enum NextStep {
+    /// Continue with the next command.
+    Continue,
+    /// End the program.
+    Quit,
 }
 
+/// The interpreter of a session.
 #[derive(Debug)]
 pub(super) struct Interpreter {
-    pub(super) host: Host,
-    /// The folder there that relative paths begin in.
+    pub(super) host: SftpHost,
+    /// The remote working directory.
     pub(super) folder: Vec<u8>,
-    pub(super) how: How,
-    /// What was typed for all commands: -r, -p and -a.
-    usual: [bool; 3],
+    pub(super) copy_options: CopyOptions,
+    /// Options of the command line that apply to all commands: -r, -p and -a.
+    default_options: [bool; 3],
 }
 
 impl Interpreter {
-    pub(super) async fn new(mut host: Host, typed: &Sftp) -> Result<Self, Fault> {
-        let rate = typed.how.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
+    pub(super) async fn new(mut host: SftpHost, typed: &SftpArgs) -> Result<Self, CopyError> {
+        let rate = typed.copy_args.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
         let folder = host.remote.real(b".").await?;
         Ok(Self {
             host,
             folder,
-            how: How {
+            copy_options: CopyOptions {
                 recursive: false,
                 preserve: false,
                 resume: false,
-                meter: Meter::new(typed.way.quiet || typed.batch.is_some(), rate),
-                failed: Cell::new(false),
+                meter: ProgressMeter::new(typed.host_args.quiet || typed.batch.is_some(), rate),
+                any_failed: Cell::new(false),
             },
-            usual: [typed.how.recursive, typed.how.preserve, typed.resume],
+            default_options: [
+                typed.copy_args.recursive,
+                typed.copy_args.preserve,
+                typed.resume,
+            ],
         })
     }
 
-    /// Begins in a folder; a file is fetched, and that is all (`true`).
-    pub(super) async fn begin(&mut self, path: &[u8]) -> Result<bool, Fault> {
+    /// Starts in a folder; a file is fetched instead. Returns true if a file was fetched, so that the program ends.
+    pub(super) async fn open_start_path(&mut self, path: &[u8]) -> Result<bool, CopyError> {
         let path = self.host.remote.at_home(path).await?;
         let path = join(&self.folder, &path);
         if self.host.remote.is_folder(&path).await? {
             self.folder = self.host.remote.real(&path).await?;
             return Ok(false);
         }
-        self.choose(&[]);
-        self.get_pattern(&path, None).await?;
+        self.apply_options(&[]);
+        self.download_pattern(&path, None).await?;
         Ok(true)
     }
 
-    /// Whether something went wrong so far.
-    pub(super) fn failed(&self) -> bool {
-        self.how.failed.get()
+    /// Returns true if the last command failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.copy_options.any_failed.get()
     }
 
-    /// Does commands until the end; gives whether one failed that counts.
-    pub(super) async fn run(&mut self, input: &mut Input) -> Result<bool, Fault> {
+    /// Runs commands until the end. Returns true if one failed, not counting those that are marked with `-` or
+    /// typed by a user.
+    pub(super) async fn run(&mut self, input: &mut CommandInput) -> Result<bool, CopyError> {
         let mut failed = false;
-        while let Some(line) = input.next().await? {
+        while let Some(line) = input.next_line().await? {
             let mut text = line.trim_ascii();
             let (mut quiet, mut forgiven) = (false, false);
             while let Some((first @ (b'@' | b'-'), rest)) = text.split_first() {
@@ -78,75 +86,81 @@ impl Interpreter {
                 text = rest;
             }
             if !quiet {
-                input.show(&line);
+                input.echo_command(&line);
             }
-            self.how.failed.set(false);
-            let next = match self.line(text).await {
-                Err(fault) if fault.is_end() => return Err(fault),
+            self.copy_options.any_failed.set(false);
+            let next = match self.run_line(text).await {
+                Err(fault) if fault.is_fatal() => return Err(fault),
                 Err(fault) => {
-                    self.how.skip(&shown(text), fault)?;
-                    Next::Go
+                    self.copy_options.report_and_skip(&shown(text), fault)?;
+                    NextStep::Continue
                 }
                 Ok(next) => next,
             };
-            let wrong = self.failed() && !forgiven;
-            failed |= wrong && !input.is_person();
-            if next == Next::Bye || (wrong && input.is_batch()) {
+            let wrong = self.has_failed() && !forgiven;
+            failed |= wrong && !input.is_interactive();
+            if next == NextStep::Quit || (wrong && input.is_batch()) {
                 break;
             }
         }
         Ok(failed)
     }
 
-    async fn line(&mut self, text: &[u8]) -> Result<Next, Fault> {
+    /// Runs one line.
+    async fn run_line(&mut self, text: &[u8]) -> Result<NextStep, CopyError> {
         if let Some(command) = text.strip_prefix(b"!") {
-            return shell(command).map(|()| Next::Go);
+            return run_shell(command).map(|()| NextStep::Continue);
         }
-        let words = words(text).map_err(Fault::unfit)?;
+        let words = split_words(text).map_err(CopyError::other)?;
         if words.is_empty() {
-            return Ok(Next::Go);
+            return Ok(NextStep::Continue);
         }
-        let command = Command::read(&words).map_err(Fault::unfit)?;
-        self.choose(&command.options);
-        match command.what {
-            What::Bye => return Ok(Next::Bye),
-            What::Get => self.get(&command).await?,
-            What::Mget => self.get_many(&command).await?,
-            What::Put => self.put(&command).await?,
-            What::Mput => self.put_many(&command).await?,
-            What::Ls => self.list(&command).await?,
-            What::Help => print!("{}", help::TEXT),
-            What::Pwd => println!("Remote working directory: {}", shown(&self.folder)),
-            What::Version => println!("SFTP protocol version {}", adit_ssh_proto::sftp::VERSION),
-            What::Progress => {
-                let shows = self.how.meter.turn();
+        let command = Command::parse(&words).map_err(CopyError::other)?;
+        self.apply_options(&command.options);
+        match command.kind {
+            CommandKind::Bye => return Ok(NextStep::Quit),
+            CommandKind::Get => self.run_get(&command).await?,
+            CommandKind::Mget => self.run_mget(&command).await?,
+            CommandKind::Put => self.run_put(&command).await?,
+            CommandKind::Mput => self.run_mput(&command).await?,
+            CommandKind::Ls => self.run_ls(&command).await?,
+            CommandKind::Help => print!("{}", help::HELP_TEXT),
+            CommandKind::Pwd => println!("Remote working directory: {}", shown(&self.folder)),
+            CommandKind::Version => {
+                println!("SFTP protocol version {}", adit_ssh_proto::sftp::VERSION);
+            }
+            CommandKind::Progress => {
+                let shows = self.copy_options.meter.toggle();
                 println!("Progress meter {}", if shows { "on" } else { "off" });
             }
-            What::Cd => self.enter(command.operands).await?,
-            What::Lcd | What::Lpwd | What::Lls | What::Lmkdir => here(&command)?,
-            _ => self.change(&command).await?,
+            CommandKind::Cd => self.change_folder(command.operands).await?,
+            CommandKind::Lcd | CommandKind::Lpwd | CommandKind::Lls | CommandKind::Lmkdir => {
+                run_local(&command)?;
+            }
+            _ => self.run_change(&command).await?,
         }
-        Ok(Next::Go)
+        Ok(NextStep::Continue)
     }
 
-    /// How files are carried by the next command.
-    fn choose(&mut self, options: &[u8]) {
+    /// Sets the copy options for the next command.
+    fn apply_options(&mut self, options: &[u8]) {
         let has = |letters: &[u8]| options.iter().any(|option| letters.contains(option));
-        let [recursive, preserve, resume] = self.usual;
-        self.how.recursive = recursive || has(b"rR");
-        self.how.preserve = preserve || has(b"pP");
-        self.how.resume = resume || has(b"a");
+        let [recursive, preserve, resume] = self.default_options;
+        self.copy_options.recursive = recursive || has(b"rR");
+        self.copy_options.preserve = preserve || has(b"pP");
+        self.copy_options.resume = resume || has(b"a");
     }
 
     /// A path there that is no pattern.
-    pub(super) async fn there(&mut self, word: &[u8]) -> Result<Vec<u8>, Fault> {
-        let path = self.host.remote.at_home(&plain(word)).await?;
+    pub(super) async fn remote_path(&mut self, word: &[u8]) -> Result<Vec<u8>, CopyError> {
+        let path = self.host.remote.at_home(&unescape(word)).await?;
         Ok(join(&self.folder, &path))
     }
 
-    async fn enter(&mut self, operands: &[Vec<u8>]) -> Result<(), Fault> {
+    /// Runs `cd`.
+    async fn change_folder(&mut self, operands: &[Vec<u8>]) -> Result<(), CopyError> {
         let path = match operands.first() {
-            Some(word) => self.there(word).await?,
+            Some(word) => self.remote_path(word).await?,
             None => self.host.remote.real(b".").await?,
         };
         let path = self.host.remote.real(&path).await?;
@@ -157,21 +171,24 @@ impl Interpreter {
                 self.folder = path;
                 Ok(())
             }
-            false => Err(Fault::unfit("is no folder")),
+            false => Err(CopyError::other("is not a folder")),
         }
     }
 }
 
-/// Commands of this machine.
-fn here(command: &Command<'_>) -> io::Result<()> {
-    let operand = command.operands.first().map(|word| native(&plain(word)));
-    match command.what {
-        What::Lcd => {
+/// Runs a local command (`lcd`, `lls`, `lmkdir`, `lpwd`).
+fn run_local(command: &Command<'_>) -> io::Result<()> {
+    let operand = command
+        .operands
+        .first()
+        .map(|word| path_from_bytes(&unescape(word)));
+    match command.kind {
+        CommandKind::Lcd => {
             let home = || std::env::var_os("HOME").unwrap_or_else(|| "/".into());
             std::env::set_current_dir(operand.unwrap_or_else(|| home().into()))
         }
-        What::Lmkdir => operand.map_or(Ok(()), std::fs::create_dir),
-        What::Lls => {
+        CommandKind::Lmkdir => operand.map_or(Ok(()), std::fs::create_dir),
+        CommandKind::Lls => {
             let mut process = Process::new("ls");
             process.arg("--").args(operand);
             process.status().map(drop)
@@ -184,8 +201,8 @@ fn here(command: &Command<'_>) -> io::Result<()> {
     }
 }
 
-/// Runs a command of this machine, or a shell.
-fn shell(command: &[u8]) -> Result<(), Fault> {
+/// Runs a command in the local shell, or an interactive shell if it is empty.
+fn run_shell(command: &[u8]) -> Result<(), CopyError> {
     use std::os::unix::ffi::OsStrExt;
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     let mut process = Process::new(shell);
@@ -196,6 +213,6 @@ fn shell(command: &[u8]) -> Result<(), Fault> {
     let status = process.status()?;
     match status.success() {
         true => Ok(()),
-        false => Err(Fault::unfit(status.to_string())),
+        false => Err(CopyError::other(status.to_string())),
     }
 }

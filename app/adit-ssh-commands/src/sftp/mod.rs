@@ -1,44 +1,45 @@
-//! `adit sftp`: commands on the files of another machine.
+//! `adit sftp`: commands on remote files.
 //!
 //! ```text
-//! terminal │ pipe │ -b FILE ─▶ input ─▶ words ─▶ command ─▶ interpreter: here, there ─▶ copy
+//! terminal │ pipe │ -b FILE ─▶ input ─▶ words ─▶ command ─▶ interpreter: local, remote ─▶ copy
 //! ```
 
-mod change;
 mod command;
+mod file_commands;
 mod help;
 mod input;
 mod interpreter;
+mod line_words;
 mod list;
-mod moves;
-mod words;
+mod transfers;
 
 use std::path::Path;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 
-use self::input::Input;
+use self::input::CommandInput;
 use self::interpreter::Interpreter;
-use super::copy::{Host, failure, octets};
+use super::copy::{SftpHost, path_bytes, to_failure};
 use super::ssh::connect;
-use crate::args::Sftp;
+use crate::args::SftpArgs;
 
-/// Works with the files of another machine.
+/// Runs `adit sftp`.
 ///
 /// # Errors
-/// What went wrong, with the exit code.
-pub fn sftp(typed: &Sftp) -> Done {
-    let (destination, path) = place(octets(Path::new(&typed.destination)))?;
-    let mut input = Input::open(typed.batch.as_deref())?;
+/// The failure, with its exit code.
+pub fn sftp(typed: &SftpArgs) -> CommandResult {
+    let (destination, path) = parse_destination(path_bytes(Path::new(&typed.destination)))?;
+    let mut input = CommandInput::open(typed.batch.as_deref())?;
     connect::block_on(2, async {
-        let host = Host::reach(&destination, typed.how.port, &typed.way).await?;
+        let host =
+            SftpHost::connect_to(&destination, typed.copy_args.port, &typed.host_args).await?;
         let name = host.name.clone();
         let work = async {
             let mut interpreter = Interpreter::new(host, typed).await?;
             if let Some(path) = path
-                && interpreter.begin(&path).await?
+                && interpreter.open_start_path(&path).await?
             {
-                return Ok(interpreter.failed());
+                return Ok(interpreter.has_failed());
             }
             interpreter.run(&mut input).await
         };
@@ -48,13 +49,13 @@ pub fn sftp(typed: &Sftp) -> Done {
                 status: 1,
                 why: None,
             }),
-            Err(fault) => Err(failure(&name, &fault)),
+            Err(fault) => Err(to_failure(&name, &fault)),
         }
     })
 }
 
-/// `[user@]host[:path]` or `sftp://[user@]host[:port][/path]`.
-fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
+/// Splits `[user@]host[:path]` or `sftp://[user@]host[:port][/path]` into destination and path.
+fn parse_destination(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
     let (destination, path) = match word.strip_prefix(b"sftp://") {
         Some(rest) => {
             let slash = rest.iter().position(|byte| *byte == b'/');
@@ -62,7 +63,7 @@ fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
             ([b"ssh://", host].concat(), path.strip_prefix(b"/"))
         }
         None => {
-            // An address of version 6 stands in brackets if a path follows it.
+            // An IPv6 address is in brackets if a path follows it.
             let behind = word.iter().rposition(|byte| *byte == b']').unwrap_or(0);
             let colons = |part: &[u8]| part.iter().filter(|byte| **byte == b':').count();
             let colon = word
@@ -80,7 +81,7 @@ fn place(word: &[u8]) -> Result<(String, Option<Vec<u8>>), Failure> {
         }
     };
     let destination = String::from_utf8(destination)
-        .map_err(|_| Failure::new(Code::Usage, "the destination names no host"))?;
+        .map_err(|_| Failure::new(FailureCode::Usage, "the destination does not name a host"))?;
     let path = path.filter(|path| !path.is_empty());
     Ok((destination, path.map(<[u8]>::to_vec)))
 }
@@ -102,7 +103,7 @@ mod tests {
             ("sftp://u@h:22/x", "ssh://u@h:22", Some("x")),
             ("sftp://h//x", "ssh://h", Some("/x")),
         ] {
-            let read = place(word.as_bytes()).unwrap();
+            let read = parse_destination(word.as_bytes()).unwrap();
             let path = path.map(|path| path.as_bytes().to_vec());
             assert_eq!(read, (host.to_owned(), path), "{word}");
         }

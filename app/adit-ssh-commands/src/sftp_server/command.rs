@@ -1,6 +1,6 @@
 //! `adit sftp-server`: the `sftp` subsystem of an SSH server, on standard input and output.
 
-use adit_cli::{Code, Done, Failure, patient};
+use adit_cli::{CommandResult, Failure, FailureCode, blocking_stream};
 use anyhow::Context;
 
 use crate::args;
@@ -10,7 +10,7 @@ use crate::sftp_server::{Options, ServeError, mode, serve};
 ///
 /// # Errors
 /// What went wrong, with the exit code.
-pub fn sftp_server(typed: &args::SftpServer) -> Done {
+pub fn sftp_server(typed: &args::SftpServerArgs) -> CommandResult {
     if let Some(mask) = typed.umask {
         rustix::process::umask(mode(mask));
     }
@@ -22,9 +22,13 @@ pub fn sftp_server(typed: &args::SftpServer) -> Done {
         read_only: typed.read_only,
         start: typed.start.clone(),
     };
-    match serve(patient::stdin(), patient::stdout(), &options) {
+    match serve(
+        blocking_stream::stdin(),
+        blocking_stream::stdout(),
+        &options,
+    ) {
         // A client that is gone needs no word.
         Err(ServeError::Stream(why)) if why.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome.map_err(|why| Failure::new(Code::Failure, why.to_string())),
+        outcome => outcome.map_err(|why| Failure::new(FailureCode::Failure, why.to_string())),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Data passes through like this: `adit_ssh_proto::sftp` reads requests and writes answers, [`session`]
 //! executes each in its turn, [`tree`] says where a path leads (inside a root, if there is one, and
-//! around what is [`protected`]), [`attributes`], [`folder`], [`copy`] and [`people`] do what is more than one call.
+//! around what is [`protected_paths`]), [`attributes`], [`folder`], [`copy_all`] and [`people`] do what is more than one call.
 //!
 //! Everything blocks: one process, or one thread, serves one client.
 

@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// The home of a user; with a root everybody's is where a session begins.
+    /// The home of a user; with a root everyone's is where a session begins.
     fn home(&self, user: &[u8]) -> Result<Vec<u8>, Errno> {
         if self.tree.is_confined() {
             return Ok(self.tree.start().to_vec());

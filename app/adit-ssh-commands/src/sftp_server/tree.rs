@@ -142,7 +142,7 @@ impl Tree {
         Ok(file)
     }
 
-    /// The same as [`Tree::at`], for a name that is going to be made, removed or changed.
+    /// The same as [`Tree::problem_at`], for a name that is going to be made, removed or changed.
     pub(super) fn at_to_change<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
         let at = self.at(path)?;
         self.protected.check_name(at.dir(), at.name())?;
@@ -277,7 +277,7 @@ impl Root {
 
     fn open_inside(&self, path: &[u8], flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
-        /// Somebody who renames folders all the time must not hold us for ever.
+        /// Someone who renames folders all the time must not hold us for ever.
         const TRIES: u32 = 32;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let mode = if flags.contains(OFlags::CREATE) {

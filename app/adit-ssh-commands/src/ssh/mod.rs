@@ -1,84 +1,89 @@
-//! `adit ssh`: programs, shells and forwarded ports on another machine.
+//! `adit ssh`: runs programs and shells on a remote host, and forwards ports.
 //!
 //! ```text
-//! words ─▶ connect::Asked ─▶ SshSettings ─▶ connect() ─▶ Session ─┬▶ program ◀─▶ standard streams
-//!            ~/.ssh/config      jumps, known hosts, keys, agent   └▶ forward ◀─▶ sockets
+//! arguments ─▶ connect::Asked ─▶ SshSettings ─▶ connect() ─▶ Session ─┬▶ program ◀─▶ standard streams
+//!                ~/.ssh/config      jumps, known hosts, keys, agent   └▶ forward ◀─▶ sockets
 //! ```
 //!
-//! [`connect`] is what `sftp` and `scp` use as well. [`terminal`] asks the person at it, and is
-//! the one place that changes its modes.
+//! `sftp` and `scp` use [`connect`] as well. [`terminal`] prompts the user, and is the only module that
+//! changes the modes of the terminal.
 
 pub(super) mod connect;
 mod escape;
 mod forward;
+mod forward_spec;
+mod local_pty;
 mod options;
 mod program;
-mod pty;
-mod spec;
 mod stdio;
 mod terminal;
 
 use crate::ssh_config::{SshDestination, SshSettings};
-use adit_cli::{Code, Done, Failure, background};
+use adit_cli::{CommandResult, Failure, FailureCode, background};
 
-use crate::args::Ssh;
-use connect::Reached;
-use program::What;
+use crate::args::SshArgs;
+use connect::ConnectedHost;
+use program::RemoteProgram;
 
-/// The exit code of what went wrong here, not in the program.
-pub(super) const OWN: u8 = 255;
+/// Exit code for failures of adit itself, as opposed to those of the remote program.
+pub(super) const LOCAL_FAILURE_STATUS: u8 = 255;
 
-/// `in_background` says that this is the process that stays there (`-f`).
+/// Runs `adit ssh`. `in_background` is true in the process that stays in the background (`-f`).
 ///
 /// # Errors
-/// What went wrong, with the exit code.
-pub fn ssh(typed: &Ssh, in_background: bool) -> Done {
-    run(typed, in_background).map_err(|why| why.with_status(OWN))
+/// The failure, with its exit code.
+pub fn ssh(typed: &SshArgs, in_background: bool) -> CommandResult {
+    run(typed, in_background).map_err(|why| why.with_status(LOCAL_FAILURE_STATUS))
 }
 
-fn run(typed: &Ssh, in_background: bool) -> Done {
+fn run(typed: &SshArgs, in_background: bool) -> CommandResult {
     if let Some(file) = &typed.log {
-        terminal::say_to(file)?;
+        terminal::redirect_messages(file)?;
     }
-    let asked = options::asked(typed)?;
-    let settings = asked.settings()?;
-    let command = options::command(typed, &settings);
+    let asked = options::connect_request(typed)?;
+    let settings = asked.resolve_settings()?;
+    let command = options::requested_command(typed, &settings);
     if typed.fork && command.is_none() && !typed.no_command {
-        let what = "-f: a shell has no use for the background";
-        return Err(Failure::new(Code::Usage, what).hint("add a command, or -N for forwards alone"));
+        let what = "-f: a shell cannot run in the background";
+        return Err(Failure::new(FailureCode::Usage, what)
+            .with_hint("add a command, or -N to only forward ports"));
     }
-    let stream = typed.stdio.as_deref().map(spec::destination).transpose()?;
+    let stream = typed
+        .stdio
+        .as_deref()
+        .map(forward_spec::parse_stdio_destination)
+        .transpose()?;
     let what = match command {
-        None => What::Shell,
+        None => RemoteProgram::Shell,
         Some(name) if typed.subsystem => {
-            What::Subsystem(String::from_utf8_lossy(&name).into_owned())
+            RemoteProgram::Subsystem(String::from_utf8_lossy(&name).into_owned())
         }
-        Some(command) => What::Command(command),
+        Some(command) => RemoteProgram::Command(command),
     };
     if typed.fork && !in_background {
-        return background::start(std::env::args_os().skip(1), OWN);
+        return background::spawn_background(std::env::args_os().skip(1), LOCAL_FAILURE_STATUS);
     }
-    connect::block_on(workers(typed, &settings), async {
+    connect::block_on(worker_threads(typed, &settings), async {
         let mut reached = connect::connect(&asked, &settings).await?;
         if let Some(to) = stream {
-            return carry(&reached, &to).await;
+            return relay_stdio(&reached, &to).await;
         }
-        let mut forwards = forward::Forwards::start(&reached).await?;
+        let mut forwards = forward::Forwards::open_all(&reached).await?;
         if typed.fork {
-            background::leave(!typed.no_command)?;
+            background::detach(!typed.no_command)?;
         }
         if typed.no_command {
             let end = reached.session.wait_closed().await;
             let what = format!("{}: {end}", reached.settings.host_name);
-            return Err(Failure::new(Code::Network, what));
+            return Err(Failure::new(FailureCode::Network, what));
         }
         let status = program::run(&reached, what, typed.null || typed.fork).await?;
         tokio::select! {
-            () = forwards.finish() => {}
+            () = forwards.close_and_drain() => {}
             _ = reached.session.wait_closed() => {}
         }
         if let Some(update) = reached.update.take() {
-            update.settle().await;
+            update.finish_or_abort().await;
         }
         match status {
             0 => Ok(()),
@@ -87,9 +92,9 @@ fn run(typed: &Ssh, in_background: bool) -> Done {
     })
 }
 
-/// One thread can move a forward's bytes while another seals; a program's streams have threads of
-/// their own, and two workers would only wake each other.
-fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
+/// Returns the number of runtime threads. With forwards it is two, so that one can move bytes while the other
+/// encrypts. A program's streams have their own threads, and two workers would only wake each other.
+fn worker_threads(typed: &SshArgs, settings: &SshSettings) -> usize {
     let forwards = [
         &settings.local_forwards,
         &settings.dynamic_forwards,
@@ -99,20 +104,22 @@ fn workers(typed: &Ssh, settings: &SshSettings) -> usize {
     if forwards { 2 } else { 1 }
 }
 
-/// `-W`: the standard streams are one connection's.
-async fn carry(reached: &Reached, to: &SshDestination) -> Done {
+/// Connects the standard streams to one forwarded connection (`-W`).
+async fn relay_stdio(reached: &ConnectedHost, to: &SshDestination) -> CommandResult {
     if !reached.trusted {
-        let what = "the host's key is not the known one: no streams through it";
-        return Err(Failure::new(Code::Key, what));
+        let what = "-W is refused because the host key does not match the known one";
+        return Err(Failure::new(FailureCode::Key, what));
     }
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(
-            Code::Network,
+            FailureCode::Network,
             format!("{}: {why}", reached.settings.host_name),
         )
     };
     let opened = forward::open_channel(&reached.session, to).await;
     let (reader, writer) = opened.map_err(|why| failed(&why))?.into_split();
-    stdio::input(writer, None);
-    stdio::output(reader).await.map_err(|why| failed(&why))
+    stdio::forward_stdin(writer, None);
+    stdio::forward_to_stdout(reader)
+        .await
+        .map_err(|why| failed(&why))
 }

@@ -1,26 +1,31 @@
-//! From what was typed to options of ssh_config(5).
+//! Translates command-line arguments to options of ssh_config(5).
 
 use std::os::unix::ffi::OsStrExt;
 
 use crate::ssh_config::SshSettings;
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 
-use super::connect::{Asked, option};
-use super::spec;
-use crate::args::Ssh;
+use super::connect::{ConnectRequest, option_line};
+use super::forward_spec;
+use crate::args::SshArgs;
 
-/// The question that was typed.
-pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
-    if let Some((option, why, instead)) = typed.refused.first() {
-        let failure = Failure::new(Code::Usage, format!("adit ssh has no {option}: {why}"));
+/// Returns the connection request for the arguments.
+///
+/// Fails with a hint if an unsupported option of OpenSSH was given, or if a value is invalid.
+pub(super) fn connect_request(typed: &SshArgs) -> Result<ConnectRequest, Failure> {
+    if let Some((option, why, instead)) = typed.unsupported.first_used() {
+        let failure = Failure::new(
+            FailureCode::Usage,
+            format!("adit ssh has no {option}: {why}"),
+        );
         return Err(match instead {
             "" => failure,
-            instead => failure.hint(instead),
+            instead => failure.with_hint(instead),
         });
     }
-    // There is one, or the arguments were refused.
+    // clap requires a destination, except with `-Q`, which was refused above.
     let destination = typed.destination.as_deref().unwrap_or_default();
-    let mut asked = Asked::new(destination, &typed.way)?;
+    let mut asked = ConnectRequest::new(destination, &typed.host_args)?;
     if let Some(user) = typed.login.first() {
         asked.user.get_or_insert_with(|| user.clone());
     }
@@ -34,7 +39,7 @@ pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
         ("EscapeChar", &typed.escape),
     ] {
         if let Some(value) = value {
-            more.push(option(keyword, &[value])?);
+            more.push(option_line(keyword, &[value])?);
         }
     }
     for (keyword, value, wanted) in [
@@ -44,11 +49,11 @@ pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
         ("RequestTTY", "no", typed.no_terminal),
         ("RequestTTY", "yes", typed.terminal == 1),
         ("RequestTTY", "force", typed.terminal > 1),
-        // Whoever wants streams alone wants none that is silently missing.
+        // With -W, a forward that is silently missing would be of no use.
         ("ExitOnForwardFailure", "yes", typed.stdio.is_some()),
     ] {
         if wanted {
-            more.push(option(keyword, &[value])?);
+            more.push(option_line(keyword, &[value])?);
         }
     }
     for (keyword, values) in [
@@ -57,17 +62,17 @@ pub(super) fn asked(typed: &Ssh) -> Result<Asked, Failure> {
         ("DynamicForward", &typed.dynamic),
     ] {
         for value in values {
-            let words = spec::words(keyword, value)?;
+            let words = forward_spec::forward_words(keyword, value)?;
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            more.push(option(keyword, &words)?);
+            more.push(option_line(keyword, &words)?);
         }
     }
-    asked.prefer(more);
+    asked.prepend_options(more);
     Ok(asked)
 }
 
-/// What is to be run: the words with blanks between them, or what the configuration says.
-pub(super) fn command(typed: &Ssh, settings: &SshSettings) -> Option<Vec<u8>> {
+/// Returns the command to run: the arguments joined by spaces, or the configured `RemoteCommand`.
+pub(super) fn requested_command(typed: &SshArgs, settings: &SshSettings) -> Option<Vec<u8>> {
     if typed.command.is_empty() {
         return settings.remote_command.clone().map(String::into_bytes);
     }

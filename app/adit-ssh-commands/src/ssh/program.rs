@@ -1,4 +1,4 @@
-//! A program on the host: what it needs, its streams, its end.
+//! Runs a program on the host: requests, streams and exit status.
 
 use std::future::poll_fn;
 use std::io::{self, IsTerminal};
@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use crate::ssh_config::{RequestTty, SshSettings};
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_ssh::RequestError;
 use adit_ssh::client::{Exit, ProgramControl};
 use adit_ssh_proto::auth::sanitize_for_display;
@@ -16,83 +16,90 @@ use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::debug;
 
-use super::connect::{Reached, is_quiet};
-use super::escape::Wish;
-use super::stdio::{self, Input};
-use super::{OWN, forward, pty, terminal};
+use super::connect::{ConnectedHost, is_quiet};
+use super::escape::EscapeCommand;
+use super::stdio::{self, StdinForwarder};
+use super::{LOCAL_FAILURE_STATUS, forward, local_pty, terminal};
 
-/// How long a break is, in milliseconds.
-const BREAK: u32 = 1000;
+/// Length of a break, in milliseconds.
+const BREAK_MILLIS: u32 = 1000;
 
-/// What is to be run.
+/// The program to run on the host.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum RemoteProgram {
     Shell,
     Command(Vec<u8>),
     Subsystem(String),
 }
 
-/// Runs it to its end; gives its exit code.
-pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result<u8, Failure> {
+/// Runs `what` until it exits, and returns its exit code. Standard input is not read if `no_input` is true.
+pub(super) async fn run(
+    reached: &ConnectedHost,
+    what: RemoteProgram,
+    no_input: bool,
+) -> Result<u8, Failure> {
     let settings = &reached.settings;
     let failed = |why: &dyn std::fmt::Display| {
-        Failure::new(Code::Failure, format!("{}: {why}", settings.host_name))
+        Failure::new(
+            FailureCode::Failure,
+            format!("{}: {why}", settings.host_name),
+        )
     };
     let here = io::stdin();
     let has_terminal = here.is_terminal() && !no_input;
     let wants_pty = wants_terminal(settings, &what, has_terminal);
     let opened = reached.session.open_session().await;
     let program = opened.map_err(|why| failed(&why))?;
-    let wants = Wants {
+    let wants = ProgramRequest {
         agent: forward::offer_agent(reached),
-        pty: wants_pty.then(|| SshChannelRequest::Pty(pty::like(&here))),
-        what,
+        pty: wants_pty.then(|| SshChannelRequest::Pty(local_pty::pty_request_like(&here))),
+        program: what,
     };
-    let has_pty = start(program.control(), settings, wants)
+    let has_pty = send_program_requests(program.control(), settings, wants)
         .await
         .map_err(|why| failed(&why))?;
     let (control, channel, errors) = program.into_parts();
     let (reader, mut writer) = channel.into_split();
-    // From here on keys are the program's.
-    let raw = (has_pty && has_terminal).then(|| terminal::raw(&here));
+    // From here on, keys go to the program.
+    let raw = (has_pty && has_terminal).then(|| terminal::enter_raw_mode(&here));
     let mut raw = raw.transpose().map_err(|why| failed(&why))?;
-    let mut typed = Input::idle();
+    let mut typed = StdinForwarder::unused();
     if no_input {
         let _ = tokio::io::AsyncWriteExt::shutdown(&mut writer).await;
     } else {
         let escapes = raw.as_ref().and(settings.escape_char);
-        typed = stdio::input(writer, escapes);
+        typed = stdio::forward_stdin(writer, escapes);
     }
     let mut window = signal(SignalKind::window_change()).map_err(|why| failed(&why))?;
     let mut printed = pin!(async {
         let out = async {
-            let done = stdio::output(reader).await;
+            let done = stdio::forward_to_stdout(reader).await;
             if done.is_err() {
-                // Nobody reads it any more: the program is to learn that from its next write.
+                // Standard output is closed: the next write of the program should fail.
                 let _ = control.send_request(SshChannelRequest::EndOfWriting).await;
             }
             done
         };
-        tokio::join!(out, stdio::errors(errors))
+        tokio::join!(out, stdio::forward_to_stderr(errors))
     });
     let (out, err) = loop {
         tokio::select! {
             done = &mut printed => break done,
             _ = window.recv(), if has_pty => {
-                if let Some(size) = pty::size(&here) {
-                    // Its end is told elsewhere.
+                if let Some(size) = local_pty::terminal_size(&here) {
+                    // An error is reported with the end of the session.
                     let _ = control.send_window_change(size).await;
                 }
             }
-            wish = typed.wish() => match wish {
-                Wish::End => return Err(Failure::new(Code::Failure, "the connection was ended")),
-                Wish::Help => terminal::say(&typed.help()),
-                Wish::Rekey => { let _ = reached.session.rekey(); }
-                Wish::Break => { let _ = control.send_request(SshChannelRequest::Break(BREAK)).await; }
-                Wish::Suspend => {
+            wish = typed.next_escape() => match wish {
+                EscapeCommand::End => return Err(Failure::new(FailureCode::Failure, "the connection was closed by an escape")),
+                EscapeCommand::Help => terminal::print_message(&typed.escape_help()),
+                EscapeCommand::Rekey => { let _ = reached.session.rekey(); }
+                EscapeCommand::Break => { let _ = control.send_request(SshChannelRequest::Break(BREAK_MILLIS)).await; }
+                EscapeCommand::Suspend => {
                     drop(raw.take());
                     let _ = kill_process(getpid(), Signal::TSTP);
-                    raw = terminal::raw(&here).ok();
+                    raw = terminal::enter_raw_mode(&here).ok();
                 }
             },
         }
@@ -104,90 +111,94 @@ pub(super) async fn run(reached: &Reached, what: What, no_input: bool) -> Result
     }
     for done in [out, err] {
         match done {
-            // Whoever has closed it knows.
+            // The reader that closed the stream knows.
             Err(why) if why.kind() == io::ErrorKind::BrokenPipe => {
                 return Err(Failure::Exit {
-                    status: OWN,
+                    status: LOCAL_FAILURE_STATUS,
                     why: None,
                 });
             }
-            done => done.map_err(|why| Failure::new(Code::Failure, why.to_string()))?,
+            done => done.map_err(|why| Failure::new(FailureCode::Failure, why.to_string()))?,
         }
     }
     if has_pty && !is_quiet(settings) {
-        terminal::say(&format!("connection to {} closed", settings.host_name));
+        terminal::print_message(&format!("connection to {} closed", settings.host_name));
     }
     match exit {
         Some(Exit::Status(status)) => Ok(narrow_int(status & 0xff)),
         Some(Exit::Signal { name, message, .. }) => {
             let mut what = format!(
-                "the program was ended by SIG{}",
+                "the program was killed by SIG{}",
                 sanitize_for_display(&name)
             );
             if !message.is_empty() {
                 what = format!("{what}: {}", sanitize_for_display(&message));
             }
-            Err(Failure::new(Code::Failure, what))
+            Err(Failure::new(FailureCode::Failure, what))
         }
         None => Err(failed(
-            &"the channel closed without a word about the program's end",
+            &"the channel closed without an exit status of the program",
         )),
     }
 }
 
-fn wants_terminal(settings: &SshSettings, what: &What, has_terminal: bool) -> bool {
+/// Returns true if a terminal is to be requested (`RequestTTY`).
+fn wants_terminal(settings: &SshSettings, what: &RemoteProgram, has_terminal: bool) -> bool {
     match settings.request_tty {
         RequestTty::No => false,
         RequestTty::Force => true,
-        RequestTty::Auto => has_terminal && matches!(what, What::Shell),
+        RequestTty::Auto => has_terminal && matches!(what, RemoteProgram::Shell),
         RequestTty::Yes => {
             if !has_terminal && !is_quiet(settings) {
-                terminal::say("warning: no terminal is asked for, since there is none here (-tt)");
+                terminal::print_message(
+                    "warning: no terminal is requested without a local one; -tt forces it",
+                );
             }
             has_terminal
         }
     }
 }
 
-/// What a program needs.
-struct Wants {
+/// Everything to request for a program.
+struct ProgramRequest {
     agent: bool,
     pty: Option<SshChannelRequest>,
-    what: What,
+    program: RemoteProgram,
 }
 
-/// Asks for all of it at once, which takes one round trip; gives whether there is a terminal.
-async fn start(
+/// Sends all requests without waiting in between, which takes one round trip. Returns true if a terminal was
+/// allocated.
+async fn send_program_requests(
     control: &ProgramControl,
     settings: &SshSettings,
-    wants: Wants,
+    wants: ProgramRequest,
 ) -> Result<bool, RequestError> {
     let mut requests = Vec::new();
     if wants.agent {
         requests.push(SshChannelRequest::Agent);
     }
-    requests.extend(environment(settings));
+    requests.extend(environment_requests(settings));
     let pty_at = wants.pty.map(|pty| {
         requests.push(pty);
         requests.len() - 1
     });
-    requests.push(match wants.what {
-        What::Shell => SshChannelRequest::Shell,
-        What::Command(command) => SshChannelRequest::Exec(command),
-        What::Subsystem(name) => SshChannelRequest::Subsystem(name),
+    requests.push(match wants.program {
+        RemoteProgram::Shell => SshChannelRequest::Shell,
+        RemoteProgram::Command(command) => SshChannelRequest::Exec(command),
+        RemoteProgram::Subsystem(name) => SshChannelRequest::Subsystem(name),
     });
     let asked = requests
         .into_iter()
         .map(|request| control.send_request(request));
-    let mut answers = all(asked).await;
-    // The last is the program itself; without the others it runs as well.
+    let mut answers = join_in_order(asked).await;
+    // The last answer is for the program itself, which can run without the others.
     let started = answers.pop().unwrap_or(Err(RequestError::Closed));
     let mut has_pty = pty_at.is_some();
     for (at, answer) in answers.into_iter().enumerate() {
         if let Err(why) = answer {
             if pty_at == Some(at) {
                 has_pty = false;
-                terminal::say(&format!("warning: no terminal: {why}"));
+                terminal::print_message(&format!("warning: the host opened no terminal: {why}"));
             } else {
                 debug!("{why}");
             }
@@ -196,8 +207,8 @@ async fn start(
     started.map(|()| has_pty)
 }
 
-/// The variables that are sent.
-fn environment(settings: &SshSettings) -> Vec<SshChannelRequest> {
+/// Returns the requests for the environment variables to send (`SendEnv`, `SetEnv`).
+fn environment_requests(settings: &SshSettings) -> Vec<SshChannelRequest> {
     use std::os::unix::ffi::OsStringExt;
     let set = settings
         .set_env
@@ -210,7 +221,7 @@ fn environment(settings: &SshSettings) -> Vec<SshChannelRequest> {
     let sent = std::env::vars_os().filter_map(|(name, value)| {
         let wanted = name
             .to_str()
-            .is_some_and(|name| settings.sends(name) && !is_set(name));
+            .is_some_and(|name| settings.sends_variable(name) && !is_set(name));
         wanted.then(|| SshChannelRequest::Env {
             name: name.into_vec(),
             value: value.into_vec(),
@@ -219,8 +230,8 @@ fn environment(settings: &SshSettings) -> Vec<SshChannelRequest> {
     sent.chain(set).collect()
 }
 
-/// The outcomes of all, which begin in their order.
-async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+/// Polls all futures, starting them in order, and returns their outputs in the same order.
+async fn join_in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
     let mut outcomes: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
     poll_fn(|cx| {

@@ -1,7 +1,7 @@
-//! The standard streams, each moved by a thread of its own.
+//! The standard streams, each copied by its own thread.
 //!
-//! A thread may wait in a system call without holding anybody up, whatever the stream is: a
-//! terminal, a pipe, a file. Bytes of the session are written straight from where they lie.
+//! A thread can block in a system call without delaying anything else, for any kind of stream: a terminal, a
+//! pipe, a file. Bytes of the session are written directly from its buffers.
 
 use std::fs::File;
 use std::future::pending;
@@ -15,31 +15,34 @@ use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use super::escape::{Escapes, Wish};
-use crate::channel_pipes::{Source, channel_to_pipe, file_to_channel};
+use super::escape::{EscapeCommand, EscapeParser};
+use crate::channel_pipes::{BlockingSource, channel_to_pipe, file_to_channel};
 
-/// As much is read at once where escapes are looked for, octets.
-const PIECE: usize = 16 << 10;
+/// Size of a read while escapes are recognized, in bytes.
+const READ_SIZE: usize = 16 << 10;
 
-/// What is typed, as far as it is for us.
+/// The escapes typed on standard input.
 #[derive(Debug)]
-pub(super) struct Input {
-    wishes: Option<mpsc::Receiver<Wish>>,
+pub(super) struct StdinForwarder {
+    commands: Option<mpsc::Receiver<EscapeCommand>>,
     escape: Option<char>,
 }
 
-impl Input {
-    /// Of nobody.
-    pub(super) const fn idle() -> Self {
+impl StdinForwarder {
+    /// Returns an input that never has an escape.
+    pub(super) const fn unused() -> Self {
         Self {
-            wishes: None,
+            commands: None,
             escape: None,
         }
     }
 
-    /// The next escape; never, if there are none. Cancel-safe.
-    pub(super) async fn wish(&mut self) -> Wish {
-        match &mut self.wishes {
+    /// Waits for the next escape; pending forever if escapes are off.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: no escape is lost.
+    pub(super) async fn next_escape(&mut self) -> EscapeCommand {
+        match &mut self.commands {
             Some(wishes) => match wishes.recv().await {
                 Some(wish) => wish,
                 None => pending().await,
@@ -48,29 +51,29 @@ impl Input {
         }
     }
 
-    /// The escapes there are.
-    pub(super) fn help(&self) -> String {
-        Escapes::new(self.escape).help()
+    /// Returns the help text of the escapes.
+    pub(super) fn escape_help(&self) -> String {
+        EscapeParser::new(self.escape).help_text()
     }
 }
 
-/// Moves standard input to the program until either ends, but for escapes. Nobody waits for it: a
-/// terminal that nobody types at must not keep us.
-pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
+/// Starts a thread that copies standard input to the program until either ends, except for escapes. Nothing
+/// waits for the thread: an idle terminal must not delay the exit.
+pub(super) fn forward_stdin(mut writer: ChannelWriter, escape: Option<char>) -> StdinForwarder {
     let runtime = Handle::current();
     let (to, wishes) = mpsc::channel(1);
     thread::spawn(move || {
-        let done = own(io::stdin()).and_then(|stdin| {
+        let done = duplicate_as_file(io::stdin()).and_then(|stdin| {
             let Some(character) = escape else {
                 file_to_channel(&runtime, stdin, &mut writer, || true)?;
                 return runtime.block_on(writer.shutdown());
             };
-            let mut stdin = Source {
+            let mut stdin = BlockingSource {
                 from: stdin,
                 is_wanted: || true,
             };
-            let (mut piece, mut out) = (vec![0; PIECE], Vec::new());
-            let mut escapes = Escapes::new(Some(character));
+            let (mut piece, mut out) = (vec![0; READ_SIZE], Vec::new());
+            let mut escapes = EscapeParser::new(Some(character));
             loop {
                 let n = stdin.read(&mut piece)?;
                 if n == 0 {
@@ -79,48 +82,50 @@ pub(super) fn input(mut writer: ChannelWriter, escape: Option<char>) -> Input {
                 let mut typed = subslice(&piece, ..n);
                 while !typed.is_empty() {
                     out.clear();
-                    let (done, wish) = escapes.feed(typed, &mut out);
-                    send(&runtime, &mut writer, &out)?;
+                    let (done, wish) = escapes.filter_input(typed, &mut out);
+                    send_all(&runtime, &mut writer, &out)?;
                     typed = subslice(typed, done..);
                     if let Some(wish) = wish {
-                        // Nobody to hear it: the program has ended.
+                        // Without a receiver the program has ended.
                         let _ = to.blocking_send(wish);
                     }
                 }
             }
         });
-        // The program needs no more, or is gone: that is told by its end.
+        // An error means that the program takes no more input or is gone, which its exit status shows.
         drop(done);
     });
-    Input {
-        wishes: Some(wishes),
+    StdinForwarder {
+        commands: Some(wishes),
         escape,
     }
 }
 
-fn send(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Result<()> {
+/// Writes all bytes to the channel and flushes it.
+fn send_all(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::Result<()> {
     runtime.block_on(async {
         writer.write_all(bytes).await?;
         writer.flush().await
     })
 }
 
-/// Moves what the program prints to standard output, until its end.
-pub(super) async fn output(reader: ChannelReader) -> io::Result<()> {
-    moved(own(io::stdout())?, reader).await
+/// Copies the output of the program to standard output, until its end.
+pub(super) async fn forward_to_stdout(reader: ChannelReader) -> io::Result<()> {
+    forward_to_file(duplicate_as_file(io::stdout())?, reader).await
 }
 
-/// Moves its standard error to ours, until its end.
-pub(super) async fn errors(reader: ChannelReader) -> io::Result<()> {
-    moved(own(io::stderr())?, reader).await
+/// Copies the standard error of the program to the local one, until its end.
+pub(super) async fn forward_to_stderr(reader: ChannelReader) -> io::Result<()> {
+    forward_to_file(duplicate_as_file(io::stderr())?, reader).await
 }
 
-/// The stream itself: that of the library would look for lines in the data.
-fn own(stream: impl AsFd) -> io::Result<File> {
+/// Duplicates the descriptor of a stream: the standard library's own type would buffer lines.
+fn duplicate_as_file(stream: impl AsFd) -> io::Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
-async fn moved(to: File, mut from: ChannelReader) -> io::Result<()> {
+/// Copies a channel to a file on a new thread, and waits for its end.
+async fn forward_to_file(to: File, mut from: ChannelReader) -> io::Result<()> {
     let runtime = Handle::current();
     let (mut done, end) = oneshot::channel();
     thread::spawn(move || {

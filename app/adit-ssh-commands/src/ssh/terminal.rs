@@ -1,7 +1,7 @@
-//! The person at the terminal: questions, hidden answers, and the terminal's modes.
+//! Dialog with the user at the terminal: questions, hidden answers, and the terminal's modes.
 //!
-//! Whatever changes the modes keeps the old ones here, so that [`restore`] can bring them back
-//! however the program ends.
+//! Any function that changes the modes saves the old ones here, so that [`restore_modes`] can set them again however
+//! the program ends.
 
 use std::fs::{File, OpenOptions};
 use std::future::pending;
@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use adit_cli::{Code, Failure, patient::stderr};
+use adit_cli::{Failure, FailureCode, blocking_stream::stderr};
 use adit_crypto::Secret;
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
@@ -18,37 +18,38 @@ use rustix::termios::{
     tcsetattr,
 };
 
-/// The longest answer, octets.
-const LONGEST: usize = 4096;
+/// Maximum length of an answer, in bytes.
+const MAX_ANSWER: usize = 4096;
 
-/// A terminal whose modes were changed, and what they were.
-static CHANGED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+/// The terminal whose modes were changed, and its modes before.
+static SAVED_MODES: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-fn changed() -> MutexGuard<'static, Option<(File, Termios)>> {
-    CHANGED.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks [`SAVED_MODES`].
+fn lock_saved_modes() -> MutexGuard<'static, Option<(File, Termios)>> {
+    SAVED_MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Brings the modes back, if any were changed.
-pub(super) fn restore() {
-    if let Some((terminal, modes)) = changed().take() {
-        // It may be gone by now.
+/// Restores the modes of the terminal, if they were changed.
+pub(super) fn restore_modes() {
+    if let Some((terminal, modes)) = lock_saved_modes().take() {
+        // The terminal may be gone by now.
         let _ = tcsetattr(&terminal, OptionalActions::Drain, &modes);
     }
 }
 
-/// Modes that hold until it is dropped.
+/// A guard that restores the modes of the terminal when dropped.
 #[derive(Debug)]
-pub(super) struct Changed(());
+pub(super) struct ModeGuard(());
 
-impl Drop for Changed {
+impl Drop for ModeGuard {
     fn drop(&mut self) {
-        restore();
+        restore_modes();
     }
 }
 
-/// Every key goes through as it is, and every byte comes out as it is.
-pub(super) fn raw(terminal: impl AsFd) -> io::Result<Changed> {
-    change(terminal, |modes| {
+/// Switches to raw mode: every key and every byte passes unchanged.
+pub(super) fn enter_raw_mode(terminal: impl AsFd) -> io::Result<ModeGuard> {
+    change_modes(terminal, |modes| {
         modes.input_modes |= InputModes::IGNPAR;
         modes.input_modes -= InputModes::ISTRIP
             | InputModes::INLCR
@@ -68,54 +69,56 @@ pub(super) fn raw(terminal: impl AsFd) -> io::Result<Changed> {
     })
 }
 
-/// Keys come one by one, are not shown, and raise no signal: an interrupt has to find its way
-/// past the modes.
-fn hidden(terminal: impl AsFd) -> io::Result<Changed> {
-    change(terminal, |modes| {
+/// Switches to a mode for hidden input: keys arrive one by one, are not echoed, and raise no signal, so that
+/// an interrupt cannot leave the modes changed.
+fn enter_hidden_mode(terminal: impl AsFd) -> io::Result<ModeGuard> {
+    change_modes(terminal, |modes| {
         modes.local_modes -=
             LocalModes::ISIG | LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHONL;
     })
 }
 
-fn change(terminal: impl AsFd, how: impl FnOnce(&mut Termios)) -> io::Result<Changed> {
+/// Changes the modes with `how`, and saves those before the first change.
+fn change_modes(terminal: impl AsFd, how: impl FnOnce(&mut Termios)) -> io::Result<ModeGuard> {
     let terminal = File::from(terminal.as_fd().try_clone_to_owned()?);
     let before = tcgetattr(&terminal)?;
     let mut modes = before.clone();
     how(&mut modes);
     modes.special_codes[SpecialCodeIndex::VMIN] = 1;
     modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-    let mut place = changed();
+    let mut place = lock_saved_modes();
     tcsetattr(&terminal, OptionalActions::Drain, &modes)?;
     place.get_or_insert((terminal, before));
-    Ok(Changed(()))
+    Ok(ModeGuard(()))
 }
 
-/// Where things are said, if not on standard error.
-static SAID_TO: OnceLock<File> = OnceLock::new();
+/// File for messages, if not standard error.
+static MESSAGE_FILE: OnceLock<File> = OnceLock::new();
 
-/// Has everything said into a file from now on.
-pub(super) fn say_to(path: &Path) -> Result<(), Failure> {
+/// Redirects all further messages to a file.
+pub(super) fn redirect_messages(path: &Path) -> Result<(), Failure> {
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    let file =
-        opened.map_err(|why| Failure::new(Code::Failure, format!("{}: {why}", path.display())))?;
-    // Asked for once.
-    let _ = SAID_TO.set(file);
+    let file = opened
+        .map_err(|why| Failure::new(FailureCode::Failure, format!("{}: {why}", path.display())))?;
+    // Called only once.
+    let _ = MESSAGE_FILE.set(file);
     Ok(())
 }
 
-/// Says something, whatever the modes are.
-pub(super) fn say(text: &str) {
-    // Nobody to hear it is no failure.
-    let _ = match SAID_TO.get() {
+/// Prints a message, with line ends that suit the current modes.
+pub(super) fn print_message(text: &str) {
+    // A missing reader is not a failure.
+    let _ = match MESSAGE_FILE.get() {
         Some(mut file) => writeln!(file, "{text}"),
-        None if changed().is_some() => {
+        None if lock_saved_modes().is_some() => {
             write!(stderr(), "{}\r\n", text.replace('\n', "\r\n"))
         }
         None => writeln!(stderr(), "{text}"),
     };
 }
 
-fn open() -> Option<File> {
+/// Opens the controlling terminal.
+fn open_tty() -> Option<File> {
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -123,18 +126,18 @@ fn open() -> Option<File> {
         .ok()
 }
 
-/// Asks, and shows what is typed. `None` if there is no terminal, or no answer.
-pub(super) async fn ask(question: String) -> Option<String> {
+/// Asks a question and reads a visible answer. Returns `None` without a terminal or an answer.
+pub(super) async fn ask_visible(question: String) -> Option<String> {
     let answer = tokio::task::spawn_blocking(move || {
-        let mut tty = open()?;
+        let mut tty = open_tty()?;
         write!(tty, "{question}").ok()?;
-        line(&mut tty)
+        read_line(&mut tty)
     });
     answer.await.ok().flatten()
 }
 
-/// A line, byte by byte: what follows it is not ours.
-fn line(tty: &mut File) -> Option<String> {
+/// Reads a line byte by byte: the bytes after it belong to other programs.
+fn read_line(tty: &mut File) -> Option<String> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     loop {
         match tty.read(&mut byte) {
@@ -143,64 +146,65 @@ fn line(tty: &mut File) -> Option<String> {
             Ok(_) if byte == *b"\n" => break,
             Ok(_) => line.push(byte[0]),
         }
-        if line.len() > LONGEST {
+        if line.len() > MAX_ANSWER {
             return None;
         }
     }
     String::from_utf8(line).ok()
 }
 
-/// Asks, and shows nothing of what is typed. `None` if there is no terminal, or the person does
-/// not want to answer (^D). An interrupt is the program's end: there is no answer then.
+/// Asks a question and reads an answer without echo. Returns `None` without a terminal, or if the user
+/// declines (^D). An interrupt ends the program, so that this function does not return.
 pub(super) async fn ask_hidden(question: String) -> Option<Secret<String>> {
     let typed = tokio::task::spawn_blocking(move || {
-        let mut tty = open()?;
-        let modes = hidden(&tty).ok()?;
+        let mut tty = open_tty()?;
+        let modes = enter_hidden_mode(&tty).ok()?;
         write!(tty, "{question}").ok()?;
-        let typed = keys(&mut tty);
+        let typed = read_hidden_keys(&mut tty);
         drop(modes);
         writeln!(tty).ok()?;
         Some(typed)
     });
     match typed.await.ok().flatten()? {
-        Typed::Answer(answer) => answer,
-        Typed::Interrupt => {
-            // What the terminal would have made of it with its usual modes.
+        HiddenInput::Answer(answer) => answer,
+        HiddenInput::Interrupt => {
+            // As the terminal would have done in its usual modes.
             let _ = kill_process(getpid(), Signal::INT);
             pending().await
         }
     }
 }
 
-/// What comes from the keys while they are hidden.
-enum Typed {
+/// Result of reading hidden input.
+enum HiddenInput {
     Answer(Option<Secret<String>>),
     Interrupt,
 }
 
-fn keys(tty: &mut File) -> Typed {
-    // As long as it can get, so that no part of it is left behind in memory.
-    let mut answer = Secret::new(Vec::with_capacity(LONGEST));
+/// Reads hidden input, with backspace and ^U, until the end of the line.
+fn read_hidden_keys(tty: &mut File) -> HiddenInput {
+    // Allocated at full length: growing would leave parts of the answer in freed memory.
+    let mut answer = Secret::new(Vec::with_capacity(MAX_ANSWER));
     let mut byte = [0];
     loop {
         if !matches!(tty.read(&mut byte), Ok(1)) {
-            return Typed::Answer(None);
+            return HiddenInput::Answer(None);
         }
         let typed = answer.expose_mut();
         match byte[0] {
             b'\r' | b'\n' => break,
             // Interrupt and quit.
-            0x03 | 0x1c => return Typed::Interrupt,
-            0x04 if typed.is_empty() => return Typed::Answer(None),
+            0x03 | 0x1c => return HiddenInput::Interrupt,
+            0x04 if typed.is_empty() => return HiddenInput::Answer(None),
             0x08 | 0x7f => {
                 // A character may have several bytes.
                 while typed.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
             }
             0x15 => typed.clear(),
-            key if typed.len() < LONGEST => typed.push(key),
-            _ => return Typed::Answer(None),
+            key if typed.len() < MAX_ANSWER => typed.push(key),
+            _ => return HiddenInput::Answer(None),
         }
     }
     let text = String::from_utf8(std::mem::take(answer.expose_mut())).ok();
-    Typed::Answer(text.map(Secret::new))
+    HiddenInput::Answer(text.map(Secret::new))
 }

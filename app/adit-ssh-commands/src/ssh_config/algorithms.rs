@@ -1,29 +1,32 @@
-//! Lists of algorithms, as changes of a default list.
+//! Algorithm lists, absolute or relative to a default list.
+
+use adit_wire::substr;
 
 use super::pattern;
 
-/// Names at most in one list.
-const MOST: usize = 256;
+/// Maximum number of names in a list.
+const MAX_NAMES: usize = 256;
 
-/// What `Ciphers`, `MACs`, `KexAlgorithms` or `HostKeyAlgorithms` say.
+/// Value of `Ciphers`, `MACs`, `KexAlgorithms` or `HostKeyAlgorithms`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlgorithmList {
-    /// These names, in this order.
+    /// Exactly these names, in this order.
     Exactly(Vec<String>),
-    /// The default list, then these (`+`).
+    /// The default list, followed by these names (`+`).
     Append(Vec<String>),
-    /// The default list without these; names may have `*` and `?` (`-`).
+    /// The default list without these names, which may contain `*` and `?` (`-`).
     Remove(Vec<String>),
-    /// These, then the default list (`^`).
+    /// These names, followed by the default list (`^`).
     Prefer(Vec<String>),
 }
 
 impl AlgorithmList {
-    /// Reads names with commas between them, or a change of the default list (`+`, `-`, `^`).
+    /// Parses comma-separated names, optionally as a change of the default list (`+`, `-`, `^`).
     ///
     /// # Errors
-    /// Words about what was expected.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// A message with the expected form, for an empty name, a character that is not graphic ASCII, or more
+    /// than 256 names.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let make = match text.as_bytes().first() {
             Some(b'+') => Self::Append,
             Some(b'-') => Self::Remove,
@@ -32,19 +35,19 @@ impl AlgorithmList {
         };
         let names = match make(Vec::new()) {
             Self::Exactly(_) => text,
-            _ => text.get(1..).unwrap_or_default(),
+            _ => substr(text, 1..),
         };
         let names: Vec<String> = names.split(',').map(str::to_owned).collect();
         let fine = |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic());
-        if names.len() > MOST || !names.iter().all(fine) {
-            return Err("expected names with commas between them".to_owned());
+        if names.len() > MAX_NAMES || !names.iter().all(fine) {
+            return Err("expected names separated by commas".to_owned());
         }
         Ok(make(names))
     }
 
-    /// The list that comes out of a default list. No name is in it twice.
+    /// Applies the list to `defaults` and returns the result, without duplicates.
     #[must_use]
-    pub fn apply(&self, defaults: &[&str]) -> Vec<String> {
+    pub fn apply_to(&self, defaults: &[&str]) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let (before, after): (&[String], &[String]) = match self {
             Self::Exactly(names) | Self::Prefer(names) => (names, &[]),
@@ -59,7 +62,7 @@ impl AlgorithmList {
         let names = names.chain(defaults.iter().copied());
         for name in names.chain(after.iter().map(String::as_str)) {
             let removed = match self {
-                Self::Remove(gone) => gone.iter().any(|gone| pattern::matches(gone, name)),
+                Self::Remove(gone) => gone.iter().any(|gone| pattern::matches_pattern(gone, name)),
                 _ => false,
             };
             if !removed && !all.iter().any(|one| one == name) {
@@ -83,11 +86,11 @@ mod tests {
             ("-umac-*,a", "b"),
             ("^b,c", "b,c,a,umac-64,umac-128"),
         ] {
-            let list = AlgorithmList::read(text).unwrap();
-            assert_eq!(list.apply(&defaults).join(","), wanted, "{text}");
+            let list = AlgorithmList::parse(text).unwrap();
+            assert_eq!(list.apply_to(&defaults).join(","), wanted, "{text}");
         }
         for text in ["", "+", "a,,b", "a b"] {
-            assert!(AlgorithmList::read(text).is_err(), "{text}");
+            assert!(AlgorithmList::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -1,31 +1,31 @@
-//! What was said so far, each value as it was written first.
+//! Settings collected so far; for each keyword, the first value counts.
 
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 
 use super::algorithms::AlgorithmList;
-use super::expand::{Tokens, percent};
+use super::expand::{ExpansionContext, replace_percent};
 use super::forward::{SshBind, SshDestination, SshForward};
 use super::jump::SshJump;
 use super::settings::{
     AddressFamily, CheckHostKey, ForwardAgent, IdentityAgent, RekeyLimit, RequestTty, SshLogLevel,
     SshSettings, UpdateHostKeys,
 };
-use super::{SshQuestion, SshSources};
+use super::{SshConfigQuery, SshConfigSources};
 use adit_config::text::Warning;
 
-/// Whether there is a command for the connection; `none` counts as said.
+/// The proxy of a connection; `none` counts as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Proxy {
+pub(super) enum ProxySetting {
     Jump(Vec<SshJump>),
     Command(Option<String>),
 }
 
-/// Where an agent is, before paths are expanded.
+/// Location of an agent, before paths are expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Agent {
+pub(super) enum AgentSetting {
     No,
-    Usual,
+    Default,
     Variable(String),
     Socket(String),
 }
@@ -39,12 +39,12 @@ pub(super) struct CollectedSettings {
     pub(super) bind_address: Option<String>,
     pub(super) connect_timeout: Option<Option<Duration>>,
     pub(super) tcp_keep_alive: Option<bool>,
-    pub(super) proxy: Option<Proxy>,
+    pub(super) proxy: Option<ProxySetting>,
     pub(super) identity_files: Vec<String>,
     pub(super) certificate_files: Vec<String>,
     pub(super) identities_only: Option<bool>,
-    pub(super) identity_agent: Option<Agent>,
-    pub(super) forward_agent: Option<Agent>,
+    pub(super) identity_agent: Option<AgentSetting>,
+    pub(super) forward_agent: Option<AgentSetting>,
     pub(super) preferred_authentications: Option<Vec<String>>,
     pub(super) password_authentication: Option<bool>,
     pub(super) pubkey_authentication: Option<bool>,
@@ -79,26 +79,28 @@ pub(super) struct CollectedSettings {
 }
 
 impl CollectedSettings {
-    /// The host to connect to, as far as it is known now.
-    pub(super) fn host_now(&self, original: &str) -> Result<String, String> {
+    /// Returns the host to connect to, as far as it has been read.
+    pub(super) fn current_host_name(&self, original: &str) -> Result<String, String> {
         match &self.host_name {
             None => Ok(original.to_owned()),
-            Some(name) => percent(name, |token| (token == 'h').then(|| original.to_owned())),
+            Some(name) => {
+                replace_percent(name, |token| (token == 'h').then(|| original.to_owned()))
+            }
         }
     }
 
-    /// Fills in the defaults and replaces the tokens.
-    pub(super) fn finish(
+    /// Fills in defaults, replaces tokens and returns the settings.
+    pub(super) fn into_settings(
         self,
-        ask: &SshQuestion,
-        sources: &dyn SshSources,
+        ask: &SshConfigQuery,
+        sources: &dyn SshConfigSources,
         warnings: Vec<Warning>,
     ) -> Result<SshSettings, String> {
         let host_name = self
-            .host_now(&ask.host)
-            .map_err(|why| wrong("HostName", self.host_name.as_deref(), &why))?;
+            .current_host_name(&ask.host)
+            .map_err(|why| value_error("HostName", self.host_name.as_deref(), &why))?;
         let user = self.user.clone().unwrap_or_else(|| ask.local_user.clone());
-        let tokens = Tokens {
+        let tokens = ExpansionContext {
             host_name: &host_name,
             original_host: &ask.host,
             port: self.port.unwrap_or(22),
@@ -108,21 +110,21 @@ impl CollectedSettings {
             home: &ask.home,
             sources,
         };
-        let paths = Paths(&tokens);
+        let paths = PathExpander(&tokens);
         let named = !self.identity_files.is_empty();
-        let identity_files = paths.list("IdentityFile", &self.identity_files)?;
+        let identity_files = paths.expand_paths("IdentityFile", &self.identity_files)?;
         let usual = |names: [&str; 2], folder: &Path| names.map(|name| folder.join(name)).to_vec();
         let remote_command = match self.remote_command.flatten() {
             None => None,
             Some(command) => Some(
                 tokens
-                    .percent(&command)
-                    .map_err(|why| wrong("RemoteCommand", Some(&command), &why))?,
+                    .expand_percent(&command)
+                    .map_err(|why| value_error("RemoteCommand", Some(&command), &why))?,
             ),
         };
         let (proxy_jump, proxy_command) = match self.proxy {
-            Some(Proxy::Jump(jumps)) => (jumps, None),
-            Some(Proxy::Command(command)) => (Vec::new(), command),
+            Some(ProxySetting::Jump(jumps)) => (jumps, None),
+            Some(ProxySetting::Command(command)) => (Vec::new(), command),
             None => (Vec::new(), None),
         };
         Ok(SshSettings {
@@ -134,22 +136,22 @@ impl CollectedSettings {
             proxy_jump,
             proxy_command,
             identity_files: named.then_some(identity_files),
-            certificate_files: paths.list("CertificateFile", &self.certificate_files)?,
+            certificate_files: paths.expand_paths("CertificateFile", &self.certificate_files)?,
             identities_only: self.identities_only.unwrap_or(false),
             identity_agent: match self.identity_agent {
-                None | Some(Agent::Usual) => IdentityAgent::Usual,
-                Some(Agent::No) => IdentityAgent::None,
-                Some(Agent::Variable(name)) => IdentityAgent::Variable(name),
-                Some(Agent::Socket(path)) => {
-                    IdentityAgent::Socket(paths.one("IdentityAgent", &path)?)
+                None | Some(AgentSetting::Default) => IdentityAgent::Default,
+                Some(AgentSetting::No) => IdentityAgent::None,
+                Some(AgentSetting::Variable(name)) => IdentityAgent::Variable(name),
+                Some(AgentSetting::Socket(path)) => {
+                    IdentityAgent::Socket(paths.expand_path("IdentityAgent", &path)?)
                 }
             },
             forward_agent: match self.forward_agent {
-                None | Some(Agent::No) => ForwardAgent::No,
-                Some(Agent::Usual) => ForwardAgent::Yes,
-                Some(Agent::Variable(name)) => ForwardAgent::Variable(name),
-                Some(Agent::Socket(path)) => {
-                    ForwardAgent::Socket(paths.one("ForwardAgent", &path)?)
+                None | Some(AgentSetting::No) => ForwardAgent::No,
+                Some(AgentSetting::Default) => ForwardAgent::Yes,
+                Some(AgentSetting::Variable(name)) => ForwardAgent::Variable(name),
+                Some(AgentSetting::Socket(path)) => {
+                    ForwardAgent::Socket(paths.expand_path("ForwardAgent", &path)?)
                 }
             },
             preferred_authentications: self.preferred_authentications,
@@ -159,23 +161,23 @@ impl CollectedSettings {
             batch_mode: self.batch_mode.unwrap_or(false),
             password_prompts: self.password_prompts.unwrap_or(3),
             user_known_hosts: match &self.user_known_hosts {
-                Some(files) => paths.list("UserKnownHostsFile", files)?,
+                Some(files) => paths.expand_paths("UserKnownHostsFile", files)?,
                 None => usual(["known_hosts", "known_hosts2"], &ask.home.join(".ssh")),
             },
             global_known_hosts: match &self.global_known_hosts {
-                Some(files) => paths.list("GlobalKnownHostsFile", files)?,
+                Some(files) => paths.expand_paths("GlobalKnownHostsFile", files)?,
                 None => usual(
                     ["ssh_known_hosts", "ssh_known_hosts2"],
-                    Path::new(super::reader::SYSTEM),
+                    Path::new(super::reader::SYSTEM_FOLDER),
                 ),
             },
             check_host_key: self.check_host_key.unwrap_or_default(),
             hash_known_hosts: self.hash_known_hosts.unwrap_or(false),
             update_host_keys: match (self.update_host_keys, &self.user_known_hosts) {
-                // As OpenSSH: a command of the configuration is not to be held up.
+                // As in OpenSSH: a configured command must not wait for a question.
                 (Some(UpdateHostKeys::Ask), _) if remote_command.is_some() => UpdateHostKeys::No,
                 (Some(said), _) => said,
-                // Files that somebody else may keep are not written by themselves.
+                // Files that others may maintain are not written without being asked.
                 (None, Some(_)) => UpdateHostKeys::No,
                 (None, None) => UpdateHostKeys::Yes,
             },
@@ -187,8 +189,8 @@ impl CollectedSettings {
             rekey_limit: self.rekey_limit.unwrap_or_default(),
             server_alive_interval: self.server_alive_interval.unwrap_or_default(),
             server_alive_count: self.server_alive_count.unwrap_or(3),
-            local_forwards: paths.forwards("LocalForward", self.local_forwards)?,
-            remote_forwards: paths.forwards("RemoteForward", self.remote_forwards)?,
+            local_forwards: paths.expand_forwards("LocalForward", self.local_forwards)?,
+            remote_forwards: paths.expand_forwards("RemoteForward", self.remote_forwards)?,
             dynamic_forwards: self.dynamic_forwards,
             gateway_ports: self.gateway_ports.unwrap_or(false),
             exit_on_forward_failure: self.exit_on_forward_failure.unwrap_or(false),
@@ -206,24 +208,24 @@ impl CollectedSettings {
     }
 }
 
-/// Paths of values, with the keyword for what cannot be expanded.
-struct Paths<'a>(&'a Tokens<'a>);
+/// Path expansion whose errors name the keyword.
+struct PathExpander<'a>(&'a ExpansionContext<'a>);
 
-impl Paths<'_> {
-    fn one(&self, keyword: &str, text: &str) -> Result<PathBuf, String> {
-        let expanded = self.0.path(text);
-        expanded.map_err(|why| wrong(keyword, Some(text), &why))
+impl PathExpander<'_> {
+    fn expand_path(&self, keyword: &str, text: &str) -> Result<PathBuf, String> {
+        let expanded = self.0.expand_path(text);
+        expanded.map_err(|why| value_error(keyword, Some(text), &why))
     }
 
-    /// All but `none`, which only says that the usual ones are not meant.
-    fn list(&self, keyword: &str, texts: &[String]) -> Result<Vec<PathBuf>, String> {
+    /// Expands all paths but `none`, which only means that the default files are not used.
+    fn expand_paths(&self, keyword: &str, texts: &[String]) -> Result<Vec<PathBuf>, String> {
         let some = texts
             .iter()
             .filter(|text| !text.eq_ignore_ascii_case("none"));
-        some.map(|text| self.one(keyword, text)).collect()
+        some.map(|text| self.expand_path(keyword, text)).collect()
     }
 
-    fn forwards(
+    fn expand_forwards(
         &self,
         keyword: &str,
         mut forwards: Vec<SshForward>,
@@ -242,14 +244,17 @@ impl Paths<'_> {
             .into_iter()
             .flatten()
             {
-                *path = self.one(keyword, path)?.to_string_lossy().into_owned();
+                *path = self
+                    .expand_path(keyword, path)?
+                    .to_string_lossy()
+                    .into_owned();
             }
         }
         Ok(forwards)
     }
 }
 
-fn wrong(keyword: &str, value: Option<&str>, why: &str) -> String {
+fn value_error(keyword: &str, value: Option<&str>, why: &str) -> String {
     let value = value.unwrap_or_default();
     format!("{keyword} `{value}`: {why}")
 }

@@ -1,30 +1,30 @@
-//! `Match`: the conditions of a block.
+//! Conditions of a `Match` block.
 
 use super::pattern;
 
-/// A condition, and whether it is turned around.
+/// A condition, possibly negated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Condition {
+pub(super) struct MatchCondition {
     negated: bool,
-    kind: Kind,
+    kind: ConditionKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum ConditionKind {
     All,
-    /// The second reading, after the name of the host is known.
+    /// The second pass, after the host name is known.
     Final,
     Host(String),
     OriginalHost(String),
     User(String),
     LocalUser(String),
-    /// What is never found out here, such as `exec`.
+    /// Conditions that adit never evaluates, such as `exec`.
     Never,
 }
 
-/// What conditions are compared with.
+/// Facts that conditions are compared with.
 #[derive(Debug)]
-pub(super) struct Facts<'a> {
+pub(super) struct MatchFacts<'a> {
     pub(super) host: &'a str,
     pub(super) original_host: &'a str,
     pub(super) user: &'a str,
@@ -32,22 +32,22 @@ pub(super) struct Facts<'a> {
     pub(super) is_final: bool,
 }
 
-/// Conditions of which all must hold.
+/// Conditions that must all hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Conditions {
-    all: Vec<Condition>,
-    /// A second reading is wanted.
+pub(super) struct MatchConditions {
+    all: Vec<MatchCondition>,
+    /// True if a second pass is required.
     pub(super) wants_final: bool,
-    /// The first one that is never found out.
-    pub(super) left_out: Option<String>,
+    /// The first condition that adit never evaluates.
+    pub(super) unsupported: Option<String>,
 }
 
-impl Conditions {
-    pub(super) fn read(words: &[String]) -> Result<Self, String> {
+impl MatchConditions {
+    pub(super) fn parse(words: &[String]) -> Result<Self, String> {
         let mut found = Self {
             all: Vec::new(),
             wants_final: false,
-            left_out: None,
+            unsupported: None,
         };
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -61,13 +61,13 @@ impl Conditions {
             };
             let lower = name.to_ascii_lowercase();
             let kind = match lower.as_str() {
-                "all" => Kind::All,
+                "all" => ConditionKind::All,
                 "final" => {
                     found.wants_final = true;
-                    Kind::Final
+                    ConditionKind::Final
                 }
-                // Names are not made canonical here.
-                "canonical" => Kind::Never,
+                // adit does not canonicalize names.
+                "canonical" => ConditionKind::Never,
                 "host" | "originalhost" | "user" | "localuser" | "exec" | "localnetwork"
                 | "tagged" | "command" | "sessiontype" | "version" => {
                     let value = match value {
@@ -78,47 +78,49 @@ impl Conditions {
                             .ok_or_else(|| format!("`{name}` has no value"))?,
                     };
                     match lower.as_str() {
-                        "host" => Kind::Host(value),
-                        "originalhost" => Kind::OriginalHost(value),
-                        "user" => Kind::User(value),
-                        "localuser" => Kind::LocalUser(value),
+                        "host" => ConditionKind::Host(value),
+                        "originalhost" => ConditionKind::OriginalHost(value),
+                        "user" => ConditionKind::User(value),
+                        "localuser" => ConditionKind::LocalUser(value),
                         _ => {
-                            found.left_out.get_or_insert(lower);
-                            Kind::Never
+                            found.unsupported.get_or_insert(lower);
+                            ConditionKind::Never
                         }
                     }
                 }
-                _ => return Err(format!("`{name}` is no condition")),
+                _ => return Err(format!("`{name}` is not a condition")),
             };
-            found.all.push(Condition { negated, kind });
+            found.all.push(MatchCondition { negated, kind });
         }
-        // `all` stands alone, or behind the two that say which reading is meant.
-        let has_all = found.all.iter().any(|one| one.kind == Kind::All);
-        let others = found
-            .all
-            .iter()
-            .filter(|one| !matches!(one.kind, Kind::All | Kind::Final | Kind::Never));
+        // `all` must be alone, or follow one of the two that select the pass.
+        let has_all = found.all.iter().any(|one| one.kind == ConditionKind::All);
+        let others = found.all.iter().filter(|one| {
+            !matches!(
+                one.kind,
+                ConditionKind::All | ConditionKind::Final | ConditionKind::Never
+            )
+        });
         if found.all.is_empty() {
             return Err("the condition is missing".to_owned());
         }
         if has_all && (others.count() > 0 || found.all.len() > 2) {
-            return Err("`all` stands alone".to_owned());
+            return Err("`all` must be the only condition".to_owned());
         }
         Ok(found)
     }
 
-    pub(super) fn hold(&self, facts: &Facts<'_>) -> bool {
-        let list = |patterns: &str, text: &str| pattern::any_of(patterns.split(','), text);
+    pub(super) fn all_hold(&self, facts: &MatchFacts<'_>) -> bool {
+        let list = |patterns: &str, text: &str| pattern::matches_any(patterns.split(','), text);
         self.all.iter().all(|one| {
             let holds = match &one.kind {
-                Kind::All => true,
-                Kind::Final => facts.is_final,
-                Kind::Host(patterns) => list(patterns, facts.host),
-                Kind::OriginalHost(patterns) => list(patterns, facts.original_host),
-                Kind::User(patterns) => list(patterns, facts.user),
-                Kind::LocalUser(patterns) => list(patterns, facts.local_user),
-                // Neither it nor its opposite is known to hold.
-                Kind::Never => return false,
+                ConditionKind::All => true,
+                ConditionKind::Final => facts.is_final,
+                ConditionKind::Host(patterns) => list(patterns, facts.host),
+                ConditionKind::OriginalHost(patterns) => list(patterns, facts.original_host),
+                ConditionKind::User(patterns) => list(patterns, facts.user),
+                ConditionKind::LocalUser(patterns) => list(patterns, facts.local_user),
+                // Unknown, so neither the condition nor its negation holds.
+                ConditionKind::Never => return false,
             };
             holds != one.negated
         })

@@ -1,14 +1,14 @@
-//! `~`, `%h` and `${NAME}` in values.
+//! Expansion of `~`, `%h` and `${NAME}` in values.
 
 use std::path::{Path, PathBuf};
 
 use adit_config::text::Sources;
 
-/// Octets of a value after its tokens were replaced, at most.
-const LONGEST: usize = 65_536;
+/// Maximum length of a value after expansion, in bytes.
+const MAX_EXPANDED_LEN: usize = 65_536;
 
-/// What the tokens stand for.
-pub(super) struct Tokens<'a> {
+/// Values of the tokens.
+pub(super) struct ExpansionContext<'a> {
     pub(super) host_name: &'a str,
     pub(super) original_host: &'a str,
     pub(super) port: u16,
@@ -19,24 +19,24 @@ pub(super) struct Tokens<'a> {
     pub(super) sources: &'a dyn Sources,
 }
 
-impl Tokens<'_> {
-    /// A path: `~` in front is the home, tokens and variables are replaced.
-    pub(super) fn path(&self, text: &str) -> Result<PathBuf, String> {
-        let expanded = self.text(text)?;
+impl ExpansionContext<'_> {
+    /// Expands a path: a leading `~` becomes the home folder; tokens and variables are replaced.
+    pub(super) fn expand_path(&self, text: &str) -> Result<PathBuf, String> {
+        let expanded = self.expand_text(text)?;
         Ok(match expanded.strip_prefix('~') {
             Some("") => self.home.to_owned(),
             Some(rest) => match rest.strip_prefix('/') {
                 Some(below) => self.home.join(below.trim_start_matches('/')),
-                None => return Err("the home of another user is not known".to_owned()),
+                None => return Err("the home of another user is not supported".to_owned()),
             },
             None => PathBuf::from(expanded),
         })
     }
 
-    /// Tokens and variables of a path.
-    fn text(&self, text: &str) -> Result<String, String> {
+    /// Replaces tokens and variables.
+    fn expand_text(&self, text: &str) -> Result<String, String> {
         let mut out = String::new();
-        let mut rest = self.percent(text)?;
+        let mut rest = self.expand_percent(text)?;
         while let Some((before, after)) = rest.split_once("${") {
             let (name, tail) = after
                 .split_once('}')
@@ -47,16 +47,16 @@ impl Tokens<'_> {
                 .ok_or_else(|| format!("the variable `{name}` is not set"))?;
             out.push_str(before);
             out.push_str(&value);
-            bounded(&out)?;
+            check_length(&out)?;
             rest = tail.to_owned();
         }
         out.push_str(&rest);
         Ok(out)
     }
 
-    /// Tokens alone.
-    pub(super) fn percent(&self, text: &str) -> Result<String, String> {
-        percent(text, |token| {
+    /// Replaces tokens only.
+    pub(super) fn expand_percent(&self, text: &str) -> Result<String, String> {
+        replace_percent(text, |token| {
             Some(match token {
                 'd' => self.home.to_str()?.to_owned(),
                 'h' => self.host_name.to_owned(),
@@ -72,8 +72,8 @@ impl Tokens<'_> {
     }
 }
 
-/// Replaces `%x` by what `meaning` says, and `%%` by `%`.
-pub(super) fn percent(
+/// Replaces `%x` with the result of `meaning`, and `%%` with `%`.
+pub(super) fn replace_percent(
     text: &str,
     meaning: impl Fn(char) -> Option<String>,
 ) -> Result<String, String> {
@@ -88,19 +88,19 @@ pub(super) fn percent(
             Some('%') => out.push('%'),
             Some(token) => {
                 let value =
-                    meaning(token).ok_or_else(|| format!("`%{token}` has no meaning here"))?;
+                    meaning(token).ok_or_else(|| format!("`%{token}` is not a supported token"))?;
                 out.push_str(&value);
             }
-            None => return Err("`%` has no letter".to_owned()),
+            None => return Err("`%` needs a letter or another `%`".to_owned()),
         }
-        bounded(&out)?;
+        check_length(&out)?;
     }
     Ok(out)
 }
 
-fn bounded(text: &str) -> Result<(), String> {
-    if text.len() > LONGEST {
-        return Err(format!("longer than {LONGEST} bytes"));
+fn check_length(text: &str) -> Result<(), String> {
+    if text.len() > MAX_EXPANDED_LEN {
+        return Err(format!("longer than {MAX_EXPANDED_LEN} bytes"));
     }
     Ok(())
 }

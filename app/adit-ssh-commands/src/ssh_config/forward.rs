@@ -1,82 +1,82 @@
-//! `LocalForward`, `RemoteForward` and `DynamicForward`.
+//! Values of `LocalForward`, `RemoteForward` and `DynamicForward`.
 
 use super::value;
 
-/// A listener and where its connections go.
+/// A forward: a listener and the destination of its connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshForward {
-    /// Where it listens.
+    /// Address or socket that is listened on.
     pub listen: SshBind,
-    /// Where connections go.
+    /// Destination of the connections.
     pub to: SshDestination,
 }
 
-/// Where a forward listens.
+/// Listening address of a forward.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SshBind {
     /// A port.
     Port {
-        /// The address; empty or `*` means all. Without one, `GatewayPorts` decides.
+        /// The address; empty or `*` means all. If absent, `GatewayPorts` decides.
         address: Option<String>,
-        /// The port; 0 lets the other end choose (`RemoteForward` alone).
+        /// The port; with 0 the server chooses (`RemoteForward` only).
         port: u16,
     },
-    /// The path of a Unix socket.
+    /// Path of a Unix socket.
     Socket(String),
 }
 
-/// Where the connections of a forward go.
+/// Destination of a forward's connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SshDestination {
     /// A port of a host.
     Port {
-        /// A name or an address, without brackets.
+        /// A name, or an address without brackets.
         host: String,
         /// The port.
         port: u16,
     },
-    /// The path of a Unix socket.
+    /// Path of a Unix socket.
     Socket(String),
-    /// Wherever the client says, by SOCKS.
+    /// The destination that the client requests with SOCKS.
     Socks,
 }
 
 impl SshForward {
-    /// `LocalForward`: two arguments.
-    pub(super) fn local(words: &[String]) -> Result<Self, String> {
+    /// Parses the two arguments of `LocalForward`.
+    pub(super) fn parse_local(words: &[String]) -> Result<Self, String> {
         match words {
             [listen, to] => Ok(Self {
-                listen: bind(listen, value::port)?,
-                to: destination(to)?,
+                listen: parse_bind(listen, value::parse_port)?,
+                to: parse_destination(to)?,
             }),
             _ => Err("expected `[address:]port host:port`".to_owned()),
         }
     }
 
-    /// `RemoteForward`: one argument is SOCKS.
-    pub(super) fn remote(words: &[String]) -> Result<Self, String> {
+    /// Parses the arguments of `RemoteForward`; a single argument means SOCKS.
+    pub(super) fn parse_remote(words: &[String]) -> Result<Self, String> {
         let or_zero = |text: &str| match text {
             "0" => Ok(0),
-            _ => value::port(text),
+            _ => value::parse_port(text),
         };
         match words {
             [listen, to] => Ok(Self {
-                listen: bind(listen, or_zero)?,
-                to: destination(to)?,
+                listen: parse_bind(listen, or_zero)?,
+                to: parse_destination(to)?,
             }),
             [listen] => Ok(Self {
-                listen: bind(listen, or_zero)?,
+                listen: parse_bind(listen, or_zero)?,
                 to: SshDestination::Socks,
             }),
             _ => Err("expected `[address:]port [host:port]`".to_owned()),
         }
     }
 
-    /// `DynamicForward`: one argument.
-    pub(super) fn dynamic(words: &[String]) -> Result<Self, String> {
+    /// Parses the argument of `DynamicForward`.
+    pub(super) fn parse_dynamic(words: &[String]) -> Result<Self, String> {
         match words {
             [listen] => Ok(Self {
-                listen: match bind(listen, value::port)? {
+                listen: match parse_bind(listen, value::parse_port)? {
                     SshBind::Socket(_) => return Err("expected `[address:]port`".to_owned()),
                     bind @ SshBind::Port { .. } => bind,
                 },
@@ -87,11 +87,11 @@ impl SshForward {
     }
 }
 
-fn bind(text: &str, port: impl Fn(&str) -> Result<u16, String>) -> Result<SshBind, String> {
+fn parse_bind(text: &str, port: impl Fn(&str) -> Result<u16, String>) -> Result<SshBind, String> {
     if is_path(text) {
         return Ok(SshBind::Socket(text.to_owned()));
     }
-    let (address, number) = match split(text) {
+    let (address, number) = match split_host_port(text) {
         Some((address, number)) => (Some(address.to_owned()), number),
         None => (None, text),
     };
@@ -101,26 +101,26 @@ fn bind(text: &str, port: impl Fn(&str) -> Result<u16, String>) -> Result<SshBin
     })
 }
 
-fn destination(text: &str) -> Result<SshDestination, String> {
+fn parse_destination(text: &str) -> Result<SshDestination, String> {
     if is_path(text) {
         return Ok(SshDestination::Socket(text.to_owned()));
     }
-    match split(text) {
+    match split_host_port(text) {
         Some((host, number)) if !host.is_empty() => Ok(SshDestination::Port {
             host: host.to_owned(),
-            port: value::port(number)?,
+            port: value::parse_port(number)?,
         }),
         _ => Err("expected `host:port`, or the path of a socket".to_owned()),
     }
 }
 
-/// What is a path, also before `~` and `%d` are replaced.
+/// Returns true if `text` is a path, even before `~` and `%d` are replaced.
 fn is_path(text: &str) -> bool {
     text.contains('/')
 }
 
-/// The host, without brackets, and the port.
-fn split(text: &str) -> Option<(&str, &str)> {
+/// Splits `host:port`, removing brackets around the host.
+fn split_host_port(text: &str) -> Option<(&str, &str)> {
     let (host, port) = text.rsplit_once(':')?;
     match host.strip_prefix('[') {
         Some(inner) => inner.strip_suffix(']').map(|host| (host, port)),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn forwards_in_all_forms() {
-        let local = |text| SshForward::local(&words(text));
+        let local = |text| SshForward::parse_local(&words(text));
         let to = |host: &str, port| SshDestination::Port {
             host: host.to_owned(),
             port,
@@ -179,12 +179,12 @@ mod tests {
         ] {
             assert!(local(text).is_err(), "{text}");
         }
-        let socks = SshForward::remote(&words("0")).unwrap();
+        let socks = SshForward::parse_remote(&words("0")).unwrap();
         assert_eq!(
             (socks.listen, socks.to),
             (port(None, 0), SshDestination::Socks)
         );
-        assert!(SshForward::dynamic(&words("localhost:1080")).is_ok());
-        assert!(SshForward::dynamic(&words("/run/a")).is_err());
+        assert!(SshForward::parse_dynamic(&words("localhost:1080")).is_ok());
+        assert!(SshForward::parse_dynamic(&words("/run/a")).is_err());
     }
 }

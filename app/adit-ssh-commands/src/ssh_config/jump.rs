@@ -1,41 +1,42 @@
-//! `ProxyJump`: the hosts on the way.
+//! Jump hosts (`ProxyJump`).
 
 use super::value;
 
-/// Hosts at most.
-const MOST: usize = 16;
+/// Maximum number of hosts.
+const MAX_JUMPS: usize = 16;
 
-/// One host on the way.
+/// A jump host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshJump {
-    /// The user, if it is told.
+    /// The user, if specified.
     pub user: Option<String>,
     /// A name, an alias of the configuration, or an address without brackets.
     pub host: String,
-    /// The port, if it is told.
+    /// The port, if specified.
     pub port: Option<u16>,
 }
 
 impl SshJump {
-    /// `[user@]host[:port]` or `ssh://[user@]host[:port]`, with commas; `none` is an empty list.
-    pub(super) fn list(text: &str) -> Result<Vec<Self>, String> {
+    /// Parses a comma-separated list of `[user@]host[:port]` or `ssh://[user@]host[:port]`; `none` is an
+    /// empty list.
+    pub(super) fn parse_list(text: &str) -> Result<Vec<Self>, String> {
         if text.eq_ignore_ascii_case("none") {
             return Ok(Vec::new());
         }
-        let jumps: Vec<Self> = text.split(',').map(Self::read).collect::<Result<_, _>>()?;
-        if jumps.len() > MOST {
-            return Err(format!("expected at most {MOST} hosts"));
+        let jumps: Vec<Self> = text.split(',').map(Self::parse).collect::<Result<_, _>>()?;
+        if jumps.len() > MAX_JUMPS {
+            return Err(format!("expected at most {MAX_JUMPS} hosts"));
         }
         Ok(jumps)
     }
 
-    fn read(text: &str) -> Result<Self, String> {
-        let wrong = || "expected `[user@]host[:port]`, with commas between".to_owned();
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || "expected `[user@]host[:port]`, separated by commas".to_owned();
         let text = match text.strip_prefix("ssh://") {
             Some(rest) => rest.strip_suffix('/').unwrap_or(rest),
             None => text,
         };
-        // A user's name may have an `@`, as that of a mail account.
+        // A user name may contain an `@`, like a mail address.
         let (user, place) = match text.rsplit_once('@') {
             Some((user, place)) => (Some(user), place),
             None => (None, text),
@@ -50,12 +51,12 @@ impl SshJump {
             }
             None => match place.split_once(':') {
                 Some((host, port)) if !port.contains(':') => (host, Some(port)),
-                // An IPv6 address by itself.
+                // An IPv6 address without brackets.
                 _ => (place, None),
             },
         };
         let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/';
-        // A leading `-` could be taken for an option by a program that is started with it.
+        // A program started with this host could take a leading `-` for an option.
         if host.is_empty() || host.starts_with('-') || host.contains(odd) {
             return Err(wrong());
         }
@@ -65,7 +66,7 @@ impl SshJump {
         Ok(Self {
             user: user.map(str::to_owned),
             host: host.to_owned(),
-            port: port.map(value::port).transpose()?,
+            port: port.map(value::parse_port).transpose()?,
         })
     }
 }
@@ -81,9 +82,9 @@ mod tests {
             host: host.to_owned(),
             port,
         };
-        assert_eq!(SshJump::list("none"), Ok(vec![]));
+        assert_eq!(SshJump::parse_list("none"), Ok(vec![]));
         assert_eq!(
-            SshJump::list("a@b:2222,c,[::1]:22,ssh://u@v@d:1/,fe80::1"),
+            SshJump::parse_list("a@b:2222,c,[::1]:22,ssh://u@v@d:1/,fe80::1"),
             Ok(vec![
                 jump(Some("a"), "b", Some(2222)),
                 jump(None, "c", None),
@@ -95,7 +96,7 @@ mod tests {
         for text in [
             "", "a,,b", "a:0", "@b", "[::1", "[::1]x", "-oX", "a b", "-u@h",
         ] {
-            assert!(SshJump::list(text).is_err(), "{text}");
+            assert!(SshJump::parse_list(text).is_err(), "{text}");
         }
     }
 }

@@ -1,25 +1,24 @@
-//! The configuration of OpenSSH's client (`ssh_config(5)`), the part that has a meaning here.
+//! The configuration of OpenSSH's client (`ssh_config(5)`), as far as adit supports it.
 //!
-//! A question, "how is this host reached", goes through the options of the command line, the
-//! user's file and the system's, in this order; the first value of each keyword counts
-//! ([`SshSettings::resolve`]). Line by line: `words` splits, `reader` decides whether the
-//! block is meant (`Host`, `Match`, `Include`), `table` knows the keywords, `collected` holds what
-//! was said, and in the end `~` and `%h` are replaced (`expand`).
+//! To find the settings of a host, the options of the command line, the user's file and the system's are read
+//! in this order; the first value of each keyword counts ([`SshSettings::resolve`]). For each line, `words`
+//! splits it, `reader` decides whether its block applies (`Host`, `Match`, `Include`) and `table` maps the
+//! keyword; `collected` holds the values read so far. At the end, `expand` replaces `~` and `%h`.
 //!
-//! What is not known, or known and of no effect here, becomes a warning; a value that cannot be
-//! is an error. `Match exec` is never run, and does not match.
+//! Unknown keywords, and known ones without effect in adit, cause warnings; invalid values are errors. `Match
+//! exec` is never run and does not match.
 
 mod algorithms;
 mod collected;
 mod condition;
 mod expand;
 mod forward;
-mod glob;
+mod include_glob;
 mod jump;
+mod keyword_table;
 mod pattern;
 mod reader;
 mod settings;
-mod table;
 mod value;
 mod words;
 
@@ -36,55 +35,55 @@ pub use settings::{
     SshSettings, UpdateHostKeys,
 };
 
-/// [`Sources`] that can tell which files a folder has, for `Include` with `*`.
-pub trait SshSources: Sources {
-    /// The names in a folder, in any order.
+/// [`Sources`] that can list the files in a folder, for `Include` with `*`.
+pub trait SshConfigSources: Sources {
+    /// Returns the names in a folder, in any order.
     ///
     /// # Errors
-    /// Those of the file system.
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>>;
+    /// The error of the file system.
+    fn file_names(&self, folder: &Path) -> io::Result<Vec<String>>;
 }
 
-impl SshSources for MemorySources {
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+impl SshConfigSources for MemorySources {
+    fn file_names(&self, folder: &Path) -> io::Result<Vec<String>> {
         Ok(self.file_names_in(folder).map(str::to_owned).collect())
     }
 }
 
-impl SshSources for SystemSources {
-    fn names(&self, folder: &Path) -> io::Result<Vec<String>> {
+impl SshConfigSources for SystemSources {
+    fn file_names(&self, folder: &Path) -> io::Result<Vec<String>> {
         list_file_names(folder)
     }
 }
 
-/// What is asked, and by whom.
+/// The host whose settings are requested, and the user who requests them.
 #[derive(Debug, Clone)]
-pub struct SshQuestion {
-    /// The host as it was typed, without user and port.
+pub struct SshConfigQuery {
+    /// The host as typed, without user and port.
     pub host: String,
-    /// The user that was typed with it.
+    /// The user typed with the host, if any.
     pub user: Option<String>,
-    /// The port that was typed with it.
+    /// The port typed with the host, if any.
     pub port: Option<u16>,
-    /// Options of the command line, `Keyword=value` or `Keyword value`, in their order.
+    /// Command-line options, `Keyword=value` or `Keyword value`, in order.
     pub options: Vec<String>,
-    /// Which files are read.
-    pub files: SshFiles,
-    /// The name of the user who asks.
+    /// The files to read.
+    pub files: SshConfigFiles,
+    /// Name of the local user.
     pub local_user: String,
-    /// His home.
+    /// Home folder of the local user.
     pub home: PathBuf,
-    /// The name of this machine.
+    /// Name of this machine.
     pub local_host: String,
 }
 
-/// Which files are read.
+/// The configuration files to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SshFiles {
+pub enum SshConfigFiles {
     /// `~/.ssh/config`, then `/etc/ssh/ssh_config`; either may be missing.
-    Usual,
-    /// This one, which must be there.
+    Default,
+    /// Only this file, which must exist.
     Only(PathBuf),
-    /// None.
+    /// No files.
     None,
 }

@@ -1,11 +1,11 @@
-//! Patterns with `*` and `?`, and lists of them.
+//! Patterns with `*` and `?`, and pattern lists.
 
-/// Whether `text` is what `pattern` describes. Takes time in proportion to the product of the
-/// lengths at most, whatever the pattern is.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+/// Returns true if `pattern` matches `text`. Takes time proportional to the product of the lengths at most,
+/// for any pattern.
+pub(super) fn matches_pattern(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
-    // Where the last star was, and the text that it has not swallowed yet.
+    // Position after the last star, and the start of the text that it has not consumed yet.
     let mut star: Option<(usize, usize)> = None;
     while let Some(byte) = text.get(t) {
         match pattern.get(p) {
@@ -30,14 +30,14 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     pattern.iter().skip(p).all(|byte| *byte == b'*')
 }
 
-/// Whether one of the patterns describes `text`, and none that begins with `!` does.
-pub(super) fn any_of<'p>(patterns: impl IntoIterator<Item = &'p str>, text: &str) -> bool {
+/// Returns true if one of the patterns matches `text` and no pattern with a leading `!` does.
+pub(super) fn matches_any<'p>(patterns: impl IntoIterator<Item = &'p str>, text: &str) -> bool {
     let mut found = false;
     for pattern in patterns {
         match pattern.strip_prefix('!') {
-            Some(pattern) if matches(pattern, text) => return false,
+            Some(pattern) if matches_pattern(pattern, text) => return false,
             Some(_) => {}
-            None => found |= matches(pattern, text),
+            None => found |= matches_pattern(pattern, text),
         }
     }
     found
@@ -61,14 +61,17 @@ mod tests {
             ("a**", "a", true),
             ("A", "a", false),
         ] {
-            assert_eq!(matches(pattern, text), wanted, "{pattern} {text}");
+            assert_eq!(matches_pattern(pattern, text), wanted, "{pattern} {text}");
         }
-        assert!(any_of(["!b", "*"], "a"));
-        assert!(!any_of(["*", "!a"], "a"));
-        assert!(!any_of(["!b"], "a"), "a negation alone describes nothing");
+        assert!(matches_any(["!b", "*"], "a"));
+        assert!(!matches_any(["*", "!a"], "a"));
+        assert!(
+            !matches_any(["!b"], "a"),
+            "a negation alone matches nothing"
+        );
     }
 
-    /// The definition, in exponential time.
+    /// The definition, which takes exponential time.
     fn slow(pattern: &[u8], text: &[u8]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -82,7 +85,7 @@ mod tests {
     proptest! {
         #[test]
         fn equals_the_definition(pattern in "[ab*?]{0,7}", text in "[ab]{0,8}") {
-            prop_assert_eq!(matches(&pattern, &text), slow(pattern.as_bytes(), text.as_bytes()));
+            prop_assert_eq!(matches_pattern(&pattern, &text), slow(pattern.as_bytes(), text.as_bytes()));
         }
     }
 }

@@ -1,41 +1,46 @@
-//! The files, line by line: which blocks are meant.
+//! Line-by-line reader of the files, which decides which blocks apply.
 
 use core::ops::Range;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::collected::CollectedSettings;
-use super::condition::{Conditions, Facts};
+use super::condition::{MatchConditions, MatchFacts};
 use super::settings::SshSettings;
-use super::words::{self, Line};
-use super::{SshFiles, SshQuestion, SshSources, glob, pattern, table};
+use super::words::{self, ConfigLine};
+use super::{
+    SshConfigFiles, SshConfigQuery, SshConfigSources, include_glob, keyword_table, pattern,
+};
 use adit_config::text::{
     ConfigError, Origin, Place, Problem, Span, Warning, WarningKind, nearest_word,
 };
+use adit_wire::substr;
 
-/// The folder of the system's files.
-pub(super) const SYSTEM: &str = "/etc/ssh";
+/// Folder of the system-wide files.
+pub(super) const SYSTEM_FOLDER: &str = "/etc/ssh";
 
-/// Where a user reads on.
-const MANUAL: &str = "see ssh_config(5)";
+/// Reference to the manual, shown with errors.
+const MANUAL_HINT: &str = "see ssh_config(5)";
 
-/// How deep files may include others (as in OpenSSH).
-const DEEPEST: usize = 16;
-/// Files that are read at most.
-const MOST_FILES: usize = 512;
-/// Problems that are told at most, and warnings.
-const MOST_TOLD: usize = 100;
-/// Characters of a line that are shown at most.
-const MOST_SHOWN: usize = 200;
+/// Maximum include depth (as in OpenSSH).
+const MAX_INCLUDE_DEPTH: usize = 16;
+/// Maximum number of included files.
+const MAX_FILES: usize = 512;
+/// Maximum number of reported problems, and of warnings.
+const MAX_REPORTS: usize = 100;
+/// Maximum number of characters of a line in a report.
+const MAX_SHOWN_CHARS: usize = 200;
 
 impl SshSettings {
-    /// Answers a question.
+    /// Reads the files and returns the settings for the host in `ask`.
     ///
     /// # Errors
-    /// Values that cannot be, files that cannot be read, and options of the command line that are
-    /// not known.
-    pub fn resolve(ask: &SshQuestion, sources: &dyn SshSources) -> Result<Self, Vec<Problem>> {
-        let mut reader = Reader {
+    /// All problems found: invalid values, unreadable files, and unknown options on the command line.
+    pub fn resolve(
+        ask: &SshConfigQuery,
+        sources: &dyn SshConfigSources,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut reader = ConfigReader {
             ask,
             sources,
             collected: CollectedSettings {
@@ -49,57 +54,57 @@ impl SshSettings {
             is_final: false,
             wants_final: false,
         };
-        reader.options();
-        reader.all_files();
+        reader.read_options();
+        reader.read_all_files();
         if reader.wants_final && reader.problems.is_empty() {
             reader.is_final = true;
-            reader.all_files();
+            reader.read_all_files();
         }
         if !reader.problems.is_empty() {
             return Err(reader.problems);
         }
         let (collected, warnings) = (reader.collected, reader.warnings);
-        let finished = collected.finish(ask, sources, warnings);
-        finished.map_err(|why| vec![Problem::without_place(why, MANUAL)])
+        let finished = collected.into_settings(ask, sources, warnings);
+        finished.map_err(|why| vec![Problem::without_place(why, MANUAL_HINT)])
     }
 }
 
-struct Reader<'a> {
-    ask: &'a SshQuestion,
-    sources: &'a dyn SshSources,
+struct ConfigReader<'a> {
+    ask: &'a SshConfigQuery,
+    sources: &'a dyn SshConfigSources,
     collected: CollectedSettings,
     warnings: Vec<Warning>,
     problems: Vec<Problem>,
     files: usize,
-    /// It is the second reading.
+    /// True during the second pass.
     is_final: bool,
     wants_final: bool,
 }
 
-/// A file that is read.
-struct Open<'a> {
+/// A file being read.
+struct OpenFile<'a> {
     path: &'a Path,
-    /// Where the files are that it includes.
+    /// Folder that relative `Include` paths start from.
     folder: &'a Path,
     depth: usize,
-    /// Whether the block that includes it is meant.
-    outer: bool,
+    /// True if the block that includes this file applies.
+    block_applies: bool,
 }
 
-/// Where a line is.
-struct Spot {
+/// Position of a line.
+struct LinePosition {
     origin: Origin,
     number: usize,
 }
 
-impl Reader<'_> {
-    fn options(&mut self) {
+impl ConfigReader<'_> {
+    fn read_options(&mut self) {
         for (n, option) in self.ask.options.iter().enumerate() {
-            let spot = Spot {
+            let spot = LinePosition {
                 origin: Origin::Argument(n + 1),
                 number: 1,
             };
-            let Some(line) = Line::read(option) else {
+            let Some(line) = ConfigLine::parse(option) else {
                 continue;
             };
             let block = ["host", "match", "include"];
@@ -107,103 +112,107 @@ impl Reader<'_> {
                 .iter()
                 .any(|one| line.keyword.eq_ignore_ascii_case(one))
             {
-                let title = format!("`{}` has no meaning as an option", line.keyword);
-                self.problem(flaw(&line, title), &line, &spot);
+                let title = format!("`{}` is not allowed as an option", line.keyword);
+                self.report_problem(keyword_error(&line, title), &line, &spot);
             } else {
-                self.value(&line, &spot, true);
+                self.read_value(&line, &spot, true);
             }
         }
     }
 
-    fn all_files(&mut self) {
+    fn read_all_files(&mut self) {
         let user = self.ask.home.join(".ssh");
         match &self.ask.files {
-            SshFiles::None => {}
-            SshFiles::Only(path) => self.begin(path, &user, true),
-            SshFiles::Usual => {
-                self.begin(&user.join("config"), &user, false);
-                let system = Path::new(SYSTEM);
-                self.begin(&system.join("ssh_config"), system, false);
+            SshConfigFiles::None => {}
+            SshConfigFiles::Only(path) => self.read_top_file(path, &user, true),
+            SshConfigFiles::Default => {
+                self.read_top_file(&user.join("config"), &user, false);
+                let system = Path::new(SYSTEM_FOLDER);
+                self.read_top_file(&system.join("ssh_config"), system, false);
             }
         }
     }
 
-    fn begin(&mut self, path: &Path, folder: &Path, must: bool) {
-        let open = Open {
+    fn read_top_file(&mut self, path: &Path, folder: &Path, must: bool) {
+        let open = OpenFile {
             path,
             folder,
             depth: 0,
-            outer: true,
+            block_applies: true,
         };
-        if let Err(why) = self.file(&open)
+        if let Err(why) = self.read_lines(&open)
             && (must || why.kind() != io::ErrorKind::NotFound)
         {
-            self.unreadable(path, &why);
+            self.report_unreadable(path, &why);
         }
     }
 
-    fn unreadable(&mut self, path: &Path, why: &io::Error) {
-        self.tell(Problem::without_place(
+    fn report_unreadable(&mut self, path: &Path, why: &io::Error) {
+        self.add_problem(Problem::without_place(
             format!("cannot read `{}`: {why}", path.display()),
-            MANUAL,
+            MANUAL_HINT,
         ));
     }
 
-    fn tell(&mut self, problem: Problem) {
-        if self.problems.len() < MOST_TOLD {
+    fn add_problem(&mut self, problem: Problem) {
+        if self.problems.len() < MAX_REPORTS {
             self.problems.push(problem);
         }
     }
 
-    fn file(&mut self, open: &Open<'_>) -> io::Result<()> {
+    fn read_lines(&mut self, open: &OpenFile<'_>) -> io::Result<()> {
         let file = self.sources.read_file(open.path)?;
-        let mut active = open.outer;
+        let mut active = open.block_applies;
         for (n, text) in file.text.lines().enumerate() {
-            let Some(line) = Line::read(text) else {
+            let Some(line) = ConfigLine::parse(text) else {
                 continue;
             };
-            let spot = Spot {
+            let spot = LinePosition {
                 origin: Origin::File(open.path.display().to_string()),
                 number: n + 1,
             };
             let block = match line.keyword.to_ascii_lowercase().as_str() {
-                "host" => self.host(&line),
-                "match" => self.conditions(&line, &spot),
-                "include" => self.include(&line, open, active).map(|()| active),
+                "host" => self.host_block_applies(&line),
+                "match" => self.match_block_applies(&line, &spot),
+                "include" => self.read_includes(&line, open, active).map(|()| active),
                 _ => {
-                    self.value(&line, &spot, active);
+                    self.read_value(&line, &spot, active);
                     continue;
                 }
             };
             match block {
-                Ok(meant) => active = open.outer && meant,
+                Ok(meant) => active = open.block_applies && meant,
                 Err(why) => {
                     active = false;
-                    self.problem(bad_value(&line, &why), &line, &spot);
+                    self.report_problem(value_error(&line, &why), &line, &spot);
                 }
             }
         }
         Ok(())
     }
 
-    fn host(&self, line: &Line<'_>) -> Result<bool, String> {
-        let patterns = words::split(line.rest)?;
+    fn host_block_applies(&self, line: &ConfigLine<'_>) -> Result<bool, String> {
+        let patterns = words::split_arguments(line.rest)?;
         if patterns.is_empty() || patterns.iter().any(String::is_empty) {
             return Err("expected one or more patterns".to_owned());
         }
         let patterns = patterns.iter().map(String::as_str);
-        Ok(pattern::any_of(patterns, &self.ask.host))
+        Ok(pattern::matches_any(patterns, &self.ask.host))
     }
 
-    fn conditions(&mut self, line: &Line<'_>, spot: &Spot) -> Result<bool, String> {
-        let conditions = Conditions::read(&words::split(line.rest)?)?;
+    fn match_block_applies(
+        &mut self,
+        line: &ConfigLine<'_>,
+        spot: &LinePosition,
+    ) -> Result<bool, String> {
+        let conditions = MatchConditions::parse(&words::split_arguments(line.rest)?)?;
         self.wants_final |= conditions.wants_final;
-        if let Some(name) = &conditions.left_out {
-            let title = format!("the condition `{name}` is not looked at, and never holds");
-            self.warning(flaw(line, title), line, spot);
+        if let Some(name) = &conditions.unsupported {
+            let title = format!("the condition `{name}` is not supported and never matches");
+            self.report_warning(keyword_error(line, title), line, spot);
         }
-        let host = self.collected.host_now(&self.ask.host)?;
-        Ok(conditions.hold(&Facts {
+        let host = self.collected.current_host_name(&self.ask.host)?;
+        Ok(conditions.all_hold(&MatchFacts {
             host: &host,
             original_host: &self.ask.host,
             user: self.collected.user.as_ref().unwrap_or(&self.ask.local_user),
@@ -212,110 +221,120 @@ impl Reader<'_> {
         }))
     }
 
-    /// Reads the files that are meant. Those that are missing are left out.
-    fn include(&mut self, line: &Line<'_>, from: &Open<'_>, active: bool) -> Result<(), String> {
-        let paths = words::split(line.rest)?;
+    /// Reads the included files. Missing files are skipped.
+    fn read_includes(
+        &mut self,
+        line: &ConfigLine<'_>,
+        from: &OpenFile<'_>,
+        active: bool,
+    ) -> Result<(), String> {
+        let paths = words::split_arguments(line.rest)?;
         if paths.is_empty() || paths.iter().any(String::is_empty) {
             return Err("expected one or more files".to_owned());
         }
-        // What is included by a block that is not meant cannot mean anything.
+        // An `Include` in a block that does not apply has no effect.
         if !active {
             return Ok(());
         }
-        if from.depth >= DEEPEST {
-            return Err(format!("files include each other more than {DEEPEST} deep"));
+        if from.depth >= MAX_INCLUDE_DEPTH {
+            return Err(format!(
+                "files include each other more than {MAX_INCLUDE_DEPTH} levels deep"
+            ));
         }
         for text in paths {
             let path = match text.strip_prefix("~/") {
                 Some(below) => self.ask.home.join(below),
                 None => from.folder.join(&text),
             };
-            for path in glob::files(&path, self.sources) {
+            for path in include_glob::matching_files(&path, self.sources) {
                 self.files += 1;
-                if self.files > MOST_FILES {
-                    return Err(format!("more than {MOST_FILES} files are included"));
+                if self.files > MAX_FILES {
+                    return Err(format!("more than {MAX_FILES} files are included"));
                 }
-                self.included(path, from);
+                self.read_included_file(path, from);
             }
         }
         Ok(())
     }
 
-    fn included(&mut self, path: PathBuf, from: &Open<'_>) {
-        let open = Open {
+    fn read_included_file(&mut self, path: PathBuf, from: &OpenFile<'_>) {
+        let open = OpenFile {
             path: &path,
             folder: from.folder,
             depth: from.depth + 1,
-            outer: true,
+            block_applies: true,
         };
-        match self.file(&open) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => self.unreadable(&path, &why),
+        match self.read_lines(&open) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                self.report_unreadable(&path, &why);
+            }
             _ => {}
         }
     }
 
-    /// A keyword with a value. In a block that is not meant it is only checked.
-    fn value(&mut self, line: &Line<'_>, spot: &Spot, active: bool) {
-        let Some(keyword) = table::find(line.keyword) else {
-            return self.unknown(line, spot);
+    /// Reads a keyword with its value. In a block that does not apply, the value is only checked.
+    fn read_value(&mut self, line: &ConfigLine<'_>, spot: &LinePosition, active: bool) {
+        let Some(keyword) = keyword_table::find_keyword(line.keyword) else {
+            return self.report_unknown(line, spot);
         };
         let mut aside = CollectedSettings::default();
         let collected = match active {
             true => &mut self.collected,
             false => &mut aside,
         };
-        let set = words::split(line.rest)
+        let set = words::split_arguments(line.rest)
             .map_err(str::to_owned)
-            // A command may have any quotes.
+            // A command may contain unbalanced quotes.
             .or_else(|why| match keyword.name {
                 "ProxyCommand" | "RemoteCommand" => Ok(Vec::new()),
                 _ => Err(why),
             })
             .and_then(|words| (keyword.set)(collected, &words, line.rest));
         if let Err(why) = set {
-            self.problem(bad_value(line, &why), line, spot);
+            self.report_problem(value_error(line, &why), line, spot);
         }
     }
 
-    fn unknown(&mut self, line: &Line<'_>, spot: &Spot) {
+    fn report_unknown(&mut self, line: &ConfigLine<'_>, spot: &LinePosition) {
         let name = line.keyword;
         let ignored = self.collected.ignore_unknown.as_deref();
         let lower = name.to_ascii_lowercase();
-        if ignored.is_some_and(|list| pattern::any_of(list.to_ascii_lowercase().split(','), &lower))
+        if ignored
+            .is_some_and(|list| pattern::matches_any(list.to_ascii_lowercase().split(','), &lower))
         {
             return;
         }
-        if table::is_elsewhere(name) {
+        if keyword_table::has_no_effect(name) {
             let title = format!("`{name}` has no effect here");
-            return self.warning(flaw(line, title), line, spot);
+            return self.report_warning(keyword_error(line, title), line, spot);
         }
-        let mut flaw = flaw(line, format!("unknown keyword `{name}`"));
-        let names = table::KEYWORDS.iter().map(|keyword| keyword.name);
+        let mut flaw = keyword_error(line, format!("unknown keyword `{name}`"));
+        let names = keyword_table::KEYWORDS.iter().map(|keyword| keyword.name);
         if let Some(near) = nearest_keyword(&lower, names) {
             flaw = flaw.with_help(format!("did you mean `{near}`?"));
         }
         match spot.origin {
-            Origin::Argument(_) => self.problem(flaw, line, spot),
-            _ => self.warning(flaw, line, spot),
+            Origin::Argument(_) => self.report_problem(flaw, line, spot),
+            _ => self.report_warning(flaw, line, spot),
         }
     }
 
-    fn problem(&mut self, flaw: ConfigError, line: &Line<'_>, spot: &Spot) {
-        self.tell(at(flaw, line, spot));
+    fn report_problem(&mut self, flaw: ConfigError, line: &ConfigLine<'_>, spot: &LinePosition) {
+        self.add_problem(problem_at(flaw, line, spot));
     }
 
-    fn warning(&mut self, flaw: ConfigError, line: &Line<'_>, spot: &Spot) {
+    fn report_warning(&mut self, flaw: ConfigError, line: &ConfigLine<'_>, spot: &LinePosition) {
         // The second reading would tell all again.
-        if !self.is_final && self.warnings.len() < MOST_TOLD {
+        if !self.is_final && self.warnings.len() < MAX_REPORTS {
             self.warnings.push(Warning {
                 kind: WarningKind::UnknownKeyword,
-                about: at(flaw, line, spot),
+                about: problem_at(flaw, line, spot),
             });
         }
     }
 }
 
-/// The nearest keyword, whatever its case.
+/// Returns the most similar keyword, ignoring case.
 fn nearest_keyword<'k>(
     lower: &str,
     names: impl Iterator<Item = &'k str> + Clone,
@@ -329,30 +348,30 @@ fn nearest_keyword<'k>(
         .map(|(_, name)| *name)
 }
 
-fn flaw(line: &Line<'_>, title: String) -> ConfigError {
-    ConfigError::new(span(&line.keyword_at), title)
+fn keyword_error(line: &ConfigLine<'_>, title: String) -> ConfigError {
+    ConfigError::new(to_span(&line.keyword_at), title)
 }
 
-fn bad_value(line: &Line<'_>, why: &str) -> ConfigError {
+fn value_error(line: &ConfigLine<'_>, why: &str) -> ConfigError {
     let at = match line.rest {
         "" => &line.keyword_at,
         _ => &line.rest_at,
     };
-    ConfigError::new(span(at), format!("bad value of `{}`", line.keyword)).with_label(why)
+    ConfigError::new(to_span(at), format!("bad value of `{}`", line.keyword)).with_label(why)
 }
 
-const fn span(at: &Range<usize>) -> Span {
+const fn to_span(at: &Range<usize>) -> Span {
     Span::new(at.start, at.end)
 }
 
 /// The place of a flaw. Values that may be secret are not shown, nor are very long lines.
-fn at(flaw: ConfigError, line: &Line<'_>, spot: &Spot) -> Problem {
+fn problem_at(flaw: ConfigError, line: &ConfigLine<'_>, spot: &LinePosition) -> Problem {
     let secret = ["SetEnv", "ProxyCommand", "RemoteCommand"]
         .iter()
         .any(|name| line.keyword.eq_ignore_ascii_case(name));
-    let hidden = secret || line.text.chars().count() > MOST_SHOWN;
+    let hidden = secret || line.text.chars().count() > MAX_SHOWN_CHARS;
     let (shown, caret) = if hidden {
-        let shown: String = line.keyword.chars().take(MOST_SHOWN).collect();
+        let shown: String = line.keyword.chars().take(MAX_SHOWN_CHARS).collect();
         let len = shown.chars().count();
         (format!("{shown} ***"), (0, len))
     } else {
@@ -361,7 +380,7 @@ fn at(flaw: ConfigError, line: &Line<'_>, spot: &Spot) -> Problem {
             |from: usize, to: usize| line.text.get(from..to).map_or(0, |t| t.chars().count());
         (line.text.to_owned(), (chars(0, start), chars(start, end)))
     };
-    let before = line.text.get(..flaw.span.start).unwrap_or_default();
+    let before = substr(line.text, ..flaw.span.start);
     let column = before.chars().count() + 1;
     flaw.into_problem(Place {
         origin: spot.origin.clone(),

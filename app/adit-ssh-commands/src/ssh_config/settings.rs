@@ -1,4 +1,4 @@
-//! What comes out.
+//! The resolved settings.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -9,193 +9,196 @@ use super::jump::SshJump;
 use super::pattern;
 use adit_config::text::Warning;
 
-/// How a host is reached. Defaults are those of OpenSSH, but for algorithms, which have their own.
+/// Settings for reaching a host. Defaults are OpenSSH's, except for algorithms, which have defaults of their
+/// own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SshSettings {
-    /// The host to connect to (`HostName`, or what was typed).
+    /// Host to connect to (`HostName`, or the host as typed).
     pub host_name: String,
-    /// The host as it was typed.
+    /// The host as typed.
     pub original_host: String,
     /// The port.
     pub port: u16,
-    /// The user to log in as.
+    /// User to log in as.
     pub user: String,
-    /// The kinds of addresses to use.
+    /// Address families to use.
     pub address_family: AddressFamily,
-    /// The address to connect from.
+    /// Address to connect from.
     pub bind_address: Option<String>,
-    /// How long a connection may take to be made.
+    /// Time limit for establishing a connection.
     pub connect_timeout: Option<Duration>,
-    /// Keep-alive of TCP.
+    /// True if TCP keep-alive is on.
     pub tcp_keep_alive: bool,
-    /// The hosts on the way.
+    /// Jump hosts, in order.
     pub proxy_jump: Vec<SshJump>,
-    /// A command that makes the connection. It is told so that it can be refused: what follows it
-    /// must not go the direct way.
+    /// Command that makes the connection. adit does not run it; it is kept so that the connection can be
+    /// refused instead of bypassing the proxy.
     pub proxy_command: Option<String>,
 
-    /// Private keys to offer; `None` if none is named, so that the usual files are meant.
+    /// Private keys to offer; `None` if none is configured, so the default files are used.
     pub identity_files: Option<Vec<PathBuf>>,
     /// Certificates to offer.
     pub certificate_files: Vec<PathBuf>,
-    /// No key is offered but those that are named.
+    /// True if only configured keys are offered.
     pub identities_only: bool,
-    /// The agent to ask.
+    /// Agent to use.
     pub identity_agent: IdentityAgent,
-    /// Whether, and which, agent the server may ask.
+    /// Agent that is forwarded to the server, if any.
     pub forward_agent: ForwardAgent,
-    /// Methods of authentication in their order.
+    /// Authentication methods, in order of preference.
     pub preferred_authentications: Option<Vec<String>>,
-    /// Passwords may be asked for.
+    /// True if password authentication is allowed.
     pub password_authentication: bool,
-    /// Keys may be used.
+    /// True if public-key authentication is allowed.
     pub pubkey_authentication: bool,
-    /// Questions of the server may be answered.
+    /// True if keyboard-interactive authentication is allowed.
     pub keyboard_interactive: bool,
-    /// Nobody is there to be asked.
+    /// True if the user cannot be asked anything.
     pub batch_mode: bool,
-    /// How often a password is asked for.
+    /// Maximum number of password prompts.
     pub password_prompts: u32,
 
-    /// Files with the keys of hosts, the user's.
+    /// The user's known hosts files.
     pub user_known_hosts: Vec<PathBuf>,
-    /// Files with the keys of hosts, the system's.
+    /// The system's known hosts files.
     pub global_known_hosts: Vec<PathBuf>,
-    /// What happens with a host that is not known.
+    /// Policy for unknown hosts.
     pub check_host_key: CheckHostKey,
-    /// Names are hashed in the user's file.
+    /// True if host names are hashed in the user's file.
     pub hash_known_hosts: bool,
-    /// What happens with further keys of a host that is known.
+    /// Policy for additional keys of a known host.
     pub update_host_keys: UpdateHostKeys,
 
-    /// Ciphers.
+    /// Ciphers, if configured.
     pub ciphers: Option<AlgorithmList>,
-    /// MACs.
+    /// MACs, if configured.
     pub macs: Option<AlgorithmList>,
-    /// Key exchange.
+    /// Key exchange methods, if configured.
     pub kex: Option<AlgorithmList>,
-    /// Host keys.
+    /// Host key algorithms, if configured.
     pub host_key_algorithms: Option<AlgorithmList>,
-    /// Compression.
+    /// True if compression is requested.
     pub compression: bool,
-    /// When keys are exchanged anew.
+    /// Limits after which keys are exchanged again.
     pub rekey_limit: RekeyLimit,
-    /// Silence after which the server is asked for a sign of life; zero: never.
+    /// Silence after which the server is probed; zero disables probes.
     pub server_alive_interval: Duration,
-    /// Such questions without an answer, after which it is given up.
+    /// Number of unanswered probes after which the connection is closed.
     pub server_alive_count: u32,
 
-    /// Forwards from here.
+    /// Forwards that listen locally.
     pub local_forwards: Vec<SshForward>,
-    /// Forwards from the server.
+    /// Forwards that listen on the server.
     pub remote_forwards: Vec<SshForward>,
-    /// SOCKS servers here.
+    /// Local SOCKS servers.
     pub dynamic_forwards: Vec<SshForward>,
-    /// Other machines may use the forwards.
+    /// True if other machines may use the forwards.
     pub gateway_ports: bool,
-    /// A forward that cannot be made is the end.
+    /// True if a forward that cannot be set up ends the program.
     pub exit_on_forward_failure: bool,
 
-    /// Whether a terminal is asked for.
+    /// Policy for requesting a terminal.
     pub request_tty: RequestTty,
-    /// The command to run instead of a shell.
+    /// Command to run instead of a shell.
     pub remote_command: Option<String>,
-    /// Patterns of the variables of the environment that are sent.
+    /// Patterns of the environment variables to send.
     pub send_env: Vec<String>,
-    /// Variables that are sent, with their values.
+    /// Additional variables to send, with their values.
     pub set_env: Vec<(String, String)>,
-    /// The character that begins an escape; `None` for none.
+    /// Character that starts an escape, if any.
     pub escape_char: Option<char>,
-    /// How much is told.
+    /// Verbosity of the log.
     pub log_level: SshLogLevel,
 
-    /// What was left out.
+    /// Settings that were skipped.
     pub warnings: Vec<Warning>,
 }
 
 impl SshSettings {
-    /// Whether `SendEnv` names this variable.
+    /// Returns true if `SendEnv` matches this variable.
     #[must_use]
-    pub fn sends(&self, name: &str) -> bool {
-        self.send_env.iter().any(|one| pattern::matches(one, name))
+    pub fn sends_variable(&self, name: &str) -> bool {
+        self.send_env
+            .iter()
+            .any(|one| pattern::matches_pattern(one, name))
     }
 }
 
 /// `AddressFamily`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressFamily {
-    /// Both.
+    /// Both families.
     #[default]
     Any,
-    /// IPv4.
+    /// IPv4 only.
     Inet,
-    /// IPv6.
+    /// IPv6 only.
     Inet6,
 }
 
 /// `StrictHostKeyChecking`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CheckHostKey {
-    /// A host that is not known is refused.
+    /// Unknown hosts are refused.
     Strict,
-    /// The user is asked.
+    /// The user is asked about unknown hosts.
     #[default]
     Ask,
-    /// A new host is learned; one whose key changed is refused.
+    /// New hosts are added; a host whose key has changed is refused.
     AcceptNew,
-    /// Everything is accepted.
+    /// Every host is accepted.
     Off,
 }
 
-/// `UpdateHostKeys`: keys that a host tells once one is in.
+/// `UpdateHostKeys`: policy for the keys that a host announces after login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UpdateHostKeys {
-    /// They are not looked at.
+    /// Announced keys are ignored.
     No,
-    /// New ones are learned, those that the host has no more are forgotten. The default where the
-    /// user has not named files of known hosts.
+    /// New keys are added, and keys that the host no longer has are removed. The default if the user has not
+    /// configured known hosts files.
     #[default]
     Yes,
-    /// The same, if the user says so; nothing with `RemoteCommand`.
+    /// Like [`Self::Yes`], after the user agrees; like [`Self::No`] with `RemoteCommand`.
     Ask,
 }
 
 /// `IdentityAgent`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum IdentityAgent {
-    /// The one that the variable `SSH_AUTH_SOCK` names.
+    /// The agent named by the variable `SSH_AUTH_SOCK`.
     #[default]
-    Usual,
-    /// The one that this variable names.
+    Default,
+    /// The agent named by this variable.
     Variable(String),
-    /// The one at this socket.
+    /// The agent at this socket.
     Socket(PathBuf),
-    /// None.
+    /// No agent.
     None,
 }
 
 /// `ForwardAgent`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ForwardAgent {
-    /// No.
+    /// No agent is forwarded.
     #[default]
     No,
-    /// The agent that is used here.
+    /// The agent that is used locally.
     Yes,
-    /// The one that this variable names.
+    /// The agent named by this variable.
     Variable(String),
-    /// The one at this socket.
+    /// The agent at this socket.
     Socket(PathBuf),
 }
 
 /// `RequestTTY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RequestTty {
-    /// For a shell, if there is a terminal here.
+    /// For a shell, if there is a local terminal.
     #[default]
     Auto,
-    /// If there is a terminal here.
+    /// If there is a local terminal.
     Yes,
     /// Never.
     No,
@@ -206,7 +209,7 @@ pub enum RequestTty {
 /// `RekeyLimit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RekeyLimit {
-    /// Octets after which keys are exchanged; `None` leaves it to the cipher.
+    /// Number of bytes after which keys are exchanged; `None` leaves it to the cipher.
     pub bytes: Option<u64>,
     /// Time after which keys are exchanged.
     pub time: Option<Duration>,

@@ -1,9 +1,11 @@
-//! Values of keywords: switches, numbers, times, sizes.
+//! Parsers for values: switches, numbers, times, sizes.
+
+use adit_wire::substr;
 
 use core::time::Duration;
 
-/// `yes` or `no`; OpenSSH also takes `true` and `false`.
-pub(super) fn switch(text: &str) -> Result<bool, String> {
+/// Parses `yes` or `no`; like OpenSSH, also `true` and `false`.
+pub(super) fn parse_switch(text: &str) -> Result<bool, String> {
     match text {
         "yes" | "true" => Ok(true),
         "no" | "false" => Ok(false),
@@ -11,29 +13,29 @@ pub(super) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A port.
-pub(super) fn port(text: &str) -> Result<u16, String> {
-    number(text)
+/// Parses a port from 1 to 65535.
+pub(super) fn parse_port(text: &str) -> Result<u16, String> {
+    parse_digits(text)
         .and_then(|port| u16::try_from(port).ok())
         .filter(|port| *port > 0)
         .ok_or_else(|| "expected a port from 1 to 65535".to_owned())
 }
 
-/// A number that is not negative.
-pub(super) fn count(text: &str) -> Result<u32, String> {
-    number(text)
+/// Parses a number from 0 to `i32::MAX`.
+pub(super) fn parse_count(text: &str) -> Result<u32, String> {
+    parse_digits(text)
         .and_then(|count| i32::try_from(count).ok())
         .and_then(|count| u32::try_from(count).ok())
         .ok_or_else(|| "expected a number".to_owned())
 }
 
-fn number(text: &str) -> Option<u64> {
+fn parse_digits(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok())?
 }
 
-/// A time: numbers with `s`, `m`, `h`, `d` or `w`, seconds without, added up.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
+/// Parses a sum of numbers with a unit (`s`, `m`, `h`, `d` or `w`); seconds if there is none.
+pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a time like `30`, `90s`, `10m` or `1h30m`".to_owned();
     let mut rest = text;
     let mut total: u64 = 0;
@@ -49,21 +51,21 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
             Some('w' | 'W') => 604_800,
             Some(_) => return Err(wrong()),
         };
-        total = number(value)
+        total = parse_digits(value)
             .and_then(|value| value.checked_mul(unit))
             .and_then(|value| total.checked_add(value))
             .ok_or_else(wrong)?;
         rest = tail.as_str();
     }
-    // What OpenSSH counts in, too.
+    // OpenSSH has the same limit.
     if text.is_empty() || i32::try_from(total).is_err() {
         return Err(wrong());
     }
     Ok(Duration::from_secs(total))
 }
 
-/// A number of octets with `K`, `M` or `G`.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+/// Parses a number of bytes, optionally with `K`, `M` or `G`.
+pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     let unit = match text.as_bytes().last() {
         Some(b'k' | b'K') => 1 << 10,
         Some(b'm' | b'M') => 1 << 20,
@@ -72,16 +74,16 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     };
     let digits = match unit {
         1 => text,
-        _ => text.get(..text.len() - 1).unwrap_or_default(),
+        _ => substr(text, ..text.len() - 1),
     };
-    number(digits)
+    parse_digits(digits)
         .and_then(|value| value.checked_mul(unit))
         .filter(|size| i64::try_from(*size).is_ok())
         .ok_or_else(|| "expected a number of bytes like `512M` or `1G`".to_owned())
 }
 
-/// One of a few words, by what they mean.
-pub(super) fn one_of<T: Copy>(words: &[(&str, T)], text: &str) -> Result<T, String> {
+/// Returns the value of the word that matches `text`, ignoring case.
+pub(super) fn parse_one_of<T: Copy>(words: &[(&str, T)], text: &str) -> Result<T, String> {
     let found = words
         .iter()
         .find(|(word, _)| word.eq_ignore_ascii_case(text));
@@ -105,23 +107,25 @@ mod tests {
             ("1h5", 3605),
             ("2w", 1_209_600),
         ] {
-            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(parse_time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "s", "-1", "1x", "99999999999", "3000000000", "1 m"] {
-            assert!(time(text).is_err(), "{text}");
+            assert!(parse_time(text).is_err(), "{text}");
         }
-        assert_eq!(size("1G"), Ok(1 << 30));
-        assert_eq!(size("512"), Ok(512));
+        assert_eq!(parse_size("1G"), Ok(1 << 30));
+        assert_eq!(parse_size("512"), Ok(512));
         for text in ["", "G", "-1", "9999999999999999999", "99999999999G"] {
-            assert!(size(text).is_err(), "{text}");
+            assert!(parse_size(text).is_err(), "{text}");
         }
-        assert!(port("0").is_err() && port("65536").is_err() && port("+22").is_err());
+        assert!(
+            parse_port("0").is_err() && parse_port("65536").is_err() && parse_port("+22").is_err()
+        );
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text: String) {
-            let _ = (time(&text), size(&text), port(&text), count(&text), switch(&text));
+            let _ = (parse_time(&text), parse_size(&text), parse_port(&text), parse_count(&text), parse_switch(&text));
         }
     }
 }

@@ -1,23 +1,23 @@
-//! A line as a keyword and its arguments.
+//! Splits a line into a keyword and arguments.
 
 use core::ops::Range;
 
-/// A line with something in it.
+/// A line that is neither empty nor a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line<'a> {
-    /// The line as it was written.
+pub(super) struct ConfigLine<'a> {
+    /// The line as written.
     pub(super) text: &'a str,
-    /// The keyword, and where it stands.
+    /// The keyword, and its position.
     pub(super) keyword: &'a str,
     pub(super) keyword_at: Range<usize>,
-    /// What is behind the keyword, as it was written.
+    /// The text after the keyword, as written.
     pub(super) rest: &'a str,
     pub(super) rest_at: Range<usize>,
 }
 
-impl<'a> Line<'a> {
-    /// `None` for an empty line or a comment.
-    pub(super) fn read(text: &'a str) -> Option<Self> {
+impl<'a> ConfigLine<'a> {
+    /// Parses a line. Returns `None` for an empty line or a comment.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
         let start = text.find(|c: char| !is_blank(c))?;
         let after = text.get(start..)?;
         if after.starts_with('#') {
@@ -27,7 +27,7 @@ impl<'a> Line<'a> {
             .find(|c: char| is_blank(c) || c == '=')
             .unwrap_or(after.len());
         let (keyword, tail) = after.split_at_checked(len)?;
-        // Blanks, with at most one sign among them.
+        // Blanks, with at most one `=` among them.
         let trimmed = tail.trim_start_matches(is_blank);
         let trimmed = trimmed.strip_prefix('=').unwrap_or(trimmed);
         let rest = trimmed.trim_matches(is_blank);
@@ -47,9 +47,9 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\x0c')
 }
 
-/// The arguments: split at blanks, unless they are quoted. A backslash takes the meaning from a
-/// quote, a backslash and, outside of quotes, a blank. What begins with `#` is a comment.
-pub(super) fn split(text: &str) -> Result<Vec<String>, &'static str> {
+/// Splits arguments at blanks, unless quoted. A backslash escapes a quote, a backslash and, outside of
+/// quotes, a blank. A word that starts with `#` starts a comment.
+pub(super) fn split_arguments(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut chars = text.chars().peekable();
     loop {
@@ -73,7 +73,7 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, &'static str> {
             }
         }
         if quote.is_some() {
-            return Err("a quote has no end");
+            return Err("a quote is not closed");
         }
         words.push(word);
     }
@@ -94,13 +94,13 @@ mod tests {
             ("User==x", "User", "=x"),
             ("Host", "Host", ""),
         ] {
-            let line = Line::read(text).unwrap();
+            let line = ConfigLine::parse(text).unwrap();
             assert_eq!((line.keyword, line.rest), (keyword, rest), "{text}");
             assert_eq!(&text[line.keyword_at], keyword);
             assert_eq!(&text[line.rest_at], rest);
         }
-        assert_eq!(Line::read(" # Port 22"), None);
-        assert_eq!(Line::read(" \t"), None);
+        assert_eq!(ConfigLine::parse(" # Port 22"), None);
+        assert_eq!(ConfigLine::parse(" \t"), None);
     }
 
     #[test]
@@ -116,19 +116,19 @@ mod tests {
             ),
             ("\"\"", &[""]),
         ] {
-            assert_eq!(split(text).unwrap(), words, "{text}");
+            assert_eq!(split_arguments(text).unwrap(), words, "{text}");
         }
-        assert!(split("\"a").is_err());
+        assert!(split_arguments("\"a").is_err());
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text: String) {
-            if let Some(line) = Line::read(&text) {
+            if let Some(line) = ConfigLine::parse(&text) {
                 prop_assert_eq!(&text[line.rest_at.clone()], line.rest);
                 prop_assert_eq!(&text[line.keyword_at.clone()], line.keyword);
             }
-            let _ = split(&text);
+            let _ = split_arguments(&text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whose server this is: the user who started it, who alone can log in.
+//! The account of the user who runs the server, the only one who can log in.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use adit_net::persistent_file::FileOwner;
 use nix::unistd::{Uid, User};
 
-/// The user who started the server.
+/// The user who runs the server.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) name: String,
@@ -17,8 +17,8 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// As the system's table of users has him; without an entry, as the environment says.
-    pub(super) fn own() -> Self {
+    /// Returns the account from the user database; without an entry there, from the environment.
+    pub(super) fn current() -> Self {
         let uid = Uid::effective();
         let known = User::from_uid(uid).ok().flatten();
         let var = |name| env::var_os(name).filter(|value| !value.is_empty());
@@ -45,23 +45,23 @@ impl Account {
         }
     }
 
-    /// The shell's name as it sees itself: with a dash in front for a login.
+    /// Returns the name that the shell is started with; a leading `dash` makes it a login shell.
     pub(super) fn shell_name(&self, dash: &str) -> OsString {
         let mut name = OsString::from(dash);
         name.push(self.shell.file_name().unwrap_or(self.shell.as_os_str()));
         name
     }
 
-    /// A path of the user's, in which `~/` is his home.
-    pub(super) fn expand(&self, path: &Path) -> PathBuf {
+    /// Expands a leading `~` in a path to the home folder.
+    pub(super) fn expand_home(&self, path: &Path) -> PathBuf {
         match path.strip_prefix("~") {
             Ok(rest) => self.home.join(rest),
             Err(_) => path.to_owned(),
         }
     }
 
-    /// Whose files are believed.
-    pub(super) fn owner(&self) -> FileOwner {
+    /// Returns the user as the owner of trusted files.
+    pub(super) fn file_owner(&self) -> FileOwner {
         FileOwner {
             uid: self.uid.as_raw(),
             name: self.name.clone(),
@@ -82,10 +82,10 @@ mod tests {
             shell: "/bin/bash".into(),
             uid: Uid::effective(),
         };
-        let keys = account.expand(Path::new("~/.ssh/authorized_keys"));
+        let keys = account.expand_home(Path::new("~/.ssh/authorized_keys"));
         assert_eq!(keys, Path::new("/home/me/.ssh/authorized_keys"));
         assert_eq!(
-            account.expand(Path::new("/etc/keys")),
+            account.expand_home(Path::new("/etc/keys")),
             Path::new("/etc/keys")
         );
         assert_eq!(account.shell_name("-"), "-bash");

@@ -1,4 +1,4 @@
-//! The socket of a forwarded agent: whoever connects to it speaks with the client's agent.
+//! The socket of a forwarded agent: connections to it reach the client's agent.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -16,9 +16,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::AbortHandle;
 use tracing::debug;
 
-use super::visit::Visit;
+use super::client_connection::ClientConnection;
 
-/// A socket in a folder that is the user's alone; both go when this is dropped.
+/// A socket in a folder that only the user can access; both are removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct AgentSocket {
     folder: PathBuf,
@@ -27,7 +27,8 @@ pub(super) struct AgentSocket {
 }
 
 impl AgentSocket {
-    pub(super) fn open(visit: Arc<Visit>, handle: ServerHandle) -> io::Result<Self> {
+    /// Creates the socket and starts to accept connections.
+    pub(super) fn open(visit: Arc<ClientConnection>, handle: ServerHandle) -> io::Result<Self> {
         let place = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let place = place.filter(|place| place.is_absolute() && place.is_dir());
         let mut name = [0; 8];
@@ -36,14 +37,15 @@ impl AgentSocket {
         let folder = place
             .unwrap_or_else(env::temp_dir)
             .join(format!("adit-agent-{}-{name:016x}", process::id()));
-        // Fails if somebody else has made it.
+        // Fails if the folder exists, so that no one else can have created it.
         DirBuilder::new().mode(0o700).create(&folder)?;
         let path = folder.join("agent");
         let listener = UnixListener::bind(&path).inspect_err(|_| drop(fs::remove_dir(&folder)))?;
-        let task = tokio::spawn(accept(listener, visit, handle)).abort_handle();
+        let task = tokio::spawn(accept_connections(listener, visit, handle)).abort_handle();
         Ok(Self { folder, path, task })
     }
 
+    /// Returns the path of the socket.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -57,21 +59,31 @@ impl Drop for AgentSocket {
     }
 }
 
-async fn accept(listener: UnixListener, visit: Arc<Visit>, handle: ServerHandle) {
+/// Accepts connections forever.
+async fn accept_connections(
+    listener: UnixListener,
+    visit: Arc<ClientConnection>,
+    handle: ServerHandle,
+) {
     loop {
         match listener.accept().await {
             Ok((socket, _)) => {
-                tokio::spawn(hand_on(socket, Arc::clone(&visit), handle.clone()));
+                tokio::spawn(forward_to_client(
+                    socket,
+                    Arc::clone(&visit),
+                    handle.clone(),
+                ));
             }
             Err(why) => {
-                debug!("{}: the agent's socket: {why}", visit.from);
-                tokio::time::sleep(super::listening::PAUSE).await;
+                debug!("{}: cannot accept on the agent socket: {why}", visit.from);
+                tokio::time::sleep(super::remote_forwards::ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
-async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
+/// Forwards a connection to the client's agent.
+async fn forward_to_client(socket: UnixStream, visit: Arc<ClientConnection>, handle: ServerHandle) {
     match handle.open_agent().await {
         Ok(mut channel) => {
             let mut near = Buffered::from_tokio(socket);
@@ -83,6 +95,6 @@ async fn hand_on(socket: UnixStream, visit: Arc<Visit>, handle: ServerHandle) {
             )
             .await;
         }
-        Err(why) => debug!("{}: the agent: {why}", visit.from),
+        Err(why) => debug!("{}: cannot open an agent channel: {why}", visit.from),
     }
 }

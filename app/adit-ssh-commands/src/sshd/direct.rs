@@ -1,4 +1,4 @@
-//! Connections from here to somewhere (`-L`, `-D`, `-W`, `-J`), through the relay.
+//! Outgoing connections for clients (`-L`, `-D`, `-W`, `-J`), through the relay.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,19 +18,24 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::visit::Visit;
+use super::client_connection::ClientConnection;
 
-/// How long a connection may take.
-const DIAL: Duration = Duration::from_secs(20);
+/// Time limit for a connection.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Connects to a host and carries bytes both ways.
-pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: IncomingChannel) {
+/// Connects to a host and relays bytes in both directions.
+pub(super) async fn serve_direct_tcpip(
+    visit: Arc<ClientConnection>,
+    host: String,
+    port: u16,
+    opening: IncomingChannel,
+) {
     let from = visit.from;
     if !visit.grant.may_open(&host, port) {
-        debug!("{from}: may not connect to {host:?} port {port}");
+        debug!("{from}: not allowed to connect to {host:?} port {port}");
         return opening.refuse(
             OpenFailureReason::Prohibited,
-            "this key may not connect there",
+            "this key does not allow the destination",
         );
     }
     let asker = LookupOrigin::Client {
@@ -38,14 +43,15 @@ pub(super) async fn tcpip(visit: Arc<Visit>, host: String, port: u16, opening: I
         source: from.ip(),
     };
     match asker.scope(connect(&host, port)).await {
-        Ok(socket) => carry(&visit, opening, &mut Tcp::new(socket)).await,
+        Ok(socket) => accept_and_relay(&visit, opening, &mut Tcp::new(socket)).await,
         Err(why) => {
-            debug!("{from}: {host:?} port {port}: {why}");
+            debug!("{from}: cannot connect to {host:?} port {port}: {why}");
             opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
         }
     }
 }
 
+/// Connects to the first address of a host that answers.
 async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     let bare = host
         .strip_prefix('[')
@@ -54,31 +60,44 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
         Ok(ip) => vec![SocketAddr::new(ip, port)],
         Err(_) => dial::resolve(host, port, Family::Any).await?,
     };
-    dial::connect_first(&addresses, DIAL).await
+    dial::connect_first(&addresses, DIAL_TIMEOUT).await
 }
 
-/// Connects to a socket in the file system and carries bytes both ways.
-pub(super) async fn streamlocal(visit: Arc<Visit>, path: Vec<u8>, opening: IncomingChannel) {
-    // A list of hosts is a list of all there is: no socket stands in it.
+/// Connects to a Unix socket and relays bytes in both directions.
+pub(super) async fn serve_direct_streamlocal(
+    visit: Arc<ClientConnection>,
+    path: Vec<u8>,
+    opening: IncomingChannel,
+) {
+    // `permitopen` lists all permitted destinations, and cannot contain a socket.
     if !visit.grant.port_forwarding || visit.grant.permit_open.is_some() {
         return opening.refuse(
             OpenFailureReason::Prohibited,
-            "this key may not connect there",
+            "this key does not allow the destination",
         );
     }
     let path = Path::new(OsStr::from_bytes(&path));
-    let connected = timeout(DIAL, UnixStream::connect(path)).await;
+    let connected = timeout(DIAL_TIMEOUT, UnixStream::connect(path)).await;
     match connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-        Ok(socket) => carry(&visit, opening, &mut Buffered::from_tokio(socket)).await,
+        Ok(socket) => accept_and_relay(&visit, opening, &mut Buffered::from_tokio(socket)).await,
         Err(why) => {
-            debug!("{}: {}: {why}", visit.from, path.display());
+            debug!(
+                "{}: cannot connect to {}: {why}",
+                visit.from,
+                path.display()
+            );
             opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
         }
     }
 }
 
-async fn carry(visit: &Visit, opening: IncomingChannel, far: &mut dyn Stream) {
-    // Otherwise the connection is over.
+/// Accepts a channel and relays its bytes.
+async fn accept_and_relay(
+    visit: &ClientConnection,
+    opening: IncomingChannel,
+    far: &mut dyn Stream,
+) {
+    // An error means that the connection has ended.
     if let Ok(mut channel) = opening.accept() {
         let limits = &visit.settings.limits;
         let outcome = relay(&mut channel, far, limits, &visit.meter).await;

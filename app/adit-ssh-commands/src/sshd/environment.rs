@@ -1,4 +1,4 @@
-//! The variables of a user's program: what the server sets, what his key sets, what he may set.
+//! Environment of a user's program: variables of the server, of the user's key, and of the client.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -8,85 +8,97 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::account::Account;
 
-/// Variables that a client may set, and octets of each value.
-const MOST: usize = 64;
-const LONGEST: usize = 4096;
-/// The server's own variables that a user's program gets as well.
-const PASSED_ON: [&str; 3] = ["TZ", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
+/// Maximum number of variables that a client may set.
+const MAX_VARIABLES: usize = 64;
+/// Maximum length of their values, in bytes.
+const MAX_VALUE_LEN: usize = 4096;
+/// Variables of the server's environment that programs inherit.
+const INHERITED_VARIABLES: [&str; 3] = ["TZ", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
 
-/// Where programs are looked for, of users and of root.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/games";
+/// Search path of users.
+const USER_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/games";
+/// Search path of root.
 const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The variables of one program.
+/// The environment of one program.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment {
-    own: BTreeMap<OsString, OsString>,
-    wanted: BTreeMap<OsString, OsString>,
+    server_variables: BTreeMap<OsString, OsString>,
+    client_variables: BTreeMap<OsString, OsString>,
 }
 
 impl Environment {
-    /// What every program of this user gets that comes over this connection.
+    /// Returns the variables common to all programs of a connection.
     pub(super) fn new(account: &Account, from: SocketAddr, at: SocketAddr) -> Self {
         let mut own = Self::default();
-        for name in PASSED_ON {
+        for name in INHERITED_VARIABLES {
             if let Some(value) = env::var_os(name) {
-                own.set(name, value);
+                own.set_variable(name, value);
             }
         }
-        own.set("USER", &account.name);
-        own.set("LOGNAME", &account.name);
-        own.set("HOME", &account.home);
-        own.set("SHELL", &account.shell);
+        own.set_variable("USER", &account.name);
+        own.set_variable("LOGNAME", &account.name);
+        own.set_variable("HOME", &account.home);
+        own.set_variable("SHELL", &account.shell);
         let path = if account.uid.is_root() {
             ROOT_PATH
         } else {
-            PATH
+            USER_PATH
         };
-        own.set("PATH", path);
+        own.set_variable("PATH", path);
         let (ip, port) = (from.ip().to_canonical(), from.port());
-        own.set("SSH_CLIENT", format!("{ip} {port} {}", at.port()));
+        own.set_variable("SSH_CLIENT", format!("{ip} {port} {}", at.port()));
         let here = at.ip().to_canonical();
-        own.set(
+        own.set_variable(
             "SSH_CONNECTION",
             format!("{ip} {port} {here} {}", at.port()),
         );
         own
     }
 
-    /// Sets a variable of the server's.
-    pub(super) fn set(&mut self, name: impl Into<OsString>, value: impl AsRef<OsStr>) {
-        self.own.insert(name.into(), value.as_ref().to_owned());
+    /// Sets a variable of the server, which takes precedence over the client's.
+    pub(super) fn set_variable(&mut self, name: impl Into<OsString>, value: impl AsRef<OsStr>) {
+        self.server_variables
+            .insert(name.into(), value.as_ref().to_owned());
     }
 
-    /// A wish of the client's; tells whether it is granted.
-    pub(super) fn wish(&mut self, name: &[u8], value: &[u8], accepted: &[String]) -> bool {
+    /// Sets a variable for the client, if it is allowed; returns true if so.
+    pub(super) fn accept_client_variable(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        accepted: &[String],
+    ) -> bool {
         let fine = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
         let (name, value) = (OsStr::from_bytes(name), OsStr::from_bytes(value));
         let granted = !name.is_empty()
             && name.as_bytes().iter().all(fine)
             && !value.as_bytes().contains(&0)
-            && value.len() <= LONGEST
-            && accepted.iter().any(|pattern| is_of(pattern, name))
-            && (self.wanted.len() < MOST || self.wanted.contains_key(name));
+            && value.len() <= MAX_VALUE_LEN
+            && accepted
+                .iter()
+                .any(|pattern| matches_variable(pattern, name))
+            && (self.client_variables.len() < MAX_VARIABLES
+                || self.client_variables.contains_key(name));
         if granted {
-            self.wanted.insert(name.to_owned(), value.to_owned());
+            self.client_variables
+                .insert(name.to_owned(), value.to_owned());
         }
         granted
     }
 
-    /// All of them: what the server has set goes before what was wished for.
-    pub(super) fn all(&self) -> BTreeMap<&OsStr, &OsStr> {
-        let both = self.wanted.iter().chain(&self.own);
+    /// Returns all variables; those of the server take precedence.
+    pub(super) fn merged_variables(&self) -> BTreeMap<&OsStr, &OsStr> {
+        let both = self.client_variables.iter().chain(&self.server_variables);
         both.map(|(name, value)| (&**name, &**value)).collect()
     }
 }
 
-/// Names of variables that change which code runs when a program starts, or how it reads what it is
-/// given: of the dynamic loaders, of the C library, of shells, of languages. `*` at the end is
-/// anything. Those of the C library are the ones it drops itself in programs that run as another
-/// user; the others are those that sudo removes, and the like of languages that are newer.
-const OF_THE_START: &[&str] = &[
+/// Variables that change which code runs when a program starts, or how it interprets its input: those of
+/// dynamic loaders, C libraries, shells and languages. A trailing `*` matches anything. For the C library these
+/// are the ones that it ignores itself in set-user-ID programs; the others are those that sudo removes, and
+/// their counterparts in newer languages.
+const STARTUP_VARIABLES: &[&str] = &[
     // Loaders.
     "LD_*",
     "DYLD_*",
@@ -115,7 +127,7 @@ const OF_THE_START: &[&str] = &[
     "TERMCAP",
     "KRB5*",
     "NSS_*",
-    // Where programs are, and whose.
+    // Paths and users.
     "PATH",
     "HOME",
     "SHELL",
@@ -168,7 +180,7 @@ const OF_THE_START: &[&str] = &[
     "GUILE_*",
     "OCAML*",
     "GHC*",
-    // Programs that run others, or load what they are told to.
+    // Programs that run others, or load configured code.
     "EDITOR",
     "VISUAL",
     "PAGER",
@@ -178,13 +190,16 @@ const OF_THE_START: &[&str] = &[
     "OPENSSL_*",
 ];
 
-/// Whether no key may set this variable, whatever is permitted.
-pub(super) fn is_of_the_start(name: &str) -> bool {
+/// Returns true if keys can never set this variable.
+pub(super) fn affects_program_start(name: &str) -> bool {
     let name = OsStr::new(name);
-    OF_THE_START.iter().any(|pattern| is_of(pattern, name))
+    STARTUP_VARIABLES
+        .iter()
+        .any(|pattern| matches_variable(pattern, name))
 }
 
-pub(super) fn is_of(pattern: &str, name: &OsStr) -> bool {
+/// Returns true if a pattern with an optional trailing `*` matches `name`.
+pub(super) fn matches_variable(pattern: &str, name: &OsStr) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.as_bytes().starts_with(start.as_bytes()),
         None => name == pattern,
@@ -215,10 +230,10 @@ mod tests {
             "GIT_SSH_COMMAND",
             "JAVA_TOOL_OPTIONS",
         ] {
-            assert!(is_of_the_start(name), "{name}");
+            assert!(affects_program_start(name), "{name}");
         }
         for name in ["LANG", "LC_ALL", "TZ", "MARK", "EDITION", "PATHS"] {
-            assert!(!is_of_the_start(name), "{name}");
+            assert!(!affects_program_start(name), "{name}");
         }
     }
 
@@ -226,7 +241,7 @@ mod tests {
     fn clients_set_what_they_may() {
         let accepted = ["LANG".to_owned(), "LC_*".to_owned(), "HOME".to_owned()];
         let mut all = Environment::new(
-            &Account::own(),
+            &Account::current(),
             "[::ffff:192.0.2.1]:5".parse().unwrap(),
             "[::1]:22".parse().unwrap(),
         );
@@ -241,16 +256,16 @@ mod tests {
             ("LC_NUL", "a\0b", false),
             ("HOME", "/elsewhere", true),
         ] {
-            let got = all.wish(name.as_bytes(), value.as_bytes(), &accepted);
+            let got = all.accept_client_variable(name.as_bytes(), value.as_bytes(), &accepted);
             assert_eq!(got, granted, "{name}");
         }
-        let long = vec![b'x'; LONGEST + 1];
-        assert!(!all.wish(b"LC_LONG", &long, &accepted));
-        for n in 0..2 * MOST {
-            all.wish(format!("LC_{n}").as_bytes(), b"", &accepted);
+        let long = vec![b'x'; MAX_VALUE_LEN + 1];
+        assert!(!all.accept_client_variable(b"LC_LONG", &long, &accepted));
+        for n in 0..2 * MAX_VARIABLES {
+            all.accept_client_variable(format!("LC_{n}").as_bytes(), b"", &accepted);
         }
-        assert_eq!(all.wanted.len(), MOST);
-        let map = all.all();
+        assert_eq!(all.client_variables.len(), MAX_VARIABLES);
+        let map = all.merged_variables();
         let get = |name: &str| map.get(OsStr::new(name)).map(|v| v.to_string_lossy());
         assert_eq!(get("SSH_CLIENT").unwrap(), "192.0.2.1 5 22");
         assert_eq!(get("SSH_CONNECTION").unwrap(), "192.0.2.1 5 ::1 22");

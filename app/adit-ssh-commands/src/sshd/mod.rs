@@ -1,45 +1,45 @@
-//! `adit sshd`: an SSH server into which the user who started it can log in.
+//! `adit sshd`: an SSH server for the user who runs it.
 //!
-//! Data passes through like this: [`settings`] says what was typed, [`serve`] takes connections in
-//! through the [`door`]; [`keys`] decides who gets in. [`visit`] hands each wish of a client to a
-//! task of its own: [`session`] collects what a program is to be and [`program`] runs it;
-//! [`direct`] connects to somewhere and [`listening`] hands on what comes, both through the relay;
-//! [`agent`] is the socket of a forwarded agent, [`failures`] what the log has of failed logins.
+//! [`settings`] holds the arguments. [`serve`] accepts connections that [`admission`] admits, and [`keys`]
+//! authenticates them. [`client_connection`] runs each request of a client in its own task: [`session`] collects the
+//! requests for a program and [`program`] runs it; [`direct`] connects to destinations and [`remote_forwards`]
+//! forwards incoming connections, both through the relay; [`agent`] is the socket of a forwarded agent, and
+//! [`login_log`] limits the log lines for failed logins.
 
 mod account;
+mod admission;
 mod agent;
+mod authorized_keys;
+mod client_connection;
 mod direct;
-mod door;
 mod environment;
-mod failures;
 mod host_key;
-mod keys;
-mod listening;
+mod login_log;
 mod program;
+mod remote_forwards;
 mod serve;
 mod session;
 mod settings;
 mod signals;
-mod visit;
 
 use std::sync::Arc;
 
-use adit_cli::{Done, Failure, block_on};
+use adit_cli::{CommandResult, Failure, block_on};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::args::Sshd;
+use crate::args::SshdArgs;
 
-/// Serves SSH until it is ended.
+/// Serves SSH until a signal ends it.
 ///
 /// # Errors
-/// What went wrong, with the exit code.
-pub fn sshd(typed: &Sshd) -> Done {
-    let (settings, host_keys) = settings::read(typed)?;
+/// The failure, with its exit code.
+pub fn sshd(typed: &SshdArgs) -> CommandResult {
+    let (settings, host_keys) = settings::read_settings(typed)?;
     let listen: Vec<_> = typed
         .listen
         .iter()
-        .map(|text| settings::listen(text))
+        .map(|text| settings::parse_listen_address(text))
         .collect::<Result<_, _>>()?;
     block_on(|mut signals| async move {
         let settings = Arc::new(settings);
@@ -49,20 +49,24 @@ pub fn sshd(typed: &Sshd) -> Done {
             eprintln!("{line}");
         }
         let keys = settings.keys.read().len();
-        eprintln!("{keys} authorised keys let {} in", settings.account.name);
+        eprintln!("{keys} authorized keys for {}", settings.account.name);
         for addr in listen {
             let listener = serve::bind(addr).map_err(Failure::from)?;
             let at = listener.local_addr().unwrap_or(addr);
             eprintln!("listening on {at}");
-            let end = visit::End {
+            let end = client_connection::ServerShutdown {
                 stopped: stopped.clone(),
                 _alive: alive.clone(),
             };
-            tokio::spawn(serve::accept(listener, Arc::clone(&settings), end));
+            tokio::spawn(serve::accept_connections(
+                listener,
+                Arc::clone(&settings),
+                end,
+            ));
         }
         drop((alive, stopped));
-        let patience = signals.next().await;
-        // Nobody is taken in any more, and who is in is shown out: a shell would stay for ever.
+        let patience = signals.next_end().await;
+        // No more connections are accepted, and open ones are closed: a shell would run forever.
         drop(stop);
         let _ = timeout(patience, all_gone.recv()).await;
         Ok(())

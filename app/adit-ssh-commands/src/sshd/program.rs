@@ -1,4 +1,4 @@
-//! A program that runs: its streams, its signals, its end.
+//! A running program: its streams, signals and exit.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -24,78 +24,80 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::signals;
-use crate::channel_pipes::{GATHER, channel_to_pipe, file_to_channel};
-use crate::pipe_pace::Pace;
+use crate::channel_pipes::{MAX_SLICES, channel_to_pipe, file_to_channel};
+use crate::pipe_pace::PipePacer;
 
-/// How long a program may take to end whose user has gone.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-/// How long a program may take to end that has closed its output, before the client is told that
-/// there is no more.
-const AFTER_OUTPUT: Duration = Duration::from_millis(100);
+/// Time that a program has to exit after its user has disconnected.
+const EXIT_GRACE: Duration = Duration::from_secs(5);
+/// Time that a program has to exit after closing its output, before the end of the output is sent.
+const EXIT_AFTER_OUTPUT: Duration = Duration::from_millis(100);
 
-/// A program that was started.
-pub(super) enum Program {
-    /// Between pipes.
+/// A started program.
+pub(super) enum RunningProgram {
+    /// Connected by pipes.
     Piped(PipedChild),
-    /// In a terminal.
+    /// Connected to a pseudo-terminal.
     Terminal(ChildGuard, PseudoTerminal),
 }
 
-impl Program {
-    /// Stays with it until it has ended and all of its output is on its way, or until its user has
-    /// gone. `signals`: the user may signal it.
-    pub(super) async fn attend(self, session: ServerSession, signals: bool) {
+impl RunningProgram {
+    /// Serves the program until it has exited and all of its output is queued, or until its user has
+    /// disconnected. `signals` is true if the user may send signals to it.
+    pub(super) async fn run_to_end(self, session: ServerSession, signals: bool) {
         let (control, channel, stderr) = session.into_parts();
         let (reader, writer) = channel.into_split();
         let running = match self {
             Self::Piped(piped) => {
                 let outputs = async {
                     tokio::join!(
-                        drain_much(piped.stdout, writer),
-                        drain(piped.stderr, stderr)
+                        copy_output_adaptively(piped.stdout, writer),
+                        copy_output(piped.stderr, stderr)
                     )
                 };
-                let watch = Watch {
-                    leash: piped.guard,
+                let watch = ProgramMonitor {
+                    guard: piped.guard,
                     control,
                     terminal: None,
                     signals,
                 };
-                let input = feed_much(reader, piped.stdin);
-                watch.attend(input, outputs).await
+                let input = copy_input_adaptively(reader, piped.stdin);
+                watch.run_to_end(input, outputs).await
             }
             Self::Terminal(leash, terminal) => {
-                // All of its output is one stream.
+                // A terminal has a single output stream.
                 drop(stderr);
-                let watch = Watch {
-                    leash,
+                let watch = ProgramMonitor {
+                    guard: leash,
                     control,
                     terminal: Some(&terminal),
                     signals,
                 };
-                let outputs = drain(&terminal, writer);
-                watch.attend(feed(reader, &terminal), outputs).await
+                let outputs = copy_output(&terminal, writer);
+                watch
+                    .run_to_end(copy_input(reader, &terminal), outputs)
+                    .await
             }
         };
-        // Its streams are closed by now, or will be within a second; its terminal has hung up.
+        // The streams are closed by now or within a second; the terminal has hung up.
         if let Some(leash) = running {
             hang_up(leash).await;
         }
     }
 }
 
-/// What the client may do to a program, and is told of it.
-struct Watch<'a> {
-    leash: ChildGuard,
+/// The connection between a program and the client's requests.
+struct ProgramMonitor<'a> {
+    guard: ChildGuard,
     control: SessionControl,
     terminal: Option<&'a PseudoTerminal>,
     signals: bool,
 }
 
-impl Watch<'_> {
-    /// `outputs` gives what has to be dropped to end the channel's output. Gives the hold on a
-    /// program that still runs.
-    async fn attend<W>(
+impl ProgramMonitor<'_> {
+    /// Serves requests until the program has exited and its output has ended, or the client has disconnected.
+    /// `outputs` resolves to the writers, which end the channel's output when dropped. Returns the guard of a
+    /// program that is still running.
+    async fn run_to_end<W>(
         mut self,
         input: impl Future<Output = ()>,
         outputs: impl Future<Output = W>,
@@ -105,17 +107,17 @@ impl Watch<'_> {
         let mut open = None;
         while !(ended && drained) {
             tokio::select! {
-                status = self.leash.wait_for_exit(), if !ended => {
+                status = self.guard.wait_for_exit(), if !ended => {
                     ended = true;
-                    self.tell(status);
+                    self.send_exit(status);
                 }
                 writers = &mut outputs, if !drained => (drained, open) = (true, Some(writers)),
-                // Most programs that have closed their output end at once, and how is to be told
-                // first: there are clients that listen no more behind the end of the output.
-                () = sleep(AFTER_OUTPUT), if open.is_some() => open = None,
+                // Most programs exit right after closing their output. The exit status is sent first: some
+                // clients ignore messages after the end of the output.
+                () = sleep(EXIT_AFTER_OUTPUT), if open.is_some() => open = None,
                 () = &mut input, if !fed => fed = true,
                 next = self.control.next_request() => match next {
-                    Some(next) => match self.grants(next.request) {
+                    Some(next) => match self.handle_request(next.request) {
                         true => next.reply.grant(),
                         false => next.reply.refuse(),
                     },
@@ -123,65 +125,68 @@ impl Watch<'_> {
                 },
             }
         }
-        (!ended).then_some(self.leash)
+        (!ended).then_some(self.guard)
     }
 
-    /// Told at once; it is sent behind the last byte of the output.
-    fn tell(&self, status: io::Result<ExitStatus>) {
+    /// Queues the exit status, which is sent after the last byte of the output.
+    fn send_exit(&self, status: io::Result<ExitStatus>) {
         match status {
             Ok(status) => match (status.code(), status.signal()) {
                 (Some(code), _) => self
                     .control
                     .send_exit_status(u32::try_from(code).unwrap_or(255)),
                 (None, signal) => {
-                    let name = signal.map_or(signals::OTHER, signals::name);
+                    let name = signal.map_or(signals::UNNAMED_SIGNAL, signals::signal_name);
                     self.control
                         .send_exit_signal(name, status.core_dumped(), "");
                 }
             },
-            Err(why) => debug!("how a program ended is not known: {why}"),
+            Err(why) => debug!("cannot read the exit status of a program: {why}"),
         }
     }
 
-    fn grants(&self, request: SshChannelRequest) -> bool {
+    /// Carries out a request; returns true if it succeeds.
+    fn handle_request(&self, request: SshChannelRequest) -> bool {
         match (request, self.terminal) {
             (SshChannelRequest::WindowChange(to), Some(terminal)) => {
-                terminal.resize(size(to)).is_ok()
+                terminal.resize(to_terminal_size(to)).is_ok()
             }
             (SshChannelRequest::Break(_), Some(terminal)) => terminal.send_break().is_ok(),
-            (SshChannelRequest::Signal(name), _) if self.signals => match signals::by_name(&name) {
-                Some(signal) => {
-                    self.leash.signal_group(signal);
-                    true
+            (SshChannelRequest::Signal(name), _) if self.signals => {
+                match signals::signal_by_name(&name) {
+                    Some(signal) => {
+                        self.guard.signal_group(signal);
+                        true
+                    }
+                    None => false,
                 }
-                None => false,
-            },
+            }
             _ => false,
         }
     }
 }
 
-/// Its user has gone: it is told, given a moment, and ended with its group.
+/// Hangs up a program whose user has disconnected: sends SIGHUP, waits a moment, and kills its group.
 async fn hang_up(mut leash: ChildGuard) {
     leash.signal_group(Signal::HUP);
-    // Who was stopped cannot listen.
+    // A stopped program would not receive the signal.
     leash.signal_group(Signal::CONT);
-    let _ = timeout(LAST_WORDS, leash.wait_for_exit()).await;
+    let _ = timeout(EXIT_GRACE, leash.wait_for_exit()).await;
 }
 
-/// Carries what the client sends to a program, until either has ended.
-async fn feed(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
-    while let Some(1..) = step(&mut from, &mut to).await {}
+/// Copies input of the client to a program, until either ends.
+async fn copy_input(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
+    while let Some(1..) = copy_available(&mut from, &mut to).await {}
 }
 
-/// The same of what may be much: once it comes fast, a thread goes on with it.
-async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
-    let mut pace = Pace::default();
+/// Like [`feed`], but hands over to a thread once the flow is fast.
+async fn copy_input_adaptively(mut from: ChannelReader, mut to: pipe::Sender) {
+    let mut pace = PipePacer::default();
     while !pace.is_fast() {
-        let Some(n @ 1..) = step(&mut from, &mut to).await else {
+        let Some(n @ 1..) = copy_available(&mut from, &mut to).await else {
             return;
         };
-        pace.after(n, &to);
+        pace.pause_after_read(n, &to);
     }
     let Ok(to) = to.into_nonblocking_fd() else {
         return;
@@ -190,57 +195,63 @@ async fn feed_much(mut from: ChannelReader, mut to: pipe::Sender) {
     let (mut done, end) = oneshot::channel::<()>();
     thread::spawn(move || {
         if let Err(why) = channel_to_pipe(&runtime, &mut from, to.into(), &mut done) {
-            debug!("a program's input: {why}");
+            debug!("cannot pass on the input of a program: {why}");
         }
     });
-    // There is nothing to be told: that it has ended is the news.
+    // The end of the thread is signaled by the dropped sender.
     let _ = end.await;
 }
 
-/// Carries what is there; gives how much was taken, nothing when either has ended.
-async fn step(from: &mut ChannelReader, to: &mut (impl AsyncWrite + Unpin)) -> Option<usize> {
+/// Copies the available input. Returns the number of bytes, or `None` when either side has ended.
+async fn copy_available(
+    from: &mut ChannelReader,
+    to: &mut (impl AsyncWrite + Unpin),
+) -> Option<usize> {
     let Ok(1..) = poll_fn(|cx| from.poll_fill(cx, 1)).await else {
         return None;
     };
-    let mut runs = [IoSlice::new(&[]); GATHER];
+    let mut runs = [IoSlice::new(&[]); MAX_SLICES];
     let count = from.runs(&mut runs);
     let written = to.write_vectored(subslice(&runs, ..count));
-    // A program that reads no more is none of the client's errors.
+    // A program that has closed its input is not an error of the client.
     let n = written.await.ok()?;
     from.consume(n);
     Some(n)
 }
 
-/// Carries a program's output to the client, until either has ended; gives the client's end.
-async fn drain(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
+/// Copies a program's output to the client, until either ends. Returns the writer.
+async fn copy_output(mut from: impl AsyncRead + Unpin, mut to: ChannelWriter) -> ChannelWriter {
     while let Ok(1..) = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from))).await {}
     to
 }
 
-/// The same of what may be much: once it comes fast, a thread goes on with it.
-async fn drain_much(mut from: pipe::Receiver, mut to: ChannelWriter) -> Option<ChannelWriter> {
-    let mut pace = Pace::default();
+/// Like [`copy_output`], but hands over to a thread once the flow is fast.
+async fn copy_output_adaptively(
+    mut from: pipe::Receiver,
+    mut to: ChannelWriter,
+) -> Option<ChannelWriter> {
+    let mut pace = PipePacer::default();
     while !pace.is_fast() {
         let read = poll_fn(|cx| to.poll_write_from(cx, Pin::new(&mut from)));
         let Ok(n @ 1..) = read.await else {
             return Some(to);
         };
-        pace.after(n, &from);
+        pace.pause_after_read(n, &from);
     }
     let from = from.into_nonblocking_fd().ok()?;
     let runtime = Handle::current();
     let (done, end) = oneshot::channel();
     thread::spawn(move || {
         if let Err(why) = file_to_channel(&runtime, from.into(), &mut to, || !done.is_closed()) {
-            debug!("a program's output: {why}");
+            debug!("cannot pass on the output of a program: {why}");
         }
         let _ = done.send(to);
     });
     end.await.ok()
 }
 
-/// A size as terminals have it.
-pub(super) fn size(of: connection::TerminalSize) -> terminal::TerminalSize {
+/// Converts a terminal size of SSH to that of the system, limited to 16 bits.
+pub(super) fn to_terminal_size(of: connection::TerminalSize) -> terminal::TerminalSize {
     let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
     terminal::TerminalSize {
         columns: short(of.columns),

@@ -1,4 +1,4 @@
-//! From a listening socket to users who are in.
+//! Accepts connections and authenticates users.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use adit_stream::Tcp;
 use tokio::net::TcpStream;
 use tracing::{debug, info, warn};
 
-use super::door::{Failure, Stranger};
-use super::keys::Gate;
-use super::settings::Settings;
-use super::visit::{End, Visit};
+use super::admission::{LoginFailure, PendingConnection};
+use super::authorized_keys::LoginPolicy;
+use super::client_connection::{ClientConnection, ServerShutdown};
+use super::settings::ServerSettings;
 
 /// Opens a listening socket.
 pub(super) fn bind(addr: SocketAddr) -> Result<TcpAcceptor, StartError> {
@@ -27,8 +27,12 @@ pub(super) fn bind(addr: SocketAddr) -> Result<TcpAcceptor, StartError> {
     Ok(TcpAcceptor::new(listener))
 }
 
-/// Takes connections in until the server is told to stop.
-pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, mut end: End) {
+/// Accepts connections until the server shuts down.
+pub(super) async fn accept_connections(
+    mut listener: TcpAcceptor,
+    settings: Arc<ServerSettings>,
+    mut end: ServerShutdown,
+) {
     loop {
         let turn = tokio::select! {
             turn = listener.next() => turn,
@@ -37,30 +41,30 @@ pub(super) async fn accept(mut listener: TcpAcceptor, settings: Arc<Settings>, m
         let (socket, from) = match turn {
             AcceptOutcome::Connection(socket, from) => (socket, from),
             AcceptOutcome::Exhausted(why) => {
-                warn!("cannot take connections in: {why}");
+                warn!("cannot accept connections: {why}");
                 continue;
             }
         };
-        match settings.door.enter(from.ip()) {
+        match settings.admission.admit(from.ip()) {
             Ok(stranger) => {
                 let (settings, end) = (Arc::clone(&settings), end.clone());
-                tokio::spawn(greet(socket, from, stranger, settings, end));
+                tokio::spawn(handle_connection(socket, from, stranger, settings, end));
             }
             Err(why) => debug!("{from}: {why}"),
         }
     }
 }
 
-/// Exchanges keys, and lets the user in if he has one of ours.
-async fn greet(
+/// Performs the handshake and the login, and serves the connection.
+async fn handle_connection(
     socket: TcpStream,
     from: SocketAddr,
-    stranger: Stranger,
-    settings: Arc<Settings>,
-    mut end: End,
+    stranger: PendingConnection,
+    settings: Arc<ServerSettings>,
+    mut end: ServerShutdown,
 ) {
     let at = socket.local_addr().unwrap_or(from);
-    let gate = Gate::new(Arc::clone(&settings.keys), from.ip());
+    let gate = LoginPolicy::new(Arc::clone(&settings.keys), from.ip());
     let below = Box::new(Tcp::new(socket));
     let accepted = tokio::select! {
         accepted = Server::accept(below, &settings.server, &gate) => accepted,
@@ -71,54 +75,58 @@ async fn greet(
             drop(stranger);
             let key = connection.login().key.as_ref();
             info!(
-                "{from}: {} is in with {}",
+                "{from}: {} logged in with {}",
                 settings.account.name,
                 key.map_or_else(String::new, |key| key.key().fingerprint())
             );
-            let grant = settings.narrowed(gate.grant());
+            let grant = settings.restrict_grant(gate.grant());
             debug!(
                 "{from}: {} {:?}",
                 connection.version(),
                 connection.negotiated()
             );
-            Visit::new(settings, grant, from, at, end)
-                .attend(connection)
+            ClientConnection::new(settings, grant, from, at, end)
+                .serve_requests(connection)
                 .await;
         }
         Err(why) => {
-            let failure = judge(&why, &gate);
-            let line = || settings.failures.line(system::monotonic_now());
-            match (gate.tries().told(), failure) {
+            let failure = classify_failure(&why, &gate);
+            let line = || settings.failure_log.admit_line(system::monotonic_now());
+            match (gate.attempts().describe_attempts(), failure) {
                 (Some(tries), _) => {
                     if let Some(left_out) = line() {
                         if left_out > 0 {
-                            info!("{left_out} failed logins were not logged: there are too many");
+                            info!(
+                                "{left_out} failed logins were not logged because there are too many"
+                            );
                         }
                         info!("{from}: failed login: {tries}: {why}");
                     }
                 }
-                (None, Failure::Slow | Failure::Broken) if line().is_some() => {
+                (None, LoginFailure::TimedOut | LoginFailure::ProtocolError)
+                    if line().is_some() =>
+                {
                     info!("{from}: {why}");
                 }
-                // Ports are knocked at all day.
+                // Port scans are too frequent to log.
                 _ => debug!("{from}: {why}"),
             }
-            stranger.failed(failure);
+            stranger.record_failure(failure);
         }
     }
 }
 
-/// What an attempt that failed came to.
-fn judge(why: &ConnectError, gate: &Gate) -> Failure {
-    let left = match gate.has_computed() {
-        true => Failure::Wasted,
-        false => Failure::Left,
+/// Classifies a failed connection.
+fn classify_failure(why: &ConnectError, gate: &LoginPolicy) -> LoginFailure {
+    let left = match gate.has_computed_keys() {
+        true => LoginFailure::AbandonedKeyExchange,
+        false => LoginFailure::Disconnected,
     };
     match why {
-        _ if gate.has_refused() => Failure::Refused,
-        ConnectError::Timeout { .. } => Failure::Slow,
+        _ if gate.has_refused() => LoginFailure::Refused,
+        ConnectError::Timeout { .. } => LoginFailure::TimedOut,
         ConnectError::Ssh(SshError::Disconnected { .. } | SshError::NoCommon { .. }) => left,
-        ConnectError::Ssh(_) => Failure::Broken,
+        ConnectError::Ssh(_) => LoginFailure::ProtocolError,
         _ => left,
     }
 }

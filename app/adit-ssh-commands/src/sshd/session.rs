@@ -1,4 +1,4 @@
-//! A channel for a program: what the client says before it is started.
+//! A session channel: the requests of the client until its program starts.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -17,32 +17,36 @@ use adit_ssh_proto::connection::{self, PtyRequest, SshChannelRequest};
 use tracing::{debug, warn};
 
 use super::agent::AgentSocket;
+use super::client_connection::ClientConnection;
 use super::environment::Environment;
 use super::program;
-use super::program::Program;
-use super::settings::{SFTP, is_sftp};
-use super::visit::Visit;
+use super::program::RunningProgram;
+use super::settings::{INTERNAL_SFTP, is_internal_sftp};
 use crate::terminal_modes;
 
-/// What a client wants to run.
-enum Wanted {
+/// The program that a client requests.
+enum RequestedProgram {
     Shell,
     Command(Vec<u8>),
     Subsystem(String),
 }
 
-/// What was said so far.
-struct Draft {
-    visit: Arc<Visit>,
+/// The setup of a program, as requested so far.
+struct SessionSetup {
+    visit: Arc<ClientConnection>,
     environment: Environment,
-    /// The terminal, and the program's end of it.
+    /// The terminal, and the end for the program.
     terminal: Option<(PseudoTerminal, OwnedFd)>,
     agent: Option<AgentSocket>,
 }
 
-/// Serves a channel: collects what the client says, runs what it wants.
-pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: ServerSession) {
-    let mut draft = Draft {
+/// Serves a channel: collects requests, then runs the program.
+pub(super) async fn serve_session(
+    visit: Arc<ClientConnection>,
+    handle: ServerHandle,
+    session: ServerSession,
+) {
+    let mut draft = SessionSetup {
         environment: visit.environment.clone(),
         visit,
         terminal: None,
@@ -53,17 +57,25 @@ pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: Serv
         let granted = match request {
             SshChannelRequest::Env { name, value } => {
                 let accepted = &draft.visit.settings.accept_env;
-                draft.environment.wish(&name, &value, accepted)
+                draft
+                    .environment
+                    .accept_client_variable(&name, &value, accepted)
             }
             SshChannelRequest::Pty(pty) => draft.open_terminal(&pty),
-            SshChannelRequest::WindowChange(size) => draft.resize(size),
+            SshChannelRequest::WindowChange(size) => draft.resize_terminal(size),
             SshChannelRequest::Agent => draft.open_agent(handle.clone()),
-            SshChannelRequest::Shell => return draft.run(Wanted::Shell, reply, session).await,
+            SshChannelRequest::Shell => {
+                return draft.run(RequestedProgram::Shell, reply, session).await;
+            }
             SshChannelRequest::Exec(command) => {
-                return draft.run(Wanted::Command(command), reply, session).await;
+                return draft
+                    .run(RequestedProgram::Command(command), reply, session)
+                    .await;
             }
             SshChannelRequest::Subsystem(name) => {
-                return draft.run(Wanted::Subsystem(name), reply, session).await;
+                return draft
+                    .run(RequestedProgram::Subsystem(name), reply, session)
+                    .await;
             }
             _ => false,
         };
@@ -75,59 +87,64 @@ pub(super) async fn serve(visit: Arc<Visit>, handle: ServerHandle, session: Serv
     }
 }
 
-impl Draft {
+impl SessionSetup {
+    /// Opens a pseudo-terminal; returns true on success.
     fn open_terminal(&mut self, pty: &PtyRequest) -> bool {
         if !self.visit.grant.pty || self.terminal.is_some() {
             return false;
         }
         let opened = PseudoTerminal::open().and_then(|(terminal, theirs)| {
-            terminal.resize(program::size(pty.size))?;
-            terminal_modes::apply(&theirs, &pty.modes)?;
+            terminal.resize(program::to_terminal_size(pty.size))?;
+            terminal_modes::apply_modes(&theirs, &pty.modes)?;
             Ok((terminal, theirs))
         });
         match opened {
             Ok((terminal, theirs)) => {
                 if !pty.term.is_empty() {
-                    self.environment.set("TERM", &pty.term);
+                    self.environment.set_variable("TERM", &pty.term);
                 }
-                self.environment.set("SSH_TTY", terminal.name());
+                self.environment.set_variable("SSH_TTY", terminal.name());
                 self.terminal = Some((terminal, theirs));
                 true
             }
             Err(why) => {
-                warn!("{}: no terminal: {why}", self.visit.from);
+                warn!("{}: cannot open a terminal: {why}", self.visit.from);
                 false
             }
         }
     }
 
-    fn resize(&self, size: connection::TerminalSize) -> bool {
+    /// Resizes the terminal; returns true on success.
+    fn resize_terminal(&self, size: connection::TerminalSize) -> bool {
         let terminal = self.terminal.as_ref();
-        terminal.is_some_and(|(terminal, _)| terminal.resize(program::size(size)).is_ok())
+        terminal
+            .is_some_and(|(terminal, _)| terminal.resize(program::to_terminal_size(size)).is_ok())
     }
 
+    /// Opens the socket of a forwarded agent; returns true on success.
     fn open_agent(&mut self, handle: ServerHandle) -> bool {
         if !self.visit.grant.agent_forwarding || self.agent.is_some() {
             return false;
         }
         match AgentSocket::open(Arc::clone(&self.visit), handle) {
             Ok(socket) => {
-                self.environment.set("SSH_AUTH_SOCK", socket.path());
+                self.environment
+                    .set_variable("SSH_AUTH_SOCK", socket.path());
                 self.agent = Some(socket);
                 true
             }
             Err(why) => {
-                warn!("{}: no socket for the agent: {why}", self.visit.from);
+                warn!("{}: cannot open an agent socket: {why}", self.visit.from);
                 false
             }
         }
     }
 
-    /// Runs what is wanted, or forced, and stays until it has ended.
-    async fn run(mut self, wanted: Wanted, reply: RequestReply, session: ServerSession) {
+    /// Runs the requested or the forced program until it exits.
+    async fn run(mut self, wanted: RequestedProgram, reply: RequestReply, session: ServerSession) {
         let from = self.visit.from;
-        let Some(mut command) = self.command(&wanted) else {
-            debug!("{from}: no such subsystem");
+        let Some(mut command) = self.build_command(&wanted) else {
+            debug!("{from}: the subsystem does not exist");
             return reply.refuse();
         };
         let account = &self.visit.settings.account;
@@ -136,34 +153,42 @@ impl Draft {
             false => Path::new("/"),
         };
         command.env_clear();
-        // Our own server of files needs none, and nobody's wishes shall change how it starts.
-        if !self.visit.grant.command.as_deref().is_some_and(is_sftp) {
-            command.envs(self.environment.all());
+        // The internal SFTP server needs no variables, and a client must not influence its start.
+        if !self
+            .visit
+            .grant
+            .command
+            .as_deref()
+            .is_some_and(is_internal_sftp)
+        {
+            command.envs(self.environment.merged_variables());
         }
         command.current_dir(home);
         let started = match self.terminal.take() {
             Some((terminal, theirs)) => {
                 let started = login::spawn_with_terminal(command, theirs).await;
-                started.map(|leash| Program::Terminal(leash, terminal))
+                started.map(|leash| RunningProgram::Terminal(leash, terminal))
             }
-            None => login::spawn_with_pipes(command).await.map(Program::Piped),
+            None => login::spawn_with_pipes(command)
+                .await
+                .map(RunningProgram::Piped),
         };
         match started {
             Ok(program) => {
-                debug!("{from}: {wanted}");
+                debug!("{from}: started {wanted}");
                 let signals = self.visit.grant.command.is_none();
                 reply.grant();
-                program.attend(session, signals).await;
+                program.run_to_end(session, signals).await;
             }
             Err(why) => {
-                warn!("{from}: {wanted} cannot be started: {why}");
+                warn!("{from}: cannot start {wanted}: {why}");
                 reply.refuse();
             }
         }
     }
 
-    /// What is started, without its surroundings; nothing for a subsystem that is not here.
-    fn command(&mut self, wanted: &Wanted) -> Option<Command> {
+    /// Returns the command to start, without environment; `None` for an unknown subsystem.
+    fn build_command(&mut self, wanted: &RequestedProgram) -> Option<Command> {
         let account = Arc::clone(&self.visit.settings.account);
         let by_shell = |line: &OsStr| {
             let mut command = Command::new(&account.shell);
@@ -172,28 +197,31 @@ impl Draft {
         };
         let Some(forced) = &self.visit.grant.command else {
             return Some(match wanted {
-                Wanted::Shell => {
+                RequestedProgram::Shell => {
                     let mut command = Command::new(&account.shell);
                     command.arg0(account.shell_name("-"));
                     command
                 }
-                Wanted::Command(line) => by_shell(OsStr::from_bytes(line)),
-                Wanted::Subsystem(name) if name == "sftp" => sftp([].into_iter()),
-                Wanted::Subsystem(_) => return None,
+                RequestedProgram::Command(line) => by_shell(OsStr::from_bytes(line)),
+                RequestedProgram::Subsystem(name) if name == "sftp" => {
+                    sftp_server_command([].into_iter())
+                }
+                RequestedProgram::Subsystem(_) => return None,
             });
         };
         let original = match wanted {
-            Wanted::Shell => None,
-            Wanted::Command(line) => Some(OsStr::from_bytes(line)),
-            Wanted::Subsystem(name) => Some(OsStr::new(name)),
+            RequestedProgram::Shell => None,
+            RequestedProgram::Command(line) => Some(OsStr::from_bytes(line)),
+            RequestedProgram::Subsystem(name) => Some(OsStr::new(name)),
         };
         if let Some(original) = original {
-            self.environment.set("SSH_ORIGINAL_COMMAND", original);
+            self.environment
+                .set_variable("SSH_ORIGINAL_COMMAND", original);
         }
         let mut words = forced.split_whitespace();
         Some(match words.next() {
-            Some(SFTP) => {
-                let mut command = sftp(words);
+            Some(INTERNAL_SFTP) => {
+                let mut command = sftp_server_command(words);
                 for path in &self.visit.settings.protected {
                     command.arg("--protect").arg(path);
                 }
@@ -204,8 +232,8 @@ impl Draft {
     }
 }
 
-/// Our own server of files, as a process of its own: this very program, wherever its file is now.
-fn sftp<'a>(options: impl Iterator<Item = &'a str>) -> Command {
+/// Returns the command of the SFTP server: this program in a new process, even if its file has been moved.
+fn sftp_server_command<'a>(options: impl Iterator<Item = &'a str>) -> Command {
     let program = if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")
     } else {
@@ -216,11 +244,11 @@ fn sftp<'a>(options: impl Iterator<Item = &'a str>) -> Command {
     command
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for RequestedProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shell => f.write_str("a shell"),
-            // Commands may have secrets in them.
+            // Commands may contain secrets.
             Self::Command(_) => f.write_str("a command"),
             Self::Subsystem(name) => write!(f, "the subsystem {:?}", sanitize_for_display(name)),
         }

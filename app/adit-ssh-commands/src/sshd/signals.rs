@@ -1,11 +1,12 @@
-//! Signals by the names that SSH has for them (RFC 4254 section 6.10).
+//! Signal names of SSH (RFC 4254 section 6.10).
 
 use rustix::process::Signal;
 
-/// What stands for a signal without a name, as in OpenSSH.
-pub(super) const OTHER: &str = "SIG@openssh.com";
+/// Name for signals without a standard name, as in OpenSSH.
+pub(super) const UNNAMED_SIGNAL: &str = "SIG@openssh.com";
 
-const NAMES: [(&str, Signal); 13] = [
+/// Names and signals of RFC 4254.
+const SIGNAL_NAMES: [(&str, Signal); 13] = [
     ("ABRT", Signal::ABORT),
     ("ALRM", Signal::ALARM),
     ("FPE", Signal::FPE),
@@ -21,16 +22,18 @@ const NAMES: [(&str, Signal); 13] = [
     ("USR2", Signal::USR2),
 ];
 
-/// The signal of a name without SIG.
-pub(super) fn by_name(name: &str) -> Option<Signal> {
-    let found = NAMES.iter().find(|(one, _)| *one == name);
+/// Returns the signal with this name, which has no `SIG` prefix.
+pub(super) fn signal_by_name(name: &str) -> Option<Signal> {
+    let found = SIGNAL_NAMES.iter().find(|(one, _)| *one == name);
     found.map(|(_, signal)| *signal)
 }
 
-/// The name of a signal's number.
-pub(super) fn name(number: i32) -> &'static str {
-    let found = NAMES.iter().find(|(_, signal)| signal.as_raw() == number);
-    found.map_or(OTHER, |(name, _)| name)
+/// Returns the name of a signal number.
+pub(super) fn signal_name(number: i32) -> &'static str {
+    let found = SIGNAL_NAMES
+        .iter()
+        .find(|(_, signal)| signal.as_raw() == number);
+    found.map_or(UNNAMED_SIGNAL, |(name, _)| name)
 }
 
 #[cfg(test)]
@@ -39,11 +42,11 @@ mod tests {
 
     #[test]
     fn names_lead_back() {
-        for (one, signal) in NAMES {
-            assert_eq!(by_name(one), Some(signal));
-            assert_eq!(name(signal.as_raw()), one);
+        for (one, signal) in SIGNAL_NAMES {
+            assert_eq!(signal_by_name(one), Some(signal));
+            assert_eq!(signal_name(signal.as_raw()), one);
         }
-        assert_eq!(by_name("SIGTERM"), None);
-        assert_eq!(name(Signal::WINCH.as_raw()), OTHER);
+        assert_eq!(signal_by_name("SIGTERM"), None);
+        assert_eq!(signal_name(Signal::WINCH.as_raw()), UNNAMED_SIGNAL);
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration of OpenSSH's client, as it is read here and there.
+//! The configuration of OpenSSH's client, as read by adit and by OpenSSH.
 
 #![cfg(unix)]
 

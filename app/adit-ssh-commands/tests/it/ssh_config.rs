@@ -1,23 +1,23 @@
-//! The configuration of OpenSSH's client: what counts, what is told.
+//! The configuration of OpenSSH's client: values that count, and reports.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use adit_config::{Problem, WarningKind};
 use adit_ssh_commands::ssh_config::{
-    AlgorithmList, CheckHostKey, ForwardAgent, IdentityAgent, SshBind, SshDestination, SshFiles,
-    SshJump, SshQuestion, SshSettings,
+    AlgorithmList, CheckHostKey, ForwardAgent, IdentityAgent, SshBind, SshConfigFiles,
+    SshConfigQuery, SshDestination, SshJump, SshSettings,
 };
 
 use adit_config::text::MemorySources;
 
-fn ask(host: &str) -> SshQuestion {
-    SshQuestion {
+fn ask(host: &str) -> SshConfigQuery {
+    SshConfigQuery {
         host: host.to_owned(),
         user: None,
         port: None,
         options: Vec::new(),
-        files: SshFiles::Usual,
+        files: SshConfigFiles::Default,
         local_user: "me".to_owned(),
         home: PathBuf::from("/home/me"),
         local_host: "desk.example.net".to_owned(),
@@ -65,7 +65,7 @@ fn without_a_word_the_defaults_are_those_of_the_manual() {
     );
     assert_eq!(found.check_host_key, CheckHostKey::Ask);
     assert_eq!(found.identity_files, None);
-    assert_eq!(found.identity_agent, IdentityAgent::Usual);
+    assert_eq!(found.identity_agent, IdentityAgent::Default);
     assert_eq!(found.forward_agent, ForwardAgent::No);
     assert_eq!(
         found.user_known_hosts[0],
@@ -153,7 +153,7 @@ fn files_are_included_in_place_and_within_their_block() {
         .with_file("/home/me/.ssh/a", "Include a a a\nPort 5\n");
     let why = SshSettings::resolve(&ask("h"), &circle).unwrap_err();
     assert!(
-        why[0].label.contains("16 deep") || why[0].label.contains("512"),
+        why[0].label.contains("16 levels deep") || why[0].label.contains("512"),
         "{}",
         why[0]
     );
@@ -266,7 +266,7 @@ fn what_is_not_known_is_told_with_its_place() {
             "did you mean `Compression`?",
         ][..],
         &["config:5:3", "`ControlMaster` has no effect here"],
-        &["config:6:1", "`exec`", "never holds"],
+        &["config:6:1", "`exec`", "never matches"],
     ]) {
         for word in words {
             assert!(warning.contains(word), "`{word}` is not in:\n{warning}");
@@ -289,10 +289,10 @@ fn bad_values_are_errors_with_their_place() {
         ),
         ("Match", &["bad value of `Match`"]),
         ("Match host", &["no value"]),
-        ("Match all user x", &["`all` stands alone"]),
-        ("Match colour blue", &["`colour` is no condition"]),
-        ("IdentityFile \"a", &["a quote has no end"]),
-        ("IdentityFile %Q", &["`%Q` has no meaning"]),
+        ("Match all user x", &["`all` must be the only condition"]),
+        ("Match colour blue", &["`colour` is not a condition"]),
+        ("IdentityFile \"a", &["a quote is not closed"]),
+        ("IdentityFile %Q", &["`%Q` is not a supported token"]),
         ("IdentityFile ${UNSET}/x", &["`UNSET` is not set"]),
         ("ProxyJump -oProxyCommand=x", &["bad value"]),
         ("HostName -oProxyCommand=x", &["bad value"]),
@@ -312,8 +312,8 @@ fn bad_values_are_errors_with_their_place() {
     let mut question = ask("h");
     for (option, word) in [
         ("Compresion=yes", "did you mean `Compression`?"),
-        ("Port=0", "argument 1"),
-        ("Match all", "no meaning as an option"),
+        ("Port=0", "command line, column"),
+        ("Match all", "not allowed as an option"),
     ] {
         question.options = vec![option.to_owned()];
         let why = SshSettings::resolve(&question, &MemorySources::default()).unwrap_err();
@@ -324,9 +324,9 @@ fn bad_values_are_errors_with_their_place() {
 #[test]
 fn a_file_that_was_named_has_to_be_there() {
     let mut question = ask("h");
-    question.files = SshFiles::Only("/absent".into());
+    question.files = SshConfigFiles::Only("/absent".into());
     let why = SshSettings::resolve(&question, &MemorySources::default()).unwrap_err();
     assert!(why[0].to_string().contains("cannot read `/absent`"));
-    question.files = SshFiles::None;
+    question.files = SshConfigFiles::None;
     assert!(SshSettings::resolve(&question, &MemorySources::default()).is_ok());
 }

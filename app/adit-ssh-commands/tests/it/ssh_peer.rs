@@ -1,4 +1,4 @@
-//! The same configuration, read by OpenSSH (`ssh -G`) and by us.
+//! Compares how OpenSSH (`ssh -G`) and adit read the same configuration.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -10,13 +10,13 @@ use std::process::Command;
 use std::{env, fs, process};
 
 use adit_config::SystemSources;
-use adit_ssh_commands::ssh_config::{SshFiles, SshQuestion, SshSettings};
+use adit_ssh_commands::ssh_config::{SshConfigFiles, SshConfigQuery, SshSettings};
 
 use told::ours;
 
 type Told = BTreeMap<String, Vec<String>>;
 
-/// What `ssh -G` tells. ssh has to be there: `apt-get install openssh-client`.
+/// Returns the output of `ssh -G`. Requires OpenSSH's client: `apt-get install openssh-client`.
 fn peer(args: &[&str]) -> Result<Told, String> {
     let output = Command::new("ssh").arg("-G").args(args).output();
     let output = output.expect("openssh-client is installed");
@@ -45,7 +45,7 @@ impl Desk {
         let folder = env::temp_dir().join(format!("adit-ssh-config-{name}-{}", process::id()));
         fs::create_dir_all(&folder).unwrap();
         let defaults = peer(&["-F", "none", "h"]).unwrap();
-        // ssh asks the system's table of users, not the environment.
+        // ssh uses the user database, not the environment.
         let known = defaults["userknownhostsfile"][0].split(' ').next().unwrap();
         let home = known.strip_suffix("/.ssh/known_hosts").unwrap().into();
         let user = defaults["user"][0].clone();
@@ -64,12 +64,12 @@ impl Desk {
     }
 
     fn ours(&self, file: &str, host: &str, options: &[&str]) -> Result<SshSettings, String> {
-        let question = SshQuestion {
+        let question = SshConfigQuery {
             host: host.to_owned(),
             user: None,
             port: None,
             options: options.iter().map(|&option| option.to_owned()).collect(),
-            files: SshFiles::Only(file.into()),
+            files: SshConfigFiles::Only(file.into()),
             local_user: self.user.clone(),
             home: self.home.clone(),
             local_host: "desk".to_owned(),
@@ -77,7 +77,7 @@ impl Desk {
         SshSettings::resolve(&question, &SystemSources).map_err(|why| why[0].to_string())
     }
 
-    /// Both read the file and mean the same.
+    /// Asserts that both read the same settings from the file.
     fn same(&self, text: &str, host: &str, options: &[&str]) {
         let file = self.write("config", text);
         let mut args = vec!["-F", &file];
@@ -173,7 +173,7 @@ Host *
   ConnectTimeout none
 ";
 
-// Debian's ssh has another default of ServerAliveInterval with BatchMode.
+// Debian's ssh has a different default of ServerAliveInterval with BatchMode.
 const BLOCKS: &str = "
 Host \"*.example.com\" !secret.example.com
   Port 1

@@ -1,4 +1,4 @@
-//! Associations in numbers: whose they are, what they take from others, what they cost.
+//! UDP associations in numbers: their owners, their limits and their costs.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,13 +17,13 @@ use adit_shadowsocks::{KeyChain, Method as Edition};
 
 use crate::setup::{ALLOW, UsersFile, bin, resident, server};
 
-/// The keys of a client as its URL has them.
+/// Returns the keys of a client as its URL writes them.
 pub(crate) fn chain(method: Method, secrets: &[&str]) -> KeyChain {
     let edition: Edition = method.name.parse().unwrap();
     KeyChain::parse(edition, &secrets.join(":")).unwrap()
 }
 
-/// A client's session, packet by packet.
+/// A client's session, used packet by packet.
 pub(crate) struct Session(ClientSession);
 
 impl Session {
@@ -48,7 +48,7 @@ impl Session {
         packet.payload().to_vec()
     }
 
-    /// Whether an answer comes.
+    /// Returns true if an answer arrives.
     pub(crate) fn ask(
         &mut self,
         socket: &UdpSocket,
@@ -63,7 +63,7 @@ impl Session {
     }
 }
 
-/// A socket that writes to `at` and waits for answers.
+/// Returns a socket that sends to `at` and waits for answers.
 pub(crate) fn client(at: SocketAddr) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(at).unwrap();
@@ -73,7 +73,7 @@ pub(crate) fn client(at: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// Answers with the port that asks; hears nothing more after a while of silence.
+/// Starts a server that answers with the sender's port, and stops after a while of silence.
 pub(crate) fn whoami() -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket
@@ -93,7 +93,7 @@ fn descriptors(adit: &mut Adit) -> usize {
     folder.unwrap().count()
 }
 
-/// Waits until there are at most this many.
+/// Waits until the process has at most this many descriptors.
 fn descriptors_fall_to(adit: &mut Adit, most: usize) {
     let until = Instant::now() + PATIENCE;
     while descriptors(adit) > most {
@@ -152,7 +152,7 @@ fn datagrams_leave_connections_their_descriptors() {
         })
         .collect();
     let newest = client(entry);
-    // Datagrams of the flood may still be in front of it.
+    // Datagrams of the flood may still be queued before it.
     newest
         .set_read_timeout(Some(Duration::from_millis(500)))
         .unwrap();
@@ -175,9 +175,9 @@ fn datagrams_leave_connections_their_descriptors() {
     adit.stop().unwrap();
 }
 
-/// Of a session that was answered, in the edition that keeps most of it. What else a process takes
-/// memory for (a worker's first buffers) comes once, and seldom in between: the least of several
-/// servers counts.
+/// Memory of a session that was answered, in the edition that stores most for it. A process allocates
+/// other memory (a worker's first buffers) once, and rarely in between: the minimum of several servers
+/// counts.
 #[test]
 fn an_association_is_small() {
     let all = [(); 3].map(|()| bytes_of_an_association());
@@ -185,7 +185,7 @@ fn an_association_is_small() {
 }
 
 fn bytes_of_an_association() -> u64 {
-    // With those before, as many as the tables have room for before they grow again.
+    // Together with those before, as many as the tables hold before they grow again.
     const COUNT: u64 = 3_300;
     let mut server = server(BLAKE3_AES_128);
     let keys = chain(BLAKE3_AES_128, &[BLAKE3_AES_128.key]);
@@ -196,7 +196,7 @@ fn bytes_of_an_association() -> u64 {
             assert!(answer.is_some(), "{turn}");
         }
     };
-    // What every process has, and what grows by leaps.
+    // Memory that every process allocates, and tables that grow in steps.
     open(200);
     let before = resident(&mut server);
     open(COUNT);
@@ -205,8 +205,8 @@ fn bytes_of_an_association() -> u64 {
     each
 }
 
-/// Garbage costs as many openings as there are users, so a source cannot have that at will; who is
-/// known there goes on.
+/// Each garbage packet costs one attempt per user, so a source is limited; known users of the same
+/// source continue.
 #[test]
 fn garbage_does_not_have_every_key_tried_for_ever() {
     // Trying all of them takes a millisecond.
@@ -218,7 +218,7 @@ fn garbage_does_not_have_every_key_tried_for_ever() {
     let target = whoami();
     let keys = |user: usize| chain(AES_128, &[users[user].1]);
     let (socket, other) = (client(server.addr()), client(server.addr()));
-    // All trials that garbage may have go before the answer, on a busy machine too.
+    // The garbage uses up its attempts before the answer, on a busy machine too.
     for socket in [&socket, &other] {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! `adit bench`: every row is there, and every figure is one.
+//! `adit bench`: all rows are printed, with valid figures.
 
 use std::process::Command;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn bench_mac_prints_an_object_for_each_code_and_length() {
     }
 }
 
-/// Names and lengths of the rows that `adit bench WHAT --json` prints; every figure is one.
+/// Returns the names and lengths of the rows of `adit bench WHAT --json`; each figure must be a number.
 fn bench_rows(what: &str) -> Vec<(String, u64)> {
     let output = ended(&["bench", what, "--json", "--millis", "1"]);
     let output = output.success().unwrap();
@@ -60,7 +60,7 @@ fn bench_rows(what: &str) -> Vec<(String, u64)> {
 #[test]
 fn bench_fec_prints_an_object_for_each_code() {
     let rows = bench_rows("fec");
-    // Of each shape the code and the stage encode, and decode as many losses as it can bear.
+    // Each shape has rows for encoding of code and stage, and for decoding of as many losses as it allows.
     assert_eq!(rows.len(), 2 * (6 + 4 + 6), "{rows:?}");
     for name in [
         "code-encode-vandermonde-10+3",

@@ -1,4 +1,4 @@
-//! `adit bench ssh` against sshd, against nobody, and against what is no SSH server.
+//! `adit bench ssh` against sshd, without a server, and against servers that are not SSH servers.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -33,26 +33,26 @@ fn what_sshd_offers_is_told_to_people() {
         "MACs                   umac-64-etm@openssh.com hmac-sha1 umac-128-etm@openssh.com\n",
         "compression            none\n",
         "take: ssh -p ",
-        "warning: old algorithms are offered: diffie-hellman-group14-sha1, aes128-cbc, hmac-sha1",
+        "warning: the server offers old algorithms: diffie-hellman-group14-sha1, aes128-cbc, hmac-sha1",
     ] {
         assert!(told.contains(words), "`{words}` is not in:\n{told}");
     }
-    // A row for GCM, and one for each MAC with CTR.
+    // One row for GCM, and one for each MAC with CTR.
     let rows = told.lines().filter(|line| line.starts_with("aes128-"));
     assert_eq!(rows.count(), 4, "{told}");
-    // sshd was not left without a word.
+    // The client disconnected properly.
     let log = sshd.process().log();
     assert!(!log.contains("Connection reset"), "{log}");
 }
 
-/// What is dearer by a factor is so on a busy machine too, and what is weak is not advised.
+/// A large difference of costs also shows on a busy machine, and weak MACs are not recommended.
 #[test]
 fn figures_hold_beside_other_work() {
     let lists = "Ciphers aes128-ctr\n\
         MACs umac-64@openssh.com,umac-64-etm@openssh.com,hmac-sha2-512,hmac-sha2-512-etm@openssh.com";
     let sshd = Sshd::start(lists).unwrap();
     let host = format!("somebody@127.0.0.1:{}", sshd.port());
-    // Twice as many as there are processors.
+    // Twice the number of processors.
     let done = AtomicBool::new(false);
     let spin = || {
         while !done.load(Ordering::Relaxed) {
@@ -125,7 +125,7 @@ fn nobody_there() {
     assert!(output.to_lowercase().contains("refused"), "{output}");
 }
 
-/// Says this to whoever comes and has spoken, then closes.
+/// Starts a server that sends this to clients that have sent something, then closes.
 fn says(words: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -143,14 +143,17 @@ fn no_ssh_server() {
     for (words, told) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
-            "hint: it said `HTTP/1.1 400 Bad Request`",
+            "hint: it sent `HTTP/1.1 400 Bad Request`",
         ),
-        (b"", "does not speak SSH: it closed the connection"),
+        (b"", "is not an SSH server: it closed the connection"),
         (b"SSH-1.5-old\r\n", "SSH protocol version is not 2.0"),
-        (b"\x15\x03\x01\x00\x02\x02\x0a\0\0\0", "does not speak SSH"),
+        (
+            b"\x15\x03\x01\x00\x02\x02\x0a\0\0\0",
+            "is not an SSH server",
+        ),
         (
             b"SSH-2.0-x\r\n\xff\xff\xff\xff",
-            "(SSH-2.0-x) did not say what it offers",
+            "(SSH-2.0-x) did not send its algorithms",
         ),
     ] {
         let Ended { code, output } = bench(says(words), &[]);

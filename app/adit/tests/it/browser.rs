@@ -1,4 +1,4 @@
-//! Firefox, headless, with a fresh profile that knows only our proxy.
+//! Firefox, headless, with a fresh profile that only knows the proxy.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use adit_interop::{Folder, Process};
 
 use crate::setup::{Proxy, Way};
 
-/// Prefs that keep the browser from talking to anybody else.
+/// Preferences that keep the browser from contacting other servers.
 const QUIET: &str = r#"
 user_pref("app.update.enabled", false);
 user_pref("browser.safebrowsing.update.enabled", false);
@@ -26,8 +26,8 @@ user_pref("network.proxy.type", 1);
 user_pref("toolkit.telemetry.enabled", false);
 "#;
 
-/// Loads a page with a script and a picture by the browser; gives the first bytes of every
-/// connection it made to the proxy.
+/// Loads a page with a script and a picture in the browser. Returns the first bytes of each
+/// connection to the proxy.
 fn load(prefs: impl Fn(SocketAddr) -> String, host: &str, way: Way) -> Vec<Vec<u8>> {
     let page = br#"<!doctype html><title>t</title><img src="/picture.svg">
         <script src="/code.js"></script><p>served through the proxy"#;

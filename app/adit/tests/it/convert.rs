@@ -1,4 +1,4 @@
-//! Other programs' files: converted, checked, and run as they are.
+//! Other programs' files: converted, checked, and run unchanged.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use adit_interop::{Adit, Folder, PATIENCE, free_port, tool, traffic};
 use crate::setup::{bin, ended, server, start};
 use crate::ssr;
 
-/// As `convert` prints it, without what it says beside.
+/// Returns the exit code, the output and the notes of `convert`.
 fn stdout(args: &[&str], input: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(bin())
         .args(args)
@@ -81,7 +81,7 @@ fn a_file_is_written_once_and_for_its_owner_alone() {
     let again = ended(&["convert", from, "-o", to]);
     assert_eq!(again.code, Some(1), "{}", again.output);
     assert!(
-        again.output.contains("nothing is overwritten"),
+        again.output.contains("are not overwritten"),
         "{}",
         again.output
     );
@@ -124,7 +124,7 @@ fn a_file_of_another_program_runs_as_it_is() {
         free_port(),
         origin.addr().port(),
     );
-    // By its content: the name says nothing.
+    // The content decides, not the name.
     let file = folder.write("config", text).unwrap();
     let file = file.to_str().unwrap();
     let checked = ended(&["check", file]);
@@ -149,8 +149,8 @@ fn a_file_of_another_program_runs_as_it_is() {
     assert!(said.output.contains("broken.json:1"), "{}", said.output);
 }
 
-/// shadowsocks-libev's own file, its SOCKS port in the hands of curl; their server and ours.
-/// The file of ShadowsocksR's window program, which names its local port in its own way.
+/// shadowsocks-libev's own file, with curl at its SOCKS port, with a peer's server and adit's.
+/// The file of ShadowsocksR's Windows program, which has another key for its local port.
 #[test]
 fn the_window_programs_file_is_a_clients() {
     let folder = Folder::new("convert").unwrap();
@@ -235,8 +235,8 @@ fn help_and_completion_know_it() {
     for word in ["--role", "--output", "SIP008", "shadowsocks-rust"] {
         assert!(help.contains(word), "{word}\n{help}");
     }
-    let asked = ["complete", "--shell", "fish", "--index", "2", "--"];
-    let asked = [&asked[..], &["adit", "convert", "--allow-pl"]].concat();
-    let completion = ended(&asked).success().unwrap();
+    let typed = ["complete", "--shell", "fish", "--index", "2", "--"];
+    let typed = [&typed[..], &["adit", "convert", "--allow-pl"]].concat();
+    let completion = ended(&typed).success().unwrap();
     assert!(completion.starts_with("--allow-plugin\t"), "{completion}");
 }

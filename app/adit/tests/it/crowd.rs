@@ -1,5 +1,5 @@
-//! Many silent connections at a keyed listener: nobody can tell it by how it takes them, and clients
-//! who have the key are served beside them.
+//! Many silent connections at a keyed listener: its reaction does not reveal it, and clients with the
+//! key are still served.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -16,13 +16,13 @@ use adit_interop::{Adit, PATIENCE, Pattern, loopback, traffic};
 
 use crate::setup::{ALLOW, resident, start};
 
-/// All addresses, so that sources are told apart.
+/// All addresses, so that sources can be told apart.
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
-/// A keyed listener under attack, and how to reach it.
+/// A keyed listener under attack, and its address.
 struct Port {
     adit: Adit,
-    /// Its URL for a client, from its address.
+    /// Returns its URL for a client, from its address.
     hop: fn(SocketAddr) -> String,
 }
 
@@ -44,7 +44,7 @@ impl Port {
         loopback(self.adit.addr().port())
     }
 
-    /// A client of ours whose every connection is a request for the origin.
+    /// Starts a client of adit, each connection of which is a request for the origin.
     fn client(&self, origin: &Origin) -> Adit {
         let entry = format!("tcp://127.0.0.1:0/{}", origin.addr());
         start(&["run", &entry, &(self.hop)(self.addr())])
@@ -55,13 +55,13 @@ fn served(client: &Adit) {
     traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
 }
 
-/// How many of a crowd are still open, once there are `most` of them or the time is over. The others
-/// were the first to come, and saw `end`.
+/// Returns how many connections are still open, once there are `most` of them or the time is over. The
+/// others were the oldest, and saw `end`.
 fn still_open(crowd: &mut [TcpStream], most: usize, end: Reaction) -> usize {
     let until = Instant::now() + PATIENCE;
     let mut gone = 0;
     loop {
-        // An end is seen once.
+        // Each end is seen once.
         let seen = seen_by(&mut crowd[gone..]).unwrap();
         gone += seen.iter().take_while(|seen| **seen == end).count();
         let open = &seen[seen.len() + gone - crowd.len()..];
@@ -85,14 +85,14 @@ fn a_crowd_of_one_address_sees_no_limit() {
         let client = port.client(&origin);
         served(&client);
         assert_eq!(still_open(&mut crowd, 200, Reaction::End), 200, "{reject}");
-        // Open connections would have some time after the end of the listener.
+        // Open connections would delay the end of the listener.
         drop(crowd);
         client.stop().unwrap();
         port.adit.stop().unwrap();
     }
 }
 
-/// Those that end are the oldest, they end as the policy says, and not one of the newest.
+/// The oldest connections end, in the way of the policy, and none of the newest.
 #[test]
 fn the_oldest_make_room_as_the_policy_says() {
     let ends = [
@@ -108,14 +108,14 @@ fn the_oldest_make_room_as_the_policy_says() {
         served(&client);
         let open = still_open(&mut crowd, 40, end);
         assert!((20..=40).contains(&open), "{reject}: {open} of 60");
-        // Open connections would have some time after the end of the listener.
+        // Open connections would delay the end of the listener.
         drop(crowd);
         client.stop().unwrap();
         port.adit.stop().unwrap();
     }
 }
 
-/// Servers that have nothing to hide answer an end within a millisecond or two.
+/// Servers without a reject policy answer an end within a millisecond or two.
 #[test]
 fn an_end_is_answered_without_a_wait_of_our_own() {
     let port = Port::start(Port::KINDS[0], "reject=drain");
@@ -134,7 +134,7 @@ fn an_end_is_answered_without_a_wait_of_our_own() {
     port.adit.stop().unwrap();
 }
 
-/// More than all places, from more sources than have a share each.
+/// More connections than slots, from more sources than can have a share.
 #[test]
 fn a_flood_keeps_nobody_out_and_leaves_no_memory_behind() {
     raise_descriptor_limit().unwrap();

@@ -1,4 +1,4 @@
-//! curl through every kind of listener, in every scheme it knows, with and without a login.
+//! curl through every kind of listener, with every scheme it supports, with and without a login.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -10,7 +10,7 @@ use adit_interop::{Pattern, Sum};
 
 use crate::setup::{Proxy, Way};
 
-/// What curl can be told of a proxy.
+/// The proxy schemes of curl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     Socks4,
@@ -38,9 +38,9 @@ const WITH_LOGIN: [Scheme; 4] = [
     Scheme::Connect,
 ];
 
-/// The code of curl for a proxy that refuses.
+/// The exit code of curl for a proxy that refuses.
 const PROXY_REFUSED: i32 = 97;
-/// The code of curl for a failed CONNECT.
+/// The exit code of curl for a failed CONNECT.
 const RECEIVE_FAILED: i32 = 56;
 
 impl Scheme {
@@ -211,7 +211,7 @@ fn a_wrong_or_missing_login_opens_nothing() {
     let proxy = Proxy::start(&format!("mixed://{LOGIN}127.0.0.1:0"), Way::Alone);
     for login in ["", "an%40a:other@", "other:p%3Aw%2Fd@", "an%40a:@"] {
         for scheme in ALL {
-            // SOCKS4 has a user name at most, and that is no proof.
+            // SOCKS4 only has a user name, which proves nothing.
             if login.is_empty() || WITH_LOGIN.contains(&scheme) {
                 let show = [
                     "-o",

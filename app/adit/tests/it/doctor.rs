@@ -1,4 +1,4 @@
-//! `adit doctor`: what it says of servers that work, and of each thing that can be wrong with one.
+//! `adit doctor`: its findings for servers that work, and for each possible fault.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
@@ -15,7 +15,7 @@ use adit_interop::{Adit, free_port, loopback};
 use crate::setup::{ALLOW, bin, server, start};
 use crate::ssr;
 
-/// Runs it on `url`; the name server is one of this machine.
+/// Runs it on `url`, with a DNS server of this machine.
 fn doctor(url: &str, more: &[&str]) -> Ended {
     let dns = Dns::start().unwrap();
     let mut command = Command::new(bin());
@@ -65,7 +65,7 @@ fn a_server_that_works() {
             ];
             says(&ended, 0, &parts);
             assert!(!ended.output.contains("failed"), "{}", ended.output);
-            // What is said of it holds no secret.
+            // The output contains no secret.
             assert!(!ended.output.contains("bar foo"), "{}", ended.output);
         }
         back.stop().unwrap();
@@ -122,7 +122,7 @@ fn the_right_settings_are_found_and_named() {
                 "warning: trying up to",
                 "ok       settings",
                 found,
-                "somebody on the way can see",
+                "the network can observe",
             ],
         );
         back.stop().unwrap();
@@ -142,8 +142,8 @@ fn a_wrong_password_is_what_remains() {
         5,
         &[
             "failed   dialogue",
-            "none of 6 other settings",
-            "the password, then",
+            "any of 6 other settings",
+            "compare the password, or",
         ],
     );
     let quiet = doctor(&url, &["--tries", "0"]);
@@ -198,7 +198,7 @@ fn a_clock_that_is_refused() {
     tool::shift_clock(&mut command, "-60s").unwrap();
     let ended = tool::run(command, Duration::from_secs(40)).unwrap();
     says(&ended, 6, &["failed   clock", "60 s"]);
-    // Further off it cannot be told from a wrong key: both are named.
+    // A larger difference looks like a wrong key: both are named.
     let mut command = Command::new(bin());
     command.args(["doctor", "--tries", "0"]);
     command.arg(BLAKE3_AES_128.url(back.addr()));
@@ -233,7 +233,7 @@ fn nobody_there_and_no_such_name() {
     says(
         &doctor(&url, &[]),
         4,
-        &["failed   connect", "nobody listens on that port"],
+        &["failed   connect", "nothing listens on that port"],
     );
     let url = "ssr://aes-256-ctr:p@no-such-host.invalid:1?protocol=auth_sha1_v4";
     says(&doctor(url, &[]), 4, &["failed   resolve"]);
@@ -242,10 +242,10 @@ fn nobody_there_and_no_such_name() {
         3,
         &["did you mean `auth_sha1_v"],
     );
-    says(&doctor("direct://", &[]), 2, &["looks at a server"]);
+    says(&doctor("direct://", &[]), 2, &["needs the URL of a server"]);
 }
 
-/// Something else listens there: it answers everything with a banner.
+/// Another program listens there, which answers everything with a banner.
 #[test]
 fn another_program_at_the_port() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

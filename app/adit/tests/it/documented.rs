@@ -1,4 +1,4 @@
-//! The configuration files of the documentation: each is prepared, checked and started as it says.
+//! The configuration files of the documentation: each is prepared, checked and started as documented.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use adit_interop::{Adit, Folder};
 
 use crate::setup::{bin, ended};
 
-/// What a line of an example begins with that is typed into a shell.
+/// The prefix of the lines of an example that are shell commands.
 const TYPED: &str = "#   $ ";
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// A configuration file, and the shell commands that make the files beside it.
+/// A configuration file, and the shell commands that create the files it needs.
 struct Documented {
     name: String,
     text: String,
@@ -52,7 +52,7 @@ impl Documented {
         assert_eq!(done.code, Some(0), "{}: {}", self.name, done.output);
     }
 
-    /// Without an error, and without a warning that the file does not announce.
+    /// Checks the file: no errors, and no warnings that the file does not announce.
     fn is_checked(&self, file: &Path) {
         let done = ended(&["check", "-c", file.to_str().unwrap()]);
         assert_eq!(done.code, Some(0), "{}:\n{}", self.name, done.output);
@@ -62,7 +62,7 @@ impl Documented {
     }
 }
 
-/// Runs lines as they are typed into a shell, with `adit` being the binary under test.
+/// Runs lines in a shell, where `adit` is the binary under test.
 fn typed(folder: &Path, lines: &str) -> Ended {
     let mut shell = Command::new("sh");
     let adit = "adit() { \"$ADIT\" \"$@\"; }";
@@ -71,7 +71,7 @@ fn typed(folder: &Path, lines: &str) -> Ended {
     tool::run(shell, Duration::from_secs(30)).unwrap()
 }
 
-/// Checks all at the same time: most of it is waiting.
+/// Tests all files simultaneously, because they mostly wait.
 fn all_work(files: &[Documented]) {
     thread::scope(|scope| {
         for file in files {
@@ -111,7 +111,7 @@ fn every_file_of_the_reference_is_checked_and_started() {
     all_work(&beside_keys("block", &page, files));
 }
 
-/// The dialogue of the page: what is typed, and what a wrong key says.
+/// The dialogue of the page: the commands, and the message for a wrong key.
 #[test]
 fn a_wrong_key_says_what_the_reference_shows() {
     let folder = Folder::new("documented").unwrap();
@@ -143,7 +143,7 @@ fn reference() -> String {
     fs::read_to_string(docs().join("reference/config.md")).unwrap()
 }
 
-/// Files that refer to the keys which the one block of commands of the reference makes.
+/// Returns files that use the keys of the only block of commands in the reference.
 fn beside_keys(name: &str, page: &str, files: Vec<String>) -> Vec<Documented> {
     let [prepare] = &blocks(page, "sh")[..] else {
         panic!("one block of commands prepares all files of the page");
@@ -157,7 +157,7 @@ fn beside_keys(name: &str, page: &str, files: Vec<String>) -> Vec<Documented> {
     numbered.map(file).collect()
 }
 
-/// The configuration files in a plain text: indented, and beginning with a route.
+/// Returns the configuration files in a plain text, which are indented and start with a route.
 fn indented_files(text: &str) -> Vec<String> {
     let mut files: Vec<String> = Vec::new();
     let mut inside = false;
@@ -178,7 +178,7 @@ fn indented_files(text: &str) -> Vec<String> {
     files
 }
 
-/// The fenced blocks of a page that are in this language.
+/// Returns the fenced blocks of a page with this language.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let fence = format!("```{language}");
     let mut found = Vec::new();
@@ -192,7 +192,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     found
 }
 
-/// The same file, with every listener on a free port of loopback; and how many listeners it has.
+/// Returns the file with all listeners on free loopback ports, and the number of listeners.
 fn on_free_ports(text: &str) -> (String, usize) {
     let found = listeners(text);
     let mut moved = text.to_owned();
@@ -212,7 +212,7 @@ fn on_free_port(url: &str) -> String {
     format!("{}127.0.0.1:0{}", &url[..host], &url[end..])
 }
 
-/// Where the URLs of all `listen` keys are.
+/// Returns the positions of the URLs of all `listen` keys.
 fn listeners(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut begin = 0;

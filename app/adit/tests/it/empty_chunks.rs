@@ -1,4 +1,4 @@
-//! Peers that send empty chunks, and what a server says of bytes that are wrong.
+//! Peers that send empty chunks, and the log of a server that receives invalid bytes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::setup::{ALLOW, bin, server, start};
 
 const BANNER: &str = "220 the server speaks first\r\n";
 
-/// A server of a protocol in which the server speaks first: a banner, then each line comes back.
+/// Starts a server that sends first: a banner, then each line is echoed.
 fn banners() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -30,7 +30,7 @@ fn banners() -> SocketAddr {
     addr
 }
 
-/// A client that listens first.
+/// Returns the greeting that a client receives.
 fn greeted(entry: SocketAddr) -> std::io::Result<String> {
     let mut stream = dial(entry).map_err(std::io::Error::other)?;
     let mut lines = BufReader::new(stream.try_clone()?);
@@ -41,8 +41,8 @@ fn greeted(entry: SocketAddr) -> std::io::Result<String> {
     Ok(heard)
 }
 
-/// Xray's client of the AEAD edition sends an empty chunk when its application is silent for
-/// 100 ms, as that of every such protocol is.
+/// Xray's client of the AEAD edition sends an empty chunk if its application is silent for
+/// 100 ms, as with every protocol in which the server sends first.
 #[test]
 fn server_first_protocols_pass_from_xrays_client() {
     for method in [AES_256, CHACHA20] {
@@ -62,7 +62,7 @@ fn server_first_protocols_pass_from_xrays_client() {
     }
 }
 
-/// Passes the first bytes on as they are and changes one of those that follow.
+/// Forwards the first bytes unchanged, and changes one of the following.
 fn corrupting(upstream: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -75,13 +75,13 @@ fn corrupting(upstream: SocketAddr) -> SocketAddr {
             buf[n / 2] ^= changed;
             far.write_all(&buf[..n])?;
         }
-        // Whoever closes first is not the one in between.
+        // This end must not be the first to close.
         far.read(&mut buf).map(drop)
     });
     addr
 }
 
-/// While the target is being dialled: the log says what was wrong, not that the client has left.
+/// While the target is being dialled: the log names the invalid bytes, not the end of the client.
 #[test]
 fn a_protocol_error_before_the_dial_ended_is_named() {
     let target = Deaf::start().unwrap();

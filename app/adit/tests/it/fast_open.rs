@@ -1,5 +1,5 @@
-//! TCP Fast Open: a client that has been at a server before sends the request with its SYN. In a
-//! network of its own, since the system's switch is closed to servers by default.
+//! TCP Fast Open: a client that has connected to a server before sends the request with its SYN. In a
+//! separate network namespace, because the system disables it for servers by default.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ fn adit(args: &[&str]) -> Adit {
     Adit::launch(command(GATEWAY, &words), 1).unwrap()
 }
 
-/// A counter of the network that the calling thread is in.
+/// Returns a counter of the network namespace of the calling thread.
 fn counted(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/thread-self/net/netstat").unwrap();
     let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
@@ -27,7 +27,7 @@ fn counted(name: &str) -> u64 {
     values.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
-/// What has been accepted with first bytes in the SYN, once it is as many or time is over.
+/// Returns the connections accepted with bytes in the SYN, once there are enough or the time is over.
 fn accepted(wanted: u64) -> u64 {
     let end = Instant::now() + Duration::from_secs(5);
     loop {
@@ -53,7 +53,7 @@ fn requests_travel_with_the_syn_where_that_is_wanted() {
     in_dialect(&origin, url, 3);
     let url =
         |at, keys: &str| format!("ssr://aes-128-ctr:secret@{at}?protocol=auth_sha1_v4&{keys}");
-    // The system has the cookie of this address by now.
+    // The system now has the cookie of this address.
     in_dialect(&origin, url, 4);
 }
 
@@ -72,19 +72,19 @@ fn in_dialect(origin: &Origin, url: impl Fn(SocketAddr, &str) -> String, with_sy
         client.stop().unwrap();
     };
     let fast = adit(&[&url(loopback(0), &format!("{private}&fast_open=true"))]);
-    // Who does not ask for it is served as ever.
+    // Clients that do not request it are served normally.
     carry(&fast, "");
     assert_eq!(accepted(0), before);
     // The first connection fetches the cookie, the others use it.
     carry(&fast, "fast_open=true");
     assert_eq!(accepted(before + with_syn), before + with_syn);
     fast.stop().unwrap();
-    // A server without it: the client falls back by itself.
+    // A server without it: the client falls back automatically.
     let plain = adit(&[&url(loopback(0), private)]);
     carry(&plain, "fast_open=true");
     assert_eq!(accepted(before + with_syn), before + with_syn);
     plain.stop().unwrap();
-    // Nobody there is told as such, although the connection seemed to be made.
+    // The failure is reported as such, although the connection seemed to be established.
     let gone = adit(&[&target, &url(loopback(1), "fast_open=true")]);
     enter(GATEWAY, || {
         assert!(traffic::one_byte(traffic::dial(gone.addr()).unwrap()).is_err());

@@ -64,7 +64,7 @@ fn a_socks_and_an_http_proxy_as_hops() {
         traffic::streams(Ends::Each, || traffic::dial(entry.addr())).unwrap();
         entry.stop().unwrap();
     }
-    // Datagrams pass a SOCKS5 hop by an association of ours.
+    // Datagrams pass a SOCKS5 hop through an association.
     let entry = start(&[
         "run",
         &format!("udp://127.0.0.1:0/{}", origin.addr()),

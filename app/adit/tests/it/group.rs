@@ -15,7 +15,7 @@ use adit_interop::{Adit, Folder, PATIENCE, traffic};
 
 use crate::setup::{server, start};
 
-/// A server that takes connections and is no use.
+/// A server that accepts connections and does not serve them.
 struct Useless {
     addr: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -36,14 +36,14 @@ impl Useless {
         Self { addr, connections }
     }
 
-    /// Reads and says nothing.
+    /// Reads, and sends nothing.
     fn silent() -> Self {
         Self::start(|mut stream| {
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         })
     }
 
-    /// Closes when bytes have come, without reading them: the system resets then.
+    /// Closes without reading the bytes that have arrived, so that the system resets the connection.
     fn resetting() -> Self {
         Self::start(|stream| drop(stream.peek(&mut [0])))
     }
@@ -53,14 +53,14 @@ impl Useless {
     }
 }
 
-/// A client of a group of these two.
+/// Starts a client with a group of these two servers.
 fn client(first: &str, second: &str) -> Adit {
     let folder = Folder::new("group").unwrap();
     let config = format!(
         "[route.r]\nlisten = [\"socks5://127.0.0.1:0\"]\nvia = [[\"{first}\", \"{second}\"]]\n"
     );
     let file = folder.write("group.toml", config).unwrap();
-    // It is read once, at the start.
+    // The file is read once, at the start.
     start(&["run", file.to_str().unwrap()])
 }
 
@@ -69,7 +69,7 @@ fn works(front: &Adit, origin: &Origin) {
     traffic::one_byte(stream).unwrap();
 }
 
-/// A request that its client gives up after a while.
+/// Sends a request, and gives up after a while.
 fn fails(front: &Adit, origin: &Origin, patience: Duration) {
     let mut stream = socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap();
     stream.write_all(b"ECHO\nx").unwrap();
@@ -88,7 +88,7 @@ fn a_member_that_drops_syns_costs_a_head_start_once() {
     for _ in 0..8 {
         works(&front, &origin);
     }
-    // Eight head starts would be four seconds, eight time-outs more than a minute.
+    // Eight head starts would take four seconds, eight timeouts more than a minute.
     let took = start.elapsed();
     assert!(took < Duration::from_secs(4), "{took:?}");
     front.stop().unwrap();
@@ -100,9 +100,9 @@ fn a_silent_member_is_left_by_the_next_request() {
     let (silent, origin) = (Useless::silent(), Origin::start().unwrap());
     let back = server(AES_128);
     let mut front = client(&AES_128.url(silent.addr), &AES_128.url(back.addr()));
-    // Longer than anybody is believed to be slow.
+    // Longer than the time after which a server counts as silent.
     fails(&front, &origin, Duration::from_millis(2300));
-    // The client is gone before the end of its session is noticed.
+    // The client has disconnected before the end of its session is noticed.
     let noticed = front
         .process()
         .wait_lines("has not answered in ", 1, PATIENCE);
@@ -115,7 +115,7 @@ fn a_silent_member_is_left_by_the_next_request() {
     back.stop().unwrap();
 }
 
-/// What answers before anything was sent is found out by the request itself.
+/// If the server answers before anything was sent, the request itself finds out.
 #[test]
 fn a_silent_proxy_costs_a_head_start_once() {
     let (silent, origin) = (Useless::silent(), Origin::start().unwrap());

@@ -1,5 +1,5 @@
-//! What a running client says of its server: that it is dead, that its key was changed, that it is
-//! well again; and nothing where the target is to blame.
+//! Messages of a running client about its server: it is down, its key was changed, it is healthy
+//! again; and no message if the target is the cause.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -14,7 +14,7 @@ use adit_interop::{Adit, PATIENCE, free_port, loopback, traffic};
 
 use crate::setup::{ALLOW, start};
 
-/// Longer than anybody is believed to be slow.
+/// Longer than the time after which a server counts as silent.
 const GIVEN_UP: Duration = Duration::from_millis(2300);
 
 const OTHER: Method = Method {
@@ -22,7 +22,7 @@ const OTHER: Method = Method {
     ..BLAKE3_AES_128
 };
 
-/// A server with this key, at an address where another may have been before.
+/// Starts a server with this key, at an address where another may have been before.
 fn server(method: Method, at: SocketAddr, more: &str) -> Adit {
     let url = format!("{}?{ALLOW}&restart=lenient{more}", method.url(at));
     start(&["run", &url])
@@ -32,7 +32,7 @@ fn client(at: SocketAddr) -> Adit {
     start(&["run", "socks5://127.0.0.1:0", &BLAKE3_AES_128.url(at)])
 }
 
-/// A forwarder of datagrams to `target` through the server at `at`, and a client of it.
+/// Starts a forwarder of datagrams to `target` through the server at `at`, and a client of it.
 fn forwarder(target: &UdpSocket, at: SocketAddr) -> (Adit, UdpSocket) {
     let forward = format!("udp://127.0.0.1:0/{}", target.local_addr().unwrap());
     let front = start(&["run", &forward, &BLAKE3_AES_128.url(at)]);
@@ -46,7 +46,7 @@ fn works(front: &Adit, origin: &Origin) {
     traffic::one_byte(stream).unwrap();
 }
 
-/// A request that is not answered; its client gives up after `patience`.
+/// Sends a request that is not answered; its client gives up after `patience`.
 fn fails(front: &Adit, to: SocketAddr, patience: Duration) {
     if let Ok(mut stream) = socks::connect(front.addr(), None, &Dest::Addr(to)) {
         stream.write_all(b"ECHO\nx").unwrap();
@@ -88,7 +88,7 @@ fn a_dead_server_is_named_once_and_greeted_again() {
     back.stop().unwrap();
 }
 
-/// With the reaction that shows itself and with the usual one, which is silence.
+/// With a visible reaction, and with the default one, which is silence.
 #[test]
 fn a_changed_key_is_named_once() {
     for (reaction, patience) in [("&reject=reset", PATIENCE), ("", GIVEN_UP)] {
@@ -113,8 +113,8 @@ fn a_changed_key_is_named_once() {
     }
 }
 
-/// A target that refuses, one that does not answer, a client that changes its mind, and one that
-/// has nothing to say.
+/// A target that refuses, one that does not answer, a client that closes early, and one that
+/// sends nothing.
 #[test]
 fn a_target_that_fails_is_no_fault_of_the_server() {
     let (at, origin) = (loopback(free_port()), Origin::start().unwrap());
@@ -132,7 +132,7 @@ fn a_target_that_fails_is_no_fault_of_the_server() {
     back.stop().unwrap();
 }
 
-/// Who sends only datagrams has no connection that fails.
+/// A client that only sends datagrams has no connection that fails.
 #[test]
 fn datagrams_without_an_answer_have_the_server_asked() {
     for other in [None, Some(OTHER)] {
@@ -150,16 +150,16 @@ fn datagrams_without_an_answer_have_the_server_asked() {
     }
 }
 
-/// Datagrams that nobody answers, one each half second.
+/// Sends datagrams that are not answered, one each half second.
 fn unanswered(client: &UdpSocket, datagrams: u32) {
     for _ in 0..datagrams {
-        // A dead server's port may be refused.
+        // The port of a stopped server may be refused.
         let _ = client.send(b"anybody there?");
         sleep(Duration::from_millis(500));
     }
 }
 
-/// What a client says of a server that is not there, or has another key.
+/// Returns the message about a server that is down, or has another key.
 fn complaint(is_there: bool) -> &'static str {
     if is_there {
         "answers no datagrams"
@@ -168,7 +168,7 @@ fn complaint(is_there: bool) -> &'static str {
     }
 }
 
-/// An association that was in use: its server dies, or comes back with another key.
+/// An association that was in use: its server stops, or restarts with another key.
 #[test]
 fn a_server_that_changes_under_an_association_is_named() {
     for other in [None, Some(OTHER)] {
@@ -192,7 +192,7 @@ fn a_server_that_changes_under_an_association_is_named() {
     }
 }
 
-/// As clients of DNS are: each question from a port of its own.
+/// Like DNS clients: each question is sent from another port.
 #[test]
 fn short_associations_without_an_answer_have_the_server_asked() {
     let (at, target) = (loopback(free_port()), UdpSocket::bind(loopback(0)).unwrap());
@@ -207,7 +207,7 @@ fn short_associations_without_an_answer_have_the_server_asked() {
     front.stop().unwrap();
 }
 
-/// A target that is silent is no fault of the server, which says that it is well.
+/// A silent target is not a failure of the server, which confirms that it is healthy.
 #[test]
 fn datagrams_to_a_silent_target_blame_nobody() {
     let target = UdpSocket::bind(loopback(0)).unwrap();

@@ -5,16 +5,10 @@ use std::fs;
 use adit_interop::Folder;
 use adit_interop::tool::Ended;
 
-use crate::setup::ended;
+use crate::setup::{ended, says};
 
 fn printed(args: &[&str]) -> String {
     ended(args).success().unwrap()
-}
-
-fn says(output: &str, words: &[&str]) {
-    for word in words {
-        assert!(output.contains(word), "`{word}` is not in:\n{output}");
-    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Clients that send garbage, little, slowly, nothing, or too many at once.
+//! Clients that send garbage, little, slowly, nothing, or too many requests at once.
 
 use std::io::Write;
 use std::net::{Shutdown, SocketAddr};
@@ -25,7 +25,7 @@ fn garbage_ends_its_own_connection_only() {
     let (proxy, origin) = (Proxy::mixed(Way::Alone), Origin::start().unwrap());
     for seed in 0..60 {
         let mut garbage = Pattern::new(seed).take(1 + usize::try_from(seed).unwrap() * 37);
-        // Some of it begins as the protocols of a mixed port do.
+        // Some of it starts like the protocols of a mixed port.
         match seed % 5 {
             0 => garbage[0] = 5,
             1 => garbage[0] = 4,
@@ -66,7 +66,7 @@ fn a_request_cut_anywhere_is_given_up() {
     proxy.stop();
 }
 
-/// One absolute deadline for the handshake: a byte now and then does not keep it alive.
+/// One absolute deadline for the handshake: occasional bytes do not extend it.
 #[test]
 fn a_slow_handshake_meets_its_deadline() {
     let (proxy, origin) = (Proxy::mixed(Way::Alone), Origin::start().unwrap());
@@ -118,7 +118,7 @@ fn an_idle_crowd_does_not_keep_others_out() {
     }
 }
 
-/// Starts `adit` with so few descriptors that a crowd uses them up.
+/// Starts `adit` with so few descriptors that many clients use them up.
 fn with_few_descriptors(url: &str) -> Adit {
     let mut command = Command::new("sh");
     command
@@ -191,7 +191,7 @@ fn a_keyed_listener_outlives_a_lack_of_descriptors() {
     back.stop().unwrap();
 }
 
-/// Back-pressure: who does not read makes the other side wait, not our memory grow (REL-7).
+/// Back-pressure: a client that does not read makes the peer wait, and memory does not grow (REL-7).
 #[test]
 fn a_client_that_does_not_read_costs_no_memory() {
     let (mut back, origin) = (server(BLAKE3_AES_128), Origin::start().unwrap());

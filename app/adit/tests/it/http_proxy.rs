@@ -1,5 +1,5 @@
-//! HTTP proxying as browsers use it: long and odd responses, many requests on one connection,
-//! logins that are missing here and at the next proxy.
+//! HTTP proxying as browsers use it: long and unusual responses, many requests on one connection,
+//! missing logins here and at the next proxy.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -15,7 +15,7 @@ use adit_interop::web::Web;
 
 use crate::setup::{ALLOW, Proxy, Way, start};
 
-/// An origin that answers every request with these bytes. It closes only if it is told to.
+/// Starts an origin that answers every request with these bytes, and closes only if the answer says so.
 fn origin(answer: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
@@ -32,7 +32,7 @@ fn origin(answer: String) -> SocketAddr {
                 if !answer.contains("Content-Length") {
                     return stream.shutdown(Shutdown::Write);
                 }
-                // It keeps its connection whatever it was asked for.
+                // It keeps its connection open, even if the request does not ask for that.
                 lines.read_line(&mut line).map(drop)
             });
         }
@@ -40,7 +40,7 @@ fn origin(answer: String) -> SocketAddr {
     addr
 }
 
-/// A response without a line of its body, and then that.
+/// Returns the head of a response, and its body.
 fn answer(reader: &mut impl BufRead) -> (Vec<String>, String) {
     let mut head = Vec::new();
     loop {
@@ -70,7 +70,7 @@ fn curl(proxy: SocketAddr, args: &[&str]) -> tool::Ended {
     tool::run(command, Duration::from_secs(30)).unwrap()
 }
 
-/// What origins say and browsers take.
+/// Responses that origins send and browsers accept.
 #[test]
 fn long_and_odd_responses_pass() {
     let proxy = Proxy::mixed(Way::Alone);
@@ -109,8 +109,8 @@ fn long_and_odd_responses_pass() {
     proxy.stop();
 }
 
-/// Requests to several origins on one connection, one of which keeps its own open; a CONNECT is
-/// the last of them.
+/// Requests to several origins on one connection, one of which keeps its connection open; the last
+/// one is a CONNECT.
 #[test]
 fn a_connection_carries_one_request_after_the_other() {
     for way in [Way::Alone, Way::Tunnel] {
@@ -139,7 +139,7 @@ fn a_connection_carries_one_request_after_the_other() {
             .unwrap();
             assert_eq!(answer(&mut reader).1, "hello");
         }
-        // A body that has to be followed to its end, with the next request right behind it.
+        // A body that must be read to its end, immediately followed by the next request.
         let body = "x".repeat(200_000);
         write!(
             stream,
@@ -159,7 +159,7 @@ fn a_connection_carries_one_request_after_the_other() {
     }
 }
 
-/// What has no end but the close, and what the client closes, ends the connection.
+/// A response that ends with the close, or a client that closes, ends the connection.
 #[test]
 fn a_connection_that_cannot_stay_is_closed() {
     let proxy = Proxy::mixed(Way::Alone);
@@ -180,7 +180,7 @@ fn a_connection_that_cannot_stay_is_closed() {
     proxy.stop();
 }
 
-/// curl asks for two pages over one connection, as browsers do for all that a page is made of.
+/// curl requests two pages over one connection, as browsers do for the parts of a page.
 #[test]
 fn curl_uses_its_connection_again() {
     let web = Web::start(&[("/page", "text/plain", b"hello")]).unwrap();
@@ -193,7 +193,7 @@ fn curl_uses_its_connection_again() {
     proxy.stop();
 }
 
-/// The password of the next proxy is ours to know, not the client's: no 403, no prompt, but why.
+/// The client does not know the password of the next proxy: no 403 and no prompt, but the reason.
 #[test]
 fn a_password_that_the_next_proxy_refuses_is_named() {
     let next = start(&["run", &format!("http://u:right@127.0.0.1:0?{ALLOW}")]);

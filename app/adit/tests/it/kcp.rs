@@ -1,4 +1,4 @@
-//! `adit kcp` as a program: its ends with each other, over good and bad paths.
+//! The program `adit kcp`: both its ends, over good and bad paths.
 
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -14,21 +14,21 @@ use crate::setup::{bin, ended, start};
 
 const LEN: usize = 1 << 20;
 
-/// A server of ours in front of `target`.
+/// Starts a server of adit in front of `target`.
 pub(crate) fn server(target: SocketAddr, options: &[&str]) -> Adit {
     let target = target.to_string();
     let args = ["kcp", "server", "-l", "127.0.0.1:0", "-t", &target];
     start(&[&args[..], options].concat())
 }
 
-/// A client of ours.
+/// Starts a client of adit.
 pub(crate) fn client(server: SocketAddr, options: &[&str]) -> Adit {
     let server = server.to_string();
     let args = ["kcp", "client", "-l", "127.0.0.1:0", "-r", &server];
     start(&[&args[..], options].concat())
 }
 
-/// Bytes each way alone and at once; kcptun closes both ways at the first end.
+/// Sends bytes in each direction separately and in both together; kcptun closes both at the first end.
 pub(crate) fn carries(entry: SocketAddr, what: &str) {
     let dial = || traffic::dial(entry);
     let all = || -> anyhow::Result<()> {
@@ -67,7 +67,7 @@ fn both_ends_ours_in_every_mode() {
     }
 }
 
-/// What no other program has, and what does not fit.
+/// Settings that no other program has, and settings that differ.
 #[test]
 fn kcp9_is_between_two_adits() {
     let origin = Origin::start().unwrap();
@@ -172,7 +172,7 @@ fn several_sessions_over_a_range_of_ports_that_expire() {
         }
         sleep(Duration::from_millis(1100));
     }
-    // Three at the start, and three in place of those.
+    // Three at the start, and three that replace them.
     let gone = front
         .process()
         .wait_lines("the session has ended", 3, PATIENCE);
@@ -194,7 +194,7 @@ fn a_file_wins_and_counters_are_written() {
     );
     let file = folder.write("client.json", text).unwrap();
     let file = file.to_str().unwrap();
-    // Typed as with kcptun itself, with one dash.
+    // With one dash, as with kcptun.
     let mut front = start(&["kcp", "client", "-c", file, "-key", "no", "-mode", "fast3"]);
     front
         .process()

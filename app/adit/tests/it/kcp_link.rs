@@ -1,5 +1,5 @@
-//! KCP over a link that is slow and loses, between two network namespaces: exact bytes, a blackout,
-//! a client that moves, datagrams with correction alone, ends that do not fit.
+//! KCP over a slow and lossy link between two network namespaces: exact bytes, a blackout, a client
+//! that moves, datagrams with error correction only, ends whose settings differ.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
@@ -9,59 +9,59 @@ use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::{BLAKE3_AES_128, encode};
 use adit_interop::traffic::{self, Datagrams, Ends, Entry};
 use adit_interop::{Adit, free_port, kcptun};
-use adit_link::{FAR, Link, NEAR, Path, as_root};
+use adit_link::{FAR, LinkPath, NEAR, NamespaceLink, run_as_root};
 
 use crate::kcp::carries;
 use crate::setup::{ALLOW, start};
 
 const ROUND_TRIP: Duration = Duration::from_millis(50);
 
-/// A link with the origin behind its far end.
+/// A link with the origin at its remote end.
 struct World {
-    link: Link,
+    link: NamespaceLink,
     origin: SocketAddr,
 }
 
 impl World {
-    fn new(path: Path, seed: u64) -> Self {
-        let link = Link::start(path, seed).unwrap();
-        let origin = link.far().enter(|| Origin::at(at(FAR, free_port())));
+    fn new(path: LinkPath, seed: u64) -> Self {
+        let link = NamespaceLink::start(path, seed).unwrap();
+        let origin = link.far().run_inside(|| Origin::at(at(FAR, free_port())));
         Self {
             link,
             origin: origin.unwrap().addr(),
         }
     }
 
-    /// Loses this many of a thousand packets, doubles and holds back a few.
+    /// Loses this many of a thousand packets, and duplicates and delays a few.
     fn lossy(lost: u16, seed: u64) -> Self {
-        let mut path = Path::new(ROUND_TRIP, lost);
+        let mut path = LinkPath::new(ROUND_TRIP, lost);
         (path.doubled, path.late) = (lost / 5, lost / 5);
         Self::new(path, seed)
     }
 
     fn far(&self, words: &[&str]) -> Adit {
-        self.link.far().enter(|| start(words))
+        self.link.far().run_inside(|| start(words))
     }
 
     fn near(&self, words: &[&str]) -> Adit {
-        self.link.near().enter(|| start(words))
+        self.link.near().run_inside(|| start(words))
     }
 
-    /// The server of `adit kcp`.
+    /// Starts the server of `adit kcp`.
     fn server(&self, options: &[&str]) -> Adit {
         let (at, target) = (at(FAR, free_port()).to_string(), self.origin.to_string());
         let words = ["kcp", "server", "-l", &at, "-t", &target];
         self.far(&[&words[..], options].concat())
     }
 
-    /// The client of `adit kcp`.
+    /// Starts the client of `adit kcp`.
     fn client(&self, server: SocketAddr, options: &[&str]) -> Adit {
         let server = server.to_string();
         let words = ["kcp", "client", "-l", "127.0.0.1:0", "-r", &server];
         self.near(&[&words[..], options].concat())
     }
 
-    /// Both ends of `adit run` with Shadowsocks over KCP, which authenticates; the near one leads
+    /// Starts both ends of `adit run` with Shadowsocks over KCP, which authenticates; the local end leads
     /// to the origin.
     fn shadowsocks(&self, keys: &str) -> [Adit; 2] {
         let (name, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
@@ -72,15 +72,15 @@ impl World {
         [self.near(&["run", &entry, &format!("{url}?{keys}")]), back]
     }
 
-    /// Everything the near end does with an entry.
+    /// Runs work at the local end.
     fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.link.near().enter(work)
+        self.link.near().run_inside(work)
     }
 
-    /// That packets were lost both ways, and enough of them passed for that to mean something.
+    /// Checks that packets were lost in both directions, and that enough passed for a meaningful test.
     fn has_lost(&self, what: &str) {
         let counts = self.link.counts();
-        for tally in [counts.there, counts.back] {
+        for tally in [counts.near_to_far, counts.far_to_near] {
             let enough = tally.lost > 30 && tally.passed > 500;
             assert!(enough, "{what}: {counts:?}");
         }
@@ -95,12 +95,12 @@ fn dial(entry: SocketAddr) -> TcpStream {
     traffic::dial(entry).unwrap()
 }
 
-/// What kcptun of 2021 speaks, in its hastiest mode.
+/// The settings of kcptun of 2021, in its fastest mode.
 const DEBIAN: [&str; 6] = ["--crypt", "aes", "--smuxver", "1", "--mode", "fast3"];
 
 #[test]
 fn both_ends_ours() {
-    if !as_root("kcp_link::both_ends_ours") {
+    if !run_as_root("kcp_link::both_ends_ours") {
         return;
     }
     for (seed, options) in [
@@ -126,7 +126,7 @@ fn both_ends_ours() {
 
 #[test]
 fn debians_kcptun_at_either_end() {
-    if !as_root("kcp_link::debians_kcptun_at_either_end") {
+    if !run_as_root("kcp_link::debians_kcptun_at_either_end") {
         return;
     }
     let world = World::lossy(50, 4);
@@ -141,20 +141,20 @@ fn debians_kcptun_at_either_end() {
     let _back = world
         .link
         .far()
-        .enter(|| kcptun::server_at(here, origin, &DEBIAN).unwrap());
+        .run_inside(|| kcptun::server_at(here, origin, &DEBIAN).unwrap());
     let front = world.client(here, &DEBIAN);
     world.inside(|| carries(front.addr(), "Debian's server"));
     world.has_lost("Debian's server");
     front.stop().unwrap();
 }
 
-/// Ten seconds in which nothing passes, in the middle of transfers both ways.
+/// Ten seconds in which nothing passes, during transfers in both directions.
 #[test]
 fn a_blackout_is_survived() {
     const DARK: Duration = Duration::from_secs(10);
-    /// Of more than a second with these windows.
+    /// Takes more than a second with these windows.
     const LEN: usize = 2 << 20;
-    if !as_root("kcp_link::a_blackout_is_survived") {
+    if !run_as_root("kcp_link::a_blackout_is_survived") {
         return;
     }
     let world = World::lossy(50, 6);
@@ -178,9 +178,9 @@ fn a_blackout_is_survived() {
             };
             let under_way = entries.map(|entry| [true, false].map(|up| transfer(entry, up)));
             thread::sleep(Duration::from_millis(400));
-            world.link.cut(true);
+            world.link.set_cut(true);
             thread::sleep(DARK);
-            world.link.cut(false);
+            world.link.set_cut(false);
             let ended = under_way.into_iter().flatten();
             let ended = ended.map(|one| one.join().unwrap());
             ended.collect::<Vec<_>>()
@@ -196,26 +196,28 @@ fn a_blackout_is_survived() {
     }
 }
 
-/// Its address changes, once in the middle of the link and once on its own interface: the session
-/// goes on, and nothing is lost.
+/// The client's address changes, once on the link and once on its interface: the session
+/// continues, and nothing is lost.
 #[test]
 fn a_client_that_moves_is_followed() {
     const LEN: usize = 3 << 20;
-    if !as_root("kcp_link::a_client_that_moves_is_followed") {
+    if !run_as_root("kcp_link::a_client_that_moves_is_followed") {
         return;
     }
-    let path = Path::new(ROUND_TRIP, 50).at(16_000_000, ROUND_TRIP);
+    let path = LinkPath::new(ROUND_TRIP, 50).with_rate(16_000_000, ROUND_TRIP);
     let world = World::new(path, 7);
     let [front, back] = world.shadowsocks("mode=fast3");
     let entry = front.addr();
     let elsewhere = Ipv4Addr::new(10, 77, 0, 99);
-    let moves: [&(dyn Fn() + Sync); 2] = [&|| world.link.seen_as(Some(elsewhere)), &|| {
-        world.link.seen_as(None);
-        let near = world.link.near();
-        near.ip(&format!("addr del {NEAR}/24 dev link0")).unwrap();
-        thread::sleep(Duration::from_millis(300));
-        near.ip("addr add 10.77.0.50/24 dev link0").unwrap();
-    }];
+    let moves: [&(dyn Fn() + Sync); 2] =
+        [&|| world.link.set_near_address(Some(elsewhere)), &|| {
+            world.link.set_near_address(None);
+            let near = world.link.near();
+            near.run_ip(&format!("addr del {NEAR}/24 dev link0"))
+                .unwrap();
+            thread::sleep(Duration::from_millis(300));
+            near.run_ip("addr add 10.77.0.50/24 dev link0").unwrap();
+        }];
     for go in moves {
         world.inside(|| {
             thread::scope(|scope| {
@@ -232,12 +234,12 @@ fn a_client_that_moves_is_followed() {
             });
         });
     }
-    // Streams that were opened before and after went through one session.
+    // Streams that were opened before and after used the same session.
     front.stop().unwrap();
     back.stop().unwrap();
 }
 
-/// What a stream of datagrams sees: how many came back, and after how long.
+/// The result of a stream of datagrams: how many returned, and after which times.
 struct Seen {
     sent: u32,
     times: Vec<Duration>,
@@ -248,16 +250,16 @@ impl Seen {
         (self.sent - u32::try_from(self.times.len()).unwrap()) * 1000 / self.sent
     }
 
-    /// The time that this share of those that came back did not need more than.
+    /// Returns the time within which this percentage of the returned datagrams arrived.
     fn within(&self, percent: usize) -> Duration {
         self.times[(self.times.len() - 1) * percent / 100]
     }
 }
 
-/// Sends this many datagrams, one every 2 ms, to where each is sent back.
+/// Sends this many datagrams, one every 2 ms, to a target that returns them.
 fn talk(to: SocketAddr, sent: u32) -> Seen {
     let entry = Entry::open(to).unwrap();
-    // Before a client is known not to be a recording, it is not served.
+    // A client is not served before it has proved that it is not a recording.
     while entry.recv_within(Duration::from_millis(100)).is_err() {
         entry.send(b"hello").unwrap();
     }
@@ -293,18 +295,18 @@ fn talk(to: SocketAddr, sent: u32) -> Seen {
 
 #[test]
 fn datagrams_with_correction_alone_come_nearly_all_and_no_later() {
-    if !as_root("kcp_link::datagrams_with_correction_alone_come_nearly_all_and_no_later") {
+    if !run_as_root("kcp_link::datagrams_with_correction_alone_come_nearly_all_and_no_later") {
         return;
     }
-    let world = World::new(Path::new(ROUND_TRIP, 50), 8);
+    let world = World::new(LinkPath::new(ROUND_TRIP, 50), 8);
     let bare = world.inside(|| talk(world.origin, 1000));
-    // Lost on either of two ways: 9.75 %.
+    // Lost in either of two directions: 9.75 %.
     let lost = bare.lost_of_thousand();
     assert!((60..140).contains(&lost), "{lost}");
     for (keys, at_most) in [
-        // A datagram is lost for good if three more of its thirteen are: 0.1 % each way.
+        // A datagram is permanently lost if three more of its thirteen are lost: 0.1 % in each direction.
         ("key=word&data=10&parity=3&wait=30ms", 8),
-        // If one more of its four is: 0.7 % each way.
+        // If one more of its four is lost: 0.7 % in each direction.
         ("key=word&data=3&parity=1", 35),
         ("key=word&data=2&parity=2&crypt=aes", 10),
     ] {
@@ -315,8 +317,8 @@ fn datagrams_with_correction_alone_come_nearly_all_and_no_later() {
         let seen = world.inside(|| talk(front.addr(), 1500));
         let lost = seen.lost_of_thousand();
         assert!(lost <= at_most, "{keys}: {lost} of 1000 lost");
-        // What was not lost is not held up; the rest waits for its group, on each way. Were all held
-        // up until their group of 10 is whole, it would be 29 ms; a busy machine is some late.
+        // Datagrams that were not lost are not delayed; others wait for their group, in each direction. If
+        // all were delayed until their group of 10 is complete, it would be 29 ms; a busy machine adds some.
         let (half, bare) = (seen.within(50), bare.within(50));
         assert!(half < bare + Duration::from_millis(10), "{keys}: {half:?}");
         let most = seen.within(85);
@@ -328,10 +330,10 @@ fn datagrams_with_correction_alone_come_nearly_all_and_no_later() {
     }
 }
 
-/// Loss and distance make no end look foreign, and hide none that is.
+/// Loss and distance do not make an end look different, nor hide a difference.
 #[test]
 fn ends_that_do_not_fit_are_named_and_others_are_not() {
-    if !as_root("kcp_link::ends_that_do_not_fit_are_named_and_others_are_not") {
+    if !run_as_root("kcp_link::ends_that_do_not_fit_are_named_and_others_are_not") {
         return;
     }
     let world = World::lossy(50, 9);
@@ -359,7 +361,7 @@ fn ends_that_do_not_fit_are_named_and_others_are_not() {
         assert!(took < Duration::from_secs(4), "{options:?}: {took:?}");
         front.stop().unwrap();
     }
-    // Nothing was said of smux and compression: learnt, whatever is lost.
+    // smux and compression were not configured: they are learnt despite the losses.
     for _ in 0..3 {
         let mut front = world.client(back.addr(), &["--crypt", "salsa20"]);
         world.inside(|| traffic::both(dial(front.addr()), 100_000).unwrap());

@@ -1,4 +1,4 @@
-//! `adit kcp` with Debian's kcptun of 2021 and with a peer on kcp-go of today, each as either end.
+//! `adit kcp` with Debian's kcptun of 2021 and with a peer of current kcp-go, each at either end.
 
 use std::net::SocketAddr;
 
@@ -8,13 +8,13 @@ use adit_interop::{kcpgo, kcptun, traffic};
 use crate::kcp::{carries, client, server};
 use crate::setup::start;
 
-/// Every cipher of kcptun 2021.
+/// All ciphers of kcptun 2021.
 const CIPHERS: [&str; 13] = [
     "aes", "aes-128", "aes-192", "salsa20", "blowfish", "twofish", "cast5", "3des", "tea", "xtea",
     "xor", "sm4", "none",
 ];
 
-/// The rest of what both ends must have alike, every value at least once.
+/// The other settings that must be the same at both ends, each value at least once.
 const LIKE: [&str; 7] = [
     "--smuxver 1 --mode fast3",
     "--smuxver 2 --nocomp --mode fast2 --key another",
@@ -33,7 +33,7 @@ fn some(entry: SocketAddr, what: &str) {
     all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
 }
 
-/// Debian's client and our server, if `debian` is in front, or the other way round.
+/// Tests Debian's client with adit's server if `debian` is in front, otherwise the reverse.
 fn with_debian(front: bool, theirs: &[&str], ours: &[&str], check: fn(SocketAddr, &str)) {
     let origin = Origin::start().unwrap();
     let what = format!("Debian's {}, ours {}", theirs.join(" "), ours.join(" "));
@@ -83,8 +83,8 @@ fn every_setting_with_debians_server() {
     }
 }
 
-/// Nobody said which smux and whether to compress: it becomes as the other end has it. Correction
-/// need not be alike.
+/// smux and compression are not configured: they are learnt from the peer. Error correction need not
+/// be the same.
 #[test]
 fn what_is_not_said_is_as_debian_has_it() {
     for theirs in [
@@ -135,7 +135,7 @@ fn both_manners_with_kcp_go() {
     }
 }
 
-/// What only the kcptun of these years has: pads over each stream.
+/// A feature of current kcptun only: pads over each stream.
 #[test]
 fn pads_over_each_stream_with_qpps_own_library() {
     let origin = Origin::start().unwrap();
@@ -153,7 +153,7 @@ fn pads_over_each_stream_with_qpps_own_library() {
         let back = server(origin.addr(), &ours);
         let front = kcpgo::client(back.addr(), &theirs).unwrap();
         carries(front.addr(), &what);
-        // Ours with ours, by URL.
+        // Both ends of adit, by URL.
         let near = format!(
             "kcptun://{}@{}?qpp=true&qppcount={count}&nocomp={}",
             key.replace(' ', "%20"),

@@ -1,5 +1,5 @@
-//! KCP listeners are of no use to those who want to flood somebody else: what comes back to a
-//! sender that never answers, and that honest ones are served all the same.
+//! KCP listeners cannot be used to flood a third party: measures what is sent to a sender that never
+//! answers, and that honest clients are still served.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -11,10 +11,10 @@ use adit_interop::{kcptun, loopback, traffic};
 use crate::kcp::{client, server};
 use crate::setup::start;
 
-/// What the target says.
+/// The number of bytes that the target sends.
 const MUCH: usize = 4 << 20;
 
-/// A target that speaks first, and much.
+/// Starts a target that sends first, and much.
 fn talker() -> SocketAddr {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -26,8 +26,8 @@ fn talker() -> SocketAddr {
     addr
 }
 
-/// The first datagram of a client without encryption and correction: a segment of KCP with the
-/// frame of smux that opens a stream.
+/// Returns the first datagram of a client without encryption and error correction: a KCP segment with
+/// the smux frame that opens a stream.
 fn opening() -> Vec<u8> {
     let words = [7_u32, 0xffff_0051, 0, 0, 0, 8];
     let segment = words.into_iter().flat_map(u32::to_le_bytes);
@@ -94,7 +94,7 @@ fn a_target_that_speaks_first_is_heard() {
             let mut some = vec![0; 50_000];
             stream.read_exact(&mut some).unwrap();
             let took = begun.elapsed();
-            // Both ends of smux say something every ten seconds: it must not be that.
+            // Both ends of smux send something every ten seconds, which must not be the cause.
             assert!(took < Duration::from_secs(6), "{took:?}");
         }
         ours.stop().unwrap();

@@ -1,5 +1,5 @@
-//! Ends of `adit kcp`, and of the carrier, that do not fit: the client finds out within three seconds
-//! and says what it is. The servers are ours and kcptun's, which says nothing itself.
+//! Ends of `adit kcp`, and of the carrier, whose settings differ: the client finds the difference within
+//! three seconds and reports it. The servers are adit's and kcptun's, which does not report it.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use crate::carrier_kcp::ss;
 use crate::kcp::{client, server};
 use crate::setup::start;
 
-/// What a client says within three seconds of its start.
+/// Waits for a word in the log of a client, within three seconds of its start.
 fn hears(server: SocketAddr, options: &[&str], word: &str) {
     let mut front = client(server, options);
     let start = Instant::now();
@@ -24,7 +24,7 @@ fn hears(server: SocketAddr, options: &[&str], word: &str) {
     assert!(took < Duration::from_secs(3), "{options:?}: {took:?}");
 }
 
-/// A server of either make with these options.
+/// A server of either program with these options.
 enum Server {
     Ours(Adit),
     Debian(kcptun::Running),
@@ -123,7 +123,7 @@ fn another_correction() {
     );
 }
 
-/// A server that differs ends each session at once: a connection gets a few of them, and an end.
+/// A server whose settings differ ends each session immediately: a connection tries a few, then ends.
 #[test]
 fn a_connection_through_ends_that_do_not_fit_is_ended() {
     let origin = Origin::start().unwrap();
@@ -143,8 +143,8 @@ fn a_connection_through_ends_that_do_not_fit_is_ended() {
     }
 }
 
-/// What was not said becomes as the server has it, both at once if need be; one connection, opened
-/// before anything is known, lives through that.
+/// Settings that are not configured are learnt from the server, even both at once; a connection that
+/// was opened before survives that.
 #[test]
 fn what_was_not_said_is_learnt_before_the_first_connection() {
     let origin = Origin::start().unwrap();
@@ -156,8 +156,8 @@ fn what_was_not_said_is_learnt_before_the_first_connection() {
     }
 }
 
-/// A server that acknowledges at once and sends its first frame, of smux 2, when the session has been
-/// taken for good.
+/// Starts a server that acknowledges immediately, but sends its first frame, of smux 2, when the session
+/// has long been established.
 fn slow_to_differ() -> SocketAddr {
     const PUSH: u8 = 81;
     const ACK: u8 = 82;

@@ -1,4 +1,4 @@
-//! Files that are kept, and what others could do with them.
+//! Files that adit stores, and attacks on them by other users.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,7 +17,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// A file of somebody's, with links to it by these names.
+/// Creates a file that must not change, with links to it under these names.
 fn victim(folder: &Path, links: &[PathBuf]) -> PathBuf {
     let victim = folder.join("victim");
     fs::write(&victim, "precious").unwrap();
@@ -51,7 +51,7 @@ fn a_planted_link_leads_no_key_elsewhere() {
     server(&["--method", "2022-blake3-aes-128-gcm"]);
     is_untouched(&victim);
     assert_eq!(mode(&key), 0o600);
-    // The next one takes its place: who has the old one has it as it was.
+    // A new file replaces it: open handles still see the old one.
     let (old, text) = (folder.path().join("old"), fs::read(&key).unwrap());
     fs::hard_link(&key, &old).unwrap();
     server(&["--method", "2022-blake3-aes-256-gcm"]);
@@ -98,7 +98,7 @@ fn a_secret_that_others_can_read_is_refused() {
     assert!(told.output.contains(&mend), "{}", told.output);
 }
 
-/// Whether the key `id` of this folder lets OpenSSH's client in.
+/// Returns true if OpenSSH's client can log in with the key `id` of this folder.
 fn enters(folder: &Folder, port: u16, words: &[&str]) -> bool {
     let mut command = ssh(port, &folder.path().join("id"));
     command.args(words);
@@ -124,7 +124,7 @@ fn keys_that_others_can_change_let_nobody_in() {
         (Adit::start(&sshd, 1).unwrap(), vec![&*place, "true"]),
         (
             Adit::start(&["run", &url], 1).unwrap(),
-            // Nobody listens there, which is told after the login.
+            // Nothing listens there, which is reported after the login.
             vec!["-W", "127.0.0.1:1", &place],
         ),
     ] {
@@ -137,7 +137,7 @@ fn keys_that_others_can_change_let_nobody_in() {
         for (path, open, fine) in [
             (&keys, 0o666, 0o600),
             (&keys.parent().unwrap().to_owned(), 0o777, 0o755),
-            // Who can write above can put another folder there.
+            // A user who can write to a parent folder can replace the folder.
             (&above, 0o757, 0o755),
         ] {
             chmod(path, open);
@@ -177,7 +177,7 @@ fn keys_that_others_can_change_are_told_once() {
     told(&mut adit, 1);
     chmod(&keys, 0o600);
     assert!(enters(&folder, port, &["-W", "127.0.0.1:1", &place]));
-    // Anew once it was right.
+    // Again after it was correct.
     chmod(&keys, 0o666);
     told(&mut adit, 2);
     told(&mut adit, 2);

@@ -1,4 +1,4 @@
-//! Flows that keep a processor busy have threads of their own.
+//! Flows that keep a processor busy have separate threads.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use adit_interop::traffic;
 use crate::setup::{server, start};
 use crate::ssh_hop::{Ours, front};
 
-/// The time that the threads of this name have worked, in ticks; `None` where there is none.
+/// Returns the processor time of the threads with this name, in ticks; `None` if there are none.
 fn ticks(process: u32, name: &str) -> Option<u64> {
     let mut sum = None;
     for task in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
@@ -30,7 +30,7 @@ fn ticks(process: u32, name: &str) -> Option<u64> {
     sum
 }
 
-/// How often the threads of this name have had to wait for something to do.
+/// Returns how often the threads with this name had to wait for work.
 fn turns(process: u32, name: &str) -> u64 {
     let mut sum = 0;
     for task in fs::read_dir(format!("/proc/{process}/task")).unwrap() {
@@ -47,7 +47,7 @@ fn turns(process: u32, name: &str) -> u64 {
     sum
 }
 
-/// Sends to a peer that says everything back, until the connection ends.
+/// Sends to a peer that echoes everything, until the connection ends.
 fn bulk(mut stream: std::net::TcpStream) {
     stream.write_all(b"ECHO\n").unwrap();
     let mut back = stream.try_clone().unwrap();
@@ -60,7 +60,7 @@ fn bulk(mut stream: std::net::TcpStream) {
     reader.join().unwrap();
 }
 
-/// Until the threads of this name have worked in each of these.
+/// Waits until the threads with this name have worked in each of these processes.
 fn wait_for_work(name: &str, processes: &[u32]) {
     let begun = Instant::now();
     let works = |&process: &u32| ticks(process, name).unwrap_or(0) >= 20;
@@ -84,7 +84,7 @@ fn bulk_works_on_threads_of_its_own_and_ends_with_the_process() {
     let flow = traffic::dial(near.addr()).unwrap();
     let flow = thread::spawn(move || bulk(flow));
     wait_for_work("bulk", &processes);
-    // What is small finds its way beside it.
+    // Small requests are still served.
     traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
     for adit in [&mut near, &mut far] {
         adit.process().terminate().unwrap();
@@ -119,7 +119,7 @@ fn a_busy_ssh_connection_has_a_thread_of_its_own_and_leaves_it() {
         end.shutdown(Shutdown::Both).unwrap();
         flow.join().unwrap();
     }
-    // Little for long enough that all is where it began.
+    // Few bytes, for long enough that everything has moved back.
     let small = || {
         for _ in 0..8 {
             sleep(Duration::from_millis(110));

@@ -1,4 +1,4 @@
-//! The stream ciphers of old peers: that they work, that we say what they are worth, and why.
+//! The stream ciphers of old peers: they work, with a warning, and attacks show why.
 
 use std::env;
 use std::io::{Read, Write};
@@ -50,7 +50,7 @@ fn legacy() -> impl Iterator<Item = Method> {
         .map(|method| Method::legacy(method.name()))
 }
 
-/// Those too that no other implementation has: one server with all, one client with all.
+/// Includes ciphers that no other implementation has: one server and one client with all of them.
 #[test]
 fn ours_to_ours_every_method() {
     let origin = Origin::start().unwrap();
@@ -109,7 +109,7 @@ fn a_method_is_made_checked_drawn_and_warned_about() {
     assert!(unknown.contains("legacy ones"), "{unknown}");
 }
 
-/// Anything decrypts; that is not taken for an answer.
+/// Any bytes decrypt to something, which is not taken for an answer.
 #[test]
 fn a_client_knows_whether_it_has_the_right_password() {
     let method = Method::legacy("aes-128-cfb");
@@ -129,7 +129,7 @@ fn a_client_knows_whether_it_has_the_right_password() {
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nserver: nobody in particular\r\n\r\nthe secret";
 
-/// A web server that gives [`ANSWER`] to every client.
+/// Starts a web server that sends [`ANSWER`] to every client.
 fn web() -> SocketAddr {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -142,7 +142,7 @@ fn web() -> SocketAddr {
     addr
 }
 
-/// A port of the attacker's, and what comes to it.
+/// Opens a port of the attacker. Returns its address and the bytes that arrive.
 fn attacker() -> (SocketAddr, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind(loopback(0)).unwrap();
     let addr = listener.local_addr().unwrap();
@@ -159,7 +159,7 @@ fn attacker() -> (SocketAddr, Receiver<Vec<u8>>) {
     (addr, told)
 }
 
-/// A server that keeps its salts in `state`, if it is given.
+/// Starts a server that stores its salts in `state`, if it is given.
 fn keeping(method: Method, state: Option<&Path>) -> Adit {
     let state = state.map_or_else(String::new, |path| format!("&state=@{}", path.display()));
     let url = format!(
@@ -169,7 +169,7 @@ fn keeping(method: Method, state: Option<&Path>) -> Adit {
     start(&["run", &url])
 }
 
-/// What the server answered to a client of ours, as it went over the wire.
+/// Returns the server's answer to a client of adit, as it was on the wire.
 fn recorded(method: Method, back: &Adit, to: SocketAddr) -> Vec<u8> {
     let tap = Tap::start(back.addr()).unwrap();
     let entry = format!("tcp://127.0.0.1:0/{to}");
@@ -184,8 +184,8 @@ fn recorded(method: Method, back: &Adit, to: SocketAddr) -> Vec<u8> {
     tap.answers().remove(0)
 }
 
-/// An answer that begins as every answer of the web does, with the attacker's address in place of
-/// that beginning: no key is needed.
+/// Returns an answer whose start, which is the same in all answers of the web server, is replaced by
+/// the attacker's address: that needs no key.
 fn redirected(answer: &[u8], salt: usize, to: SocketAddr) -> Vec<u8> {
     let SocketAddr::V4(to) = to else {
         panic!("{to}")
@@ -198,7 +198,7 @@ fn redirected(answer: &[u8], salt: usize, to: SocketAddr) -> Vec<u8> {
     forged
 }
 
-/// Sends a request and ends; gives what comes to the attacker in the next second.
+/// Sends a request and ends. Returns what arrives at the attacker in the next second.
 fn attack(server: SocketAddr, request: &[u8], told: &Receiver<Vec<u8>>) -> Option<Vec<u8>> {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.write_all(request).unwrap();
@@ -206,9 +206,9 @@ fn attack(server: SocketAddr, request: &[u8], told: &Receiver<Vec<u8>>) -> Optio
     told.recv_timeout(Duration::from_secs(1)).ok()
 }
 
-/// A recorded answer is sent to the server with another address in front, and the server decrypts
-/// it for whom that address belongs to: without authentication there is no help. What we remember of
-/// IVs holds it off as long as we remember, and that is all.
+/// A recorded answer is sent to the server with another address in front, and the server decrypts it
+/// for the attacker: without authentication this cannot be prevented. The filter of IVs only prevents it
+/// as long as it remembers them.
 #[test]
 fn redirect_demo() {
     let folder = Folder::new("redirect").unwrap();
@@ -247,7 +247,7 @@ fn redirect_demo() {
     }
 }
 
-/// SEC-P1: what is no address looks like what was sent before, and like what is cut.
+/// SEC-P1: an invalid address has the same reaction as a replay or an incomplete request.
 #[test]
 fn one_reaction_to_what_is_no_request() {
     let method = Method::legacy("chacha20-ietf");
@@ -260,7 +260,7 @@ fn one_reaction_to_what_is_no_request() {
         .unwrap();
     traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
     let genuine = tap.seen().remove(0);
-    // The address is 127.0.0.1 in four bytes: so much of the plaintext is known.
+    // The address is 127.0.0.1 in four bytes, so this part of the plaintext is known.
     let mut bad_type = genuine.clone();
     bad_type[iv] ^= 1 ^ 5;
     let mut empty_name = genuine.clone();

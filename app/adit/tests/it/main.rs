@@ -1,8 +1,8 @@
-//! The whole binary against real clients, servers and other implementations.
+//! Tests of the whole binary against real clients, servers and other implementations.
 //!
-//! What these tests need is installed by `cargo xtask install`; a peer that is missing is a
-//! failure, not a gap. `ADIT_BIN` names another binary to be tested, `ADIT_ALL_PEERS` adds the
-//! peers that take long to build.
+//! `cargo xtask install` installs the programs that these tests need; a missing peer is a failure, not
+//! a skipped test. `ADIT_BIN` names another binary to test, `ADIT_ALL_PEERS` adds the peers that take
+//! long to build.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 

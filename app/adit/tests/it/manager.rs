@@ -1,4 +1,4 @@
-//! `adit manager` beside a client of ss-manager that is written from the protocol.
+//! `adit manager` with a client of ss-manager that is written from the protocol.
 
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
@@ -19,7 +19,7 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const USER_KEY: &str = "EBESExQVFhcYGRobHB0eHw==";
 const ALLOW: [&str; 2] = ["--allow-private", "127.0.0.0/8"];
 
-/// A client over either kind of socket.
+/// A client with either type of socket.
 enum Client {
     Udp(UdpSocket),
     Unix(UnixDatagram, PathBuf),
@@ -62,7 +62,7 @@ impl Client {
         self.hear()
     }
 
-    /// What a port has carried.
+    /// Returns the traffic of a port.
     fn carried(&self, port: u16) -> Option<u64> {
         let answer = self.ask("ping");
         let json = answer.strip_prefix("stat: {")?.strip_suffix('}')?;
@@ -71,7 +71,7 @@ impl Client {
         bytes.parse().ok()
     }
 
-    /// Waits until a port has carried more than `bytes`: they are counted once they are through.
+    /// Waits until a port has carried more than `bytes`, which are counted once they have passed.
     fn carried_more(&self, port: u16, bytes: u64) -> u64 {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -96,7 +96,7 @@ impl Drop for Client {
     }
 }
 
-/// A manager on a free UDP port.
+/// Starts a manager on a free UDP port.
 fn over_udp(more: &[&str]) -> (Adit, Client) {
     let args = [
         "manager",
@@ -116,7 +116,7 @@ fn add(port: u16, method: &str, password: &str, more: &str) -> String {
     )
 }
 
-/// A SOCKS proxy through the server on `port`.
+/// Starts a SOCKS proxy through the server on `port`.
 fn proxy(port: u16, method: &str, password: &str) -> Adit {
     let user = [method, password]
         .map(adit_interop::shadowsocks::encode)
@@ -128,14 +128,14 @@ fn proxy(port: u16, method: &str, password: &str) -> Adit {
     ])
 }
 
-/// The whole life of a server, by either socket.
+/// The life cycle of a server, through either socket.
 fn life(client: &Client) {
     let origin = Origin::start().unwrap();
     let to = Dest::Addr(origin.addr());
     let (one, two) = (free_port(), free_port());
     assert_eq!(client.ask("ping"), "stat: {}");
     assert_eq!(client.ask("list"), "[]");
-    // A password that breaks every naive way of writing a URL.
+    // A password that breaks any naive construction of a URL.
     let hard = r"p@ss/w:rd?#%41&=@ü $HOME";
     assert_eq!(client.ask(&add(one, "aes-256-gcm", hard, "")), "ok");
     let with_udp = r#", "mode": "tcp_and_udp", "fast_open": true, "no_delay": true"#;
@@ -165,8 +165,8 @@ fn life(client: &Client) {
     traffic::datagrams(&Flow::new(&association, to.clone(), origin.addr())).unwrap();
     client.carried_more(two, 0);
 
-    // The same again changes nothing; with another password it is another server, and what the
-    // port has carried goes on.
+    // The same command changes nothing; with another password it is another server, and the traffic of
+    // the port is added to the old one's.
     let io = std::io::Write::write_all(&mut session, b"ECHO\nx");
     io.unwrap();
     let mut byte = [0];
@@ -184,7 +184,7 @@ fn life(client: &Client) {
     traffic::one_byte(socks::connect(replaced.addr(), None, &to).unwrap()).unwrap();
     client.carried_more(one, second);
 
-    // Removed: open sessions end, and nobody listens.
+    // After removal, open sessions end and nothing listens.
     let mut session = socks::connect(replaced.addr(), None, &to).unwrap();
     std::io::Write::write_all(&mut session, b"ECHO\nx").unwrap();
     std::io::Read::read_exact(&mut session, &mut byte).unwrap();
@@ -227,7 +227,7 @@ fn a_life_over_a_unix_socket() {
     assert_eq!(mode & 0o777, 0o600);
     let client = Client::unix(&path, &folder.path().join("own.sock"));
     life(&client);
-    // Without a path of its own a client is heard, but cannot be told.
+    // A client without a path is served, but gets no answer.
     let nameless = UnixDatagram::unbound().unwrap();
     nameless.send_to(b"ping", &path).unwrap();
     assert!(client.ask("ping").starts_with("stat: {"));
@@ -287,7 +287,7 @@ fn mistakes_are_answered_and_noise_is_not() {
         );
         assert!(!heard.contains(secret) && !heard.contains('\n'), "{heard}");
     }
-    // What nobody has asked is answered by nothing: the next answer is that of the last question.
+    // Messages that are not requests get no answer: the next answer is that of the last request.
     for noise in [
         &b"\xff\xfe\x00"[..],
         b"",
@@ -297,7 +297,7 @@ fn mistakes_are_answered_and_noise_is_not() {
         client.say(noise);
     }
     assert_eq!(client.ask("ping"), "stat: {}");
-    // A file of this machine is no password.
+    // A file of this machine is not a password.
     assert_eq!(
         client.ask(&add(port, "aes-128-gcm", "@/etc/passwd", "")),
         "ok"
@@ -390,7 +390,7 @@ fn an_address_that_others_reach_needs_consent() {
     assert!(wrong.output.contains("HOST:PORT"), "{}", wrong.output);
 }
 
-/// `protocol` and `obfs` make it a server of ShadowsocksR, and what that is worth is said.
+/// `protocol` and `obfs` make it a ShadowsocksR server, with a warning about its security.
 #[test]
 fn a_server_of_shadowsocksr() {
     let origin = Origin::start().unwrap();
@@ -404,7 +404,7 @@ fn a_server_of_shadowsocksr() {
     let log = adit.process().log();
     let warning = format!("the server on port {port}: protocol `auth_aes128_md5` relies on old");
     assert!(log.contains(&warning), "{log}");
-    // Said again it changes nothing.
+    // The same command changes nothing.
     assert_eq!(client.ask(&add(port, "aes-128-ctr", "p@s#", more)), "ok");
     assert_eq!(adit.process().log().matches(&warning).count(), 1);
     let hop = |user: &str| {
@@ -419,7 +419,7 @@ fn a_server_of_shadowsocksr() {
     let association = Association::open(front.addr(), None).unwrap();
     traffic::datagrams(&Flow::new(&association, to.clone(), origin.addr())).unwrap();
     front.stop().unwrap();
-    // What cannot be had is refused, not begun as something else.
+    // Unsupported settings are refused instead of replaced.
     for (method, more) in [
         ("aes-128-ctr", r#", "protocol": "auth_none""#),
         ("aes-128-gcm", r#", "protocol": "auth_sha1_v4""#),

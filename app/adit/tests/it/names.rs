@@ -1,4 +1,4 @@
-//! Looking names up, before a server of the test's own, in a network and under `/etc` of its own.
+//! Name lookups, with a DNS server of the test, in a separate network namespace with its own `/etc`.
 
 use std::fs;
 use std::io::Write;
@@ -24,7 +24,7 @@ fn adit(args: &[&str]) -> Adit {
     Adit::launch(command(GATEWAY, &words), 1).unwrap()
 }
 
-/// Puts `content` in the place of a file of the system, for this process and its children.
+/// Replaces a file of the system with `content`, for this process and its children.
 fn put(folder: &Folder, path: &str, content: &str) {
     let name = Path::new(path).file_name().unwrap().to_str().unwrap();
     let ours = folder.write(name, content).unwrap();
@@ -34,7 +34,7 @@ fn put(folder: &Folder, path: &str, content: &str) {
     mounted.success().unwrap();
 }
 
-/// A connection to `proxy` that comes from `source`.
+/// Opens a connection to `proxy` from `source`.
 fn dial_from(source: Ipv4Addr, proxy: SocketAddr) -> TcpStream {
     let fd = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&fd, &SocketAddr::new(source.into(), 0)).unwrap();
@@ -108,14 +108,14 @@ fn dead_names_of_one_client_stop_no_other() {
     );
     drop(greedy);
 
-    // That there is nothing is known from then on; a change of the hosts is seen at once.
+    // The missing name is cached from then on; a change of the hosts file is noticed immediately.
     let before = dns.asked();
     for _ in 0..3 {
         assert_eq!(reply("none.test"), 4);
     }
     let asked = dns.asked() - before;
     assert!(asked <= 2, "asked {asked} times, of two families");
-    // In its place: the mount is of the file, not of its name.
+    // The file is written in place, because the mount is of the file, not of its name.
     fs::write("/etc/hosts", "127.0.0.1 none.test\n").unwrap();
     assert_eq!(reply("none.test"), 0);
     proxy.stop().unwrap();

@@ -1,31 +1,31 @@
-//! A client, a gateway and a server, each a network namespace of its own.
+//! A client, a gateway and a server, each in a separate network namespace.
 //!
 //! ```text
 //! client 192.168.77.2 ── lan0 [gateway] wan0 9.9.9.1 ── server 9.9.9.9, 9.9.9.10, 10.66.0.1
 //!        fd77::2              no forwarding  2620:fe::1         2620:fe::9, 2620:fe::10
 //! ```
 //!
-//! The namespaces lie in a mount namespace of the test's own process, which runs as root of a
-//! user namespace if it is not root: nothing of them is left when it ends, however it ends.
+//! The namespaces are in a mount namespace of the test process, which runs as root of a user namespace
+//! if it is not root: nothing of them remains when it ends, in any way.
 
 use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
 use adit_interop::tool;
-use adit_link::Namespace;
+use adit_link::NetworkNamespace;
 
-/// Says that this process is already inside.
+/// Marks a process that is already inside.
 const INSIDE: &str = "ADIT_TEST_NETNS";
 const LIMIT: Duration = Duration::from_secs(100);
 
 pub(crate) const CLIENT: &str = "client";
 pub(crate) const GATEWAY: &str = "gateway";
 pub(crate) const SERVER: &str = "server";
-/// What tells adit's own traffic from that of others on the gateway.
+/// Tells adit's traffic from other traffic on the gateway.
 pub(crate) const GROUP: &str = "4242";
 
-/// Links, addresses and routes; one `ip` command a line. The gateway forwards nothing.
+/// Links, addresses and routes; one `ip` command per line. The gateway forwards nothing.
 const WORLD: &str = "
 netns add client
 netns add gateway
@@ -55,8 +55,8 @@ netns add server
 -n client -6 route add default via fd77::1
 ";
 
-/// Runs the calling test, whose path this is, in a world of its own. False means: that has
-/// happened, in another process.
+/// Runs the calling test, whose path this is, in separate namespaces. Returns false if that has
+/// happened in another process.
 #[must_use]
 pub(crate) fn world(test: &str) -> bool {
     if env::var_os(INSIDE).is_some() {
@@ -85,21 +85,21 @@ pub(crate) fn world(test: &str) -> bool {
     false
 }
 
-/// Does the work in one namespace. Sockets opened there stay there.
+/// Runs work in one namespace. Sockets that it opens stay there.
 pub(crate) fn enter<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> T {
-    Namespace::open(format!("/run/netns/{name}"))
+    NetworkNamespace::open(format!("/run/netns/{name}"))
         .unwrap()
-        .enter(work)
+        .run_inside(work)
 }
 
-/// A command in one namespace.
+/// Returns a command that runs in one namespace.
 pub(crate) fn command(name: &str, words: &[&str]) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net=/run/netns/{name}")).args(words);
     command
 }
 
-/// Lets the gateway do what the guide says under this heading.
+/// Applies the commands of the guide under this heading to the gateway.
 pub(crate) fn follow_guide(heading: &str) {
     let guide = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -110,7 +110,7 @@ pub(crate) fn follow_guide(heading: &str) {
         .split_once(&format!("\n### {heading}\n"))
         .expect(heading);
     let block = after.split("```").nth(1).expect(heading);
-    // Where the tests run as root there is no such user, but any group will do.
+    // If the tests run as root there is no such user, but any group works.
     let block = block
         .replace("--uid-owner adit", &format!("--gid-owner {GROUP}"))
         .replace("skuid \"adit\"", &format!("skgid {GROUP}"));

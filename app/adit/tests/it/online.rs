@@ -1,4 +1,4 @@
-//! `adit client --subscribe`: servers that somebody else names.
+//! `adit client --subscribe`: servers that a provider names.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -129,18 +129,18 @@ fn servers_change_and_open_tunnels_stay() {
     old.write_all(b"ECHO\n").unwrap();
     assert!(lives(&mut old));
 
-    // What cannot be used changes nothing.
+    // A document that cannot be used changes nothing.
     provider.answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
     client
         .process()
-        .wait_lines("stay as they were", 1, PATIENCE)
+        .wait_lines("the current servers stay in use", 1, PATIENCE)
         .unwrap();
     traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
 
     provider.says(&sip008(&[(AES_256, two.addr(), "")]));
     client
         .process()
-        .wait_lines("the servers have changed, 1 now", 1, PATIENCE)
+        .wait_lines("the servers have changed, there are now 1", 1, PATIENCE)
         .unwrap();
     assert!(lives(&mut old), "an open tunnel");
     let mut new = socks::connect(client.addr(), None, &to).unwrap();
@@ -183,13 +183,13 @@ fn what_was_fetched_serves_when_nothing_can_be() {
         let mut again = client(&provider, &folder);
         let log = again.process().log();
         assert!(
-            log.contains("the servers of the last time are used"),
+            log.contains("using the servers of the stored document"),
             "{answer}:\n{log}"
         );
         traffic::one_byte(socks::connect(again.addr(), None, &to).unwrap()).unwrap();
         again.stop().unwrap();
     }
-    // Nothing fetched, nothing kept.
+    // Nothing fetched, nothing stored.
     let empty = Folder::new("online").unwrap();
     let state = empty.path().display().to_string();
     let failed = refused(&[&provider.url(), "--state", &state]);
@@ -202,7 +202,7 @@ fn what_was_fetched_serves_when_nothing_can_be() {
     theirs.stop().unwrap();
 }
 
-/// Base64, in which providers fold lists of links.
+/// Encodes in base64, as providers do with lists of links.
 fn encode_text(text: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", "printf %s \"$1\" | base64 -w 0", "sh", text]);
@@ -290,7 +290,7 @@ fn a_document_does_not_start_programs_or_read_files() {
         assert!(!failed.output.contains("panicked"), "{}", failed.output);
     }
     assert!(!mark.exists(), "the plugin ran");
-    // One that was allowed does.
+    // An allowed one runs.
     let provider = Provider::start(&sip008(&[(AES_256, nowhere, &plugin)]));
     let allowed = program.display().to_string();
     let _ = refused(&[
@@ -316,7 +316,7 @@ fn only_https_comes_from_elsewhere() {
         assert_eq!(failed.code, Some(2), "{address}: {}", failed.output);
         assert!(failed.output.contains(word), "{address}: {}", failed.output);
     }
-    // Somebody who speaks no TLS is not spoken to.
+    // A server without TLS is not used.
     let plain = Provider::start("{}");
     let folder = Folder::new("online").unwrap();
     let state = folder.path().display().to_string();

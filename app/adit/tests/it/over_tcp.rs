@@ -1,4 +1,4 @@
-//! UDP over TCP (versions 1 and 2, as sing-box has them): no datagram reaches the server.
+//! UDP over TCP (versions 1 and 2, as in sing-box): no datagram reaches the server.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use adit_interop::{Adit, Pattern, free_port, loopback};
 
 use crate::setup::{ALLOW, UsersFile, relay, server, start};
 
-/// Our client of a server that is reached through a tap, which knows nothing of datagrams.
+/// Starts a client of adit for a server behind a tap, which does not carry datagrams.
 fn ours(client: &Client<'_>, origin: &Origin) -> Adit {
     let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     start(&["run", &entry, &client.url()])
@@ -33,7 +33,7 @@ fn over_tcp<'a>(
     }
 }
 
-/// Each socket is an association of its own, so a stream of its own.
+/// Each socket is a separate association, and therefore a separate stream.
 fn datagrams(entry: SocketAddr) {
     let entries: Vec<Entry> = (0..3).map(|_| Entry::open(entry).unwrap()).collect();
     for entry in entries.iter().chain(&entries) {
@@ -83,7 +83,7 @@ fn from_their_clients() {
     }
 }
 
-/// Several targets in one association, by address and by name; sizes up to the largest.
+/// Several targets in one association, by address and by name; sizes up to the maximum.
 #[test]
 fn ours_to_ours() {
     for method in [BLAKE3_AES_128, AES_256] {
@@ -129,7 +129,7 @@ fn behind_a_relay() {
     }
 }
 
-/// A plugin that carries connections alone then carries everything.
+/// A plugin that only carries connections then carries everything.
 #[test]
 fn through_plugins() {
     let method = AES_256;
@@ -156,7 +156,7 @@ fn through_plugins() {
     back.stop().unwrap();
 }
 
-/// What holds for datagrams holds for those in a stream.
+/// The rules for datagrams also apply to datagrams in a stream.
 #[test]
 fn a_server_that_has_no_way_for_them() {
     let origin = Origin::start().unwrap();
@@ -175,8 +175,8 @@ fn a_server_that_has_no_way_for_them() {
     back.stop().unwrap();
 }
 
-/// Whether the program has a socket for datagrams at that port. Its own descriptors are asked:
-/// binding the port would also fail where another program has it.
+/// Returns true if the program has a datagram socket at that port, from its descriptors: binding the
+/// port would also fail if another program had it.
 fn has_udp_port(adit: &mut Adit, port: u16) -> bool {
     let process = adit.process().id();
     let sockets: Vec<String> = fs::read_dir(format!("/proc/{process}/fd"))
@@ -204,7 +204,7 @@ fn has_udp_port(adit: &mut Adit, port: u16) -> bool {
     })
 }
 
-/// What comes in streams needs no socket for datagrams, and none is opened for it.
+/// Datagrams in streams need no datagram socket, so none is opened.
 #[test]
 fn a_server_without_a_socket_for_datagrams() {
     let origin = Origin::start().unwrap();

@@ -1,4 +1,4 @@
-//! A machine with a public address, and what it serves there for itself alone.
+//! A machine with a public address, and its services that are for the machine only.
 
 use adit_interop::origin::Origin;
 use adit_interop::shadowsocks::BLAKE3_AES_128;

@@ -1,4 +1,4 @@
-//! SIP003: our host with plugins of others, our binary as the plugin of another host.
+//! SIP003: adit as the host of other plugins, and as the plugin of another host.
 
 mod guest;
 mod hostile;
@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 
 use crate::setup::{bin, server, start};
 
-/// Nothing of a plugin may be left after this (SEC-E6).
+/// Time after which no process of a plugin may remain (SEC-E6).
 const NO_ORPHAN: Duration = Duration::from_secs(5);
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
@@ -65,13 +65,13 @@ fn stop(host: PluginHost) {
     RUNTIME.block_on(host.stop_plugin());
 }
 
-/// A script; `$ADIT` in it is our binary.
+/// Returns a script; `$ADIT` in it is the binary under test.
 fn script(text: &str) -> Script {
     let adit = bin();
     Script::new("plugin", &format!("ADIT='{}'\n{text}", adit.display())).unwrap()
 }
 
-/// A plugin on both sides of nothing: what goes in comes out at the origin.
+/// A plugin on both sides: bytes that enter arrive at the origin.
 fn through(server: PluginSpec, client_spec: PluginSpec, ends: Ends) {
     let origin = Origin::start().unwrap();
     let (back, public) = in_front_of(origin.addr(), server).unwrap();
@@ -144,7 +144,7 @@ fn their_client_reaches_our_server_through_a_plugin() {
     stop(back);
 }
 
-/// The environment holds SIP003's variables and what is named here; nothing is split, expanded or
+/// The environment contains SIP003's variables and those named here; nothing is split, expanded or
 /// executed.
 #[test]
 fn metachar_args() {
@@ -156,7 +156,7 @@ fn metachar_args() {
     .unwrap();
     let options = "a=$(touch pwned);b=`touch pwned`;c='\"|&><*\\;\\=;d=${HOME};;touch pwned\t é";
     let mut spec = spec(script.path().display(), options);
-    // It carries nothing; having lived for a moment is enough.
+    // It carries nothing; it only needs to live for a moment.
     spec.mode = PluginTransports::Udp;
     let remote = target("[2001:db8::1]:8388".parse().unwrap());
     let host = RUNTIME

@@ -1,4 +1,4 @@
-//! What a prober without the key sees of a Shadowsocks port: nothing, whatever it tries.
+//! A prober without the key sees nothing at a Shadowsocks port, with any input.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -16,30 +16,30 @@ use adit_interop::{Adit, Folder, PATIENCE, Pattern, free_port};
 
 use crate::setup::{UsersFile, relay, server, start};
 
-/// Around the ends of salt, identity header, sealed length and sealed header of both editions, and
-/// a 221 that real probers send.
+/// Lengths around the ends of salt, identity header, sealed length and sealed header of both editions,
+/// and a 221 that real probers send.
 const LENGTHS: [usize; 26] = [
     0, 1, 10, 15, 16, 17, 31, 32, 33, 42, 43, 44, 47, 48, 49, 50, 51, 58, 59, 60, 74, 75, 76, 200,
     221, 3000,
 ];
 
-/// What a prober sees, who holds the connection or ends his side of it.
+/// The reactions that a prober sees who holds the connection open, or ends its direction.
 const NOTHING: [(Ending, Reaction); 2] = [
     (Ending::Hold, Reaction::Silence),
     (Ending::HalfClose, Reaction::End),
 ];
 
-/// A port of ours, and who may pass.
+/// A port of adit, and the credentials for it.
 struct Port {
     front: Adit,
-    /// Servers behind it.
+    /// The servers behind it.
     behind: Vec<Adit>,
     method: Method,
     keys: Vec<&'static str>,
 }
 
 impl Port {
-    /// A server with one key.
+    /// Starts a server with one key.
     fn alone(method: Method) -> Self {
         Self {
             front: server(method),
@@ -49,7 +49,7 @@ impl Port {
         }
     }
 
-    /// A server with users, who are told by identity headers or by trial.
+    /// Starts a server with users, who are identified by identity headers or by trial.
     fn with_users(method: Method, ring: &Keyring) -> Self {
         let (_, key) = ring.users[1];
         let own = method.name.starts_with("2022-").then_some(method.key);
@@ -61,7 +61,7 @@ impl Port {
         }
     }
 
-    /// A relay before a server with users.
+    /// Starts a relay in front of a server with users.
     fn relayed(ring: &Keyring) -> Self {
         let mut behind = Self::with_users(ring.method, ring);
         let [key, _] = ring.relays;
@@ -72,7 +72,7 @@ impl Port {
         behind
     }
 
-    /// A client that may pass, at this address instead of the port itself.
+    /// Returns an authorized client for this address instead of that of the port.
     fn client(&self, at: SocketAddr) -> Client<'_> {
         Client::new(self.method, &self.keys, at)
     }
@@ -84,10 +84,10 @@ impl Port {
     }
 }
 
-/// One probe and what came of it.
+/// A probe and the reaction to it.
 pub(crate) type Seen = (String, Reaction);
 
-/// Sends all probes at once, since each takes its time; gives what each saw.
+/// Sends all probes simultaneously, because each takes a long time. Returns the reaction to each.
 pub(crate) fn send_all(
     addr: SocketAddr,
     probes: Vec<(String, Vec<u8>)>,
@@ -111,7 +111,7 @@ pub(crate) fn send_all(
         .collect()
 }
 
-/// Garbage of every length, and a genuine first flight replayed, altered and cut.
+/// Returns garbage of every length, and a genuine first flight replayed, altered and cut.
 pub(crate) fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for len in LENGTHS {
@@ -139,7 +139,7 @@ pub(crate) fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// A genuine first flight: from their client or ours, through a tap.
+/// Returns a genuine first flight, of a peer's client or of adit, through a tap.
 fn record(port: &Port, theirs: Option<Peer>) -> Vec<u8> {
     let origin = Origin::start().unwrap();
     let tap = Tap::start(port.front.addr()).unwrap();
@@ -169,11 +169,11 @@ fn all_see_nothing(port: &Port, genuine: &[u8]) {
     }
 }
 
-/// SEC-P1 to SEC-P3: zero bytes, and one reaction for every cause, the same at every port.
+/// SEC-P1 to SEC-P3: zero bytes, and the same reaction for every cause at every port.
 fn nothing_to_be_seen(port: Port, theirs: Option<Peer>) {
     let genuine = record(&port, theirs);
     all_see_nothing(&port, &genuine);
-    // And a good client is still served.
+    // A valid client is still served.
     let origin = Origin::start().unwrap();
     let peer = theirs.unwrap_or(Peer::SingBox);
     let client = port.client(port.front.addr());
@@ -202,8 +202,8 @@ nothing_to_be_seen! {
     a_relay_aes_256: Port::relayed(&KEYRINGS[1]), None;
 }
 
-/// Whether the server behind a relay can be reached is nobody's business: the header that names it
-/// may have been recorded.
+/// A prober must not learn whether the server behind a relay is reachable: the header that names it
+/// may be a recording.
 #[test]
 fn a_relay_whose_server_is_gone() {
     let mut port = Port::relayed(&KEYRINGS[0]);
@@ -215,8 +215,8 @@ fn a_relay_whose_server_is_gone() {
     port.stop();
 }
 
-/// With `reject=forward`, strangers talk to another server, which gets what they said as they said
-/// it.
+/// With `reject=forward`, unauthenticated peers reach another server, which receives their bytes
+/// unchanged.
 #[test]
 fn strangers_meet_the_decoy() {
     let [ring, _] = &KEYRINGS;
@@ -232,7 +232,7 @@ fn strangers_meet_the_decoy() {
     );
     let next = folder.write("relay.json", next).unwrap();
     let relay = Method { key, ..ring.method }.url(nowhere);
-    // A request that our relay has to refuse, since nobody listens at the server's address.
+    // A request that the relay must refuse, because nothing listens at the server's address.
     let dumb = TcpListener::bind("127.0.0.1:0").unwrap();
     let keys = [key, ring.method.key];
     let hop = Client::new(ring.method, &keys, dumb.local_addr().unwrap()).url();
@@ -271,7 +271,7 @@ fn strangers_meet_the_decoy() {
     client.stop().unwrap();
 }
 
-/// One of each kind.
+/// Returns one port of each kind.
 fn ports() -> Vec<Port> {
     let [ring, _] = &KEYRINGS;
     vec![
@@ -291,7 +291,7 @@ fn prober(server: SocketAddr) -> UdpSocket {
     prober
 }
 
-/// What the server itself has sent must not open it either (SEC-R6).
+/// Bytes that the server itself has sent must not open it either (SEC-R6).
 #[test]
 fn datagrams_of_a_prober_are_never_answered() {
     for port in ports() {
@@ -312,12 +312,12 @@ fn datagrams_of_a_prober_are_never_answered() {
     }
 }
 
-/// A datagram that was recorded on its way opens a listener once, and never changed.
+/// A recorded datagram opens a listener once, and never after a change.
 #[test]
 fn a_recorded_datagram_is_good_for_once() {
     for port in ports() {
         let origin = Origin::start().unwrap();
-        // It takes what a client sends, and says nothing.
+        // It receives what a client sends, and sends nothing.
         let dumb = UdpSocket::bind("127.0.0.1:0").unwrap();
         dumb.set_read_timeout(Some(PATIENCE)).unwrap();
         let client = port.client(dumb.local_addr().unwrap());

@@ -1,8 +1,8 @@
-//! Whether a prober without the key can tell two causes of a refusal apart, by what happens or by
-//! when: for every kind of keyed listener and every policy (SEC-P1 to SEC-P3, SEC-R1 to SEC-R6).
+//! A prober without the key cannot tell two causes of a refusal apart, neither by the reaction nor by
+//! its time: for all kinds of keyed listeners and all policies (SEC-P1 to SEC-P3, SEC-R1 to SEC-R6).
 //!
-//! How long `drain` holds a connection is tested in the engine, where a minute need not be waited
-//! for. `ADIT_PROBES=full` sends everything that a usual run only sends a part of.
+//! The time for which `drain` holds a connection is tested in the engine, without waiting for a minute.
+//! `ADIT_PROBES=full` sends everything; a normal run only sends a part.
 
 mod causes;
 mod datagrams;
@@ -19,18 +19,18 @@ use adit_interop::probe::{Outcome, Sample, Shot, raise_descriptor_limit, told_ap
 use self::causes::Probe;
 use self::kinds::{KINDS, Kind, Port, Recording};
 
-/// Time for a request, at the listeners of these tests.
+/// Time limit of a request at the listeners of these tests.
 const DEADLINE: Duration = Duration::from_millis(800);
-/// Silence for so long is silence.
+/// Time without an answer that counts as silence.
 const SILENCE: Duration = Duration::from_millis(1300);
-/// What ends at once or at the deadline has ended by then, on a busy machine too.
+/// Time limit for connections that end immediately or at the deadline, on a busy machine too.
 const LATE: Duration = Duration::from_secs(15);
-/// Connections at the same time.
+/// Number of simultaneous connections.
 const CROWD: usize = 1000;
-/// The same where times are compared: few, so that they do not wait for each other.
+/// The same for comparisons of times: few, so that they do not delay each other.
 const FEW: usize = 48;
 
-/// What a listener does with strangers.
+/// The policy of a listener for unauthenticated peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
     Drain,
@@ -44,7 +44,7 @@ impl Policy {
         format!("reject={name}&handshake={}ms", DEADLINE.as_millis())
     }
 
-    /// What a prober sees of it.
+    /// Returns the reaction that a prober sees.
     fn reaction(self, ending: Ending) -> Reaction {
         match (self, ending) {
             (_, Ending::Close) | (Self::Drain, Ending::Hold) => Reaction::Silence,
@@ -58,30 +58,30 @@ impl Policy {
     }
 }
 
-/// Whether everything is to be sent.
+/// Returns true if everything is sent.
 fn full() -> bool {
     env::var("ADIT_PROBES").is_ok_and(|how| how == "full")
 }
 
-/// How often each cause is timed.
+/// Returns how often each cause is timed.
 fn times() -> u64 {
     if full() { 1000 } else { 80 }
 }
 
-/// Sends all probes, and gives what came of them.
+/// Sends all probes, and returns their outcomes.
 fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> Vec<Outcome> {
     let shots: Vec<Shot<'_>> = probes.iter().map(Probe::shot).collect();
     volley(to, &shots, crowd, patience, probes.len() as u64).unwrap()
 }
 
-/// A listener under examination.
+/// A listener under test.
 struct Case {
     kind: &'static Kind,
     policy: Policy,
 }
 
 impl Case {
-    /// Everything that one kind of listener does with one policy.
+    /// Tests all reactions of one kind of listener with one policy.
     fn examine(&self) {
         let (kind, policy) = (self.kind, self.policy);
         let mut port = kind.start(&policy.query());
@@ -104,12 +104,12 @@ impl Case {
             self.check("elsewhere", other.addr(), &probes);
             other.stop().unwrap();
         }
-        // After all that a client is still served.
+        // A client is still served afterwards.
         port.record();
         port.stop();
     }
 
-    /// Each probe sees what the policy says, and short ones see nothing before the deadline.
+    /// Each probe sees the reaction of the policy, and short ones see nothing before the deadline.
     fn check(&self, context: &str, at: SocketAddr, probes: &[Probe]) {
         let seen = send(at, probes, CROWD, self.policy.patience());
         for (probe, outcome) in probes.iter().zip(seen) {
@@ -130,13 +130,13 @@ impl Case {
         format!("{}, {:?} {context}", self.kind.name, self.policy)
     }
 
-    /// When connections end: those that can be judged, and those that cannot. A recording from
-    /// before the restart is one of the causes, if that is known here.
+    /// Compares when connections end: of requests that can be judged, and of those that cannot. A recording
+    /// from before the restart is one of the causes, if the listener recognizes it.
     fn times(&self, port: &Port, new: &Recording, old: Option<&Recording>) {
         let kind = self.kind;
         let both = [Ending::HalfClose, Ending::Hold];
         if self.policy == Policy::Drain {
-            // Here a connection ends when the prober's own direction does, whatever was said.
+            // Here a connection ends when the prober ends its direction, for any request.
             self.apart("ends", port, FEW, |seed| {
                 let mut probes = causes::whole(kind, new, old, seed);
                 for probe in &mut probes {
@@ -155,7 +155,7 @@ impl Case {
         }
     }
 
-    /// Times each cause that `one` gives for a seed, and finds none that differs.
+    /// Times each cause that `one` returns for a seed, and checks that none differs.
     fn apart(&self, what: &str, port: &Port, crowd: usize, one: impl Fn(u64) -> Vec<Probe>) {
         let mut seed = 0;
         let odd = told_apart(|| {
@@ -184,7 +184,7 @@ impl Case {
     }
 }
 
-/// All policies at the same time: what they mostly do is wait.
+/// Tests all policies simultaneously, because they mostly wait.
 fn examine(kind: usize) {
     raise_descriptor_limit().unwrap();
     let kind = &KINDS[kind];

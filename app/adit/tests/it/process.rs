@@ -1,5 +1,5 @@
-//! What the process is towards its system: signals at its start and while it serves, a log that
-//! nobody reads, descriptors.
+//! The process and its system: signals at the start and while it serves, a log that is not read,
+//! descriptors.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::setup::{ALLOW, bin};
 
-/// Far longer than an end takes, and far shorter than what would be waited for otherwise.
+/// Much longer than a shutdown takes, and much shorter than the other timeouts.
 const SOON: Duration = Duration::from_secs(2);
 
 fn adit(args: &[&str]) -> Process {
@@ -25,7 +25,7 @@ fn adit(args: &[&str]) -> Process {
     Process::spawn(command).unwrap()
 }
 
-/// Somebody who takes connections and says nothing.
+/// A server that accepts connections and sends nothing.
 struct Silent(TcpListener);
 
 impl Silent {
@@ -33,7 +33,7 @@ impl Silent {
         Self(TcpListener::bind("127.0.0.1:0").unwrap())
     }
 
-    /// Starts it, ends it as soon as it waits for us, and returns exit code and words.
+    /// Starts it, ends it once it waits for this server, and returns exit code and output.
     #[track_caller]
     fn ended(&self, args: &[&str], signal: Signal) -> (Option<i32>, String) {
         let mut process = adit(args);
@@ -62,14 +62,14 @@ fn an_interrupt_is_obeyed_before_there_is_an_answer() {
             130,
         ),
         (&["bench", "ssh", "AT"], Signal::INT, 130),
-        // It serves already, and only looks whether the server answers.
+        // It serves already, and only checks whether the server answers.
         (
             &["client", "-l", "mixed://127.0.0.1:0", "URL"],
             Signal::INT,
             0,
         ),
     ] {
-        // One each: a connection that came late to another is none of this one's.
+        // One for each: a late connection for another case must not count here.
         let silent = Silent::new();
         let at = silent.0.local_addr().unwrap();
         let words = args.iter().map(|word| match *word {
@@ -128,7 +128,7 @@ fn a_terminal_that_goes_takes_it_along() {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
-    // The program's own copy would keep it.
+    // The program's own copy would keep it open.
     fcntl_setfd(&ours, FdFlags::CLOEXEC).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
@@ -164,7 +164,7 @@ fn a_log_that_nobody_reads_is_no_failure() {
     let at = line.rsplit(' ').next().unwrap().trim().to_owned();
     drop(log);
     for _ in 0..3 {
-        // It has something to say about each.
+        // Each of them makes it log a line.
         TcpStream::connect(&at).unwrap().write_all(b"?").unwrap();
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Listeners behind a proxy of the same machine that says whose connections it brings
+//! Listeners behind a proxy of the same machine that sends the clients' addresses
 //! (`proxy_protocol=true`).
 
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use adit_interop::{PATIENCE, loopback, traffic};
 
 use crate::setup::{ALLOW, ended, start};
 
-/// A connection of this client, as a proxy brings it.
+/// Opens a connection of this client, as a proxy forwards it.
 fn brought(to: SocketAddr, client: Ipv4Addr) -> TcpStream {
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c".to_vec();
     header.extend(client.octets());
@@ -25,7 +25,7 @@ fn brought(to: SocketAddr, client: Ipv4Addr) -> TcpStream {
     stream
 }
 
-/// Through a real one, for each kind of listener that has many clients.
+/// Through a real proxy, for each kind of listener that has many clients.
 #[test]
 fn haproxy_brings_clients() {
     let origin = Origin::start().unwrap();
@@ -49,7 +49,7 @@ fn haproxy_brings_clients() {
     }
 }
 
-/// The client of the header is whom the log names, and whose failed logins count.
+/// The log names the client of the header, and its failed logins count.
 #[test]
 fn clients_are_told_apart_by_their_headers() {
     let origin = Origin::start().unwrap();
@@ -72,7 +72,7 @@ fn clients_are_told_apart_by_their_headers() {
     for guess in guesses {
         guess.join().unwrap();
     }
-    // The last guesses may just be on their way to be counted.
+    // The last guesses may not have been counted yet.
     let until = Instant::now() + PATIENCE;
     while login(guesser, "right").is_ok() {
         assert!(Instant::now() < until, "the guesser is still let in");
@@ -96,7 +96,7 @@ fn nobody_else_gets_in() {
         "run",
         &format!("mixed://127.0.0.1:0?{ALLOW}&proxy_protocol=true"),
     ]);
-    // No header, the header of version 1, half a header: nothing is served or answered.
+    // No header, a header of version 1, half a header: nothing is served or answered.
     let request = socks::request(CONNECT, &Dest::Addr(origin.addr()));
     let mut direct = traffic::dial(proxy.addr()).unwrap();
     direct
@@ -118,7 +118,7 @@ fn nobody_else_gets_in() {
     assert_eq!(origin.connections(), 0);
     proxy.stop().unwrap();
 
-    // An address that others reach is no place for headers that everyone can write.
+    // An address that other machines reach must not accept headers, because anyone can write them.
     let open = ended(&["check", "socks5://a:b@0.0.0.0:1080?proxy_protocol=true"]);
     assert_eq!(open.code, Some(3), "{}", open.output);
     assert!(

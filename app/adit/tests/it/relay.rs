@@ -1,5 +1,5 @@
-//! Relays that go by identity headers (SIP023): ours before others' servers and others' before
-//! ours, one behind the other, and how bytes go through ours.
+//! Relays with identity headers (SIP023): adit's in front of other servers, others in front of adit's,
+//! chains of relays, and how bytes pass through adit's.
 
 mod splice;
 
@@ -13,10 +13,10 @@ use adit_interop::{Adit, Folder};
 
 use crate::setup::{UsersFile, relay, server, start};
 
-/// One place of a way; `None` is ours.
+/// One position of a path; `None` is adit.
 type Who = Option<Peer>;
 
-/// What runs there.
+/// The process at a position.
 #[derive(Debug)]
 enum Place {
     Ours(Adit),
@@ -38,13 +38,13 @@ impl Place {
     }
 }
 
-/// The method with the key of the relay at this place of a way.
+/// Returns the method with the key of the relay at this position of a path.
 fn relay_at(ring: &Keyring, place: usize) -> Method {
     let key = ring.relays[place];
     Method { key, ..ring.method }
 }
 
-/// A user of a server behind relays: streams and datagrams.
+/// Tests a user of a server behind relays, with streams and datagrams.
 fn a_way(ring: &Keyring, client: Who, relays: &[Who], at_end: Who) {
     let (origin, method) = (Origin::start().unwrap(), ring.method);
     let mut running = vec![match at_end {
@@ -124,7 +124,7 @@ ways! {
     between_sing_boxes: SING_BOX, [OURS, OURS], SING_BOX;
 }
 
-/// shadowsocks-rust takes long to build: `cargo xtask test --all` brings it and asks for it.
+/// shadowsocks-rust takes long to build: `cargo xtask test --all` builds and tests it.
 #[test]
 fn shadowsocks_rust() {
     if env::var_os("ADIT_ALL_PEERS").is_none() {
@@ -132,7 +132,7 @@ fn shadowsocks_rust() {
     }
     for ring in &KEYRINGS {
         a_way(ring, OURS, &[OURS], RUST);
-        // It puts one identity header before its own key, so that the server behind has one key.
+        // It writes one identity header before its key, so the server behind it has one key.
         let (origin, own) = (Origin::start().unwrap(), ring.method);
         let back = server(own);
         let front = relay(relay_at(ring, 0), &[(back.addr(), own.key)]);
@@ -146,7 +146,7 @@ fn shadowsocks_rust() {
     }
 }
 
-/// Several servers behind one relay: the key says which. The form as it is documented.
+/// Several servers behind one relay: the key selects one. The documented form.
 #[test]
 fn the_key_chooses_the_server() {
     for ring in &KEYRINGS {
@@ -178,7 +178,7 @@ fn the_key_chooses_the_server() {
             traffic::datagrams(&Entry::open(entry.addr()).unwrap()).unwrap();
             entry.stop().unwrap();
         }
-        // The servers know nothing of the relay: each still serves alone.
+        // The servers do not depend on the relay: each also serves directly.
         let (origin, back, secret) = &ends[0];
         let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
         let hop = format!("ss://{name}:{}@{}", encode(secret), back.addr());

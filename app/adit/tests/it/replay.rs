@@ -1,4 +1,4 @@
-//! A recorded request, sent once more: to the same server, and to one that was started anew.
+//! A recorded request that is sent again, to the same server and after a restart.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,14 +14,14 @@ use adit_interop::{Adit, Folder, PATIENCE, Process, traffic};
 use crate::associations::{Session, chain, client, whoami};
 use crate::setup::{ALLOW, bin, start};
 
-/// A server that keeps its salts in this file, if in any.
+/// Starts a server that stores its salts in this file, if there is one.
 fn serve(method: Method, state: Option<&str>) -> Adit {
     let state = state.map_or_else(String::new, |path| format!("&state=@{path}"));
     let anywhere = "127.0.0.1:0".parse().unwrap();
     start(&["run", &format!("{}?{ALLOW}{state}", method.url(anywhere))])
 }
 
-/// The first flight of their client to this server.
+/// Returns the first flight of a peer's client to this server.
 fn record(method: Method, server: SocketAddr, origin: &Origin) -> Vec<u8> {
     let tap = Tap::start(server).unwrap();
     let theirs = Peer::SingBox
@@ -31,7 +31,7 @@ fn record(method: Method, server: SocketAddr, origin: &Origin) -> Vec<u8> {
     tap.seen().into_iter().next().unwrap()
 }
 
-/// Whether the server takes these bytes for a request; the origin then has one more connection.
+/// Returns true if the server accepts the bytes as a request, which is another connection at the origin.
 fn accepts(server: SocketAddr, bytes: &[u8], origin: &Origin) -> bool {
     let before = origin.connections();
     let (manner, ending) = (Manner::AtOnce, Ending::Hold);
@@ -59,7 +59,7 @@ fn a_kept_filter_refuses_what_was_seen_before_a_restart() {
             );
             let log = back.process().log();
             assert!(log.contains("salts of earlier connections"), "{log}");
-            // And a new request is as good as ever.
+            // A new request still works.
             let fresh = record(method, back.addr(), &origin);
             assert_ne!(fresh, seen);
             back.stop().unwrap();
@@ -67,7 +67,7 @@ fn a_kept_filter_refuses_what_was_seen_before_a_restart() {
     }
 }
 
-/// What `state` is for: the AEAD edition knows no time, so that a new filter knows nothing.
+/// The purpose of `state`: the AEAD edition has no time stamps, so a new filter knows no old requests.
 #[test]
 fn without_it_a_restart_forgets() {
     let origin = Origin::start().unwrap();
@@ -84,23 +84,23 @@ fn without_it_a_restart_forgets() {
     back.stop().unwrap();
 }
 
-/// The 2022 edition needs no file: a request tells when it was made.
+/// The 2022 edition needs no file: a request contains its time.
 #[test]
 fn a_request_from_before_the_start_is_refused() {
     let origin = Origin::start().unwrap();
     let back = serve(BLAKE3_AES_128, None);
     let seen = record(BLAKE3_AES_128, back.addr(), &origin);
     back.stop().unwrap();
-    // At once: the request may be stamped with the very second of the start.
+    // Immediately: the request may have the second of the start as its time.
     let back = serve(BLAKE3_AES_128, None);
     assert!(!accepts(back.addr(), &seen, &origin));
-    // And whoever asks now is served.
+    // A current client is served.
     let fresh = record(BLAKE3_AES_128, back.addr(), &origin);
     assert_ne!(fresh, seen);
     back.stop().unwrap();
 }
 
-/// Whether these bytes are answered.
+/// Returns true if these bytes are answered.
 #[cfg(target_os = "linux")]
 fn is_answered(server: SocketAddr, packet: &[u8]) -> bool {
     let socket = client(server);
@@ -157,7 +157,7 @@ fn listeners_with_one_key_share_what_they_have_seen() {
     }
 }
 
-/// The file holds nothing that helps to tell who was there, and only its owner reads it.
+/// The file does not reveal who used the server, and only its owner can read it.
 #[test]
 fn the_file_is_private_and_a_broken_one_is_moved_aside() {
     let (origin, folder) = (Origin::start().unwrap(), Folder::new("salts").unwrap());

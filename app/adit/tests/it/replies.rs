@@ -1,4 +1,4 @@
-//! SOCKS5 seen by a strict client: reply codes, early data, BIND, ends of streams.
+//! SOCKS5 with a strict client: reply codes, early data, BIND, ends of streams.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ fn failures_have_their_codes() {
 #[test]
 fn an_unreachable_network_has_its_code() {
     let proxy = start(&["run", "mixed://127.0.0.1:0?allow_private=all"]);
-    // No stream leads to the broadcast address: the system says so at once.
+    // No stream can reach the broadcast address: the system fails immediately.
     let to = Dest::Addr("255.255.255.255:80".parse().unwrap());
     let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &to).unwrap();
     assert_eq!(reply.code, 3);

@@ -1,4 +1,4 @@
-//! Starting the binary in the shapes that most tests use.
+//! Starting the binary in the ways that most tests use.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use adit_interop::shadowsocks::{BLAKE3_AES_128, Method, encode};
 use adit_interop::tool::{self, Ended};
 use adit_interop::{Adit, Folder, free_port, loopback};
 
-/// What a listener without a hop needs to reach the servers of these tests.
+/// The setting that lets a listener without a hop reach the servers of these tests.
 pub(crate) const ALLOW: &str = "allow_private=127.0.0.0/8,::1/128";
 
-/// The binary under test.
+/// Returns the path of the binary under test.
 pub(crate) fn bin() -> PathBuf {
     let built = env!("CARGO_BIN_EXE_adit");
     env::var_os("ADIT_BIN").map_or_else(|| PathBuf::from(built), PathBuf::from)
@@ -24,7 +24,7 @@ pub(crate) fn start(args: &[&str]) -> Adit {
     Adit::start_with(&bin(), args, 1).unwrap()
 }
 
-/// Memory that a running `adit` has allocated, in KiB: parts of the program come and go with its use.
+/// Returns the memory that a running `adit` has allocated, in KiB. It varies with the parts in use.
 pub(crate) fn resident(adit: &mut Adit) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", adit.process().id())).unwrap();
     let mut lines = status.lines();
@@ -32,28 +32,34 @@ pub(crate) fn resident(adit: &mut Adit) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Runs `adit` to its end.
+/// Runs `adit` until it exits.
 pub(crate) fn ended(args: &[&str]) -> Ended {
     let mut command = Command::new(bin());
     command.args(args);
     tool::run(command, Duration::from_secs(20)).unwrap()
 }
 
-/// A Shadowsocks server of ours that reaches loopback.
+/// Asserts that the output has all of these words.
+pub(crate) fn says(output: &str, words: &[&str]) {
+    for word in words {
+        assert!(output.contains(word), "`{word}` is not in:\n{output}");
+    }
+}
+
+/// Starts a Shadowsocks server of adit that may reach loopback.
 pub(crate) fn server(method: Method) -> Adit {
     let url = format!("{}?{ALLOW}", method.url(loopback(free_port())));
     start(&["run", &url])
 }
 
-/// A server of ours that identity headers are addressed to, or whose users have passwords alone;
-/// who they are stands in a file.
+/// A Shadowsocks server of adit with a file of users, who have identity headers or only passwords.
 #[derive(Debug)]
 pub(crate) struct UsersFile {
     folder: Folder,
 }
 
 impl UsersFile {
-    /// A file with these users.
+    /// Creates a file with these users.
     pub(crate) fn new(users: &[(&str, &str)]) -> Self {
         let file = Self {
             folder: Folder::new("users").unwrap(),
@@ -62,12 +68,12 @@ impl UsersFile {
         file
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("users.json")
     }
 
-    /// Holds these users from now on.
+    /// Replaces the users of the file.
     pub(crate) fn hold(&self, users: &[(&str, &str)]) {
         let pairs: Vec<String> = users
             .iter()
@@ -76,13 +82,13 @@ impl UsersFile {
         self.say(&format!("{{\n{}\n}}\n", pairs.join(",\n")));
     }
 
-    /// Holds this text from now on: whoever reads finds the old one or the new one.
+    /// Replaces the text of the file. Readers see either the old text or the new one.
     pub(crate) fn say(&self, text: &str) {
         let draft = self.folder.write("draft", text).unwrap();
         fs::rename(draft, self.path()).unwrap();
     }
 
-    /// The URL of a server for these users that reaches loopback.
+    /// Returns the URL of a server for these users that may reach loopback.
     pub(crate) fn url(&self, method: Method) -> String {
         let key = if method.name.starts_with("2022-") {
             format!(":{}", encode(method.key))
@@ -97,13 +103,13 @@ impl UsersFile {
         )
     }
 
-    /// That server.
+    /// Starts that server.
     pub(crate) fn serve(&self, method: Method) -> Adit {
         start(&["run", &self.url(method)])
     }
 }
 
-/// A relay of ours to servers, each with the key that leads there.
+/// Starts a relay of adit to servers, each with the key that leads to it.
 pub(crate) fn relay(method: Method, next: &[(SocketAddr, &str)]) -> Adit {
     let folder = Folder::new("relay").unwrap();
     let one = |(to, key): &(SocketAddr, &str)| {
@@ -114,7 +120,7 @@ pub(crate) fn relay(method: Method, next: &[(SocketAddr, &str)]) -> Adit {
     let file = folder
         .write("relay.json", format!("[{}]", next.join(",")))
         .unwrap();
-    // It is read once, at the start.
+    // The file is read once, at the start.
     start(&["run", &relay_url(method, &file)])
 }
 
@@ -123,16 +129,16 @@ fn relay_url(method: Method, file: &Path) -> String {
     format!("ss://{name}:{key}@127.0.0.1:0?relay=@{}", file.display())
 }
 
-/// How requests reach the target.
+/// The path of requests to the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// One process goes out directly.
+    /// One process connects directly.
     Alone,
-    /// A client of ours, then a server of ours.
+    /// A client of adit, then a server of adit.
     Tunnel,
 }
 
-/// A listener of ours, and what stands behind it.
+/// A listener of adit and the server behind it.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     front: Adit,
@@ -140,7 +146,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at this URL, which has no query.
+    /// Listens at this URL, which must not have a query.
     pub(crate) fn start(listen: &str, way: Way) -> Self {
         match way {
             Way::Alone => {
@@ -159,17 +165,17 @@ impl Proxy {
         }
     }
 
-    /// A mixed listener on 127.0.0.1.
+    /// Starts a mixed listener on 127.0.0.1.
     pub(crate) fn mixed(way: Way) -> Self {
         Self::start("mixed://127.0.0.1:0", way)
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub(crate) fn addr(&self) -> SocketAddr {
         self.front.addr()
     }
 
-    /// Ends all; each process must end well.
+    /// Stops all processes; each must exit successfully.
     pub(crate) fn stop(self) {
         self.front.stop().unwrap();
         if let Some(back) = self.back {

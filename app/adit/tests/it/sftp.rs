@@ -1,4 +1,4 @@
-//! `adit sftp-server` under OpenSSH's `sftp`, `scp` and `sshd`.
+//! `adit sftp-server` with OpenSSH's `sftp`, `scp` and `sshd`.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use adit_interop::{Folder, PATIENCE};
 
 use crate::setup::bin;
 
-/// Bytes that look like nothing.
+/// Returns pseudo-random bytes.
 fn noise(len: usize, mut seed: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(len + 8);
     while out.len() < len {
@@ -22,7 +22,7 @@ fn noise(len: usize, mut seed: u64) -> Vec<u8> {
     out
 }
 
-/// What a client sees, what it has, and the way between.
+/// The folders of client and server, and the connection between them.
 struct Desk {
     folder: Folder,
 }
@@ -44,7 +44,7 @@ impl Desk {
         self.folder.path().join("there").join(name)
     }
 
-    /// A program that is our server with these arguments.
+    /// Creates a program that is adit's server with these arguments.
     fn server(&self, args: &str) -> PathBuf {
         let script = format!("#!/bin/sh\nexec '{}' sftp-server {args}\n", bin().display());
         let path = self.folder.write("server", script).unwrap();
@@ -52,7 +52,7 @@ impl Desk {
         path
     }
 
-    /// Runs commands of `sftp` straight against our server.
+    /// Runs commands of `sftp` directly with adit's server.
     fn direct(&self, args: &str, commands: &str) -> Ended {
         let batch = self.folder.write("batch", commands).unwrap();
         let mut sftp = Command::new("sftp");
@@ -61,7 +61,7 @@ impl Desk {
         tool::run(sftp, Duration::from_secs(60)).unwrap()
     }
 
-    /// The arguments that lead `sftp` and `scp` through a new sshd with our server to each command.
+    /// Returns the arguments that connect `sftp` and `scp` through a new sshd with adit's server.
     fn through_sshd(&self, args: &str) -> Vec<String> {
         let path = |name: &str| self.folder.path().join(name).display().to_string();
         for key in ["host", "user"] {
@@ -77,7 +77,7 @@ impl Desk {
             bin().display(),
         );
         let settings = self.folder.write("sshd", settings).unwrap();
-        // sshd wants a folder to be locked up in, and its own name with the path.
+        // sshd needs a folder to change its root to, and its own name with the path.
         adit_interop::openssh::make_room();
         let found = tool::peer("sshd");
         let sshd = match found.is_absolute() {
@@ -279,7 +279,7 @@ fn scp_copies_through_sshd_and_cannot_write_where_it_may_not() {
         same(&original, &desk.there(&format!("tree/{n}")));
         same(&original, &desk.here(&format!("back/{n}")));
     }
-    // Another sshd of the same keys, whose server is read only.
+    // Another sshd with the same keys, whose server is read-only.
     let settings = desk.folder.path().join("sshd");
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.trim_end().to_owned() + " --read-only\n").unwrap();

@@ -1,4 +1,4 @@
-//! Every method against every implementation, each in both roles, streams and datagrams.
+//! Every method with every implementation, each in both roles, with streams and datagrams.
 
 use std::env;
 use std::process::Command;
@@ -16,7 +16,7 @@ use adit_interop::{Adit, tool};
 
 use crate::setup::{ALLOW, bin, server, start};
 
-/// Our client, their server.
+/// A client of adit with a peer's server.
 pub(crate) fn to_their_server(peer: Peer, method: Method) {
     let (origin, iperf) = (Origin::start().unwrap(), Iperf::start().unwrap());
     let theirs = peer.server(method).unwrap();
@@ -33,7 +33,7 @@ pub(crate) fn to_their_server(peer: Peer, method: Method) {
     ours.stop().unwrap();
 }
 
-/// Their client, our server.
+/// A peer's client with a server of adit.
 pub(crate) fn from_their_client(peer: Peer, method: Method) {
     let origin = Origin::start().unwrap();
     let ours = server(method);
@@ -62,7 +62,7 @@ macro_rules! matrix {
             }
         })+
 
-        /// No pair of a peer and a method it speaks is left out.
+        /// Every pair of a peer and a supported method is tested.
         #[test]
         fn the_matrix_is_complete() {
             let tried = [$((Peer::$peer, $method)),+];
@@ -100,7 +100,7 @@ matrix! {
     xray_xchacha20: Xray, XCHACHA20;
 }
 
-/// shadowsocks-rust takes long to build: `cargo xtask test --all` brings it and asks for it.
+/// shadowsocks-rust takes long to build: `cargo xtask test --all` builds and tests it.
 #[test]
 fn shadowsocks_rust_every_method() {
     if env::var_os("ADIT_ALL_PEERS").is_none() {
@@ -130,7 +130,7 @@ fn ours_to_ours_every_method() {
     }
 }
 
-/// Their SOCKS port sends names as names: our server resolves them.
+/// The peer's SOCKS port sends names unresolved: adit's server resolves them.
 #[test]
 fn a_name_from_their_client() {
     let origin = Origin::start().unwrap();
@@ -179,7 +179,7 @@ fn every_spelling_of_a_url_is_understood() {
     back.stop().unwrap();
 }
 
-/// Whether one byte comes back, soon: a refused client is left without an answer.
+/// Returns true if one byte is echoed soon: a refused client gets no answer.
 fn echoes(front: &Adit) -> bool {
     let stream = traffic::dial(front.addr()).unwrap();
     let soon = Duration::from_secs(4);
@@ -205,7 +205,7 @@ fn a_wrong_key_opens_nothing() {
     }
 }
 
-/// A private target is refused by a server that was not told otherwise (SEC-E2).
+/// A server refuses private targets unless it is configured otherwise (SEC-E2).
 #[test]
 fn a_server_keeps_its_clients_out_of_private_networks() {
     let origin = Origin::start().unwrap();
@@ -232,13 +232,13 @@ fn a_server_keeps_its_clients_out_of_private_networks() {
     back.stop().unwrap();
 }
 
-/// The 2022 edition carries a timestamp: 30 s either way are fine, more is refused (SEC-R1).
+/// The 2022 edition has a time stamp: up to 30 s in either direction are accepted, more is refused (SEC-R1).
 #[test]
 fn a_wrong_clock_is_refused_beyond_thirty_seconds() {
     let origin = Origin::start().unwrap();
     let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
-    // Nothing between -45 s and now: a server that has just started refuses what is older than
-    // its start (SEC-R3).
+    // Nothing between -45 s and now: a server that has just started refuses requests from before its
+    // start (SEC-R3).
     for (method, offset, fine) in [
         (BLAKE3_AES_128, "+20s", true),
         (BLAKE3_AES_128, "+45s", false),

@@ -1,4 +1,4 @@
-//! `adit ssh` with OpenSSH's server: programs, forwards, terminals, keys, known hosts.
+//! `adit ssh` with OpenSSH's server: programs, forwardings, terminals, keys, known hosts.
 
 mod agents;
 mod algorithms;
@@ -24,7 +24,7 @@ use adit_interop::{Folder, PATIENCE};
 
 use crate::setup::bin;
 
-/// How a command ended, and what it said.
+/// The exit code and output of a command.
 struct Got {
     code: Option<i32>,
     out: Vec<u8>,
@@ -36,7 +36,7 @@ impl Got {
         String::from_utf8_lossy(&self.out).into_owned()
     }
 
-    /// What it printed, if it ended well.
+    /// Returns its standard output, if it succeeded.
     #[track_caller]
     fn fine(self) -> String {
         assert_eq!(self.code, Some(0), "{}\n{}", self.text(), self.err);
@@ -44,14 +44,14 @@ impl Got {
     }
 }
 
-/// A server, and what a user has at home.
+/// A server, and the home directory of a user.
 struct World {
     sshd: Sshd,
     home: Folder,
 }
 
 impl World {
-    /// `more` are lines of the server's configuration.
+    /// Starts the server; `more` are lines of its configuration.
     fn new(more: &str) -> Self {
         Self {
             sshd: Sshd::start(more).unwrap(),
@@ -71,7 +71,7 @@ impl World {
         format!("{}@127.0.0.1", user())
     }
 
-    /// `adit ssh` without any options, which ends within a minute and has no terminal to ask at.
+    /// Returns `adit ssh` without options, which ends within a minute and has no terminal for prompts.
     fn bare(&self) -> Command {
         let mut command = Command::new("setsid");
         command.args(["timeout", "60"]).arg(bin()).arg("ssh");
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// The options by which the server is found and trusted, and lets us in.
+    /// Returns the options that locate the server, trust it, and log in.
     fn options(&self) -> Vec<String> {
         let known = self.at_home("known").display().to_string();
         let port = self.sshd.port().to_string();
@@ -109,7 +109,7 @@ impl World {
         options.map(str::to_owned).to_vec()
     }
 
-    /// `adit ssh` with these options more, and the server's place.
+    /// Returns `adit ssh` with further options, and the address of the server.
     fn ssh(&self, more: &[&str]) -> Command {
         let mut command = self.bare();
         command.args(self.options()).args(more).arg(Self::place());
@@ -122,7 +122,7 @@ impl World {
         run(command, input)
     }
 
-    /// A configuration in which `near` is the server, and `far` is it through itself.
+    /// Writes a configuration in which `near` is the server, and `far` is the server through itself.
     fn config(&self) -> PathBuf {
         let known = self.at_home("known").display().to_string();
         let text = format!(
@@ -138,7 +138,7 @@ impl World {
     }
 }
 
-/// Runs it to its end with this input.
+/// Runs a command with this input until it exits.
 fn run(mut command: Command, input: &[u8]) -> Got {
     let mut child = command
         .stdin(Stdio::piped())
@@ -149,7 +149,7 @@ fn run(mut command: Command, input: &[u8]) -> Got {
     let mut stdin = child.stdin.take().unwrap();
     let output = thread::scope(|scope| {
         scope.spawn(move || {
-            // A program need not want it.
+            // A program need not read it.
             let _ = stdin.write_all(input);
         });
         child.wait_with_output().unwrap()
@@ -175,7 +175,7 @@ fn appears(path: &Path) {
     }
 }
 
-/// A new key pair with this passphrase.
+/// Generates a key pair with this passphrase.
 fn keygen(file: &Path, kind: &str, passphrase: &str) {
     let mut command = Command::new("ssh-keygen");
     command.args(["-q", "-t", kind, "-N", passphrase, "-f"]);

@@ -1,4 +1,4 @@
-//! `adit scp` and `adit sftp` against OpenSSH's server and ours.
+//! `adit scp` and `adit sftp` with OpenSSH's server and adit's.
 
 mod copies;
 mod desk;

@@ -1,4 +1,4 @@
-//! Hops to SSH servers: OpenSSH's and ours, alone and in chains.
+//! Hops to SSH servers, OpenSSH's and adit's, single and in chains.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use crate::setup::{ALLOW, bin, ended, server, start};
 
 const LEN: usize = 1 << 20;
 
-/// A listener of ours, with its keys in a folder.
+/// A listener of adit, with its keys in a folder.
 pub(crate) struct Ours {
     pub(crate) folder: Folder,
     pub(crate) adit: Adit,
 }
 
 impl Ours {
-    /// Lets the key `id` in, and `ann` by her password. `more` are further keys of its URL.
+    /// Accepts the key `id`, and the password of `ann`. `more` are further keys of its URL.
     pub(crate) fn start(more: &str) -> Self {
         let folder = Folder::new("ssh").unwrap();
         openssh::keygen(folder.path(), "id").unwrap();
@@ -50,13 +50,13 @@ impl Ours {
         self.folder.path().join(name)
     }
 
-    /// As a hop, by the key.
+    /// Returns its URL as a hop with the key.
     pub(crate) fn hop(&self) -> String {
         hop("ann", self.adit.addr(), self.folder.path())
     }
 }
 
-/// A hop by the key `id` to a server with the key `host` of a folder.
+/// Returns a hop with the key `id` to a server with the key `host` of a folder.
 pub(crate) fn hop(user: &str, at: SocketAddr, folder: &Path) -> String {
     let known = folder.join(format!("known-{}", at.port()));
     let host = fs::read_to_string(folder.join("host.pub")).unwrap();
@@ -73,7 +73,7 @@ pub(crate) fn sshd_hop(sshd: &Sshd) -> String {
     hop(&openssh::user(), loopback(sshd.port()), sshd.folder())
 }
 
-/// A forwarder to `target` through hops.
+/// Starts a forwarder to `target` through hops.
 pub(crate) fn front(target: SocketAddr, hops: &[&str]) -> Adit {
     let listen = format!("tcp://127.0.0.1:0/{target}");
     start(&[&["run", &listen][..], hops].concat())
@@ -116,7 +116,7 @@ fn through_openssh_and_through_us() {
             assert_eq!(got, "through the tunnel", "{scheme} {hop}");
         }
         ended(&["doctor", &hop]).success().unwrap();
-        // What fails behind the server is told as it is.
+        // Failures behind the server are reported unchanged.
         let dead = Dest::Addr(loopback(free_port()));
         let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &dead).unwrap();
         assert_eq!(reply.code, 5, "connection refused, {hop}");

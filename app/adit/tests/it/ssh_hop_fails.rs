@@ -25,7 +25,7 @@ fn one(front: &Adit) -> anyhow::Result<()> {
     traffic::one_byte(traffic::dial(front.addr())?)
 }
 
-/// The next request but a few is served.
+/// Waits until requests are served again, after at most a few failures.
 fn found_again(front: &Adit) {
     let since = Instant::now();
     while one(front).is_err() {
@@ -46,11 +46,11 @@ fn a_server_that_comes_back_is_found_again() {
     some(front.addr(), "before");
     let mut open = traffic::dial(front.addr()).unwrap();
     std::io::Write::write_all(&mut open, b"ECHO\n").unwrap();
-    // Killed, not ended.
+    // Killed, without a shutdown.
     first.process().signal(Signal::KILL).unwrap();
     first.process().wait(PATIENCE).unwrap();
     drop(first);
-    // What was open is cut, not left hanging.
+    // Open streams are cut instead of stalling.
     let mut rest = [0; 8];
     let cut = std::io::Read::read(&mut open, &mut rest);
     assert!(matches!(cut, Ok(0) | Err(_)), "{cut:?}");
@@ -64,7 +64,7 @@ fn a_server_that_comes_back_is_found_again() {
     front.process().wait_lines(&back, 1, PATIENCE).unwrap();
     let log = front.process().log();
     assert_eq!(log.matches(&gone).count(), 1, "said once: {log}");
-    // Ended in order, which cuts the connection too.
+    // With a shutdown, which cuts the connection too.
     second.stop().unwrap();
     let third = Ours::at(&folder, port, "");
     found_again(&front);
@@ -72,7 +72,7 @@ fn a_server_that_comes_back_is_found_again() {
     front.stop().unwrap();
 }
 
-/// The processes that `sshd` has made for connections.
+/// Returns the processes that `sshd` has started for connections.
 #[cfg(target_os = "linux")]
 fn children(sshd: &Sshd) -> Vec<Pid> {
     let id = sshd.process().id();
@@ -93,7 +93,7 @@ fn a_connection_that_died_silently_is_replaced() {
     for child in &frozen {
         kill_process(*child, Signal::STOP).unwrap();
     }
-    // Asked whether it is there, given up, and made anew, all before the dial is over.
+    // It is probed, given up, and connected again, all within the dial timeout.
     let since = Instant::now();
     let served = one(&front);
     let took = since.elapsed();
@@ -115,7 +115,7 @@ fn a_connection_that_died_silently_is_replaced() {
 #[test]
 fn what_is_slow_or_dead_holds_up_nothing_else() {
     let origin = Origin::start().unwrap();
-    // A proxy that takes connections and says nothing.
+    // A proxy that accepts connections and sends nothing.
     let silent = TcpListener::bind(loopback(0)).unwrap();
     let folder = Folder::new("ssh").unwrap();
     openssh::keygen(folder.path(), "id").unwrap();
@@ -131,7 +131,7 @@ fn what_is_slow_or_dead_holds_up_nothing_else() {
     let to = Dest::Addr(origin.addr());
     let stream = |to: &Dest| socks::connect(proxy.addr(), None, to);
     traffic::one_byte(stream(&to).unwrap()).unwrap();
-    // Those that wait for a target.
+    // Clients that wait for a target.
     let entry = proxy.addr();
     let dead: Vec<_> = (0..20)
         .map(|_| {
@@ -141,7 +141,7 @@ fn what_is_slow_or_dead_holds_up_nothing_else() {
             })
         })
         .collect();
-    // Those that send and are not read, and those that are not read and send.
+    // Clients that send and are not read, and clients that are not read and send.
     let mut slow: Vec<TcpStream> = (0..4).map(|_| stream(&to).unwrap()).collect();
     for one in &mut slow {
         std::io::Write::write_all(one, b"GET 100000000 7\n").unwrap();
@@ -162,7 +162,7 @@ fn what_is_slow_or_dead_holds_up_nothing_else() {
     back.stop().unwrap();
 }
 
-/// The code of a request through a hop that does not work, and what the log says.
+/// Returns the reply code of a request through a hop that does not work, and the log.
 fn fails(hop: &str, part: &str) -> String {
     let mut proxy = start(&["-v", "run", "mixed://127.0.0.1:0", hop]);
     let to = Dest::Addr(loopback(9));
@@ -191,7 +191,7 @@ fn failures_are_named() {
         (ours.hop(), ours.folder.path()),
     ] {
         let (url, known) = hop.split_once("&known_hosts=@").unwrap();
-        // Another key than the server knows.
+        // A key that the server does not accept.
         let at = url.split_once('?').unwrap().0;
         let key = other.display();
         let told = fails(
@@ -199,11 +199,11 @@ fn failures_are_named() {
             "authentication failed",
         );
         assert!(told.contains("publickey"), "{told}");
-        // A password that is none.
+        // A wrong password.
         let (_, address) = at.split_once('@').unwrap();
         let password = format!("ssh://ann:hunter2@{address}?known_hosts=@{known}");
         fails(&password, "authentication failed");
-        // A host that is not known, and then is.
+        // An unknown host, which is known afterwards.
         let fresh = strange.path().join(format!("fresh{}", known.len()));
         let unknown = format!("{url}&known_hosts=@{}", fresh.display());
         let host = fingerprint(&folder.join("host.pub"));
@@ -216,7 +216,7 @@ fn failures_are_named() {
             some(front.addr(), url);
             front.stop().unwrap();
         }
-        // A host whose key has changed, whatever is accepted otherwise.
+        // A host whose key has changed is refused with any other setting.
         let text = fs::read_to_string(&fresh).unwrap();
         let name = text.split(' ').next().unwrap();
         let line = fs::read_to_string(strange.path().join("other.pub")).unwrap();
@@ -243,7 +243,7 @@ fn failures_are_named() {
         "no common cipher",
     );
     assert!(told.contains("aes128-gcm@openssh.com"), "{told}");
-    // No SSH at all, and nobody at all.
+    // Not an SSH server, and no server.
     let origin = Origin::start().unwrap();
     let at = ours.folder.path();
     fails(&hop("ann", loopback(free_port()), at), "connect to ssh://");
@@ -261,7 +261,7 @@ fn what_is_known_of_a_server_is_neither_overlooked_nor_added_to() {
         .args(["-q", "-t", "ecdsa", "-N", "", "-f"])
         .arg(&ecdsa);
     tool::run(command, PATIENCE).unwrap().success().unwrap();
-    // It shows an ECDSA key alone, and is known by one of Ed25519.
+    // It only shows an ECDSA key, and is known by an Ed25519 key.
     let sshd = Sshd::start(&format!(
         "HostKey {}\nHostKeyAlgorithms ecdsa-sha2-nistp256",
         ecdsa.display()
@@ -277,14 +277,14 @@ fn what_is_known_of_a_server_is_neither_overlooked_nor_added_to() {
     let told = fails(&hop, "different type");
     assert!(told.contains(&format!("{}:1", known.display())), "{told}");
     assert_eq!(fs::read_to_string(&known).unwrap(), line);
-    // A file that is too long to be read could have any key in it.
+    // A file that is too long to read could contain any key.
     let file = fs::OpenOptions::new().append(true).open(&known).unwrap();
     let len = (16 << 20) + 1;
     file.set_len(len).unwrap();
     let told = fails(&hop, "longer than");
     assert!(told.contains(&known.display().to_string()), "{told}");
     assert_eq!(file.metadata().unwrap().len(), len);
-    // So could one that is no file.
+    // So could a path that is not a regular file.
     let hop = format!(
         "{url}&known_hosts=@{}&strict=accept-new",
         folder.path().display()

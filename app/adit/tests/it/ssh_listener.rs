@@ -1,4 +1,4 @@
-//! Listeners of SSH and OpenSSH's clients: streams for them, and nothing else.
+//! SSH listeners with OpenSSH's clients: they offer streams, and nothing else.
 
 use std::fs;
 use std::io::Read;
@@ -18,7 +18,7 @@ use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, socks};
 use crate::setup::{ALLOW, start};
 use crate::ssh_hop::Ours;
 
-/// OpenSSH's client of a listener, by its key; it says why it fails.
+/// Returns OpenSSH's client of a listener, with its key; it prints why it fails.
 fn client(ours: &Ours) -> Command {
     client_with(ours, &ours.path("id"))
 }
@@ -30,7 +30,7 @@ fn client_with(ours: &Ours, key: &Path) -> Command {
 fn client_as(user: &str, at: SocketAddr, key: &Path) -> Command {
     let quiet = openssh::ssh(at.port(), key);
     let mut ssh = Command::new("ssh");
-    // The first word about an option counts.
+    // The first occurrence of an option counts.
     ssh.args(["-o", "LogLevel=INFO"]).args(quiet.get_args());
     ssh.args(["-l", user, "-o", "ExitOnForwardFailure=yes"]);
     ssh
@@ -41,7 +41,7 @@ fn run(mut ssh: Command, more: &[&str]) -> Ended {
     openssh::run(ssh, PATIENCE).unwrap()
 }
 
-/// A client that stays, once it listens on `port`.
+/// Starts a client that stays connected, and waits until it listens on `port`.
 fn forwarding(mut ssh: Command, option: &str, port: u16, spec: &str) -> Process {
     ssh.args(["-N", option, spec, "127.0.0.1"]);
     let process = Process::spawn(ssh).unwrap();
@@ -53,7 +53,7 @@ fn forwarding(mut ssh: Command, option: &str, port: u16, spec: &str) -> Process 
     process
 }
 
-/// The name that a client shows is nobody's here, so a certificate for that name proves nothing.
+/// The name that a client shows is not a user here, so a certificate for that name proves nothing.
 #[test]
 fn certificates_need_a_user_or_principals() {
     let folder = Folder::new("ssh-authority").unwrap();
@@ -91,7 +91,7 @@ fn certificates_need_a_user_or_principals() {
     keys(r#",principals="ann,mallory""#);
     let open = start(&["run", &url("")]);
     assert!(enters(&open, "mallory"));
-    // What is written later is judged as well.
+    // A line that is added later is checked too.
     keys(r#",principals="ann""#);
     assert!(!enters(&open, "mallory"));
     keys("");
@@ -118,7 +118,7 @@ fn local_and_dynamic_forwards() {
     let entry = SocketAddr::from(([127, 0, 0, 1], port));
     let to = socks::Dest::Addr(target);
     traffic::streams(Ends::Each, || socks::connect(entry, None, &to)).unwrap();
-    // Where nothing is there is nothing, and the connection goes on.
+    // A target that does not exist is an error, and the connection continues.
     let dead = socks::Dest::Addr(SocketAddr::from(([127, 0, 0, 1], free_port())));
     assert!(socks::connect(entry, None, &dead).is_err());
     traffic::one_byte(socks::connect(entry, None, &to).unwrap()).unwrap();
@@ -130,7 +130,7 @@ fn standard_input_and_jumps() {
     let (ours, sshd) = (Ours::start(""), Sshd::start("").unwrap());
     let mut ssh = client(&ours);
     ssh.args(["-W", &format!("localhost:{}", web.port()), "127.0.0.1"]);
-    // Without `-n`, which is there for those that read nothing.
+    // Without `-n`, which is for commands that read no input.
     let args: Vec<_> = ssh.get_args().filter(|arg| *arg != "-n").collect();
     let mut shell = Command::new("sh");
     shell.args([
@@ -181,7 +181,7 @@ fn nothing_but_streams() {
     let ended = run(client(&ours), &["-N", "-R", &back, "127.0.0.1"]);
     let told = format!("{ended:?}");
     assert!(told.contains("remote port forwarding failed"), "{told}");
-    // A socket of the file system.
+    // A Unix socket in the file system.
     let port = free_port();
     let mut local = forwarding(
         client(&ours),
@@ -195,7 +195,7 @@ fn nothing_but_streams() {
     local
         .wait_lines("administratively prohibited", 1, PATIENCE)
         .unwrap();
-    // No key at all, and one that is not let in.
+    // No key, and a key that is not accepted.
     let mut other = client_as("ann", ours.adit.addr(), Path::new("/nowhere"));
     other.args(["-N", "127.0.0.1"]);
     let told = format!("{:?}", openssh::run(other, PATIENCE).unwrap());
@@ -222,7 +222,7 @@ fn what_a_key_may_is_in_its_line() {
         openssh::run(ssh, PATIENCE).unwrap()
     };
     let with = |options: &str| fs::write(ours.path("id.pub"), format!("{options} {line}")).unwrap();
-    // The file is read at every login.
+    // The file is read at each login.
     for (options, to, fine) in [
         (
             format!("permitopen=\"localhost:{port}\""),
@@ -288,7 +288,7 @@ fn a_listener_ends_though_clients_are_there() {
     );
     let entry = SocketAddr::from(([127, 0, 0, 1], port));
     traffic::one_byte(traffic::dial(entry).unwrap()).unwrap();
-    // An idle client keeps nobody waiting.
+    // An idle client does not delay the shutdown.
     let since = Instant::now();
     ours.adit.stop().unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! `adit sshd` under OpenSSH's client tools, and others'.
+//! `adit sshd` with the client tools of OpenSSH and others.
 
 mod access;
 mod algorithms;

@@ -1,4 +1,4 @@
-//! SSH's transport as it is, without a driver of ours: a blocking socket between it and OpenSSH.
+//! The SSH transport without a driver: a blocking socket between it and OpenSSH.
 
 mod client;
 mod server;
@@ -17,7 +17,7 @@ use adit_ssh_proto::key::Signer;
 use adit_ssh_proto::transport::{Event, OpenStep, Transport, TransportConfig};
 use anyhow::{Context, Result};
 
-/// The methods that the installed OpenSSH has as well: the hybrid with ML-KEM came with 9.9.
+/// Returns the methods that the installed OpenSSH also has: the ML-KEM hybrid was added in 9.9.
 fn methods(known: &str) -> Vec<Kex> {
     let known: Vec<&str> = known.lines().map(str::trim).collect();
     let both = Kex::ALL.iter().filter(|kex| known.contains(&kex.name()));
@@ -26,7 +26,7 @@ fn methods(known: &str) -> Vec<Kex> {
     both
 }
 
-/// Every cipher with every MAC that it goes with.
+/// Returns every cipher with each MAC that it can be combined with.
 fn suites() -> Vec<(Cipher, Mac)> {
     let mut out = Vec::new();
     for cipher in Cipher::ALL {
@@ -36,7 +36,7 @@ fn suites() -> Vec<(Cipher, Mac)> {
     out
 }
 
-/// Settings that leave no choice.
+/// Returns settings that leave no choice.
 pub(crate) fn only(kex: Kex, host_key: KeyAlgorithm, cipher: Cipher, mac: Mac) -> TransportConfig {
     let machine = CpuFeatures {
         aes: true,
@@ -55,9 +55,9 @@ pub(crate) struct Talk {
     tcp: TcpStream,
     transport: Transport,
     inbox: Vec<u8>,
-    /// What came right behind the first keys.
+    /// The payload that followed the first keys immediately.
     early: Option<Vec<u8>>,
-    /// How many times keys were made.
+    /// The number of key exchanges.
     keys: usize,
 }
 
@@ -99,7 +99,7 @@ impl Talk {
         Ok(())
     }
 
-    /// The next payload of the peer, waited for.
+    /// Waits for the next payload of the peer.
     pub(crate) fn payload(&mut self) -> Result<Vec<u8>> {
         loop {
             if let Some(payload) = self.open()? {
@@ -109,7 +109,7 @@ impl Talk {
         }
     }
 
-    /// The next payload, if it is there already.
+    /// Returns the next payload, if it has arrived.
     fn payload_now(&mut self) -> Result<Option<Vec<u8>>> {
         loop {
             if let Some(payload) = self.open()? {
@@ -134,7 +134,7 @@ impl Talk {
         Ok(n)
     }
 
-    /// Opens what is there up to a payload; what is to be said meanwhile is said.
+    /// Opens packets up to a payload, and sends pending output.
     fn open(&mut self) -> Result<Option<Vec<u8>>> {
         if let Some(payload) = self.early.take() {
             return Ok(Some(payload));
@@ -143,7 +143,7 @@ impl Talk {
             let step = match self.transport.open_next(&mut self.inbox) {
                 Ok(step) => step,
                 Err(why) => {
-                    // The last words, which the peer may not wait for.
+                    // The final messages, which the peer may not wait for.
                     let _ = self.flush();
                     return Err(why.into());
                 }
@@ -174,7 +174,7 @@ impl Talk {
         }
     }
 
-    /// Until the first keys are in use.
+    /// Runs the handshake until the first keys are in use.
     pub(crate) fn handshake(&mut self) -> Result<()> {
         while self.keys == 0 {
             self.early = self.open()?;
@@ -187,7 +187,7 @@ impl Talk {
         self.flush()
     }
 
-    /// The same, with what was wanted in the error.
+    /// The same, with the wanted algorithms in the error.
     fn greet(&mut self, wanted: &AlgorithmPreferences) -> Result<()> {
         let named = || format!("{wanted:?}");
         self.handshake().with_context(named)?;
@@ -205,7 +205,7 @@ impl Talk {
     }
 }
 
-/// Why the peer left.
+/// Returns the reason of the peer's disconnect.
 pub(crate) fn reason(why: &anyhow::Error) -> Option<u32> {
     match why.downcast_ref() {
         Some(SshError::Disconnected { reason, .. }) => Some(*reason),

@@ -1,5 +1,5 @@
-//! ShadowsocksR, our client and our server: every protocol in every obfs, users, and what a client
-//! is told when the two do not agree.
+//! ShadowsocksR with client and server of adit: every protocol with every obfs, users, and the messages
+//! of a client whose settings differ from the server's.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -67,7 +67,7 @@ pub(crate) fn forwarder(url: &str, to: SocketAddr) -> Adit {
     start(&["run", &format!("tcp+udp://127.0.0.1:0/{to}"), url])
 }
 
-/// All pairs in two processes: each has two listeners on our side, of which one leads to iperf3.
+/// All pairs in two processes: each has two listeners on the client side, one of which leads to iperf3.
 #[test]
 fn every_protocol_in_every_obfs() {
     let mut methods = METHODS.into_iter().cycle();
@@ -76,7 +76,7 @@ fn every_protocol_in_every_obfs() {
         for obfs in OBFS {
             setups.push(Setup::new(methods.next().unwrap(), protocol, obfs));
         }
-        // The next protocol begins with another method.
+        // The next protocol starts with another method.
         methods.next();
     }
     let (origin, iperf) = (Origin::start().unwrap(), Iperf::start().unwrap());
@@ -111,7 +111,7 @@ fn every_protocol_in_every_obfs() {
             traffic::down(traffic::dial(*entry)?, 300_000)?;
             traffic::both(traffic::dial(*entry)?, 100_000)?;
             traffic::half_close(traffic::dial(*entry)?, 50_000)?;
-            // The obfs has no part in datagrams.
+            // Datagrams do not use the obfs.
             if setup.obfs == "plain" {
                 traffic::datagrams(&Entry::open(*entry)?)?;
             }
@@ -126,7 +126,7 @@ fn every_protocol_in_every_obfs() {
     back.stop().unwrap();
 }
 
-/// The issue's own URL, as it is written, on both ends; a page, and long transfers.
+/// One complete URL, unchanged at both ends; a page, and long transfers.
 #[test]
 fn a_page_through_go_quiet() {
     let page = "hello through go_quiet";
@@ -157,7 +157,7 @@ fn a_page_through_go_quiet() {
     back.stop().unwrap();
 }
 
-/// Whether a byte comes back, soon: a refused client is left without an answer.
+/// Returns true if a byte is echoed soon: a refused client gets no answer.
 fn echoes(front: &Adit) -> bool {
     let stream = traffic::dial(front.addr()).unwrap();
     let soon = Duration::from_secs(3);
@@ -190,8 +190,8 @@ fn users_share_a_port() {
     }
 }
 
-/// Datagrams in a connection, through every protocol and one obfs each; none reaches the server's
-/// port as a datagram, which the tap does not carry.
+/// Datagrams in a connection, with every protocol and one obfs each; no datagram reaches the server's
+/// port, because the tap does not carry them.
 #[test]
 fn datagrams_in_a_connection() {
     let (one, two) = (Origin::start().unwrap(), Origin::start().unwrap());
@@ -221,7 +221,7 @@ fn datagrams_in_a_connection() {
     }
 }
 
-/// A server that carries no UDP takes such a connection for one of a stranger.
+/// A server without UDP treats such a connection as unauthenticated.
 #[test]
 fn a_server_without_udp_carries_none_in_a_connection() {
     let origin = Origin::start().unwrap();
@@ -286,7 +286,7 @@ fn a_chain_of_two() {
     }
 }
 
-/// What is wrong is not told by any server; the client's log names what can differ.
+/// No server reports what is wrong; the client's log names the possible differences.
 #[test]
 fn a_client_is_told_what_may_be_wrong() {
     let origin = Origin::start().unwrap();
@@ -296,7 +296,7 @@ fn a_client_is_told_what_may_be_wrong() {
         ..right
     };
     for (at_server, at_client, said) in [
-        // The hello's tag is made with the password.
+        // The tag of the hello depends on the password.
         (
             right,
             Setup {
@@ -352,7 +352,7 @@ fn a_client_is_told_what_may_be_wrong() {
     assert_eq!(origin.connections(), 0);
 }
 
-/// Names go as names, and the server resolves them; private targets are refused unless allowed.
+/// Names are sent unresolved, and the server resolves them; private targets are refused unless allowed.
 #[test]
 fn names_and_private_targets() {
     let origin = Origin::start().unwrap();

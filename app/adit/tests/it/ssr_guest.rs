@@ -1,4 +1,4 @@
-//! Our binary as the obfuscation plugin of shadowsocks-libev, the same options on both ends.
+//! adit as the obfuscation plugin of shadowsocks-libev, with the same options at both ends.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use adit_interop::web::Web;
 
 use crate::setup::bin;
 
-/// Streams through a SOCKS5 port.
+/// Sends streams through a SOCKS5 port.
 fn visit(client: &Libev) {
     let origin = Origin::start().unwrap();
     let to = Dest::Addr(origin.addr());
@@ -47,7 +47,7 @@ on_both_ends! {
     go_quiet_firefox: "obfs=go_quiet;param=bing.com;key=pass;browser=firefox;fast-open";
 }
 
-/// The sides may also be said, and GoQuiet's own names are understood.
+/// The sides can also be set, and GoQuiet's own names are supported.
 #[test]
 fn sides_and_other_names() {
     let server = "server;Key=pass;WebServerAddr=127.0.0.1:1";
@@ -57,7 +57,7 @@ fn sides_and_other_names() {
     visit(&client);
 }
 
-/// Whoever does not know the key finds a web server, byte for byte.
+/// A client without the key finds a web server, byte for byte.
 #[test]
 fn strangers_are_taken_to_a_web_server() {
     let page = b"nothing to see here";
@@ -78,7 +78,7 @@ fn strangers_are_taken_to_a_web_server() {
     })
     .unwrap();
     assert!(seen.ends_with(page), "{}", String::from_utf8_lossy(&seen));
-    // A wrong key is a stranger too; the right one is not.
+    // A client with a wrong key is also unauthenticated; the correct key is accepted.
     let wrong = options.replace("key=pass", "key=other");
     let client = Libev::socks(AES_256, server.addr(), &bin(), &wrong).unwrap();
     let origin = Origin::start().unwrap();
@@ -92,7 +92,7 @@ fn strangers_are_taken_to_a_web_server() {
     visit(&client);
 }
 
-/// Their own obfs plugins are spoken to by themselves alone, beside ours.
+/// The peer's own obfs plugins, next to those of adit.
 #[test]
 fn simple_obfs_is_as_it_was() {
     let server = Libev::server(AES_256, "obfs-server".as_ref(), "obfs=tls").unwrap();

@@ -1,4 +1,4 @@
-//! ShadowsocksR against those who have no key, a recording, another clock, or bad intentions.
+//! ShadowsocksR against clients without the key, with a recording, a wrong clock, or malicious input.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ use crate::probes::{probes, send_all};
 use crate::setup::bin;
 use crate::ssr::{forwarder, server};
 
-/// A genuine first flight to a server of ours.
+/// Returns a genuine first flight to a server of adit.
 fn record(ours: &Adit, setup: &Setup<'_>) -> Vec<u8> {
     let origin = Origin::start().unwrap();
     let tap = Tap::start(ours.addr()).unwrap();
@@ -26,8 +26,8 @@ fn record(ours: &Adit, setup: &Setup<'_>) -> Vec<u8> {
     tap.seen().into_iter().next().unwrap()
 }
 
-/// SEC-P1 to SEC-P3 wherever something authenticates: zero bytes, and one reaction for every
-/// cause. A session that is open meanwhile goes on.
+/// SEC-P1 to SEC-P3 where a protocol authenticates: zero bytes, and the same reaction for every
+/// cause. An open session continues meanwhile.
 #[test]
 fn one_reaction_for_all_probes() {
     for (method, protocol, obfs) in [
@@ -63,7 +63,7 @@ fn one_reaction_for_all_probes() {
     }
 }
 
-/// `redirect` takes strangers to a real server, which gets every byte they have sent.
+/// `redirect` forwards unauthenticated peers to a real server, which receives all their bytes.
 #[test]
 fn strangers_are_taken_to_a_decoy() {
     let page = b"a page of somebody else";
@@ -85,7 +85,7 @@ fn strangers_are_taken_to_a_decoy() {
             text.starts_with("HTTP/1.") && seen.ends_with(page),
             "{obfs}: {text}"
         );
-        // Where no pattern fits, the policy stands.
+        // If no pattern matches, the policy applies.
         let garbage = Pattern::new(3).take(600);
         let patience = Duration::from_secs(1);
         let seen = probe(
@@ -96,7 +96,7 @@ fn strangers_are_taken_to_a_decoy() {
             patience,
         );
         assert_eq!(seen.unwrap(), Reaction::Silence, "{obfs}");
-        // A client is none.
+        // A client is not forwarded.
         let origin = Origin::start().unwrap();
         let front = forwarder(&setup.url(ours.addr()), origin.addr());
         traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
@@ -105,7 +105,7 @@ fn strangers_are_taken_to_a_decoy() {
     }
 }
 
-/// A recording of a request that wears HTTP is a stranger's too: the decoy answers, not we.
+/// A recorded request with HTTP obfuscation is unauthenticated too: the decoy answers, not adit.
 #[test]
 fn a_replay_is_taken_to_the_decoy_as_it_came() {
     let origin = Origin::start().unwrap();
@@ -122,7 +122,7 @@ fn a_replay_is_taken_to_the_decoy_as_it_came() {
     ours.stop().unwrap();
 }
 
-/// Whether a client whose clock is off is served.
+/// Returns true if a client with a wrong clock is served.
 fn served_at(setup: &Setup<'_>, server: SocketAddr, offset: &str) -> bool {
     let origin = Origin::start().unwrap();
     let mut command = Command::new(bin());
@@ -155,13 +155,13 @@ fn a_clock_a_day_off_is_refused() {
         let ours = server(&setup, "");
         let served = served_at(&setup, ours.addr(), offset);
         assert_eq!(served, fine, "{protocol} {obfs} {offset}");
-        // The next client is served, whatever came before.
+        // The next client is served after any input.
         assert!(served_at(&setup, ours.addr(), "+0s"));
         ours.stop().unwrap();
     }
 }
 
-/// A frame of `verify_deflate` with these bytes in a stored block (RFC 1951 section 3.2.4).
+/// Returns a frame of `verify_deflate` with these bytes in a stored block (RFC 1951 section 3.2.4).
 fn stored(data: &[u8]) -> Vec<u8> {
     let len = u16::try_from(data.len()).unwrap();
     let (mut a, mut b) = (1u32, 0u32);
@@ -178,7 +178,7 @@ fn stored(data: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// 64 KiB of zeros in a frame of 84 bytes: more than a frame may hold.
+/// Returns 64 KiB of zeros in a frame of 84 bytes: more than a frame may contain.
 fn bomb() -> Vec<u8> {
     let mut frame = vec![0, 84, 0xed, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80, 0x90];
     frame.extend([0xfe, 0xaf, 0xee, 0x08, 0x0a]);
@@ -187,8 +187,8 @@ fn bomb() -> Vec<u8> {
     frame
 }
 
-/// A frame that blows up is a stranger's before the request, and the end of a session after it;
-/// other sessions do not notice.
+/// A frame that expands too much is unauthenticated before the request, and ends the session after it;
+/// other sessions continue.
 #[test]
 fn a_deflate_bomb_hurts_nobody() {
     let origin = Origin::start().unwrap();

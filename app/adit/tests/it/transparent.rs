@@ -17,7 +17,7 @@ use crate::setup::bin;
 
 const FOUR: &str = "9.9.9.9:7000";
 const SIX: &str = "[2620:fe::9]:7000";
-/// A listener for each family on loopback, as in the guide.
+/// A listener for each address family on loopback, as in the guide.
 const LOOPBACK: [&str; 2] = ["tproxy://127.0.0.1:12345", "tproxy://[::1]:12345"];
 const SOON: Duration = Duration::from_millis(400);
 
@@ -25,7 +25,7 @@ fn addr(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// `adit` on the gateway with these listeners and hops.
+/// Starts `adit` on the gateway with these listeners and hops.
 fn gateway(listeners: &[&str], hops: &[String]) -> Adit {
     let mut args = vec!["run", "-vv"];
     args.extend(listeners.iter().flat_map(|url| ["-L", url]));
@@ -39,7 +39,7 @@ fn adit(place: &str, args: &[&str], listeners: usize) -> Adit {
     Adit::launch(command(place, &words), listeners).unwrap()
 }
 
-/// A Shadowsocks server beside the origins, and the hop that leads to it.
+/// Starts a Shadowsocks server next to the origins. Returns it, and the hop to it.
 fn far_end() -> (Adit, String) {
     let at = addr("9.9.9.10:8388");
     // The origins share its machine, and a machine's own addresses count as private.
@@ -64,7 +64,7 @@ fn client_socket(to: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// A connected socket: it gets nothing but what comes from its peer's own address.
+/// A connected socket, which only receives datagrams from its peer's address.
 struct Link(UdpSocket);
 
 impl Link {
@@ -143,7 +143,7 @@ fn tproxy_by_iptables_to_one_listener_for_both_families() {
     if !world("transparent::tproxy_by_iptables_to_one_listener_for_both_families") {
         return;
     }
-    // The rules name 127.0.0.1 and ::1; a wildcard is there, too.
+    // The rules name 127.0.0.1 and ::1; a wildcard is also tested.
     let adit = gateway(&["tproxy://:12345?allow_open_proxy=true"], &[]);
     follow_guide("Routes");
     follow_guide("iptables");
@@ -200,7 +200,7 @@ fn the_command_line_of_ss_redir() {
         adit(GATEWAY, &[&way[..], &key, more].concat(), listeners)
     };
     follow_guide("REDIRECT");
-    // TCP by the one, UDP by the other, on one port.
+    // TCP by one, UDP by the other, on one port.
     let redir = start("0.0.0.0", &["-u"], 2);
     tcp_passes(&origin(FOUR));
     redir.stop().unwrap();
@@ -219,7 +219,7 @@ fn the_command_line_of_ss_redir() {
 
 #[test]
 fn the_gateway_s_own_traffic_is_turned_and_adit_s_is_not() {
-    // A user namespace knows one user and one group: nothing there tells adit from the others.
+    // A user namespace has one user and one group, so adit's traffic cannot be told from other traffic.
     if !rustix::process::geteuid().is_root()
         || !world("transparent::the_gateway_s_own_traffic_is_turned_and_adit_s_is_not")
     {
@@ -244,7 +244,7 @@ fn the_gateway_s_own_traffic_is_turned_and_adit_s_is_not() {
                 }
             });
         }
-        // Once each, so nothing of adit's own came back to it; and not past it either.
+        // Once each, so adit's own traffic did not return to it, nor bypass it.
         let patience = Duration::from_secs(10);
         adit.process().wait_lines("closed", 2, patience).unwrap();
         let log = adit.process().log();
@@ -279,7 +279,7 @@ fn each_answer_leaves_from_the_address_it_came_from() {
     let adit = gateway(&["tproxy://:12345?allow_open_proxy=true"], &[]);
     follow_guide("Routes");
     follow_guide("nftables");
-    // More parties than one association keeps sockets for, two addresses, our own port among them.
+    // More peers than one association has sockets for, two addresses, and adit's own port among them.
     let ports = (7000..7020).chain([12_345]);
     let parties: Vec<SocketAddr> = ports
         .flat_map(|port| [format!("9.9.9.9:{port}"), format!("9.9.9.10:{port}")])
@@ -295,7 +295,7 @@ fn each_answer_leaves_from_the_address_it_came_from() {
                 assert_eq!((&buf[..len], from), (&[round][..], *party));
             }
         }
-        // All at once, and every answer is there once.
+        // All simultaneously, and each answer arrives once.
         parties.iter().for_each(|party| {
             socket.send_to(party.to_string().as_bytes(), party).unwrap();
         });
@@ -310,8 +310,8 @@ fn each_answer_leaves_from_the_address_it_came_from() {
     adit.stop().unwrap();
 }
 
-/// Who is heard by a client that has written to 9.9.9.9, when a stranger and somebody with a
-/// private address write back as well.
+/// Returns the peers that a client hears that has written to 9.9.9.9, if another peer and one with a
+/// private address send to it as well.
 fn heard(listen: &str, hops: &[String]) -> BTreeSet<String> {
     let adit = gateway(&[listen], hops);
     let open = |at: &str| enter(SERVER, || UdpSocket::bind(at).unwrap());
@@ -354,7 +354,7 @@ fn strangers_are_heard_only_where_that_is_wanted() {
             .map(ToString::to_string)
             .collect::<BTreeSet<_>>()
     };
-    // What a server far away brings is judged like what comes here directly.
+    // Answers through a remote server are filtered like those that arrive directly.
     let (far, hop) = far_end();
     for hops in [&[][..], &[hop]] {
         assert_eq!(heard(LOOPBACK[0], hops), all(&["contact 9.9.9.9:9"]));
@@ -401,7 +401,7 @@ fn whoever_comes_straight_to_the_port_is_refused() {
     }
     follow_guide("Routes");
     follow_guide("nftables");
-    // Nothing but the guard stands between the port and a loop.
+    // Only the guard prevents a loop at the port.
     let all = "12345?allow_open_proxy=true&allow_private=all";
     for (scheme, why) in [
         ("tproxy", "its destination is this listener itself"),
@@ -410,7 +410,7 @@ fn whoever_comes_straight_to_the_port_is_refused() {
         let mut adit = gateway(&[&format!("{scheme}://:{all}")], &[]);
         for door in ["192.168.77.1:12345", "[fd77::1]:12345"] {
             let door = addr(door);
-            // The reset may come before or after the first look at the connection.
+            // The reset may arrive before or after the first look at the connection.
             let end = enter(CLIENT, || TcpStream::connect(door)?.read(&mut [0; 8]));
             assert_eq!(
                 end.unwrap_err().kind(),
@@ -440,7 +440,7 @@ fn private_destinations_are_refused_on_loopback_too() {
         return;
     }
     follow_guide("Routes");
-    // Everything, whatever the guide leaves alone.
+    // Everything, including what the guide excludes.
     let turn = "table ip gate { chain prerouting { type filter hook prerouting priority mangle; \
                 iifname lan0 ip daddr 10.66.0.1 tcp dport 7000 meta mark set 1 \
                 tproxy to 127.0.0.1:12345 accept; }; }";

@@ -1,4 +1,4 @@
-//! Datagrams: UDP ASSOCIATE by a strict client, and dig through a forwarder.
+//! Datagrams: UDP ASSOCIATE with a strict client, and dig through a forwarder.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -28,7 +28,7 @@ fn an_association_carries_datagrams_to_several_targets() {
             let flow = Flow::new(&association, Dest::Addr(origin.addr()), origin.addr());
             traffic::datagrams(&flow).unwrap();
         }
-        // By name: the answer is marked with the address, never with the name.
+        // By name: the answer contains the address, not the name.
         let name = Dest::name("localhost", one.addr().port());
         traffic::datagrams(&Flow::new(&association, name, one.addr())).unwrap();
         proxy.stop();

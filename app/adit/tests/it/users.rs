@@ -1,4 +1,4 @@
-//! Several users on one port: by identity headers (SIP023), by trial, and changed while it runs.
+//! Several users on one port: with identity headers (SIP023), by trial, and changed at run time.
 
 mod change;
 mod trial;
@@ -16,7 +16,7 @@ use adit_interop::{Adit, Folder};
 
 use crate::setup::{ALLOW, UsersFile, start};
 
-/// Our client as one of the users of their server.
+/// A client of adit as one of the users of a peer's server.
 fn to_their_server(peer: Peer, ring: &Keyring) {
     let origin = Origin::start().unwrap();
     let method = ring.method;
@@ -33,7 +33,7 @@ fn to_their_server(peer: Peer, ring: &Keyring) {
     ours.stop().unwrap();
 }
 
-/// Their client as one of the users of our server.
+/// A peer's client as one of the users of a server of adit.
 fn from_their_client(peer: Peer, ring: &Keyring) {
     let origin = Origin::start().unwrap();
     let method = ring.method;
@@ -73,7 +73,7 @@ identity_headers! {
     xray_aes_256: Xray, 1;
 }
 
-/// shadowsocks-rust takes long to build: `cargo xtask test --all` brings it and asks for it.
+/// shadowsocks-rust takes long to build: `cargo xtask test --all` builds and tests it.
 #[test]
 fn shadowsocks_rust() {
     if env::var_os("ADIT_ALL_PEERS").is_none() {
@@ -85,22 +85,22 @@ fn shadowsocks_rust() {
     }
 }
 
-/// What a client sees that writes through this entry. Who is refused is left in silence: half a
-/// minute of it would look the same.
+/// Returns the reaction to a client that writes through this entry. A refused client only sees silence,
+/// which would last for half a minute.
 fn reaction(entry: &Adit) -> Reaction {
     let mut stream = traffic::dial(entry.addr()).unwrap();
     stream.write_all(b"ECHO\nx").unwrap();
     hostile::watch(&mut stream, Duration::from_secs(1)).unwrap()
 }
 
-/// Whether a datagram through this entry comes back.
+/// Returns true if a datagram through this entry is echoed.
 fn echoes(entry: &Adit) -> bool {
     let entry = Entry::open(entry.addr()).unwrap();
     entry.send(b"x").unwrap();
     entry.recv_within(Duration::from_secs(1)).is_ok()
 }
 
-/// The forms as they are documented, keys as they are, not percent-encoded.
+/// The documented forms, with keys that are not percent-encoded.
 #[test]
 fn the_documented_forms() {
     for ring in &KEYRINGS {
@@ -125,7 +125,7 @@ fn the_documented_forms() {
                     (format!("{own}:{bob}"), true),
                     (format!("{own}:{carol}"), false),
                     (format!("{stranger}:{alice}"), false),
-                    // Neither of the two keys alone is anybody.
+                    // Neither of the two keys alone belongs to a user.
                     (own.to_owned(), false),
                     (alice.to_owned(), false),
                 ] {
@@ -150,7 +150,7 @@ fn the_documented_forms() {
     }
 }
 
-/// Ours on both ends, with names and half closes, several users at once.
+/// adit at both ends, with names and half closes, and several users at the same time.
 #[test]
 fn ours_to_ours() {
     for ring in &KEYRINGS {

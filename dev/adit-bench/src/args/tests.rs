@@ -1,10 +1,10 @@
-//! What may be typed, and what may not.
+//! Accepted and refused command lines.
 
 use super::*;
 
-fn settings(words: &[&str]) -> clap::error::Result<Settings> {
+fn settings(words: &[&str]) -> clap::error::Result<BenchSettings> {
     let words = ["bench"].iter().chain(words);
-    Args::try_parse_from(words).map(|args| args.settings)
+    BenchArgs::try_parse_from(words).map(|args| args.settings)
 }
 
 #[test]
@@ -40,11 +40,14 @@ fn smoke_is_small_and_what_is_typed_wins() {
 
 #[test]
 fn the_slow_carry_less_but_something() {
-    let all = Amounts::usual(1024 * MIB);
-    assert_eq!(all.divided(1), all);
-    let fewer = all.divided(1024);
-    assert_eq!((fewer.bytes, fewer.warm_up), (MIB, LEAST));
-    assert_eq!(Amounts::smoke(64 << 10).divided(1024).bytes, 64 << 10);
+    let all = LoadAmounts::default_for(1024 * MIB);
+    assert_eq!(all.divided_by(1), all);
+    let fewer = all.divided_by(1024);
+    assert_eq!((fewer.bytes, fewer.warm_up), (MIB, MIN_STREAM_BYTES));
+    assert_eq!(
+        LoadAmounts::smoke_for(64 << 10).divided_by(1024).bytes,
+        64 << 10
+    );
 }
 
 #[test]
@@ -54,7 +57,7 @@ fn mistakes_are_refused() {
         &["--rounds", "0"],
         &["--bytes", "1"],
         &["--method", "rot13"],
-        &["--only", "nobody"],
+        &["--only", "unknown"],
         &["--smoke", "--write-docs"],
         &["--bless"],
         &["hot", "seal"],
@@ -67,7 +70,7 @@ fn mistakes_are_refused() {
 #[test]
 fn only_narrows() {
     let all = settings(&[]).unwrap();
-    assert!(all.wants("adit") && all.wants("sing-box"));
+    assert!(all.includes("adit") && all.includes("sing-box"));
     let one = settings(&["--only", "sing-box"]).unwrap();
-    assert!(!one.wants("adit") && one.wants("sing-box"));
+    assert!(!one.includes("adit") && one.includes("sing-box"));
 }

@@ -1,11 +1,11 @@
-//! The load: what is sent through a relay, and the origin behind it.
+//! The load: the data that is sent through a relay, and the origin behind it.
 //!
-//! Blocking threads in this process, so that nothing between them and the kernel costs more than
-//! it must. Every byte is counted; see [`content`] for what is compared.
+//! It uses blocking threads in this process, so that nothing between them and the kernel costs more
+//! than necessary. Every byte is counted; see [`content`] for the comparison.
 
 pub(crate) mod connections;
 pub(crate) mod content;
-pub(crate) mod flight;
+pub(crate) mod in_flight;
 pub(crate) mod latency;
 pub(crate) mod origin;
 pub(crate) mod tcp;
@@ -22,17 +22,17 @@ use anyhow::{Context, Result, ensure};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 
-/// The way to the origin.
+/// The route to the origin.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum OriginRoute {
     /// A port that leads there, or the origin itself.
     Entry(SocketAddr),
     /// SOCKS5 CONNECT.
     Socks { proxy: SocketAddr, to: SocketAddr },
 }
 
-impl Way {
-    /// A stream to the origin; reads and writes on it fail after a long silence.
+impl OriginRoute {
+    /// Opens a stream to the origin, whose reads and writes fail after a long silence.
     pub(crate) fn dial(self) -> Result<TcpStream> {
         match self {
             Self::Entry(addr) => traffic::dial(addr),
@@ -40,8 +40,8 @@ impl Way {
         }
     }
 
-    /// A stream that leaves from `lane` and, where the client says where to go, leads to the
-    /// origin's port at that address. It ends with a reset, so that its port is free at once.
+    /// Opens a stream that leaves from `lane` and, if the client names the destination, leads to
+    /// the origin's port at that address. It ends with a reset, which frees its port immediately.
     fn dial_from(self, lane: Ipv4Addr) -> Result<TcpStream> {
         match self {
             Self::Entry(addr) => dial_from(lane, addr),
@@ -51,7 +51,11 @@ impl Way {
                 let to = Dest::Addr((lane, to.port()).into());
                 stream.write_all(&socks::request(socks::CONNECT, &to))?;
                 let reply = socks::read_reply(&mut stream)?;
-                ensure!(reply.code == 0, "refused with {:#04x}", reply.code);
+                ensure!(
+                    reply.code == 0,
+                    "the proxy refused with code {:#04x}",
+                    reply.code
+                );
                 Ok(stream)
             }
         }
@@ -61,9 +65,10 @@ impl Way {
 fn dial_from(lane: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-    bind(&socket, &SocketAddr::from((lane, 0))).with_context(|| format!("leaving from {lane}"))?;
+    bind(&socket, &SocketAddr::from((lane, 0)))
+        .with_context(|| format!("cannot bind to {lane}"))?;
     let stream = TcpStream::from(socket);
-    // Also bounds the time of connecting.
+    // This also limits the time of connecting.
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
@@ -72,20 +77,20 @@ fn dial_from(lane: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Which way the payload goes, as the client sees it.
+/// The direction of the payload, as seen by the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum LoadDirection {
     /// To the origin.
     Up,
     /// From the origin.
     Down,
 }
 
-impl Direction {
+impl LoadDirection {
     pub(crate) const BOTH: [Self; 2] = [Self::Up, Self::Down];
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for LoadDirection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Up => "up",

@@ -1,7 +1,7 @@
-//! Transfers over streams: so many bytes up or down, split over parallel connections.
+//! Transfers over streams: a number of bytes up or down, split over parallel connections.
 //!
-//! Nobody half-closes, since not every rival lets that pass: the client says first how much it
-//! will send, and the origin answers with its verdict when all of it is there.
+//! No side half-closes, since not every rival passes that on: the client announces how much it will
+//! send, and the origin answers with its verdict when it has received all of it.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,45 +11,45 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::content::{CHUNK, Check, Content};
+use super::content::{ByteContent, CHUNK, CheckMode};
 use super::origin::wait_end;
-use super::{Direction, Way, latency};
+use super::{LoadDirection, OriginRoute, latency};
 
-const GOOD: u8 = b'+';
-const BAD: u8 = b'-';
+const VERDICT_OK: u8 = b'+';
+const VERDICT_MISMATCH: u8 = b'-';
 
-/// What is done with a connection; the discriminant stands on the wire.
+/// The kind of a request; the discriminant is sent over the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum What {
-    /// So many bytes to the origin, and its verdict back.
+pub(super) enum StreamRequest {
+    /// This many bytes to the origin, and its verdict back.
     Up = b'U',
-    /// So many bytes from the origin.
+    /// This many bytes from the origin.
     Down = b'D',
-    /// Everything back at once, until the client ends.
+    /// Everything back immediately, until the client ends.
     Echo = b'E',
-    /// Bytes until the client ends: so many a second, or with 0 as many as can be.
+    /// Bytes until the client ends: at this rate per second, or as fast as possible if it is 0.
     Flow = b'F',
-    /// So many bytes, then the end.
+    /// This many bytes, then the end.
     Download = b'G',
 }
 
-/// What the client wants: the first bytes of a connection.
+/// The request of a client: the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    what: What,
-    check: Check,
+pub(super) struct RequestHeader {
+    request: StreamRequest,
+    check: CheckMode,
     number: u64,
 }
 
-impl Header {
+impl RequestHeader {
     const LEN: usize = 10;
 
-    /// What it asks, with its number, of which nothing is compared.
-    pub(super) const fn of(what: What, number: u64) -> Self {
-        let check = Check::Sampled;
+    /// Creates a request with its number, of which no byte is compared.
+    pub(super) const fn new(request: StreamRequest, number: u64) -> Self {
+        let check = CheckMode::Sampled;
         Self {
-            what,
+            request,
             check,
             number,
         }
@@ -57,52 +57,52 @@ impl Header {
 
     pub(super) fn encode(self) -> [u8; Self::LEN] {
         let mut wire = [0; Self::LEN];
-        wire[..2].copy_from_slice(&[self.what as u8, self.check as u8]);
+        wire[..2].copy_from_slice(&[self.request as u8, self.check as u8]);
         wire[2..].copy_from_slice(&self.number.to_be_bytes());
         wire
     }
 
     fn decode(wire: [u8; Self::LEN]) -> Option<Self> {
-        use What::{Down, Download, Echo, Flow, Up};
+        use StreamRequest::{Down, Download, Echo, Flow, Up};
         let [what, check, number @ ..] = wire;
         let known = [Up, Down, Echo, Flow, Download].into_iter();
-        let checks = [Check::Whole, Check::Sampled].into_iter();
+        let checks = [CheckMode::Whole, CheckMode::Sampled].into_iter();
         Some(Self {
-            what: known.into_iter().find(|one| *one as u8 == what)?,
+            request: known.into_iter().find(|one| *one as u8 == what)?,
             check: checks.into_iter().find(|one| *one as u8 == check)?,
             number: u64::from_be_bytes(number),
         })
     }
 }
 
-/// What a transfer came to.
+/// The result of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moved {
-    /// Payload, all connections together.
+pub(crate) struct TransferResult {
+    /// Payload of all connections together, in bytes.
     pub(crate) bytes: u64,
-    /// From the first byte of payload to the last one checked.
+    /// Time from the first byte of payload to the last one checked.
     pub(crate) elapsed: Duration,
 }
 
-/// Moves `bytes`, less what does not divide, split over so many connections. These are there
-/// before the clock starts.
+/// Transfers `bytes`, except for a remainder that does not divide, split over `streams`
+/// connections. These are open before the clock starts.
 pub(crate) fn transfer(
-    way: Way,
-    direction: Direction,
+    way: OriginRoute,
+    direction: LoadDirection,
     bytes: u64,
     streams: u32,
-    check: Check,
-) -> Result<Moved> {
-    let each = Header {
-        what: match direction {
-            Direction::Up => What::Up,
-            Direction::Down => What::Down,
+    check: CheckMode,
+) -> Result<TransferResult> {
+    let each = RequestHeader {
+        request: match direction {
+            LoadDirection::Up => StreamRequest::Up,
+            LoadDirection::Down => StreamRequest::Down,
         },
         check,
         number: bytes / u64::from(streams.max(1)),
     };
     let dialled: Result<Vec<TcpStream>> = (0..streams).map(|_| way.dial()).collect();
-    let dialled = dialled.context("cannot reach the origin")?;
+    let dialled = dialled.context("cannot connect to the origin")?;
     let barrier = Barrier::new(dialled.len() + 1);
     thread::scope(|scope| {
         let ends: Vec<_> = dialled
@@ -111,68 +111,70 @@ pub(crate) fn transfer(
                 let barrier = &barrier;
                 scope.spawn(move || {
                     barrier.wait();
-                    ask(stream, each)
+                    run_client(stream, each)
                 })
             })
             .collect();
         barrier.wait();
         let start = Instant::now();
         for end in ends {
-            end.join().map_err(|_| anyhow!("a stream panicked"))??;
+            end.join()
+                .map_err(|_| anyhow!("a stream's thread panicked"))??;
         }
         let elapsed = start.elapsed();
-        Ok(Moved {
+        Ok(TransferResult {
             bytes: each.number * u64::from(streams),
             elapsed,
         })
     })
 }
 
-/// The client's side of one connection.
-fn ask(mut stream: TcpStream, header: Header) -> Result<()> {
+/// Runs the client's side of one connection.
+fn run_client(mut stream: TcpStream, header: RequestHeader) -> Result<()> {
     stream.write_all(&header.encode())?;
-    if header.what == What::Up {
-        send(&mut stream, header.number).context("sending")?;
+    if header.request == StreamRequest::Up {
+        send_content(&mut stream, header.number).context("sending")?;
         let mut verdict = [0];
         let told = stream.read_exact(&mut verdict);
-        told.context("waiting for the origin's verdict")?;
-        ensure!(verdict == [GOOD], "the origin got other bytes");
+        told.context("cannot read the origin's verdict")?;
+        ensure!(verdict == [VERDICT_OK], "the origin received other bytes");
     } else {
-        let good = receive(&mut stream, header.number, header.check).context("receiving")?;
-        ensure!(good, "other bytes than the origin sent");
+        let good =
+            receive_content(&mut stream, header.number, header.check).context("receiving")?;
+        ensure!(good, "the client received other bytes");
     }
     Ok(())
 }
 
-/// The origin's side.
-pub(super) fn serve(mut stream: TcpStream) -> io::Result<()> {
-    let mut wire = [0; Header::LEN];
+/// Runs the origin's side of a connection.
+pub(super) fn serve_stream(mut stream: TcpStream) -> io::Result<()> {
+    let mut wire = [0; RequestHeader::LEN];
     stream.read_exact(&mut wire)?;
-    let header = Header::decode(wire).ok_or(ErrorKind::InvalidData)?;
-    match header.what {
-        What::Up => {
-            let good = receive(&mut stream, header.number, header.check)?;
-            stream.write_all(&[if good { GOOD } else { BAD }])?;
+    let header = RequestHeader::decode(wire).ok_or(ErrorKind::InvalidData)?;
+    match header.request {
+        StreamRequest::Up => {
+            let good = receive_content(&mut stream, header.number, header.check)?;
+            stream.write_all(&[if good { VERDICT_OK } else { VERDICT_MISMATCH }])?;
             wait_end(stream)
         }
-        What::Down => {
-            send(&mut stream, header.number)?;
+        StreamRequest::Down => {
+            send_content(&mut stream, header.number)?;
             wait_end(stream)
         }
-        What::Echo => latency::echo(stream),
-        What::Flow => latency::flow(stream, header.number),
-        What::Download => {
-            send(&mut stream, header.number)?;
+        StreamRequest::Echo => latency::serve_echo(stream),
+        StreamRequest::Flow => latency::serve_flow(stream, header.number),
+        StreamRequest::Download => {
+            send_content(&mut stream, header.number)?;
             stream.shutdown(Shutdown::Write)
         }
     }
 }
 
-pub(super) fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
+pub(super) fn send_content(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
     let mut sent = 0;
     while sent < bytes {
         let len = usize::try_from(bytes - sent).unwrap_or(CHUNK).min(CHUNK);
-        let n = stream.write(Content::get().at(sent, len))?;
+        let n = stream.write(ByteContent::get().slice_at(sent, len))?;
         if n == 0 {
             return Err(ErrorKind::WriteZero.into());
         }
@@ -181,8 +183,8 @@ pub(super) fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes exactly so many bytes; whether they were the right ones.
-fn receive(stream: &mut TcpStream, bytes: u64, check: Check) -> io::Result<bool> {
+/// Receives exactly this many bytes. Returns true if they were the right ones.
+fn receive_content(stream: &mut TcpStream, bytes: u64, check: CheckMode) -> io::Result<bool> {
     let mut buf = vec![0; CHUNK];
     let (mut got, mut good) = (0, true);
     while got < bytes {
@@ -191,7 +193,7 @@ fn receive(stream: &mut TcpStream, bytes: u64, check: Check) -> io::Result<bool>
         if n == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        good &= Content::get().agrees(got, buf.get(..n).unwrap_or_default(), check);
+        good &= ByteContent::get().matches(got, buf.get(..n).unwrap_or_default(), check);
         got += n as u64;
     }
     Ok(good)
@@ -200,31 +202,36 @@ fn receive(stream: &mut TcpStream, bytes: u64, check: Check) -> io::Result<bool>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::origin::{Origin, Service};
+    use crate::load::origin::{LoadOrigin, OriginService};
     use adit_interop::loopback;
     use std::net::TcpListener;
 
     #[test]
     fn headers_survive_the_wire() {
-        for what in [What::Up, What::Echo, What::Flow, What::Download] {
-            for check in [Check::Whole, Check::Sampled] {
+        for what in [
+            StreamRequest::Up,
+            StreamRequest::Echo,
+            StreamRequest::Flow,
+            StreamRequest::Download,
+        ] {
+            for check in [CheckMode::Whole, CheckMode::Sampled] {
                 let number = 0x0102_0304_0506_0708;
-                let header = Header {
+                let header = RequestHeader {
                     check,
-                    ..Header::of(what, number)
+                    ..RequestHeader::new(what, number)
                 };
-                assert_eq!(Header::decode(header.encode()), Some(header));
+                assert_eq!(RequestHeader::decode(header.encode()), Some(header));
             }
         }
-        assert_eq!(Header::decode([0; Header::LEN]), None);
+        assert_eq!(RequestHeader::decode([0; RequestHeader::LEN]), None);
     }
 
     #[test]
     fn all_bytes_arrive_in_both_directions() {
-        let origin = Origin::start(Service::Streams).unwrap();
-        let way = Way::Entry(origin.addr());
-        for direction in Direction::BOTH {
-            for (streams, check) in [(1, Check::Whole), (3, Check::Sampled)] {
+        let origin = LoadOrigin::start(OriginService::Streams).unwrap();
+        let way = OriginRoute::Entry(origin.addr());
+        for direction in LoadDirection::BOTH {
+            for (streams, check) in [(1, CheckMode::Whole), (3, CheckMode::Sampled)] {
                 let moved = transfer(way, direction, 3_000_001, streams, check).unwrap();
                 assert_eq!(
                     moved.bytes,
@@ -258,9 +265,16 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_fails_the_transfer() {
-        let origin = Origin::start(Service::Streams).unwrap();
+        let origin = LoadOrigin::start(OriginService::Streams).unwrap();
         let relay = flipping_relay(origin.addr(), 50_000);
-        let why = transfer(Way::Entry(relay), Direction::Up, 100_000, 1, Check::Whole).unwrap_err();
+        let why = transfer(
+            OriginRoute::Entry(relay),
+            LoadDirection::Up,
+            100_000,
+            1,
+            CheckMode::Whole,
+        )
+        .unwrap_err();
         assert!(format!("{why:#}").contains("other bytes"), "{why:#}");
     }
 
@@ -269,7 +283,7 @@ mod tests {
         let listener = TcpListener::bind(loopback(0)).unwrap();
         let addr = listener.local_addr().unwrap();
         thread::spawn(move || listener.accept().unwrap().0.write_all(&[1; 10]).unwrap());
-        let way = Way::Entry(addr);
-        assert!(transfer(way, Direction::Down, 100_000, 1, Check::Sampled).is_err());
+        let way = OriginRoute::Entry(addr);
+        assert!(transfer(way, LoadDirection::Down, 100_000, 1, CheckMode::Sampled).is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Datagrams one way through a tunnel: with a bounded number under way, or as fast as they go.
+//! Datagrams one way through a tunnel: with a limited number in flight, or as fast as possible.
 //!
-//! Sender and receiver are threads of this process, so the sender knows without any packet how
-//! many have arrived.
+//! Sender and receiver are threads of this process, so the sender knows without any packet how many
+//! have arrived.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,122 +13,131 @@ use anyhow::{Result, anyhow, bail, ensure};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use super::Direction;
-use super::content::{Check, Content};
-use super::flight::{Flight, Pace};
+use super::LoadDirection;
+use super::content::{ByteContent, CheckMode};
+use super::in_flight::{DatagramsInFlight, SendPace};
 
-/// Payload of a datagram in bytes: with the overhead of the AES methods of the 2022 edition it
-/// fills a packet of 1,500 bytes over IPv6. Answers carry their client's session, 8 bytes more.
-pub(crate) const fn payload(direction: Direction) -> usize {
+/// Returns the payload of a datagram, in bytes: with the overhead of the AES methods of the 2022
+/// edition it fills a packet of 1,500 bytes over IPv6. Answers carry their client's session, 8
+/// bytes more.
+pub(crate) const fn payload_len(direction: LoadDirection) -> usize {
     match direction {
-        Direction::Up => 1390,
-        Direction::Down => 1382,
+        LoadDirection::Up => 1390,
+        LoadDirection::Down => 1382,
     }
 }
 
-/// The number of the datagram that opens the session.
-const HELLO: u64 = u64::MAX;
-/// The receiver waits so long for stragglers.
-const STRAGGLERS: Duration = Duration::from_millis(300);
-/// A run that loses most of its datagrams, and waits for each that is lost, ends after so long
-/// with those that it has sent.
-const LONGEST: Duration = Duration::from_secs(20);
-/// Our own sockets must not be what drops.
-const OWN_BUFFER: usize = 8 << 20;
+/// Number of the datagram that opens the session.
+const HELLO_NUMBER: u64 = u64::MAX;
+/// Time that the receiver waits for stragglers.
+const STRAGGLER_WAIT: Duration = Duration::from_millis(300);
+/// Time after which a run ends that loses most of its datagrams and waits for each of them; the
+/// figures are then those of the datagrams it has sent.
+const MAX_RUN: Duration = Duration::from_secs(20);
+/// Socket buffers of the load, so that they are not the cause of drops.
+const SOCKET_BUFFER: usize = 8 << 20;
 
-/// What became of them.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Delivery {
-    /// Sent.
+pub(crate) struct DatagramDelivery {
+    /// Datagrams sent.
     pub(crate) sent: u64,
-    /// Of these arrived, each counted once.
+    /// Datagrams that arrived, each counted once.
     pub(crate) delivered: u64,
-    /// Arrived again.
+    /// Datagrams that arrived again.
     pub(crate) duplicates: u64,
-    /// From the first sent to the last that arrived.
+    /// Time from the first one sent to the last that arrived.
     pub(crate) elapsed: Duration,
 }
 
-/// The origin's socket, to be bound before the tunnel that leads to it is started.
+/// The origin's socket, which must be bound before the tunnel that leads to it is started.
 #[derive(Debug)]
 pub(crate) struct UdpOrigin {
     socket: UdpSocket,
 }
 
 impl UdpOrigin {
-    /// Binds it on loopback.
+    /// Binds the socket on loopback.
     pub(crate) fn bind() -> Result<Self> {
-        Ok(Self { socket: socket()? })
+        Ok(Self {
+            socket: bind_socket()?,
+        })
     }
 
-    /// Where it is.
+    /// Returns its address.
     pub(crate) fn addr(&self) -> Result<SocketAddr> {
         Ok(self.socket.local_addr()?)
     }
 
-    /// Opens a session to it through `entry`.
-    pub(crate) fn session(&self, entry: SocketAddr) -> Result<Session> {
-        let client = socket()?;
+    /// Opens a session to the origin through `entry`.
+    pub(crate) fn open_session(&self, entry: SocketAddr) -> Result<TunnelSession> {
+        let client = bind_socket()?;
         client.connect(entry)?;
         self.socket
             .set_read_timeout(Some(Duration::from_millis(200)))?;
         let mut buf = [0; 2048];
         for _ in 0..20 {
-            client.send(&HELLO.to_be_bytes())?;
+            client.send(&HELLO_NUMBER.to_be_bytes())?;
             while let Ok((len, from)) = self.socket.recv_from(&mut buf) {
-                // Leftovers of an earlier session may still come.
-                if buf.get(..len) == Some(&HELLO.to_be_bytes()[..]) {
-                    return Ok(Session {
+                // Leftovers of an earlier session may still arrive.
+                if buf.get(..len) == Some(&HELLO_NUMBER.to_be_bytes()[..]) {
+                    return Ok(TunnelSession {
                         client,
                         origin: self.socket.try_clone()?,
-                        back: from,
+                        return_addr: from,
                     });
                 }
             }
         }
-        bail!("no datagram passes")
+        bail!("no datagram passes the tunnel")
     }
 }
 
-fn socket() -> Result<UdpSocket> {
+fn bind_socket() -> Result<UdpSocket> {
     let socket = UdpSocket::bind(loopback(0))?;
-    // Beyond the system's bound only with privilege; without it, as much as is allowed.
-    if sockopt::set_socket_recv_buffer_size_force(&socket, OWN_BUFFER).is_err() {
-        sockopt::set_socket_recv_buffer_size(&socket, OWN_BUFFER)?;
+    // Beyond the system's limit only with privileges; without them, up to the limit.
+    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER)?;
     }
     Ok(socket)
 }
 
 /// An open session of a tunnel.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct TunnelSession {
     client: UdpSocket,
     origin: UdpSocket,
-    back: SocketAddr,
+    return_addr: SocketAddr,
 }
 
-impl Session {
-    /// Sends `count` datagrams of [`payload`] bytes one way, or as many as [`LONGEST`] allows.
-    pub(crate) fn run(&self, direction: Direction, count: u64, pace: Pace) -> Result<Delivery> {
+impl TunnelSession {
+    /// Sends `count` datagrams of `payload` bytes one way, or as many as [`MAX_RUN`] allows.
+    pub(crate) fn send_one_way(
+        &self,
+        direction: LoadDirection,
+        count: u64,
+        pace: SendPace,
+    ) -> Result<DatagramDelivery> {
         let (sender, to, receiver) = match direction {
-            Direction::Up => (&self.client, None, &self.origin),
-            Direction::Down => (&self.origin, Some(self.back), &self.client),
+            LoadDirection::Up => (&self.client, None, &self.origin),
+            LoadDirection::Down => (&self.origin, Some(self.return_addr), &self.client),
         };
-        let size = payload(direction);
-        let flight = Flight::default();
+        let size = payload_len(direction);
+        let flight = DatagramsInFlight::default();
         thread::scope(|scope| {
             let me = thread::current();
             let flight = &flight;
-            let receiving = scope.spawn(move || receive(receiver, size, count, pace, flight, &me));
+            let receiving =
+                scope.spawn(move || receive_datagrams(receiver, size, count, pace, flight, &me));
             let start = Instant::now();
-            let sent = send(sender, to, size, count, pace, flight);
-            flight.sent_all();
+            let sent = send_datagrams(sender, to, size, count, pace, flight);
+            flight.mark_all_sent();
             let received = receiving
                 .join()
-                .map_err(|_| anyhow!("the receiver panicked"))??;
+                .map_err(|_| anyhow!("the receiving thread panicked"))??;
             let sent = sent?;
             ensure!(received.delivered > 0, "none of {count} datagrams arrived");
-            Ok(Delivery {
+            Ok(DatagramDelivery {
                 sent,
                 elapsed: received.last.duration_since(start),
                 delivered: received.delivered,
@@ -138,13 +147,13 @@ impl Session {
     }
 }
 
-fn send(
+fn send_datagrams(
     socket: &UdpSocket,
     to: Option<SocketAddr>,
     size: usize,
     count: u64,
-    pace: Pace,
-    flight: &Flight,
+    pace: SendPace,
+    flight: &DatagramsInFlight,
 ) -> Result<u64> {
     let mut packet = vec![0; size];
     let start = Instant::now();
@@ -153,7 +162,7 @@ fn send(
         pace.wait_for_time(start, number * size as u64);
         let (head, body) = packet.split_at_mut(8);
         head.copy_from_slice(&number.to_be_bytes());
-        body.copy_from_slice(Content::get().at(number, body.len()));
+        body.copy_from_slice(ByteContent::get().slice_at(number, body.len()));
         loop {
             let sent = match to {
                 Some(to) => socket.send_to(&packet, to),
@@ -161,7 +170,7 @@ fn send(
             };
             match sent {
                 Ok(_) => break,
-                // A full queue of the device: as a blocking sender would, try again.
+                // The device's queue is full: try again, as a blocking sender would.
                 Err(why)
                     if why.kind() == ErrorKind::WouldBlock
                         || why.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) =>
@@ -171,8 +180,8 @@ fn send(
                 Err(why) => return Err(why.into()),
             }
         }
-        flight.sent(number + 1);
-        if number % 64 == 63 && start.elapsed() >= LONGEST {
+        flight.record_sent(number + 1);
+        if number % 64 == 63 && start.elapsed() >= MAX_RUN {
             return Ok(number + 1);
         }
     }
@@ -180,23 +189,23 @@ fn send(
 }
 
 #[derive(Debug)]
-struct Received {
+struct ReceiveCounts {
     delivered: u64,
     duplicates: u64,
     last: Instant,
 }
 
-fn receive(
+fn receive_datagrams(
     socket: &UdpSocket,
     size: usize,
     count: u64,
-    pace: Pace,
-    flight: &Flight,
+    pace: SendPace,
+    flight: &DatagramsInFlight,
     sender: &Thread,
-) -> Result<Received> {
-    socket.set_read_timeout(Some(STRAGGLERS))?;
+) -> Result<ReceiveCounts> {
+    socket.set_read_timeout(Some(STRAGGLER_WAIT))?;
     let mut seen = vec![false; usize::try_from(count)?];
-    let mut received = Received {
+    let mut received = ReceiveCounts {
         delivered: 0,
         duplicates: 0,
         last: Instant::now(),
@@ -206,7 +215,7 @@ fn receive(
         let packet = match socket.recv(&mut buf) {
             Ok(len) => buf.get(..len).unwrap_or_default(),
             Err(why) if why.kind() == ErrorKind::WouldBlock => {
-                if flight.is_sent() {
+                if flight.is_all_sent() {
                     break;
                 }
                 continue;
@@ -214,24 +223,25 @@ fn receive(
             Err(why) => return Err(why.into()),
         };
         let Some((head, body)) = packet.split_first_chunk::<8>() else {
-            bail!("a datagram of {} bytes", packet.len());
+            bail!("a datagram has {} bytes", packet.len());
         };
         let number = u64::from_be_bytes(*head);
-        if number == HELLO {
+        if number == HELLO_NUMBER {
             continue;
         }
-        let right = packet.len() == size && Content::get().agrees(number, body, Check::Sampled);
-        ensure!(right, "other bytes in datagram {number}");
+        let right =
+            packet.len() == size && ByteContent::get().matches(number, body, CheckMode::Sampled);
+        ensure!(right, "datagram {number} has other bytes");
         let index = usize::try_from(number).ok();
         let Some(slot) = index.and_then(|index| seen.get_mut(index)) else {
-            bail!("a datagram {number} of {count}");
+            bail!("a datagram has the number {number}, of {count}");
         };
         if std::mem::replace(slot, true) {
             received.duplicates += 1;
             continue;
         }
         received.delivered += 1;
-        flight.delivered(received.delivered, pace, sender);
+        flight.record_delivered(received.delivered, pace, sender);
         received.last = Instant::now();
     }
     Ok(received)

@@ -1,49 +1,49 @@
-//! adit itself: every role is a word or two of URLs.
+//! adit itself: the roles are URLs on the command line.
 
 use std::net::SocketAddr;
 
 use adit_interop::shadowsocks::{Client, Method};
 
-use super::ssh::client;
-use super::{Kind, Recipe, Role, kcptun, relay_key};
+use super::ssh_common::client_recipe;
+use super::{PeerKind, PeerRole, StartRecipe, kcptun, relay_key};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "adit",
     programs: &["adit"],
-    recipe,
+    recipe: start_recipe,
     threads: Some("TOKIO_WORKER_THREADS"),
-    ..Kind::USUAL
+    ..PeerKind::DEFAULT
 };
 
-pub(super) fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    if let Some((end, line)) = kcptun::line(role, at) {
-        return Some(Recipe::new("adit", &format!("kcp {end} {line}")));
+pub(super) fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
+    if let Some((end, line)) = kcptun::end_and_options(role, at) {
+        return Some(StartRecipe::new("adit", &format!("kcp {end} {line}")));
     }
     let line = match role {
-        Role::SshServer(_) => {
+        PeerRole::SshServer(_) => {
             let keys = "--host-key host --authorized-keys authorized_keys";
             let line = format!("sshd --listen {at} {keys}");
-            return Some(Recipe::new("adit", &line).with_keys());
+            return Some(StartRecipe::new("adit", &line).with_keys());
         }
-        Role::SshClient {
+        PeerRole::SshClient {
             suite,
             server,
             what,
         } => {
-            return Some(client(
-                Recipe::new("adit", "ssh"),
+            return Some(client_recipe(
+                StartRecipe::new("adit", "ssh"),
                 at,
                 *suite,
                 *server,
                 *what,
             ));
         }
-        Role::Relay => format!("socks5://{at}"),
-        Role::Server(method) => format!("{}?allow_private=127.0.0.0/8", method.url(at)),
-        Role::Forwarder { method, server, to } => {
+        PeerRole::Relay => format!("socks5://{at}"),
+        PeerRole::Server(method) => format!("{}?allow_private=127.0.0.0/8", method.url(at)),
+        PeerRole::Forwarder { method, server, to } => {
             format!("tcp+udp://{at}/{to} {}", method.url(*server))
         }
-        Role::Passage { method, to } => {
+        PeerRole::Passage { method, to } => {
             let own = Method {
                 key: relay_key(*method)?,
                 ..*method
@@ -56,17 +56,17 @@ pub(super) fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
                 to.port(),
                 method.key
             );
-            return Some(Recipe::new("adit", "run -c").with_config(config));
+            return Some(StartRecipe::new("adit", "run -c").with_config(config));
         }
-        Role::Behind { method, relay, to } => {
+        PeerRole::Behind { method, relay, to } => {
             let keys = [relay_key(*method)?, method.key];
             let client = Client::new(*method, &keys, *relay);
             format!("tcp://{at}/{to} {}", client.url())
         }
-        Role::SsrServer(setup) => format!("{}&allow_private=127.0.0.0/8", setup.url(at)),
-        Role::SsrClient { setup, server } => format!("socks5://{at} {}", setup.url(*server)),
-        Role::Client { method, server } => format!("socks5://{at} {}", method.url(*server)),
+        PeerRole::SsrServer(setup) => format!("{}&allow_private=127.0.0.0/8", setup.url(at)),
+        PeerRole::SsrClient { setup, server } => format!("socks5://{at} {}", setup.url(*server)),
+        PeerRole::Client { method, server } => format!("socks5://{at} {}", method.url(*server)),
         _ => return None,
     };
-    Some(Recipe::new("adit", &format!("run {line}")))
+    Some(StartRecipe::new("adit", &format!("run {line}")))
 }

@@ -1,36 +1,39 @@
-//! The peer of the tests on kcp-go, smux and snappy as they are today: kcptun's ends.
+//! The tests' peer on current kcp-go, smux and snappy: kcptun's ends.
 
 use std::net::SocketAddr;
 
-use super::kcptun::{SHARE, USUAL};
-use super::{Kind, Recipe, Role};
+use super::kcptun::{DEFAULT_OPTIONS, TRANSFER_DIVISOR};
+use super::{PeerKind, PeerRole, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "kcp-go",
     programs: &["kcppeer"],
     version: |_| VERSIONS.to_owned(),
-    recipe,
+    recipe: start_recipe,
     threads: Some("GOMAXPROCS"),
-    slower: SHARE,
-    ..Kind::USUAL
+    transfer_divisor: TRANSFER_DIVISOR,
+    ..PeerKind::DEFAULT
 };
 
-/// Those that its `go.mod` names; a test compares them.
+/// The versions in its `go.mod`; a test compares them.
 const VERSIONS: &str = "kcp-go v5.6.72, smux v1.5.56, klauspost/reedsolomon v1.12.0";
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    // It has words of its own for them.
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
+    // The peer has options of its own for them.
     let (end, to) = match *role {
-        Role::KcptunServer { to, options: USUAL } => ("server", format!("-t {to}")),
-        Role::KcptunClient {
+        PeerRole::KcptunServer {
+            to,
+            options: DEFAULT_OPTIONS,
+        } => ("server", format!("-t {to}")),
+        PeerRole::KcptunClient {
             server,
-            options: USUAL,
+            options: DEFAULT_OPTIONS,
         } => ("client", format!("-r {server}")),
         _ => return None,
     };
     let line =
         format!("{end} -l {at} {to} -key benchmark -crypt aes -ds 10 -ps 3 -nocomp -life 600");
-    Some(Recipe::new("kcppeer", &line))
+    Some(StartRecipe::new("kcppeer", &line))
 }
 
 #[cfg(test)]

@@ -2,41 +2,41 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Recipe, Role};
-use crate::places::debian_version;
+use super::{PeerKind, PeerRole, StartRecipe};
+use crate::locations::debian_version;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "kcptun",
     programs: &["kcptun-server", "kcptun-client"],
     version: |_| format!("kcptun {}", debian_version("kcptun")),
-    recipe,
+    recipe: start_recipe,
     threads: Some("GOMAXPROCS"),
-    slower: SHARE,
-    ..Kind::USUAL
+    transfer_divisor: TRANSFER_DIVISOR,
+    ..PeerKind::DEFAULT
 };
 
-/// A tunnel carries so much less than a relay of TCP in the same time.
-pub(crate) const SHARE: u64 = 8;
+/// Divisor of the bytes of a transfer: a tunnel carries less than a TCP relay in the same time.
+pub(crate) const TRANSFER_DIVISOR: u64 = 8;
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    let (end, line) = line(role, at)?;
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
+    let (end, line) = end_and_options(role, at)?;
     let program = if end == "server" {
         "kcptun-server"
     } else {
         "kcptun-client"
     };
-    Some(Recipe::new(program, &line))
+    Some(StartRecipe::new(program, &line))
 }
 
-/// What both ends are told in most suites.
-pub(crate) const USUAL: &str = "--key benchmark --crypt aes --mode fast3 --datashard 10 \
+/// The options of both ends in most suites.
+pub(crate) const DEFAULT_OPTIONS: &str = "--key benchmark --crypt aes --mode fast3 --datashard 10 \
     --parityshard 3 --nocomp --sndwnd 1024 --rcvwnd 1024 --quiet";
 
-/// Which end, and its options as kcptun has them.
-pub(super) fn line(role: &Role, at: SocketAddr) -> Option<(&'static str, String)> {
+/// Returns the end, and its options in kcptun's syntax.
+pub(super) fn end_and_options(role: &PeerRole, at: SocketAddr) -> Option<(&'static str, String)> {
     Some(match role {
-        Role::KcptunServer { to, options } => ("server", format!("-l {at} -t {to} {options}")),
-        Role::KcptunClient { server, options } => {
+        PeerRole::KcptunServer { to, options } => ("server", format!("-l {at} -t {to} {options}")),
+        PeerRole::KcptunClient { server, options } => {
             ("client", format!("-l {at} -r {server} {options}"))
         }
         _ => return None,

@@ -2,30 +2,30 @@
 
 use std::net::SocketAddr;
 
-use super::{Kind, Recipe, Role};
+use super::{PeerKind, PeerRole, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "shadowsocks-libev",
     programs: &["ss-server", "ss-tunnel", "ss-local"],
-    version: |programs| programs.line(&["-h"]),
-    recipe,
-    ..Kind::USUAL
+    version: |programs| programs.first_line(&["-h"]),
+    recipe: start_recipe,
+    ..PeerKind::DEFAULT
 };
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let (ip, port) = (at.ip(), at.port());
     let ends =
         |server: &SocketAddr| format!("-s {} -p {} -b {ip} -l {port}", server.ip(), server.port());
     let (program, line, method) = match role {
-        Role::Server(method) => ("ss-server", format!("-s {ip} -p {port}"), method),
-        Role::Forwarder { method, server, to } => {
+        PeerRole::Server(method) => ("ss-server", format!("-s {ip} -p {port}"), method),
+        PeerRole::Forwarder { method, server, to } => {
             ("ss-tunnel", format!("{} -L {to}", ends(server)), method)
         }
-        Role::Client { method, server } => ("ss-local", ends(server), method),
+        PeerRole::Client { method, server } => ("ss-local", ends(server), method),
         _ => return None,
     };
-    // The 2022 edition it does not have.
+    // It does not support the 2022 edition.
     let known = !method.name.starts_with("2022-");
     let words = ["-m", method.name, "-k", method.key, "-u"];
-    known.then(|| Recipe::new(program, &line).and(words))
+    known.then(|| StartRecipe::new(program, &line).with_args(words))
 }

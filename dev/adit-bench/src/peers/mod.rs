@@ -1,34 +1,34 @@
-//! The implementations that are measured: how each is found and started in each role.
+//! The measured implementations: how each is found and started in each role.
 //!
-//! One file each with a [`Kind`]; a [`Peer`] is one that is installed here.
+//! One file with a [`PeerKind`] for each; a [`InstalledPeer`] is one that is installed.
 
 mod adit;
-mod bare;
+mod bare_programs;
 mod kcpgo;
 mod kcptun;
-mod kind;
 mod libev;
 mod openssh;
+mod peer_kind;
 mod pproxy;
-mod recipe;
-mod relays;
 mod russh;
 mod singbox;
+mod socks_relays;
 mod ssgo;
-pub(crate) mod ssh;
+pub(crate) mod ssh_common;
 mod ssrcli;
 mod ssrust;
+mod start_recipe;
 #[cfg(test)]
 mod tests;
 mod xray;
 
-pub(crate) use kcptun::{SHARE, USUAL as KCPTUN};
-pub(crate) use kind::{Kind, Peer, Ready, Role, Running};
-use kind::{Programs, relay_key};
-use recipe::Recipe;
+pub(crate) use kcptun::{DEFAULT_OPTIONS as KCPTUN, TRANSFER_DIVISOR};
+pub(crate) use peer_kind::{InstalledPeer, PeerKind, PeerRole, PreparedCommand, RunningPeer};
+use peer_kind::{ProgramPaths, relay_key};
+use start_recipe::StartRecipe;
 
-/// Every implementation that we can start, adit first.
-pub(crate) const KINDS: &[Kind] = &[
+/// All implementations that can be started, adit first.
+pub(crate) const KINDS: &[PeerKind] = &[
     adit::KIND,
     ssrust::KIND,
     ssgo::KIND,
@@ -37,19 +37,19 @@ pub(crate) const KINDS: &[Kind] = &[
     libev::KIND,
     ssrcli::KIND,
     pproxy::KIND,
-    relays::GOST,
-    relays::HEV,
-    relays::MICROSOCKS,
-    relays::DANTE,
+    socks_relays::GOST,
+    socks_relays::HEV,
+    socks_relays::MICROSOCKS,
+    socks_relays::DANTE,
     kcptun::KIND,
     kcpgo::KIND,
     openssh::KIND,
     russh::KIND,
-    bare::SPLICE,
-    bare::RECORDS,
+    bare_programs::SPLICE,
+    bare_programs::RECORDS,
 ];
 
-/// True if no one runs it: it only shows what the task costs at least.
+/// Returns true for an implementation that only shows the minimum cost of the task.
 pub(crate) fn is_floor(name: &str) -> bool {
-    KINDS.iter().any(|kind| kind.floor && kind.name == name)
+    KINDS.iter().any(|kind| kind.is_floor && kind.name == name)
 }

@@ -2,26 +2,26 @@
 
 use std::net::SocketAddr;
 
-use super::ssh::{Use, client};
-use super::{Kind, Programs, Recipe, Role};
+use super::ssh_common::{SshUse, client_recipe};
+use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "OpenSSH",
     programs: &["ssh", "sshd"],
-    version,
-    recipe,
+    version: openssh_version,
+    recipe: start_recipe,
     relay_files: 4,
-    ..Kind::USUAL
+    ..PeerKind::DEFAULT
 };
 
-fn version(programs: &Programs) -> String {
-    let told = programs.ask(&["-V"]);
+fn openssh_version(programs: &ProgramPaths) -> String {
+    let told = programs.output_of(&["-V"]);
     told.split(',').next().unwrap_or_default().to_owned()
 }
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     match *role {
-        Role::SshServer(suite) => {
+        PeerRole::SshServer(suite) => {
             let macs = suite
                 .mac
                 .map_or(String::new(), |mac| format!("MACs {mac}\n"));
@@ -36,24 +36,30 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
             );
             adit_interop::openssh::make_room();
             Some(
-                Recipe::new("sshd", "-D -e -f")
+                StartRecipe::new("sshd", "-D -e -f")
                     .with_config(config)
                     .with_keys(),
             )
         }
-        Role::SshClient {
+        PeerRole::SshClient {
             suite,
             server,
             what,
         } => {
-            let input = if matches!(what, Use::Exec(_)) {
+            let input = if matches!(what, SshUse::Exec(_)) {
                 ""
             } else {
                 "-n"
             };
             let line =
                 format!("-F none -o IdentitiesOnly=yes {input} -o BatchMode=yes -o LogLevel=ERROR");
-            Some(client(Recipe::new("ssh", &line), at, suite, server, what))
+            Some(client_recipe(
+                StartRecipe::new("ssh", &line),
+                at,
+                suite,
+                server,
+                what,
+            ))
         }
         _ => None,
     }

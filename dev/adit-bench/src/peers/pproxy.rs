@@ -1,19 +1,19 @@
-//! pproxy: written anew in Python, without the authenticating protocols.
+//! pproxy: an independent implementation in Python, without the authenticating protocols.
 
 use std::net::SocketAddr;
 
 use super::ssrcli::{PYTHON, package_version};
-use super::{Kind, Programs, Recipe, Role};
+use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "pproxy",
-    // The second shows that the package is there.
+    // The second program shows that the package is installed.
     programs: &[PYTHON, "python/bin/pproxy"],
-    version,
-    recipe,
-    // Its ciphers are Python too.
-    slower: 1024,
-    ..Kind::USUAL
+    version: pproxy_version,
+    recipe: start_recipe,
+    // Its ciphers are in Python too.
+    transfer_divisor: 1024,
+    ..PeerKind::DEFAULT
 };
 
 /// Its ciphers.
@@ -21,14 +21,14 @@ const METHODS: [&str; 3] = ["rc4-md5", "aes-128-cfb", "aes-256-ctr"];
 const PROTOCOLS: [&str; 1] = ["origin"];
 const OBFS: [&str; 2] = ["plain", "tls1.2_ticket_auth"];
 
-fn version(programs: &Programs) -> String {
+fn pproxy_version(programs: &ProgramPaths) -> String {
     package_version(programs, "pproxy")
 }
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let (setup, line) = match role {
-        Role::SsrServer(setup) => (setup, setup.pproxy_url(at)),
-        Role::SsrClient { setup, server } => {
+        PeerRole::SsrServer(setup) => (setup, setup.pproxy_url(at)),
+        PeerRole::SsrClient { setup, server } => {
             let there = setup.pproxy_url(*server);
             (setup, format!("socks5://{at} -r {there}"))
         }
@@ -37,5 +37,5 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     let known = METHODS.contains(&setup.method)
         && PROTOCOLS.contains(&setup.protocol)
         && OBFS.contains(&setup.obfs);
-    known.then(|| Recipe::new(PYTHON, &format!("-m pproxy -l {line}")))
+    known.then(|| StartRecipe::new(PYTHON, &format!("-m pproxy -l {line}")))
 }

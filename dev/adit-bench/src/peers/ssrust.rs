@@ -1,29 +1,29 @@
-//! shadowsocks-rust: `ssservice`, which is all its programs in one.
+//! shadowsocks-rust: `ssservice`, which contains all its programs.
 
 use std::net::SocketAddr;
 
-use super::{Kind, Recipe, Role};
+use super::{PeerKind, PeerRole, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "shadowsocks-rust",
     programs: &["ssservice"],
-    recipe,
+    recipe: start_recipe,
     threads: Some("TOKIO_WORKER_THREADS"),
-    ..Kind::USUAL
+    ..PeerKind::DEFAULT
 };
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let (line, method) = match role {
-        Role::Server(method) => (format!("server -s {at}"), method),
-        Role::Forwarder { method, server, to } => {
+        PeerRole::Server(method) => (format!("server -s {at}"), method),
+        PeerRole::Forwarder { method, server, to } => {
             let line = format!("local -b {at} -s {server} --protocol tunnel -f {to}");
             (line, method)
         }
-        Role::Client { method, server } => (format!("local -b {at} -s {server}"), method),
+        PeerRole::Client { method, server } => (format!("local -b {at} -s {server}"), method),
         _ => return None,
     };
-    // It has no AES-192-GCM.
+    // It does not support AES-192-GCM.
     let known = method.name != "aes-192-gcm";
     let words = ["-m", method.name, "-k", method.key, "-U"];
-    known.then(|| Recipe::new("ssservice", &line).and(words))
+    known.then(|| StartRecipe::new("ssservice", &line).with_args(words))
 }

@@ -1,4 +1,4 @@
-//! Recipes against the manuals, and what is refused.
+//! Recipes compared with the manuals, and refused ones.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -10,18 +10,18 @@ use adit_interop::{Folder, PATIENCE, loopback};
 use super::*;
 use crate::topology::Topology;
 
-fn kind(name: &str) -> &'static Kind {
+fn kind(name: &str) -> &'static PeerKind {
     KINDS.iter().find(|kind| kind.name == name).unwrap()
 }
 
-fn shown(name: &str, role: &Role) -> Option<String> {
-    (kind(name).recipe)(role, loopback(1000)).map(|recipe| recipe.shown())
+fn shown(name: &str, role: &PeerRole) -> Option<String> {
+    (kind(name).recipe)(role, loopback(1000)).map(|recipe| recipe.to_shell())
 }
 
 #[test]
 fn commands_are_as_the_manuals_say() {
     let server = loopback(2000);
-    let forwarder = Role::Forwarder {
+    let forwarder = PeerRole::Forwarder {
         method: AES_256,
         server,
         to: loopback(3000),
@@ -34,7 +34,7 @@ fn commands_are_as_the_manuals_say() {
     assert_eq!(
         shown(
             "adit",
-            &Role::Client {
+            &PeerRole::Client {
                 method: BLAKE3_AES_128,
                 server
             }
@@ -46,13 +46,13 @@ fn commands_are_as_the_manuals_say() {
         )
     );
     assert_eq!(
-        shown("adit", &Role::Server(BLAKE3_AES_128)).unwrap(),
+        shown("adit", &PeerRole::Server(BLAKE3_AES_128)).unwrap(),
         format!(
             "adit run '{}?allow_private=127.0.0.0/8'",
             BLAKE3_AES_128.url(loopback(1000))
         )
     );
-    let line = shown("sing-box", &Role::Relay).unwrap();
+    let line = shown("sing-box", &PeerRole::Relay).unwrap();
     assert!(
         line.starts_with("cat > config <<'END'\n{\"inbounds\":["),
         "{line}"
@@ -66,7 +66,7 @@ fn shadowsocksr_is_started_as_its_authors_say() {
         password: "p",
         ..Setup::new("aes-256-ctr", protocol, obfs)
     };
-    let client = |setup| Role::SsrClient {
+    let client = |setup| PeerRole::SsrClient {
         setup,
         server: loopback(2000),
     };
@@ -84,7 +84,7 @@ fn shadowsocksr_is_started_as_its_authors_say() {
         "{line}"
     );
     assert!(line.contains(r#""local_port":1000"#), "{line}");
-    let server = Role::SsrServer(setup("auth_aes128_fast", "go_quiet"));
+    let server = PeerRole::SsrServer(setup("auth_aes128_fast", "go_quiet"));
     assert!(
         shown("adit", &server)
             .unwrap()
@@ -109,21 +109,21 @@ fn nobody_plays_what_it_does_not_know() {
         ..BLAKE3_CHACHA20
     };
     for (name, role) in [
-        ("shadowsocks-libev", Role::Server(BLAKE3_AES_128)),
-        ("shadowsocks-libev", Role::Relay),
-        ("shadowsocks-rust", Role::Server(AES_192)),
-        ("shadowsocks-rust", Role::Relay),
-        ("shadowsocks-go", Role::Server(AES_256)),
-        ("shadowsocks-go", Role::Server(BLAKE3_CHACHA20)),
-        ("Xray", Role::Server(AES_192)),
-        ("sing-box", Role::Server(eight_rounds)),
-        ("Xray", Role::Server(eight_rounds)),
-        ("gost", Role::Server(AES_256)),
-        ("hev-socks5-server", Role::Server(AES_256)),
-        ("microsocks", Role::Server(AES_256)),
+        ("shadowsocks-libev", PeerRole::Server(BLAKE3_AES_128)),
+        ("shadowsocks-libev", PeerRole::Relay),
+        ("shadowsocks-rust", PeerRole::Server(AES_192)),
+        ("shadowsocks-rust", PeerRole::Relay),
+        ("shadowsocks-go", PeerRole::Server(AES_256)),
+        ("shadowsocks-go", PeerRole::Server(BLAKE3_CHACHA20)),
+        ("Xray", PeerRole::Server(AES_192)),
+        ("sing-box", PeerRole::Server(eight_rounds)),
+        ("Xray", PeerRole::Server(eight_rounds)),
+        ("gost", PeerRole::Server(AES_256)),
+        ("hev-socks5-server", PeerRole::Server(AES_256)),
+        ("microsocks", PeerRole::Server(AES_256)),
         (
             "dante",
-            Role::Client {
+            PeerRole::Client {
                 method: AES_256,
                 server,
             },
@@ -135,9 +135,9 @@ fn nobody_plays_what_it_does_not_know() {
 
 #[test]
 fn the_number_of_threads_stands_in_front_of_the_program() {
-    let mut recipe = (kind("sing-box").recipe)(&Role::Relay, loopback(1000)).unwrap();
+    let mut recipe = (kind("sing-box").recipe)(&PeerRole::Relay, loopback(1000)).unwrap();
     recipe.threads = kind("sing-box").threads.zip(Some(2));
-    let shown = recipe.shown();
+    let shown = recipe.to_shell();
     assert!(
         shown.ends_with("\nGOMAXPROCS=2 sing-box run -c config"),
         "{shown}"
@@ -148,7 +148,7 @@ fn the_number_of_threads_stands_in_front_of_the_program() {
 
 #[test]
 fn json_configurations_name_method_key_and_both_ends() {
-    let forwarder = Role::Forwarder {
+    let forwarder = PeerRole::Forwarder {
         method: BLAKE3_AES_128,
         server: loopback(2000),
         to: loopback(3000),
@@ -169,7 +169,7 @@ fn json_configurations_name_method_key_and_both_ends() {
 
 #[test]
 fn ends_of_kcptun_are_set_alike() {
-    let role = Role::KcptunServer {
+    let role = PeerRole::KcptunServer {
         to: loopback(3000),
         options: KCPTUN,
     };
@@ -178,7 +178,7 @@ fn ends_of_kcptun_are_set_alike() {
     assert!(line.starts_with(head), "{line}");
     let ours = line.replace("kcptun-server", "adit kcp server");
     assert_eq!(shown("adit", &role).unwrap(), ours);
-    let client = Role::KcptunClient {
+    let client = PeerRole::KcptunClient {
         server: loopback(2000),
         options: KCPTUN,
     };
@@ -191,7 +191,7 @@ fn ends_of_kcptun_are_set_alike() {
 
 #[test]
 fn a_recipe_uses_only_programs_its_kind_names() {
-    let suite = ssh::Suite {
+    let suite = ssh_common::SshSuite {
         cipher: "aes128-gcm@openssh.com",
         mac: None,
     };
@@ -204,9 +204,9 @@ fn a_recipe_uses_only_programs_its_kind_names() {
         Topology::Ssr(Setup::new("aes-256-ctr", "origin", "plain")),
         Topology::SshDynamic(suite),
     ];
-    let roles: Vec<Role> = topologies.into_iter().flat_map(Topology::roles).collect();
+    let roles: Vec<PeerRole> = topologies.into_iter().flat_map(Topology::roles).collect();
     for kind in KINDS {
-        let recipes: Vec<Recipe> = roles
+        let recipes: Vec<StartRecipe> = roles
             .iter()
             .filter_map(|role| (kind.recipe)(role, loopback(1)))
             .collect();
@@ -223,12 +223,12 @@ fn a_recipe_uses_only_programs_its_kind_names() {
 
 #[test]
 fn a_missing_program_is_no_peer() {
-    assert!(kind("dante").find(|_| None).is_none());
+    assert!(kind("dante").locate(|_| None).is_none());
     let here = kind("microsocks")
-        .find(|_| Some(PathBuf::from("true")))
+        .locate(|_| Some(PathBuf::from("true")))
         .unwrap();
     assert_eq!(
-        (here.name(), here.plays(&Role::Relay)),
+        (here.name(), here.supports(&PeerRole::Relay)),
         ("microsocks", true)
     );
 }
@@ -236,31 +236,31 @@ fn a_missing_program_is_no_peer() {
 #[test]
 fn a_process_that_ends_at_once_is_not_waited_for() {
     let peer = kind("microsocks")
-        .find(|_| Some(PathBuf::from("false")))
+        .locate(|_| Some(PathBuf::from("false")))
         .unwrap();
     let start = Instant::now();
-    let why = format!("{:#}", peer.start(&Role::Relay, None).unwrap_err());
+    let why = format!("{:#}", peer.start(&PeerRole::Relay, None).unwrap_err());
     assert!(why.contains("exit status: 1"), "{why}");
     assert!(start.elapsed() < PATIENCE / 2);
 }
 
 #[test]
 fn ssh_is_started_with_the_same_words() {
-    let gcm = ssh::Suite {
+    let gcm = ssh_common::SshSuite {
         cipher: "aes128-gcm@openssh.com",
         mac: None,
     };
-    let umac = ssh::Suite {
+    let umac = ssh_common::SshSuite {
         cipher: "aes128-ctr",
         mac: Some("umac-64-etm@openssh.com"),
     };
-    let client = |suite, what| Role::SshClient {
+    let client = |suite, what| PeerRole::SshClient {
         suite,
         server: loopback(2000),
         what,
     };
     let user = adit_interop::openssh::user();
-    let forward = ssh::Use::Forward(loopback(3000));
+    let forward = ssh_common::SshUse::Forward(loopback(3000));
     assert_eq!(
         shown("adit", &client(umac, forward)).unwrap(),
         format!(
@@ -270,26 +270,29 @@ fn ssh_is_started_with_the_same_words() {
         )
     );
     assert_eq!(
-        shown("adit", &Role::SshServer(gcm)).unwrap(),
+        shown("adit", &PeerRole::SshServer(gcm)).unwrap(),
         "adit sshd --listen 127.0.0.1:1000 --host-key host --authorized-keys authorized_keys"
     );
-    let exec = shown("OpenSSH", &client(gcm, ssh::Use::Exec("cat"))).unwrap();
+    let exec = shown("OpenSSH", &client(gcm, ssh_common::SshUse::Exec("cat"))).unwrap();
     assert!(exec.ends_with(&format!("{user}@127.0.0.1 cat")), "{exec}");
     // Its input is the load: `-n` would close it.
     assert!(!exec.contains(" -n "), "{exec}");
-    let line = shown("OpenSSH", &Role::SshServer(umac)).unwrap();
+    let line = shown("OpenSSH", &PeerRole::SshServer(umac)).unwrap();
     assert!(line.contains("MACs umac-64-etm@openssh.com\n"), "{line}");
-    for role in [Role::SshServer(umac), client(umac, ssh::Use::Dynamic)] {
+    for role in [
+        PeerRole::SshServer(umac),
+        client(umac, ssh_common::SshUse::Dynamic),
+    ] {
         assert_eq!(shown("russh", &role), None);
     }
-    assert!(shown("russh", &client(gcm, ssh::Use::Dynamic)).is_some());
-    assert_eq!(shown("sing-box", &Role::SshServer(gcm)), None);
+    assert!(shown("russh", &client(gcm, ssh_common::SshUse::Dynamic)).is_some());
+    assert_eq!(shown("sing-box", &PeerRole::SshServer(gcm)), None);
 }
 
 #[test]
 fn keys_lie_where_ssh_is_started() {
     let folder = Folder::new("keys").unwrap();
-    ssh::place_keys(folder.path()).unwrap();
+    ssh_common::place_keys(folder.path()).unwrap();
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert!(read("host").contains("PRIVATE KEY") && read("host") != read("id"));
     assert_eq!(read("id.pub"), read("authorized_keys"));

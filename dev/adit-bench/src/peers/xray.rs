@@ -5,48 +5,52 @@ use std::net::SocketAddr;
 use adit_interop::shadowsocks::Method;
 use serde_json::{Value, json};
 
-use super::{Kind, Programs, Recipe, Role};
+use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: PeerKind = PeerKind {
     name: "Xray",
     programs: &["xray"],
-    version,
-    recipe,
+    version: xray_version,
+    recipe: start_recipe,
     threads: Some("GOMAXPROCS"),
     relay_files: 6,
-    ..Kind::USUAL
+    ..PeerKind::DEFAULT
 };
 
-/// Its first line reads `Xray 26.3.27 (Xray, Penetrates Everything.) …`.
-fn version(programs: &Programs) -> String {
-    let told = programs.ask(&["version"]);
+/// Its first line is `Xray 26.3.27 (Xray, Penetrates Everything.) …`.
+fn xray_version(programs: &ProgramPaths) -> String {
+    let told = programs.output_of(&["version"]);
     let words: Vec<&str> = told.split_whitespace().take(2).collect();
     words.join(" ")
 }
 
-fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
+fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let (protocol, settings, outbound) = match role {
-        Role::Relay => ("socks", json!({"auth": "noauth", "udp": false}), direct()),
-        Role::Server(method) => {
+        PeerRole::Relay => (
+            "socks",
+            json!({"auth": "noauth", "udp": false}),
+            direct_outbound(),
+        ),
+        PeerRole::Server(method) => {
             let settings = json!({
-                "method": known(*method)?.name,
+                "method": supported_method(*method)?.name,
                 "password": method.key,
                 "network": "tcp,udp",
             });
-            ("shadowsocks", settings, direct())
+            ("shadowsocks", settings, direct_outbound())
         }
-        Role::Forwarder { method, server, to } => {
+        PeerRole::Forwarder { method, server, to } => {
             let settings = json!({"address": to.ip(), "port": to.port(), "network": "tcp,udp"});
             (
                 "dokodemo-door",
                 settings,
-                shadowsocks(known(*method)?, *server),
+                shadowsocks_json(supported_method(*method)?, *server),
             )
         }
-        Role::Client { method, server } => (
+        PeerRole::Client { method, server } => (
             "socks",
             json!({"auth": "noauth", "udp": false}),
-            shadowsocks(known(*method)?, *server),
+            shadowsocks_json(supported_method(*method)?, *server),
         ),
         _ => return None,
     };
@@ -61,21 +65,21 @@ fn recipe(role: &Role, at: SocketAddr) -> Option<Recipe> {
         "inbounds": [inbound],
         "outbounds": [outbound],
     });
-    Some(Recipe::new("xray", "run -format json -c").with_config(config))
+    Some(StartRecipe::new("xray", "run -format json -c").with_config(config))
 }
 
-/// Without the rule it refuses loopback.
-fn direct() -> Value {
+/// Returns an outbound with the rule without which Xray refuses loopback.
+fn direct_outbound() -> Value {
     json!({"protocol": "freedom", "settings": {"finalRules": [{"action": "allow"}]}})
 }
 
-/// None for what it does not have.
-fn known(method: Method) -> Option<Method> {
+/// Returns `None` for a method it does not support.
+fn supported_method(method: Method) -> Option<Method> {
     let unknown = ["aes-192-gcm", "2022-blake3-chacha8-poly1305"];
     (!unknown.contains(&method.name)).then_some(method)
 }
 
-fn shadowsocks(method: Method, server: SocketAddr) -> Value {
+fn shadowsocks_json(method: Method, server: SocketAddr) -> Value {
     let server = json!({
         "address": server.ip(),
         "port": server.port(),

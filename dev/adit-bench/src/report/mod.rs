@@ -1,14 +1,14 @@
-//! What came of a run: for the reader, for machines, and into the documents.
+//! The results of a run: for the reader, for machines, and in the documents.
 
-mod docs;
-mod grid;
-mod json;
-mod markdown;
+mod docs_writer;
+mod json_lines;
+mod method_grid;
 mod plots;
-mod stacks;
-mod summary;
+mod ssr_stacks;
+mod suite_page;
+mod suite_summary;
 
-pub(crate) use docs::{draw_again, write_docs};
-pub(crate) use json::lines as json_lines;
-pub(crate) use markdown::{machine, tables};
-pub(crate) use plots::escaped;
+pub(crate) use docs_writer::{redraw_charts, write_docs};
+pub(crate) use json_lines::json_lines;
+pub(crate) use plots::escape_xml;
+pub(crate) use suite_page::{machine_paragraph, suite_tables};

@@ -7,39 +7,39 @@ use anyhow::{Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Suite;
-use super::turn::Bench;
-use crate::figure::{Figures, OPEN, OPEN_NS, SEAL, SEAL_NS, float, one};
+use super::rounds::BenchRun;
+use crate::figures::{Figures, OPEN_NS, OPEN_RATE, SEAL_NS, SEAL_RATE, as_float, whole_figure};
 
-/// A datagram, a record of the first edition, the largest record of the 2022 edition.
+/// A datagram, a record of the first edition, and the largest record of the 2022 edition.
 const SIZES: [(usize, &str); 3] = [
     (1400, "1,400 B"),
     (16 * 1024, "16 KiB"),
     (64 * 1024, "64 KiB"),
 ];
 
-/// Messages lie one behind the other in so much memory, which the second cache holds.
-const ARENA: usize = 512 * 1024;
+/// Size of the memory with successive messages, which fits into the second-level cache.
+const ARENA_LEN: usize = 512 * 1024;
 
-/// Every cipher at every size, the ciphers in turn.
-pub(super) fn run(bench: &mut Bench) {
+/// Measures every cipher at every size, the ciphers in turn.
+pub(super) fn run_suite(bench: &mut BenchRun) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for (size, shown) in SIZES {
         let mut kinds = AeadKind::ALL;
         for round in 1..=bench.settings.rounds() {
             for kind in kinds {
-                let (case, who) = (format!("messages of {shown}"), name(kind));
-                let outcome = measure(kind, size, round, least);
+                let (case, who) = (format!("messages of {shown}"), cipher_name(kind));
+                let outcome = measure_cipher(kind, size, round, least);
                 bench
                     .journal
-                    .keep(Suite::Crypto, &case, &who, round, outcome);
+                    .record_outcome(Suite::Crypto, &case, &who, round, outcome);
             }
             kinds.rotate_left(1);
         }
     }
 }
 
-/// `Aes128Gcm` as `aes-128-gcm`.
-fn name(kind: AeadKind) -> String {
+/// Returns the name of a cipher: `aes-128-gcm` for `Aes128Gcm`.
+fn cipher_name(kind: AeadKind) -> String {
     match kind {
         AeadKind::Aes128Gcm => "aes-128-gcm",
         AeadKind::Aes192Gcm => "aes-192-gcm",
@@ -53,17 +53,17 @@ fn name(kind: AeadKind) -> String {
     .to_owned()
 }
 
-fn measure(kind: AeadKind, size: usize, round: u32, least: Duration) -> Result<Figures> {
+fn measure_cipher(kind: AeadKind, size: usize, round: u32, least: Duration) -> Result<Figures> {
     let key = AeadKey::new(kind, &vec![0x42; kind.key_len()])?;
-    // Another place in its page for every round: that alone moves results.
+    // A different place in its page for every round: that alone changes results.
     let shift = usize::try_from(round)? * 208 % 4096;
-    let mut arena = vec![0; ARENA + shift];
+    let mut arena = vec![0; ARENA_LEN + shift];
     let (mut sealing, mut opening) = (NonceCounter::new(kind), NonceCounter::new(kind));
     let (mut seal_time, mut open_time, mut messages) = (Duration::ZERO, Duration::ZERO, 0u64);
     let mut warm = false;
     while seal_time < least || open_time < least {
         let slots = || size + TAG_LEN;
-        let mut tags = Vec::with_capacity(ARENA / slots());
+        let mut tags = Vec::with_capacity(ARENA_LEN / slots());
         let start = cpu_clock();
         for slot in arena[shift..].chunks_exact_mut(slots()) {
             let (body, _) = slot.split_at_mut(size);
@@ -77,7 +77,7 @@ fn measure(kind: AeadKind, size: usize, round: u32, least: Duration) -> Result<F
         let opened = cpu_clock();
         ensure!(
             arena.iter().all(|byte| *byte == 0),
-            "opening did not give back what was sealed"
+            "opening did not restore what was sealed"
         );
         // The first pass only brings memory and code into the caches.
         if warm {
@@ -87,19 +87,19 @@ fn measure(kind: AeadKind, size: usize, round: u32, least: Duration) -> Result<F
         }
         warm = true;
     }
-    let per_message = |time: Duration| time.as_secs_f64() * 1e9 / float(messages);
+    let per_message = |time: Duration| time.as_secs_f64() * 1e9 / as_float(messages);
     let (seal, open) = (per_message(seal_time), per_message(open_time));
-    // Bytes per nanosecond are 10⁹ bytes per second.
+    // Bytes per nanosecond equal 10⁹ bytes per second.
     let size = size as f64;
     Ok(vec![
-        one(SEAL, size / seal),
-        one(OPEN, size / open),
-        one(SEAL_NS, seal),
-        one(OPEN_NS, open),
+        whole_figure(SEAL_RATE, size / seal),
+        whole_figure(OPEN_RATE, size / open),
+        whole_figure(SEAL_NS, seal),
+        whole_figure(OPEN_NS, open),
     ])
 }
 
-/// The time that this thread has had on a processor.
+/// Returns the processor time of this thread.
 pub(super) fn cpu_clock() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn every_cipher_is_measured() {
         for kind in AeadKind::ALL {
-            let figures = measure(kind, 1400, 1, Duration::from_millis(1)).unwrap();
+            let figures = measure_cipher(kind, 1400, 1, Duration::from_millis(1)).unwrap();
             assert_eq!(figures.len(), 4);
             assert!(
                 figures
@@ -119,7 +119,7 @@ mod tests {
                     .all(|(_, value)| value.is_finite() && *value > 0.0),
                 "{kind:?}"
             );
-            assert!(name(kind).ends_with("gcm") || name(kind).ends_with("poly1305"));
+            assert!(cipher_name(kind).ends_with("gcm") || cipher_name(kind).ends_with("poly1305"));
         }
     }
 

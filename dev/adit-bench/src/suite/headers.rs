@@ -1,5 +1,5 @@
-//! Suite `headers`: the keys, headers and packets of Shadowsocks in memory: time, and what is
-//! allocated.
+//! Suite `headers`: the keys, headers and packets of Shadowsocks in memory, with their time and
+//! allocations.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use anyhow::Result;
 
 use super::Suite;
 use super::crypto::cpu_clock;
-use super::turn::Bench;
-use crate::figure::{ALLOCATIONS, Figures, NS_PER_OP, OVER_CIPHER, float, one};
-use crate::packets::Packets;
+use super::rounds::BenchRun;
+use crate::figures::{ALLOCATIONS, Figures, NS_PER_OP, OVER_CIPHER, as_float, whole_figure};
+use crate::packet_loop::PacketPair;
 
-const KEYS: &str = "keys and headers";
+const KEYS_CASE: &str = "keys and headers";
 
-/// Operations between two looks at the clock.
+/// Number of operations between two readings of the clock.
 const BATCH: u32 = 1000;
 
 /// Payloads of packets.
 const SIZES: [(usize, &str); 2] = [(1024, "1,024 B"), (1400, "1,400 B")];
 
-/// As many packets as the second cache holds.
+/// Number of packets that fit into the second-level cache.
 const PACKETS: usize = 256;
 
-/// What is measured of packets, and the cipher without anything around it.
+/// The methods of the packets, each with its cipher alone.
 const METHODS: [(Method, AeadKind); 5] = [
     (Method::Aes256Gcm, AeadKind::Aes256Gcm),
     (Method::ChaCha20IetfPoly1305, AeadKind::ChaCha20Poly1305),
@@ -38,15 +38,15 @@ const METHODS: [(Method, AeadKind); 5] = [
 
 const KEY: [u8; 32] = [0x42; 32];
 
-/// Every operation, all of them in every round.
-pub(super) fn run(bench: &mut Bench) {
+/// Measures every operation, all of them in every round.
+pub(super) fn run_suite(bench: &mut BenchRun) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for round in 1..=bench.settings.rounds() {
         for bits in [128, 256] {
-            for (what, outcome) in operations(least, bits) {
+            for (what, outcome) in key_operations(least, bits) {
                 bench
                     .journal
-                    .keep(Suite::Headers, KEYS, &what, round, outcome);
+                    .record_outcome(Suite::Headers, KEYS_CASE, &what, round, outcome);
             }
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn run(bench: &mut Bench) {
         let case = format!("packets of {shown}");
         for round in 1..=bench.settings.rounds() {
             for (method, cipher) in METHODS {
-                let (seal, open) = match packets(method, cipher, size, least) {
+                let (seal, open) = match measure_packets(method, cipher, size, least) {
                     Ok((seal, open)) => (Ok(seal), Ok(open)),
                     Err(why) => (Err(anyhow::anyhow!("{why:#}")), Err(why)),
                 };
@@ -62,28 +62,28 @@ pub(super) fn run(bench: &mut Bench) {
                     let who = format!("{method}, {step}");
                     bench
                         .journal
-                        .keep(Suite::Headers, &case, &who, round, outcome);
+                        .record_outcome(Suite::Headers, &case, &who, round, outcome);
                 }
             }
         }
     }
 }
 
-/// Time and allocations of each operation with a key of so many bits.
-fn operations(least: Duration, bits: usize) -> [(String, Result<Figures>); 5] {
+/// Measures time and allocations of each operation with a key of `bits` bits.
+fn key_operations(least: Duration, bits: usize) -> [(String, Result<Figures>); 5] {
     let len = bits / 8;
     let key = KEY.get(..len).unwrap_or_default();
     let context = KdfContext::new("shadowsocks 2022 session subkey");
-    let salt = derived(least, len, |_, _| Ok(()));
-    let hkdf = derived(least, len, |salt, out| {
+    let salt = derive_subkey(least, len, |_, _| Ok(()));
+    let hkdf = derive_subkey(least, len, |salt, out| {
         Ok(hkdf_sha1_subkey(key, salt, out)?)
     });
-    let blake3 = derived(least, len, |salt, out| {
+    let blake3 = derive_subkey(least, len, |salt, out| {
         context.derive_key(&[key, salt], out);
         Ok(())
     });
-    let encrypt = block(least, key, HeaderCipher::encrypt_block);
-    let decrypt = block(least, key, HeaderCipher::decrypt_block);
+    let encrypt = measure_block(least, key, HeaderCipher::encrypt_block);
+    let decrypt = measure_block(least, key, HeaderCipher::decrypt_block);
     [
         (format!("salt of {len} B"), salt),
         (format!("salt of {len} B, HKDF-SHA1 subkey"), hkdf),
@@ -94,13 +94,13 @@ fn operations(least: Duration, bits: usize) -> [(String, Result<Figures>); 5] {
 }
 
 /// Draws a salt and derives a key from it, both of `len` bytes.
-fn derived(
+fn derive_subkey(
     least: Duration,
     len: usize,
     derive: impl Fn(&[u8], &mut [u8]) -> Result<()>,
 ) -> Result<Figures> {
     let (mut salt, mut out) = ([0; 32], [0; 32]);
-    timed(least, || {
+    time_and_allocations(least, || {
         let (salt, _) = salt.split_at_mut(len);
         let (out, _) = out.split_at_mut(len);
         ThreadRng.fill(salt);
@@ -110,15 +110,15 @@ fn derived(
     })
 }
 
-/// The same block each time, so that one operation does not wait for another.
-fn block(
+/// Measures `work` on the same block each time, so that operations do not wait for one another.
+fn measure_block(
     least: Duration,
     key: &[u8],
     work: impl Fn(&HeaderCipher, &mut [u8; 16]),
 ) -> Result<Figures> {
     let cipher = HeaderCipher::new(key)?;
     let block = [7; 16];
-    timed(least, || {
+    time_and_allocations(least, || {
         let mut block = *black_box(&block);
         work(&cipher, &mut block);
         black_box(block);
@@ -126,11 +126,11 @@ fn block(
     })
 }
 
-/// Time and allocations of one operation, on the thread's own clock.
-fn timed(least: Duration, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
+/// Measures time and allocations of one operation, by the thread's own clock.
+fn time_and_allocations(least: Duration, mut work: impl FnMut() -> Result<()>) -> Result<Figures> {
     let mut batch = || (0..BATCH).try_for_each(|_| work());
     batch()?;
-    let allocations = counted(&mut batch)?;
+    let allocations = count_allocations(&mut batch)?;
     let (start, mut batches) = (cpu_clock(), 0);
     let mut took = Duration::ZERO;
     while took < least || batches == 0 {
@@ -140,48 +140,48 @@ fn timed(least: Duration, mut work: impl FnMut() -> Result<()>) -> Result<Figure
     }
     let operations = f64::from(BATCH) * f64::from(batches);
     Ok(vec![
-        one(NS_PER_OP, took.as_secs_f64() * 1e9 / operations),
-        one(ALLOCATIONS, allocations / f64::from(BATCH)),
+        whole_figure(NS_PER_OP, took.as_secs_f64() * 1e9 / operations),
+        whole_figure(ALLOCATIONS, allocations / f64::from(BATCH)),
     ])
 }
 
-/// What this thread allocates on the way.
-fn counted(work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+/// Returns the number of allocations of this thread during `work`.
+fn count_allocations(work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     let mut outcome = Ok(());
     let info = allocation_counter::measure(|| outcome = work());
-    outcome.map(|()| float(info.count_total))
+    outcome.map(|()| as_float(info.count_total))
 }
 
-/// Whole packets, sealed by a client and opened by a server, against the cipher alone.
-fn packets(
+/// Measures whole packets, sealed by a client and opened by a server, against the cipher alone.
+fn measure_packets(
     method: Method,
     cipher: AeadKind,
     size: usize,
     least: Duration,
 ) -> Result<(Figures, Figures)> {
-    let mut packets = Packets::new(method, size, PACKETS, &mut ThreadRng)?;
-    // The first passes make the session, bring everything into the caches, and let the window of a
-    // server's session grow to its full width.
+    let mut packets = PacketPair::new(method, size, PACKETS, &mut ThreadRng)?;
+    // The first passes create the session, fill the caches, and let the window of a server's
+    // session grow to its full width.
     for _ in 0..=8192 / PACKETS {
-        packets.seal(&mut ThreadRng)?;
-        packets.open()?;
+        packets.seal_all(&mut ThreadRng)?;
+        packets.open_all()?;
     }
-    let seal_allocations = counted(&mut || packets.seal(&mut ThreadRng))?;
-    let open_allocations = counted(&mut || packets.open())?;
-    // The cipher over the same bytes: the payload and what the protocol seals with it, an IPv4
-    // address, and in the 2022 edition type, time and length of the padding.
+    let seal_allocations = count_allocations(&mut || packets.seal_all(&mut ThreadRng))?;
+    let open_allocations = count_allocations(&mut || packets.open_all())?;
+    // The cipher over the same bytes: the payload and the data that the protocol seals with it,
+    // which are an IPv4 address and, in the 2022 edition, type, time and length of the padding.
     let inside = match method.edition() {
         Edition::Aead2022 => 1 + 8 + 2 + 7,
         _ => 7,
     };
-    let mut bare = Bare::new(cipher, size + inside)?;
+    let mut bare = BareCipher::new(cipher, size + inside)?;
     let (mut seal, mut open, mut passes) = (Duration::ZERO, Duration::ZERO, 0u32);
     let (mut bare_seal, mut bare_open) = (Duration::ZERO, Duration::ZERO);
     while seal < least || open < least {
         let start = cpu_clock();
-        packets.seal(&mut ThreadRng)?;
+        packets.seal_all(&mut ThreadRng)?;
         let sealed = cpu_clock();
-        packets.open()?;
+        packets.open_all()?;
         let opened = cpu_clock();
         bare.seal()?;
         let bare_sealed = cpu_clock();
@@ -195,12 +195,12 @@ fn packets(
     let count = packets.count() as f64;
     let figures = |time: Duration, bare: Duration, allocations: f64| {
         vec![
-            one(
+            whole_figure(
                 NS_PER_OP,
                 time.as_secs_f64() * 1e9 / (count * f64::from(passes)),
             ),
-            one(ALLOCATIONS, allocations / count),
-            one(OVER_CIPHER, time.as_secs_f64() / bare.as_secs_f64()),
+            whole_figure(ALLOCATIONS, allocations / count),
+            whole_figure(OVER_CIPHER, time.as_secs_f64() / bare.as_secs_f64()),
         ]
     };
     Ok((
@@ -209,8 +209,8 @@ fn packets(
     ))
 }
 
-/// As many messages, of the payload's size, with nothing but the cipher.
-struct Bare {
+/// The same number of messages, of the payload's size, with only the cipher.
+struct BareCipher {
     key: AeadKey,
     sealing: NonceCounter,
     opening: NonceCounter,
@@ -219,7 +219,7 @@ struct Bare {
     tags: Vec<[u8; adit_crypto::TAG_LEN]>,
 }
 
-impl Bare {
+impl BareCipher {
     fn new(cipher: AeadKind, size: usize) -> Result<Self> {
         let mut bare = Self {
             key: AeadKey::new(cipher, KEY.get(..cipher.key_len()).unwrap_or_default())?,
@@ -256,7 +256,7 @@ mod tests {
 
     const LEAST: Duration = Duration::from_millis(1);
 
-    fn value(figures: &Figures, quantity: crate::figure::Quantity) -> f64 {
+    fn value(figures: &Figures, quantity: crate::figures::Quantity) -> f64 {
         let found = figures.iter().find(|(m, _)| m.quantity == quantity);
         found.unwrap().1
     }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn keys_and_headers_allocate_nothing() {
         for bits in [128, 256] {
-            for (what, outcome) in operations(LEAST, bits) {
+            for (what, outcome) in key_operations(LEAST, bits) {
                 let figures = outcome.unwrap();
                 assert!(value(&figures, NS_PER_OP) > 0.0, "{what}");
                 assert_eq!(value(&figures, ALLOCATIONS), 0.0, "{what}");
@@ -274,18 +274,18 @@ mod tests {
 
     #[test]
     fn the_counter_counts() {
-        let count = counted(&mut || {
+        let count = count_allocations(&mut || {
             black_box(vec![0u8; 10]);
             Ok(())
         });
         assert_eq!(count.unwrap(), 1.0);
-        assert!(counted(&mut || anyhow::bail!("no")).is_err());
+        assert!(count_allocations(&mut || anyhow::bail!("no")).is_err());
     }
 
     #[test]
     fn packets_of_the_2022_edition_are_sealed_without_an_allocation() {
         for (method, cipher) in METHODS {
-            let (seal, open) = packets(method, cipher, 1024, LEAST).unwrap();
+            let (seal, open) = measure_packets(method, cipher, 1024, LEAST).unwrap();
             for figures in [&seal, &open] {
                 assert!(value(figures, NS_PER_OP) > 0.0 && value(figures, OVER_CIPHER) > 0.0);
             }

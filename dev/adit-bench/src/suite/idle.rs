@@ -1,4 +1,4 @@
-//! Suite `idle`: what a process takes when it does nothing, and what each idle connection adds.
+//! Suite `idle`: the memory of an idle process, and the growth per idle connection.
 
 use std::num::NonZeroU32;
 use std::thread::sleep;
@@ -9,26 +9,27 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, getrlimit};
 
 use super::Suite;
-use super::turn::{Bench, Cases, Contest, Turn};
-use crate::account::Memory;
-use crate::figure::{FRESH, PER_IDLE, apart, each, float};
-use crate::hold::Holder;
-use crate::load::Way;
+use super::rounds::{BenchRun, CaseFigures, RoundSpec, RoundTurn};
+use crate::connection_holder::HolderProcess;
+use crate::figures::{FRESH_MEMORY, MEMORY_PER_IDLE, as_float, figures_by_part, figures_with_sum};
+use crate::load::OriginRoute;
 use crate::load::connections::PER_ADDRESS;
-use crate::peers::Peer;
-use crate::topology::{Rig, Topology};
+use crate::peers::InstalledPeer;
+use crate::process_cost::ProcessMemory;
+use crate::topology::{ProcessRig, Topology};
 
-/// A started process, and one whose last connection has just gone quiet, has things to put away.
-const SETTLE: Duration = Duration::from_millis(1500);
-const SETTLE_SMOKE: Duration = Duration::from_millis(100);
+/// A process that has just started, or whose last connection has just become idle, still has memory
+/// to release.
+const SETTLE_TIME: Duration = Duration::from_millis(1500);
+const SETTLE_TIME_SMOKE: Duration = Duration::from_millis(100);
 
-/// Files that a process has open beside its connections, generously.
+/// Open files of a process besides its connections, generously estimated.
 const OTHER_FILES: u64 = 500;
-/// Two sockets for each connection; and adit keeps a fifth of all files for everything else.
-const FILES_OF_TWO: (u64, u64) = (5, 2);
+/// Two sockets per connection, and adit reserves a fifth of all files for everything else.
+const FILES_PER_TWO: (u64, u64) = (5, 2);
 
-/// The relay alone, then a client with its server.
-pub(super) fn run(bench: &mut Bench) {
+/// Measures the relay alone, then a client with its server.
+pub(super) fn run_suite(bench: &mut BenchRun) {
     let methods = bench.settings.methods();
     let clients = methods.iter().map(|method| {
         (
@@ -41,7 +42,7 @@ pub(super) fn run(bench: &mut Bench) {
     for (what, topology) in topologies {
         let mut measured = Vec::new();
         for &wanted in bench.settings.extent().held {
-            let bound = bound(topology);
+            let bound = hold_bound(topology);
             let Some(processes) = NonZeroU32::new(wanted.div_ceil(bound.connections.max(1))) else {
                 continue;
             };
@@ -50,77 +51,81 @@ pub(super) fn run(bench: &mut Bench) {
             }
             if !measured.contains(&wanted) {
                 measured.push(wanted);
-                one_topology(bench, &what, topology, wanted, processes);
+                measure_topology(bench, &what, topology, wanted, processes);
             }
         }
     }
 }
 
-/// `held` connections, shared by so many of everything.
-fn one_topology(
-    bench: &mut Bench,
+/// Measures `held` connections, divided among `processes` processes of each kind.
+fn measure_topology(
+    bench: &mut BenchRun,
     what: &str,
     topology: Topology,
     held: u32,
     processes: NonZeroU32,
 ) {
-    // No fewer than the case says.
+    // At least the number in the case's name.
     let each = held.div_ceil(processes.get());
     let case = match processes.get() {
         1 => format!("{what}, {held} idle connections"),
         count => format!("{what}, {held} idle connections, {count} processes"),
     };
-    let fit = |peer: &&Peer| topology.suits(peer) && peer.is_no_floor();
+    let fit = |peer: &&InstalledPeer| topology.is_supported_by(peer) && peer.is_real_program();
     for peer in bench.peers.iter().filter(fit) {
-        if let Some(why) = too_many(peer, topology, each) {
+        if let Some(why) = refusal_reason(peer, topology, each) {
             eprintln!("idle: {case}: {}: {why}", peer.name());
             bench
                 .journal
-                .leave_out(Suite::Idle, &case, peer.name(), &why);
+                .record_skipped(Suite::Idle, &case, peer.name(), &why);
         }
     }
-    let among = |peer: &Peer| peer.is_no_floor() && too_many(peer, topology, each).is_none();
-    let contest = Contest::new(Suite::Idle, &case, topology).among(&among);
-    bench.alternate(&contest, |turn| measure(turn, &case, each, processes));
+    let among = |peer: &InstalledPeer| {
+        peer.is_real_program() && refusal_reason(peer, topology, each).is_none()
+    };
+    let contest = RoundSpec::new(Suite::Idle, &case, topology).among(&among);
+    bench.run_rounds(&contest, |turn| {
+        measure_memory(turn, &case, each, processes)
+    });
 }
 
-/// Why this implementation is not asked to hold so many; None if it is.
-fn too_many(peer: &Peer, topology: Topology, held: u32) -> Option<String> {
-    if let Some(why) = peer.overfull(held) {
+/// Returns the reason why this implementation cannot hold this many connections; `None` if it can.
+fn refusal_reason(peer: &InstalledPeer, topology: Topology, held: u32) -> Option<String> {
+    if let Some(why) = peer.hold_limit_reason(held) {
         return Some(why.to_owned());
     }
     let each = match topology {
         Topology::Relay => peer.relay_files(),
         _ => 2,
     };
-    let (allowed, needed) = (open_files(), u64::from(each) * u64::from(held));
+    let (allowed, needed) = (open_file_limit(), u64::from(each) * u64::from(held));
     (needed + OTHER_FILES > allowed)
         .then(|| format!("it has {each} open files for each connection, and {allowed} are allowed"))
 }
 
-fn open_files() -> u64 {
+fn open_file_limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The most connections that this machine lets us hold.
+/// The maximum number of connections that this machine allows.
 #[derive(Debug)]
-struct Bound {
+struct HoldBound {
     connections: u32,
     why: String,
 }
 
-fn bound(topology: Topology) -> Bound {
-    // A relay has two sockets for each, and we have both ends.
-    let (files, connections) = FILES_OF_TWO;
-    let allowed = open_files();
+fn hold_bound(topology: Topology) -> HoldBound {
+    // A relay has two sockets per connection, and this process has both ends.
+    let (files, connections) = FILES_PER_TWO;
+    let allowed = open_file_limit();
     let connections = allowed.saturating_sub(OTHER_FILES) / files * connections;
-    let files = Bound {
+    let files = HoldBound {
         connections: u32::try_from(connections).unwrap_or(u32::MAX),
         why: format!("{allowed} open files are allowed, two for each connection"),
     };
     let one_path = matches!(topology, Topology::Client(_)) && files.connections > PER_ADDRESS;
     if one_path {
-        return Bound {
+        return HoldBound {
             connections: PER_ADDRESS,
             why: format!("a client has {PER_ADDRESS} ports for one server"),
         };
@@ -128,44 +133,51 @@ fn bound(topology: Topology) -> Bound {
     files
 }
 
-/// Memory before and with `each` connections in each of so many rigs; the connections of each are
-/// held by a process of its own.
-fn measure(turn: &Turn<'_>, case: &str, each: u32, processes: NonZeroU32) -> Result<Cases> {
+/// Measures memory before and with `each` connections in each of the rigs; a separate process holds
+/// the connections of each.
+fn measure_memory(
+    turn: &RoundTurn<'_>,
+    case: &str,
+    each: u32,
+    processes: NonZeroU32,
+) -> Result<CaseFigures> {
     let settle = if turn.settings.smoke {
-        SETTLE_SMOKE
+        SETTLE_TIME_SMOKE
     } else {
-        SETTLE
+        SETTLE_TIME
     };
-    // The holders have the origins; the rigs are told where by SOCKS.
+    // The holders have the origins; SOCKS tells the rigs their addresses.
     let nowhere = loopback(1);
     let rigs = (0..processes.get())
-        .map(|_| turn.start(nowhere))
-        .collect::<Result<Vec<Rig>>>()?;
-    let first = rigs.first().context("no processes")?;
+        .map(|_| turn.start_rig(nowhere))
+        .collect::<Result<Vec<ProcessRig>>>()?;
+    let first = rigs.first().context("no rig was started")?;
     sleep(settle);
-    let fresh = all(&rigs)?;
+    let fresh = memory_by_part(&rigs)?;
     let mut holders = Vec::new();
     for (rig, lane) in rigs.iter().zip(0..) {
-        let Way::Socks { proxy, .. } = rig.way() else {
-            bail!("only SOCKS leads to several origins");
+        let OriginRoute::Socks { proxy, .. } = rig.route() else {
+            bail!("only SOCKS supports several origins");
         };
-        holders.push(Holder::start(proxy, each, lane)?);
+        holders.push(HolderProcess::start(proxy, each, lane)?);
     }
     for (holder, rig) in holders.iter_mut().zip(&rigs) {
-        holder.wait().map_err(|why| rig.blame(&why))?;
+        holder
+            .wait_until_open()
+            .map_err(|why| rig.with_last_output(&why))?;
     }
     sleep(settle);
-    let full = all(&rigs)?;
+    let full = memory_by_part(&rigs)?;
     drop(holders);
     let rigs = f64::from(processes.get());
-    let grown = grown(&fresh, &full, f64::from(each) * rigs);
-    let fresh = fresh.iter().map(|memory| float(memory.resident) / rigs);
-    Ok(cases(first, case, fresh, &grown))
+    let grown = growth_per_connection(&fresh, &full, f64::from(each) * rigs);
+    let fresh = fresh.iter().map(|memory| as_float(memory.resident) / rigs);
+    Ok(memory_cases(first, case, fresh, &grown))
 }
 
-/// The memory of each part, of all rigs together.
-fn all(rigs: &[Rig]) -> Result<Vec<Memory>> {
-    let mut sums: Vec<Memory> = Vec::new();
+/// Returns the memory of each part, of all rigs together.
+fn memory_by_part(rigs: &[ProcessRig]) -> Result<Vec<ProcessMemory>> {
+    let mut sums: Vec<ProcessMemory> = Vec::new();
     for rig in rigs {
         let parts = rig.memory()?;
         if sums.is_empty() {
@@ -179,18 +191,33 @@ fn all(rigs: &[Rig]) -> Result<Vec<Memory>> {
     Ok(sums)
 }
 
-/// KiB that each connection adds to each part.
-fn grown(fresh: &[Memory], full: &[Memory], connections: f64) -> Vec<f64> {
+/// Returns the growth per connection of each part, in KiB.
+fn growth_per_connection(
+    fresh: &[ProcessMemory],
+    full: &[ProcessMemory],
+    connections: f64,
+) -> Vec<f64> {
     let pairs = fresh.iter().zip(full);
     pairs
-        .map(|(before, after)| (float(after.resident) - float(before.resident)) / connections)
+        .map(|(before, after)| (as_float(after.resident) - as_float(before.resident)) / connections)
         .collect()
 }
 
-/// `fresh` in KiB, of each part.
-fn cases(rig: &Rig, case: &str, fresh: impl Iterator<Item = f64>, grown: &[f64]) -> Cases {
-    let mut figures = apart(FRESH, &rig.parts(fresh.map(|resident| resident / 1024.0)));
-    figures.extend(each(PER_IDLE, &rig.parts(grown.iter().copied())));
+/// Returns the cases; `fresh` is in KiB for each part.
+fn memory_cases(
+    rig: &ProcessRig,
+    case: &str,
+    fresh: impl Iterator<Item = f64>,
+    grown: &[f64],
+) -> CaseFigures {
+    let mut figures = figures_by_part(
+        FRESH_MEMORY,
+        &rig.label_parts(fresh.map(|resident| resident / 1024.0)),
+    );
+    figures.extend(figures_with_sum(
+        MEMORY_PER_IDLE,
+        &rig.label_parts(grown.iter().copied()),
+    ));
     vec![(case.to_owned(), figures)]
 }
 
@@ -201,10 +228,10 @@ mod tests {
 
     #[test]
     fn there_are_two_files_for_a_connection_and_one_path_to_a_server() {
-        let relay = bound(Topology::Relay);
-        let allowed = open_files();
+        let relay = hold_bound(Topology::Relay);
+        let allowed = open_file_limit();
         assert!(u64::from(relay.connections) * 2 <= allowed, "{relay:?}");
-        let client = bound(Topology::Client(AES_128));
+        let client = hold_bound(Topology::Client(AES_128));
         assert!(client.connections <= relay.connections.min(PER_ADDRESS));
     }
 }

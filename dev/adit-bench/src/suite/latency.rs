@@ -1,4 +1,4 @@
-//! Suite `latency`: small requests alone, beside bulk, and beside other small ones.
+//! Suite `latency`: small requests alone, beside bulk transfers, and beside other small ones.
 
 use std::time::Duration;
 
@@ -6,72 +6,76 @@ use adit_interop::shadowsocks::BLAKE3_AES_128;
 use anyhow::{Context, Result};
 
 use super::Suite;
+use super::rounds::{BenchRun, CaseFigures, RoundSpec, RoundTurn};
 use super::ssh::FASTEST;
-use super::turn::{Bench, Cases, Contest, Turn};
-use crate::figure::{MB, P50, P99, P999, one};
-use crate::load::latency::{self, Beside};
-use crate::load::origin::{Origin, Service};
+use crate::figures::{MB_PER_SECOND, P50, P99, P99_9, whole_figure};
+use crate::load::latency::{self, BackgroundLoad};
+use crate::load::origin::{LoadOrigin, OriginService};
 use crate::peers::KCPTUN;
-use crate::topology::{Rig, Topology};
+use crate::topology::{ProcessRig, Topology};
 
-/// Bytes a second of a paced flow: four of them are 2 Gbit/s.
-const PACED: u64 = 60_000_000;
-/// The same for kcptun, whose own pair carries no more than that.
-const PACED_KCP: u64 = 5_000_000;
+/// Rate of a paced flow in bytes per second; four of them are 2 Gbit/s.
+const PACED_RATE: u64 = 60_000_000;
+/// The same for kcptun, whose own pair does not carry more.
+const PACED_KCP_RATE: u64 = 5_000_000;
 
-/// What carries the echoes, and how fast the flows beside them are.
-const WAYS: [(&str, Topology, u64); 4] = [
-    ("SOCKS5", Topology::Relay, PACED),
-    ("Shadowsocks", Topology::Tunnel(BLAKE3_AES_128), PACED),
-    ("SSH -L", Topology::SshForward(FASTEST), PACED),
-    ("KCP", Topology::Kcptun(KCPTUN), PACED_KCP),
+/// The carriers of the echoes, and the rates of the flows beside them.
+const ROUTES: [(&str, Topology, u64); 4] = [
+    ("SOCKS5", Topology::Relay, PACED_RATE),
+    ("Shadowsocks", Topology::Tunnel(BLAKE3_AES_128), PACED_RATE),
+    ("SSH -L", Topology::SshForward(FASTEST), PACED_RATE),
+    ("KCP", Topology::Kcptun(KCPTUN), PACED_KCP_RATE),
 ];
 
-/// What runs beside the echoes of a way whose paced flows have `paced` bytes a second.
-fn besides(paced: u64) -> [(Beside, &'static str); 4] {
+/// Returns the loads beside the echoes, with `paced` bytes per second for each paced flow.
+fn background_loads(paced: u64) -> [(BackgroundLoad, &'static str); 4] {
     [
-        (Beside::Nothing, "alone"),
-        (Beside::Flows(4, paced), "beside four paced flows"),
-        (Beside::Flows(4, 0), "beside four unpaced flows"),
-        (Beside::Downloads(200), "beside 200 small downloads"),
+        (BackgroundLoad::Idle, "alone"),
+        (BackgroundLoad::Flows(4, paced), "beside four paced flows"),
+        (BackgroundLoad::Flows(4, 0), "beside four unpaced flows"),
+        (BackgroundLoad::Downloads(200), "beside 200 small downloads"),
     ]
 }
 
-/// Every way with everything beside it.
-pub(super) fn run(bench: &mut Bench) {
-    let able = super::ssh::able(bench, Suite::Latency);
-    for (name, topology, paced) in WAYS {
+/// Measures every route with every load beside it.
+pub(super) fn run_suite(bench: &mut BenchRun) {
+    let able = super::ssh::capable_peers(bench, Suite::Latency);
+    for (name, topology, paced) in ROUTES {
         let is_ssh = matches!(topology, Topology::SshForward(_));
-        let among = |peer: &crate::peers::Peer| !is_ssh || able.contains(&peer.name());
-        let contest = Contest::new(Suite::Latency, name, topology)
+        let among = |peer: &crate::peers::InstalledPeer| !is_ssh || able.contains(&peer.name());
+        let contest = RoundSpec::new(Suite::Latency, name, topology)
             .among(&among)
             .with_baseline();
-        bench.alternate(&contest, |turn| measure(turn, name, paced));
+        bench.run_rounds(&contest, |turn| measure_route(turn, name, paced));
     }
 }
 
-fn measure(turn: &Turn<'_>, name: &str, paced: u64) -> Result<Cases> {
-    let origin = Origin::start(Service::Streams)?;
-    let rig = turn.start(origin.addr())?;
-    let mut cases = Cases::new();
-    for (beside, shown) in besides(paced) {
-        let figures = one_case(turn, &rig, beside).context(shown);
-        let figures = figures.map_err(|why| rig.blame(&why))?;
+fn measure_route(turn: &RoundTurn<'_>, name: &str, paced: u64) -> Result<CaseFigures> {
+    let origin = LoadOrigin::start(OriginService::Streams)?;
+    let rig = turn.start_rig(origin.addr())?;
+    let mut cases = CaseFigures::new();
+    for (beside, shown) in background_loads(paced) {
+        let figures = measure_case(turn, &rig, beside).context(shown);
+        let figures = figures.map_err(|why| rig.with_last_output(&why))?;
         cases.push((format!("{name}, {shown}"), figures));
     }
     Ok(cases)
 }
 
-fn one_case(turn: &Turn<'_>, rig: &Rig, beside: Beside) -> Result<crate::figure::Figures> {
+fn measure_case(
+    turn: &RoundTurn<'_>,
+    rig: &ProcessRig,
+    beside: BackgroundLoad,
+) -> Result<crate::figures::Figures> {
     let long = Duration::from_millis(turn.settings.amounts().latency_millis);
-    let latency = latency::measure(rig.way(), beside, long)?;
+    let latency = latency::measure_echoes(rig.route(), beside, long)?;
     let mut figures = Vec::new();
-    for (quantity, share) in [(P50, 0.5), (P99, 0.99), (P999, 0.999)] {
-        figures.push(one(quantity, latency.quantile(share)?));
+    for (quantity, share) in [(P50, 0.5), (P99, 0.99), (P99_9, 0.999)] {
+        figures.push(whole_figure(quantity, latency.quantile(share)?));
     }
-    if beside != Beside::Nothing {
-        // Whoever carries less beside it has an easier time.
-        figures.push(one(MB, latency.beside / 1e6));
+    if beside != BackgroundLoad::Idle {
+        // A lower rate beside the echoes makes them faster.
+        figures.push(whole_figure(MB_PER_SECOND, latency.background_rate / 1e6));
     }
     Ok(figures)
 }

@@ -1,48 +1,48 @@
-//! The suites: what is measured, each in a file of its own.
+//! The suites: the measurements, each in a file of its own.
 
-mod classes;
+mod cpu_classes;
 mod crypto;
 mod headers;
 mod idle;
 mod kcp;
 mod latency;
-mod list;
+mod linked_world;
 mod lossy;
+mod memory_steps;
+pub(crate) mod method_table;
 mod rate;
+mod rounds;
 mod ssh;
 pub(crate) mod ssr;
-mod steps;
-pub(crate) mod table;
+mod suite_list;
 mod transfer;
-mod turn;
 mod udp;
 mod users;
 mod workers;
-mod world;
 
-pub(crate) use list::Suite;
-pub(crate) use turn::{Bench, NO_RELAY};
+pub(crate) use rounds::{BenchRun, NO_RELAY};
+pub(crate) use suite_list::Suite;
 
-/// Measures what a suite names.
-pub(crate) fn run(suite: Suite, bench: &mut Bench) {
+/// Runs a suite.
+pub(crate) fn run_suite(suite: Suite, bench: &mut BenchRun) {
     match suite {
-        Suite::SsTcp => transfer::shadowsocks(bench),
-        Suite::SsRelay => transfer::relay(bench),
-        Suite::Socks => transfer::socks(bench),
-        Suite::SsUdp => udp::run(bench),
-        Suite::SsTable => table::run(bench),
-        Suite::Ssr => ssr::run(bench),
-        Suite::Ssh => ssh::run(bench),
-        Suite::Idle => idle::run(bench),
-        Suite::Lossy => lossy::run(bench),
-        Suite::Rate => rate::run(bench),
-        Suite::Latency => latency::run(bench),
-        Suite::Workers => workers::run(bench),
-        Suite::Crypto => crypto::run(bench),
-        Suite::Cpu => classes::run(bench),
-        Suite::Kcp => kcp::run(bench),
-        Suite::Fec => steps::run(bench, suite),
-        Suite::Headers => headers::run(bench),
-        Suite::Users => users::run(bench),
+        Suite::SsTcp => transfer::run_shadowsocks(bench),
+        Suite::SsRelay => transfer::run_relay(bench),
+        Suite::Socks => transfer::run_socks(bench),
+        Suite::SsUdp => udp::run_suite(bench),
+        Suite::SsTable => method_table::run_suite(bench),
+        Suite::Ssr => ssr::run_suite(bench),
+        Suite::Ssh => ssh::run_suite(bench),
+        Suite::Idle => idle::run_suite(bench),
+        Suite::Lossy => lossy::run_suite(bench),
+        Suite::Rate => rate::run_suite(bench),
+        Suite::Latency => latency::run_suite(bench),
+        Suite::Workers => workers::run_suite(bench),
+        Suite::Crypto => crypto::run_suite(bench),
+        Suite::Cpu => cpu_classes::run_suite(bench),
+        Suite::Kcp => kcp::run_suite(bench),
+        Suite::Fec => memory_steps::run_suite(bench, suite),
+        Suite::Headers => headers::run_suite(bench),
+        Suite::Users => users::run_suite(bench),
     }
 }

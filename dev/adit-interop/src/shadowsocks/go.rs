@@ -16,7 +16,7 @@ pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Re
             let file = folder.write("users.json", format!("{{{}}}", list(users, one)))?;
             format!(r#","uPSKStorePath":"{}""#, file.display())
         }
-        Serves::Relay(_) => bail!("shadowsocks-go has no relay"),
+        Serves::Relay(_) => bail!("shadowsocks-go cannot be a relay"),
     };
     let Method { name, key } = method;
     let config = format!(
@@ -28,7 +28,7 @@ pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Re
 }
 
 pub(super) fn forwarder(client: &Client<'_>, entry: SocketAddr, to: SocketAddr) -> Result<Running> {
-    let (own, identities) = client.keys.split_last().context("a client without keys")?;
+    let (own, identities) = client.keys.split_last().context("the client has no keys")?;
     let identities = list(identities, |key| format!(r#""{key}""#));
     let config = format!(
         r#"{{"servers":[{{"name":"t","protocol":"direct",{},"tunnelRemoteAddress":"{to}"}}],

@@ -1,19 +1,19 @@
-//! Keys for several users and several relays. All hold characters that have a meaning in URLs.
+//! Keys for several users and several relays. All contain characters that have a meaning in URLs.
 
 use super::{BLAKE3_AES_128, BLAKE3_AES_256, Method};
 
 /// The keys of one method with identity headers (SIP023).
 #[derive(Debug, Clone, Copy)]
 pub struct Keyring {
-    /// The method; its key is the own one of a server with users.
+    /// The method; its key is the server's own if the server has users.
     pub method: Method,
-    /// The own key of a relay, and that of another one behind it.
+    /// Key of a relay, and that of another relay behind it.
     pub relays: [&'static str; 2],
     /// Names and keys of users.
     pub users: [(&'static str, &'static str); 3],
 }
 
-/// One for each method that has identity headers.
+/// The keyrings of all methods that have identity headers.
 pub const KEYRINGS: [Keyring; 2] = [
     Keyring {
         method: BLAKE3_AES_128,

@@ -8,7 +8,7 @@ use super::{Client, Method, Running, Serves, start};
 
 pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Result<Running> {
     if !matches!(serves, Serves::OneKey) {
-        bail!("shadowsocks-libev serves one key");
+        bail!("shadowsocks-libev supports only one key");
     }
     let (ip, port) = (addr.ip().to_string(), addr.port().to_string());
     let ends = ["-s", &ip, "-p", &port];

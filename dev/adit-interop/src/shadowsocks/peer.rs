@@ -1,4 +1,4 @@
-//! What all peers share: methods, whom a server serves, clients, and running processes.
+//! The parts that all peers share: methods, users of a server, clients, and running processes.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::{Folder, PATIENCE, Process, tool};
 /// A method and a key for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Method {
-    /// The name in URLs and configurations.
+    /// Name in URLs and configurations.
     pub name: &'static str,
-    /// A base64 key for the 2022 edition, a password for the others. Both hold characters that
+    /// A base64 key for the 2022 edition, a password for the others. Both contain characters that
     /// have a meaning in URLs.
     pub key: &'static str,
 }
@@ -43,7 +43,7 @@ pub const CHACHA20: Method = method("chacha20-ietf-poly1305", PASSWORD);
 /// SIP004 as some peers extend it.
 pub const XCHACHA20: Method = method("xchacha20-ietf-poly1305", PASSWORD);
 
-/// All of them but the legacy ones: these are `Peer::legacy`.
+/// All methods, except for the legacy ones of `Peer::legacy`.
 pub const METHODS: [Method; 8] = [
     BLAKE3_AES_128,
     BLAKE3_AES_256,
@@ -56,20 +56,20 @@ pub const METHODS: [Method; 8] = [
 ];
 
 impl Method {
-    /// A method with a password.
+    /// Returns a method with a password.
     #[must_use]
     pub const fn legacy(name: &'static str) -> Self {
         method(name, PASSWORD)
     }
 
-    /// The URL of a server with this method and key, everything special percent-encoded.
+    /// Returns the URL of a server with this method and key, special characters percent-encoded.
     #[must_use]
     pub fn url(&self, server: SocketAddr) -> String {
         format!("ss://{}:{}@{server}", self.name, encode(self.key))
     }
 }
 
-/// Percent-encodes all but the unreserved characters of RFC 3986.
+/// Percent-encodes all characters but the unreserved ones of RFC 3986.
 #[must_use]
 pub fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -83,15 +83,15 @@ pub fn encode(text: &str) -> String {
     text.bytes().map(one).collect()
 }
 
-/// Whom a server serves.
+/// The users of a server.
 #[derive(Debug, Clone, Copy)]
 pub enum Serves<'a> {
-    /// Whoever has the key of the method.
+    /// Any client with the key of the method.
     OneKey,
     /// Users with their names and keys; the key of the method is the server's own (SIP023).
     Users(&'a [(&'a str, &'a str)]),
-    /// Nobody: it passes on to the servers with these keys; the key of the method is the relay's
-    /// own (SIP023).
+    /// No users: the server relays to the servers with these keys; the key of the method is the
+    /// relay's own (SIP023).
     Relay(&'a [(SocketAddr, &'a str)]),
 }
 
@@ -100,18 +100,18 @@ pub enum Serves<'a> {
 pub struct Client<'a> {
     /// The method; its key is not used.
     pub method: Method,
-    /// The client's own key, behind those of relays and servers that take identity headers off.
+    /// The client's own key, preceded by those of relays and servers that remove identity headers.
     pub keys: &'a [&'a str],
-    /// Where it connects to.
+    /// Address it connects to.
     pub server: SocketAddr,
-    /// The version of UDP over TCP that it speaks instead of sending datagrams.
+    /// Version of UDP over TCP that it uses instead of datagrams.
     pub over_tcp: Option<u8>,
     /// Name and options of a plugin (SIP003).
     pub plugin: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Client<'a> {
-    /// A client that sends datagrams and has no plugin.
+    /// Creates a client that sends datagrams and has no plugin.
     #[must_use]
     pub const fn new(method: Method, keys: &'a [&'a str], server: SocketAddr) -> Self {
         Self {
@@ -123,12 +123,12 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// All keys as most configurations have them.
+    /// Returns all keys, as most configurations write them.
     pub(super) fn password(&self) -> String {
         self.keys.join(":")
     }
 
-    /// The URL by which adit is the same client.
+    /// Returns the URL with which adit is the same client.
     #[must_use]
     pub fn url(&self) -> String {
         let keys: Vec<String> = self.keys.iter().map(|key| encode(key)).collect();
@@ -153,7 +153,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its Shadowsocks port, or the forwarder's entry.
+    /// Returns the address of its Shadowsocks port, or of the forwarder's entry.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
         self.addr
@@ -167,7 +167,7 @@ pub(super) fn start(program: &str, args: &[&str], addr: SocketAddr) -> Result<Ru
     ready(addr, Process::spawn(command)?, None)
 }
 
-/// Starts a program with these arguments and then the path of a configuration file.
+/// Starts a program with these arguments, followed by the path of a configuration file.
 pub(super) fn start_with_file(
     program: &str,
     args: &[&str],
@@ -198,7 +198,7 @@ fn ready(addr: SocketAddr, process: Process, folder: Option<Folder>) -> Result<R
     })
 }
 
-/// One JSON object for each item, separated by commas.
+/// Returns one JSON object for each item, separated by commas.
 pub(super) fn list<T>(items: &[T], object: impl Fn(&T) -> String) -> String {
     let objects: Vec<String> = items.iter().map(object).collect();
     objects.join(",")

@@ -16,7 +16,7 @@ pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Re
             return start("ssserver", &args, addr);
         }
         Serves::Users(users) => users,
-        Serves::Relay(_) => bail!("shadowsocks-rust has no relay"),
+        Serves::Relay(_) => bail!("shadowsocks-rust cannot be a relay"),
     };
     let one = |(name, key): &(&str, &str)| format!(r#"{{"name":"{name}","password":"{key}"}}"#);
     let config = format!(

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::{Client, Method, Running, Serves, list, start_with_file};
 use crate::Folder;
 
-/// Without the rule it refuses private targets.
+/// Without this rule, Xray refuses private targets.
 const DIRECT: &str = r#"{"protocol":"freedom","settings":{"finalRules":[{"action":"allow"}]}}"#;
 
 pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Result<Running> {

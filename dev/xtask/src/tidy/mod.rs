@@ -1,49 +1,65 @@
-//! `tidy`: the rules that lints cannot see.
+//! `tidy`: the rules that lints cannot check.
 //!
-//! * the arrows between rings point one way ([`arrows`]);
-//! * every source file says what it is, proto names no clock, socket or task, `unsafe` stands only
-//!   where it may, nothing is unbounded, no machine's paths ([`text`]);
-//! * modules of a crate lead in no large circle ([`circles`]);
-//! * ARCHITECTURE.md lists where `unsafe` stands ([`unsafe_list`]);
+//! * dependencies between rings point in one direction ([`ring_dependencies`]);
+//! * every source file begins with its documentation, proto names no clock, socket or task,
+//!   `unsafe` occurs only where it is allowed, queues are bounded, and no path of a machine occurs
+//!   ([`text_rules`]);
+//! * modules of a crate form no large cycle ([`module_cycles`]);
+//! * ARCHITECTURE.md lists the places of `unsafe` ([`unsafe_list`]);
 //! * the README of a library is its documentation ([`readme`]);
-//! * what the page of promises names as proof is there ([`promises`]);
-//! * files stay small ([`sizes`]).
+//! * the worst words of docs/lexicon.md stay out ([`words`]);
+//! * the tests that the page of promises names as proof exist ([`promises`]);
+//! * files stay small ([`file_sizes`]).
 
-mod arrows;
-mod circles;
-mod code;
-mod paths;
+mod code_paths;
+mod code_text;
+mod file_sizes;
+mod module_cycles;
 mod promises;
 mod readme;
-mod sizes;
-mod source;
-mod text;
+mod ring_dependencies;
+mod text_rules;
 mod unsafe_list;
+mod words;
+
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use crate::graph::Graph;
-use crate::run::root;
-use source::sources;
+use crate::command::root;
+use crate::package_graph::PackageGraph;
+use crate::source_files::{SourceFile, has_extension, is_below, read_files};
 
-/// All rules over the whole tree.
-pub(crate) fn check() -> Result<String> {
-    let graph = Graph::load()?;
+/// Applies all rules to the whole tree.
+pub(crate) fn check_tree() -> Result<String> {
+    let graph = PackageGraph::load()?;
     if std::env::var_os("ADIT_BLESS").is_some() {
-        unsafe_list::write(&root(), &sources(&root())?)?;
-        readme::write(&root(), &sources(&root())?)?;
+        unsafe_list::write_list(&root(), &read_sources()?)?;
+        readme::write_readmes(&root(), &read_sources()?)?;
     }
-    let sources = sources(&root())?;
-    let mut faults = arrows::faults(&graph.rings, &graph.arrows);
-    faults.extend(sources.iter().flat_map(text::faults));
-    faults.extend(promises::faults(&sources));
-    faults.extend(circles::faults(&sources));
-    faults.extend(unsafe_list::faults(&sources));
-    faults.extend(readme::faults(&sources));
-    let sizes = sizes::Sizes::of(&sources);
-    faults.extend(sizes.faults());
+    let sources = read_sources()?;
+    let mut faults = ring_dependencies::find_faults(&graph.rings, &graph.dependencies);
+    faults.extend(sources.iter().flat_map(text_rules::find_faults));
+    faults.extend(promises::find_faults(&sources));
+    faults.extend(module_cycles::find_faults(&sources));
+    faults.extend(unsafe_list::find_faults(&sources));
+    faults.extend(readme::find_faults(&sources));
+    faults.extend(words::faults(&sources));
+    let sizes = file_sizes::FileSizes::measure(&sources);
+    faults.extend(sizes.find_faults());
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
     Ok(sizes.to_string())
+}
+
+/// Reads the sources and documents that the rules apply to.
+fn read_sources() -> Result<Vec<SourceFile>> {
+    read_files(&root(), |path| {
+        is_source(path) && !is_below(path, "vectors")
+    })
+}
+
+fn is_source(path: &Path) -> bool {
+    has_extension(path, &["rs", "md", "toml", "sh", "service"]) || path.ends_with(".ci/run")
 }
 
 #[cfg(test)]
@@ -52,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_tree_is_found() {
-        let sources = sources(&root()).unwrap();
+        let sources = read_sources().unwrap();
         let has = |path| sources.iter().any(|source| source.path == path);
         assert!(has("Cargo.toml") && has("proto/adit-wire/src/lib.rs") && has(".ci/run"));
         assert!(

@@ -1,20 +1,20 @@
-//! What the page of promises names as proof is there.
+//! Checks that the tests exist that the page of promises names as proof.
 
-use super::code::has_word;
-use super::source::Source;
+use super::code_text::has_word;
+use crate::source_files::SourceFile;
 
-/// The page, and the tests that it names by their modules.
+/// The page, and the folder of the tests that it names by their modules.
 const PAGE: &str = "docs/reference/promises.md";
 const TESTS: &str = "app/adit/tests/it/";
 
-/// The tests of the page that are in no file of their module.
-pub(super) fn faults(sources: &[Source]) -> Vec<String> {
+/// Returns the tests of the page that are in no file of their module.
+pub(super) fn find_faults(sources: &[SourceFile]) -> Vec<String> {
     let Some(page) = sources.iter().find(|source| source.path == PAGE) else {
         return Vec::new();
     };
     let mut faults = Vec::new();
     for (number, line) in page.text.lines().enumerate() {
-        // Every second piece stands between backticks.
+        // Every second part is between backticks.
         let quoted = line.split('`').skip(1).step_by(2);
         for name in quoted.filter(|text| text.contains("::") && !text.contains([' ', '/'])) {
             let (module, test) = (name.split("::").next(), name.rsplit("::").next());
@@ -25,7 +25,10 @@ pub(super) fn faults(sources: &[Source]) -> Vec<String> {
                 inside.is_some_and(|rest| rest.starts_with(['/', '.']))
             });
             if !files.any(|file| has_word(&file.text, test)) {
-                faults.push(format!("{PAGE}:{}: there is no test `{name}`", number + 1));
+                faults.push(format!(
+                    "{PAGE}:{}: the test `{name}` does not exist",
+                    number + 1
+                ));
             }
         }
     }
@@ -38,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_test_that_is_gone_is_told() {
-        let source = |path: &str, text: &str| Source {
+        let source = |path: &str, text: &str| SourceFile {
             path: path.to_owned(),
             text: text.to_owned(),
         };
@@ -52,8 +55,8 @@ mod tests {
             source("app/adit/tests/it/kcp_link.rs", "fn on() {}"),
         ];
         assert_eq!(
-            faults(&tree),
-            [format!("{PAGE}:2: there is no test `kcp::on`")]
+            find_faults(&tree),
+            [format!("{PAGE}:2: the test `kcp::on` does not exist")]
         );
     }
 }

@@ -1,62 +1,67 @@
-//! The `README.md` of each library: the documentation of its `lib.rs`, so that the example in it is
-//! the one that the doctests compile and run.
+//! The `README.md` of each library is the documentation of its `lib.rs`, so that the doctests
+//! compile and run the example in it.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::source::Source;
+use crate::source_files::SourceFile;
 
-/// Crates of other rings that people take as a library.
-const ALSO: &[&str] = &["app/adit-engine"];
+/// Crates of other rings that are used as a library.
+const EXTRA_LIBRARIES: &[&str] = &["app/adit-engine"];
 
 /// Libraries whose documentation has no example yet. The list can only shrink.
-const WITHOUT_EXAMPLE: &[&str] = &["proto/adit-shadowsocksr", "proto/adit-ssh-proto"];
+const WITHOUT_EXAMPLE: &[&str] = &[];
 
-/// READMEs that are missing, differ from the documentation, or have no example.
-pub(super) fn faults(sources: &[Source]) -> Vec<String> {
+/// Returns READMEs that are missing or differ from the documentation, and documentation without an
+/// example.
+pub(super) fn find_faults(sources: &[SourceFile]) -> Vec<String> {
     let mut faults = Vec::new();
-    for library in libraries(sources) {
-        let (path, text) = readme(library);
+    for library in library_sources(sources) {
+        let (path, text) = render_readme(library);
         let there = sources.iter().find(|source| source.path == path);
         if there.is_none_or(|source| source.text != text) {
             faults.push(format!(
-                "{path}: not the documentation of lib.rs; `ADIT_BLESS=1 cargo xtask tidy` writes it"
+                "{path} differs from the documentation of lib.rs; `ADIT_BLESS=1 cargo xtask tidy` updates it"
             ));
         }
         let krate = path.trim_end_matches("/README.md");
         match (text.contains("```rust\n"), WITHOUT_EXAMPLE.contains(&krate)) {
-            (false, false) => faults.push(format!("{krate}: its documentation has no example")),
-            (true, true) => faults.push(format!("{krate} has an example: take it off the list")),
+            (false, false) => faults.push(format!("{krate}: the documentation has no example")),
+            (true, true) => faults.push(format!(
+                "{krate} has an example: remove it from the list of tidy"
+            )),
             _ => {}
         }
     }
     faults
 }
 
-/// Writes them.
-pub(super) fn write(root: &Path, sources: &[Source]) -> Result<()> {
-    for library in libraries(sources) {
-        let (path, text) = readme(library);
+/// Writes the READMEs.
+pub(super) fn write_readmes(root: &Path, sources: &[SourceFile]) -> Result<()> {
+    for library in library_sources(sources) {
+        let (path, text) = render_readme(library);
         fs::write(root.join(&path), text).with_context(|| path)?;
     }
     Ok(())
 }
 
-fn libraries(sources: &[Source]) -> impl Iterator<Item = &Source> {
+fn library_sources(sources: &[SourceFile]) -> impl Iterator<Item = &SourceFile> {
     sources.iter().filter(|source| {
         source
             .path
             .strip_suffix("/src/lib.rs")
             .is_some_and(|krate| {
-                krate.starts_with("proto/") || krate.starts_with("io/") || ALSO.contains(&krate)
+                krate.starts_with("proto/")
+                    || krate.starts_with("io/")
+                    || EXTRA_LIBRARIES.contains(&krate)
             })
     })
 }
 
-/// The path and the text of a library's README.
-fn readme(library: &Source) -> (String, String) {
+/// Returns the path and the text of a library's README.
+fn render_readme(library: &SourceFile) -> (String, String) {
     let krate = library.path.trim_end_matches("/src/lib.rs");
     let name = krate.rsplit('/').next().unwrap_or(krate);
     let mut text = format!("# {name}\n\n");
@@ -86,7 +91,7 @@ fn readme(library: &Source) -> (String, String) {
             if line.starts_with('#') {
                 text.push('#');
             }
-            text.push_str(&without_links(line));
+            text.push_str(&strip_item_links(line));
             text.push('\n');
         }
     }
@@ -94,8 +99,8 @@ fn readme(library: &Source) -> (String, String) {
     (format!("{krate}/README.md"), text)
 }
 
-/// Replaces rustdoc's links to items, `Item` and text, by what they show.
-fn without_links(line: &str) -> String {
+/// Replaces rustdoc's links to items, `Item` and text, with what they show.
+fn strip_item_links(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
     while let Some(open) = rest.find('[') {
@@ -135,8 +140,8 @@ fn without_links(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn library(text: &str) -> Source {
-        Source {
+    fn library(text: &str) -> SourceFile {
+        SourceFile {
             path: "proto/adit-x/src/lib.rs".to_owned(),
             text: text.to_owned(),
         }
@@ -146,7 +151,7 @@ mod tests {
     fn a_readme_shows_what_rustdoc_shows() {
         let docs = "//! Seals with [`Key`], see [the RFC](https://a.b/c).\n//!\n//! # Use\n//!\n\
             //! ```\n//! # hidden();\n//! shown();\n//! ```\n\nmod x;\n//! not this\n";
-        let (path, text) = readme(&library(docs));
+        let (path, text) = render_readme(&library(docs));
         assert_eq!(path, "proto/adit-x/README.md");
         assert_eq!(
             text,
@@ -157,17 +162,17 @@ mod tests {
 
     #[test]
     fn an_old_readme_and_docs_without_an_example_are_faults() {
-        let found = faults(&[library("//! Does it.\n")]);
+        let found = find_faults(&[library("//! Does it.\n")]);
         assert_eq!(found.len(), 2, "{found:?}");
         let lib = library("//! Does it.\n//!\n//! ```\n//! x();\n//! ```\n");
-        let (path, text) = readme(&lib);
-        assert_eq!(faults(&[lib, Source { path, text }]), [""; 0]);
+        let (path, text) = render_readme(&lib);
+        assert_eq!(find_faults(&[lib, SourceFile { path, text }]), [""; 0]);
     }
 
     #[test]
     fn links_to_items_become_code() {
         assert_eq!(
-            without_links("a [`B`](crate::b) [c](d::e) [0]"),
+            strip_item_links("a [`B`](crate::b) [c](d::e) [0]"),
             "a `B` c [0]"
         );
     }

@@ -1,14 +1,14 @@
-//! Where `unsafe` may stand, and the list of it in ARCHITECTURE.md.
+//! The modules that may contain `unsafe`, and their list in ARCHITECTURE.md.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::code::{code_of, has_word};
-use super::source::Source;
+use super::code_text::{blank_literals, has_word};
+use crate::source_files::SourceFile;
 
-/// The modules that may hold `unsafe`, and why.
+/// The modules that may contain `unsafe`, each with the reason.
 pub(super) const MODULES: [(&str, &str); 12] = [
     (
         "proto/adit-crypto/src/md5_block.rs",
@@ -62,53 +62,59 @@ const PAGE: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- unsafe: begin; written by `ADIT_BLESS=1 cargo xtask tidy` -->\n";
 const END: &str = "<!-- unsafe: end -->";
 
-/// Why `unsafe` may stand in this file, if it may.
-pub(super) fn reason(path: &str) -> Option<&'static str> {
+/// Returns the reason why this file may contain `unsafe`, if it may.
+pub(super) fn unsafe_reason(path: &str) -> Option<&'static str> {
     let module = MODULES.iter().find(|(module, _)| path.starts_with(module));
     module.map(|(_, why)| *why)
 }
 
-/// What is wrong with the list: modules that have none any more, and a page that says otherwise.
-pub(super) fn faults(sources: &[Source]) -> Vec<String> {
-    let (table, mut faults) = table(sources);
+/// Returns the faults of the list: modules without `unsafe`, and a page that differs.
+pub(super) fn find_faults(sources: &[SourceFile]) -> Vec<String> {
+    let (table, mut faults) = render_table(sources);
     let page = sources.iter().find(|source| source.path == PAGE);
     let Some((_, rest)) = page.and_then(|page| page.text.split_once(BEGIN)) else {
-        faults.push(format!("{PAGE}: the list of `unsafe` has no place"));
+        faults.push(format!(
+            "{PAGE}: the marks of the list of `unsafe` are missing"
+        ));
         return faults;
     };
     if rest.split_once(END).map(|(listed, _)| listed) != Some(&*table) {
         faults.push(format!(
-            "{PAGE}: the list of `unsafe` is old; `ADIT_BLESS=1 cargo xtask tidy` writes it"
+            "{PAGE}: the list of `unsafe` is outdated; `ADIT_BLESS=1 cargo xtask tidy` updates it"
         ));
     }
     faults
 }
 
 /// Writes the list into the page.
-pub(super) fn write(root: &Path, sources: &[Source]) -> Result<()> {
+pub(super) fn write_list(root: &Path, sources: &[SourceFile]) -> Result<()> {
     let path = root.join(PAGE);
     let page = fs::read_to_string(&path)?;
-    let (before, rest) = page.split_once(BEGIN).context("no place for the list")?;
-    let (_, after) = rest.split_once(END).context("no end of the list")?;
-    let (table, _) = table(sources);
+    let (before, rest) = page
+        .split_once(BEGIN)
+        .context("the mark before the list is missing")?;
+    let (_, after) = rest
+        .split_once(END)
+        .context("the mark after the list is missing")?;
+    let (table, _) = render_table(sources);
     fs::write(path, format!("{before}{BEGIN}{table}{END}{after}"))?;
     Ok(())
 }
 
-/// The list, and the modules that do not belong on it.
-fn table(sources: &[Source]) -> (String, Vec<String>) {
+/// Returns the list, and the modules that do not belong on it.
+fn render_table(sources: &[SourceFile]) -> (String, Vec<String>) {
     let mut table = "| module | lines with `unsafe` | for |\n|---|--:|---|\n".to_owned();
     let mut faults = Vec::new();
     for (module, why) in MODULES {
         let files = sources.iter().filter(|file| file.path.starts_with(module));
-        let lines = |file: &Source| {
-            let code = code_of(&file.text);
+        let lines = |file: &SourceFile| {
+            let code = blank_literals(&file.text);
             let lines = code.lines().filter(|line| has_word(line, "unsafe"));
             lines.count()
         };
         match files.map(lines).sum::<usize>() {
             0 => faults.push(format!(
-                "{module} holds no `unsafe`: take it off the list of tidy"
+                "{module} contains no `unsafe`: remove it from the list of tidy"
             )),
             count => table.push_str(&format!("| `{module}` | {count} | {why} |\n")),
         }
@@ -120,15 +126,15 @@ fn table(sources: &[Source]) -> (String, Vec<String>) {
 mod tests {
     use super::*;
 
-    fn tree(page: &str) -> Vec<Source> {
-        let kernels = MODULES.iter().map(|(module, _)| Source {
+    fn tree(page: &str) -> Vec<SourceFile> {
+        let kernels = MODULES.iter().map(|(module, _)| SourceFile {
             path: match module.ends_with('/') {
                 true => format!("{module}a.rs"),
                 false => (*module).to_owned(),
             },
             text: "let x = unsafe { y() };\n".to_owned(),
         });
-        let page = Source {
+        let page = SourceFile {
             path: PAGE.to_owned(),
             text: page.to_owned(),
         };
@@ -138,14 +144,14 @@ mod tests {
     #[test]
     fn the_page_has_the_list_as_it_is() {
         let old = tree(&format!("{BEGIN}{END}"));
-        assert_eq!(faults(&old).len(), 1);
-        let (list, none) = table(&old);
+        assert_eq!(find_faults(&old).len(), 1);
+        let (list, none) = render_table(&old);
         assert!(none.is_empty() && list.contains("simd/` | 1 | "), "{list}");
         let mut now = tree(&format!("A\n{BEGIN}{list}{END}\nB\n"));
-        assert!(faults(&now).is_empty());
+        assert!(find_faults(&now).is_empty());
         now.remove(0);
-        // A module without any, and so a list that is old.
-        assert_eq!(faults(&now).len(), 2);
-        assert_eq!(faults(&tree("")).len(), 1);
+        // A module without any, and therefore an outdated list.
+        assert_eq!(find_faults(&now).len(), 2);
+        assert_eq!(find_faults(&tree("")).len(), 1);
     }
 }

@@ -49,7 +49,7 @@ impl FecChannel {
     ///
     /// # Errors
     ///
-    /// Invalid [`Settings`], or an error of the system.
+    /// Invalid [`FecSettings`], or an error of the system.
     pub fn connect(server: SocketAddr, settings: FecSettings) -> io::Result<Self> {
         let any = match server.ip() {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),

@@ -21,7 +21,7 @@ const MIN_SWEEP: usize = 64;
 
 /// Receives for all lanes of one UDP socket.
 ///
-/// A lane starts with the first packet that passes the check; with [`Settings::session`] as soon as
+/// A lane starts with the first packet that passes the check; with [`FecSettings::session`] as soon as
 /// its client has shown that it is not a recording. It ends when it is dropped.
 pub struct FecListener {
     socket: Arc<FecSocket>,
@@ -44,7 +44,7 @@ impl FecListener {
     ///
     /// # Errors
     ///
-    /// Invalid [`Settings`], or an error of the system.
+    /// Invalid [`FecSettings`], or an error of the system.
     pub fn bind(addr: SocketAddr, settings: FecSettings) -> io::Result<Self> {
         let socket = Arc::new(FecSocket::bind(addr, settings)?);
         Ok(Self {

@@ -1,6 +1,6 @@
 //! Datagrams with forward error correction only, without retransmission and ordering.
 //!
-//! A [`Lane`] connects one client with its server. Every datagram is sent immediately. The parity
+//! A [`FecChannel`] connects one client with its server. Every datagram is sent immediately. The parity
 //! of its group follows, or, if the group does not fill up, the datagram once more. Received
 //! datagrams are passed on immediately and only once, and lost ones are restored if enough of their
 //! group arrives.
@@ -13,7 +13,7 @@
 //! datagram and starts with the time, so that a restarted end is not taken for its own past. A
 //! shard without a number fills up a group.
 //!
-//! With [`Settings::session`] packets are those of [`adit_crypto::packet::session`]: the server
+//! With [`FecSettings::session`] packets are those of [`adit_crypto::packet::session`]: the server
 //! follows the client to any address. An end that receives data and has not sent any for a second
 //! sends an empty packet; a client that receives nothing for three seconds starts a new session.
 

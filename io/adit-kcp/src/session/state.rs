@@ -29,7 +29,7 @@ impl SessionState {
         allowance.blocked_since = None;
     }
 
-    /// Probes a peer that has been silent for half of `limit`, and gives it up after all of it.
+    /// Probes a peer that has been silent for half of `limit`, and abandons it after all of it.
     /// Returns the time of the next check.
     pub(super) fn check_silence(&mut self, limit: Duration, now: Time) -> Option<Time> {
         if limit.is_zero() || self.kcp.state() == Life::Dead {

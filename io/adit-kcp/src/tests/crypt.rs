@@ -109,7 +109,7 @@ async fn another_key_of_such_a_cipher_is_refused() {
     let counters = Arc::clone(&server.counters);
     let mut listener = KcpListener::bind(any(), server).unwrap();
     let at = listener.local_addr().unwrap();
-    let mut near = KcpStream::connect(at, xor(6, None)).unwrap();
+    let mut near = KcpStream::connect(at, xor(6, None)).await.unwrap();
     near.write_all(b"hello").await.unwrap();
     let none = timeout(Duration::from_millis(300), listener.accept()).await;
     assert!(none.is_err(), "{none:?}");

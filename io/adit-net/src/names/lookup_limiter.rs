@@ -240,7 +240,7 @@ mod tests {
             places.push(place);
         }
         assert_eq!(shares.running(), SCARCITY_THRESHOLD);
-        // Users that are not identified are told apart by their sources.
+        // Users that are not identified are distinguished by their sources.
         for user in [2, 3, 0] {
             let newcomer = from(user, 7);
             held.push(newcomer.try_start(1).expect("a new asker need not wait"));

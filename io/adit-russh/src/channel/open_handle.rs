@@ -13,7 +13,7 @@ pub struct ChannelOpenHandle(pub(crate) IncomingChannel);
 impl ChannelOpenHandle {
     /// Opens the channel.
     pub async fn accept(self) {
-        // Nobody waits for the reply once the session is over.
+        // No one waits for the reply once the session is over.
         let _ = self.0.accept_in_message_mode();
     }
 

@@ -13,6 +13,7 @@ use super::task::ClientTask;
 use super::{Config, Handle, Handler, Session};
 use crate::Error;
 use crate::keys::PublicKeyOrCertificate;
+use crate::keys::agent::AgentSessionBinding;
 use crate::session_core::SessionCore;
 
 /// Connects over TCP, exchanges keys, and asks `handler` to check the server's host key.
@@ -63,6 +64,7 @@ async fn start_session<H: Handler + 'static>(
         return Err(why);
     }
     let entrance = exchanged.map_err(Error::from)?;
+    let binding = entrance.session_binding().map(AgentSessionBinding);
     let (core, hold) = (Arc::<SessionCore>::default(), Arc::<OnceLock<_>>::default());
     let (wishes, wanted) = mpsc::channel(1);
     let task = ClientTask {
@@ -73,7 +75,7 @@ async fn start_session<H: Handler + 'static>(
         queue_limits: config.queue_limits(),
     };
     let task = tokio::spawn(task.run_task(entrance, wanted));
-    Ok(Handle::new(core, hold, wishes, task))
+    Ok(Handle::new(core, hold, wishes, task, binding))
 }
 
 /// A host key policy that asks the handler, and keeps the handler's error.

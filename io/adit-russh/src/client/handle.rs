@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::login_request::{LoginAttempt, LoginRequest};
 use super::{Handler, KeyboardInteractiveAuthResponse, Msg};
+use crate::keys::agent::AgentSessionBinding;
 use crate::keys::{Certificate, HashAlg, PrivateKey, PrivateKeyWithHashAlg};
 use crate::session_core::SessionCore;
 use crate::{AuthResult, Channel, ChannelId, Disconnect, Error, config_conversion};
@@ -31,6 +32,8 @@ pub struct Handle<H: Handler> {
     keep_alive: Arc<OnceLock<Peer>>,
     requests: mpsc::Sender<LoginRequest>,
     task: JoinHandle<Result<(), H::Error>>,
+    /// The binding of this session for agents.
+    pub(super) session_binding: Option<AgentSessionBinding>,
 }
 
 #[allow(clippy::unused_async, reason = "same signature as in russh")]
@@ -40,12 +43,14 @@ impl<H: Handler> Handle<H> {
         keep_alive: Arc<OnceLock<Peer>>,
         requests: mpsc::Sender<LoginRequest>,
         task: JoinHandle<Result<(), H::Error>>,
+        session_binding: Option<AgentSessionBinding>,
     ) -> Self {
         Self {
             core,
             keep_alive,
             requests,
             task,
+            session_binding,
         }
     }
 
@@ -73,7 +78,7 @@ impl<H: Handler> Handle<H> {
             .await?
     }
 
-    async fn attempt_once(&self, wish: LoginAttempt) -> Result<AuthResult, Error> {
+    pub(super) async fn attempt_once(&self, wish: LoginAttempt) -> Result<AuthResult, Error> {
         match self.send_attempt(wish).await? {
             KeyboardInteractiveAuthResponse::Success => Ok(AuthResult::Success),
             KeyboardInteractiveAuthResponse::Failure {

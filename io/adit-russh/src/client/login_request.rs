@@ -103,8 +103,17 @@ impl LoginAttempt {
         signer: &Arc<PrivateKey>,
         algorithm: Option<KeyAlgorithm>,
     ) -> Self {
+        Self::with_identity(user, SigningKey(key, Arc::clone(signer)), algorithm)
+    }
+
+    /// The same with a key that may be anywhere.
+    pub(super) fn with_identity(
+        user: impl Into<String>,
+        identity: impl Identity + 'static,
+        algorithm: Option<KeyAlgorithm>,
+    ) -> Self {
         let mut new = Self::new(user, Some(AuthMethod::PublicKey));
-        new.login = new.login.with_identity(SigningKey(key, Arc::clone(signer)));
+        new.login = new.login.with_identity(identity);
         new.login.algorithms = algorithm.map(|algorithm| vec![algorithm]);
         new
     }

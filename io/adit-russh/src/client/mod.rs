@@ -11,6 +11,7 @@ mod handler;
 mod login_request;
 mod login_task;
 mod session;
+mod signer_login;
 mod task;
 
 pub use config::Config;

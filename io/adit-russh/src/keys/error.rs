@@ -31,7 +31,19 @@ pub enum Error {
     /// The host name is invalid.
     #[error("not a valid host name")]
     InvalidParameters,
-    /// The file cannot be read or written.
+    /// The agent refused the request.
+    #[error("the agent refused the request")]
+    AgentFailure,
+    /// The agent violated the protocol.
+    #[error("the agent violated the protocol")]
+    AgentProtocolError,
+    /// The environment variable is not set.
+    #[error("the environment variable `{0}` is not set")]
+    EnvVar(&'static str),
+    /// There is no file at the path in `SSH_AUTH_SOCK`.
+    #[error("there is no agent at the path in `SSH_AUTH_SOCK`")]
+    BadAuthSock,
+    /// The file cannot be read or written, or the connection to the agent failed.
     #[error(transparent)]
     IO(#[from] std::io::Error),
     /// A known-hosts file cannot be read or written, or has another key for the host by now.

@@ -3,6 +3,7 @@
 //! The types are adit's own, with the names that russh re-exports from the crate `ssh-key`; the
 //! commonly used part of that crate is in [`ssh_key`].
 
+pub mod agent;
 mod algorithm;
 mod certificate;
 mod error;

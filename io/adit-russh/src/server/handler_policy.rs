@@ -193,7 +193,7 @@ impl<H: Handler> PolicyState<H> {
             let algorithm = algorithm.unwrap_or(KeyAlgorithm::Ed25519);
             self.call_handler(user, algorithm, ask).await?
         };
-        let answer = self.to_server_answer(config, user, said, query);
+        let answer = self.server_answer_for(config, user, said, query);
         if matches!(answer, ServerAnswer::Reject | ServerAnswer::Continue { .. }) {
             let initial = config
                 .auth_rejection_time_initial
@@ -204,7 +204,7 @@ impl<H: Handler> PolicyState<H> {
         Ok(answer)
     }
 
-    fn to_server_answer(
+    fn server_answer_for(
         &mut self,
         config: &Config,
         user: &str,

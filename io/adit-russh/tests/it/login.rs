@@ -275,7 +275,7 @@ async fn a_runtime_that_ends_tells_whoever_waits() {
     assert!(before.is_err(), "they wait: {before:?}");
     other.shutdown_background();
     let told = timeout(Duration::from_secs(10), &mut waiting).await;
-    let (heard, sent) = told.expect("whoever waits is told");
+    let (heard, sent) = told.expect("the waiting task receives it");
     assert!(heard.is_none(), "{heard:?}");
     assert!(sent.is_err());
     let opened = world.client.channel_open_session().await;

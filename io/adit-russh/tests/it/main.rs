@@ -6,6 +6,8 @@
     reason = "a failed step is a failed test"
 )]
 
+#[cfg(unix)]
+mod agent;
 #[cfg(target_os = "linux")]
 mod computations;
 #[cfg(target_os = "linux")]

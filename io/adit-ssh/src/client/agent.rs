@@ -25,10 +25,10 @@ const READ_SIZE: usize = 4096;
 #[derive(Clone)]
 pub struct Agent(Arc<Mutex<AgentConnection>>);
 
-/// The connection, and the session that it was bound to.
+/// The connection, and the session that it was bound to, with its use.
 struct AgentConnection {
     io: Option<Box<dyn AgentStream>>,
-    bound: Option<SessionBinding>,
+    bound: Option<(SessionBinding, AgentUse)>,
 }
 
 /// A byte stream to an agent.
@@ -116,7 +116,16 @@ impl Agent {
         }
     }
 
-    async fn request_signature(
+    /// Asks the agent to sign `data` with this key; returns the signature with its algorithm name. There
+    /// is no time limit: the agent may wait for a person.
+    ///
+    /// # Errors
+    /// The agent does not have the key, refused, or violated the protocol; [`AgentError::Refused`] also
+    /// if the signature is not by this key and algorithm.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: a cancelled call closes the connection to the agent.
+    pub async fn sign_data(
         &self,
         key: &AnyKey,
         algorithm: KeyAlgorithm,
@@ -135,16 +144,26 @@ impl Agent {
     }
 
     /// Binds the agent connection to the session that it will sign for; one binding covers all keys. An
-    /// agent without support for this refuses it and signs nevertheless.
-    async fn bind_session(&self, session: &SessionBinding) -> Result<(), AgentError> {
+    /// agent without support for this refuses it and signs nevertheless. A binding is sent once.
+    ///
+    /// # Errors
+    /// The connection failed. [`AgentError::Refused`] if the agent does not support bindings or refuses
+    /// this one.
+    pub async fn bind_session(
+        &self,
+        session: &SessionBinding,
+        used: AgentUse,
+    ) -> Result<(), AgentError> {
         {
             let mut line = self.0.lock().await;
-            if line.bound.as_ref() == Some(session) {
+            if let Some((bound, bound_use)) = &line.bound
+                && (bound, *bound_use) == (session, used)
+            {
                 return Ok(());
             }
-            line.bound = Some(session.clone());
+            line.bound = Some((session.clone(), used));
         }
-        let question = session.to_bind_request(AgentUse::Login);
+        let question = session.to_bind_request(used);
         let answer = timeout(LIST_TIMEOUT, self.send_request(&question)).await;
         match answer.map_err(|_| AgentError::Timeout)?? {
             AgentAnswer::Success => Ok(()),
@@ -207,7 +226,7 @@ impl Identity for AgentKey {
     fn bind_session<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // An agent that refuses will fail again at the signature, where it matters.
-            let _ = self.agent.bind_session(session).await;
+            let _ = self.agent.bind_session(session, AgentUse::Login).await;
         })
     }
 
@@ -217,10 +236,8 @@ impl Identity for AgentKey {
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
         Box::pin(async move {
-            self.agent
-                .request_signature(&self.key, algorithm, data)
-                .await
-                .ok()
+            let signed = self.agent.sign_data(&self.key, algorithm, data).await;
+            signed.ok()
         })
     }
 }

@@ -22,10 +22,10 @@ use crate::transport_stream::{Deadline, Received, TransportStream};
 /// use adit_ssh_proto::key::PrivateKey;
 ///
 /// let known = KnownHostsOnly::read("host.example", 22, &["known_hosts"])?;
-/// let key = PrivateKey::read(&std::fs::read_to_string("id_ed25519")?, None)?;
-/// let config = ClientConfig::known(known, Login::new("me").with_key(key));
-/// let session = Client::dial("host.example", 22, config).await?;
-/// let output = session.open_session().await?.output("uname -a").await?;
+/// let key = PrivateKey::from_text(&std::fs::read_to_string("id_ed25519")?, None)?;
+/// let config = ClientConfig::for_known_host(known, Login::new("me").with_key(key));
+/// let session = Client::connect_tcp("host.example", 22, config).await?;
+/// let output = session.open_session().await?.collect_output("uname -a").await?;
 /// println!("{:?}: {}", output.exit, String::from_utf8_lossy(&output.stdout));
 /// # Ok(()) }
 /// ```

@@ -50,11 +50,11 @@ impl CustomRequests {
 }
 
 impl Session {
-    /// Returns a queue of the channels of an [application-defined type](crate::own) that the server
+    /// Returns a queue of the channels of an [application-defined type](crate::custom) that the server
     /// opens from now on. A second call for the same name takes over from the first queue.
     ///
     /// # Errors
-    /// The name is malformed or [reserved](crate::own#names), or the session is over.
+    /// The name is malformed or [reserved](crate::custom#names), or the session is over.
     pub fn custom_channels(&self, name: impl Into<String>) -> Result<CustomChannels, OpenError> {
         let (name, _) = CustomMessage::new(name, [])?.into_parts();
         if ChannelKind::is_builtin(&name) {
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// Returns a queue of the server's global requests from now on whose names the
-    /// [library](crate::own#names) does not handle. A second call takes over from the first queue.
+    /// [library](crate::custom#names) does not handle. A second call takes over from the first queue.
     ///
     /// # Errors
     /// Returns the reason if the session is over.

@@ -92,7 +92,7 @@ impl HostKeyPolicy for PinnedKeys {
 /// ```
 /// use adit_ssh::client::{HostKeyFn, HostKeyPolicy};
 ///
-/// Accepts any key: for tests only.
+/// // Accepts any key: for tests only.
 /// let anyone: Box<dyn HostKeyPolicy> = Box::new(HostKeyFn(|_| Ok(())));
 /// ```
 // The bound lets the compiler infer the closure's argument type.

@@ -184,12 +184,18 @@ impl PendingLogin {
         }
     }
 
+    /// Returns the binding of this connection for an agent.
+    #[must_use]
+    pub fn session_binding(&self) -> Option<SessionBinding> {
+        SessionBinding::from_transport(&self.line.transport)
+    }
+
     /// Ends the connection without a session and sends the reason to the server.
     pub fn disconnect_with(self, why: &ConnectError) {
         self.line.send_disconnect(why);
     }
 
-    /// Returns the session of the user, who is [logged in](Tried::In).
+    /// Returns the session of the user, who is [logged in](LoginOutcome::LoggedIn).
     #[must_use]
     pub fn into_session(self) -> Session {
         let (sender, told) = mpsc::channel(super::host_key_announcements::BACKLOG);

@@ -11,7 +11,7 @@ use crate::channel::{Channel, ChannelHandle, ChannelReader};
 use crate::error::RequestError;
 
 /// A channel for one program. First request what the program needs, then call one of
-/// [`exec`](Self::exec), [`shell`](Self::shell) or [`subsystem`](Self::subsystem), once.
+/// [`exec`](Self::exec), [`start_shell`](Self::start_shell) or [`start_subsystem`](Self::start_subsystem), once.
 ///
 /// Standard output and standard error share one window: to read only one of them, use
 /// [`into_channel`](Self::into_channel) or [`into_parts`](Self::into_parts) and drop the other.
@@ -196,7 +196,7 @@ impl ProgramControl {
             .await
     }
 
-    /// Sends any other [`Request`] and waits for the answer if it has one.
+    /// Sends any other `SshChannelRequest` and waits for the answer if it has one.
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.

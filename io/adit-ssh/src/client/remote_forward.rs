@@ -17,7 +17,7 @@ impl IncomingChannels {
         Self(arrivals)
     }
 
-    /// Returns the next channel, to be [accepted](Opening::accept) or refused; `None` once the session
+    /// Returns the next channel, to be [accepted](IncomingChannel::accept) or refused; `None` once the session
     /// is over.
     ///
     /// # Cancel safety
@@ -60,7 +60,7 @@ impl RemoteForward {
     }
 
     /// Returns the next connection, with its [originator](ChannelKind::ForwardedTcpip) in its
-    /// [kind](Opening::kind); `None` once the session is over.
+    /// [kind](IncomingChannel::kind); `None` once the session is over.
     ///
     /// # Cancel safety
     /// This method is cancel-safe.

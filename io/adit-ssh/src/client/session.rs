@@ -73,7 +73,7 @@ impl Session {
     /// Connects from the server to a Unix-domain socket in its file system (OpenSSH's extension).
     ///
     /// # Errors
-    /// The errors of [`Session::direct_tcpip`].
+    /// The errors of [`Session::open_direct_tcpip`].
     pub async fn open_direct_streamlocal(
         &self,
         path: impl Into<Vec<u8>>,
@@ -84,7 +84,7 @@ impl Session {
 
     /// Asks the server to listen on an address and to forward its connections. An empty address means
     /// all addresses, `localhost` means loopback. With port 0 the server chooses one, see
-    /// [`Forwarded::port`].
+    /// [`RemoteForward::port`].
     ///
     /// # Errors
     /// The server refused it, or the session is over.

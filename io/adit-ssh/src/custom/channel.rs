@@ -38,7 +38,7 @@ pub struct ChannelRequests(Arc<SharedChannel>);
 /// A request or a notification of the peer in a channel.
 #[derive(Debug)]
 pub struct ChannelRequest {
-    /// The request's name, any valid [name](Own).
+    /// The request's name, any valid name.
     pub name: String,
     /// The request's data.
     pub data: Vec<u8>,
@@ -124,7 +124,7 @@ impl ChannelControl {
     /// before.
     ///
     /// # Errors
-    /// The name or the data are malformed, the name is [reserved](crate::own#names), the peer refused
+    /// The name or the data are malformed, the name is [reserved](crate::custom#names), the peer refused
     /// the request, or the channel is closed.
     pub async fn send_request(
         &self,
@@ -138,7 +138,7 @@ impl ChannelControl {
     /// Sends a request that wants no answer. It may overtake bytes that were written before.
     ///
     /// # Errors
-    /// The name or the data are malformed, the name is [reserved](crate::own#names), or the channel is
+    /// The name or the data are malformed, the name is [reserved](crate::custom#names), or the channel is
     /// closed.
     pub async fn send_notification(
         &self,

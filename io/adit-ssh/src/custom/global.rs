@@ -44,7 +44,7 @@ impl CustomRequest {
     /// Grants the request; `data` is sent with the answer, if one is wanted.
     ///
     /// # Errors
-    /// Fails if the data is longer than [`Own::MAX_DATA`]; the request is then refused.
+    /// Fails if the data is longer than `CustomMessage::MAX_DATA`; the request is then refused.
     pub fn grant(self, data: impl Into<Vec<u8>>) -> Result<(), CustomMessageError> {
         let data = data.into();
         CustomMessage::check_len(data.len())?;

@@ -1,9 +1,9 @@
 //! Channels and global requests of application-defined types (RFC 4254 sections 4 and 5.1).
 //!
-//! Both ends open channels with [`Peer::open_channel`] and send requests with [`Peer::request`] and
-//! [`Peer::tell`]. A client receives the peer's channels and requests from
-//! [`Session::own_channels`](super::client::Session::own_channels) and
-//! [`Session::own_requests`](super::client::Session::own_requests), a server as
+//! Both ends open channels with [`Peer::open_custom_channel`] and send requests with [`Peer::send_request`] and
+//! [`Peer::send_notification`]. A client receives the peer's channels and requests from
+//! [`Session::custom_channels`](super::client::Session::custom_channels) and
+//! [`Session::custom_requests`](super::client::Session::custom_requests), a server as
 //! [`Incoming::OwnChannel`](super::server::Incoming::OwnChannel) and
 //! [`Incoming::OwnRequest`](super::server::Incoming::OwnRequest). Without a handler
 //! they are refused: channels with SSH_OPEN_UNKNOWN_CHANNEL_TYPE, requests with REQUEST_FAILURE or
@@ -14,7 +14,7 @@
 //! A name has 1 to 64 printable US-ASCII characters, without space and comma. Names without `@` belong
 //! to IANA: end yours in `@` and a domain that you own (RFC 4251 section 6). The library handles the
 //! following names; applications get
-//! [`CallError::Reserved`](adit_ssh_proto::connection::CallError::Reserved) for them:
+//! [`ChannelCallError::Reserved`](adit_ssh_proto::connection::ChannelCallError::Reserved) for them:
 //!
 //! * channel types: `session`, `direct-tcpip`, `forwarded-tcpip`, `x11`,
 //!   `direct-streamlocal@openssh.com`, `forwarded-streamlocal@openssh.com`, `auth-agent@openssh.com`,
@@ -27,8 +27,8 @@
 //!
 //! # Bounds
 //!
-//! Data are at most [`Own::MAX_DATA`] bytes, in either direction. Channels that wait for an answer are
-//! bounded by [`Limits`](adit_ssh_proto::connection::Limits): `pending_opens`, and `queue` for the
+//! Data are at most `CustomMessage::MAX_DATA` bytes, in either direction. Channels that wait for an answer are
+//! bounded by `Limits`: `pending_opens`, and `queue` for the
 //! bytes of their names and data. Waiting global requests hold at most 256 KiB, and so do the requests
 //! of a channel, of which at most 128 wait.
 

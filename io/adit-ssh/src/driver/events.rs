@@ -89,10 +89,10 @@ impl Driver {
             }
             ConnectionEvent::Writable(id) => self.connection.queue_writer(id),
             ConnectionEvent::GlobalRequest { request, reply } => {
-                self.handle_global_request(request, reply)
+                self.handle_global_request(request, reply);
             }
             ConnectionEvent::GlobalReply { id, answer } => {
-                self.handle_global_answer(id, answer, now)
+                self.handle_global_answer(id, answer, now);
             }
         }
     }
@@ -173,7 +173,7 @@ impl Driver {
         pipe.lock().mark_open();
         let handle = ChannelHandle::new(Arc::clone(&pipe));
         if let Some(opening) = live.opening.take() {
-            // If nobody waits any more, dropping the handle closes the channel.
+            // If no one waits any more, dropping the handle closes the channel.
             let _ = opening.send(Ok(handle));
         }
         self.process_channel(&pipe, now);
@@ -220,7 +220,7 @@ impl Driver {
         if reply.send(Ok(answer)).is_err()
             && let Some(asked) = asked
         {
-            // Nobody waits for the forward: cancel it.
+            // No one waits for the forward: cancel it.
             self.remove_route(&asked);
         }
     }

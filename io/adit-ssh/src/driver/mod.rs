@@ -92,7 +92,7 @@ pub(super) struct Driver {
     wake: Vec<Waker>,
     sleep: Pin<Box<Sleep>>,
     until: Option<Time>,
-    /// The next check of next check buffers, if there are any.
+    /// The next check of the spare buffers, if there are any.
     sweep: Option<Time>,
     /// The time at which the last handle was dropped, or the session was left.
     unused_since: Option<Time>,

@@ -12,7 +12,7 @@ use crate::shared_channel::SharedChannel;
 use crate::shared_session::Command;
 
 /// A channel, message by message. It keeps the session alive. Dropping it does not close the channel:
-/// use [`Say::Close`]. Clones refer to the same channel.
+/// use [`OutgoingMessage::Close`]. Clones refer to the same channel.
 pub struct MessageChannel(Arc<SharedChannel>);
 
 impl MessageChannel {
@@ -60,7 +60,7 @@ impl MessageChannel {
     ///
     /// # Errors
     /// This end has sent EOF, the channel has closed, the session is over, or too much is queued
-    /// ([`CallError::Full`](adit_ssh_proto::connection::CallError::Full)).
+    /// ([`ChannelCallError::Full`](adit_ssh_proto::connection::ChannelCallError::Full)).
     pub fn send_message(&self, say: OutgoingMessage<'_>) -> Result<(), RequestError> {
         self.0.lock().queue_message(say, &self.0.mail.spares)?;
         self.0.mail.mark_dirty(&self.0);
@@ -82,7 +82,7 @@ impl MessageChannel {
 
     fn send_reply(&self, to: Option<adit_ssh_proto::connection::PendingReply>, ok: bool) {
         if let Some(to) = to {
-            // Nobody waits for the reply once the session is over.
+            // No one waits for the reply once the session is over.
             let _ = self.0.mail.send_command(Command::Answer { to, ok });
         }
     }

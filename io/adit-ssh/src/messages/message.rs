@@ -10,7 +10,7 @@ pub struct QueueLimits {
     /// Maximum number of messages other than data that wait to be read.
     pub messages: usize,
     /// Number of data chunks that wait to be sent at which
-    /// [`MessageChannel::poll_room`](super::MessageChannel::poll_room) waits.
+    /// [`MessageChannel::poll_capacity`](super::MessageChannel::poll_capacity) waits.
     pub chunks: usize,
 }
 
@@ -23,7 +23,7 @@ pub enum Message {
     Request {
         /// The request.
         request: Arc<SshChannelRequest>,
-        /// True if the peer waits for [`MessageChannel::answer`](super::MessageChannel::answer).
+        /// True if the peer waits for [`MessageChannel::reply_to_oldest`](super::MessageChannel::reply_to_oldest).
         wants_reply: bool,
     },
     /// The reply to the oldest request of this end that wants one.

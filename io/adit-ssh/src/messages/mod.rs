@@ -1,7 +1,7 @@
 //! Sessions message by message, for programs that need all events in one order.
 //!
-//! [`Entrance::enter_by_messages`](super::client::Entrance::enter_by_messages) and
-//! [`Server::accept_by_messages`](super::server::Server::accept_by_messages) return a [`Feed`] instead
+//! [`PendingLogin::into_message_session`](super::client::PendingLogin::into_message_session) and
+//! [`Server::accept_in_message_mode`](super::server::Server::accept_in_message_mode) return a [`EventFeed`] instead
 //! of streams and requests. It yields every event of the session in order, including the bytes of
 //! channels. The same messages are in each [`MessageChannel`], for tasks that read one channel alone;
 //! there, unread bytes hold back the channel's window. Messages that are sent in a channel keep their
@@ -10,7 +10,7 @@
 //! # Bounds
 //!
 //! While 32 events wait in the feed, nothing more is read from the peer. Bytes in a channel are bounded
-//! by its window, other messages by [`Bounds::messages`]: further ones are in the feed alone. At most
+//! by its window, other messages by [`QueueLimits::messages`]: further ones are in the feed alone. At most
 //! 16 MiB and 2048 chunks and messages may wait to be sent in a channel.
 
 mod channel;
@@ -41,9 +41,9 @@ const QUEUE_CAPACITY: usize = 2 * MAX_WAITING_EVENTS;
 #[derive(Debug)]
 pub enum SessionEvent {
     /// The peer asks to open a channel. You may read its messages and queue messages for it before you
-    /// accept it by [`Opening::accept_messages`].
+    /// accept it by [`IncomingChannel::accept_in_message_mode`].
     OpenRequested(IncomingChannel, MessageChannel),
-    /// The peer refused a channel of this end; the caller of [`Speaker::open`] receives the error as
+    /// The peer refused a channel of this end; the caller of [`MessageSession::open_channel`] receives the error as
     /// well.
     OpenRefused {
         /// The channel.
@@ -96,7 +96,7 @@ impl EventSender {
         let _ = self.to.try_send((told, owed));
     }
 
-    /// Returns true if so many events wait that the task must not read.
+    /// Returns true if enough events wait that the task must not read.
     pub(super) fn check_stalled(&self) -> bool {
         let full = self.to.capacity() <= QUEUE_CAPACITY - MAX_WAITING_EVENTS;
         self.stalls.store(full, Ordering::SeqCst);

@@ -26,18 +26,18 @@ use crate::transport_stream::{Deadline, Received, TransportStream};
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use adit_ssh::BoxFuture;
-/// use adit_ssh::server::{AuthPolicy, Incoming, Proof, Server, ServerConfig};
+/// use adit_ssh::server::{AuthPolicy, Incoming, KeyProof, Server, ServerConfig};
 /// use adit_ssh_proto::key::{AnyKey, KeySet, PrivateKey, PublicKey};
 /// use adit_stream::Tcp;
 ///
 /// struct OneKey(AnyKey);
 /// impl AuthPolicy for OneKey {
-///     fn public_key<'a>(&'a self, user: &'a str, key: &'a AnyKey, _: Proof) -> BoxFuture<'a, bool> {
+///     fn check_public_key<'a>(&'a self, user: &'a str, key: &'a AnyKey, _: KeyProof) -> BoxFuture<'a, bool> {
 ///         Box::pin(async move { user == "me" && key.key() == self.0.key() })
 ///     }
 /// }
 ///
-/// let host_key = PrivateKey::read(&std::fs::read_to_string("host_key")?, None)?;
+/// let host_key = PrivateKey::from_text(&std::fs::read_to_string("host_key")?, None)?;
 /// let config = ServerConfig::new(Arc::new(KeySet::from(vec![host_key])));
 /// let (user_key, _) = PublicKey::from_line(&std::fs::read_to_string("id_ed25519.pub")?)?;
 /// let policy = OneKey(AnyKey::Plain(user_key));
@@ -46,7 +46,7 @@ use crate::transport_stream::{Deadline, Received, TransportStream};
 /// let mut connection = Server::accept(Box::new(Tcp::new(socket)), &config, &policy).await?;
 /// while let Some(incoming) = connection.accept().await {
 ///     if let Incoming::DirectTcpip { host, port, opening, .. } = incoming {
-/// Do not wait here: a target that does not answer would delay all other requests.
+///         // Do not wait here: a target that does not answer would delay all other requests.
 ///         tokio::spawn(async move {
 ///             let mut target = tokio::net::TcpStream::connect((&*host, port)).await?;
 ///             let mut channel = opening.accept().map_err(std::io::Error::other)?;

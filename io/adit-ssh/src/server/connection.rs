@@ -50,7 +50,7 @@ impl Connection {
 
     /// Announces all host keys to the client.
     pub(super) fn announce_host_keys(&self) {
-        // The request wants no reply, so nobody waits for one.
+        // The request wants no reply, so no one waits for one.
         let (reply, _) = oneshot::channel();
         let request = GlobalRequest::HostKeys(self.host_keys.plain_blobs());
         let tell = Command::Global {

@@ -36,9 +36,9 @@ pub enum Incoming {
     Forward(ForwardRequest),
     /// A request to stop listening.
     CancelForward(ForwardRequest),
-    /// A channel of an [application-defined type](crate::own).
+    /// A channel of an [application-defined type](crate::custom).
     OwnChannel(IncomingCustomChannel),
-    /// A global request with an [application-defined name](crate::own).
+    /// A global request with an [application-defined name](crate::custom).
     OwnRequest(CustomRequest),
     /// A channel of another type.
     Other(IncomingChannel),

@@ -23,12 +23,12 @@ pub enum KeyProof {
 /// A policy that decides which users may log in. Methods that are not implemented refuse.
 ///
 /// For a user who does not exist, return the same answer after the same time as for a wrong key or
-/// password: see [`adit_ssh_proto::auth::password_eq`]. A policy is created for each connection, so it
+/// password: see [`adit_ssh_proto::auth::passwords_equal`]. A policy is created for each connection, so it
 /// may store the client's address.
 pub trait AuthPolicy: Send + Sync {
     /// Returns the client's address, if known. Public-key computations of all connections of a process
     /// share a few threads, where sources take turns (the first 64 bits of an IPv6 address are one
-    /// source). So many connections from one address do not delay the logins of others. All connections
+    /// source). This number of connections from one address do not delay the logins of others. All connections
     /// without an address are one source.
     fn client_address(&self) -> Option<IpAddr> {
         None
@@ -96,7 +96,7 @@ pub trait AuthPolicy: Send + Sync {
     }
 
     /// Returns true if this user needs no authentication at all. Only called with
-    /// [`ask_none`](adit_ssh_proto::auth::ServerConfig::ask_none).
+    /// [`ask_none`](adit_ssh_proto::auth::ServerAuthConfig::ask_none).
     fn allow_without_auth<'a>(&'a self, user: &'a str) -> BoxFuture<'a, bool> {
         let _ = user;
         Box::pin(ready(false))

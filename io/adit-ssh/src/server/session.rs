@@ -140,7 +140,7 @@ impl RequestReply {
 
     fn send_reply(&mut self, ok: bool) {
         if let Some(to) = self.to.take() {
-            // Nobody waits for the reply once the session is over.
+            // No one waits for the reply once the session is over.
             let _ = self.mail.send_command(Command::Answer { to, ok });
         }
     }

@@ -237,7 +237,7 @@ impl ChannelState {
             }
             _ if sends.len() >= 2 * MAX_CHUNKS => return full(),
             OutgoingMessage::QueuedRequest(request) => {
-                sends.push_back(QueuedSend::Request(request, WantReply::No))
+                sends.push_back(QueuedSend::Request(request, WantReply::No));
             }
             OutgoingMessage::UrgentRequest(request, want) => {
                 let mut all = sends.iter();

@@ -225,10 +225,10 @@ async fn both_ends_go_message_by_message() {
                     channel.reply_to_oldest(false);
                 }
                 Ok(SessionEvent::Received(_, Message::Eof)) => {
-                    channel.send_message(OutgoingMessage::Close).unwrap()
+                    channel.send_message(OutgoingMessage::Close).unwrap();
                 }
                 Ok(SessionEvent::GlobalRequest(_, reply)) => {
-                    reply.send_answer(GlobalAnswer::Bound { port: 7 })
+                    reply.send_answer(GlobalAnswer::Bound { port: 7 });
                 }
                 Ok(_) => {}
                 Err(end) => return end,

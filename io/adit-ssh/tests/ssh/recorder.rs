@@ -34,7 +34,7 @@ fn sessions_are_recorded_and_replayed() {
         let text = recording.write();
         replay(plan, &Recording::read(&text));
         if std::env::var_os("ADIT_BLESS").is_some() {
-            assert!(text.len() <= MOST, "{}: {} octets", plan.name, text.len());
+            assert!(text.len() <= MOST, "{}: {} bytes", plan.name, text.len());
             let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("../../proto/adit-ssh-proto/vectors/ssh-sessions");
             fs::write(folder.join(plan.name).with_extension("txt"), text).unwrap();

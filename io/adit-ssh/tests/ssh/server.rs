@@ -104,7 +104,7 @@ pub(crate) async fn attend(mut connection: Connection) {
                             let _ = copy_bidirectional(&mut channel, &mut socket).await;
                         }
                         Err(why) => {
-                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string())
+                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
                         }
                     }
                 });
@@ -118,7 +118,7 @@ pub(crate) async fn attend(mut connection: Connection) {
                             let _ = copy_bidirectional(&mut channel, &mut socket).await;
                         }
                         Err(why) => {
-                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string())
+                            opening.refuse(OpenFailureReason::ConnectFailed, why.to_string());
                         }
                     }
                 });

@@ -1,7 +1,7 @@
 //! A buffered stream for all sessions.
 //!
 //! A session's bytes lie behind a lock that its driver also takes, so they are copied out and in.
-//! [`Raw`] is the interface of a session; [`Buffered`] makes of it a [`Stream`] for a relay, and an
+//! [`RawStream`] is the interface of a session; [`Buffered`] makes of it a [`Stream`] for a relay, and an
 //! `AsyncRead` and `AsyncWrite`.
 
 mod async_io;
@@ -58,7 +58,7 @@ pub trait RawStream: Send {
     }
 }
 
-/// A buffered stream over a [`Raw`] stream.
+/// A buffered stream over a [`RawStream`].
 #[derive(Debug)]
 pub struct Buffered<R> {
     raw: R,

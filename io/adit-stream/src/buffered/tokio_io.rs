@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{Buffered, RawStream};
 
-/// A reader and writer of tokio; [`Buffered::over`] makes a stream of it.
+/// A reader and writer of tokio; [`Buffered::from_tokio`] makes a stream of it.
 #[derive(Debug)]
 pub struct TokioIo<T>(T);
 
@@ -18,6 +18,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Buffered<TokioIo<T>> {
     #[must_use]
     pub fn from_tokio(io: T) -> Self {
         Self::new(TokioIo(io))
+    }
+
+    /// Returns the reader and writer. Bytes that were received and not consumed, or committed and
+    /// not sent, are lost.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.raw.0
     }
 }
 

@@ -55,7 +55,7 @@ enum LoadChange {
 
 impl TaskLoad {
     /// Adds `worked`, the measured time that a relay has worked in one poll, on streams that
-    /// require the lane `wanted`. Returns the lane to [change](super::change) to, if the relay is
+    /// require the lane `wanted`. Returns the lane to [change](super::change_lane) to, if the relay is
     /// not in the right one.
     pub fn lane_after(&mut self, worked: Duration, wanted: RelayLane) -> Option<Handle> {
         let session = match wanted {
@@ -93,7 +93,7 @@ impl TaskLoad {
 
     /// Adds `worked`, the time that the task of a session has worked in one poll. `shared` is true
     /// if several channels wait for it, and `own` is the lane that it has while it is bulk. Returns
-    /// the lane to [change](super::change) to, if the session is not in the right one.
+    /// the lane to [change](super::change_lane) to, if the session is not in the right one.
     pub fn session_lane_after(
         &mut self,
         worked: Duration,

@@ -20,7 +20,7 @@
 //! ([`RelayLane::Home`]): with those in the bulk lane every chunk changed threads, which cost 5 %
 //! of the processor time or more. Beside four unpaced flows an echo took 7 ms at p99 either way.
 //!
-//! A task that is started with [`spawn`] can change lanes: its future is moved between two polls,
+//! A task that is started with [`spawn_movable`] can change lanes: its future is moved between two polls,
 //! and the original task waits until it comes back. From then on the runtime of the other lane has
 //! to watch the sockets.
 
@@ -176,7 +176,7 @@ impl RelayLane {
     }
 }
 
-/// Moves the task that is polled now to `lane`, returned by [`Load`], once this poll is over.
+/// Moves the task that is polled now to `lane`, returned by [`TaskLoad`], once this poll is over.
 ///
 /// The poll has to return pending, and the task has to wait for resources of that runtime only.
 pub fn change_lane(lane: Handle) {

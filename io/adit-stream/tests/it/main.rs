@@ -4,5 +4,6 @@
 
 mod layers;
 mod relay;
+mod tokio_stream;
 mod toy;
 mod turns;

@@ -12,7 +12,7 @@ pub(crate) struct Avx2(());
 impl Avx2 {
     /// Returns the proof if this CPU has AVX2.
     pub(super) fn detect() -> Option<Self> {
-        is_x86_feature_detected!("avx2").then_some(Self(()))
+        cpu_has!("avx2").then_some(Self(()))
     }
 
     /// Computes the sums of products. All slices have the same length, 32 or more.

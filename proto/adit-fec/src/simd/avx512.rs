@@ -12,8 +12,8 @@ pub(crate) struct Avx512(Avx2);
 impl Avx512 {
     /// Returns the proof if this CPU has all of these features.
     pub(super) fn detect() -> Option<Self> {
-        let has = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-        Avx2::detect().filter(|_| has).map(Self)
+        let (has_f, has_bw) = (cpu_has!("avx512f"), cpu_has!("avx512bw"));
+        Avx2::detect().filter(|_| has_f && has_bw).map(Self)
     }
 
     /// Returns the kernel for lengths below one register.

@@ -1,12 +1,14 @@
 //! The choice of the kernel for this CPU: detected once, never above the limit that the program has set.
 
-use std::sync::OnceLock;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use super::{FactorRows, portable};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512, gfni::Gfni256, gfni::Gfni512, ssse3::Ssse3};
 
-static CHOSEN: OnceLock<KernelPath> = OnceLock::new();
+/// The number of the level in effect, or [`UNDECIDED`].
+static CHOSEN: AtomicU8 = AtomicU8::new(UNDECIDED);
+const UNDECIDED: u8 = u8::MAX;
 
 /// The CPU features that kernels may use, the slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,15 +73,28 @@ impl FecLevel {
 /// Call this before the first code is created. The first call, or the first code, decides for the lifetime
 /// of the process; later calls only report.
 pub fn limit_level(level: FecLevel) -> FecLevel {
-    CHOSEN
-        .get_or_init(|| KernelPath::best_within(level))
-        .level()
+    path_of_process(level).level()
 }
 
 /// Returns the level in effect: the best that this CPU supports, unless [`limit_level`] was called first.
 #[must_use]
 pub fn effective_level() -> FecLevel {
     limit_level(FecLevel::Avx512Gfni)
+}
+
+/// Returns the path of this process, which is the best within `limit` if it is not decided yet.
+fn path_of_process(limit: FecLevel) -> KernelPath {
+    let path = KernelPath::best_within(limit);
+    // The number alone is shared, so no memory has to be visible with it.
+    let (to, order) = (path.level() as u8, Ordering::Relaxed);
+    match CHOSEN.compare_exchange(UNDECIDED, to, order, order) {
+        Ok(_) => path,
+        Err(chosen) => {
+            let mut paths = KernelPath::available();
+            let chosen = paths.find(|path| path.level() as u8 == chosen);
+            chosen.unwrap_or(KernelPath::Portable)
+        }
+    }
 }
 
 /// The kernel in use. A variant with CPU features proves that they are available.
@@ -110,7 +125,7 @@ pub(crate) enum KernelPath {
 impl KernelPath {
     /// Returns the path of this process.
     pub(crate) fn of_process() -> Self {
-        *CHOSEN.get_or_init(|| Self::best_within(FecLevel::Avx512Gfni))
+        path_of_process(FecLevel::Avx512Gfni)
     }
 
     /// Returns the paths that this CPU supports, the slowest first.
@@ -187,7 +202,7 @@ impl KernelPath {
             #[cfg(target_arch = "x86_64")]
             Self::Ssse3(kernel) if len >= 16 => kernel.sum_products(factors, inputs, outputs),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(kernel) if len >= 16 => kernel.combine(factors, inputs, outputs),
+            Self::Neon(kernel) if len >= 16 => kernel.sum_products(factors, inputs, outputs),
             _ => portable::sum_products(factors, inputs, outputs),
         }
     }
@@ -209,7 +224,7 @@ impl KernelPath {
             #[cfg(target_arch = "x86_64")]
             Self::Gfni512(kernel) => kernel.add_products(factors, input, outputs),
             #[cfg(target_arch = "aarch64")]
-            Self::Neon(kernel) => kernel.add(factors, input, outputs),
+            Self::Neon(kernel) => kernel.add_products(factors, input, outputs),
         }
     }
 }

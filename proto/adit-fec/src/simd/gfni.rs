@@ -15,7 +15,7 @@ pub(crate) struct Gfni256(());
 impl Gfni256 {
     /// Returns the proof if this CPU has both.
     pub(super) fn detect() -> Option<Self> {
-        let has = is_x86_feature_detected!("gfni");
+        let has = cpu_has!("gfni");
         Avx2::detect().filter(|_| has).map(|_| Self(()))
     }
 

@@ -12,7 +12,11 @@ pub(crate) struct Neon(());
 impl Neon {
     /// Returns the proof if this CPU has NEON.
     pub(super) fn detect() -> Option<Self> {
-        std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
+        #[cfg(feature = "std")]
+        let has = std::arch::is_aarch64_feature_detected!("neon");
+        #[cfg(not(feature = "std"))]
+        let has = cfg!(target_feature = "neon");
+        has.then_some(Self(()))
     }
 
     /// Computes the sums of products. All slices have the same length, 16 or more.

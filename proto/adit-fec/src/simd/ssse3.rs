@@ -12,7 +12,7 @@ pub(crate) struct Ssse3(());
 impl Ssse3 {
     /// Returns the proof if this CPU has SSSE3.
     pub(super) fn detect() -> Option<Self> {
-        is_x86_feature_detected!("ssse3").then_some(Self(()))
+        cpu_has!("ssse3").then_some(Self(()))
     }
 
     /// Computes the sums of products. All slices have the same length, 16 or more.

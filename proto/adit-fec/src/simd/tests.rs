@@ -123,6 +123,25 @@ fn every_number_of_rows() {
 }
 
 #[test]
+fn several_tiles_and_groups_of_inputs() {
+    let mut dice = TestRng(7);
+    for columns in [1, 15, 16, 17, 32, 40] {
+        for len in [
+            2047, 2048, 2049, 2063, 2064, 2111, 2112, 4095, 4096, 4200, 6211,
+        ] {
+            let (rows, shift) = (1 + dice.below(9), dice.below(64));
+            Case::roll(&mut dice, columns, rows, len, shift).check();
+        }
+    }
+    for columns in [16, 17, 33] {
+        for len in 0..200 {
+            let rows = 1 + dice.below(5);
+            Case::roll(&mut dice, columns, rows, len, 0).check();
+        }
+    }
+}
+
+#[test]
 fn every_factor_times_every_byte() {
     for factor in 0..=255u8 {
         let case = Case {

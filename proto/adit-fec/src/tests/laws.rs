@@ -40,6 +40,33 @@ impl Shards {
         }
         Ok(())
     }
+
+    /// Removes `lost`, restores them with the parity among them, and compares.
+    fn lose_with_parity(&self, code: &mut ErasureCode, lost: &[usize]) -> Result<(), CodeError> {
+        let shards = self.all.iter().enumerate();
+        let at_hand: Vec<Option<&[u8]>> = shards
+            .map(|(i, shard)| (!lost.contains(&i)).then_some(shard.as_slice()))
+            .collect();
+        let mut gone = lost.to_vec();
+        gone.sort_unstable();
+        let mut found = vec![vec![0x77; self.all[0].len()]; gone.len()];
+        let mut outputs: Vec<&mut [u8]> = found.iter_mut().map(Vec::as_mut_slice).collect();
+        let done = code.reconstruct_all(&at_hand, &mut outputs);
+        for (place, found) in gone.iter().zip(found) {
+            if done.is_ok() {
+                assert_eq!(found, self.all[*place]);
+            } else {
+                assert!(found.iter().all(|byte| *byte == 0x77));
+            }
+        }
+        done
+    }
+
+    fn verify(&self, code: &ErasureCode) -> bool {
+        let shards: Vec<&[u8]> = self.all.iter().map(Vec::as_slice).collect();
+        let (data, parity) = shards.split_at(self.data);
+        code.verify_parity(data, parity).unwrap()
+    }
 }
 
 /// Returns the first `count` of the numbers below `bound`, shuffled.
@@ -69,6 +96,8 @@ fn every_loss_of_small_codes() {
                     Err(CodeError::TooFew)
                 };
                 assert_eq!(shards.lose(&mut code, &lost), expected, "{lost:?}");
+                let found = shards.lose_with_parity(&mut code, &lost);
+                assert_eq!(found, expected, "{lost:?}");
             }
         }
     }
@@ -84,7 +113,9 @@ fn the_largest_codes() {
             for _ in 0..3 {
                 let lost = some(&mut dice, data + parity, parity);
                 shards.lose(&mut code, &lost).unwrap();
+                shards.lose_with_parity(&mut code, &lost).unwrap();
             }
+            assert!(shards.verify(&code));
         }
     }
 }
@@ -133,6 +164,61 @@ fn calls_that_make_no_sense_are_refused() {
     );
 }
 
+#[test]
+fn wrong_calls_for_verification_and_parity_are_refused() {
+    let mut code = ErasureCode::cauchy(2, 2).unwrap();
+    let (a, b) = ([1; 4], [2; 4]);
+    let [a, b] = [&a[..], &b[..]];
+    for (shards, lost, expected) in [
+        (vec![Some(a)], vec![], CodeError::Shards),
+        (vec![Some(a), None, Some(b)], vec![4], CodeError::Shards),
+        (
+            vec![Some(a), None, Some(b), None],
+            vec![4],
+            CodeError::Shards,
+        ),
+        (
+            vec![Some(a), None, Some(b), None],
+            vec![4; 3],
+            CodeError::Shards,
+        ),
+        (
+            vec![Some(a), None, Some(b), None],
+            vec![4, 3],
+            CodeError::Length,
+        ),
+        (
+            vec![Some(a), Some(&b[1..]), Some(b), None],
+            vec![4],
+            CodeError::Length,
+        ),
+        (
+            vec![Some(a), None, Some(&b[1..]), None],
+            vec![4, 4],
+            CodeError::Length,
+        ),
+        (
+            vec![Some(a), None, None, None],
+            vec![4; 3],
+            CodeError::TooFew,
+        ),
+    ] {
+        let mut lost: Vec<Vec<u8>> = lost.into_iter().map(|len| vec![0x77; len]).collect();
+        let mut outputs: Vec<&mut [u8]> = lost.iter_mut().map(Vec::as_mut_slice).collect();
+        let done = code.reconstruct_all(&shards, &mut outputs);
+        assert_eq!(done, Err(expected), "{shards:?}");
+        assert!(lost.iter().flatten().all(|byte| *byte == 0x77));
+    }
+    for (data, parity, expected) in [
+        (vec![a], vec![a, b], CodeError::Shards),
+        (vec![a, b], vec![a], CodeError::Shards),
+        (vec![a, b], vec![a, &b[1..]], CodeError::Length),
+        (vec![a, &b[1..]], vec![a, b], CodeError::Length),
+    ] {
+        assert_eq!(code.verify_parity(&data, &parity), Err(expected));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
@@ -149,6 +235,25 @@ proptest! {
             let count = dice.below(parity + 1);
             let lost = some(&mut dice, data + parity, count);
             prop_assert_eq!(shards.lose(&mut code, &lost), Ok(()));
+            prop_assert_eq!(shards.lose_with_parity(&mut code, &lost), Ok(()));
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed(
+        seed in any::<u64>(), data in 1usize..40, parity in 1usize..40,
+        len in 1usize..1600, cauchy in any::<bool>(), level in 0usize..7,
+    ) {
+        let mut dice = Dice(seed);
+        let matrix = if cauchy { CodeMatrix::Cauchy } else { CodeMatrix::Vandermonde };
+        let code = ErasureCode::new(matrix, data, parity).unwrap().with_level(FecLevel::ALL[level]);
+        let mut shards = Shards::roll(&code, &mut dice, len);
+        prop_assert!(shards.verify(&code));
+        for place in [0, len - 1, dice.below(len), dice.below(len)] {
+            let (shard, bit) = (dice.below(data + parity), 1 << dice.below(8));
+            shards.all[shard][place] ^= bit;
+            prop_assert!(!shards.verify(&code));
+            shards.all[shard][place] ^= bit;
         }
     }
 }

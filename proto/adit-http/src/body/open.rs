@@ -25,7 +25,7 @@ enum BodySource {
 }
 
 impl BodyOpen {
-    /// Creates the codec for a body with that framing. See [`super::exchange`] for requests with an
+    /// Creates the codec for a body with that framing. See [`super::exchange_codecs`] for requests with an
     /// upgrade.
     #[must_use]
     pub fn new(framing: Framing) -> Self {

@@ -77,7 +77,7 @@ enum AfterHead {
 
 impl ResponseSeal {
     /// Creates the codec of the response to a request; `to_head` is true for a HEAD request. See
-    /// [`super::exchange`] for requests with an upgrade.
+    /// [`super::exchange_codecs`] for requests with an upgrade.
     #[must_use]
     pub const fn new(to_head: bool) -> Self {
         Self {

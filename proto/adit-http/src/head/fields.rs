@@ -1,6 +1,6 @@
 //! Header fields (RFC 9112 section 5).
 
-/// The fields of one head, in order. [`super::Scan`] limits their number.
+/// The fields of one head, in order. [`super::HeadScan`] limits their number.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(Vec<Field<'a>>);
 
@@ -15,7 +15,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Parses the lines after the start line, which [`super::Scan`] has accepted.
+    /// Parses the lines after the start line, which [`super::HeadScan`] has accepted.
     pub(crate) fn parse(block: &'a [u8]) -> Result<Self, &'static str> {
         block
             .split(|b| *b == b'\n')

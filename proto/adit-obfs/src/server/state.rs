@@ -119,7 +119,7 @@ impl ServerState {
     }
 
     /// Returns the maximum time for a client's hello after its first byte, if the format has such a
-    /// rule. Call [`ServerHandshake::expire`] after it.
+    /// rule. Call [`ServerHandshake::handle_timeout`] after it.
     #[must_use]
     pub fn hello_timeout(&self) -> Option<Duration> {
         match self.0.kind {

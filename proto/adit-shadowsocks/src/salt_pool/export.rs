@@ -41,7 +41,7 @@ pub enum SaltRestoreError {
 impl SaltPool {
     /// Returns the digests of the AEAD edition with their seed, at most 16 MiB. Store them like a
     /// key: a peer who has the seed can make the pool slow. Salts of the 2022 edition are not
-    /// included; [`Restart::Strict`](super::Restart::Strict) covers those.
+    /// included; [`RestartPolicy::Strict`](super::RestartPolicy::Strict) covers those.
     #[must_use]
     pub fn export_digests(&self) -> Secret<Vec<u8>> {
         let (mut older, mut newer) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ impl SaltPool {
         Secret::new(out)
     }
 
-    /// Restores the output of [`export`](Self::export) and its seed, and returns the number of
+    /// Restores the output of [`export_digests`](Self::export_digests) and its seed, and returns the number of
     /// digests. For a new pool, before it is shared.
     ///
     /// # Errors

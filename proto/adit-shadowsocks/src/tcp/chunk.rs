@@ -137,7 +137,7 @@ impl ChunkOpen {
     }
 
     /// Records that a sealed payload of `len` bytes begins at `at`. Empty payloads are skipped, up
-    /// to [`MAX_EMPTY`] in a row. adit never sends them, but Xray's client of the AEAD edition does
+    /// to [`MAX_EMPTY_CHUNKS`] in a row. adit never sends them, but Xray's client of the AEAD edition does
     /// when its application is silent for 100 ms, and the servers of mihomo and sing-box do for
     /// empty datagrams in a stream. SIP022 forbids empty payloads, and shadowsocks-go and
     /// shadowsocks-libev fail on them; shadowsocks-rust, sing-box and Xray skip them in both

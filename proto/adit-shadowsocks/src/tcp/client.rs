@@ -120,8 +120,7 @@ impl PendingRequest {
         }
     }
 
-    /// Returns zeros for padding. An empty request has 1 to 900 bytes of it, and
-    /// padding of payload and
+    /// Returns zeros for padding. An empty request has 1 to 900 bytes of it, and payload and
     /// padding of a short request have at most 900 bytes together; a payload of 900 bytes or more
     /// hides its header well enough.
     fn choose_padding(&self, payload: usize) -> &'static [u8] {
@@ -240,13 +239,13 @@ impl ClientOpen {
         self.progress.clone()
     }
 
-    /// True if the server has proved that it has the key; see [`Progress::authenticated`].
+    /// True if the server has proved that it has the key; see [`ClientProgress::is_authenticated`].
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         self.progress.is_authenticated()
     }
 
-    /// Returns the clock skew in seconds; see [`Progress::skew`].
+    /// Returns the clock skew in seconds; see [`ClientProgress::clock_skew`].
     #[must_use]
     pub fn clock_skew(&self) -> Option<i64> {
         self.progress.clock_skew()
@@ -272,7 +271,7 @@ impl Open for ClientOpen {
         match &self.state {
             State::Open(body) => body.at_boundary(unread),
             // The target may close without sending anything. Its server then has no header to send,
-            // since the header goes out with the first payload. `Progress` records if it arrived.
+            // since the header goes out with the first payload. `ClientProgress` records if it arrived.
             State::Waiting(_) => unread == 0,
         }
     }

@@ -108,7 +108,7 @@ impl ServerHandshake {
     }
 
     /// Sets the user last seen at the client's address. If users are found by trial
-    /// ([`Users::trial`]), this user is tried first; otherwise the hint has no effect.
+    /// ([`Users::with_trial_keys`]), this user is tried first; otherwise the hint has no effect.
     #[must_use]
     pub fn with_hint(mut self, user: Option<UserId>) -> Self {
         self.hint = user;

@@ -46,7 +46,7 @@ impl ClientSession {
     }
 
     /// Seals `packet[payload]` for `target` in place and returns the range to send. The packet
-    /// needs [`super::HEAD_ROOM`] bytes in front of the payload and [`super::TAIL_ROOM`] after it.
+    /// needs [`super::HEADROOM`] bytes in front of the payload and [`super::TAILROOM`] after it.
     /// The payload may be empty.
     ///
     /// # Errors

@@ -229,7 +229,7 @@ pub(super) fn open_ids(key: &Key, packet: &mut [u8]) -> Result<PacketIds, Protoc
     })
 }
 
-/// Reads the identity header of a packet after [`unveil`] with the same key.
+/// Reads the identity header of a packet after [`open_ids`] with the same key.
 pub(super) fn open_identity(identity: &Key, packet: &[u8]) -> Result<IdentityHash, ProtocolError> {
     let cipher = identity.header_cipher().ok_or(WRONG_EDITION)?;
     let short = |EndOfInput| ProtocolError::Truncated("a packet");
@@ -246,7 +246,7 @@ pub(super) struct OpenedBody {
     pub(super) payload: Range<usize>,
 }
 
-/// Opens the body of a packet after [`unveil`] with `key`, and checks its type, time, session (if
+/// Opens the body of a packet after [`open_ids`] with `key`, and checks its type, time, session (if
 /// it `answers` one), padding and address. `identities` is the number of bytes of identity headers
 /// before it.
 pub(super) fn open_body(

@@ -19,8 +19,8 @@ pub const MAX_SESSIONS: usize = 65_536;
 
 /// Opens the packets of all clients of one server.
 ///
-/// The caller manages the lifetimes: call [`forget`](Self::forget) when a session is no longer
-/// needed. The [`SessionBook`] remembers the session's highest packet for as long as its packets
+/// The caller manages the lifetimes: call [`forget_session`](Self::forget_session) when a session is no longer
+/// needed. The [`SessionRegistry`] remembers the session's highest packet for as long as its packets
 /// are valid.
 pub struct ServerOpener {
     users: Arc<Users>,
@@ -49,7 +49,7 @@ pub struct IncomingPacket {
     /// The client's session id; `None` in editions without sessions, in which the source address
     /// identifies the client.
     pub session: Option<u64>,
-    /// The sender, whose name [`Users::user`] returns; `None` if there is a single key.
+    /// The sender, whose name [`Users::find_user`] returns; `None` if there is a single key.
     pub user: Option<UserId>,
     /// True if this is the first packet of its session; false in editions without sessions.
     pub new: bool,
@@ -123,13 +123,13 @@ impl ServerOpener {
         self.open_hinted(packet, None, now)
     }
 
-    /// Opens a packet like [`open`](Self::open), with the user last seen at the packet's source as
-    /// a hint. If users are found by trial ([`Users::trial`]), this user is tried first; otherwise
+    /// Opens a packet like `open`, with the user last seen at the packet's source as
+    /// a hint. If users are found by trial ([`Users::with_trial_keys`]), this user is tried first; otherwise
     /// the hint has no effect.
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`open`](Self::open).
+    /// Fails in the same cases as `open`.
     pub fn open_hinted(
         &mut self,
         packet: &mut [u8],
@@ -148,7 +148,7 @@ impl ServerOpener {
     ///
     /// # Errors
     ///
-    /// Fails in the same cases as [`open`](Self::open).
+    /// Fails in the same cases as `open`.
     pub fn open_for_user(
         &mut self,
         packet: &mut [u8],
@@ -289,7 +289,7 @@ impl ServerOpener {
     /// an attack.
     ///
     /// Returns `None` if the session is unknown, or if a session is passed in an edition without
-    /// sessions; such an edition with several users needs [`sealer_for`](Self::sealer_for).
+    /// sessions; such an edition with several users needs [`create_sealer_for`](Self::create_sealer_for).
     #[allow(clippy::needless_pass_by_ref_mut)] // one call per session: not for shared use
     pub fn create_sealer(
         &mut self,
@@ -346,7 +346,7 @@ impl ServerOpener {
     }
 }
 
-/// Returns the owner part of a session's [`Name`](super::book::Name).
+/// Returns the owner part of a session's [`OwnedSessionId`](super::session_registry::OwnedSessionId).
 fn owner_tag(named: Option<IdentityHash>) -> u64 {
     named.map_or(0, IdentityHash::first_half)
 }
@@ -377,7 +377,7 @@ pub struct ServerSealer(pub(super) PacketSender);
 
 impl ServerSealer {
     /// Seals `packet[payload]`, received from `source`, in place and returns the range to send. The
-    /// packet needs [`super::HEAD_ROOM`] bytes in front of the payload and [`super::TAIL_ROOM`]
+    /// packet needs [`super::HEADROOM`] bytes in front of the payload and [`super::TAILROOM`]
     /// after it.
     ///
     /// # Errors

@@ -136,7 +136,7 @@ impl StackOpen {
         }
     }
 
-    /// Returns the data of the last [`Frame::Inflated`].
+    /// Returns the data of the last [`OpenedFrame::Inflated`].
     #[must_use]
     pub fn inflated(&self) -> &[u8] {
         self.frames.inflated()

@@ -106,7 +106,7 @@ impl ServerStack {
 }
 
 impl PacketServer {
-    /// Seals `packet[payload]`, received from `source`; room as for [`PacketClient::seal`].
+    /// Seals `packet[payload]`, received from `source`; room as for [`PacketClient::seal_packet`].
     ///
     /// # Errors
     ///

@@ -92,7 +92,7 @@ fn a_session_stops_where_its_buffer_is_full() {
         assert!(used < wire.len() && !server.wants_input());
         assert_eq!(server.unread_bytes, 3 * 8192 + 9);
         assert_eq!(server.handle_input(START, &wire[used..]), Ok(0));
-        // Accepting no input is no sign of a dead peer.
+        // Accepting no input does not indicate a dead peer.
         let late = Time(31_000_000);
         assert_eq!(server.handle_timeout(late), Ok(()));
         // A stream that is closed releases its space.

@@ -1,5 +1,6 @@
 //! The SOCKS4 and SOCKS4a client.
 
+use alloc::string::String;
 use core::net::IpAddr;
 
 use adit_wire::{Handshake, Host, Rx, Step, Target, Tx};

@@ -1,5 +1,6 @@
 //! The SOCKS5 client (RFC 1928, RFC 1929).
 
+use alloc::string::String;
 use core::fmt;
 
 use adit_wire::{Handshake, Rx, Step, Target, Tx, encode_addr, narrow_int};

@@ -1,5 +1,7 @@
 //! Refusals of clients before their request was complete.
 
+use alloc::boxed::Box;
+
 use adit_wire::ProtocolError;
 
 /// The reason a handshake ended without a request.

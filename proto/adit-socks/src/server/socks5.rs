@@ -3,6 +3,8 @@
 //! Greeting, method, optionally user and password, then the request. A client may send all of it
 //! together, followed by its first payload.
 
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::fmt;
 
 use adit_wire::{AddrError, Handshake, Rx, Step, Tx, parse_addr};

@@ -1,5 +1,6 @@
 //! `RSV(2) ‖ FRAG(1) ‖ ATYP(1) ‖ ADDR ‖ PORT(2)` in front of the data.
 
+use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::ops::Range;
 
@@ -48,7 +49,7 @@ pub fn parse_header(packet: &[u8]) -> Result<DatagramHeader, ProtocolError> {
     })
 }
 
-/// Returns the length in bytes of the header that [`put`] and [`write_in_place`] write for
+/// Returns the length in bytes of the header that [`put_header`] and [`write_in_place`] write for
 /// `target`.
 #[must_use]
 pub fn header_len(target: &Target) -> usize {

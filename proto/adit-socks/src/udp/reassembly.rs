@@ -3,8 +3,9 @@
 //! Off by default in the engine: very few clients fragment, and a server without reassembly drops
 //! every datagram whose FRAG is not 0.
 
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
 use core::time::Duration;
-use std::borrow::Cow;
 
 use adit_wire::{Target, Time, subslice};
 

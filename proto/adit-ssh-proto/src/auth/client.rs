@@ -13,12 +13,12 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{MessageReader, SshBufMut};
 
-/// A question to the driver, which answers with [`ClientAuth::answer`].
+/// A question to the driver, which answers with [`ClientAuth::answer_ask`].
 #[derive(Debug)]
 pub enum ClientAsk {
     /// Asks for a signature of `data` by this identity.
     Signature {
-        /// Index in [`ClientConfig::identities`].
+        /// Index in [`ClientAuthConfig::identities`].
         identity: usize,
         /// Signature algorithm.
         algorithm: KeyAlgorithm,
@@ -49,7 +49,7 @@ pub enum ClientAsk {
 /// An answer of the driver.
 #[derive(Debug)]
 pub enum ClientAnswer {
-    /// Signature with its algorithm name, as returned by [`crate::key::PrivateKey::sign`] and by
+    /// Signature with its algorithm name, as returned by [`crate::key::Signer::sign_data`] and by
     /// agents.
     Signature(Vec<u8>),
     /// Password.
@@ -245,7 +245,7 @@ impl ClientAuth {
             // A password that is not available now will not be available in the next attempt,
             // either.
             ClientAuthState::AskPassword | ClientAuthState::AskNewPassword => {
-                self.passwords = self.config.prompts
+                self.passwords = self.config.prompts;
             }
             ClientAuthState::AskResponses(..) => self.interactives = self.config.prompts,
             _ => return Err(SshError::Policy("an answer without a question")),

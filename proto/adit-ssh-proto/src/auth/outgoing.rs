@@ -16,7 +16,7 @@ pub struct AuthPayload {
     /// Payload, which may contain a password.
     pub payload: Secret<Vec<u8>>,
     /// The length reveals the length of a secret. Pad the packet to a multiple of
-    /// [`HIDDEN_MULTIPLE`]; if the packet layer cannot, send [`Outgoing::put_cover`] before it.
+    /// [`HIDDEN_MULTIPLE`]; if the packet layer cannot, send [`AuthPayload::put_length_cover`] before it.
     /// (After it, the cover could arrive after the server's USERAUTH_SUCCESS, from which on packets
     /// may be compressed.)
     pub hide_length: bool,

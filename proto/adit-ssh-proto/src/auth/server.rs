@@ -15,12 +15,12 @@ use crate::wire::SshBufMut;
 /// Maximum number of requests in a connection, including those that do not count as failed.
 const MAX_REQUESTS: u32 = 128;
 
-/// A question to the driver, which answers with [`ServerAuth::answer`].
+/// A question to the driver, which answers with [`ServerAuth::answer_ask`].
 ///
 /// For a user that does not exist, answer [`ServerAnswer::Reject`] after the same time.
 #[derive(Debug)]
 pub enum ServerAsk {
-    /// Asks whether the user needs no authentication. Only with [`ServerConfig::ask_none`].
+    /// Asks whether the user needs no authentication. Only with [`ServerAuthConfig::ask_none`].
     NoAuthentication {
         /// User name.
         user: String,
@@ -43,7 +43,7 @@ pub enum ServerAsk {
         /// User presence as reported by a security key.
         presence: Option<UserPresence>,
     },
-    /// Asks whether this is the user's password. See [`super::password_eq`].
+    /// Asks whether this is the user's password. See [`super::passwords_equal`].
     Password {
         /// User name.
         user: String,

@@ -6,12 +6,12 @@ use crate::msg;
 use crate::wire::SshBufMut;
 
 impl Connection {
-    /// Requests a channel; [`Event::Opened`](super::Event::Opened) or
-    /// [`Event::OpenFailed`](super::Event::OpenFailed) follows.
+    /// Requests a channel; `ConnectionEvent::Opened` or
+    /// `ConnectionEvent::OpenFailed` follows.
     ///
     /// # Errors
-    /// [`CallError::TooMany`] if there are too many channels, [`CallError::Full`] if the output is
-    /// full, [`CallError::Reserved`] if an [application-defined type](ChannelKind::Own) has the
+    /// [`ChannelCallError::TooMany`] if there are too many channels, [`ChannelCallError::Full`] if the output is
+    /// full, [`ChannelCallError::Reserved`] if an [application-defined type](ChannelKind::Custom) has the
     /// name of a built-in one.
     pub fn open_channel(&mut self, kind: &ChannelKind) -> Result<ChannelId, ChannelCallError> {
         let own = match kind {
@@ -49,7 +49,7 @@ impl Connection {
     /// Confirms a channel that the peer requested.
     ///
     /// # Errors
-    /// [`CallError::Gone`] or [`CallError::NotNow`] if the channel is gone or was answered before.
+    /// [`ChannelCallError::Gone`] or [`ChannelCallError::NotNow`] if the channel is gone or was answered before.
     pub fn confirm_open(&mut self, id: ChannelId) -> Result<(), ChannelCallError> {
         let (window, floor) = (self.limits.window, self.limits.min_window());
         let channel = self.slots.get_mut(id).ok_or(ChannelCallError::Gone)?;
@@ -74,7 +74,7 @@ impl Connection {
     /// Refuses a channel that the peer requested. Its identifier is invalid afterwards.
     ///
     /// # Errors
-    /// [`CallError::Gone`] or [`CallError::NotNow`] if the channel is gone or was answered before.
+    /// [`ChannelCallError::Gone`] or [`ChannelCallError::NotNow`] if the channel is gone or was answered before.
     pub fn refuse_open(
         &mut self,
         id: ChannelId,
@@ -97,7 +97,7 @@ impl Connection {
     /// Ends the sending side: no more data will be sent. The peer may still send.
     ///
     /// # Errors
-    /// [`CallError`] if the channel is gone, not open yet, or its sending side has ended.
+    /// [`ChannelCallError`] if the channel is gone, not open yet, or its sending side has ended.
     pub fn send_eof(&mut self, id: ChannelId) -> Result<(), ChannelCallError> {
         let channel = self.writable_channel(id)?;
         channel.sent_eof = true;
@@ -110,7 +110,7 @@ impl Connection {
     }
 
     /// Closes a channel; data that still arrives is discarded.
-    /// [`Event::Closed`](super::Event::Closed) follows once the peer has closed it, too. A channel
+    /// `ConnectionEvent::Closed` follows once the peer has closed it, too. A channel
     /// that the peer requested is refused; one that was requested locally is closed as soon as it
     /// opens.
     pub fn close_channel(&mut self, id: ChannelId) {
@@ -120,7 +120,7 @@ impl Connection {
         channel.closed_locally = true;
         match channel.stage {
             ChannelStage::RequestedByPeer => {
-                drop(self.refuse_open(id, OpenFailureReason::ConnectFailed, ""))
+                _ = self.refuse_open(id, OpenFailureReason::ConnectFailed, "");
             }
             ChannelStage::RequestedLocally => {}
             ChannelStage::Open => {

@@ -36,7 +36,7 @@ impl CustomMessage {
     /// Creates a value from a name and data.
     ///
     /// # Errors
-    /// [`CustomMessageError::Name`] if the name is not valid, [`OwnError::Data`] if the data is longer than
+    /// [`CustomMessageError::Name`] if the name is not valid, [`CustomMessageError::Data`] if the data is longer than
     /// [`CustomMessage::MAX_DATA`].
     pub fn new(
         name: impl Into<String>,

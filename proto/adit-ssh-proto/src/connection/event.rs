@@ -20,7 +20,7 @@ pub enum DataKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HandledInput {
-    /// Bytes of a channel, at least one. Call [`Connection::consumed`](super::Connection::consumed)
+    /// Bytes of a channel, at least one. Call [`Connection::consume_data`](super::Connection::consume_data)
     /// when they were passed on.
     Data {
         /// The channel.
@@ -41,7 +41,7 @@ pub enum HandledInput {
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
     /// The peer requests a channel that this end may accept. Answer with
-    /// [`confirm`](super::Connection::confirm) or [`refuse`](super::Connection::refuse).
+    /// [`confirm_open`](super::Connection::confirm_open) or [`refuse_open`](super::Connection::refuse_open).
     Open {
         /// Its identifier from now on.
         channel: ChannelId,
@@ -65,7 +65,7 @@ pub enum ConnectionEvent {
         channel: ChannelId,
         /// The request.
         request: SshChannelRequest,
-        /// Token to pass to [`answer`](super::Connection::answer), if an answer is wanted.
+        /// Token to pass to [`answer`](super::Connection::answer_request), if an answer is wanted.
         reply: Option<PendingReply>,
     },
     /// The answer to the oldest local request in this channel that wants one.

@@ -14,7 +14,7 @@ impl Connection {
     /// Returns the number of data bytes that fit in the next message of a channel.
     ///
     /// Returns 0 while the peer's window is used up (until
-    /// [`Event::Writable`](super::Event::Writable)), after the end of the sending side, and while
+    /// `ConnectionEvent::Writable`), after the end of the sending side, and while
     /// control messages are queued, which are sent first.
     #[must_use]
     pub fn send_capacity(&self, id: ChannelId) -> usize {
@@ -31,8 +31,8 @@ impl Connection {
     /// the caller appends it and sends the payload.
     ///
     /// # Errors
-    /// [`CallError`] if the channel is gone, not open or at its end, or `len` is 0 or exceeds
-    /// [`room`](Self::room).
+    /// [`ChannelCallError`] if the channel is gone, not open or at its end, or `len` is 0 or exceeds
+    /// `writable_len`.
     pub fn begin_data(
         &mut self,
         id: ChannelId,
@@ -72,8 +72,8 @@ impl Connection {
         }
     }
 
-    /// Returns the next channel in the queue of writers that has [`room`](Self::room). It writes
-    /// one message, and goes to the end of the queue if it [wants to](Self::want_write) write more.
+    /// Returns the next channel in the queue of writers that has room. It writes
+    /// one message, and goes to the end of the queue if it [wants to](Self::queue_writer) write more.
     /// Channels without a window return to the queue when it opens.
     pub fn next_writer(&mut self) -> Option<ChannelId> {
         if !self.outbox.is_empty() {
@@ -97,8 +97,8 @@ impl Connection {
 
     /// Records that `len` bytes of a channel were passed on: the peer may send as many again.
     ///
-    /// May be called after [`Event::Closed`](super::Event::Closed), too; the channel counts until
-    /// everything is consumed, or it is [closed](Self::close) locally.
+    /// May be called after `ConnectionEvent::Closed`, too; the channel counts until
+    /// everything is consumed, or it is closed locally.
     pub fn consume_data(&mut self, id: ChannelId, len: usize, now: Time) {
         let Some(channel) = self.slots.get_mut(id) else {
             return;
@@ -124,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// Returns the number of bytes that have to be passed on before [`consumed`](Self::consumed)
+    /// Returns the number of bytes that have to be passed on before [`consume_data`](Self::consume_data)
     /// can have an effect; until then, calls may be combined. At least 1.
     #[must_use]
     pub fn min_consume_len(&self, id: ChannelId) -> usize {

@@ -13,7 +13,7 @@ pub(super) struct GrantedForwards {
     paths: Vec<Vec<u8>>,
 }
 
-/// Change of [`Forwards`] when the server grants a request.
+/// Change of [`GrantedForwards`] when the server grants a request.
 #[derive(Debug)]
 pub(super) enum ForwardChange {
     /// No change.

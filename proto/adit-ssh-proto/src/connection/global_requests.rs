@@ -12,12 +12,12 @@ use crate::msg;
 use crate::wire::{MessageReader, SshBufMut};
 
 impl Connection {
-    /// Sends a request outside of channels. If it wants an answer, [`Event::GlobalReply`] follows
+    /// Sends a request outside of channels. If it wants an answer, `ConnectionEvent::GlobalReply` follows
     /// with the returned identifier.
     ///
     /// # Errors
-    /// [`CallError`] if too many requests are unanswered, the output is full, or an
-    /// [application-defined request](GlobalRequest::Own) has the name of a built-in one.
+    /// [`ChannelCallError`] if too many requests are unanswered, the output is full, or an
+    /// [application-defined request](GlobalRequest::Custom) has the name of a built-in one.
     pub fn send_global_request(
         &mut self,
         request: &GlobalRequest,

@@ -5,13 +5,13 @@
 //! it returns `None`, then [`Connection::poll_output`] until it returns false, and seals what that
 //! appends. Nothing blocks: a channel that is not read only stops at its own window.
 //!
-//! Channel data is not copied. [`Handled::Data`] contains its position in the payload; the driver
-//! calls [`Connection::consumed`] when the data was passed on, which widens the window again. To
-//! send, [`Connection::room`] returns the number of bytes that fit, and [`Connection::data_header`]
+//! Channel data is not copied. [`HandledInput::Data`] contains its position in the payload; the driver
+//! calls [`Connection::consume_data`] when the data was passed on, which widens the window again. To
+//! send, [`Connection::send_capacity`] returns the number of bytes that fit, and [`Connection::begin_data`]
 //! writes the fields in front of them. Control messages are never sent after later data: while some
 //! are queued, `room` returns 0.
 //!
-//! [`Limits`] bounds what a peer can make this end store: bytes by the windows; channels, requests
+//! [`ConnectionLimits`] bounds what a peer can make this end store: bytes by the windows; channels, requests
 //! and answers by number. While [`Connection::wants_input`] is false, the driver should leave the
 //! peer's bytes in the socket.
 //!
@@ -133,7 +133,7 @@ impl Connection {
         self.rtt = Some(rtt);
     }
 
-    /// Sets whether the peer's channels of [unknown types](ChannelKind::Own) are reported as
+    /// Sets whether the peer's channels of [unknown types](ChannelKind::Custom) are reported as
     /// events. By default, they are refused as unknown.
     pub const fn set_accept_custom_channels(&mut self, takes: bool) {
         self.accepts_custom_channels = takes;

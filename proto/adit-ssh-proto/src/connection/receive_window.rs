@@ -72,7 +72,7 @@ impl ReceiveWindow {
         self.taken = self.taken.saturating_add(len);
     }
 
-    /// True if the window limits the sender. Call it after each [`Intake::consume`].
+    /// True if the window limits the sender. Call it after each [`ReceiveWindow::consume`].
     pub(super) fn is_tight(&mut self, now: Time, rtt: Duration) -> bool {
         let quick = now.duration_since(self.since) <= rtt.saturating_add(rtt / 2);
         if quick && self.taken < self.target {

@@ -12,11 +12,11 @@ use crate::wire::{MessageReader, SshBufMut};
 
 impl Connection {
     /// Sends a request in a channel. If `want` asks for an answer (and the request is not a
-    /// [statement](Request::is_statement)), [`Event::RequestDone`] follows, in order.
+    /// [statement](SshChannelRequest::is_statement)), `ConnectionEvent::RequestDone` follows, in order.
     ///
     /// # Errors
-    /// [`CallError`] if the channel is gone, not open or closed, too many requests are unanswered,
-    /// the output is full, or an [application-defined request](Request::Own) has the name of a
+    /// [`ChannelCallError`] if the channel is gone, not open or closed, too many requests are unanswered,
+    /// the output is full, or an [application-defined request](SshChannelRequest::Custom) has the name of a
     /// built-in one.
     pub fn send_request(
         &mut self,

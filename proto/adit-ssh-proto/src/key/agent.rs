@@ -1,7 +1,7 @@
 //! The agent protocol, client side (draft-ietf-sshm-ssh-agent, OpenSSH's `PROTOCOL.agent`).
 //!
-//! Requests are appended as whole frames; [`frame`] splits answers from received data, and
-//! [`Answer`] parses them. A forwarded agent is a pipe to the local one: its messages are not
+//! Requests are appended as whole frames; [`split_frame`] splits answers from received data, and
+//! [`AgentAnswer`] parses them. A forwarded agent is a pipe to the local one: its messages are not
 //! inspected.
 
 use adit_wire::usize_from;

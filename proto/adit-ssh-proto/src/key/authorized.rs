@@ -114,7 +114,7 @@ impl AuthorizedKeys {
     /// the key: only a signature does.
     ///
     /// # Errors
-    /// [`Denied`] with the reason of the last line that contains the key.
+    /// [`KeyDenied`] with the reason of the last line that contains the key.
     pub fn find_grant(&self, offer: &KeyOffer<'_>) -> Result<KeyGrant, KeyDenied> {
         let mut denied = KeyDenied::Unknown;
         for entry in &self.entries {

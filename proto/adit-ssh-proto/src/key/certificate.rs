@@ -1,6 +1,6 @@
 //! OpenSSH's certificates (`PROTOCOL.certkeys`).
 //!
-//! Two checks are separate: that an authority vouches for the key, which [`Certificate::check`]
+//! Two checks are separate: that an authority vouches for the key, which [`Certificate::check_validity`]
 //! does, and that the peer has the key, which a signature of the exchange or the request proves.
 //! Both are required.
 
@@ -251,7 +251,7 @@ impl Certificate {
             }
             match name.as_str() {
                 "force-command" => {
-                    grant.command = Some(parse_text_option(data).ok_or_else(refused)?)
+                    grant.command = Some(parse_text_option(data).ok_or_else(refused)?);
                 }
                 "verify-required" if data.is_empty() => grant.verify_required = true,
                 "source-address" => {

@@ -3,7 +3,7 @@
 //! * [`PublicKey`] and [`PrivateKey`] with their blobs, text forms and files; [`Certificate`]
 //!   (OpenSSH's `PROTOCOL.certkeys`); [`Signer`], which local keys and key sets implement;
 //! * [`KnownHosts`], the hosts that a client trusts, and [`AuthorizedKeys`], the keys that a server
-//!   accepts, with the [`Grant`] of a user's permissions;
+//!   accepts, with the [`KeyGrant`] of a user's permissions;
 //! * [`agent`], the messages of an agent that stores the private keys.
 //!
 //! This module opens no file and no socket: files are passed as text, and time is an argument.

@@ -114,7 +114,7 @@ impl PrivateKey {
     /// offered before the user is asked for one.
     ///
     /// # Errors
-    /// The errors of [`PrivateKey::read`]; [`KeyError::Unsupported`] for the other formats.
+    /// The errors of [`PrivateKey::from_text`]; [`KeyError::Unsupported`] for the other formats.
     pub fn public_from_text(text: &str) -> Result<PublicKey, KeyError> {
         check_file_size(text)?;
         let pem = PemDocument::parse(text)?;

@@ -22,7 +22,7 @@ pub trait Signer: Send + Sync {
     fn sign_data(&self, algorithm: KeyAlgorithm, data: &[u8]) -> Result<Vec<u8>, SshError>;
 
     /// Returns the blobs of all plain keys without duplicates, which a host announces to its
-    /// clients. It may contain several keys of the same type, the first of which [`Signer::blob`]
+    /// clients. It may contain several keys of the same type, the first of which [`Signer::public_blob`]
     /// returns.
     fn plain_blobs(&self) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
@@ -38,7 +38,7 @@ pub trait Signer: Send + Sync {
     /// Signs `data` with the key of this blob.
     ///
     /// # Errors
-    /// The errors of [`Signer::sign`]; also if there is no such key.
+    /// The errors of [`Signer::sign_data`]; also if there is no such key.
     fn sign_with_key(
         &self,
         blob: &[u8],

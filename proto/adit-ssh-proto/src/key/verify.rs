@@ -39,11 +39,11 @@ impl PublicKey {
         self.verify_with(RSA_MIN_BITS, algorithm, data, signature)
     }
 
-    /// Like [`PublicKey::verify`], with another minimum for RSA, for old devices; 1024 bits remain
+    /// Like [`PublicKey::verify_signature`], with another minimum for RSA, for old devices; 1024 bits remain
     /// the absolute minimum.
     ///
     /// # Errors
-    /// The errors of [`PublicKey::verify`].
+    /// The errors of [`PublicKey::verify_signature`].
     pub fn verify_with(
         &self,
         rsa_min_bits: usize,

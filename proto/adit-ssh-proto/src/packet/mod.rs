@@ -11,9 +11,9 @@
 //!
 //! let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
 //! let mut wire = Vec::new();
-//! let start = sealer.begin(&mut wire);
+//! let start = sealer.begin_packet(&mut wire);
 //! wire.extend_from_slice(b"\x02payload"); // written where it is sealed
-//! sealer.finish(start, &mut wire).unwrap();
+//! sealer.seal_begun(start, &mut wire).unwrap();
 //! let Opened::Packet { consumed, payload } = opener.open(&mut wire).unwrap() else {
 //!     panic!("a whole packet was there");
 //! };

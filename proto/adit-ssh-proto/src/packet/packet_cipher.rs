@@ -154,7 +154,7 @@ impl PacketCipher {
     }
 
     /// Verifies a packet and decrypts it in place, except for the length, which the caller has
-    /// already read. With [`Cover::Plain`], the first block is already plaintext. After an error,
+    /// already read. With [`PacketCipher::EncryptAndMac`], the first block is already plaintext. After an error,
     /// the contents of the packet are unspecified.
     pub(super) fn open(
         &mut self,

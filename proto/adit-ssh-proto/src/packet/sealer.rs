@@ -13,7 +13,7 @@ use crate::SshError;
 
 /// Writes the packets of one direction.
 ///
-/// [`Sealer::seal`] copies a payload; [`Sealer::begin`] and [`Sealer::finish`] let the caller write
+/// [`Sealer::seal`] copies a payload; [`Sealer::begin_packet`] and [`Sealer::seal_begun`] let the caller write
 /// it directly into the packet.
 pub struct Sealer {
     cover: PacketCipher,
@@ -63,7 +63,7 @@ impl Sealer {
     /// Appends the packet with `payload` to `out`.
     ///
     /// # Errors
-    /// The same as for [`Sealer::finish`].
+    /// The same as for [`Sealer::seal_begun`].
     pub fn seal(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SshError> {
         let start = self.begin_packet(out);
         out.extend_from_slice(payload);
@@ -71,7 +71,7 @@ impl Sealer {
     }
 
     /// Starts a packet at the end of `out` and returns its position. Append the payload, then pass
-    /// the position to [`Sealer::finish`]. Nothing is counted before that, so an unwanted packet
+    /// the position to [`Sealer::seal_begun`]. Nothing is counted before that, so an unwanted packet
     /// can be truncated away.
     #[must_use]
     #[inline]

@@ -73,7 +73,7 @@ pub enum SftpClientEvent<'a, T> {
     Waiting,
     /// Requests can be sent.
     Ready,
-    /// The reply to a request. Its kind matches the request, or it is a status; [`Status::Ok`] only
+    /// The reply to a request. Its kind matches the request, or it is a status; [`SftpStatus::Ok`] only
     /// occurs if no other reply is expected.
     Reply {
         /// The request's tag.
@@ -99,13 +99,13 @@ impl<T> SftpClient<T> {
         }
     }
 
-    /// Returns the server's extensions; none before [`Event::Ready`].
+    /// Returns the server's extensions; none before `SftpClientEvent::Ready`.
     #[must_use]
     pub const fn extensions(&self) -> ExtensionSet {
         self.extensions
     }
 
-    /// Returns the server's limits, which are queried before [`Event::Ready`].
+    /// Returns the server's limits, which are queried before `SftpClientEvent::Ready`.
     #[must_use]
     pub const fn limits(&self) -> &SftpLimits {
         &self.limits
@@ -126,7 +126,7 @@ impl<T> SftpClient<T> {
     /// Appends a request; its reply will come with `tag`.
     ///
     /// # Errors
-    /// [`SshError::Policy`] before [`Event::Ready`]; [`SshError::TooMuch`] if too many requests are
+    /// [`SshError::Policy`] before `SftpClientEvent::Ready`; [`SshError::TooMuch`] if too many requests are
     /// in flight or this one is too long. Nothing is appended then.
     pub fn send_request(
         &mut self,
@@ -152,7 +152,7 @@ impl<T> SftpClient<T> {
     /// number. If it returns 0, nothing is sent. Returns the request and the number of bytes.
     ///
     /// # Errors
-    /// The errors of `fill` and of [`Client::request`]; nothing is appended then.
+    /// The errors of `fill` and of [`SftpClient::send_request`]; nothing is appended then.
     pub fn write_with<E: From<SshError>>(
         &mut self,
         handle: &[u8],
@@ -206,7 +206,7 @@ impl<T> SftpClient<T> {
             ClientState::AwaitLimits => {
                 match SftpReply::parse(frame)? {
                     (LIMITS_ID, SftpReply::Extended(data)) => {
-                        self.limits = SftpLimits::parse(data)?
+                        self.limits = SftpLimits::parse(data)?;
                     }
                     (LIMITS_ID, SftpReply::Status(_)) => {}
                     _ => return Err(SshError::Malformed("SFTP limits")),

@@ -13,7 +13,7 @@ use crate::error::SshError;
 
 /// Reads an open file from an offset to its end.
 ///
-/// [`Download::request`] sends as many requests as useful. [`Download::reply`] handles the replies
+/// [`Download::send_requests`] sends as many requests as useful. [`Download::handle_reply`] handles the replies
 /// and lends their data, to be written at the returned offset. When [`Download::is_done`], the file
 /// has [`Download::end`] bytes: truncate a longer copy there, because the file became shorter
 /// meanwhile.
@@ -55,7 +55,7 @@ pub enum DownloadedChunk<'a> {
 
 impl Download {
     /// Reads the file of `handle` from `offset` on, in chunks of `chunk` bytes (see
-    /// [`Limits::read_chunk`](super::Limits::read_chunk)). `size` is its length, if known.
+    /// [`Limits::read_chunk`](super::SftpLimits::read_chunk)). `size` is its length, if known.
     #[must_use]
     pub fn new(handle: &[u8], offset: u64, size: Option<u64>, chunk: u32) -> Self {
         let chunk = chunk.clamp(1, super::MAX_DATA);
@@ -75,7 +75,7 @@ impl Download {
     /// Appends the requests that should be in flight now. Their replies come with `tag`.
     ///
     /// # Errors
-    /// The errors of [`Client::request`].
+    /// The errors of [`SftpClient::send_request`].
     pub fn send_requests<T: Clone>(
         &mut self,
         now: Time,

@@ -1,9 +1,9 @@
 //! SFTP version 3 (draft-ietf-secsh-filexfer-02) with the extensions of OpenSSH, sans-IO.
 //!
-//! Channel data goes through [`Frames`], which lends one message at a time. A client passes each
-//! message to [`Client::handle_input`], which matches replies with requests; [`Download`] and
+//! Channel data goes through [`FrameReader`], which lends one message at a time. A client passes each
+//! message to [`SftpClient::handle_input`], which matches replies with requests; [`Download`] and
 //! [`Upload`] keep many requests of one file in flight. A server passes each message to
-//! [`Server::handle_input`], executes the resulting [`Request`] and answers its [`Ticket`]. All of
+//! [`SftpServer::handle_input`], executes the resulting [`SftpRequest`] and answers its [`ReplyTicket`]. All of
 //! them append whole frames to the caller's vector, which is the data to send.
 //!
 //! File names are bytes: version 3 does not specify their encoding.

@@ -173,7 +173,7 @@ impl<'a> SftpRequest<'a> {
         Ok((id, request))
     }
 
-    /// Appends the request as a frame. For [`Request::Unknown`], only the header is written.
+    /// Appends the request as a frame. For [`SftpRequest::Unknown`], only the header is written.
     pub fn encode(&self, id: u32, out: &mut Vec<u8>) {
         out.put_nested(|out| {
             out.put_u8(self.number());

@@ -96,7 +96,7 @@ impl<H> SftpServer<H> {
                 ticket.answer_status(SftpStatus::Unsupported, out);
             }
             SftpRequest::Extended(ExtendedRequest::Limits) => {
-                ticket.answer_limits(&SftpLimits::LOCAL, out)
+                ticket.answer_limits(&SftpLimits::LOCAL, out);
             }
             SftpRequest::Read { len, .. } => {
                 *len = (*len).min(MAX_DATA);

@@ -127,7 +127,7 @@ impl ReplyTicket {
     }
 }
 
-/// A NAME reply that is being written. It is completed by [`NamesAnswer::end`], or when dropped.
+/// A NAME reply that is being written. It is completed by [`NamesAnswer::finish`], or when dropped.
 #[derive(Debug)]
 pub struct NamesAnswer<'a> {
     id: u32,

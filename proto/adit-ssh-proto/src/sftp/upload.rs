@@ -12,8 +12,8 @@ use crate::error::SshError;
 
 /// Writes an open file from an offset on.
 ///
-/// While [`wants_data`](Upload::wants_data) is true, [`Upload::write`] sends the next chunk;
-/// [`Upload::reply`] handles the replies.
+/// While [`wants_data`](Upload::wants_data) is true, [`Upload::send_chunk`] sends the next chunk;
+/// [`Upload::handle_reply`] handles the replies.
 #[derive(Debug)]
 pub struct Upload {
     handle: Vec<u8>,
@@ -35,7 +35,7 @@ struct WrittenChunk {
 
 impl Upload {
     /// Writes the file of `handle` from `offset` on, in chunks of `chunk` bytes (see
-    /// [`Limits::write_chunk`](super::Limits::write_chunk)).
+    /// [`Limits::write_chunk`](super::SftpLimits::write_chunk)).
     #[must_use]
     pub fn new(handle: &[u8], offset: u64, chunk: u32) -> Self {
         let chunk = chunk.clamp(1, super::MAX_DATA);
@@ -60,7 +60,7 @@ impl Upload {
     /// returns its length, 0 at the end of the file. Returns that length in bytes.
     ///
     /// # Errors
-    /// The errors of `fill` and of [`Client::request`]; the same chunk may be retried.
+    /// The errors of `fill` and of [`SftpClient::send_request`]; the same chunk may be retried.
     pub fn send_chunk<T, E: From<SshError>>(
         &mut self,
         now: Time,

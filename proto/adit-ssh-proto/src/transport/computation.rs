@@ -1,8 +1,8 @@
 //! A server's computations for a key exchange, which can run on another thread.
 //!
 //! The shared secret and the signature of the host key take milliseconds, and any client can
-//! request them. Therefore the transport can hand them out as a [`Computation`]
-//! ([`Transport::hand_out_computations`]); it reads nothing until the result is returned.
+//! request them. Therefore the transport can hand them out as a [`KexComputation`]
+//! ([`Transport::defer_computations`]); it reads nothing until the result is returned.
 
 use adit_wire::{Entropy, Role};
 
@@ -25,7 +25,7 @@ pub struct KexComputation {
     entropy: Box<dyn Entropy + Send>,
 }
 
-/// Result of a [`Computation`], for [`Transport::finish_computation`].
+/// Result of a [`KexComputation`], for [`Transport::finish_computation`].
 pub struct KexComputationResult {
     negotiated: Negotiated,
     method: ServerKex,

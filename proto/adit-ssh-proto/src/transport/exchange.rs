@@ -400,7 +400,7 @@ impl Transport {
             match self.role {
                 Role::Client => ext_info::write_client_ext_info(&mut payload),
                 Role::Server => {
-                    ext_info::write_server_ext_info(&self.config.user_algorithms, &mut payload)
+                    ext_info::write_server_ext_info(&self.config.user_algorithms, &mut payload);
                 }
             }
             self.seal(&payload)?;

@@ -36,7 +36,7 @@ impl Extensions {
             let (name, value) = (r.read_string()?, r.read_string()?);
             match name {
                 b"server-sig-algs" => {
-                    self.user_algorithms = Some(parse_signature_algorithms(value)?)
+                    self.user_algorithms = Some(parse_signature_algorithms(value)?);
                 }
                 b"publickey-hostbound@openssh.com" => self.hostbound = value == b"0",
                 b"ping@openssh.com" => self.ping = value == b"0",

@@ -19,7 +19,7 @@
 //! receive buffer, and sealed in the vector that the driver sends from.
 //!
 //! A server's computation for a key exchange takes milliseconds, and any client can request it. A
-//! driver that serves several connections on one thread can run it elsewhere ([`Computation`]).
+//! driver that serves several connections on one thread can run it elsewhere ([`KexComputation`]).
 //!
 //! After an error, the transport is unusable: each call returns the same error, and the output ends
 //! with the DISCONNECT for the peer.
@@ -152,7 +152,7 @@ impl Transport {
     /// KEXINIT, unless that depends on the client's support for strict key exchange.
     ///
     /// # Errors
-    /// The same as for [`Transport::client`].
+    /// The same as for [`Transport::new_client`].
     pub fn new_server(
         config: Arc<TransportConfig>,
         signer: Arc<dyn Signer>,

@@ -37,7 +37,7 @@ impl Transport {
     }
 
     /// Starts a payload in place, so that data can be read directly into the output. Returns `None`
-    /// if the transport is not [`writable`](Transport::writable).
+    /// if the transport is not [`is_writable`](Transport::is_writable).
     pub fn begin_payload(&mut self) -> Option<PayloadWriter<'_>> {
         if !self.is_writable() {
             return None;
@@ -57,13 +57,13 @@ impl Transport {
     }
 
     /// Sends a PING with `data`, which comes back as [`Event::Pong`]. Returns false without sending
-    /// if the peer did not announce support ([`Extensions::ping`]). See OpenSSH's `PROTOCOL`, 1.8.
+    /// if the peer did not announce support ([`Extensions::send_ping`]). See OpenSSH's `PROTOCOL`, 1.8.
     ///
     /// # Errors
     /// The same as for [`Transport::send`].
     ///
     /// [`Event::Pong`]: super::Event::Pong
-    /// [`Extensions::ping`]: super::Extensions::ping
+    /// [`Extensions::send_ping`]: super::Extensions::ping
     pub fn send_ping(&mut self, data: &[u8]) -> Result<bool, SshError> {
         if !self.extensions.ping {
             return Ok(false);
@@ -133,7 +133,7 @@ impl Transport {
     }
 }
 
-/// A payload that is being written in place. If dropped without [`finish`](PayloadWriter::finish),
+/// A payload that is being written in place. If dropped without [`finish`](PayloadWriter::seal_payload),
 /// the payload is discarded.
 #[derive(Debug)]
 pub struct PayloadWriter<'t> {
@@ -150,7 +150,7 @@ impl PayloadWriter<'_> {
         &mut self.transport.out
     }
 
-    /// Returns the payload's start in [`PayloadWriter::buf`].
+    /// Returns the payload's start in [`PayloadWriter::buf_mut`].
     #[must_use]
     pub const fn payload_at(&self) -> usize {
         self.payload_at

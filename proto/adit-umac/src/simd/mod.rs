@@ -94,7 +94,7 @@ impl NhKernel {
                 target_feature = "neon",
                 target_endian = "little"
             ))]
-            Self::Neon(kernel) => kernel.nh::<TAG>(key, run),
+            Self::Neon(kernel) => kernel.compute_nh::<TAG>(key, run),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(kernel) => kernel.compute_nh::<TAG>(key, run),
             #[cfg(target_arch = "x86_64")]

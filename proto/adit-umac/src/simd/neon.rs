@@ -3,7 +3,7 @@
 use core::arch::aarch64::*;
 
 use crate::kdf::STREAMS;
-use crate::nh::{NhKey, Run, Sums, halves, padded};
+use crate::nh::{GroupRun, NhKey, Sums, halves, pad_tail};
 
 /// Proof that this CPU supports NEON: the module is compiled only for targets that require it.
 #[derive(Clone, Copy)]
@@ -16,18 +16,20 @@ impl Neon {
 
     /// Computes the contribution of `run` to the NH of its block.
     #[inline(always)]
-    pub(super) fn nh<const TAG: usize>(self, key: &NhKey, run: Run<'_>) -> Sums {
+    pub(super) fn compute_nh<const TAG: usize>(self, key: &NhKey, run: GroupRun<'_>) -> Sums {
         // SAFETY: `self` proves that the feature is available.
-        unsafe { nh::<TAG>(key, run) }
+        unsafe { compute_nh::<TAG>(key, run) }
     }
 }
 
 #[target_feature(enable = "neon")]
-fn nh<const TAG: usize>(key: &NhKey, run: Run<'_>) -> Sums {
+fn compute_nh<const TAG: usize>(key: &NhKey, run: GroupRun<'_>) -> Sums {
     let mut sums = [(vdupq_n_u64(0), vdupq_n_u64(0)); STREAMS];
-    let tail = run.tail().1.map(padded);
+    let tail = run.tail().1.map(pad_tail);
     let (piece, groups) = run.groups();
-    let keys = key.at::<4>(piece).array_windows::<{ STREAMS + 1 }>();
+    let keys = key
+        .words_from::<4>(piece)
+        .array_windows::<{ STREAMS + 1 }>();
     let groups = groups.iter().chain(&tail);
     for (group, keys) in groups.zip(keys.step_by(2)) {
         let (low, high) = halves(group);

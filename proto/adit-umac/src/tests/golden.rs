@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{hex, levels, vectors};
 use crate::{Nonce, SimdLevel, Umac, UmacSession};
 
-fn message(case: &Value) -> Vec<u8> {
+pub(super) fn message(case: &Value) -> Vec<u8> {
     let length = usize::try_from(case["len"].as_u64().unwrap()).unwrap();
     let octet = |i: usize| match case["pattern"].as_str().unwrap() {
         "a" => b'a',

@@ -160,7 +160,7 @@ fn nothing_secret_is_printed() {
     assert_eq!(format!("{:?}", umac.new_hasher()), "Hasher<8>(***)");
     assert_eq!(
         format!("{:?}", UmacSession::from(umac)),
-        "Session<8>(***, portable)"
+        "UmacSession<8>(***, portable)"
     );
 }
 

@@ -3,6 +3,8 @@
 mod agreement;
 mod golden;
 mod laws;
+#[cfg(feature = "traits")]
+mod traits;
 
 use std::vec::Vec;
 

@@ -1,17 +1,17 @@
-//! `adit bench fec`: Reed–Solomon of datagrams, as KCP and the lanes use it.
+//! `adit bench fec`: Reed–Solomon codes of datagrams, as KCP and the FEC channels use them.
 //!
-//! All figures are for one datagram of the group: parity of a whole group and the restoring of
-//! what a group has lost are divided by its data shards, as kcp-go's benchmarks do. `code` is the
-//! arithmetic alone, `stage` the framing with it: headers, copies, and the search for groups.
+//! All figures are per data datagram: the time to encode the parity of a group, or to recover its
+//! losses, is divided by the number of data shards, as in kcp-go's benchmarks. `code` is only the
+//! arithmetic; `stage` includes the framing: headers, copies, and the lookup of groups.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use adit_cli::{Code as Exit, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode as Exit};
 use adit_fec::{CodeError, CodeMatrix, Decoder, Encoder, ErasureCode, HEADER};
 use adit_wire::{Time, subslice, usize_from};
 
-use super::rows::{Rows, nanoseconds, nanoseconds_apart};
+use super::rows::{Rows, time_operation, time_prepared_operations};
 use crate::args;
 
 /// Bytes of a datagram.
@@ -22,33 +22,37 @@ const MATRICES: [(CodeMatrix, &str); 2] = [
     (CodeMatrix::Cauchy, "cauchy"),
 ];
 
-/// Data and parity shards: kcptun's usual ones, small ones for sparse traffic, many.
+/// Data and parity shards: kcptun's default, few for sparse traffic, and many.
 const SHAPES: [(u32, u32); 3] = [(10, 3), (3, 1), (20, 10)];
 
-/// Lost datagrams of a group.
+/// Number of lost datagrams of a group.
 const LOSSES: [u32; 2] = [1, 3];
 
-pub(super) fn fec(typed: &args::BenchSpan) -> Done {
+pub(super) fn bench_fec(typed: &args::BenchOptions) -> CommandResult {
     if !typed.json {
         println!("kernels: {}", adit_fec::effective_level().name());
     }
     let rows = Rows::new(typed);
     for (matrix, kind) in MATRICES {
         for (data, parity) in SHAPES {
-            let group = Group::new(matrix, data, parity);
+            let group = ShardGroup::new(matrix, data, parity);
             let mut group = group.map_err(|why| Failure::new(Exit::Failure, why.to_string()))?;
             let shape = format!("{kind}-{data}+{parity}");
             let name = format!("code-encode-{shape}");
-            rows.row(&name, LEN, group.encode(rows.spend()));
+            rows.print_row(&name, LEN, group.time_encode(rows.time_per_row()));
             for lost in LOSSES.into_iter().filter(|lost| *lost <= parity) {
                 let name = format!("code-decode-{lost}-{shape}");
-                rows.row(&name, LEN, group.reconstruct(rows.spend(), lost));
+                rows.print_row(
+                    &name,
+                    LEN,
+                    group.time_reconstruct(rows.time_per_row(), lost),
+                );
             }
             let name = format!("stage-encode-{shape}");
-            rows.row(&name, LEN, group.seal(rows.spend()));
+            rows.print_row(&name, LEN, group.time_sender(rows.time_per_row()));
             for lost in LOSSES.into_iter().filter(|lost| *lost <= parity) {
                 let name = format!("stage-decode-{lost}-{shape}");
-                rows.row(&name, LEN, group.restore(rows.spend(), lost));
+                rows.print_row(&name, LEN, group.time_receiver(rows.time_per_row(), lost));
             }
         }
     }
@@ -56,15 +60,15 @@ pub(super) fn fec(typed: &args::BenchSpan) -> Done {
 }
 
 /// A group of shards in memory.
-struct Group {
+struct ShardGroup {
     code: ErasureCode,
-    /// Data shards.
+    /// Number of data shards.
     count: u32,
     /// All shards, data first.
     shards: Vec<Vec<u8>>,
 }
 
-impl Group {
+impl ShardGroup {
     fn new(matrix: CodeMatrix, data: u32, parity: u32) -> Result<Self, CodeError> {
         let code = ErasureCode::new(matrix, usize_from(data), usize_from(parity))?;
         let mut state = 7u32;
@@ -86,25 +90,25 @@ impl Group {
         })
     }
 
-    fn each(&self, of_group: f64) -> f64 {
+    fn per_datagram(&self, of_group: f64) -> f64 {
         of_group / f64::from(self.count)
     }
 
-    /// Parity of a whole group.
-    fn encode(&mut self, spend: Duration) -> f64 {
+    /// Returns the time to encode the parity of a group.
+    fn time_encode(&mut self, spend: Duration) -> f64 {
         let (data, parity) = self.shards.split_at_mut(self.code.data_shards());
         let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
         let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
         let code = &self.code;
-        let whole = nanoseconds(spend, || {
+        let whole = time_operation(spend, || {
             let made = code.encode_parity(black_box(&inputs), black_box(&mut outputs));
             debug_assert_eq!(made, Ok(()));
         });
-        self.each(whole)
+        self.per_datagram(whole)
     }
 
-    /// The first data shards from the others.
-    fn reconstruct(&mut self, spend: Duration, lost: u32) -> f64 {
+    /// Returns the time to reconstruct the first data shards from the others.
+    fn time_reconstruct(&mut self, spend: Duration, lost: u32) -> f64 {
         let gone = usize_from(lost);
         let mut restored = vec![vec![0; self.shards.first().map_or(0, Vec::len)]; gone];
         let at_hand: Vec<Option<&[u8]>> = (self.shards.iter().enumerate())
@@ -112,23 +116,23 @@ impl Group {
             .collect();
         let mut outputs: Vec<&mut [u8]> = restored.iter_mut().map(Vec::as_mut_slice).collect();
         let code = &mut self.code;
-        let whole = nanoseconds(spend, || {
+        let whole = time_operation(spend, || {
             let made = code.reconstruct(black_box(&at_hand), black_box(&mut outputs));
             debug_assert_eq!(made, Ok(()));
         });
         debug_assert!(restored.iter().zip(&self.shards).all(|(a, b)| a == b));
-        self.each(whole)
+        self.per_datagram(whole)
     }
 
-    /// A group's datagrams through the sender's stage: sealed, and its parity written out.
-    fn seal(&self, spend: Duration) -> f64 {
-        let Ok(mut encoder) = Encoder::new(self.code.clone(), self.longest()) else {
+    /// Returns the time of the sender's stage: datagrams are sealed and parity is written.
+    fn time_sender(&self, spend: Duration) -> f64 {
+        let Ok(mut encoder) = Encoder::new(self.code.clone(), self.shard_len()) else {
             return f64::NAN;
         };
-        let mut packet = vec![7; HEADER + self.longest()];
+        let mut packet = vec![7; HEADER + self.shard_len()];
         let mut out = vec![0; encoder.max_packet()];
         let now = Time(0);
-        let whole = nanoseconds(spend, || {
+        let whole = time_operation(spend, || {
             for _ in 0..self.count {
                 let sealed = encoder.seal(now, black_box(&mut packet));
                 debug_assert_eq!(sealed, Ok(()));
@@ -137,17 +141,17 @@ impl Group {
                 }
             }
         });
-        self.each(whole)
+        self.per_datagram(whole)
     }
 
-    /// Groups without their first datagrams through the receiver's stage.
-    fn restore(&self, spend: Duration, lost: u32) -> f64 {
-        let Ok(mut encoder) = Encoder::new(self.code.clone(), self.longest()) else {
+    /// Returns the time of the receiver's stage for groups without their first datagrams.
+    fn time_receiver(&self, spend: Duration, lost: u32) -> f64 {
+        let Ok(mut encoder) = Encoder::new(self.code.clone(), self.shard_len()) else {
             return f64::NAN;
         };
-        let mut decoder = Decoder::new(self.code.clone(), self.longest());
+        let mut decoder = Decoder::new(self.code.clone(), self.shard_len());
         let mut out = vec![0; encoder.max_packet()];
-        let whole = nanoseconds_apart(
+        let whole = time_prepared_operations(
             spend,
             GROUPS,
             &mut Vec::new(),
@@ -155,7 +159,7 @@ impl Group {
                 packets.clear();
                 for _ in 0..GROUPS {
                     for place in 0..self.count {
-                        let mut packet = vec![7; HEADER + self.longest()];
+                        let mut packet = vec![7; HEADER + self.shard_len()];
                         let sealed = encoder.seal(Time(0), &mut packet);
                         debug_assert_eq!(sealed, Ok(()));
                         if place >= lost {
@@ -178,15 +182,15 @@ impl Group {
                 debug_assert_eq!(restored, GROUPS * lost);
             },
         );
-        self.each(whole)
+        self.per_datagram(whole)
     }
 
-    fn longest(&self) -> usize {
+    fn shard_len(&self) -> usize {
         self.shards.first().map_or(0, Vec::len)
     }
 }
 
-/// Groups that are timed together: as many as the second cache holds.
+/// Number of groups that are timed together, which fit into the second-level cache.
 const GROUPS: u32 = 16;
 
 #[cfg(test)]
@@ -197,14 +201,14 @@ mod tests {
 
     #[test]
     fn more_parity_takes_longer_and_what_was_lost_comes_back() {
-        let mut small = Group::new(CodeMatrix::Cauchy, 10, 1).unwrap();
-        let mut large = Group::new(CodeMatrix::Cauchy, 10, 10).unwrap();
-        assert!(small.encode(SHORT) * 2.0 < large.encode(SHORT));
+        let mut small = ShardGroup::new(CodeMatrix::Cauchy, 10, 1).unwrap();
+        let mut large = ShardGroup::new(CodeMatrix::Cauchy, 10, 10).unwrap();
+        assert!(small.time_encode(SHORT) * 2.0 < large.time_encode(SHORT));
         for (matrix, _) in MATRICES {
-            let mut group = Group::new(matrix, 10, 3).unwrap();
-            // Restoring compares with what there was.
-            assert!(group.reconstruct(SHORT, 3) > 0.0);
-            assert!(group.seal(SHORT) > 0.0 && group.restore(SHORT, 3) > 0.0);
+            let mut group = ShardGroup::new(matrix, 10, 3).unwrap();
+            // `reconstruct` compares the result with the original.
+            assert!(group.time_reconstruct(SHORT, 3) > 0.0);
+            assert!(group.time_sender(SHORT) > 0.0 && group.time_receiver(SHORT, 3) > 0.0);
         }
     }
 }

@@ -1,25 +1,25 @@
-//! `adit bench mac`: the message authentication codes of SSH, HMAC-MD5 as the old measure, and those
-//! of ShadowsocksR's frames, of which several are computed together.
+//! `adit bench mac`: the message authentication codes of SSH, HMAC-MD5 for comparison, and those of
+//! ShadowsocksR's frames, which are computed in batches.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use adit_cli::Done;
+use adit_cli::CommandResult;
 use adit_crypto::{HmacKey, HmacKind, HmacMd5Batch, MAC_LANES, SipBatch, SipKey};
 use adit_umac::{Nonce, UmacSession};
 use adit_wire::usize_from;
 
-use super::rows::{Rows, nanoseconds};
+use super::rows::{Rows, time_operation};
 use crate::args;
 
 const KEY: [u8; 32] = [0x42; 32];
 
-pub(super) fn mac(typed: &args::BenchMac) -> Done {
+pub(super) fn bench_mac(typed: &args::BenchMacArgs) -> CommandResult {
     let rows = Rows::new(&typed.span);
     for (name, measure) in MACS {
         for &length in &typed.bytes {
             let message = vec![7; usize_from(length)];
-            rows.row(name, length, measure(&message, rows.spend()));
+            rows.print_row(name, length, measure(&message, rows.time_per_row()));
         }
     }
     Ok(())
@@ -27,30 +27,30 @@ pub(super) fn mac(typed: &args::BenchMac) -> Done {
 
 type Measure = fn(&[u8], Duration) -> f64;
 
-/// Every one with its name.
+/// All codes with their names.
 const MACS: [(&str, Measure); 7] = [
-    ("umac-64", umac::<8>),
-    ("umac-128", umac::<16>),
+    ("umac-64", time_umac::<8>),
+    ("umac-128", time_umac::<16>),
     ("hmac-sha2-256", |message, spend| {
-        hmac(HmacKind::Sha256, message, spend)
+        time_hmac(HmacKind::Sha256, message, spend)
     }),
     ("hmac-md5", |message, spend| {
-        hmac(HmacKind::Md5, message, spend)
+        time_hmac(HmacKind::Md5, message, spend)
     }),
     ("hmac-md5-of-8", |message, spend| {
         let Some(batch) = HmacMd5Batch::new([&KEY; MAC_LANES]) else {
-            return hmac(HmacKind::Md5, message, spend);
+            return time_hmac(HmacKind::Md5, message, spend);
         };
-        of_many(message, spend, |messages| {
+        time_batched(message, spend, |messages| {
             black_box(batch.compute_tags(messages));
         })
     }),
-    ("siphash-1-3", siphash),
+    ("siphash-1-3", time_siphash),
     ("siphash-1-3-of-8", |message, spend| {
         let Some(batch) = SipBatch::new(&[KEY_16; MAC_LANES]) else {
-            return siphash(message, spend);
+            return time_siphash(message, spend);
         };
-        of_many(message, spend, |messages| {
+        time_batched(message, spend, |messages| {
             black_box(batch.compute_hashes(messages));
         })
     }),
@@ -58,36 +58,36 @@ const MACS: [(&str, Measure); 7] = [
 
 const KEY_16: [u8; 16] = [0x42; 16];
 
-fn siphash(message: &[u8], spend: Duration) -> f64 {
+fn time_siphash(message: &[u8], spend: Duration) -> f64 {
     let key = SipKey::new(KEY_16);
-    nanoseconds(spend, || {
+    time_operation(spend, || {
         black_box(key.hash_bytes(black_box(message)));
     })
 }
 
-/// One of messages whose codes are computed together.
-fn of_many(message: &[u8], spend: Duration, tags: impl Fn([&[u8]; MAC_LANES])) -> f64 {
+/// Times one message of a batch whose codes are computed together.
+fn time_batched(message: &[u8], spend: Duration, tags: impl Fn([&[u8]; MAC_LANES])) -> f64 {
     let all = message.repeat(MAC_LANES);
     let mut parts = all.chunks(message.len().max(1));
     let messages = [(); MAC_LANES].map(|()| parts.next().unwrap_or_default());
-    nanoseconds(spend, || tags(black_box(messages))) / MAC_LANES as f64
+    time_operation(spend, || tags(black_box(messages))) / MAC_LANES as f64
 }
 
-/// Packet after packet of one connection: the nonces follow each other.
-fn umac<const TAG: usize>(message: &[u8], spend: Duration) -> f64 {
+/// Times UMAC over the packets of one connection, with consecutive nonces.
+fn time_umac<const TAG: usize>(message: &[u8], spend: Duration) -> f64 {
     let (key, _) = KEY.split_first_chunk().unwrap_or((&[0; 16], &[]));
     let mut session = UmacSession::<TAG>::new(key);
     let mut number = 0u64;
-    nanoseconds(spend, || {
+    time_operation(spend, || {
         black_box(session.compute_tag(Nonce::from(number), black_box(message)));
         number += 1;
     })
 }
 
-/// The same, with the key of a connection.
-fn hmac(kind: HmacKind, message: &[u8], spend: Duration) -> f64 {
+/// Times HMAC over the packets of one connection, with one key.
+fn time_hmac(kind: HmacKind, message: &[u8], spend: Duration) -> f64 {
     let key = HmacKey::new(kind, &KEY);
-    nanoseconds(spend, || {
+    time_operation(spend, || {
         black_box(key.tag(&[black_box(message)]));
     })
 }

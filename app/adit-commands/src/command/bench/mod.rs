@@ -1,4 +1,4 @@
-//! `adit bench …`: what this machine can do, measured on the spot.
+//! `adit bench …`: benchmarks of this machine.
 
 mod fec;
 mod kcp;
@@ -8,17 +8,17 @@ mod rows;
 mod ss;
 mod ssh;
 
-use adit_cli::Done;
+use adit_cli::CommandResult;
 
 use crate::args;
 
-/// Does what was typed.
-pub(super) fn bench(typed: &args::Bench) -> Done {
+/// Runs the benchmark of the arguments.
+pub(super) fn run_bench(typed: &args::BenchArgs) -> CommandResult {
     match &typed.what {
-        args::BenchWhat::Mac(mac) => mac::mac(mac),
-        args::BenchWhat::Fec(span) => fec::fec(span),
-        args::BenchWhat::Ss(span) => ss::ss(span),
-        args::BenchWhat::Kcp(span) => kcp::kcp(span),
-        args::BenchWhat::Ssh(ssh) => ssh::ssh(ssh),
+        args::BenchCommand::Mac(mac) => mac::bench_mac(mac),
+        args::BenchCommand::Fec(span) => fec::bench_fec(span),
+        args::BenchCommand::Ss(span) => ss::bench_ss(span),
+        args::BenchCommand::Kcp(span) => kcp::bench_kcp(span),
+        args::BenchCommand::Ssh(ssh) => ssh::bench_ssh(ssh),
     }
 }

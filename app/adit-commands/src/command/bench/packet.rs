@@ -1,54 +1,55 @@
-//! Packets of KCP under every cipher: sealed and opened as sessions do, sixteen at a time, and each
-//! alone.
+//! Packets of KCP with every cipher: sealed and opened sixteen at a time, as sessions do, and one at
+//! a time.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_crypto::CryptoError;
 use adit_crypto::packet::session::{PacketSession, Role, SessionCipher, SessionKey};
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_net::system::ThreadRng;
 use adit_wire::{Entropy, ProtocolError, usize_from};
 
-use super::rows::{Rows, nanoseconds, nanoseconds_apart};
+use super::rows::{Rows, time_operation, time_prepared_operations};
 
 /// Bytes of a datagram, nonce and check included.
 const LEN: u32 = 1400;
 const SIZE: usize = 1400;
 
-/// Packets that a session seals or opens together.
+/// Number of packets that a session seals or opens together.
 const BATCH: u32 = 16;
 
-/// Packets that are timed together where each has to be sealed before.
-const MANY: u32 = 64;
+/// Number of packets that are timed together if each has to be sealed first.
+const TIMED_PACKETS: u32 = 64;
 
 const KEY: [u8; 32] = [0x42; 32];
 
 /// Bytes of kcp-go's nonce.
 const NONCE: u32 = 16;
 
-/// Every row: all names of kcptun, the ciphers of `kcp9`, adit's sessions, then what packets under
-/// any cipher need.
-pub(super) fn table(rows: &Rows) -> Done {
-    let failed = |why: CryptoError| Failure::new(Code::Failure, why.to_string());
+/// Prints the rows: all ciphers of kcptun, those of `kcp9`, adit's sessions, then the checks and
+/// nonces of all ciphers.
+pub(super) fn print_rows(rows: &Rows) -> CommandResult {
+    let failed = |why: CryptoError| Failure::new(FailureCode::Failure, why.to_string());
     let kcp9 = [PacketKind::Aes, PacketKind::Aes128, PacketKind::Salsa20];
     let kcp9 = kcp9.map(|kind| (kind, PacketCheck::HighwayHash, "-kcp9"));
     let plain = PacketKind::ALL.map(|kind| (kind, PacketCheck::Crc32, ""));
     for (kind, check, suffix) in plain.into_iter().chain(kcp9) {
         let key = PacketKey::from_key(kind, check, &KEY).map_err(failed)?;
         for (what, measure) in OF_PACKETS {
-            rows.row(
+            rows.print_row(
                 &format!("{what}-{kind}{suffix}"),
                 LEN,
-                measure(&key, rows.spend()),
+                measure(&key, rows.time_per_row()),
             );
         }
     }
     for (cipher, name) in SESSIONS {
-        let Sessions { seal, open } = sessions(cipher, rows.spend()).map_err(failed)?;
-        rows.row(&format!("seal-{name}"), LEN, seal);
-        rows.row(&format!("open-{name}"), LEN, open);
+        let SessionTimes { seal, open } =
+            time_session(cipher, rows.time_per_row()).map_err(failed)?;
+        rows.print_row(&format!("seal-{name}"), LEN, seal);
+        rows.print_row(&format!("open-{name}"), LEN, open);
     }
     for (check, name) in [
         (PacketCheck::Crc32, "crc32"),
@@ -56,26 +57,30 @@ pub(super) fn table(rows: &Rows) -> Done {
     ] {
         let key = PacketKey::from_key(PacketKind::None, check, &KEY).map_err(failed)?;
         let (mut packet, mut other) = ([7; SIZE], [7; SIZE]);
-        let two = nanoseconds(rows.spend(), || {
+        let two = time_operation(rows.time_per_row(), || {
             key.write_checks(black_box([&mut packet, &mut other]));
         });
-        rows.row(name, LEN, two / 2.0);
-        let one = nanoseconds(rows.spend(), || key.write_check(black_box(&mut packet)));
-        rows.row(&format!("{name}-one"), LEN, one);
+        rows.print_row(name, LEN, two / 2.0);
+        let one = time_operation(rows.time_per_row(), || {
+            key.write_check(black_box(&mut packet));
+        });
+        rows.print_row(&format!("{name}-one"), LEN, one);
     }
     let mut nonce = [0; 16];
-    let ns = nanoseconds(rows.spend(), || ThreadRng.fill(black_box(&mut nonce)));
-    rows.row("nonce", NONCE, ns);
+    let ns = time_operation(rows.time_per_row(), || {
+        ThreadRng.fill(black_box(&mut nonce));
+    });
+    rows.print_row("nonce", NONCE, ns);
     Ok(())
 }
 
 type Measure = fn(&PacketKey, Duration) -> f64;
 
 const OF_PACKETS: [(&str, Measure); 4] = [
-    ("seal", seal_batch),
-    ("seal-one", seal),
-    ("open", open_batch),
-    ("open-one", open),
+    ("seal", time_seal_batch),
+    ("seal-one", time_seal),
+    ("open", time_open_batch),
+    ("open-one", time_open),
 ];
 
 const SESSIONS: [(SessionCipher, &str); 2] = [
@@ -83,25 +88,25 @@ const SESSIONS: [(SessionCipher, &str); 2] = [
     (SessionCipher::ChaCha20Poly1305, "adit-chacha20-poly1305"),
 ];
 
-fn seal_batch(key: &PacketKey, spend: Duration) -> f64 {
+fn time_seal_batch(key: &PacketKey, spend: Duration) -> f64 {
     let mut packets = vec![[7; SIZE]; usize_from(BATCH)];
-    let all = nanoseconds(spend, || {
+    let all = time_operation(spend, || {
         let sealed = key.seal_batch(black_box(&mut packets), &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
     });
     all / f64::from(BATCH)
 }
 
-fn seal(key: &PacketKey, spend: Duration) -> f64 {
+fn time_seal(key: &PacketKey, spend: Duration) -> f64 {
     let mut packet = [7; SIZE];
-    nanoseconds(spend, || {
+    time_operation(spend, || {
         let sealed = key.seal(black_box(&mut packet), &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
     })
 }
 
-fn open_batch(key: &PacketKey, spend: Duration) -> f64 {
-    opening(key, spend, |packets| {
+fn time_open_batch(key: &PacketKey, spend: Duration) -> f64 {
+    time_opening(key, spend, |packets| {
         for packets in packets.chunks_mut(usize_from(BATCH)) {
             key.open_batch(black_box(packets), |_, opened| {
                 debug_assert!(opened.is_ok(), "{opened:?}");
@@ -111,8 +116,8 @@ fn open_batch(key: &PacketKey, spend: Duration) -> f64 {
     })
 }
 
-fn open(key: &PacketKey, spend: Duration) -> f64 {
-    opening(key, spend, |packets| {
+fn time_open(key: &PacketKey, spend: Duration) -> f64 {
+    time_opening(key, spend, |packets| {
         for packet in packets {
             let opened = key.open(black_box(packet));
             debug_assert!(opened.is_ok(), "{opened:?}");
@@ -120,35 +125,35 @@ fn open(key: &PacketKey, spend: Duration) -> f64 {
     })
 }
 
-fn opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])) -> f64 {
-    let mut packets = vec![[7; SIZE]; usize_from(MANY)];
+fn time_opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])) -> f64 {
+    let mut packets = vec![[7; SIZE]; usize_from(TIMED_PACKETS)];
     let seal = |packets: &mut [[u8; SIZE]]| {
         let sealed = key.seal_batch(packets, &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
     };
-    nanoseconds_apart(spend, MANY, &mut packets[..], seal, open)
+    time_prepared_operations(spend, TIMED_PACKETS, &mut packets[..], seal, open)
 }
 
-/// Nanoseconds of a packet of a session.
-struct Sessions {
+/// Nanoseconds per packet of a session.
+struct SessionTimes {
     seal: f64,
     open: f64,
 }
 
-/// From a client to a server that knows each other.
-fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoError> {
+/// Times packets from a client to a server after their key exchange.
+fn time_session(cipher: SessionCipher, spend: Duration) -> Result<SessionTimes, CryptoError> {
     let key = SessionKey::new(&KEY)?;
     let mut client = key.connect(cipher, &mut ThreadRng)?;
-    let mut server = meet(&key, &mut client).map_err(|_| CryptoError::Unauthentic)?;
+    let mut server = accept_session(&key, &mut client).map_err(|_| CryptoError::Unauthentic)?;
     let mut packet = [7; SIZE];
-    let seal = nanoseconds(spend, || {
+    let seal = time_operation(spend, || {
         let sealed = client.seal(black_box(&mut packet));
         debug_assert_eq!(sealed, Ok(()));
     });
-    let mut packets = vec![[7; SIZE]; usize_from(MANY)];
-    let open = nanoseconds_apart(
+    let mut packets = vec![[7; SIZE]; usize_from(TIMED_PACKETS)];
+    let open = time_prepared_operations(
         spend,
-        MANY,
+        TIMED_PACKETS,
         &mut packets,
         |packets| {
             for packet in packets {
@@ -164,11 +169,14 @@ fn sessions(cipher: SessionCipher, spend: Duration) -> Result<Sessions, CryptoEr
             }
         },
     );
-    Ok(Sessions { seal, open })
+    Ok(SessionTimes { seal, open })
 }
 
-/// The server's end, after a packet each way.
-fn meet(key: &SessionKey, client: &mut PacketSession) -> Result<PacketSession, ProtocolError> {
+/// Returns the server's session, after one packet in each direction.
+fn accept_session(
+    key: &SessionKey,
+    client: &mut PacketSession,
+) -> Result<PacketSession, ProtocolError> {
     let mut packet = [7; SIZE];
     client.seal(&mut packet)?;
     let head = key
@@ -189,12 +197,12 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(15);
 
-    /// That packets are opened to their end is asserted on the way.
+    /// The benchmarks assert that every packet is opened.
     #[test]
     fn ciphers_cost_more_than_none() {
         let ns = |kind| {
             let key = PacketKey::from_key(kind, PacketCheck::Crc32, &KEY).unwrap();
-            [seal_batch, seal, open].map(|measure: Measure| measure(&key, SHORT))
+            [time_seal_batch, time_seal, time_open].map(|measure: Measure| measure(&key, SHORT))
         };
         let none = ns(PacketKind::None);
         let triple = ns(PacketKind::TripleDes);
@@ -206,7 +214,7 @@ mod tests {
     #[test]
     fn sessions_are_timed() {
         for (cipher, name) in SESSIONS {
-            let Sessions { seal, open } = sessions(cipher, SHORT).unwrap();
+            let SessionTimes { seal, open } = time_session(cipher, SHORT).unwrap();
             assert!(seal > 0.0 && open > 0.0, "{name}");
         }
     }

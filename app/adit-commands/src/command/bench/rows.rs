@@ -1,16 +1,16 @@
-//! What `adit bench` measures with, and the rows that it prints.
+//! Measurements of `adit bench`, and the rows that it prints.
 
 use std::time::{Duration, Instant};
 
 use crate::args;
 
-/// Prints rows: an aligned table, or a JSON object a line.
+/// Prints rows as an aligned table, or as one JSON object per line.
 pub(super) struct Rows {
     json: bool,
     spend: Duration,
 }
 
-/// A row as JSON.
+/// The JSON object of a row.
 #[derive(serde::Serialize)]
 struct Row<'a> {
     name: &'a str,
@@ -19,8 +19,8 @@ struct Row<'a> {
 }
 
 impl Rows {
-    /// The table's head, if it has one.
-    pub(super) fn new(span: &args::BenchSpan) -> Self {
+    /// Prints the head of a table, unless rows are JSON.
+    pub(super) fn new(span: &args::BenchOptions) -> Self {
         if !span.json {
             println!("{:<42} {:>7} {:>10} {:>8}", "", "bytes", "ns", "GB/s");
         }
@@ -30,13 +30,13 @@ impl Rows {
         }
     }
 
-    /// How long a row may take.
-    pub(super) const fn spend(&self) -> Duration {
+    /// Returns the time to spend on a row.
+    pub(super) const fn time_per_row(&self) -> Duration {
         self.spend
     }
 
-    /// A row: what was done with so many bytes, and nanoseconds of one operation.
-    pub(super) fn row(&self, name: &str, bytes: u32, ns: f64) {
+    /// Prints a row: its name, the bytes of an operation, and the nanoseconds it takes.
+    pub(super) fn print_row(&self, name: &str, bytes: u32, ns: f64) {
         if self.json {
             let ns_per_op = (ns * 100.0).round() / 100.0;
             let row = Row {
@@ -52,33 +52,33 @@ impl Rows {
     }
 }
 
-/// Rounds of which the fastest counts: everything else is what the machine did besides.
+/// Number of rounds. The fastest one counts, because the others include other work of the machine.
 const ROUNDS: u32 = 15;
 
-/// Nanoseconds of one `work`, the fastest of several rounds that take `spend` together.
-pub(super) fn nanoseconds(spend: Duration, mut work: impl FnMut()) -> f64 {
+/// Returns the nanoseconds of one `work`, in the fastest of several rounds that take `spend` together.
+pub(super) fn time_operation(spend: Duration, mut work: impl FnMut()) -> f64 {
     let round = spend / ROUNDS;
     let mut batch = 1u32;
-    // As many in a row as make the clock's own cost vanish.
-    let mut took = time(batch, &mut work);
+    // The batch is large enough to make the cost of the clock negligible.
+    let mut took = time_batch(batch, &mut work);
     while took < round && batch < 1 << 28 {
         batch *= 2;
-        took = time(batch, &mut work);
+        took = time_batch(batch, &mut work);
     }
-    let fastest = (1..ROUNDS).fold(took, |best, _| best.min(time(batch, &mut work)));
+    let fastest = (1..ROUNDS).fold(took, |best, _| best.min(time_batch(batch, &mut work)));
     fastest.as_secs_f64() * 1e9 / f64::from(batch)
 }
 
-fn time(batch: u32, work: &mut impl FnMut()) -> Duration {
-    let start = processor();
+fn time_batch(batch: u32, work: &mut impl FnMut()) -> Duration {
+    let start = thread_cpu_time();
     for _ in 0..batch {
         work();
     }
-    processor().saturating_sub(start)
+    thread_cpu_time().saturating_sub(start)
 }
 
-/// The time that this thread has had on a processor: what others do there meanwhile does not count.
-fn processor() -> Duration {
+/// Returns the processor time of this thread, which excludes that of other threads and programs.
+fn thread_cpu_time() -> Duration {
     #[cfg(unix)]
     {
         use rustix::time::{ClockId, clock_gettime};
@@ -92,9 +92,9 @@ fn processor() -> Duration {
     }
 }
 
-/// Nanoseconds of one of the `count` operations of `work`, before which `prepare` makes everything
-/// ready in time that does not count; the fastest of as many rounds as `spend` has room for.
-pub(super) fn nanoseconds_apart<S: ?Sized>(
+/// Returns the nanoseconds of one of the `count` operations of `work`, in the fastest of the rounds
+/// that fit into `spend`. `prepare` runs before each round and is not timed.
+pub(super) fn time_prepared_operations<S: ?Sized>(
     spend: Duration,
     count: u32,
     state: &mut S,
@@ -106,9 +106,9 @@ pub(super) fn nanoseconds_apart<S: ?Sized>(
     let mut rounds = 0;
     while rounds < 4 || start.elapsed() < spend {
         prepare(state);
-        let begun = processor();
+        let begun = thread_cpu_time();
         work(state);
-        let took = processor().saturating_sub(begun);
+        let took = thread_cpu_time().saturating_sub(begun);
         // The first round only brings memory and code into the caches.
         if rounds > 0 {
             fastest = fastest.min(took);

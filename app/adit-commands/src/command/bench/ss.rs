@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::time::Duration;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_crypto::{
     AeadKey, AeadKind, CryptoError, HeaderCipher, KdfContext, NonceCounter, hkdf_sha1_subkey,
 };
@@ -13,22 +13,23 @@ use adit_shadowsocks::udp::{ClientSession, HEADROOM, ServerOpener, TAILROOM};
 use adit_shadowsocks::{Key, Method, Users};
 use adit_wire::{Entropy, Target, UnixTime, usize_from};
 
-use super::rows::{Rows, nanoseconds, nanoseconds_apart};
+use super::rows::{Rows, time_operation, time_prepared_operations};
 use crate::args;
 
 const KEY: [u8; 32] = [0x42; 32];
 
-/// A datagram's payload, and the record that streams are cut into.
+/// Bytes of a datagram's payload.
 const PACKET: u32 = 1400;
+/// Bytes of a record of a stream.
 const RECORD: u32 = 16 * 1024;
 
-/// Packets that are timed together, since each has to be sealed before it can be opened.
-const MANY: u32 = 64;
+/// Number of packets that are timed together, because each has to be sealed before it is opened.
+const TIMED_PACKETS: u32 = 64;
 
-/// A time for headers of the 2022 edition; both ends have the same.
+/// The time in headers of the 2022 edition, the same at both ends.
 const NOW: UnixTime = UnixTime(1_700_000_000);
 
-/// Every cipher of the two editions that are current.
+/// The ciphers of the two current editions.
 const CIPHERS: [(AeadKind, &str); 6] = [
     (AeadKind::Aes128Gcm, "aes-128-gcm"),
     (AeadKind::Aes192Gcm, "aes-192-gcm"),
@@ -38,15 +39,15 @@ const CIPHERS: [(AeadKind, &str); 6] = [
     (AeadKind::ChaCha8Poly1305, "chacha8-poly1305"),
 ];
 
-pub(super) fn ss(typed: &args::BenchSpan) -> Done {
-    let failed = |why: CryptoError| Failure::new(Code::Failure, why.to_string());
+pub(super) fn bench_ss(typed: &args::BenchOptions) -> CommandResult {
+    let failed = |why: CryptoError| Failure::new(FailureCode::Failure, why.to_string());
     let rows = Rows::new(typed);
     for len in [16, 32] {
-        keys(&rows, len).map_err(failed)?;
+        bench_keys(&rows, len).map_err(failed)?;
     }
     for method in Method::ALL {
         if !matches!(method, Method::Stream(_) | Method::None) {
-            packets(&rows, method)?;
+            bench_packets(&rows, method)?;
         }
     }
     for (kind, name) in CIPHERS {
@@ -55,50 +56,50 @@ pub(super) fn ss(typed: &args::BenchSpan) -> Done {
         for bytes in [PACKET, RECORD] {
             let mut nonces = NonceCounter::new(kind);
             let mut message = vec![7; usize_from(bytes)];
-            let ns = nanoseconds(rows.spend(), || {
+            let ns = time_operation(rows.time_per_row(), || {
                 let sealed = nonces.next_nonce().and_then(|nonce| {
                     let message = black_box(&mut message);
                     key.seal_in_place(&nonce, message)
                 });
                 debug_assert!(sealed.is_ok());
             });
-            rows.row(&format!("cipher-{name}"), bytes, ns);
+            rows.print_row(&format!("cipher-{name}"), bytes, ns);
         }
     }
     Ok(())
 }
 
-/// What begins a connection or a packet: a salt, a key from it, a header's block.
-fn keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
+/// Prints the rows for the start of a connection or packet: a salt, its subkey, a header block.
+fn bench_keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
     let size = usize_from(len);
     let key = KEY.get(..size).unwrap_or(&KEY);
     let (mut salt, mut out) = (vec![0; size], vec![0; size]);
-    let ns = nanoseconds(rows.spend(), || ThreadRng.fill(black_box(&mut salt)));
-    rows.row("salt", len, ns);
-    let ns = nanoseconds(rows.spend(), || {
+    let ns = time_operation(rows.time_per_row(), || ThreadRng.fill(black_box(&mut salt)));
+    rows.print_row("salt", len, ns);
+    let ns = time_operation(rows.time_per_row(), || {
         let derived = hkdf_sha1_subkey(key, black_box(&salt), &mut out);
         debug_assert!(derived.is_ok());
     });
-    rows.row("subkey-hkdf-sha1", len, ns);
+    rows.print_row("subkey-hkdf-sha1", len, ns);
     let context = KdfContext::new("shadowsocks 2022 session subkey");
-    let ns = nanoseconds(rows.spend(), || {
+    let ns = time_operation(rows.time_per_row(), || {
         context.derive_key(&[key, black_box(&salt)], black_box(&mut out));
     });
-    rows.row("subkey-blake3", len, ns);
+    rows.print_row("subkey-blake3", len, ns);
     let cipher = HeaderCipher::new(key)?;
     let block = [7; 16];
     let bits = len * 8;
-    let ns = nanoseconds(rows.spend(), || {
+    let ns = time_operation(rows.time_per_row(), || {
         let mut block = *black_box(&block);
         cipher.encrypt_block(&mut block);
         black_box(block);
     });
-    rows.row(&format!("header-aes-{bits}"), 16, ns);
+    rows.print_row(&format!("header-aes-{bits}"), 16, ns);
     Ok(())
 }
 
-/// Both ends of a session, and packets between them, one behind the other with their room.
-struct Ends {
+/// Both ends of a session, and an arena of packets with headroom and tailroom.
+struct PacketBench {
     client: ClientSession,
     server: ServerOpener,
     arena: Vec<u8>,
@@ -107,8 +108,8 @@ struct Ends {
 
 const SLOT: usize = HEADROOM + 1400 + TAILROOM;
 
-impl Ends {
-    fn seal(&mut self, target: &Target) {
+impl PacketBench {
+    fn seal_all(&mut self, target: &Target) {
         for (packet, sealed) in self.arena.chunks_exact_mut(SLOT).zip(&mut self.sealed) {
             let payload = HEADROOM..SLOT - TAILROOM;
             let done = self
@@ -119,7 +120,7 @@ impl Ends {
         }
     }
 
-    fn open(&mut self) {
+    fn open_all(&mut self) {
         for (packet, sealed) in self.arena.chunks_exact_mut(SLOT).zip(&self.sealed) {
             let opened = packet.get_mut(sealed.clone());
             let opened = opened.map(|packet| self.server.open_packet(packet, NOW).is_ok());
@@ -129,28 +130,34 @@ impl Ends {
     }
 }
 
-fn packets(rows: &Rows, method: Method) -> Done {
+fn bench_packets(rows: &Rows, method: Method) -> CommandResult {
     let target: Target = "192.0.2.1:443"
         .parse()
-        .map_err(|why| Failure::new(Code::Failure, format!("{why}")))?;
+        .map_err(|why| Failure::new(FailureCode::Failure, format!("{why}")))?;
     let (key, _) = Key::generate(method, &mut ThreadRng);
-    let count = usize_from(MANY);
-    let mut ends = Ends {
+    let count = usize_from(TIMED_PACKETS);
+    let mut ends = PacketBench {
         client: ClientSession::new(&key.clone().into(), &mut ThreadRng),
         server: ServerOpener::new(&Users::with_single_key(key)),
         arena: vec![0; SLOT * count],
         sealed: vec![0..0; count],
     };
-    let spend: Duration = rows.spend();
-    let ns = nanoseconds_apart(spend, MANY, &mut ends, |_| (), |ends| ends.seal(&target));
-    rows.row(&format!("packet-seal-{method}"), PACKET, ns);
-    let ns = nanoseconds_apart(
+    let spend: Duration = rows.time_per_row();
+    let ns = time_prepared_operations(
         spend,
-        MANY,
+        TIMED_PACKETS,
         &mut ends,
-        |ends| ends.seal(&target),
-        Ends::open,
+        |_| (),
+        |ends| ends.seal_all(&target),
     );
-    rows.row(&format!("packet-open-{method}"), PACKET, ns);
+    rows.print_row(&format!("packet-seal-{method}"), PACKET, ns);
+    let ns = time_prepared_operations(
+        spend,
+        TIMED_PACKETS,
+        &mut ends,
+        |ends| ends.seal_all(&target),
+        PacketBench::open_all,
+    );
+    rows.print_row(&format!("packet-open-{method}"), PACKET, ns);
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! What the process becomes: another user, in the background, by one interface.
+//! Changes to the process: another user, the background, one network interface.
 
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_net::outbound;
 
-use crate::args::classic::Process;
+use crate::args::classic::ProcessOptions;
 
 #[cfg(unix)]
 pub(super) use unix::{User, settle, start};
@@ -11,18 +11,18 @@ pub(super) use unix::{User, settle, start};
 #[cfg(not(unix))]
 pub(super) use elsewhere::{User, settle, start};
 
-/// Looks up what can be wrong before anything begins. Returns the user to become.
-pub(super) fn prepare(typed: &Process) -> Result<Option<User>, Failure> {
+/// Sets the interface and looks up the user before anything starts. Returns the user to switch to.
+pub(super) fn prepare_process(typed: &ProcessOptions) -> Result<Option<User>, Failure> {
     if let Some(name) = &typed.interface {
         outbound::set_interface(name)
-            .map_err(|why| Failure::new(Code::Usage, format!("-i {name}: {why}")))?;
+            .map_err(|why| Failure::new(FailureCode::Usage, format!("-i {name}: {why}")))?;
     }
     typed.user.as_deref().map(User::named).transpose()
 }
 
 #[cfg(unix)]
 mod unix {
-    use adit_cli::Done;
+    use adit_cli::CommandResult;
 
     use std::ffi::CString;
     use std::fs;
@@ -32,10 +32,10 @@ mod unix {
     use anyhow::Context;
     use nix::unistd;
 
-    use super::{Code, Failure, Process};
-    use crate::args::classic::by_name;
+    use super::{Failure, FailureCode, ProcessOptions};
+    use crate::args::classic::insert_command_by_name;
 
-    /// A user of this machine.
+    /// A user account of this machine.
     pub(in super::super) struct User {
         name: CString,
         id: unistd::Uid,
@@ -44,8 +44,8 @@ mod unix {
 
     impl User {
         pub(super) fn named(name: &str) -> Result<Self, Failure> {
-            let unknown = || Failure::new(Code::Usage, format!("-a {name}: there is no such user"));
-            let found = unistd::User::from_name(name).context("reading the users")?;
+            let unknown = || Failure::new(FailureCode::Usage, format!("-a {name}: no such user"));
+            let found = unistd::User::from_name(name).context("looking up the user")?;
             let found = found.ok_or_else(unknown)?;
             Ok(Self {
                 name: CString::new(name).map_err(|_| unknown())?,
@@ -54,8 +54,8 @@ mod unix {
             })
         }
 
-        /// The groups first: afterwards there is no right to change them.
-        fn become_it(&self) -> Done {
+        /// Switches to the user. The groups are set first, because afterwards the privilege is gone.
+        fn switch_to(&self) -> CommandResult {
             if unistd::geteuid() == self.id {
                 return Ok(());
             }
@@ -64,30 +64,31 @@ mod unix {
                 .and_then(|()| unistd::setuid(self.id));
             done.map_err(|why| {
                 let what = format!("-a {}: {why}", self.name.to_string_lossy());
-                Failure::new(Code::Failure, what).hint("only root can become another user")
+                Failure::new(FailureCode::Failure, what)
+                    .with_hint("only root can switch to another user")
             })
         }
     }
 
-    /// Starts the process that stays in the background; returns once its ports are open.
-    pub(in super::super) fn start() -> Done {
-        let words = by_name(std::env::args_os());
-        background::start(words.into_iter().skip(1), Code::Failure as u8)
+    /// Starts the background process, and returns once its ports are open.
+    pub(in super::super) fn start() -> CommandResult {
+        let words = insert_command_by_name(std::env::args_os());
+        background::spawn_background(words.into_iter().skip(1), FailureCode::Failure as u8)
     }
 
-    /// Once the ports are open: writes the process number down, becomes the user, leaves for the
-    /// background.
-    pub(in super::super) fn settle(typed: &Process, user: Option<User>) -> Done {
+    /// Writes the process ID, switches to the user and goes into the background, once the ports are
+    /// open.
+    pub(in super::super) fn settle(typed: &ProcessOptions, user: Option<User>) -> CommandResult {
         if let Some(path) = &typed.pid_file {
             let number = format!("{}\n", std::process::id());
             fs::write(path, number).with_context(|| format!("-f {}", path.display()))?;
         }
         if let Some(user) = user {
-            user.become_it()?;
+            user.switch_to()?;
         }
         if typed.pid_file.is_some() {
-            // A log that goes into a file or a pipe goes on.
-            background::leave(!stderr().is_terminal())?;
+            // A log to a file or a pipe continues.
+            background::detach(!stderr().is_terminal())?;
         }
         Ok(())
     }
@@ -95,11 +96,11 @@ mod unix {
 
 #[cfg(not(unix))]
 mod elsewhere {
-    use adit_cli::Done;
+    use adit_cli::CommandResult;
 
-    use super::{Code, Failure, Process};
+    use super::{Failure, FailureCode, Process};
 
-    /// None that can be become.
+    /// A user account, which this system cannot switch to.
     pub(in super::super) struct User;
 
     impl User {
@@ -112,14 +113,14 @@ mod elsewhere {
         Err(unknown("-f"))
     }
 
-    pub(in super::super) fn settle(_: &Process, _: Option<User>) -> Done {
+    pub(in super::super) fn settle(_: &ProcessOptions, _: Option<User>) -> Done {
         Ok(())
     }
 
     fn unknown(option: &str) -> Failure {
         Failure::new(
-            Code::Usage,
-            format!("{option} is not to be had on this system"),
+            FailureCode::Usage,
+            format!("{option} is not available on this system"),
         )
     }
 }

@@ -1,21 +1,21 @@
-//! Files that are named in a value.
+//! Completions of file names.
 
 use std::ffi::OsStr;
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
 
-use super::urls::prefixed;
+use super::urls::add_prefix;
 
-/// Returns how `@FILE` may go on.
-pub(super) fn named(typed: &str) -> Vec<CompletionCandidate> {
+/// Returns the completions of `@FILE`.
+pub(super) fn complete_at_file(typed: &str) -> Vec<CompletionCandidate> {
     match typed.strip_prefix('@') {
-        Some(path) => prefixed(any(path), "@"),
-        None if typed.is_empty() => prefixed(any(""), "@"),
+        Some(path) => add_prefix(complete_path(path), "@"),
+        None if typed.is_empty() => add_prefix(complete_path(""), "@"),
         None => Vec::new(),
     }
 }
 
-/// Returns the files and folders that begin like this.
-pub(super) fn any(typed: &str) -> Vec<CompletionCandidate> {
+/// Returns the files and folders whose path starts with `typed`.
+pub(super) fn complete_path(typed: &str) -> Vec<CompletionCandidate> {
     PathCompleter::any().complete(OsStr::new(typed))
 }

@@ -1,26 +1,27 @@
-//! Completions: scripts for shells that ask the program, and its answers.
+//! `adit completion` and the hidden `adit complete`: scripts for shells, and the candidates that they
+//! request.
 //!
-//! A script passes the words of the line to the hidden `adit complete`. clap finds out which argument
-//! the last one belongs to, and `values` has what may stand there.
+//! A script passes the words of the line to `adit complete`. clap finds the argument that the last
+//! word belongs to, and `completers` has its possible values.
 
+mod algorithms;
+mod completers;
 mod files;
 mod hosts;
-mod lists;
 mod urls;
-mod values;
 
 use std::ffi::OsString;
 
-use adit_cli::{Done, Failure};
+use adit_cli::{CommandResult, Failure};
 use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
-use clap_complete::engine::{CompletionCandidate, complete as candidates};
+use clap_complete::engine::{CompletionCandidate, complete};
 
-use crate::args::{self, Args, CompleteFor};
+use crate::args::{self, Args, ScriptedShell};
 
-/// Prints the script for a shell. Those of bash, zsh and fish ask the program.
-pub(super) fn completion(typed: &args::Completion) -> Done {
+/// Prints the script for a shell. The scripts for bash, zsh and fish run `adit complete`.
+pub(super) fn print_script(typed: &args::CompletionArgs) -> CommandResult {
     match typed.shell {
         Shell::Bash => print!("{}", include_str!("scripts/adit.bash")),
         Shell::Zsh => print!("{}", include_str!("scripts/adit.zsh")),
@@ -33,38 +34,45 @@ pub(super) fn completion(typed: &args::Completion) -> Done {
     Ok(())
 }
 
-/// Prints what may stand in the place of a word, one completion on each line.
-pub(super) fn complete(typed: &args::Complete) -> Done {
-    for candidate in answer(typed.words.clone(), typed.index)? {
-        if let Some(line) = line(&candidate, typed.shell, typed.raw) {
+/// Prints the completions of a word, one per line.
+pub(super) fn print_candidates(typed: &args::CompleteArgs) -> CommandResult {
+    for candidate in find_candidates(typed.words.clone(), typed.index)? {
+        if let Some(line) = format_line(&candidate, typed.shell, typed.raw) {
             println!("{line}");
         }
     }
     Ok(())
 }
 
-/// The completions of the word at `index`, the name of the program included.
-fn answer(words: Vec<OsString>, index: usize) -> Result<Vec<CompletionCandidate>, Failure> {
-    // A newer shell than this program may count otherwise.
+/// Returns the completions of the word at `index`; the name of the program has index 0.
+fn find_candidates(
+    words: Vec<OsString>,
+    index: usize,
+) -> Result<Vec<CompletionCandidate>, Failure> {
+    // The script of another version may count differently.
     if index >= words.len() {
         return Ok(Vec::new());
     }
-    let mut command = values::with_values(Args::command());
-    let found = candidates(&mut command, words, index, None).context("completing")?;
+    let mut command = completers::with_completers(Args::command());
+    let found = complete(&mut command, words, index, None).context("completing")?;
     Ok(found)
 }
 
-/// A completion as the script of a shell reads it; `None` for one that is not text on one line.
-fn line(candidate: &CompletionCandidate, shell: CompleteFor, raw: bool) -> Option<String> {
+/// Returns a completion in the format of a shell's script, or `None` if it is not text on one line.
+fn format_line(candidate: &CompletionCandidate, shell: ScriptedShell, raw: bool) -> Option<String> {
     let value = candidate.get_value().to_str()?;
     if value.is_empty() || value.contains(char::is_control) {
         return None;
     }
-    let goes_on = value.ends_with([':', '/', '@', '=', ',']);
+    let is_partial = value.ends_with([':', '/', '@', '=', ',']);
     Some(match shell {
-        CompleteFor::Bash if raw => value.to_owned(),
-        CompleteFor::Bash => format!("{}{}", escaped(value), if goes_on { "" } else { " " }),
-        CompleteFor::Zsh | CompleteFor::Fish => {
+        ScriptedShell::Bash if raw => value.to_owned(),
+        ScriptedShell::Bash => format!(
+            "{}{}",
+            escape_for_bash(value),
+            if is_partial { "" } else { " " }
+        ),
+        ScriptedShell::Zsh | ScriptedShell::Fish => {
             let help = candidate.get_help().map(ToString::to_string);
             let help = help.unwrap_or_default();
             match help.lines().next().map(str::trim) {
@@ -75,8 +83,8 @@ fn line(candidate: &CompletionCandidate, shell: CompleteFor, raw: bool) -> Optio
     })
 }
 
-/// A word as bash takes it outside of quotes.
-fn escaped(value: &str) -> String {
+/// Escapes a word for bash, outside quotes.
+fn escape_for_bash(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for letter in value.chars() {
         if " \"'\\$`&|;<>()*?[]{}!#".contains(letter) {

@@ -1,4 +1,4 @@
-//! What is offered for words of command lines.
+//! Tests of the candidates for words of command lines.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::*;
 /// The values that are offered for the last word.
 fn offered(words: &[&str]) -> Vec<String> {
     let typed = words.iter().map(OsString::from).collect();
-    let found = answer(typed, words.len() - 1).unwrap();
+    let found = find_candidates(typed, words.len() - 1).unwrap();
     let values = found.iter().map(|one| one.get_value().to_str().unwrap());
     values.map(str::to_owned).collect()
 }
@@ -36,7 +36,7 @@ fn check(words: &[&str], some: &[&str], others: &[&str]) {
 fn commands_and_options() {
     check(&["adit", "se"], &["server"], &["client", "sftp-server"]);
     check(&["adit", "server", "--sh"], &["--show-url"], &["--no-qr"]);
-    // Neither the scripts' own command nor options for programs.
+    // Neither the scripts' own command nor options for programs are offered.
     let all = offered(&["adit", ""]);
     assert!(!all.contains(&"complete".to_owned()), "{all:?}");
     assert!(!all.contains(&"--in-background".to_owned()), "{all:?}");
@@ -165,7 +165,7 @@ fn algorithms_of_ssh() {
 #[test]
 fn options_of_ssh_are_real() {
     use adit_config::text::MemorySources;
-    use adit_ssh_commands::ssh_config::{SshFiles, SshQuestion, SshSettings};
+    use adit_ssh_commands::ssh_config::{SshConfigFiles, SshConfigQuery, SshSettings};
 
     for key in offered(&["adit", "ssh", "-o", ""]) {
         let values = match &offered(&["adit", "ssh", "-o", &key])[..] {
@@ -173,12 +173,12 @@ fn options_of_ssh_are_real() {
             some => some.to_vec(),
         };
         for value in values {
-            let question = SshQuestion {
+            let question = SshConfigQuery {
                 host: "h".to_owned(),
                 user: None,
                 port: None,
                 options: vec![value.clone()],
-                files: SshFiles::None,
+                files: SshConfigFiles::None,
                 local_user: "u".to_owned(),
                 home: PathBuf::from("/home/u"),
                 local_host: "here".to_owned(),
@@ -209,7 +209,7 @@ impl Home {
     }
 
     fn hosts(&self) -> Vec<String> {
-        hosts::of(Some(&self.0), &self.0.join("etc"))
+        hosts::hosts_of_files(Some(&self.0), &self.0.join("etc"))
     }
 }
 
@@ -272,27 +272,27 @@ fn a_configuration_cannot_make_completion_endless() {
 fn lines_are_what_each_shell_reads() {
     let of = |value: &str, shell, raw| {
         let candidate = CompletionCandidate::new(value).help(Some("Two\nlines".into()));
-        line(&candidate, shell, raw)
+        format_line(&candidate, shell, raw)
     };
     for (value, shell, raw, wanted) in [
-        ("a b", CompleteFor::Bash, false, "a\\ b "),
-        ("a b", CompleteFor::Bash, true, "a b"),
-        ("ss://", CompleteFor::Bash, false, "ss://"),
-        ("a", CompleteFor::Zsh, false, "a\tTwo"),
-        ("ss://", CompleteFor::Fish, false, "ss://\tTwo"),
+        ("a b", ScriptedShell::Bash, false, "a\\ b "),
+        ("a b", ScriptedShell::Bash, true, "a b"),
+        ("ss://", ScriptedShell::Bash, false, "ss://"),
+        ("a", ScriptedShell::Zsh, false, "a\tTwo"),
+        ("ss://", ScriptedShell::Fish, false, "ss://\tTwo"),
     ] {
         assert_eq!(of(value, shell, raw).as_deref(), Some(wanted));
     }
     for value in ["", "a\nb", "a\tb", "a\u{1b}[1m"] {
-        assert_eq!(of(value, CompleteFor::Bash, false), None, "{value:?}");
+        assert_eq!(of(value, ScriptedShell::Bash, false), None, "{value:?}");
     }
 }
 
 #[test]
 fn an_index_beyond_the_words_is_no_completion() {
     let words: Vec<OsString> = vec!["adit".into()];
-    assert_eq!(answer(words, 7).unwrap(), []);
-    assert_eq!(answer(Vec::new(), 0).unwrap(), []);
+    assert_eq!(find_candidates(words, 7).unwrap(), []);
+    assert_eq!(find_candidates(Vec::new(), 0).unwrap(), []);
 }
 
 /// Values that only the user knows.
@@ -340,7 +340,7 @@ fn every_value_is_known_or_the_users() {
             let known = arg.get::<ArgValueCompleter>().is_some()
                 || !arg.get_possible_values().is_empty()
                 || arg.get_value_hint() != clap::ValueHint::Unknown;
-            let name = values::value_name(arg);
+            let name = completers::value_name(arg);
             if !known && !UNKNOWN.contains(&name.as_str()) {
                 unknown.push(format!("{}: {name} ({})", command.get_name(), arg.get_id()));
             }
@@ -350,7 +350,7 @@ fn every_value_is_known_or_the_users() {
         }
     }
     let mut unknown = Vec::new();
-    let mut command = values::with_values(Args::command());
+    let mut command = completers::with_completers(Args::command());
     command.build();
     below(&command, &mut unknown);
     assert_eq!(unknown, [""; 0]);

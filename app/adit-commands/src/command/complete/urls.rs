@@ -1,17 +1,17 @@
-//! URLs: schemes with their carriers, methods, and the keys behind `?` with their words.
+//! Completions of URLs: schemes with their carriers, methods, and parameters with their words.
 
 use adit_config::Scheme;
 use clap_complete::engine::CompletionCandidate;
 
-use super::values::{beginning, methods, words_of};
+use super::completers::{candidates_starting_with, method_names, param_words};
 
-/// Schemes whose first part is a method.
+/// Schemes whose URLs start with a method.
 const WITH_METHOD: [&str; 1] = ["ss"];
 
-/// Returns how a URL may go on.
-pub(super) fn complete(typed: &str) -> Vec<CompletionCandidate> {
+/// Returns the completions of a URL.
+pub(super) fn complete_url(typed: &str) -> Vec<CompletionCandidate> {
     let Some((name, rest)) = typed.split_once("://") else {
-        return schemes(typed);
+        return complete_scheme(typed);
     };
     let base = name.split('+').next().unwrap_or(name);
     let Ok(scheme) = Scheme::find_by_name(base) else {
@@ -22,22 +22,23 @@ pub(super) fn complete(typed: &str) -> Vec<CompletionCandidate> {
     {
         let mark = rest.get(before.len()..=before.len()).unwrap_or("?");
         let front = format!("{name}://{before}{mark}");
-        return prefixed(keys(scheme, name, query), &front);
+        return add_prefix(complete_param(scheme, name, query), &front);
     }
     if WITH_METHOD.contains(&scheme.name) && !rest.contains([':', '@', '/']) {
-        let named = beginning(methods(), rest).into_iter();
+        let named = candidates_starting_with(method_names(), rest).into_iter();
         let named = named.map(|one| {
             let mut value = one.get_value().to_owned();
             value.push(":");
             CompletionCandidate::new(value)
         });
-        return prefixed(named.collect(), &format!("{name}://"));
+        return add_prefix(named.collect(), &format!("{name}://"));
     }
     Vec::new()
 }
 
-/// Schemes, and with a `+` their carriers, each with what it is.
-fn schemes(typed: &str) -> Vec<CompletionCandidate> {
+/// Returns the schemes that start with `typed`, and their carriers once it contains `+`, with their
+/// descriptions.
+fn complete_scheme(typed: &str) -> Vec<CompletionCandidate> {
     let mut found = Vec::new();
     for scheme in adit_config::schemes() {
         let mut add = |name: String, doc: &str| {
@@ -47,7 +48,7 @@ fn schemes(typed: &str) -> Vec<CompletionCandidate> {
             }
         };
         add(format!("{}://", scheme.name), scheme.doc);
-        // Many, and rarely meant: only once the plus is typed.
+        // There are many carriers, and they are rarely used: only after a typed `+`.
         for carrier in scheme.carriers.iter().filter(|_| typed.contains('+')) {
             add(format!("{}+{}://", scheme.name, carrier.name), carrier.doc);
         }
@@ -55,10 +56,13 @@ fn schemes(typed: &str) -> Vec<CompletionCandidate> {
     found
 }
 
-/// The keys of a scheme and its carrier, or the words of one of them.
-fn keys(scheme: &Scheme, name: &str, typed: &str) -> Vec<CompletionCandidate> {
+/// Returns the parameters of a scheme and its carrier, or the words of one parameter.
+fn complete_param(scheme: &Scheme, name: &str, typed: &str) -> Vec<CompletionCandidate> {
     if let Some((key, value)) = typed.split_once('=') {
-        return prefixed(beginning(words_of(key), value), &format!("{key}="));
+        return add_prefix(
+            candidates_starting_with(param_words(key), value),
+            &format!("{key}="),
+        );
     }
     let carrier = name.split_once('+').map_or("", |(_, carrier)| carrier);
     let carriers = scheme.carriers.iter().filter(|one| one.name == carrier);
@@ -75,8 +79,8 @@ fn keys(scheme: &Scheme, name: &str, typed: &str) -> Vec<CompletionCandidate> {
     .collect()
 }
 
-/// The candidates behind what was typed before them.
-pub(super) fn prefixed(
+/// Returns the candidates, each with the text typed before it.
+pub(super) fn add_prefix(
     candidates: Vec<CompletionCandidate>,
     front: &str,
 ) -> Vec<CompletionCandidate> {

@@ -1,5 +1,5 @@
-//! The settings next to those that do not work: other protocols, obfs and methods with the same
-//! password. Each try is a connection that somebody on the way can see.
+//! Settings similar to those that do not work: other protocols, obfuscations and methods with the
+//! same password. Each try is a connection that the network can observe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use tokio::task::JoinSet;
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
-use super::words::Site;
+use super::requests::WebTarget;
 
-/// Tries at the same time.
+/// Maximum number of tries at the same time.
 const AT_ONCE: usize = 6;
-/// Time for each.
+/// Time limit of each try.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The protocols that servers have, the most frequent first.
+/// Protocols of existing servers, the most common first.
 const PROTOCOLS: [ProtocolKind; 8] = [
     ProtocolKind::AuthAes128Md5,
     ProtocolKind::AuthAes128Sha1,
@@ -34,6 +34,7 @@ const PROTOCOLS: [ProtocolKind; 8] = [
     ProtocolKind::VerifySimple,
 ];
 
+/// Obfuscations of existing servers, the most common first.
 const OBFS: [ObfsKind; 6] = [
     ObfsKind::Plain,
     ObfsKind::HttpSimple,
@@ -43,6 +44,7 @@ const OBFS: [ObfsKind; 6] = [
     ObfsKind::RandomHead,
 ];
 
+/// Ciphers of existing servers, the most common first.
 const CIPHERS: [&str; 10] = [
     "aes-256-cfb",
     "aes-128-ctr",
@@ -68,8 +70,8 @@ pub(super) enum Neighbour {
 }
 
 impl Neighbour {
-    /// As it is written in a URL, without secrets.
-    pub(super) fn shown(&self) -> String {
+    /// Returns the settings as a URL spells them, without secrets.
+    pub(super) fn describe(&self) -> String {
         match self {
             Self::Ssr {
                 method,
@@ -80,8 +82,8 @@ impl Neighbour {
         }
     }
 
-    /// The hop with these settings.
-    fn hop(&self, given: &ServerHop) -> Option<ServerHop> {
+    /// Returns the hop with these settings, or none if they do not fit its kind.
+    fn apply_to_hop(&self, given: &ServerHop) -> Option<ServerHop> {
         let kind = match (self, &given.kind) {
             (
                 Self::Ssr {
@@ -129,23 +131,23 @@ impl Neighbour {
     }
 }
 
-/// The neighbours of a hop, the nearest first: one difference, then two.
-pub(super) fn around(kind: &HopKind, most: usize) -> Vec<Neighbour> {
+/// Returns up to `most` neighbours of a hop, those with one difference before those with two.
+pub(super) fn neighbours_of(kind: &HopKind, most: usize) -> Vec<Neighbour> {
     let mut found = match kind {
-        // Without it nobody answers, and a program for each of them is too much.
-        HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => around_ssr(hop),
+        // Servers with a plugin do not answer without it, and each try would start a process.
+        HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => ssr_neighbours(hop),
         HopKind::Shadowsocks {
             method,
             plugin: None,
             ..
-        } => around_shadowsocks(*method),
+        } => shadowsocks_neighbours(*method),
         _ => Vec::new(),
     };
     found.truncate(most);
     found
 }
 
-fn around_ssr(hop: &SsrHop) -> Vec<Neighbour> {
+fn ssr_neighbours(hop: &SsrHop) -> Vec<Neighbour> {
     let given = (hop.method, hop.protocol, hop.obfs);
     let (method, protocol, obfs) = given;
     let ciphers: Vec<StreamKind> = CIPHERS
@@ -188,12 +190,12 @@ fn around_ssr(hop: &SsrHop) -> Vec<Neighbour> {
     found
 }
 
-/// Methods for which the same key can be meant.
-fn around_shadowsocks(given: Method) -> Vec<Neighbour> {
+/// Returns the other methods that the same key may belong to.
+fn shadowsocks_neighbours(given: Method) -> Vec<Neighbour> {
     let alike = |method: &Method| match (given.edition(), method.edition()) {
         (Edition::Aead2022, Edition::Aead2022) => method.key_len() == given.key_len(),
         (Edition::Aead2022 | Edition::None, _) | (_, Edition::Aead2022 | Edition::None) => false,
-        // A password fits every method; of the legacy ones those that are in use.
+        // A password fits every method; of the legacy methods, only the common ones are tried.
         (_, Edition::Stream) => CIPHERS.contains(&method.name()),
         _ => true,
     };
@@ -204,25 +206,27 @@ fn around_shadowsocks(given: Method) -> Vec<Neighbour> {
         .collect()
 }
 
-/// The first of these that the server understands, and how many were tried.
-pub(super) async fn search(
+/// Returns the first neighbour that the server understands, and the number of tries.
+pub(super) async fn find_understood(
     given: &ServerHop,
     among: &[Neighbour],
-    site: Option<&Site>,
+    site: Option<&WebTarget>,
 ) -> (Option<Neighbour>, usize) {
     let gate = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for one in among.iter().copied() {
-        let Some(hop) = one.hop(given) else { continue };
+        let Some(hop) = one.apply_to_hop(given) else {
+            continue;
+        };
         let (gate, site) = (gate.clone(), site.cloned());
         let attempt = async move {
-            // Nobody closes the gate.
+            // The semaphore is never closed.
             let _pass = gate.acquire().await.ok()?;
             let way = probe::build_hop_connector(&hop).await.ok()?;
-            let heard = understood(&*way, &hop.kind, site.as_ref(), PATIENCE).await;
+            let heard = probe_settings(&*way, &hop.kind, site.as_ref(), PATIENCE).await;
             matches!(heard, ProbeResult::Answer { .. }).then_some(one)
         };
-        // A server that does not answer is what is looked for here, and no news.
+        // Failures are expected here, so they are not logged.
         running.spawn(attempt.with_subscriber(NoSubscriber::default()));
     }
     let mut tried = 0;
@@ -235,13 +239,12 @@ pub(super) async fn search(
     (None, tried)
 }
 
-/// Asks the server for the name that adit servers answer, and if nothing came of it and there is a
-/// site, for that: servers that are not adit show only so that they have understood, where the
-/// protocol has no answer of its own.
-pub(super) async fn understood(
+/// Requests the name that adit servers answer, and then the site, if there is one. With protocols
+/// that have no reply, other servers only show through a site that they have understood the request.
+pub(super) async fn probe_settings(
     way: &dyn adit_engine::connector::Connector,
     kind: &HopKind,
-    site: Option<&Site>,
+    site: Option<&WebTarget>,
     patience: Duration,
 ) -> ProbeResult {
     let Some(name) = ProbeRequest::for_check_name() else {
@@ -250,7 +253,7 @@ pub(super) async fn understood(
     let first = probe::ask_for(way, kind, &name, patience).await;
     match (&first, site) {
         (ProbeResult::Closed | ProbeResult::Undecodable | ProbeResult::Silent, Some(site)) => {
-            match probe::ask_for(way, kind, &site.question(), patience).await {
+            match probe::ask_for(way, kind, &site.probe_request(), patience).await {
                 answer @ ProbeResult::Answer { .. } => answer,
                 _ => first,
             }
@@ -277,7 +280,7 @@ mod tests {
     #[test]
     fn the_nearest_come_first_and_once() {
         let given = kind("ssr://aes-256-ctr:p@h:1?protocol=auth_sha1_v4&obfs=http_simple");
-        let all = around(&given, usize::MAX);
+        let all = neighbours_of(&given, usize::MAX);
         assert!(all.len() < 120, "{}", all.len());
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{one:?}");
@@ -299,19 +302,22 @@ mod tests {
             each.is_sorted() && each.iter().all(|n| (1..=2).contains(n)),
             "{each:?}"
         );
-        assert_eq!(around(&given, 7).len(), 7);
+        assert_eq!(neighbours_of(&given, 7).len(), 7);
     }
 
     #[test]
     fn keys_of_the_2022_edition_fit_methods_of_their_length() {
         let given = kind("ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw==@h:1");
-        assert!(around(&given, 99).is_empty());
+        assert!(neighbours_of(&given, 99).is_empty());
         let given = kind("ss://aes-128-gcm:p@h:1");
-        let names: Vec<String> = around(&given, 99).iter().map(Neighbour::shown).collect();
+        let names: Vec<String> = neighbours_of(&given, 99)
+            .iter()
+            .map(Neighbour::describe)
+            .collect();
         for name in ["aes-256-gcm", "chacha20-ietf-poly1305", "aes-256-cfb"] {
             assert!(names.contains(&format!("method {name}")), "{names:?}");
         }
         assert!(!names.iter().any(|name| name.contains("2022")), "{names:?}");
-        assert!(around(&kind("socks5://h:1"), 99).is_empty());
+        assert!(neighbours_of(&kind("socks5://h:1"), 99).is_empty());
     }
 }

@@ -1,36 +1,36 @@
-//! What was looked at and what came out, for readers and for programs.
+//! Steps and their findings, as text and as JSON.
 
 use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-/// One thing that was looked at.
+/// One check and its finding.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
     pub(super) name: &'static str,
-    pub(super) state: State,
-    /// What was found, in one sentence.
+    pub(super) state: StepState,
+    /// The finding, in one sentence.
     pub(super) what: String,
-    /// What to do about it.
+    /// A hint on what to do.
     pub(super) advice: Option<String>,
-    /// Figures for programs.
+    /// Additional values of the JSON object.
     pub(super) figures: Vec<(&'static str, Value)>,
 }
 
-/// How it stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum StepState {
     Ok,
-    /// It works, but not for long, or not for everything.
+    /// It works, but only for a limited time or in part.
     Warning,
     Failed,
-    /// It was not looked at.
+    /// It was not checked.
     Skipped,
 }
 
-impl State {
-    const fn word(self) -> &'static str {
+impl StepState {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warning => "warning",
@@ -41,7 +41,7 @@ impl State {
 }
 
 impl Step {
-    pub(super) fn new(name: &'static str, state: State, what: impl Into<String>) -> Self {
+    pub(super) fn new(name: &'static str, state: StepState, what: impl Into<String>) -> Self {
         Self {
             name,
             state,
@@ -51,33 +51,33 @@ impl Step {
         }
     }
 
-    pub(super) fn advice(mut self, text: impl Into<String>) -> Self {
+    pub(super) fn with_advice(mut self, text: impl Into<String>) -> Self {
         self.advice = Some(text.into());
         self
     }
 
-    pub(super) fn figure(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+    pub(super) fn with_figure(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.figures.push((name, value.into()));
         self
     }
 
-    pub(super) fn took(self, name: &'static str, time: Duration) -> Self {
-        self.figure(name, (time.as_secs_f64() * 1e4).round() / 10.0)
+    pub(super) fn with_duration(self, name: &'static str, time: Duration) -> Self {
+        self.with_figure(name, (time.as_secs_f64() * 1e4).round() / 10.0)
     }
 
-    /// As a line or two.
-    fn shown(&self) -> String {
-        let line = format!("{:<8} {:<10} {}", self.state.word(), self.name, self.what);
+    /// Formats the step as one or two lines.
+    fn to_text(&self) -> String {
+        let line = format!("{:<8} {:<10} {}", self.state.as_str(), self.name, self.what);
         match &self.advice {
             None => line,
             Some(advice) => format!("{line}\n{:<19} → {advice}", ""),
         }
     }
 
-    fn json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("step".to_owned(), json!(self.name));
-        object.insert("state".to_owned(), json!(self.state.word()));
+        object.insert("state".to_owned(), json!(self.state.as_str()));
         object.insert("what".to_owned(), json!(self.what));
         if let Some(advice) = &self.advice {
             object.insert("advice".to_owned(), json!(advice));
@@ -89,16 +89,17 @@ impl Step {
     }
 }
 
-/// The steps so far.
+/// The list of steps so far.
 #[derive(Debug)]
-pub(super) struct Chart {
+pub(super) struct Findings {
     endpoint: String,
     steps: Vec<Step>,
     json: bool,
 }
 
-impl Chart {
-    /// `endpoint` holds no secret. As JSON it is written at the end, else line by line.
+impl Findings {
+    /// Creates an empty list. `endpoint` must not contain a secret. JSON is written at the end, text
+    /// line by line.
     pub(super) const fn new(endpoint: String, json: bool) -> Self {
         Self {
             endpoint,
@@ -107,25 +108,25 @@ impl Chart {
         }
     }
 
-    pub(super) fn add(&mut self, step: Step) {
+    pub(super) fn add_step(&mut self, step: Step) {
         if !self.json {
-            say(&step.shown());
+            print_line(&step.to_text());
         }
         self.steps.push(step);
     }
 
-    /// The end, with the exit code.
-    pub(super) fn close(&self, exit: u8) {
+    /// Writes the JSON object, if requested, with the exit code.
+    pub(super) fn finish(&self, exit: u8) {
         if self.json {
-            let steps: Vec<Value> = self.steps.iter().map(Step::json).collect();
+            let steps: Vec<Value> = self.steps.iter().map(Step::to_json).collect();
             let all = json!({ "endpoint": self.endpoint, "exit": exit, "steps": steps });
-            say(&all.to_string());
+            print_line(&all.to_string());
         }
     }
 }
 
-/// A reader that has gone away is no reason to panic.
-fn say(line: &str) {
+/// Prints a line, and ignores a closed standard output.
+fn print_line(line: &str) {
     let _ = writeln!(adit_cli::out::stdout(), "{line}");
 }
 
@@ -135,17 +136,17 @@ mod tests {
 
     #[test]
     fn a_step_is_shown_with_its_advice() {
-        let step = Step::new("connect", State::Failed, "refused");
-        assert_eq!(step.shown(), "failed   connect    refused");
+        let step = Step::new("connect", StepState::Failed, "refused");
+        assert_eq!(step.to_text(), "failed   connect    refused");
         let step = step
-            .advice("start it")
-            .took("ms", Duration::from_micros(1260));
+            .with_advice("start it")
+            .with_duration("ms", Duration::from_micros(1260));
         assert_eq!(
-            step.shown(),
+            step.to_text(),
             "failed   connect    refused\n                    → start it"
         );
         assert_eq!(
-            step.json(),
+            step.to_json(),
             json!({"step": "connect", "state": "failed", "what": "refused", "advice": "start it",
                 "ms": 1.3})
         );

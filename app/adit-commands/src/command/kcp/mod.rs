@@ -4,38 +4,38 @@
 //! options and a JSON file ─▶ URLs of tcp:// and kcptun:// ─▶ Plan ─▶ as `adit run`
 //! ```
 //!
-//! [`options`] makes URLs of what was typed and of a file, and says what is wrong with them in the
-//! words of the command line; [`snmp`] writes the counters down. Everything else is the engine's.
+//! [`ssh_options`] turns options and a file into URLs, and reports errors by the names of the options;
+//! [`snmp`] writes the counters. The engine does the rest.
 
 mod options;
 mod snmp;
 
 use std::sync::Arc;
 
-use adit_cli::Done;
+use adit_cli::CommandResult;
 
 use self::options::Tunnel;
 use super::run;
-use crate::args::kcp::Kcp;
+use crate::args::kcp::KcpCommand;
 
-pub(super) fn kcp(typed: Kcp) -> Done {
+pub(super) fn run_kcp(typed: KcpCommand) -> CommandResult {
     let Tunnel {
         plan,
         snmp,
         warnings,
     } = match typed {
-        Kcp::Server(typed) => options::server(typed)?,
-        Kcp::Client(typed) => options::client(typed)?,
+        KcpCommand::Server(typed) => options::server_tunnel(typed)?,
+        KcpCommand::Client(typed) => options::client_tunnel(typed)?,
     };
     for warning in &warnings {
         eprintln!("warning: {warning}");
     }
     adit_cli::block_on(|mut signals| async move {
-        let engine = Arc::new(signals.unless_ended(run::start(&plan)).await?);
+        let engine = Arc::new(signals.run_until_ended(run::start_engine(&plan)).await?);
         if let Some((path, period)) = snmp {
-            tokio::spawn(snmp::log(path, period, engine.clone()));
+            tokio::spawn(snmp::write_rows(path, period, engine.clone()));
         }
         tokio::spawn(snmp::tell(engine.clone()));
-        run::until_told(engine, signals).await
+        run::serve_until_signal(engine, signals).await
     })
 }

@@ -1,9 +1,9 @@
-//! From the options of kcptun to a plan: the command line, a file over it, defaults below it.
+//! The plan of kcptun's options: a file overrides the command line, which overrides the defaults.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_config::text::escape;
 use adit_config::{Plan, Problem, WarningKind, nearest_word};
 use adit_kcp_proto::Config;
@@ -11,85 +11,88 @@ use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::args::kcp::{Both, Client, ClientOwn, Server, ServerOwn};
+use crate::args::kcp::{Both, ClientOwn, KcpClientArgs, KcpServerArgs, ServerOwn};
 
-/// What the sockets of adit ask for, and kcptun by default.
+/// The buffer size that adit's sockets request, in bytes, which is also kcptun's default.
 const SOCKBUF: u32 = 4 << 20;
-/// Seconds of silence after which a connection with one end closed is given up, where 0 is asked
-/// for; so does kcptun.
+/// Seconds after which a half-closed connection without traffic is closed if the option is 0, as in
+/// kcptun.
 const CLOSE_WAIT: u32 = 60;
 
 /// An end of a tunnel.
 pub(super) struct Tunnel {
     pub(super) plan: Plan,
-    /// Where the counters go, and how often.
+    /// The file of the counters, and the period of its rows.
     pub(super) snmp: Option<(PathBuf, Duration)>,
-    /// What should be known before it starts.
+    /// Warnings to print before the start.
     pub(super) warnings: Vec<String>,
 }
 
-/// The end at home: every connection becomes a stream of one of a few sessions.
-pub(super) fn client(typed: Client) -> Result<Tunnel, Failure> {
-    let (own, both): (ClientOwn, _) = file(typed.config.as_deref(), ClientOwn::NAMES)?;
+/// Returns the tunnel of the client: each connection becomes a stream in one of its sessions.
+pub(super) fn client_tunnel(typed: KcpClientArgs) -> Result<Tunnel, Failure> {
+    let (own, both): (ClientOwn, _) = read_file(typed.config.as_deref(), ClientOwn::NAMES)?;
     let (own, both) = (own.or(typed.own), both.or(typed.both));
     let local = own.localaddr.as_deref().unwrap_or(":12948");
     let Some(remote) = own.remoteaddr.as_deref() else {
-        return Err(Failure::new(Code::Usage, "no server is named").hint("-r HOST:29900"));
+        return Err(
+            Failure::new(FailureCode::Usage, "--remoteaddr, the server, is missing")
+                .with_hint("-r HOST:29900"),
+        );
     };
-    let mut url = Url::new(&both)?;
-    url.number("conn", own.conn);
-    url.seconds("autoexpire", own.autoexpire.filter(|s| *s > 0));
-    url.seconds("scavengettl", own.scavengettl.map(|s| s.max(1)));
+    let mut url = TunnelUrl::new(&both)?;
+    url.add_number("conn", own.conn);
+    url.add_seconds("autoexpire", own.autoexpire.filter(|s| *s > 0));
+    url.add_seconds("scavengettl", own.scavengettl.map(|s| s.max(1)));
     let words = [
-        format!("tcp://{}", addr("localaddr", local)?),
-        url.at(addr("remoteaddr", remote)?, ""),
+        format!("tcp://{}", check_address("localaddr", local)?),
+        url.with_address(check_address("remoteaddr", remote)?, ""),
     ];
-    tunnel(&words, &both, both.closewait.unwrap_or(0))
+    build_tunnel(&words, &both, both.closewait.unwrap_or(0))
 }
 
-/// The end at the target: every stream becomes a connection to it.
-pub(super) fn server(typed: Server) -> Result<Tunnel, Failure> {
-    let (own, both): (ServerOwn, _) = file(typed.config.as_deref(), ServerOwn::NAMES)?;
+/// Returns the tunnel of the server: each stream becomes a connection to the target.
+pub(super) fn server_tunnel(typed: KcpServerArgs) -> Result<Tunnel, Failure> {
+    let (own, both): (ServerOwn, _) = read_file(typed.config.as_deref(), ServerOwn::NAMES)?;
     let (own, both) = (own.or(typed.own), both.or(typed.both));
-    let listen = addr("listen", own.listen.as_deref().unwrap_or(":29900"))?;
+    let listen = check_address("listen", own.listen.as_deref().unwrap_or(":29900"))?;
     let target = own.target.as_deref().unwrap_or("127.0.0.1:12948");
-    let target = format!("/{}", addr("target", target)?);
-    let words = [Url::new(&both)?.at(listen, &target)];
-    tunnel(&words, &both, both.closewait.unwrap_or(30))
+    let target = format!("/{}", check_address("target", target)?);
+    let words = [TunnelUrl::new(&both)?.with_address(listen, &target)];
+    build_tunnel(&words, &both, both.closewait.unwrap_or(30))
 }
 
-/// An address as kcptun writes it: `host:port`, `:port` for every address, `host:min-max`.
-fn addr<'a>(name: &str, text: &'a str) -> Result<&'a str, Failure> {
+/// Checks an address in kcptun's form: `host:port`, `:port` for all addresses, or `host:min-max`.
+fn check_address<'a>(name: &str, text: &'a str) -> Result<&'a str, Failure> {
     if text.contains('/') || !text.contains(':') {
-        let what = format!("--{name} {text}: HOST:PORT is needed; Unix sockets are not supported");
-        return Err(Failure::new(Code::Config, what));
+        let what = format!("--{name} {text}: expected HOST:PORT; Unix sockets are not supported");
+        return Err(Failure::new(FailureCode::Config, what));
     }
     Ok(text)
 }
 
-/// The URL of a tunnel, its keys in kcptun's spelling.
-struct Url {
+/// Builds the URL of a tunnel, with kcptun's spelling of the keys.
+struct TunnelUrl {
     secret: String,
     keys: String,
 }
 
-impl Url {
+impl TunnelUrl {
     fn new(options: &Both) -> Result<Self, Failure> {
         if options.tcp == Some(true) {
-            let failure = Failure::new(Code::Config, "the tcp mode is not supported");
-            return Err(failure.hint("leave it out at both ends: the tunnel goes over UDP"));
+            let failure = Failure::new(FailureCode::Config, "the tcp mode is not supported");
+            return Err(failure.with_hint("remove it at both ends: the tunnel uses UDP"));
         }
         let environment = || std::env::var("KCPTUN_KEY").ok();
         let key = options.key.clone().or_else(environment);
         let secret = key.map_or_else(String::new, |key| format!("{}@", escape::encode_part(&key)));
         let keys = String::new();
         let mut url = Self { secret, keys };
-        url.text("crypt", options.crypt.as_deref());
-        url.flag("nocomp", options.nocomp);
-        url.number("smuxver", options.smuxver);
-        url.text("mode", options.mode.as_deref());
-        url.text("cc", options.cc.as_deref());
-        // Numbers out of bounds are brought to them, as kcptun does.
+        url.add_text("crypt", options.crypt.as_deref());
+        url.add_flag("nocomp", options.nocomp);
+        url.add_number("smuxver", options.smuxver);
+        url.add_text("mode", options.mode.as_deref());
+        url.add_text("cc", options.cc.as_deref());
+        // Numbers out of range are clamped, as in kcptun.
         let usual = Config::fast();
         let bounded = Config {
             nodelay: options.nodelay.unwrap_or(0),
@@ -99,59 +102,59 @@ impl Url {
             ..usual
         };
         let bounded = bounded.clamped();
-        // With another mode they have no meaning, and files have them all the same.
+        // Other modes ignore them, although files often contain them.
         if options.mode.as_deref() == Some("manual") {
-            url.number("nodelay", Some(bounded.nodelay));
-            url.number("interval", Some(bounded.interval_ms));
-            url.number("resend", options.resend);
-            url.number("nc", Some(options.nc.unwrap_or(0)));
+            url.add_number("nodelay", Some(bounded.nodelay));
+            url.add_number("interval", Some(bounded.interval_ms));
+            url.add_number("resend", options.resend);
+            url.add_number("nc", Some(options.nc.unwrap_or(0)));
         }
-        url.number("sndwnd", options.sndwnd.and(Some(bounded.send_window)));
-        url.number("rcvwnd", options.rcvwnd.and(Some(bounded.recv_window)));
-        url.flag("acknodelay", options.acknodelay);
-        url.number("mtu", options.mtu);
-        url.number("datashard", options.datashard);
-        url.number("parityshard", options.parityshard);
-        url.number("ratelimit", options.ratelimit);
-        url.number("smuxbuf", options.smuxbuf);
-        url.number("streambuf", options.streambuf);
-        url.number("framesize", options.framesize);
-        url.seconds("keepalive", options.keepalive);
-        url.flag("kcp9", options.kcp9);
-        url.flag("qpp", options.qpp);
+        url.add_number("sndwnd", options.sndwnd.and(Some(bounded.send_window)));
+        url.add_number("rcvwnd", options.rcvwnd.and(Some(bounded.recv_window)));
+        url.add_flag("acknodelay", options.acknodelay);
+        url.add_number("mtu", options.mtu);
+        url.add_number("datashard", options.datashard);
+        url.add_number("parityshard", options.parityshard);
+        url.add_number("ratelimit", options.ratelimit);
+        url.add_number("smuxbuf", options.smuxbuf);
+        url.add_number("streambuf", options.streambuf);
+        url.add_number("framesize", options.framesize);
+        url.add_seconds("keepalive", options.keepalive);
+        url.add_flag("kcp9", options.kcp9);
+        url.add_flag("qpp", options.qpp);
         if options.qpp == Some(true) {
-            url.number("qppcount", options.qpp_count);
+            url.add_number("qppcount", options.qpp_count);
         }
         Ok(url)
     }
 
-    fn text(&mut self, key: &str, value: Option<&str>) {
+    fn add_text(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             let mark = if self.keys.is_empty() { '?' } else { '&' };
             self.keys += &format!("{mark}{key}={}", escape::encode_value(value));
         }
     }
 
-    fn number<N: ToString>(&mut self, key: &str, value: Option<N>) {
-        self.text(key, value.map(|n| n.to_string()).as_deref());
+    fn add_number<N: ToString>(&mut self, key: &str, value: Option<N>) {
+        self.add_text(key, value.map(|n| n.to_string()).as_deref());
     }
 
-    fn flag(&mut self, key: &str, value: Option<bool>) {
-        self.number(key, value);
+    fn add_flag(&mut self, key: &str, value: Option<bool>) {
+        self.add_number(key, value);
     }
 
-    fn seconds(&mut self, key: &str, value: Option<u32>) {
-        self.text(key, value.map(|n| format!("{n}s")).as_deref());
+    fn add_seconds(&mut self, key: &str, value: Option<u32>) {
+        self.add_text(key, value.map(|n| format!("{n}s")).as_deref());
     }
 
-    fn at(&self, addr: &str, target: &str) -> String {
+    fn with_address(&self, addr: &str, target: &str) -> String {
         format!("kcptun://{}{addr}{target}{}", self.secret, self.keys)
     }
 }
 
-/// The plan of these URLs, with what only kcptun has.
-fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, Failure> {
-    let mut plan = Plan::from_words(words).map_err(|problems| failure(&problems))?;
+/// Returns the plan of the URLs, with the settings that only kcptun has.
+fn build_tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, Failure> {
+    let mut plan = Plan::from_words(words).map_err(|problems| to_failure(&problems))?;
     let seconds = |n: u32| Duration::from_secs(n.into());
     let close_wait = if close_wait == 0 {
         CLOSE_WAIT
@@ -159,15 +162,15 @@ fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, F
         close_wait
     };
     for listen in plan.routes.iter_mut().flat_map(|route| &mut route.listen) {
-        // A silent connection goes on for ever.
+        // An idle connection stays open.
         listen.limits.idle = Duration::ZERO;
         listen.limits.half_close_idle = seconds(close_wait);
     }
     let told = plan.warnings.iter();
-    // The help says how to keep the key off the command line; a file has it anyway.
+    // The help explains how to keep the key off the command line; a file contains it anyway.
     let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
-    let mut warnings: Vec<String> = told.map(|told| in_words(&told.about)).collect();
-    warnings.extend(without_effect(options));
+    let mut warnings: Vec<String> = told.map(|told| describe_problem(&told.about)).collect();
+    warnings.extend(ineffective_options(options));
     let period = seconds(options.snmpperiod.unwrap_or(60).max(1));
     let snmp = options.snmplog.clone();
     let snmp = snmp.filter(|path| !path.as_os_str().is_empty());
@@ -178,23 +181,23 @@ fn tunnel(words: &[String], options: &Both, close_wait: u32) -> Result<Tunnel, F
     })
 }
 
-/// What is wrong, in the words of the command line.
-fn failure(problems: &[Problem]) -> Failure {
+/// Returns a failure that names the option.
+fn to_failure(problems: &[Problem]) -> Failure {
     let Some(first) = problems.first() else {
-        return Failure::new(Code::Config, "the options make no tunnel");
+        return Failure::new(FailureCode::Config, "the options do not describe a tunnel");
     };
-    let failure = Failure::new(Code::Config, in_words(first));
+    let failure = Failure::new(FailureCode::Config, describe_problem(first));
     match first.help.first() {
-        Some(help) => failure.hint(help.clone()),
+        Some(help) => failure.with_hint(help.clone()),
         None => failure,
     }
 }
 
-/// A problem with the option that it is about, if it is about one.
-fn in_words(problem: &Problem) -> String {
+/// Describes a problem, with the option that caused it, if there is one.
+fn describe_problem(problem: &Problem) -> String {
     let mut said = Vec::new();
-    let option = problem.place.as_ref().and_then(option);
-    // Which value is wrong is plain from the option.
+    let option = problem.place.as_ref().and_then(option_at);
+    // The option already shows the wrong value.
     if option.is_none() || !problem.title.starts_with("bad value") {
         said.push(problem.title.clone());
     }
@@ -206,8 +209,8 @@ fn in_words(problem: &Problem) -> String {
     }
 }
 
-/// The option that stands at a place of a URL.
-fn option(place: &adit_config::Place) -> Option<String> {
+/// Returns the option of a place in a URL.
+fn option_at(place: &adit_config::Place) -> Option<String> {
     let (at, _) = place.caret;
     let before: String = place.snippet.chars().take(at).collect();
     let behind: String = place.snippet.chars().skip(at).collect();
@@ -222,8 +225,8 @@ fn option(place: &adit_config::Place) -> Option<String> {
     Some(format!("--{name} {value}"))
 }
 
-/// A file's values as those of one end and those of both.
-fn file<Own: DeserializeOwned + Default>(
+/// Reads a file: the values of one end, and those of both ends.
+fn read_file<Own: DeserializeOwned + Default>(
     path: Option<&Path>,
     names: &[&str],
 ) -> Result<(Own, Both), Failure> {
@@ -233,20 +236,21 @@ fn file<Own: DeserializeOwned + Default>(
     let shown = path.display();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("reading {shown}"))
-        .map_err(|why| Failure::new(Code::Config, format!("{why:#}")))?;
-    read(&text, names).map_err(|why| Failure::new(Code::Config, format!("{shown}: {why}")))
+        .map_err(|why| Failure::new(FailureCode::Config, format!("{why:#}")))?;
+    parse_file(&text, names)
+        .map_err(|why| Failure::new(FailureCode::Config, format!("{shown}: {why}")))
 }
 
-fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both), String> {
+fn parse_file<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both), String> {
     let found: Map<String, Value> = serde_json::from_str(text).map_err(|why| why.to_string())?;
-    // Go reads names without regard to case.
+    // Go ignores the case of names.
     let found: Map<String, Value> = found
         .into_iter()
         .map(|(name, value)| (name.to_ascii_lowercase(), value))
         .collect();
     let known = || Both::NAMES.iter().chain(names).copied();
     for name in found.keys() {
-        // Field names have an underscore where the file has a dash.
+        // The file spells the underscores of field names as dashes.
         if !known().any(|known| known.replace('_', "-") == *name) {
             let near = nearest_word(name, known());
             let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -259,14 +263,14 @@ fn read<Own: DeserializeOwned>(text: &str, names: &[&str]) -> Result<(Own, Both)
     Ok((own, both))
 }
 
-/// Options of kcptun that are read and change nothing.
-fn without_effect(options: &Both) -> Vec<String> {
+/// Returns warnings about kcptun's options that adit accepts without effect.
+fn ineffective_options(options: &Both) -> Vec<String> {
     let mut found = Vec::new();
     if options.dscp.unwrap_or(0) != 0 {
         found.push("dscp has no effect: datagrams are not marked");
     }
     if options.sockbuf.unwrap_or(SOCKBUF) != SOCKBUF {
-        found.push("sockbuf has no effect: sockets ask for 4 MiB");
+        found.push("sockbuf has no effect: sockets request 4 MiB");
     }
     if options.pprof == Some(true) {
         found.push("pprof has no effect: there is no profiling server");
@@ -276,7 +280,7 @@ fn without_effect(options: &Both) -> Vec<String> {
         .as_ref()
         .is_some_and(|path| !path.as_os_str().is_empty())
     {
-        found.push("log has no effect: redirect the standard error");
+        found.push("log has no effect: redirect standard error instead");
     }
     found.into_iter().map(str::to_owned).collect()
 }
@@ -289,13 +293,13 @@ mod tests {
     use super::*;
 
     fn from_file(text: &str) -> Result<(ClientOwn, Both), String> {
-        read(text, ClientOwn::NAMES)
+        parse_file(text, ClientOwn::NAMES)
     }
 
     fn end(both: Both, is_server: bool) -> Result<Tunnel, Failure> {
         if is_server {
             let own = ServerOwn::default();
-            return server(Server {
+            return server_tunnel(KcpServerArgs {
                 own,
                 both,
                 config: None,
@@ -306,14 +310,14 @@ mod tests {
             remoteaddr: Some("127.0.0.1:29900-29909".into()),
             ..ClientOwn::default()
         };
-        client(Client {
+        client_tunnel(KcpClientArgs {
             own,
             both,
             config: None,
         })
     }
 
-    /// The carrier of a tunnel's end.
+    /// Returns the carrier of the end of a tunnel.
     fn carrier(tunnel: &Tunnel) -> &KcpSettings {
         let route = &tunnel.plan.routes[0];
         let hops = route.via.stages.iter().flat_map(Stage::hops);
@@ -352,7 +356,7 @@ mod tests {
         };
         let tunnel = made(file.or(typed), false);
         let kcp = carrier(&tunnel);
-        // Out of its bounds, and brought to them.
+        // Out of range, and clamped.
         assert_eq!((kcp.mtu, kcp.arq.recv_window), (1200, 1));
         assert_eq!((kcp.arq.interval_ms, kcp.arq.send_window), (10, 2048));
         assert_eq!(kcp.fec, None);

@@ -1,4 +1,4 @@
-//! The counters: a row of CSV every period, all of them on SIGUSR1.
+//! The KCP counters: a CSV row in each period, and all of them on SIGUSR1.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -11,21 +11,18 @@ use adit_kcp::Counts;
 use adit_net::system;
 use adit_wire::UnixTime;
 
-/// Writes a row every period, for ever.
-pub(super) async fn log(path: PathBuf, period: Duration, engine: Arc<Engine>) {
+/// Writes a row in each period. Never returns.
+pub(super) async fn write_rows(path: PathBuf, period: Duration, engine: Arc<Engine>) {
     let mut ticks = tokio::time::interval(period);
     loop {
         ticks.tick().await;
-        if let Err(why) = row(&path, system::unix_now(), &engine.kcp_counts()) {
-            tracing::warn!(
-                "the counters cannot be written to {}: {why}",
-                path.display()
-            );
+        if let Err(why) = append_row(&path, system::unix_now(), &engine.kcp_counts()) {
+            tracing::warn!("cannot write the counters to {}: {why}", path.display());
         }
     }
 }
 
-/// Prints all counters whenever SIGUSR1 comes, for ever.
+/// Prints all counters on each SIGUSR1. Never returns.
 #[cfg(unix)]
 pub(super) async fn tell(engine: Arc<Engine>) {
     use tokio::signal::unix::{SignalKind, signal};
@@ -40,17 +37,17 @@ pub(super) async fn tell(engine: Arc<Engine>) {
     }
 }
 
-/// There is no such signal.
+/// Never returns: the system has no such signal.
 #[cfg(not(unix))]
 pub(super) async fn tell(_: Arc<Engine>) {
     std::future::pending().await
 }
 
-fn row(path: &Path, now: UnixTime, counts: &Counts) -> io::Result<()> {
+fn append_row(path: &Path, now: UnixTime, counts: &Counts) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .create(true)
         .append(true)
-        .open(dated(path, now))?;
+        .open(path_at(path, now))?;
     let mut text = String::new();
     if file.metadata()?.len() == 0 {
         text += "Unix,";
@@ -66,12 +63,12 @@ fn row(path: &Path, now: UnixTime, counts: &Counts) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// The path with Go's reference time in its last part replaced by now's.
-fn dated(path: &Path, now: UnixTime) -> PathBuf {
+/// Returns the path with the parts of Go's reference time in the file name replaced by those of `now`.
+fn path_at(path: &Path, now: UnixTime) -> PathBuf {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return path.to_owned();
     };
-    let (year, month, day) = date(now.0 / 86_400);
+    let (year, month, day) = calendar_date(now.0 / 86_400);
     let of_day = now.0 % 86_400;
     let parts = [
         ("2006", format!("{year:04}")),
@@ -97,9 +94,9 @@ fn dated(path: &Path, now: UnixTime) -> PathBuf {
     path.with_file_name(out)
 }
 
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
-const fn date(days: u64) -> (u64, u64, u64) {
-    // Years begin in March here, so that the leap day is the last; eras have 400 of them.
+/// Returns year, month and day of a day since 1970-01-01, in the Gregorian calendar.
+const fn calendar_date(days: u64) -> (u64, u64, u64) {
+    // Years start in March, so that the leap day is the last day; an era has 400 years.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -121,7 +118,7 @@ mod tests {
     #[test]
     fn names_carry_the_date() {
         let at = |text: &str, seconds| {
-            let path = dated(Path::new(text), UnixTime(seconds));
+            let path = path_at(Path::new(text), UnixTime(seconds));
             path.to_str().unwrap().to_owned()
         };
         // 2024-02-29 23:59:58 and 2000-03-01 00:00:00, both UTC.
@@ -131,6 +128,9 @@ mod tests {
         );
         assert_eq!(at("2006-01-02", 951_868_800), "2000-03-01");
         assert_eq!(at("x.csv", 0), "x.csv");
-        assert_eq!((date(0), date(19_723)), ((1970, 1, 1), (2024, 1, 1)));
+        assert_eq!(
+            (calendar_date(0), calendar_date(19_723)),
+            ((1970, 1, 1), (2024, 1, 1))
+        );
     }
 }

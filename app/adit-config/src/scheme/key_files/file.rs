@@ -2,6 +2,7 @@
 
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Target;
+use adit_wire::substr;
 use serde_json::value::RawValue;
 
 use crate::grammar::parse_bare_host;
@@ -312,7 +313,7 @@ impl<'a> KeyFile<'a> {
 
     /// Returns the place of a span. Any part of the line can be a key, so only the name is quoted.
     fn place_of(&self, span: Span, entries: &[KeyEntry]) -> Place {
-        let before = self.text.get(..span.start).unwrap_or_default();
+        let before = substr(self.text, ..span.start);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let name = entries
             .iter()
@@ -324,7 +325,7 @@ impl<'a> KeyFile<'a> {
         Place {
             origin: Origin::File(self.file.to_owned()),
             line: before.matches('\n').count() + 1,
-            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+            column: substr(before, line_start..).chars().count() + 1,
             caret: (name.chars().count(), REPLACEMENT.len()),
             snippet: format!("{name}{REPLACEMENT}"),
         }

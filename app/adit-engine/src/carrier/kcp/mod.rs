@@ -230,7 +230,7 @@ impl KcpServerState {
         let addr = resolve_server(&server)
             .await
             .map_err(|why| self.dial_error(why))?;
-        let session = KcpStream::connect(addr, self.terms.kcp.clone());
+        let session = KcpStream::connect(addr, self.terms.kcp.clone()).await;
         let session = session.map_err(|why| self.dial_error(why))?;
         let probe = session.session_probe();
         let smux = self.known.smux_settings();

@@ -81,7 +81,7 @@ fn with_manner(settings: &adit_smux::Settings, manner: SmuxFormat) -> adit_smux:
 }
 
 async fn is_understood(server: SocketAddr, kcp: Settings, smux: adit_smux::Settings) -> bool {
-    let Some((probe, mux)) = start_trial(server, kcp, smux) else {
+    let Some((probe, mux)) = start_trial(server, kcp, smux).await else {
         return false;
     };
     let session = mux.new_watch();
@@ -122,7 +122,7 @@ pub(super) async fn find_cipher(server: SocketAddr, terms: &SessionSettings) -> 
 }
 
 async fn is_answered(server: SocketAddr, kcp: Settings, smux: adit_smux::Settings) -> bool {
-    let Some((probe, mux)) = start_trial(server, kcp, smux) else {
+    let Some((probe, mux)) = start_trial(server, kcp, smux).await else {
         return false;
     };
     let heard = async {
@@ -152,12 +152,12 @@ pub(super) async fn is_refused(server: SocketAddr) -> bool {
     matches!(told, Ok(Err(why)) if why.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-fn start_trial(
+async fn start_trial(
     server: SocketAddr,
     kcp: Settings,
     smux: adit_smux::Settings,
 ) -> Option<(SessionProbe, Mux)> {
-    let session = KcpStream::connect(server, kcp).ok()?;
+    let session = KcpStream::connect(server, kcp).await.ok()?;
     let probe = session.session_probe();
     Some((probe, Mux::new(Box::new(session), smux).ok()?))
 }

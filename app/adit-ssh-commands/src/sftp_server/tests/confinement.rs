@@ -337,7 +337,7 @@ fn what_is_protected_stays_as_it_is() {
                 if matches!(path, b"soft" | b"dangling")
                     && !matches!(request, SftpRequest::Setstat { .. })
                 {
-                    // The link's own name is nobody's business.
+                    // The link's own name is no one's business.
                     continue;
                 }
                 assert_ne!(talk.status(&request), SftpStatus::Ok, "{request:?}");

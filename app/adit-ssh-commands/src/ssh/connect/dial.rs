@@ -1,11 +1,11 @@
-//! The stream that a session stands on: a socket, or a channel of the host before.
+//! The transport of a session: a socket, or a channel of the previous jump host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::ssh_config::{AddressFamily, SshSettings};
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_net::dial::{self, Family};
 use adit_net::tcp;
 use adit_ssh_proto::connection::Originator;
@@ -13,69 +13,73 @@ use adit_stream::{BoxStream, Tcp};
 use tokio::net::{TcpSocket, TcpStream};
 use tracing::debug;
 
-use super::{Asked, PATIENCE, over};
+use super::{ConnectRequest, DEFAULT_CONNECT_TIMEOUT, start_session};
 
-/// Hosts on the way at most, those included that the configuration puts before others.
-const DEEPEST: usize = 16;
+/// Maximum number of jump hosts, including those that the configuration requires for other jump hosts.
+const MAX_JUMP_DEPTH: usize = 16;
 
-/// A stream to the host, through those on the way.
-pub(super) async fn below(
-    asked: &Asked,
+/// Opens a stream to the host, through its jump hosts.
+pub(super) async fn open_transport(
+    asked: &ConnectRequest,
     settings: &SshSettings,
     depth: usize,
 ) -> Result<BoxStream, Failure> {
     if let Some(command) = &settings.proxy_command {
-        let what = format!("ProxyCommand `{command}` is not run here");
-        return Err(Failure::new(Code::Config, what)
-            .hint("reach the host by ProxyJump (-J), or directly with -o ProxyCommand=none"));
+        let what = format!("ProxyCommand `{command}` is not supported");
+        return Err(Failure::new(FailureCode::Config, what)
+            .with_hint("use ProxyJump (-J), or connect directly with -o ProxyCommand=none"));
     }
     let Some((last, before)) = settings.proxy_jump.split_last() else {
-        return direct(settings).await;
+        return connect_directly(settings).await;
     };
-    if depth >= DEEPEST {
+    if depth >= MAX_JUMP_DEPTH {
         let what = format!(
-            "more than {DEEPEST} hosts on the way to {}",
+            "more than {MAX_JUMP_DEPTH} jump hosts on the path to {}",
             settings.host_name
         );
-        return Err(Failure::new(Code::Config, what).hint("does a ProxyJump lead back to itself?"));
+        return Err(Failure::new(FailureCode::Config, what)
+            .with_hint("check whether a ProxyJump leads back to itself"));
     }
-    let jump = asked.jump(last);
-    let mut through = jump.settings()?;
+    let jump = asked.for_jump_host(last);
+    let mut through = jump.resolve_settings()?;
     if !before.is_empty() {
         before.clone_into(&mut through.proxy_jump);
         through.proxy_command = None;
     }
     debug!(
-        "{} is reached through {}",
+        "connecting to {} through {}",
         settings.host_name, through.host_name
     );
-    let below = Box::pin(below(&jump, &through, depth + 1)).await?;
-    let reached = over(below, &through).await?;
-    let opened =
-        reached
-            .session
-            .open_direct_tcpip(settings.host_name.clone(), settings.port, nobody());
+    let below = Box::pin(open_transport(&jump, &through, depth + 1)).await?;
+    let reached = start_session(below, &through).await?;
+    let opened = reached.session.open_direct_tcpip(
+        settings.host_name.clone(),
+        settings.port,
+        local_originator(),
+    );
     let channel = opened.await.map_err(|why| {
-        let place = place(settings);
-        let what = format!("{} does not connect to {place}: {why}", through.host_name);
-        Failure::new(Code::Network, what)
+        let place = describe_endpoint(settings);
+        let what = format!("{} cannot connect to {place}: {why}", through.host_name);
+        Failure::new(FailureCode::Network, what)
     })?;
     Ok(Box::new(channel))
 }
 
-/// Who is behind a connection of our own, as OpenSSH tells it: it has to be an address.
-pub(crate) fn nobody() -> Originator {
+/// Returns the originator of a channel that has no client, as OpenSSH sends it: it must be an address.
+pub(crate) fn local_originator() -> Originator {
     Originator {
         address: "127.0.0.1".to_owned(),
         port: 65_535,
     }
 }
 
-fn place(settings: &SshSettings) -> String {
+/// Describes the host and port.
+fn describe_endpoint(settings: &SshSettings) -> String {
     format!("{} port {}", settings.host_name, settings.port)
 }
 
-async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
+/// Connects to the host without a jump host.
+async fn connect_directly(settings: &SshSettings) -> Result<BoxStream, Failure> {
     let family = match settings.address_family {
         AddressFamily::Any => Family::Any,
         AddressFamily::Inet => Family::V4Only,
@@ -83,51 +87,59 @@ async fn direct(settings: &SshSettings) -> Result<BoxStream, Failure> {
     };
     let found = dial::resolve(&settings.host_name, settings.port, family).await;
     let found = found.map_err(|why| {
-        Failure::new(Code::Network, format!("{}: {why}", settings.host_name))
-            .hint("is the name right, and does the network's name server know it?")
+        Failure::new(
+            FailureCode::Network,
+            format!("{}: {why}", settings.host_name),
+        )
+        .with_hint("check the name, and whether the name server can resolve it")
     })?;
-    let limit = settings.connect_timeout.unwrap_or(PATIENCE);
+    let limit = settings.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
     let connected = match &settings.bind_address {
         None => dial::connect_first(&found, limit).await,
         Some(from) => {
-            let from = address(from, family).await?;
-            tokio::time::timeout(limit, from_address(from, &found))
+            let from = resolve_bind_address(from, family).await?;
+            tokio::time::timeout(limit, connect_from(from, &found))
                 .await
                 .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
         }
     };
-    let socket = connected.map_err(|why| unreachable(settings, &why, limit))?;
+    let socket = connected.map_err(|why| connect_failure(settings, &why, limit))?;
     debug!("connected to {:?}", socket.peer_addr());
     Ok(Box::new(Tcp::new(socket)))
 }
 
-fn unreachable(settings: &SshSettings, why: &io::Error, limit: Duration) -> Failure {
-    let failure = Failure::new(Code::Network, format!("{}: {why}", place(settings)));
+/// Returns the failure of a connection attempt, with a hint.
+fn connect_failure(settings: &SshSettings, why: &io::Error, limit: Duration) -> Failure {
+    let failure = Failure::new(
+        FailureCode::Network,
+        format!("{}: {why}", describe_endpoint(settings)),
+    );
     match why.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            failure.hint("the host is there, but no server on this port; another one? -p PORT")
-        }
-        io::ErrorKind::TimedOut => failure.hint(format!(
-            "nothing came back for {} s: a firewall, or a host that is off",
+        io::ErrorKind::ConnectionRefused => failure.with_hint(
+            "the host responds, but nothing listens on this port; use -p PORT for another",
+        ),
+        io::ErrorKind::TimedOut => failure.with_hint(format!(
+            "no response for {} s: the host may be down, or a firewall may drop the packets",
             limit.as_secs()
         )),
         _ => failure,
     }
 }
 
-async fn address(text: &str, family: Family) -> Result<IpAddr, Failure> {
+/// Resolves the value of `BindAddress`.
+async fn resolve_bind_address(text: &str, family: Family) -> Result<IpAddr, Failure> {
     let found = dial::resolve(text, 0, family).await;
     match found.as_deref() {
         Ok([first, ..]) => Ok(first.ip()),
         _ => {
-            let what = format!("BindAddress `{text}` is no address of this machine");
-            Err(Failure::new(Code::Config, what))
+            let what = format!("BindAddress `{text}` is not an address of this machine");
+            Err(Failure::new(FailureCode::Config, what))
         }
     }
 }
 
-/// One after the other, from this address.
-async fn from_address(from: IpAddr, found: &[SocketAddr]) -> io::Result<TcpStream> {
+/// Tries the addresses one after the other, from a fixed local address.
+async fn connect_from(from: IpAddr, found: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for to in found.iter().filter(|to| to.is_ipv4() == from.is_ipv4()) {
         let socket = match from.is_ipv4() {

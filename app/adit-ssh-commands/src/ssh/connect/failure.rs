@@ -1,25 +1,26 @@
-//! Why there is no session, in words that say what to do.
+//! Failures to establish a session, with hints for the user.
 
 use crate::ssh_config::SshSettings;
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_ssh::ConnectError;
 use adit_ssh_proto::SshError;
 
-pub(super) fn of(why: ConnectError, settings: &SshSettings) -> Failure {
+/// Converts a connect error to a failure with a hint.
+pub(super) fn from_connect_error(why: ConnectError, settings: &SshSettings) -> Failure {
     let host = &settings.host_name;
     match why {
-        ConnectError::HostKey(refused) => Failure::new(Code::Key, refused.0),
+        ConnectError::HostKey(refused) => Failure::new(FailureCode::Key, refused.0),
         ConnectError::Auth { methods } => {
-            let what = format!("{}@{host} was not let in", settings.user);
+            let what = format!("{}@{host}: permission denied", settings.user);
             let takes = |name: &str| methods.iter().any(|method| method == name);
             let mut hint = match methods.is_empty() {
-                true => "the server takes nothing more".to_owned(),
-                false => format!("the server takes: {}", methods.join(", ")),
+                true => "the server accepts no further method".to_owned(),
+                false => format!("the server accepts: {}", methods.join(", ")),
             };
             if takes("publickey") {
-                hint.push_str("\nanother key? -i FILE; which were tried: -v");
+                hint.push_str("\nuse -i FILE for another key; -v shows which keys were tried");
             }
-            Failure::new(Code::Key, what).hint(hint)
+            Failure::new(FailureCode::Key, what).with_hint(hint)
         }
         ConnectError::Ssh(SshError::NoCommon { what, ours, theirs }) => {
             let list = match what.split_whitespace().next() {
@@ -29,14 +30,14 @@ pub(super) fn of(why: ConnectError, settings: &SshSettings) -> Failure {
                 Some("MAC") => "MACs",
                 _ => "Compression",
             };
-            let text = format!("{host} has no {what} in common with us");
-            Failure::new(Code::Config, text).hint(format!(
-                "we offer {ours}\nit offers {theirs}\n`-o {list}=…` chooses among what is known here"
+            let text = format!("{host} has no {what} in common with adit");
+            Failure::new(FailureCode::Config, text).with_hint(format!(
+                "adit offers {ours}\nthe server offers {theirs}\nselect others with `-o {list}=…`"
             ))
         }
         ConnectError::Timeout { .. } | ConnectError::Ended(_) | ConnectError::Io(_) => {
-            Failure::new(Code::Network, format!("{host}: {why}"))
+            Failure::new(FailureCode::Network, format!("{host}: {why}"))
         }
-        other => Failure::new(Code::Failure, format!("{host}: {other}")),
+        other => Failure::new(FailureCode::Failure, format!("{host}: {other}")),
     }
 }

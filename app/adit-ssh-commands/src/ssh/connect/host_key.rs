@@ -1,4 +1,4 @@
-//! The key of a host: known, new, changed or revoked, and what is done about each, as in OpenSSH.
+//! Policy for host keys that are known, new, changed or revoked, as in OpenSSH.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -8,221 +8,228 @@ use adit_ssh::client::{HostKey, HostKeyPolicy, KnownHost, KnownHostsError};
 use adit_ssh::{BoxFuture, HostKeyRefused};
 use adit_ssh_proto::key::{HostKeyVerdict, LinePosition, PublicKey};
 
-use super::asked::is_quiet;
+use super::connect_request::is_quiet;
 use crate::ssh::terminal;
 
-/// How often an answer that is neither yes nor no is asked for again.
-const TRIES: u32 = 5;
+/// Maximum number of prompts for an answer.
+const MAX_PROMPTS: u32 = 5;
 
-/// Why the key of a session was taken.
+/// Reason why the host key of a session was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// The files know it.
+pub(super) enum KeyTrust {
+    /// The key is in the known hosts files.
     Known,
-    /// It is new, and a person has said that it is the host's.
+    /// The key is new, and the user has confirmed it.
     Confirmed,
-    /// It is new, and nobody was asked.
-    Unasked,
-    /// The files know others, and `StrictHostKeyChecking` is `no`.
-    Doubted,
+    /// The key is new, and the user was not asked.
+    Unconfirmed,
+    /// The files have other keys of the host, and `StrictHostKeyChecking` is `no`.
+    Mismatched,
 }
 
-/// What became of a session's key, once that is known.
+/// The result of the host key check of a session, set once it is known.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Taken(Arc<OnceLock<Standing>>);
+pub(super) struct KeyTrustCell(Arc<OnceLock<KeyTrust>>);
 
-impl Taken {
-    pub(super) fn standing(&self) -> Option<Standing> {
+impl KeyTrustCell {
+    pub(super) fn trust(&self) -> Option<KeyTrust> {
         self.0.get().copied()
     }
 
-    /// Whether the files know other keys of the host: nothing that helps who is in between is for
-    /// it.
-    pub(super) fn is_doubted(&self) -> bool {
-        self.standing() == Some(Standing::Doubted)
+    /// Returns true if the files have other keys of the host: then nothing may be sent that would help a man
+    /// in the middle.
+    pub(super) fn is_mismatched(&self) -> bool {
+        self.trust() == Some(KeyTrust::Mismatched)
     }
 }
 
-/// Judges by the files, and asks or learns as `StrictHostKeyChecking` says.
-pub(super) struct Policy {
+/// A policy that checks keys against the known hosts files, and asks the user or adds keys according to
+/// `StrictHostKeyChecking`.
+pub(super) struct KnownHostsPolicy {
     known: KnownHost,
     check: CheckHostKey,
-    /// Nobody is there to be asked.
+    /// True if the user cannot be asked.
     batch: bool,
     quiet: bool,
-    taken: Taken,
+    trust: KeyTrustCell,
 }
 
-/// What the known key and the shown one have to do with each other.
+/// The way in which a presented key contradicts the known one.
 #[derive(Debug, Clone, Copy)]
-enum Contradiction {
-    /// The host had another key of this type.
+enum KeyMismatch {
+    /// The known key of this type differs.
     SameType,
-    /// The host has keys of other types.
+    /// Only keys of other types are known.
     OtherType,
 }
 
-impl Policy {
-    pub(super) fn new(settings: &SshSettings, known: KnownHost, taken: &Taken) -> Self {
+impl KnownHostsPolicy {
+    pub(super) fn new(settings: &SshSettings, known: KnownHost, taken: &KeyTrustCell) -> Self {
         Self {
             known,
             check: settings.check_host_key,
             batch: settings.batch_mode,
             quiet: is_quiet(settings),
-            taken: taken.clone(),
+            trust: taken.clone(),
         }
     }
 
-    async fn judge(&self, shown: &HostKey) -> Result<Standing, HostKeyRefused> {
+    /// Checks a key; returns the reason for accepting it, or the message for refusing it.
+    async fn evaluate_key(&self, shown: &HostKey) -> Result<KeyTrust, HostKeyRefused> {
         let key = shown.key.key();
         let host = self.known.name();
         match self.known.check_key(&shown.key) {
             HostKeyVerdict::Known(place) => {
                 tracing::debug!("the key of {host} is known: {place}");
-                Ok(Standing::Known)
+                Ok(KeyTrust::Known)
             }
-            HostKeyVerdict::Unknown => self.unknown(key).await,
+            HostKeyVerdict::Unknown => self.accept_unknown_key(key).await,
             HostKeyVerdict::OtherType(place) => {
-                self.contradicts(key, &place, Contradiction::OtherType)
+                self.handle_mismatch(key, &place, KeyMismatch::OtherType)
             }
             HostKeyVerdict::Changed(place) => {
-                self.contradicts(key, &place, Contradiction::SameType)
+                self.handle_mismatch(key, &place, KeyMismatch::SameType)
             }
             HostKeyVerdict::Revoked(place) => Err(HostKeyRefused(format!(
-                "the key of {host} is revoked: {place}\n\n  it shows  {}\n\nWhoever has it may not be \
+                "the key of {host} is revoked: {place}\n\n  presented  {}\n\nThe server may not be \
                  the host. Nothing was sent.",
-                named(key)
+                describe_key(key)
             ))),
             HostKeyVerdict::BadCertificate(place, why) => Err(HostKeyRefused(format!(
-                "the certificate of {host} is not in order: {why} (its authority: {place})"
+                "the certificate of {host} is not valid: {why} (its authority: {place})"
             ))),
         }
     }
 
-    async fn unknown(&self, key: &PublicKey) -> Result<Standing, HostKeyRefused> {
+    /// Accepts or refuses a new key, and adds an accepted one to the user's file.
+    async fn accept_unknown_key(&self, key: &PublicKey) -> Result<KeyTrust, HostKeyRefused> {
         let host = self.known.name();
         let standing = match self.check {
-            CheckHostKey::AcceptNew | CheckHostKey::Off => Standing::Unasked,
+            CheckHostKey::AcceptNew | CheckHostKey::Off => KeyTrust::Unconfirmed,
             CheckHostKey::Ask if !self.batch => {
-                self.ask(key).await?;
-                Standing::Confirmed
+                self.confirm_key(key).await?;
+                KeyTrust::Confirmed
             }
             _ => {
                 return Err(HostKeyRefused(format!(
-                    "the key of {host} is not known\n\n  it shows  {}\n\nCompare it with what \
-                     the host's keeper says, then make it known by connecting with\n  \
+                    "the key of {host} is not known\n\n  presented  {}\n\nCompare it with the fingerprint \
+                     from the host's administrator, then accept it by connecting with\n  \
                      -o StrictHostKeyChecking=accept-new",
-                    named(key),
+                    describe_key(key),
                 )));
             }
         };
         match (self.known.add_key(key), self.known.write_path()) {
-            (Ok(()), Some(file)) if file != Path::new("/dev/null") => self.say(&format!(
-                "the key of {host} is taken as known from now on: {} ({})",
-                named(key),
+            (Ok(()), Some(file)) if file != Path::new("/dev/null") => self.print_message(&format!(
+                "permanently added the key of {host}: {} ({})",
+                describe_key(key),
                 file.display()
             )),
-            (Ok(()), _) => self.say(&format!(
-                "warning: the key of {host} is taken unknown, and not kept: {}",
-                named(key)
+            (Ok(()), _) => self.print_message(&format!(
+                "warning: the unknown key of {host} is accepted and not saved: {}",
+                describe_key(key)
             )),
-            // Another program has learned another key meanwhile.
+            // Another program has added a different key meanwhile.
             (Err(KnownHostsError::Contradicted(why)), _) => return Err(HostKeyRefused(why)),
-            // Worth a word, but no reason not to go on.
-            (Err(why), _) => self.say(&format!(
-                "warning: the key of {host} was not written down: {why}"
+            // Worth a warning, but not a reason to stop.
+            (Err(why), _) => self.print_message(&format!(
+                "warning: the key of {host} cannot be saved: {why}"
             )),
         }
         Ok(standing)
     }
 
-    async fn ask(&self, key: &PublicKey) -> Result<(), HostKeyRefused> {
+    /// Asks the user to confirm a new key.
+    async fn confirm_key(&self, key: &PublicKey) -> Result<(), HostKeyRefused> {
         let host = self.known.name();
         let text = format!(
-            "The key of {host} is not known. It shows\n\n  {}\n\nIs it the host's? \
-             (yes, no, or its fingerprint) ",
-            named(key),
+            "The authenticity of {host} cannot be established. Its key is\n\n  {}\n\n\
+             Are you sure you want to continue connecting? (yes, no, or the fingerprint) ",
+            describe_key(key),
         );
         let print = key.fingerprint();
         let mut question = text;
-        for _ in 0..TRIES {
-            let answer = terminal::ask(question).await;
+        for _ in 0..MAX_PROMPTS {
+            let answer = terminal::ask_visible(question).await;
             match answer.as_deref().map(str::trim) {
                 Some("yes") => return Ok(()),
                 Some(typed) if typed == print => return Ok(()),
                 Some("no") => break,
                 None => {
                     return Err(HostKeyRefused(format!(
-                        "the key of {host} is not known, and there is no terminal to ask at\n\n  \
-                         it shows  {}\n\nCompare it with what the host's keeper says, then make it \
-                         known by connecting with\n  -o StrictHostKeyChecking=accept-new",
-                        named(key)
+                        "the key of {host} is not known, and there is no terminal for a confirmation\n\n  \
+                         presented  {}\n\nCompare it with the fingerprint from the host's \
+                         administrator, then accept it by connecting with\n  \
+                         -o StrictHostKeyChecking=accept-new",
+                        describe_key(key)
                     )));
                 }
-                Some(_) => question = "yes, no, or the fingerprint: ".to_owned(),
+                Some(_) => question = "please type yes, no, or the fingerprint: ".to_owned(),
             }
         }
-        Err(HostKeyRefused(format!("the key of {host} was not taken")))
+        Err(HostKeyRefused(format!(
+            "the key of {host} was not accepted"
+        )))
     }
 
-    /// The files know another key, of this type or another one: whoever is in between can show any.
-    /// Only `no` goes on, and without what would help them.
-    fn contradicts(
+    /// Handles a key that contradicts the known one, of this or of another type: a man in the middle can
+    /// present any. Only `StrictHostKeyChecking=no` continues, without passwords and forwards.
+    fn handle_mismatch(
         &self,
         key: &PublicKey,
         place: &LinePosition,
-        how: Contradiction,
-    ) -> Result<Standing, HostKeyRefused> {
+        how: KeyMismatch,
+    ) -> Result<KeyTrust, HostKeyRefused> {
         let host = self.known.name();
         let what = match how {
-            Contradiction::SameType => format!("the key of {host} has changed"),
-            Contradiction::OtherType => {
-                format!("the key of {host} is of another type than the one it is known by")
+            KeyMismatch::SameType => format!("the key of {host} has changed"),
+            KeyMismatch::OtherType => {
+                format!("the key of {host} is of another type than the known one")
             }
         };
         let text = format!(
-            "{what}\n\n  it shows  {}\n  known is  {}\n\n\
-             Somebody may be listening in between, or the host was set up anew. Ask its keeper \
-             for the fingerprint.",
-            named(key),
+            "{what}\n\n  presented  {}\n  known      {}\n\n\
+             Someone may be intercepting the connection, or the host was reinstalled. Ask its \
+             administrator for the fingerprint.",
+            describe_key(key),
             self.known.lines().describe_key_at(place),
         );
         if self.check == CheckHostKey::Off {
-            // Never silent, whatever the log level is.
-            terminal::say(&format!(
-                "warning: {text}\nGoing on, since StrictHostKeyChecking is `no`, but without \
+            // Printed at any log level.
+            terminal::print_message(&format!(
+                "warning: {text}\nContinuing because StrictHostKeyChecking is `no`, but without \
                  passwords and forwards."
             ));
-            return Ok(Standing::Doubted);
+            return Ok(KeyTrust::Mismatched);
         }
         Err(HostKeyRefused(format!(
-            "{text} If it is the new one, forget the old one:\n  ssh-keygen -f '{}' -R '{host}'",
+            "{text} If the new key is right, remove the old one:\n  ssh-keygen -f '{}' -R '{host}'",
             place.file
         )))
     }
 
-    fn say(&self, text: &str) {
+    fn print_message(&self, text: &str) {
         if !self.quiet {
-            terminal::say(text);
+            terminal::print_message(text);
         }
     }
 }
 
-impl HostKeyPolicy for Policy {
+impl HostKeyPolicy for KnownHostsPolicy {
     fn verify_host_key<'a>(
         &'a self,
         key: &'a HostKey,
     ) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
         Box::pin(async {
-            let standing = self.judge(key).await?;
-            // Asked once for each session.
-            let _ = self.taken.0.set(standing);
+            let standing = self.evaluate_key(key).await?;
+            // Called once per session.
+            let _ = self.trust.0.set(standing);
             Ok(())
         })
     }
 }
 
-/// The kind of a key and its fingerprint.
-fn named(key: &PublicKey) -> String {
+/// Returns the type and the fingerprint of a key.
+fn describe_key(key: &PublicKey) -> String {
     format!("{} {}", key.type_name(), key.fingerprint())
 }

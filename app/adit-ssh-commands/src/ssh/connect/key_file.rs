@@ -1,4 +1,4 @@
-//! A key in an encrypted file: offered by its public half, opened when the server wants it.
+//! A key in an encrypted file: the public key is offered, and the file is decrypted once the server accepts it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,23 +13,25 @@ use tracing::debug;
 
 use crate::ssh::terminal;
 
-/// A key in an encrypted file; the passphrase is asked for once.
-pub(super) struct EncryptedKey(Arc<Locked>);
+/// A key in an encrypted file, whose passphrase is asked for at most once.
+pub(super) struct EncryptedKey(Arc<LockedKey>);
 
-struct Locked {
+/// An encrypted key file and its state.
+struct LockedKey {
     file: PathBuf,
     text: Secret<String>,
     public: PublicKey,
     tries: u32,
-    /// Nobody is there to be asked.
+    /// True if the user cannot be asked.
     batch: bool,
-    state: Mutex<State>,
+    state: Mutex<LockState>,
 }
 
-enum State {
+/// State of an encrypted key.
+enum LockState {
     Closed,
     Open(Arc<PrivateKey>),
-    /// The person does not know it: no second question.
+    /// The user does not know the passphrase, and is not asked again.
     GivenUp,
 }
 
@@ -41,68 +43,70 @@ impl EncryptedKey {
         tries: u32,
         batch: bool,
     ) -> Self {
-        Self(Arc::new(Locked {
+        Self(Arc::new(LockedKey {
             file: file.to_owned(),
             text,
             public,
             tries,
             batch,
-            state: Mutex::new(State::Closed),
+            state: Mutex::new(LockState::Closed),
         }))
     }
 }
 
-impl Locked {
-    async fn open(self: &Arc<Self>) -> Option<Arc<PrivateKey>> {
+impl LockedKey {
+    /// Returns the decrypted key, asking for the passphrase the first time.
+    async fn unlock(self: &Arc<Self>) -> Option<Arc<PrivateKey>> {
         let mut state = self.state.lock().await;
         match &*state {
-            State::Open(key) => return Some(Arc::clone(key)),
-            State::GivenUp => return None,
-            State::Closed => {}
+            LockState::Open(key) => return Some(Arc::clone(key)),
+            LockState::GivenUp => return None,
+            LockState::Closed => {}
         }
-        *state = match self.ask().await {
-            Some(key) => State::Open(Arc::new(key)),
-            None => State::GivenUp,
+        *state = match self.ask_passphrase().await {
+            Some(key) => LockState::Open(Arc::new(key)),
+            None => LockState::GivenUp,
         };
         match &*state {
-            State::Open(key) => Some(Arc::clone(key)),
+            LockState::Open(key) => Some(Arc::clone(key)),
             _ => None,
         }
     }
 
-    async fn ask(self: &Arc<Self>) -> Option<PrivateKey> {
+    /// Asks for the passphrase until the file can be decrypted or the tries are used up.
+    async fn ask_passphrase(self: &Arc<Self>) -> Option<PrivateKey> {
         if self.batch {
             debug!(
-                "{} is encrypted, and nobody is there to be asked",
+                "{} is encrypted, and batch mode asks for no passphrase",
                 self.file.display()
             );
             return None;
         }
         for n in 0..self.tries {
-            let again = if n > 0 { "that was not it; " } else { "" };
-            let question = format!("{again}passphrase of {}: ", self.file.display());
+            let again = if n > 0 { "bad passphrase; " } else { "" };
+            let question = format!("{again}passphrase for {}: ", self.file.display());
             let phrase = terminal::ask_hidden(question).await?;
             if phrase.expose().is_empty() {
                 return None;
             }
             let me = Arc::clone(self);
-            // The key derivation is slow, on purpose.
+            // Key derivation is slow by design.
             let read = tokio::task::spawn_blocking(move || {
                 PrivateKey::from_text(me.text.expose(), Some(phrase.expose().as_bytes()))
             });
             match read.await.ok()? {
-                // Another key than the one that was offered is of no use.
+                // Only the offered key is of use.
                 Ok(key) if *key.public_key() == self.public => return Some(key),
                 Ok(_) => {
-                    terminal::say(&format!(
-                        "warning: {} and its .pub differ",
+                    terminal::print_message(&format!(
+                        "warning: {} and its .pub file do not match",
                         self.file.display()
                     ));
                     return None;
                 }
                 Err(KeyError::WrongPassphrase) => {}
                 Err(why) => {
-                    terminal::say(&format!("warning: {}: {why}", self.file.display()));
+                    terminal::print_message(&format!("warning: {}: {why}", self.file.display()));
                     return None;
                 }
             }
@@ -125,6 +129,6 @@ impl Identity for EncryptedKey {
         algorithm: KeyAlgorithm,
         data: &'a [u8],
     ) -> BoxFuture<'a, Option<Vec<u8>>> {
-        Box::pin(async move { self.0.open().await?.sign(algorithm, data).ok() })
+        Box::pin(async move { self.0.unlock().await?.sign(algorithm, data).ok() })
     }
 }

@@ -1,25 +1,26 @@
-//! The files of known hosts that the settings name.
+//! The configured known hosts files.
 
 use crate::ssh_config::SshSettings;
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_ssh::client::{KnownHost, KnownHostsFiles};
 use adit_ssh_proto::key::HostName;
 use tracing::debug;
 
-/// What the user's files and those of the system know of the host.
-pub(super) fn read(settings: &SshSettings) -> Result<KnownHost, Failure> {
-    read_files(settings, true)
+/// Reads the entries of the host in the user's and the system's files.
+pub(super) fn read_all_known_hosts(settings: &SshSettings) -> Result<KnownHost, Failure> {
+    read_known_hosts(settings, true)
 }
 
-/// What the user's own files know of the host.
-pub(super) fn read_own(settings: &SshSettings) -> Result<KnownHost, Failure> {
-    read_files(settings, false)
+/// Reads the entries of the host in the user's files.
+pub(super) fn read_user_known_hosts(settings: &SshSettings) -> Result<KnownHost, Failure> {
+    read_known_hosts(settings, false)
 }
 
-fn read_files(settings: &SshSettings, global: bool) -> Result<KnownHost, Failure> {
+/// Reads the entries of the host; `global` includes the system's files.
+fn read_known_hosts(settings: &SshSettings, global: bool) -> Result<KnownHost, Failure> {
     let name = HostName::new(&settings.host_name, settings.port).ok_or_else(|| {
-        let what = format!("`{}` is no name of a host", settings.host_name);
-        Failure::new(Code::Usage, what)
+        let what = format!("`{}` is not a valid host name", settings.host_name);
+        Failure::new(FailureCode::Usage, what)
     })?;
     let mut paths = settings.user_known_hosts.clone();
     if global {
@@ -30,8 +31,8 @@ fn read_files(settings: &SshSettings, global: bool) -> Result<KnownHost, Failure
         hashed: settings.hash_known_hosts,
     };
     let known = KnownHost::read_files(name, &files).map_err(|why| {
-        Failure::new(Code::Config, format!("known hosts: {why}"))
-            .hint("mend it, or name another one: -o UserKnownHostsFile=FILE")
+        Failure::new(FailureCode::Config, format!("known hosts: {why}"))
+            .with_hint("repair the file, or use another: -o UserKnownHostsFile=FILE")
     })?;
     for problem in known.skipped_lines() {
         debug!("{problem}");

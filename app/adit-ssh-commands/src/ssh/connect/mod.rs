@@ -1,22 +1,22 @@
-//! From what was typed to a session: configuration, way, host key, login.
+//! From arguments to a session: configuration, transport, host key, login.
 //!
-//! * [`Asked`] is a destination with its options; [`Asked::settings`] reads the configuration;
-//! * [`connect`] goes there, through the hosts on the way, and logs in;
-//! * what it needs of a person, [`terminal`](super::terminal) asks.
+//! * [`ConnectRequest`] is a destination with its options; [`ConnectRequest::resolve_settings`] reads the configuration.
+//! * [`connect`] connects to it, through jump hosts, and logs in.
+//! * [`terminal`](super::terminal) asks the user for passwords and confirmations.
 //!
-//! Failures are fit to be shown; nothing but host keys and warnings is printed here.
+//! Failures are messages for the user. Apart from them, only host keys and warnings are printed here.
 
 mod algorithms;
-mod asked;
+mod connect_request;
 mod dial;
 mod failure;
 mod host_key;
+mod host_key_update;
 mod identities;
 mod key_file;
 mod known_files;
 mod prompter;
 mod runtime;
-mod update;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,42 +29,45 @@ use adit_ssh_proto::transport;
 use adit_stream::BoxStream;
 use tracing::debug;
 
-pub(crate) use asked::{Asked, is_quiet, option, variable};
-pub(crate) use dial::nobody;
-use host_key::{Standing, Taken};
+pub(crate) use connect_request::{ConnectRequest, is_quiet, nonempty_variable, option_line};
+pub(crate) use dial::local_originator;
+use host_key::{KeyTrust, KeyTrustCell};
+pub(crate) use host_key_update::HostKeyUpdate;
 pub(crate) use identities::agent_path;
 pub(crate) use runtime::block_on;
-pub(crate) use update::Update;
 
-/// How long a connection may take where `ConnectTimeout` says nothing.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Time limit for a connection if `ConnectTimeout` is not set.
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// A host that was reached.
-pub(crate) struct Reached {
-    /// The session with it.
+/// A session with a host.
+pub(crate) struct ConnectedHost {
+    /// The session.
     pub(crate) session: Session,
-    /// How it was reached.
+    /// The settings of the session.
     pub(crate) settings: SshSettings,
-    /// Its key is known, or was learned. If not (`StrictHostKeyChecking no`, and other keys are
-    /// known), neither passwords nor forwards are for it.
+    /// True if the host key is known or was added. Otherwise (`StrictHostKeyChecking no` and a key that
+    /// contradicts the known ones), no passwords are sent and nothing is forwarded.
     pub(crate) trusted: bool,
-    /// Further keys of the host that are being looked at.
-    pub(crate) update: Option<Update>,
+    /// The running update of the host's known keys.
+    pub(crate) update: Option<HostKeyUpdate>,
 }
 
-/// Connects and logs in, through the hosts on the way.
+/// Connects to a host, through jump hosts, and logs in.
 ///
 /// # Errors
-/// A [`Failure`] that says what went wrong and what to do.
-pub(crate) async fn connect(asked: &Asked, settings: &SshSettings) -> Result<Reached, Failure> {
-    let below = Box::pin(dial::below(asked, settings, 0)).await?;
-    over(below, settings).await
+/// A [`LoginFailure`] with the cause and a hint.
+pub(crate) async fn connect(
+    asked: &ConnectRequest,
+    settings: &SshSettings,
+) -> Result<ConnectedHost, Failure> {
+    let below = Box::pin(dial::open_transport(asked, settings, 0)).await?;
+    start_session(below, settings).await
 }
 
-/// Begins a session over a stream to the host.
-async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failure> {
-    let known = known_files::read(settings)?;
-    let mut preferred = algorithms::preferred(settings)?;
+/// Starts a session over a stream to the host.
+async fn start_session(below: BoxStream, settings: &SshSettings) -> Result<ConnectedHost, Failure> {
+    let known = known_files::read_all_known_hosts(settings)?;
+    let mut preferred = algorithms::configured_algorithms(settings)?;
     if settings.host_key_algorithms.is_none() {
         preferred.host_key = known.prefer_known(&preferred.host_key);
     }
@@ -72,12 +75,12 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     let mut transport = transport::TransportConfig::new(preferred);
     transport.rekey_bytes = settings.rekey_limit.bytes;
     transport.rekey_after = settings.rekey_limit.time;
-    let taken = Taken::default();
-    let policy = host_key::Policy::new(settings, known, &taken);
-    let login = identities::login(settings, &taken).await?;
+    let taken = KeyTrustCell::default();
+    let policy = host_key::KnownHostsPolicy::new(settings, known, &taken);
+    let login = identities::build_login(settings, &taken).await?;
     let mut config = ClientConfig::new(Arc::new(policy), login);
     config.transport = transport;
-    config.timeout = settings.connect_timeout.unwrap_or(PATIENCE);
+    config.timeout = settings.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT);
     let interval = settings.server_alive_interval;
     config.keepalive = (!interval.is_zero()).then_some(Keepalive {
         interval,
@@ -85,24 +88,28 @@ async fn over(below: BoxStream, settings: &SshSettings) -> Result<Reached, Failu
     });
     let session = Client::connect(below, config)
         .await
-        .map_err(|why| failure::of(why, settings))?;
+        .map_err(|why| failure::from_connect_error(why, settings))?;
     let negotiated = session.negotiated();
     debug!(
         "{}: logged in at {}, {negotiated:?}",
         settings.host_name,
         session.version()
     );
-    let update = match taken.standing() {
-        Some(Standing::Known) => update::begin(&session, settings, offered, true).await,
-        // A key that was learned just now may be anybody's: it is no reason to forget others.
-        Some(Standing::Confirmed) => update::begin(&session, settings, offered, false).await,
-        // As in OpenSSH: a key that nobody has looked at vouches for no other.
-        Some(Standing::Unasked | Standing::Doubted) | None => None,
+    let update = match taken.trust() {
+        Some(KeyTrust::Known) => {
+            host_key_update::start_update(&session, settings, offered, true).await
+        }
+        // A key that was added just now may be an attacker's: it must not cause the removal of others.
+        Some(KeyTrust::Confirmed) => {
+            host_key_update::start_update(&session, settings, offered, false).await
+        }
+        // As in OpenSSH: a key that the user has not confirmed does not authenticate others.
+        Some(KeyTrust::Unconfirmed | KeyTrust::Mismatched) | None => None,
     };
-    Ok(Reached {
+    Ok(ConnectedHost {
         session,
         settings: settings.clone(),
-        trusted: !taken.is_doubted(),
+        trusted: !taken.is_mismatched(),
         update,
     })
 }

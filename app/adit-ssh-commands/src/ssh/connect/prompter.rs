@@ -1,4 +1,4 @@
-//! Passwords and answers to the server's questions, from the person at the terminal.
+//! Asks the user at the terminal for passwords and for answers to the server's questions.
 
 use crate::ssh_config::SshSettings;
 use adit_crypto::Secret;
@@ -6,43 +6,48 @@ use adit_ssh::BoxFuture;
 use adit_ssh::client::Prompter;
 use adit_ssh_proto::auth::{InteractivePrompt, passwords_equal, sanitize_for_display};
 
-use super::asked::is_quiet;
-use super::host_key::Taken;
+use super::connect_request::is_quiet;
+use super::host_key::KeyTrustCell;
 use crate::ssh::terminal;
 
-/// Asks at the terminal; in batch mode nobody.
-pub(super) struct Person {
+/// A prompter that asks at the terminal, except in batch mode.
+pub(super) struct TerminalPrompter {
     /// `user@host`.
     pub(super) name: String,
     batch: bool,
     quiet: bool,
-    /// If the host's key is not a known one, neither password nor answer is for it.
-    taken: Taken,
+    /// If the host key contradicts the known ones, no passwords and no answers are sent.
+    trust: KeyTrustCell,
 }
 
-impl Person {
-    pub(super) fn new(settings: &SshSettings, taken: &Taken) -> Self {
+impl TerminalPrompter {
+    pub(super) fn new(settings: &SshSettings, taken: &KeyTrustCell) -> Self {
         Self {
             name: format!("{}@{}", settings.user, settings.host_name),
             batch: settings.batch_mode,
             quiet: is_quiet(settings),
-            taken: taken.clone(),
+            trust: taken.clone(),
         }
     }
 
+    /// Returns true if the user must not be asked.
     fn is_silent(&self) -> bool {
-        self.batch || self.taken.is_doubted()
+        self.batch || self.trust.is_mismatched()
     }
 }
 
-impl Prompter for Person {
+impl Prompter for TerminalPrompter {
     fn ask_password(&self, failed: u32) -> BoxFuture<'_, Option<Secret<String>>> {
         Box::pin(async move {
             if self.is_silent() {
                 return None;
             }
-            let again = if failed > 0 { "that was not it; " } else { "" };
-            terminal::ask_hidden(format!("{again}password of {}: ", self.name)).await
+            let again = if failed > 0 {
+                "permission denied; "
+            } else {
+                ""
+            };
+            terminal::ask_hidden(format!("{again}password for {}: ", self.name)).await
         })
     }
 
@@ -54,15 +59,15 @@ impl Prompter for Person {
             if self.is_silent() {
                 return None;
             }
-            terminal::say(&format!("{} wants another password. {prompt}", self.name));
+            terminal::print_message(&format!("{} requires a new password. {prompt}", self.name));
             let old = terminal::ask_hidden("old password: ".to_owned()).await?;
             loop {
                 let new = terminal::ask_hidden("new password: ".to_owned()).await?;
-                let same = terminal::ask_hidden("the new one again: ".to_owned()).await?;
+                let same = terminal::ask_hidden("repeat the new password: ".to_owned()).await?;
                 if passwords_equal(new.expose(), same.expose()) {
                     return Some((old, new));
                 }
-                terminal::say("they differ");
+                terminal::print_message("the passwords do not match");
             }
         })
     }
@@ -75,21 +80,21 @@ impl Prompter for Person {
     ) -> BoxFuture<'a, Option<Vec<Secret<String>>>> {
         Box::pin(async move {
             if self.is_silent() {
-                // Even no answer is one.
-                let may = prompts.is_empty() && !self.taken.is_doubted();
+                // A request without questions needs an answer without a user.
+                let may = prompts.is_empty() && !self.trust.is_mismatched();
                 return may.then(Vec::new);
             }
             for text in [name, instruction] {
                 if !text.is_empty() && !self.quiet {
-                    terminal::say(text);
+                    terminal::print_message(text);
                 }
             }
             let mut answers = Vec::with_capacity(prompts.len());
             for prompt in prompts {
-                // It is told whose question it is, so that no server can ask in our name.
+                // The prompt names the host, so that a server cannot imitate a question of adit.
                 let text = format!("({}) {}", self.name, sanitize_for_display(&prompt.text));
                 answers.push(match prompt.echo {
-                    true => Secret::new(terminal::ask(text).await?),
+                    true => Secret::new(terminal::ask_visible(text).await?),
                     false => terminal::ask_hidden(text).await?,
                 });
             }
@@ -99,7 +104,7 @@ impl Prompter for Person {
 
     fn show_banner(&self, text: &str) {
         if !self.quiet {
-            terminal::say(text.trim_end_matches('\n'));
+            terminal::print_message(text.trim_end_matches('\n'));
         }
     }
 }

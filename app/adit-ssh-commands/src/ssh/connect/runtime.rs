@@ -3,36 +3,35 @@
 use std::future::Future;
 use std::time::Duration;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ssh::terminal;
 
-/// Runs a client to its end on so many threads; a signal ends it before. The terminal is left as it
-/// was found.
-pub(crate) fn block_on(workers: usize, work: impl Future<Output = Done>) -> Done {
+/// Runs a client to its end on `workers` threads, or until a signal. The modes of the terminal are restored.
+pub(crate) fn block_on(workers: usize, work: impl Future<Output = CommandResult>) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
         .build()
-        .context("starting the runtime")?;
+        .context("cannot start the runtime")?;
     let done = runtime.block_on(async {
         tokio::select! {
             done = work => done,
-            name = ended() => Err(Failure::new(Code::Failure, format!("ended by {}", name?))),
+            name = wait_for_signal() => Err(Failure::new(FailureCode::Failure, format!("terminated by {}", name?))),
         }
     });
-    terminal::restore();
-    // A person who was asked something, or a look-up, must not hold up the end; what was printed
-    // is out already.
+    terminal::restore_modes();
+    // An unanswered prompt or a pending lookup must not delay the exit; all output has been written already.
     adit_stream::lane::close_lanes(Duration::from_millis(100));
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
 
-async fn ended() -> anyhow::Result<&'static str> {
-    let catch = |kind| signal(kind).context("catching signals");
+/// Waits for SIGINT, SIGTERM or SIGHUP, and returns its name.
+async fn wait_for_signal() -> anyhow::Result<&'static str> {
+    let catch = |kind| signal(kind).context("cannot install signal handlers");
     let mut interrupt = catch(SignalKind::interrupt())?;
     let mut terminate = catch(SignalKind::terminate())?;
     let mut hangup = catch(SignalKind::hangup())?;

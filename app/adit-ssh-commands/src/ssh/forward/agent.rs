@@ -1,4 +1,4 @@
-//! The agent here, for programs there (`-A`).
+//! Agent forwarding (`-A`): the local agent for programs on the host.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use adit_stream::Buffered;
 use tokio::net::UnixStream;
 use tracing::debug;
 
-use super::carry;
-use crate::ssh::connect::{Reached, agent_path, variable};
+use super::relay_connection;
+use crate::ssh::connect::{ConnectedHost, agent_path, nonempty_variable};
 
-/// Whether programs there may use an agent; whoever asks is served from now on.
-pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
+/// Starts to serve agent channels of the host. Returns false if no agent is forwarded.
+pub(in crate::ssh) fn offer_local_agent(reached: &ConnectedHost) -> bool {
     let settings = &reached.settings;
     let path = match &settings.forward_agent {
         ForwardAgent::No => None,
         ForwardAgent::Yes => agent_path(settings),
-        ForwardAgent::Variable(name) => variable(name).map(PathBuf::from),
+        ForwardAgent::Variable(name) => nonempty_variable(name).map(PathBuf::from),
         ForwardAgent::Socket(path) => Some(path.clone()),
     };
     let (Some(path), true) = (path, reached.trusted) else {
@@ -27,7 +27,7 @@ pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
     let Ok(mut arrivals) = reached.session.agent_channels() else {
         return false;
     };
-    // Without the session: it ends when nothing else holds it.
+    // The task does not hold the session, which ends when its last owner drops it.
     let binding = reached.session.session_binding();
     tokio::spawn(async move {
         while let Some(opening) = arrivals.accept().await {
@@ -35,28 +35,38 @@ pub(in crate::ssh) fn offer(reached: &Reached) -> bool {
             tokio::spawn(async move {
                 match UnixStream::connect(&path).await {
                     Ok(mut agent) => {
-                        // Keys that are not meant for what the host does stay here. An agent that
-                        // knows nothing of that is used as it is.
+                        // The agent does not use keys that are restricted to other hosts. An agent without
+                        // support for session binding is used unchanged.
                         match binding
                             .send_to_agent(&mut agent, AgentUse::Forwarding)
                             .await
                         {
                             Ok(()) => {}
-                            Err(AgentError::Refused) => debug!("the agent is not bound"),
+                            Err(AgentError::Refused) => {
+                                debug!("the agent does not support session binding");
+                            }
                             Err(why) => {
                                 debug!("{}: {why}", path.display());
-                                let text = "the agent does not answer";
+                                let text = "the agent does not respond";
                                 opening.refuse(OpenFailureReason::ConnectFailed, text);
                                 return;
                             }
                         }
                         if let Ok(mut channel) = opening.accept() {
-                            carry(&mut channel, &mut Buffered::from_tokio(agent), "agent").await;
+                            relay_connection(
+                                &mut channel,
+                                &mut Buffered::from_tokio(agent),
+                                "agent",
+                            )
+                            .await;
                         }
                     }
                     Err(why) => {
                         debug!("{}: {why}", path.display());
-                        opening.refuse(OpenFailureReason::ConnectFailed, "the agent is not there");
+                        opening.refuse(
+                            OpenFailureReason::ConnectFailed,
+                            "the agent cannot be reached",
+                        );
                     }
                 }
             });

@@ -1,4 +1,4 @@
-//! Ports and sockets here (`-L`, `-D`).
+//! Local ports and sockets (`-L`, `-D`).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,18 +15,18 @@ use rustix::fs::Mode;
 use tokio::net::UnixListener;
 use tracing::debug;
 
-use super::Shared;
-use super::way::Way;
+use super::ForwardContext;
+use super::forward_target::ForwardTarget;
 
-/// What is listened on here.
-pub(super) enum Door {
+/// A local listener of a forward.
+pub(super) enum LocalListener {
     Port(TcpAcceptor),
     Socket(UnixListener, PathBuf),
 }
 
-impl Door {
-    /// The socket's path, if it is one.
-    pub(super) fn path(&self) -> Option<PathBuf> {
+impl LocalListener {
+    /// Returns the path of a Unix socket.
+    pub(super) fn socket_path(&self) -> Option<PathBuf> {
         match self {
             Self::Port(_) => None,
             Self::Socket(_, path) => Some(path.clone()),
@@ -34,10 +34,10 @@ impl Door {
     }
 }
 
-/// Opens what a forward wants: for `localhost` an address of each family.
-pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
+/// Opens the listeners of a forward: for `localhost`, one for each address family.
+pub(super) async fn open_listeners(at: &SshBind, gateway: bool) -> io::Result<Vec<LocalListener>> {
     let (address, port) = match at {
-        SshBind::Socket(path) => return socket(path).map(|door| vec![door]),
+        SshBind::Socket(path) => return bind_private_socket(path).map(|door| vec![door]),
         SshBind::Port { address, port } => (address.as_deref(), *port),
     };
     let any = vec![SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))];
@@ -54,14 +54,14 @@ pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
     let mut failed = None;
     for address in addresses {
         let listener = match tcp::listen(address) {
-            // A machine without IPv6.
+            // The machine has no IPv6.
             Err(_) if address.ip() == Ipv6Addr::UNSPECIFIED => {
                 tcp::listen(SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port))
             }
             listener => listener,
         };
         match listener {
-            Ok(listener) => doors.push(Door::Port(TcpAcceptor::new(listener))),
+            Ok(listener) => doors.push(LocalListener::Port(TcpAcceptor::new(listener))),
             Err(why) if why.kind() == io::ErrorKind::AddrInUse => return Err(why),
             Err(why) => failed = failed.or(Some(why)),
         }
@@ -72,42 +72,50 @@ pub(super) async fn open(at: &SshBind, gateway: bool) -> io::Result<Vec<Door>> {
     }
 }
 
-/// For the user alone.
-fn socket(path: &str) -> io::Result<Door> {
+/// Binds a socket that only the user can connect to.
+fn bind_private_socket(path: &str) -> io::Result<LocalListener> {
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(path);
     rustix::process::umask(before);
-    Ok(Door::Socket(bound?, PathBuf::from(path)))
+    Ok(LocalListener::Socket(bound?, PathBuf::from(path)))
 }
 
-/// Serves for ever; each connection is a task of its own.
-pub(super) async fn serve(mut door: Door, way: Arc<Way>, shared: Arc<Shared>) {
+/// Accepts connections forever, and serves each in its own task.
+pub(super) async fn serve_local_forward(
+    mut door: LocalListener,
+    way: Arc<ForwardTarget>,
+    shared: Arc<ForwardContext>,
+) {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    if let Door::Port(acceptor) = &door {
+    if let LocalListener::Port(acceptor) = &door {
         debug!("listening on {}", acceptor.local_addr().unwrap_or(nowhere));
     }
     loop {
         let (near, from): (BoxStream, SocketAddr) = match &mut door {
-            Door::Port(acceptor) => match acceptor.next().await {
+            LocalListener::Port(acceptor) => match acceptor.next().await {
                 AcceptOutcome::Connection(stream, from) => (Box::new(Tcp::new(stream)), from),
                 AcceptOutcome::Exhausted(why) => {
-                    shared.say(&format!("warning: a connection was not accepted: {why}"));
+                    shared.print_message(&format!("warning: cannot accept a connection: {why}"));
                     continue;
                 }
             },
-            Door::Socket(listener, path) => match listener.accept().await {
+            LocalListener::Socket(listener, path) => match listener.accept().await {
                 Ok((stream, _)) => (Box::new(Buffered::from_tokio(stream)), nowhere),
                 Err(why) => {
-                    shared.say(&format!("warning: {}: {why}", path.display()));
+                    shared.print_message(&format!("warning: {}: {why}", path.display()));
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                     continue;
                 }
             },
         };
-        debug!("a connection from {from}");
-        let (way, shared, ticket) = (Arc::clone(&way), Arc::clone(&shared), shared.tally.enter());
+        debug!("accepted a connection from {from}");
+        let (way, shared, ticket) = (
+            Arc::clone(&way),
+            Arc::clone(&shared),
+            shared.counter.count_connection(),
+        );
         lane::spawn_movable(async move {
-            way.serve(near, from, &shared).await;
+            way.serve_connection(near, from, &shared).await;
             drop(ticket);
         });
     }

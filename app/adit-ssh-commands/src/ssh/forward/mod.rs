@@ -1,64 +1,63 @@
-//! Forwards: ports and sockets here that lead to the host (`local`), ports and sockets of the host
-//! that lead here (`remote`), SOCKS in both directions (`way`), and the agent (`agent`).
+//! Forwards: local ports and sockets (`local`), ports and sockets of the host (`remote`), SOCKS in both
+//! directions (`way`), and the agent (`agent`).
 //!
-//! Every connection is a channel and a relay of its own.
+//! Each connection has its own channel and relay.
 
 mod agent;
+mod connection_counter;
+mod forward_target;
 mod local;
 mod remote;
-mod tally;
-mod way;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ssh_config::{SshDestination, SshForward, SshSettings};
-use adit_cli::{Code, Failure};
+use adit_cli::{Failure, FailureCode};
 use adit_ssh::client::Session;
 use adit_ssh::{Channel, OpenError};
 use adit_stream::{EndReason, RelayTimeouts, Stream, TrafficMeter, relay};
 use tokio::task::JoinSet;
 use tracing::debug;
 
-use super::connect::{Reached, nobody};
+use super::connect::{ConnectedHost, local_originator};
 use super::terminal;
-use tally::Tally;
+use connection_counter::ConnectionCounter;
 
-pub(super) use agent::offer as offer_agent;
+pub(super) use agent::offer_local_agent as offer_agent;
 
-/// Connections last as long as both ends want.
-const FOR_EVER: RelayTimeouts = RelayTimeouts {
+/// No timeouts: connections last until one end closes them.
+const NO_TIMEOUTS: RelayTimeouts = RelayTimeouts {
     idle: Duration::ZERO,
     half_close_idle: Duration::ZERO,
 };
 
-/// Forwards that run.
+/// The active forwards of a session.
 #[derive(Debug, Default)]
 pub(super) struct Forwards {
-    doors: JoinSet<()>,
-    tally: Tally,
-    /// Sockets that were made here.
+    listeners: JoinSet<()>,
+    counter: ConnectionCounter,
+    /// Unix sockets to remove at the end.
     sockets: Vec<PathBuf>,
 }
 
-/// What all forwards need.
+/// Context shared by all forwards.
 #[derive(Debug, Clone)]
-struct Shared {
+struct ForwardContext {
     session: Session,
-    tally: Tally,
+    counter: ConnectionCounter,
     quiet: bool,
 }
 
 impl Forwards {
-    /// Opens all forwards of the settings. One that cannot be is told, or is the end, as
-    /// `ExitOnForwardFailure` says.
-    pub(super) async fn start(reached: &Reached) -> Result<Self, Failure> {
+    /// Opens all configured forwards. A failure is reported or, with `ExitOnForwardFailure`, returned.
+    pub(super) async fn open_all(reached: &ConnectedHost) -> Result<Self, Failure> {
         let settings = &reached.settings;
         let mut forwards = Self::default();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ForwardContext {
             session: reached.session.clone(),
-            tally: forwards.tally.clone(),
+            counter: forwards.counter.clone(),
             quiet: super::connect::is_quiet(settings),
         });
         let wanted = [
@@ -68,72 +67,88 @@ impl Forwards {
         ];
         if !reached.trusted {
             if wanted.iter().any(|list| !list.is_empty()) {
-                forwards.failed(settings, "no forwards: the host's key is not the known one")?;
+                forwards.report_failure(
+                    settings,
+                    "nothing is forwarded because the host key does not match the known one",
+                )?;
             }
             return Ok(forwards);
         }
         for forward in wanted[0].iter().chain(wanted[1]) {
-            if let Err(why) = forwards.open_here(forward, settings, &shared).await {
-                forwards.failed(settings, &format!("listening on {}: {why}", here(forward)))?;
+            if let Err(why) = forwards
+                .open_local_forward(forward, settings, &shared)
+                .await
+            {
+                forwards.report_failure(
+                    settings,
+                    &format!("cannot listen on {}: {why}", describe_listener(forward)),
+                )?;
             }
         }
         for forward in wanted[2] {
-            if let Err(why) = remote::open(&mut forwards.doors, forward, &shared).await {
+            if let Err(why) =
+                remote::open_remote_forward(&mut forwards.listeners, forward, &shared).await
+            {
                 let text = format!(
-                    "{} does not listen on {}: {why}",
+                    "{} cannot listen on {}: {why}",
                     settings.host_name,
-                    here(forward)
+                    describe_listener(forward)
                 );
-                forwards.failed(settings, &text)?;
+                forwards.report_failure(settings, &text)?;
             }
         }
         Ok(forwards)
     }
 
-    async fn open_here(
+    /// Opens the listeners of a local forward and starts to serve them.
+    async fn open_local_forward(
         &mut self,
         forward: &SshForward,
         settings: &SshSettings,
-        shared: &Arc<Shared>,
+        shared: &Arc<ForwardContext>,
     ) -> std::io::Result<()> {
-        let doors = local::open(&forward.listen, settings.gateway_ports).await?;
-        let to = Arc::new(way::Way::new(&forward.to, shared));
+        let doors = local::open_listeners(&forward.listen, settings.gateway_ports).await?;
+        let to = Arc::new(forward_target::ForwardTarget::new(&forward.to, shared));
         for door in doors {
-            self.sockets.extend(door.path());
-            self.doors
-                .spawn(local::serve(door, Arc::clone(&to), Arc::clone(shared)));
+            self.sockets.extend(door.socket_path());
+            self.listeners.spawn(local::serve_local_forward(
+                door,
+                Arc::clone(&to),
+                Arc::clone(shared),
+            ));
         }
         Ok(())
     }
 
-    fn failed(&self, settings: &SshSettings, text: &str) -> Result<(), Failure> {
+    /// Reports a failed forward, or returns it as an error (`ExitOnForwardFailure`).
+    fn report_failure(&self, settings: &SshSettings, text: &str) -> Result<(), Failure> {
         if settings.exit_on_forward_failure {
-            return Err(Failure::new(Code::Network, text));
+            return Err(Failure::new(FailureCode::Network, text));
         }
         if !super::connect::is_quiet(settings) {
-            terminal::say(&format!("warning: {text}"));
+            terminal::print_message(&format!("warning: {text}"));
         }
         Ok(())
     }
 
-    /// Takes no new connections, and waits for the end of those that are open.
-    pub(super) async fn finish(&mut self) {
-        self.doors.abort_all();
-        self.tally.empty().await;
+    /// Stops listening, and waits until all open connections have ended.
+    pub(super) async fn close_and_drain(&mut self) {
+        self.listeners.abort_all();
+        self.counter.wait_until_empty().await;
     }
 }
 
 impl Drop for Forwards {
     fn drop(&mut self) {
         for path in &self.sockets {
-            // Somebody may have taken it away.
+            // The socket may have been removed already.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// A forward's listening end, as it was written.
-fn here(forward: &SshForward) -> String {
+/// Describes the listening end of a forward.
+fn describe_listener(forward: &SshForward) -> String {
     use crate::ssh_config::SshBind;
     match &forward.listen {
         SshBind::Port {
@@ -148,8 +163,8 @@ fn here(forward: &SshForward) -> String {
     }
 }
 
-/// A forward's other end, as it was written.
-fn there(to: &SshDestination) -> String {
+/// Describes the destination of a forward.
+fn describe_destination(to: &SshDestination) -> String {
     match to {
         SshDestination::Port { host, port } => format!("{host} port {port}"),
         SshDestination::Socket(path) => path.clone(),
@@ -157,7 +172,7 @@ fn there(to: &SshDestination) -> String {
     }
 }
 
-/// Connects from the host to `to`, which is not SOCKS.
+/// Opens a channel to `to`, as seen from the host; must not be SOCKS.
 pub(super) async fn open_channel(
     session: &Session,
     to: &SshDestination,
@@ -166,19 +181,19 @@ pub(super) async fn open_channel(
         SshDestination::Socket(path) => session.open_direct_streamlocal(path.as_str()).await,
         SshDestination::Port { host, port } => {
             session
-                .open_direct_tcpip(host.as_str(), *port, nobody())
+                .open_direct_tcpip(host.as_str(), *port, local_originator())
                 .await
         }
-        SshDestination::Socks => session.open_direct_tcpip("", 0, nobody()).await,
+        SshDestination::Socks => session.open_direct_tcpip("", 0, local_originator()).await,
     }
 }
 
-/// Carries one connection to its end.
-async fn carry(near: &mut dyn Stream, far: &mut dyn Stream, about: &str) {
-    let outcome = relay(near, far, &FOR_EVER, &TrafficMeter::default()).await;
+/// Relays a connection until its end.
+async fn relay_connection(near: &mut dyn Stream, far: &mut dyn Stream, about: &str) {
+    let outcome = relay(near, far, &NO_TIMEOUTS, &TrafficMeter::default()).await;
     match outcome.end {
         EndReason::Finished | EndReason::Idle => {
-            debug!("{about}: {} up, {} down", outcome.up, outcome.down)
+            debug!("{about}: {} up, {} down", outcome.up, outcome.down);
         }
         EndReason::Near(why) | EndReason::Far(why) => debug!("{about}: {why}"),
     }

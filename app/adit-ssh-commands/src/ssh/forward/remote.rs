@@ -1,4 +1,4 @@
-//! Ports and sockets of the host (`-R`).
+//! Forwarded ports and sockets of the host (`-R`).
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use adit_wire::{Host, Target};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-use super::way::socks;
-use super::{Shared, carry, there};
+use super::forward_target::socks_handler;
+use super::{ForwardContext, describe_destination, relay_connection};
 use crate::ssh::terminal;
 
-/// How long a connection from here may take to be made.
-const DIAL: Duration = Duration::from_secs(30);
+/// Time limit for an outgoing connection.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Has the host listen, and serves what comes.
-pub(super) async fn open(
+/// Asks the host to listen, and serves its connections.
+pub(super) async fn open_remote_forward(
     doors: &mut JoinSet<()>,
     forward: &SshForward,
-    shared: &Arc<Shared>,
+    shared: &Arc<ForwardContext>,
 ) -> Result<(), RequestError> {
     let forwarded = match &forward.listen {
         SshBind::Socket(path) => shared.session.forward_streamlocal(path.as_str()).await?,
@@ -46,43 +46,53 @@ pub(super) async fn open(
             if *port == 0
                 && let Some(port) = forwarded.port()
             {
-                // Nobody could know it otherwise.
-                terminal::say(&format!(
-                    "port {port} of the host leads to {}",
-                    there(&forward.to)
+                // The host chose the port, so the user has to learn it.
+                terminal::print_message(&format!(
+                    "allocated port {port} on the host for the forward to {}",
+                    describe_destination(&forward.to)
                 ));
             }
             forwarded
         }
     };
-    doors.spawn(serve(forwarded, forward.to.clone(), Arc::clone(shared)));
+    doors.spawn(serve_remote_forward(
+        forwarded,
+        forward.to.clone(),
+        Arc::clone(shared),
+    ));
     Ok(())
 }
 
-async fn serve(mut forwarded: RemoteForward, to: SshDestination, shared: Arc<Shared>) {
+/// Accepts forwarded channels and serves each in its own task.
+async fn serve_remote_forward(
+    mut forwarded: RemoteForward,
+    to: SshDestination,
+    shared: Arc<ForwardContext>,
+) {
     let direct = Arc::new(DirectConnector {
         access: AccessRule::UNRESTRICTED,
         family: Family::Any,
-        deadline: DIAL,
+        deadline: DIAL_TIMEOUT,
         filter: SenderFilter::Contacted,
         fast_open: FastOpen::Off,
     });
-    let worker = Arc::new(socks(direct.clone()));
+    let worker = Arc::new(socks_handler(direct.clone()));
     while let Some(opening) = forwarded.accept().await {
         let (to, shared) = (to.clone(), Arc::clone(&shared));
         let (direct, worker) = (Arc::clone(&direct), Arc::clone(&worker));
-        let ticket = shared.tally.enter();
+        let ticket = shared.counter.count_connection();
         lane::spawn_movable(async move {
             match &to {
-                SshDestination::Socks => by_socks(opening, &worker).await,
-                to => by_place(opening, to, &direct, &shared).await,
+                SshDestination::Socks => serve_socks_channel(opening, &worker).await,
+                to => serve_fixed_channel(opening, to, &direct, &shared).await,
             }
             drop(ticket);
         });
     }
 }
 
-async fn by_socks(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
+/// Serves SOCKS on a forwarded channel.
+async fn serve_socks_channel(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
     let remote = opening.originator().and_then(|(address, port)| {
         Some(SocketAddr::new(
             address.parse().ok()?,
@@ -90,7 +100,7 @@ async fn by_socks(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
         ))
     });
     let remote = remote.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    // Without a session there is nobody to be told.
+    // An error means that the session has ended.
     if let Ok(channel) = opening.accept() {
         let peer = ConnectionAddrs {
             remote,
@@ -100,20 +110,24 @@ async fn by_socks(opening: IncomingChannel, worker: &Arc<ConnectionHandler>) {
     }
 }
 
-async fn by_place(
+/// Connects a forwarded channel to a fixed destination.
+async fn serve_fixed_channel(
     opening: IncomingChannel,
     to: &SshDestination,
     direct: &DirectConnector,
-    shared: &Shared,
+    shared: &ForwardContext,
 ) {
-    match reach(to, direct).await {
+    match connect_local(to, direct).await {
         Ok(mut near) => {
             if let Ok(mut channel) = opening.accept() {
-                carry(&mut channel, &mut *near, &there(to)).await;
+                relay_connection(&mut channel, &mut *near, &describe_destination(to)).await;
             }
         }
         Err(why) => {
-            shared.say(&format!("warning: forward to {}: {why}", there(to)));
+            shared.print_message(&format!(
+                "warning: cannot forward to {}: {why}",
+                describe_destination(to)
+            ));
             opening.refuse(
                 OpenFailureReason::ConnectFailed,
                 "the client could not connect",
@@ -122,7 +136,8 @@ async fn by_place(
     }
 }
 
-async fn reach(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<BoxStream> {
+/// Connects from this machine to the destination of a forward.
+async fn connect_local(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<BoxStream> {
     match to {
         SshDestination::Socket(path) => Ok(Box::new(Buffered::from_tokio(
             UnixStream::connect(path).await?,
@@ -132,6 +147,6 @@ async fn reach(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<
             let connected = direct.connect(&target, b"").await;
             Ok(connected.map_err(|why: DialError| why.source_error)?.io)
         }
-        SshDestination::Socks => anyhow::bail!("no place"),
+        SshDestination::Socks => anyhow::bail!("SOCKS has no fixed destination"),
     }
 }

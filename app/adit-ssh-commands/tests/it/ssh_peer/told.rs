@@ -1,4 +1,4 @@
-//! Settings in the words of `ssh -G`.
+//! Settings in the form of `ssh -G`.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -45,14 +45,14 @@ fn seconds(time: Option<std::time::Duration>) -> u64 {
     time.map_or(0, |time| time.as_secs())
 }
 
-/// Ours, in the words of `ssh -G`. What it leaves out when there is none is an empty list.
+/// Returns the settings of adit in the form of `ssh -G`. A setting that `ssh -G` omits is an empty list.
 pub(super) fn ours(found: &SshSettings, defaults: &Told) -> Vec<(&'static str, Vec<String>)> {
     let one = |value: &dyn Display| vec![value.to_string()];
     let list = |key: &str, list: &Option<AlgorithmList>| {
         let defaults: Vec<&str> = defaults[key][0].split(',').collect();
         vec![match list {
             None => defaults.join(","),
-            Some(list) => list.apply(&defaults).join(","),
+            Some(list) => list.apply_to(&defaults).join(","),
         }]
     };
     let paths = |paths: &[PathBuf]| {
@@ -217,7 +217,7 @@ pub(super) fn ours(found: &SshSettings, defaults: &Told) -> Vec<(&'static str, V
         (
             "identityagent",
             match &found.identity_agent {
-                IdentityAgent::Usual => vec![],
+                IdentityAgent::Default => vec![],
                 IdentityAgent::None => one(&"none"),
                 IdentityAgent::Variable(name) => one(&format!("${name}")),
                 IdentityAgent::Socket(path) => one(&path.display()),

@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Access to the API.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -66,7 +66,7 @@ fn strangers_and_pages_are_kept_out() {
         );
     }
     assert!(!health.head.contains("set-cookie") && !health.head.contains("access-control"));
-    // Those who say nothing do not keep others away.
+    // Silent clients do not block others.
     let silent: Vec<TcpStream> = (0..20)
         .map(|_| TcpStream::connect(world.api).unwrap())
         .collect();
@@ -85,8 +85,8 @@ fn strangers_and_pages_are_kept_out() {
     world.adit.stop().unwrap();
 }
 
-/// A token that manages users sees no keys, unless that is written behind it; nor does who comes
-/// through a socket without tokens, which may be a web server for others.
+/// A token that manages users cannot read keys, unless it has that scope; nor can clients of a socket
+/// without tokens, which may be a web server for others.
 #[test]
 fn keys_are_for_tokens_that_may_see_them() {
     let world = World::start(&server_url(), &anna());
@@ -112,7 +112,7 @@ fn silent_connections_keep_nobody_away() {
     let world = World::start(&server_url(), &anna());
     let token = format!("Authorization: Bearer {TOKEN}");
     let host = format!("Host: {}", world.api);
-    // One that has shown its token and asks again later.
+    // A connection that has shown its token and sends another request later.
     let mut kept = TcpStream::connect(world.api).unwrap();
     kept.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut again = || {
@@ -160,7 +160,7 @@ fn a_unix_socket_needs_no_token() {
     };
     assert_eq!(get("/").status, 200);
     assert_eq!(get("/users?reveal=1").status, 403);
-    // One key, no users.
+    // A server with one key has no users.
     assert_eq!(get("/users").status, 404);
     assert_eq!(get("/stats").status, 200);
     assert!(process.terminate().unwrap().success());
@@ -189,7 +189,7 @@ fn a_door_that_is_not_safe_stays_shut() {
         ),
         (
             vec!["--admin", "0.0.0.0:0", "--admin-token", &good],
-            "not of this machine",
+            "is not a loopback address",
         ),
         (
             vec!["--admin", "127.0.0.1", "--admin-token", &good],

@@ -1,4 +1,4 @@
-//! The management API of `adit run --admin`, and what it does to a server that runs.
+//! The management API of `adit run --admin`, and its effect on a running server.
 
 mod door;
 mod told;

@@ -1,4 +1,4 @@
-//! What is told: metrics, and subscriptions.
+//! Output of the API: metrics and subscriptions.
 
 use std::net::TcpStream;
 use std::thread::sleep;
@@ -40,7 +40,7 @@ fn metrics_count_and_tell_nobody() {
     );
     for direction in ["receive", "send"] {
         let buffer = format!("adit_udp_buffer_bytes{{{at},direction=\"{direction}\"}}");
-        // What a socket has without asking: 208 KiB on Linux, never below a page.
+        // The default size of a socket buffer: 208 KiB on Linux, never less than a page.
         assert!(number(&text, &buffer) > Some(4096), "{text}");
     }
     assert!(
@@ -51,7 +51,7 @@ fn metrics_count_and_tell_nobody() {
         !text.contains(&origin.addr().to_string()) && !text.contains("anna"),
         "{text}"
     );
-    // What a panel clears goes on here.
+    // Counters that a panel clears continue here.
     world.get("/stats?clear=true");
     world.number(
         "/metrics",
@@ -96,7 +96,7 @@ fn metrics_have_the_counters_of_kcp() {
         "{before}"
     );
     traffic::down(traffic::dial(client.addr()).unwrap(), 100_000).unwrap();
-    // The last acknowledgements may still be on their way.
+    // The last acknowledgements may still be in flight.
     sleep(Duration::from_millis(200));
     for (end, opened, least) in [
         (&mut server, "passive", "bytes_sent"),
@@ -155,7 +155,7 @@ fn a_user_fetches_what_he_needs_and_nobody_else_does() {
             refused.status
         );
     }
-    // And what is fetched works.
+    // The fetched document works.
     let origin = Origin::start().unwrap();
     let state = world.folder.path().display().to_string();
     let address = format!("http://{}{bert}", world.api);
@@ -171,7 +171,7 @@ fn a_user_fetches_what_he_needs_and_nobody_else_does() {
     let to = Dest::Addr(origin.addr());
     traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
     client.stop().unwrap();
-    // Another key, another path.
+    // A new key has a new path.
     assert_eq!(
         world
             .say("PATCH /users/anna", &format!(r#"{{"uPSK":"{CLEO}"}}"#))

@@ -1,4 +1,4 @@
-//! Users who come, change and go while their server runs.
+//! Users who are added, changed and removed while their server runs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ fn the_life_of_a_user() {
         "{servers}"
     );
 
-    // Comes, and is served.
+    // The user is added, and is served.
     let bert = format!(r#"{{"username":"bert","uPSK":"{BERT}"}}"#);
     let added = world.say("POST /users", &bert);
     assert_eq!(
@@ -63,7 +63,7 @@ fn the_life_of_a_user() {
     assert!(number(&cleared, "downlinkBytes").unwrap() >= 70_000);
     assert!(number(&world.get("/stats").body, "downlinkBytes").unwrap() < 70_000);
 
-    // Another key: the session ends, the new key is served.
+    // A new key: the session ends, and the new key is served.
     assert!(lives(&mut open));
     let patched = world.say("PATCH /users/bert", &format!(r#"{{"uPSK":"{CLEO}"}}"#));
     assert_eq!((patched.status, patched.body.as_str()), (204, ""));
@@ -80,7 +80,7 @@ fn the_life_of_a_user() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    // Goes.
+    // The user is removed.
     assert_eq!(world.say("DELETE /users/bert", "").status, 204);
     assert!(!lives(&mut open));
     assert_eq!(world.say("DELETE /users/bert", "").status, 404);
@@ -89,7 +89,7 @@ fn the_life_of_a_user() {
     client.stop().unwrap();
     other.stop().unwrap();
 
-    // A restart knows what was changed.
+    // Changes survive a restart.
     assert_eq!(world.say("POST /users", &bert).status, 201);
     let World { adit, folder, .. } = world;
     adit.stop().unwrap();
@@ -117,7 +117,7 @@ fn what_is_wrong_changes_nothing() {
             r#"{"username":"a\nb","uPSK":"QEFCQ0RFRkdISUpLTE1OTw=="}"#,
             400,
         ),
-        // The key of another user, and the server's own.
+        // The key of another user, and the server's key.
         (
             "POST /users",
             r#"{"username":"x","uPSK":"EBESExQVFhcYGRobHB0eHw=="}"#,
@@ -162,7 +162,7 @@ fn what_is_wrong_changes_nothing() {
         world.get("/users").body,
         r#"{"users":[{"username":"anna"}]}"#
     );
-    // A file that somebody is writing is not overwritten.
+    // A file that is being written is not overwritten.
     world.folder.write("users.json", "{ half").unwrap();
     let bert = format!(r#"{{"username":"bert","uPSK":"{BERT}"}}"#);
     assert_eq!(world.say("POST /users", &bert).status, 409);

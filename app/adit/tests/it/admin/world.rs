@@ -1,4 +1,4 @@
-//! A server that is managed, and who manages it.
+//! A managed server, and its administrator.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,10 +18,10 @@ pub(super) const ANNA: &str = "EBESExQVFhcYGRobHB0eHw==";
 pub(super) const BERT: &str = "ICEiIyQlJicoKSorLC0uLw==";
 pub(super) const CLEO: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
 pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-/// The token that may see keys.
+/// The token that may read keys.
 pub(super) const REVEALING: &str = "fedcba9876543210fedcba9876543210";
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -29,7 +29,7 @@ pub(super) struct Reply {
     pub(super) body: String,
 }
 
-/// Asks over any stream, with these header lines.
+/// Sends a request with these header lines over any stream.
 pub(super) fn ask(
     mut stream: impl Read + Write,
     line: &str,
@@ -45,7 +45,7 @@ pub(super) fn ask(
     }
     text.push_str("\r\n");
     text.push_str(body);
-    // A refusal may come, and the end with it, before all is written.
+    // A refusal may arrive, and the connection end, before everything is written.
     let _ = stream.write_all(text.as_bytes());
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -60,7 +60,7 @@ pub(super) fn ask(
     }
 }
 
-/// A server with users in a file, its API on a port.
+/// A server with a file of users, and its API on a port.
 pub(super) struct World {
     pub(super) adit: Adit,
     pub(super) api: SocketAddr,
@@ -118,7 +118,7 @@ impl World {
         self.say(&format!("GET {path}"), "")
     }
 
-    /// The same with the token that may see keys.
+    /// The same with the token that may read keys.
     pub(super) fn reveal(&self, path: &str) -> Reply {
         let token = format!("Authorization: Bearer {REVEALING}");
         let host = format!("Host: {}", self.api);
@@ -129,14 +129,14 @@ impl World {
         fs::read_to_string(self.folder.path().join("users.json")).unwrap()
     }
 
-    /// A client of one of the users.
+    /// Starts a client of one of the users.
     pub(super) fn client(&self, method: &str, key: &str) -> Adit {
         let user = format!("{method}:{}", encode(key));
         let hop = format!("ss://{user}@{}", self.adit.addr());
         start(&["run", "mixed://127.0.0.1:0", &hop])
     }
 
-    /// The number behind a name in the answer to a path, once it is at least this.
+    /// Returns the number after a name in the response to a path, once it is at least this.
     pub(super) fn number(&self, path: &str, name: &str, least: u64) -> u64 {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -154,7 +154,7 @@ impl World {
     }
 }
 
-/// The first number behind `"name":` or `name `.
+/// Returns the first number after `"name":` or `name `.
 pub(super) fn number(text: &str, name: &str) -> Option<u64> {
     let quoted = format!("\"{name}\":");
     let rest = match text.split_once(&quoted) {
@@ -173,7 +173,7 @@ pub(super) fn anna() -> String {
     format!(r#"{{"anna": "{ANNA}"}}"#)
 }
 
-/// An open session that echoes.
+/// Opens a session that echoes.
 pub(super) fn session(proxy: SocketAddr, to: &Dest) -> TcpStream {
     let mut stream = socks::connect(proxy, None, to).unwrap();
     stream.write_all(b"ECHO\n").unwrap();

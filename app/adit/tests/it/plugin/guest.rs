@@ -1,4 +1,4 @@
-//! Our binary as the plugin of another host.
+//! adit as the plugin of another host.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -23,7 +23,7 @@ fn curl(proxy: SocketAddr, url: &str) -> anyhow::Result<String> {
     tool::run(command, PATIENCE)?.success()
 }
 
-/// Streams and a page through a SOCKS5 port of shadowsocks-libev.
+/// Sends streams and a page through a SOCKS5 port of shadowsocks-libev.
 fn visit(proxy: SocketAddr) {
     let origin = Origin::start().unwrap();
     let to = Dest::Addr(origin.addr());
@@ -68,7 +68,7 @@ fn adit_as_a_plugin_of_both() {
     );
 }
 
-/// Our binary as a plugin, without a host.
+/// Returns adit as a plugin, without a host.
 fn as_plugin(options: Option<&str>, remote: &str, local: SocketAddr) -> Command {
     let mut command = Command::new(bin());
     let (host, port) = remote.rsplit_once(':').unwrap();
@@ -96,7 +96,7 @@ fn as_a_plugin_adit_ends_well_when_it_is_told() {
     for public in [loopback(port), v6] {
         traffic::streams(Ends::Each, || traffic::dial(public)).unwrap();
     }
-    // Open connections do not hold it up.
+    // Open connections do not delay it.
     let mut idle = traffic::dial(loopback(port)).unwrap();
     idle.write_all(b"ECHO\nx").unwrap();
     idle.read_exact(&mut [0]).unwrap();
@@ -143,7 +143,7 @@ fn as_a_plugin_adit_says_what_it_cannot_do() {
             .collect();
         assert!(errors.len() == 1 && errors[0].contains(told), "{output}");
     }
-    // A command is a command, whatever the environment says; without one of the four variables
+    // A command takes precedence over the environment; without one of the four variables
     // there is no host.
     let mut help = as_plugin(Some("speed"), public, local);
     help.arg("--version");
@@ -160,7 +160,7 @@ fn a_target_that_is_gone_is_told_by_a_reset() {
     let nobody = format!("127.0.0.1:{}", free_port());
     let mut plugin = Process::spawn(as_plugin(None, &nobody, local)).unwrap();
     plugin.wait_lines("plugin: client on", 1, PATIENCE).unwrap();
-    // The reset may come before the socket knows that it is connected.
+    // The reset may arrive before the socket knows that it is connected.
     let answer = TcpStream::connect(local).and_then(|mut stream| stream.read(&mut [0]));
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::ConnectionReset);
 }

@@ -1,4 +1,4 @@
-//! Our host with plugins that fail, hang, flood, hide and die: nothing of them stays (SEC-E6).
+//! adit with plugins that fail, stall, flood, hide and die: no process of them remains (SEC-E6).
 
 use std::env;
 use std::process::Command;
@@ -31,7 +31,7 @@ fn a_plugin_that_exits_at_once_is_told_with_its_last_words() {
     let why = why.to_string();
     assert!(why.ends_with("exited with code 3: no such cipher"), "{why}");
     assert!(!why.contains("secret"));
-    // A real one.
+    // A real plugin.
     let why = client(spec("obfs-local", "obfs=nonsense"), loopback(9))
         .unwrap_err()
         .to_string();
@@ -52,7 +52,7 @@ fn a_plugin_that_hangs_is_given_up_after_10_s() {
     script.gone(2, Duration::from_secs(1)).unwrap();
 }
 
-/// It carries bytes while it does what it should not, and nothing of it is left 5 s after the end.
+/// It carries bytes while it misbehaves, and nothing of it remains 5 s after the end.
 fn hostile(text: &str, processes: usize, end: impl FnOnce(PluginHost)) {
     let script = script(text);
     let origin = Origin::start().unwrap();
@@ -142,7 +142,7 @@ fn hosting() {
     let Ok(program) = env::var(HOSTED) else {
         return;
     };
-    // The thread that starts the plugin ends long before the process does.
+    // The thread that starts the plugin ends long before the process.
     let start = || client(spec(program, ""), loopback(9)).unwrap();
     let _host = std::thread::spawn(start).join().unwrap();
     println!("hosting it");

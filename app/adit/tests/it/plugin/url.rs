@@ -1,4 +1,4 @@
-//! Plugins that stand in URLs, of listeners and of hops.
+//! Plugins in URLs, of listeners and of hops.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,12 +13,12 @@ use adit_interop::{Adit, Folder, free_port, loopback};
 
 use crate::setup::{ALLOW, UsersFile, start};
 
-/// A pair of plugins: program and options at the server, at the client, and what `?plugin=` is on
-/// either side.
+/// A pair of plugins: program and options at the server and at the client, and the value of `?plugin=`
+/// at either end.
 struct Pair {
     server: (&'static str, &'static str, &'static str),
     client: (&'static str, &'static str, &'static str),
-    /// How every connection begins that went through it.
+    /// The first bytes of each connection through it.
     begins: &'static [u8],
 }
 
@@ -44,7 +44,7 @@ const PAIRS: [Pair; 3] = [
     },
 ];
 
-/// Our server behind a plugin, which has the public port.
+/// Starts a server of adit behind a plugin, which has the public port.
 fn behind(url: &str, pair: &Pair) -> Adit {
     let mark = if url.contains('?') { '&' } else { '?' };
     start(&[
@@ -57,13 +57,13 @@ fn public() -> SocketAddr {
     loopback(free_port())
 }
 
-/// Our client with a plugin before it.
+/// Starts a client of adit with a plugin in front of it.
 fn before(origin: &Origin, hop: &str, pair: &Pair) -> Adit {
     let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     start(&["run", &entry, &format!("{hop}?plugin={}", pair.client.2)])
 }
 
-/// That nothing went around the plugin.
+/// Checks that no connection bypassed the plugin.
 fn all_begin(tap: &Tap, pair: &Pair) {
     for first in tap.seen() {
         assert!(
@@ -105,7 +105,7 @@ fn from_their_client() {
     }
 }
 
-/// Users behind a plugin; their datagrams go around it, to the port of the same number.
+/// Users behind a plugin; their datagrams bypass it, to the port of the same number.
 #[test]
 fn ours_to_ours_with_users() {
     let [ring, _] = KEYRINGS;
@@ -125,7 +125,7 @@ fn ours_to_ours_with_users() {
     }
 }
 
-/// A ShadowsocksR configuration with a plugin, as its programs have it: nothing leaves bare.
+/// A ShadowsocksR configuration with a plugin, in its programs' form: nothing is sent without it.
 #[test]
 fn of_a_shadowsocksr_configuration() {
     const PASSWORD: &str = "hunter2";

@@ -1,4 +1,4 @@
-//! What a prober without the key sends.
+//! The probes of a prober without the key.
 
 use adit_interop::Pattern;
 use adit_interop::hostile::{Ending, Manner};
@@ -6,14 +6,14 @@ use adit_interop::probe::Shot;
 
 use super::kinds::{Kind, Recording};
 
-/// The longest of the lengths that are all tried.
+/// The maximum of the lengths that are all tried.
 const LONGEST: usize = 1024;
-/// And a very long one.
+/// An additional, very long one.
 const HUGE: usize = 64 << 10;
-/// Every so many are tried where not all are.
+/// Every that many lengths are tried if not all are.
 const STRIDE: usize = 13;
 
-/// Bytes with the reason for which they are refused.
+/// Bytes, and the reason for which they are refused.
 #[derive(Debug, Clone)]
 pub(crate) struct Probe {
     pub(crate) cause: String,
@@ -63,7 +63,7 @@ fn changed(genuine: &[u8], what: &str, places: impl IntoIterator<Item = usize>) 
     (format!("a replay with {what} changed"), bytes)
 }
 
-/// The forms that were seen in the wild.
+/// The forms that were observed in practice.
 fn edited(genuine: &[u8]) -> Vec<Cause> {
     vec![
         changed(genuine, "byte 0", [0]),
@@ -74,9 +74,9 @@ fn edited(genuine: &[u8]) -> Vec<Cause> {
     ]
 }
 
-/// Garbage of each length, with each ending.
+/// Returns garbage of each length, with each ending.
 ///
-/// Where not `all`, only some lengths besides those around a header.
+/// Unless `all` is true, only some lengths are used in addition to those around a header.
 pub(crate) fn lengths(kind: &Kind, all: bool) -> Vec<Probe> {
     let near = |len: usize| len <= 2 || len.abs_diff(kind.head) <= 2;
     let some = |len: &usize| all || near(*len) || *len == 221 || len.is_multiple_of(STRIDE);
@@ -88,10 +88,10 @@ pub(crate) fn lengths(kind: &Kind, all: bool) -> Vec<Probe> {
     )
 }
 
-/// What can be made of a recording, held and half-closed.
+/// Returns the variations of a recording, held and half-closed.
 ///
-/// Where not `all`, only some bytes are changed and some lengths cut besides those around a
-/// header, and fewer exact replays come.
+/// Unless `all` is true, only some bytes are changed and some lengths cut in addition to those around a
+/// header, with fewer exact replays.
 pub(crate) fn replays(kind: &Kind, seen: &Recording, all: bool) -> Vec<Probe> {
     let genuine = &seen.request;
     let some = |n: &usize| all || n.abs_diff(kind.head) <= 2 || n.is_multiple_of(STRIDE);
@@ -128,9 +128,9 @@ pub(crate) fn replays(kind: &Kind, seen: &Recording, all: bool) -> Vec<Probe> {
     made
 }
 
-/// One of each cause whose time is compared: enough to be judged, and no longer than two first
-/// flights, since what a prober has to send itself takes time too. `old` is from before a restart;
-/// `seed` makes the garbage.
+/// Returns one probe of each cause whose time is compared: long enough to be judged, but at most two
+/// first flights, because sending takes time too. `old` is from before a restart; `seed` determines
+/// the garbage.
 pub(crate) fn whole(
     kind: &Kind,
     seen: &Recording,
@@ -161,7 +161,7 @@ pub(crate) fn whole(
     with_each(&[Ending::Hold], causes)
 }
 
-/// One of each cause that is too short to be judged, with each of these endings.
+/// Returns one probe of each cause that is too short to be judged, with each of these endings.
 pub(crate) fn short(kind: &Kind, seen: &Recording, endings: &[Ending], seed: u64) -> Vec<Probe> {
     let most = kind.head - 1;
     let little = 1 + usize::try_from(seed % 15).unwrap();

@@ -1,4 +1,4 @@
-//! Packets of a prober, who gets no answer to any (SEC-P5).
+//! Packets of a prober, none of which gets an answer (SEC-P5).
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -9,12 +9,12 @@ use adit_interop::Pattern;
 
 use super::kinds::KINDS;
 
-/// What comes in this time after the last probe would be an answer.
+/// Anything that arrives in this time after the last probe would be an answer.
 const PATIENCE: Duration = Duration::from_millis(800);
-/// So many packets fit any receive buffer.
+/// Number of packets that fits into any receive buffer.
 const BURST: usize = 32;
 
-/// What a prober makes of a recorded packet and its answer.
+/// Returns the variations of a recorded packet and its answer.
 fn packets(request: &[u8], answer: &[u8]) -> Vec<Vec<u8>> {
     let lengths = (0..=80).chain((81..=1500).step_by(7)).chain([60_000]);
     let garbage = |len: usize| Pattern::new(len as u64 + 1).take(len);
@@ -48,7 +48,7 @@ fn no_packet_of_a_prober_is_answered() {
                     thread::sleep(Duration::from_millis(4));
                 }
                 prober.set_read_timeout(Some(PATIENCE)).unwrap();
-                // A refusal of the system would be another error.
+                // An ICMP error would be another error.
                 let heard = prober.recv(&mut [0; 2048]).map_err(|why| why.kind());
                 assert_eq!(heard, Err(ErrorKind::WouldBlock), "{}", kind.name);
                 port.record_packet();

@@ -1,5 +1,5 @@
-//! The policy that lets strangers talk to another server: they reach that server, and it gets
-//! every byte as it was sent, whatever made them strangers.
+//! The policy that forwards unauthenticated peers to another server, which receives all their bytes
+//! unchanged, for any cause.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,16 +14,16 @@ use super::causes;
 use super::kinds::Kind;
 use super::{CROWD, DEADLINE, LATE, full, send};
 
-/// The decoy says how much it got once nothing more comes for so long.
+/// The decoy reports the number of bytes once nothing has arrived for this time.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Connections that may wait for the decoy.
+/// Number of connections that may wait for the decoy.
 const BACKLOG: i32 = 2048;
 
-/// A server that says what it got.
+/// Starts a server that reports the bytes that it received.
 fn start() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The system may reset those that find no place in its queue, and by itself keeps few.
+    // The system may reset connections that do not fit into its queue, and its default is small.
     listen(&listener, BACKLOG).unwrap();
     let addr = listener.local_addr().unwrap();
     thread::spawn(move || {
@@ -46,12 +46,12 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
     stream.write_all(&said(&got))
 }
 
-/// What it says of these bytes.
+/// Returns the report for these bytes.
 fn said(got: &[u8]) -> Vec<u8> {
     format!("{} {:016x}", got.len(), Sum::EMPTY.with(got).0).into_bytes()
 }
 
-/// Sends the probes to a listener whose strangers are sent on.
+/// Sends the probes to a listener that forwards unauthenticated peers.
 pub(crate) fn examine(kind: &'static Kind) {
     let deadline = DEADLINE.as_millis();
     let query = format!("reject=forward:{}&handshake={deadline}ms", start());
@@ -59,7 +59,7 @@ pub(crate) fn examine(kind: &'static Kind) {
     let seen = port.record();
     let mut probes = causes::lengths(kind, false);
     probes.extend(causes::replays(kind, &seen, full()));
-    // The pauses of slow ones could be too long for the decoy on a busy machine.
+    // The pauses of slow probes could be too long for the decoy on a busy machine.
     probes.retain(|probe| probe.manner == Manner::AtOnce && probe.ending != Ending::Close);
     let outcomes = send(port.addr(), &probes, CROWD / 2, LATE);
     for (probe, outcome) in probes.iter().zip(outcomes) {

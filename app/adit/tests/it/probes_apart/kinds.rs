@@ -1,4 +1,4 @@
-//! Every kind of keyed listener, run as it is run by its users. A new kind is a new entry of
+//! All kinds of keyed listeners, started as users start them. A new kind is a new entry of
 //! [`KINDS`].
 
 use std::io::{Read, Write};
@@ -16,35 +16,35 @@ use crate::setup::{ALLOW, start};
 const IDENTITY: &str = "ICEiIyQlJicoKSorLC0uLw==";
 const OWN: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
 const ALICE: &str = "AAECAwQFBgcICQoLDA0ODw==";
-/// A client may be a second behind; one more, since the stamp has no parts of a second.
+/// A client's clock may be a second behind; one more, because the time stamp has whole seconds.
 const BEHIND: Duration = Duration::from_millis(2100);
-/// What a client says first: longer than what the probes change.
+/// Length of a client's first bytes, longer than the part that the probes change.
 const FIRST: usize = 300;
 
 /// A kind of listener.
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// Bytes after which a request can be judged.
+    /// Number of bytes after which a request can be judged.
     pub(crate) head: usize,
-    /// The most important of its edition: every length is tried.
+    /// True for the most important kind of its edition: all lengths are tried.
     pub(crate) chief: bool,
     /// Method and key in its URL.
     listen: &'static str,
-    /// More parameters of its URL; `{}` is the folder with its files.
+    /// Further parameters of its URL; `{}` is the folder with its files.
     files: &'static str,
-    /// The same of the server behind it, if it is a relay.
+    /// The same for the server behind it, if it is a relay.
     behind: Option<&'static str>,
     /// Method and keys in a client's URL.
     client: &'static str,
-    /// After a restart it knows by itself what it has seen before.
+    /// True if it recognizes recordings from before a restart.
     pub(crate) remembers: bool,
-    /// Another one with the same key refuses what this one has seen. The AEAD edition has nothing
-    /// to know it by.
+    /// True if another listener with the same key refuses a recording of this one. The AEAD edition
+    /// cannot recognize it.
     pub(crate) refused_elsewhere: bool,
 }
 
-/// All of them.
+/// All kinds.
 pub(crate) const KINDS: [Kind; 5] = [
     Kind {
         name: "2022, one key",
@@ -78,7 +78,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         behind: Some("2022-blake3-aes-128-gcm:MDEyMzQ1Njc4OTo7PD0%2BPw%3D%3D"),
         client: "2022-blake3-aes-128-gcm:ICEiIyQlJicoKSorLC0uLw%3D%3D:\
                  MDEyMzQ1Njc4OTo7PD0%2BPw%3D%3D:AAECAwQFBgcICQoLDA0ODw%3D%3D",
-        // The server behind it does, and says no in its own time.
+        // The server behind it does, and refuses them at its own time.
         remembers: false,
         refused_elsewhere: true,
     },
@@ -106,10 +106,10 @@ pub(crate) const KINDS: [Kind; 5] = [
     },
 ];
 
-/// Where all clients want to go.
+/// The target of all clients.
 static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin::start().unwrap());
 
-/// What a client and its server have said to each other first.
+/// The first bytes that a client and its server have exchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct Recording {
     pub(crate) request: Vec<u8>,
@@ -117,7 +117,7 @@ pub(crate) struct Recording {
     at: Instant,
 }
 
-/// A listener in use, and what stands behind it.
+/// A listener in use, and the servers behind it.
 #[derive(Debug)]
 pub(crate) struct Port {
     kind: &'static Kind,
@@ -128,7 +128,7 @@ pub(crate) struct Port {
 }
 
 impl Kind {
-    /// Starts one with more parameters.
+    /// Starts a listener with further parameters.
     pub(crate) fn start(&'static self, more: &str) -> Port {
         let folder = Folder::new("probes").unwrap();
         let users = format!("alice:{ALICE}\nbob:{IDENTITY}\n");
@@ -170,7 +170,7 @@ impl Port {
         self.front.as_ref().unwrap().addr()
     }
 
-    /// What a client says that is let in, and what it hears. That it hears it shows that the
+    /// Returns the first bytes of an accepted client, and those of the server, which show that the
     /// listener still serves.
     pub(crate) fn record(&self) -> Recording {
         let tap = Tap::start(self.addr()).unwrap();
@@ -189,14 +189,14 @@ impl Port {
             at: Instant::now(),
         };
         assert!(recording.request.len() > FIRST && recording.answer.len() > FIRST);
-        // The client would wait a little for an open session to end.
+        // The client would wait briefly for an open session to end.
         drop(stream);
         client.stop().unwrap();
         recording
     }
 
-    /// A packet that was answered, and its answer. It came from another socket than the probes
-    /// will.
+    /// Returns a packet that was answered, and its answer. It was sent from another socket than the probes
+    /// are.
     pub(crate) fn record_packet(&self) -> (Vec<u8>, Vec<u8>) {
         let socket = || {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -221,22 +221,22 @@ impl Port {
         format!("ss://{}@{server}", self.kind.client)
     }
 
-    /// Ends it and starts it anew, long enough after `seen` that a stamp tells which was first, and
-    /// at another address.
+    /// Restarts the listener at another address, late enough after `seen` that time stamps show which was
+    /// first.
     pub(crate) fn restart(&mut self, seen: &Recording) {
         self.front.take().unwrap().stop().unwrap();
         wait_until(seen.at + BEHIND);
         self.front = Some(self.run());
     }
 
-    /// Another one with the same keys, started after `seen`; it shares nothing but the servers
+    /// Starts another listener with the same keys after `seen`; it only shares the servers
     /// behind it.
     pub(crate) fn another(&self, seen: &Recording) -> Adit {
         wait_until(seen.at + BEHIND);
         self.run()
     }
 
-    /// All must end well.
+    /// Stops all processes, which must exit successfully.
     pub(crate) fn stop(self) {
         self.front.unwrap().stop().unwrap();
         if let Some(back) = self.back {

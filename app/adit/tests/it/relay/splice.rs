@@ -1,4 +1,4 @@
-//! What a relay does with the bytes behind the headers: it passes them on without looking.
+//! A relay passes on the bytes after the headers without reading them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,10 +13,10 @@ use adit_interop::{Adit, Folder};
 use super::relay_at;
 use crate::setup::{bin, server, start};
 
-/// What `traffic::streams` moves in both directions at least.
+/// Minimum number of bytes that `traffic::streams` moves, in both directions together.
 const MOVED: u64 = 2 * LONG as u64;
 
-/// The bytes that each system call has moved, from lines such as `7  splice(9, …) = 65536`.
+/// Returns the bytes that each system call has moved, from lines such as `7  splice(9, …) = 65536`.
 fn moved(trace: &str) -> HashMap<&str, u64> {
     let mut sums = HashMap::new();
     for line in trace.lines() {
@@ -45,7 +45,7 @@ fn traces_are_added_up() {
     assert_eq!((sums["splice"], sums["recvfrom"], sums.len()), (120, 5, 2));
 }
 
-/// The relay reads the first flight; everything else goes from socket to socket in the kernel.
+/// The relay reads the first flight; all other bytes go from socket to socket in the kernel.
 #[test]
 fn a_relay_splices() {
     let [ring, _] = KEYRINGS;
@@ -56,7 +56,7 @@ fn a_relay_splices() {
     let next = format!(r#"[{{"server":"127.0.0.1","port":{port},"psk":"{psk}"}}]"#);
     let next = folder.write("relay.json", next).unwrap();
     let trace = folder.path().join("trace");
-    // -D: the relay is our child and strace a stranger, so that signals go to the relay.
+    // -D: the relay is the child of this test and strace a grandchild, so that signals go to the relay.
     let mut command = Command::new("strace");
     command
         .args(["-D", "-f", "-e", "signal=none", "-s", "0", "-o"])
@@ -70,7 +70,7 @@ fn a_relay_splices() {
         own.url("127.0.0.1:0".parse().unwrap()),
         next.display()
     );
-    // What it is about is what `portable` turns off.
+    // `portable` would turn off the subject of this test.
     command.args(["run", &url]).env_remove("ADIT_IO");
     let front = Adit::launch(command, 1).unwrap();
     let keys = [own.key, psk];
@@ -83,7 +83,7 @@ fn a_relay_splices() {
     let text = whole(&trace);
     let sums = moved(&text);
     let spliced = sums.get("splice").copied().unwrap_or_default();
-    // Into the pipe and out of it again.
+    // Into the pipe and out of it.
     assert!(spliced > 2 * MOVED, "{sums:?}");
     let copied: u64 = sums
         .iter()
@@ -93,7 +93,7 @@ fn a_relay_splices() {
     assert!(copied < MOVED / 20, "{sums:?}");
 }
 
-/// What strace has written when it is through.
+/// Returns the output of strace once it is complete.
 fn whole(trace: &std::path::Path) -> String {
     let start = Instant::now();
     loop {

@@ -1,5 +1,5 @@
-//! Keys in an agent that are meant for some hosts alone (`ssh-add -h`): the agent has to be told
-//! which session it signs for, here and where it is forwarded to.
+//! Agent keys that are restricted to some hosts (`ssh-add -h`): the agent must be told the session that
+//! it signs for, both locally and where it is forwarded to.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use adit_interop::openssh::{Sshd, keygen};
 
 use super::{Got, World, run, run_fine};
 
-/// OpenSSH's agent, ended with the test.
+/// OpenSSH's agent, which ends with the test.
 struct Agent {
     folder: Folder,
     process: Child,
@@ -26,7 +26,7 @@ impl Agent {
             .arg("-a")
             .arg(folder.path().join("socket"));
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        // It says where it is when it is there.
+        // It prints its address once it runs.
         let mut line = String::new();
         let said = process.stdout.take().unwrap();
         BufReader::new(said).read_line(&mut line).unwrap();
@@ -38,7 +38,7 @@ impl Agent {
         self.folder.path().join("socket")
     }
 
-    /// Has the key alone, with these constraints.
+    /// Loads only this key, with these constraints.
     fn keep(&self, key: &Path, constraints: &[&str], known: &Path) {
         let add = || {
             let mut command = Command::new("ssh-add");
@@ -62,7 +62,7 @@ impl Drop for Agent {
     }
 }
 
-/// Three hosts that let the same key in, and a file of their names: `one`, `two`, `three`.
+/// Three hosts that accept the same key, and a file of their names: `one`, `two`, `three`.
 struct Hosts {
     world: World,
     others: [Sshd; 2],
@@ -94,7 +94,7 @@ impl Hosts {
         }
     }
 
-    /// `adit ssh` to a port with nothing but the agent.
+    /// Runs `adit ssh` to a port, with the agent only.
     fn enter(&self, agent: &Agent, port: u16, more: &[&str], words: &str) -> Got {
         let mut command = self.world.bare();
         command.env("SSH_AUTH_SOCK", agent.socket());
@@ -120,10 +120,10 @@ fn a_key_for_one_host_opens_that_one_alone() {
     assert_eq!(hosts.enter(&agent, one, &[], "echo in").fine(), "in\n");
     let got = hosts.enter(&agent, two, &[], "echo in");
     assert_eq!((got.code, &*got.out), (Some(255), &b""[..]), "{}", got.err);
-    // The other one takes the key, if the agent gives it.
+    // The other host accepts the key, if the agent allows it.
     agent.keep(&hosts.world.key(), &["one", "two"], &hosts.names);
     assert_eq!(hosts.enter(&agent, two, &[], "echo in").fine(), "in\n");
-    // Through one host to another each has a binding of its own.
+    // Through one host to another, each has a separate binding.
     let jump = format!("{}:{one}", World::place());
     let options = ["-o", &format!("ProxyJump={jump}")];
     let config = "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n \
@@ -153,12 +153,12 @@ fn a_forwarded_agent_knows_where_it_is_used() {
     assert_eq!(got.fine(), "in\n");
     let got = hosts.enter(&agent, one, &["-A"], &onwards(three));
     assert_eq!((got.code, &*got.out), (Some(255), &b""[..]), "{}", got.err);
-    // Not from elsewhere, and not without the way through the first.
+    // Not from elsewhere, and not without the connection through the first.
     let got = hosts.enter(&agent, two, &[], "echo in");
     assert_eq!(got.code, Some(255), "{}", got.err);
 }
 
-/// OpenSSH's client forwards an agent through our server to a host further on.
+/// OpenSSH's client forwards an agent through adit's server to another host.
 #[test]
 fn our_server_is_a_host_on_the_way() {
     let (hosts, agent) = (Hosts::new(), Agent::start());

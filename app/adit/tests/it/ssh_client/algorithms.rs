@@ -1,4 +1,4 @@
-//! Every algorithm that both have, by the names that a user types.
+//! Every algorithm that both programs have, by the names that a user types.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::thread;
 
 use super::{World, keygen, run_fine};
 
-/// Processes at a time.
+/// Number of processes at the same time.
 const AT_A_TIME: usize = 3;
 
-/// What OpenSSH has that we have as well.
+/// Returns the algorithms that OpenSSH and adit have in common.
 fn both(what: &str, ours: &[&str]) -> Vec<String> {
     let text = run_fine(Command::new("ssh").args(["-Q", what]));
     let found: Vec<String> = text

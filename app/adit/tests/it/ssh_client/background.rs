@@ -1,4 +1,4 @@
-//! `-f`, and the options of OpenSSH that mean nothing here or are not there.
+//! `-f`, and options of OpenSSH that have no meaning here or are not supported.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{World, appears, run};
 use crate::setup::ended;
 
-/// The process that stays behind, by what it was started with.
+/// Returns the background process, by an argument of its command line.
 fn behind(mark: &str) -> Option<Pid> {
     let ours = process::id();
     let mut all = fs::read_dir("/proc").unwrap().flatten();
@@ -42,7 +42,7 @@ fn a_program_goes_on_behind() {
     let line = format!(
         "while ! [ -e {go} ]; do sleep 0.05; done; wc -c > {done}.new; mv {done}.new {done}"
     );
-    // It could not read what comes in: there is no input.
+    // It has no input to read.
     let mut command = world.ssh(&["-f"]);
     command
         .arg(line)
@@ -80,7 +80,7 @@ fn a_forward_stays_behind_and_holds_no_stream() {
     assert_eq!(&greeting, b"SSH-");
     let mark = world.home.path().display().to_string();
     let pid = behind(&mark).expect("nobody is there");
-    // It has left the terminal, and the session that it was started in.
+    // It has left the terminal, and the session in which it was started.
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
     let fields: Vec<&str> = stat
         .rsplit(')')

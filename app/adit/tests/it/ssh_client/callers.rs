@@ -1,4 +1,4 @@
-//! Programs that start `ssh` for what they need: rsync, sshfs, lftp, git, scp, and a pipe of tar.
+//! Programs that start `ssh`: rsync, sshfs, lftp, git, scp, and a pipe of tar.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,16 +13,16 @@ use adit_interop::{Adit, Folder, PATIENCE, Pattern, Process};
 use super::{World, run, run_fine};
 use crate::setup::bin;
 
-/// More than the pipes and sockets on the way hold together.
+/// More than the pipes and sockets on the path hold together.
 const MUCH: usize = 3 << 20;
 
 impl World {
-    /// `adit ssh` with all options, as one line of words.
+    /// Returns `adit ssh` with all options, as one line of words.
     fn line(&self) -> String {
         format!("{} ssh {}", bin().display(), self.options().join(" "))
     }
 
-    /// The same as a program of its own.
+    /// Returns the same as a separate program.
     fn wrapper(&self) -> PathBuf {
         let text = format!("#!/bin/sh\nexec {} \"$@\"\n", self.line());
         let file = self.home.write("wrapper", text).unwrap();
@@ -30,7 +30,7 @@ impl World {
         file
     }
 
-    /// Ends well within a minute.
+    /// Runs a program, which must succeed within a minute.
     fn fine(&self, program: &str, args: &[&str]) -> String {
         let mut command = Command::new("timeout");
         command.args(["60", program]).args(args);
@@ -39,7 +39,7 @@ impl World {
     }
 }
 
-/// A folder with a large file, an empty one, and one further down.
+/// Creates a folder with a large file, an empty file, and a file in a subfolder.
 fn tree(folder: &Folder, name: &str) -> String {
     let top = folder.path().join(name);
     fs::create_dir_all(top.join("down")).unwrap();
@@ -164,7 +164,7 @@ fn scp_starts_it_with_its_own_options() {
         world.fine("scp", &[&scp[..], &[&there(&up), &back]].concat());
         same(&source, &back);
     }
-    // It forbids the use of the agent; our own word for that comes later and counts.
+    // It disables the agent; a later option overrides that.
     let sftp = ["-q", "-S", &wrapper, "-b", "-", &World::place()];
     let mut command = Command::new("timeout");
     command.args(["60", "sftp"]).args(sftp);
@@ -221,8 +221,8 @@ fn sshfs_reads_and_writes() {
 }
 
 /// Unmounts what [`sshfs_reads_and_writes`] mounted. A program that another test starts meanwhile
-/// holds our descriptors until its `exec`, and `diff`'s last ones are released a moment after its
-/// end: "busy" is an answer to ask again after.
+/// has copies of the descriptors until its `exec`, and the last ones of `diff` are released shortly after
+/// its end, so "busy" is retried.
 #[track_caller]
 fn unmount(mounted: &str) {
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Forwards in all directions.
+//! Forwarding in all directions.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use adit_interop::{
 
 use super::World;
 
-/// Gives back all it is sent, once the sender has ended; `n` connections.
+/// Starts a server that returns all data once the sender has ended, for `n` connections.
 fn echo(n: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -37,7 +37,7 @@ fn back(mut stream: impl Read + Write) {
     stream.write_all(&all).unwrap();
 }
 
-/// Whether what is sent comes back after the half close.
+/// Checks that the data is returned after the half close.
 fn check(mut stream: TcpStream, len: usize) {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let sent = Pattern::new(3).take(len);
@@ -80,7 +80,7 @@ fn ports_here_lead_there() {
         let stream = socks::connect(loopback(socks_port), Login::None, &host).unwrap();
         check(stream, 100_000);
     }
-    // Nobody is there: the client is told so, and the others go on.
+    // Nothing listens there: the client gets the error, and the others continue.
     let nobody = Dest::name("localhost", free_port());
     socks::connect(loopback(socks_port), Login::None, &nobody).unwrap_err();
 }
@@ -110,9 +110,10 @@ fn ports_there_lead_here() {
         socks::connect(loopback(socks_port), Login::None, &host).unwrap(),
         1000,
     );
-    // The port that the server chose is told.
-    ssh.wait_lines("of the host leads to", 1, PATIENCE).unwrap();
-    // A target that is not there is the end of that connection alone.
+    // The port that the server chose is logged.
+    ssh.wait_lines("on the host for the forward to", 1, PATIENCE)
+        .unwrap();
+    // A target that does not exist only ends that connection.
     drop(ssh);
     let ssh = forward(
         &world,
@@ -184,7 +185,7 @@ fn a_forward_that_fails_is_told_or_is_the_end() {
     let got = world.run(&["-L", "nonsense"], &["true"], b"");
     assert_eq!(got.code, Some(255));
     assert!(got.err.contains("HOSTPORT"), "{}", got.err);
-    // A program's end waits for the connections that are open.
+    // The end of a program waits for the open connections.
     let (port, target) = (free_port(), echo(1));
     let spec = format!("{port}:localhost:{target}");
     let mut command = world.ssh(&["-L", &spec]);

@@ -1,4 +1,4 @@
-//! `UpdateHostKeys`: further keys of a host that is known, with OpenSSH's server.
+//! `UpdateHostKeys`: additional keys of a known host, with OpenSSH's server.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,13 +8,13 @@ use adit_interop::Folder;
 use super::terminal::Terminal;
 use super::{Got, World, keygen, run};
 
-/// A host with two keys, of which one is known.
+/// A host with two keys, one of which is known.
 struct Case {
     world: World,
     _keys: Folder,
-    /// What is known at first.
+    /// The known line at the start.
     first: String,
-    /// The other key, as a line of a file of keys has it.
+    /// The other key, as a line of a key file.
     other: String,
 }
 
@@ -35,16 +35,16 @@ impl Case {
         }
     }
 
-    /// Connects with these lines known; gives the lines that are known then.
+    /// Connects with these known lines. Returns the known lines afterwards.
     fn enter(&self, known: &str, options: &[&str]) -> (Got, Vec<String>) {
         self.world.home.write("known", known).unwrap();
         self.enter_again(options)
     }
 
-    /// Connects with what is known; gives the lines that are known then.
+    /// Connects with the current known lines. Returns the known lines afterwards.
     fn enter_again(&self, options: &[&str]) -> (Got, Vec<String>) {
         let mut command = self.world.bare();
-        // The first word for a keyword counts.
+        // The first value for a keyword counts.
         command
             .args(["-o", "StrictHostKeyChecking=yes"])
             .args(options);
@@ -56,7 +56,7 @@ impl Case {
     }
 }
 
-/// A key without its comment.
+/// Returns a key without its comment.
 fn key_of(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().take(2).collect();
     words.join(" ")
@@ -68,7 +68,7 @@ const YES: [&str; 2] = ["-o", "UpdateHostKeys=yes"];
 fn new_keys_are_learned_and_old_ones_forgotten() {
     let case = Case::new();
     let (first, other) = (&case.first, &case.other);
-    // The file is replaced, not written in place, and through no link that waits for it.
+    // The file is replaced, not rewritten in place, and not through a prepared link.
     let (old, victim) = (case.world.at_home("old"), case.world.at_home("victim"));
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, case.world.at_home("known.new")).unwrap();
@@ -79,14 +79,14 @@ fn new_keys_are_learned_and_old_ones_forgotten() {
     assert_eq!(known, [first.clone(), other.clone()]);
     assert_eq!(&fs::read_to_string(old).unwrap(), first);
     assert_eq!(fs::read_to_string(victim).unwrap(), "precious");
-    // From then on the host is known by either.
+    // From then on the host is known by either key.
     let (got, known) = case.enter(other, &["-o", "HostKeyAlgorithms=ecdsa-sha2-nistp256"]);
     assert_eq!(
         (got.fine(), known),
         ("in\n".to_owned(), vec![other.clone()])
     );
 
-    // A key that the host has no more, between lines of others and a comment.
+    // A key that the host no longer has, between lines of others and a comment.
     let gone = case.world.at_home("gone");
     keygen(&gone, "rsa", "");
     let gone = key_of(&fs::read_to_string(gone.with_extension("pub")).unwrap());
@@ -121,7 +121,7 @@ fn what_is_not_to_be_touched_stays() {
     let other = case.other.split_once(' ').unwrap().1;
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     for (known, options) in [
-        // The user does not want it, does not say so, or cannot be asked.
+        // The user declines, does not answer, or cannot be asked.
         (case.first.clone(), &["-o", "UpdateHostKeys=no"][..]),
         (case.first.clone(), &[]),
         (case.first.clone(), &["-o", "UpdateHostKeys=ask"]),
@@ -129,11 +129,11 @@ fn what_is_not_to_be_touched_stays() {
             case.first.clone(),
             &["-o", "UpdateHostKeys=ask", "-o", "BatchMode=yes"],
         ),
-        // More names than one, and patterns.
+        // More than one name, and patterns.
         (format!("{host},alias {key}"), &YES),
         (format!("* {key}"), &YES),
         (format!("{host} {key}\n* {key}"), &YES),
-        // The other key is revoked, or of a kind that is not taken.
+        // The other key is revoked, or of a type that is not accepted.
         (format!("{host} {key}\n@revoked * {other}"), &YES),
         (
             case.first.clone(),

@@ -1,4 +1,4 @@
-//! A host that is known, and shows a key of another type: whoever is in between can do that.
+//! A known host that shows a key of another type, as an attacker on the path could.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use adit_interop::{Adit, Folder};
 use super::{Got, keygen, run};
 use crate::setup::bin;
 
-/// A server that has an ECDSA key alone, and what is known of it.
+/// A server that only has an ECDSA key, and the known keys for it.
 struct Case {
     port: u16,
     id: PathBuf,
     home: Folder,
-    /// What it is called in files.
+    /// Its name in files.
     host: String,
     _server: Server,
 }
 
-/// Kept running.
+/// The running server.
 enum Server {
     OpenSsh { _sshd: Sshd },
     Ours { _adit: Adit },
@@ -67,7 +67,7 @@ impl Case {
         self.home.path().join("known")
     }
 
-    /// Makes the host known by a key of another type, which is not the server's; returns the file.
+    /// Makes the host known by a key of another type that is not the server's. Returns the file.
     fn know_another(&self) -> String {
         let key = fs::read_to_string(self.home.path().join("known-key.pub")).unwrap();
         let text = format!("# mine\n{} {key}", self.host);
@@ -75,7 +75,7 @@ impl Case {
         text
     }
 
-    /// Options that `ssh` and `adit ssh` both understand.
+    /// Returns options that `ssh` and `adit ssh` both support.
     fn options(&self, check: &str) -> Vec<String> {
         let mut options = vec!["-F".to_owned(), "none".to_owned(), "-i".to_owned()];
         options.push(self.id.display().to_string());
@@ -91,7 +91,7 @@ impl Case {
         options
     }
 
-    /// Runs `words` of this program without a terminal, to its end.
+    /// Runs `words` with this program without a terminal until it exits.
     fn run(&self, program: &[&Path], check: &str, words: &[&str]) -> Got {
         let mut command = Command::new("setsid");
         command.args(["timeout", "60"]).args(program);
@@ -108,7 +108,7 @@ impl Case {
         self.run(program, check, &words)
     }
 
-    /// The message names both keys and the line, and what has to go.
+    /// The message names both keys, the line, and what to remove.
     #[track_caller]
     fn is_named(&self, err: &str) {
         let place = format!("{}:2", self.known().display());
@@ -151,7 +151,7 @@ fn it_is_neither_new_nor_a_reason_to_forget_the_known_one() {
             );
             case.is_named(&got.err);
             unchanged(check);
-            // As OpenSSH does.
+            // Like OpenSSH.
             let got = case.enter(&[&*ssh], check, &[]);
             assert_eq!(
                 (got.code, got.text()),
@@ -168,7 +168,7 @@ fn it_is_neither_new_nor_a_reason_to_forget_the_known_one() {
         case.is_named(&got.err);
         assert!(!here.exists());
         unchanged("scp");
-        // The user has said so: it goes on, without what would help who is in between.
+        // The user has allowed it: it continues, without features that would help an attacker.
         for program in [&adit[..], &[&*ssh]] {
             let got = case.enter(program, "no", &["-A", "-L", "45119:h:1"]);
             assert_eq!(got.text(), "in\nagent=.\n", "{}", got.err);
@@ -202,7 +202,7 @@ fn a_key_that_nobody_has_looked_at_vouches_for_no_other() {
         let known = fs::read_to_string(case.known()).unwrap();
         assert_eq!(known.lines().count(), 1, "{program:?}: {known}");
     }
-    // The server has two keys, and shows the one that is known: nothing is to be complained of.
+    // The server has two keys and shows the known one: there is no complaint.
     let public = fs::read_to_string(case.home.path().join("ecdsa.pub")).unwrap();
     fs::write(case.known(), format!("{} {public}", case.host)).unwrap();
     let got = case.enter(&adit, "yes", &["-o", "UpdateHostKeys=no"]);

@@ -1,4 +1,4 @@
-//! Passwords and questions, of a server that asks for both.
+//! Passwords and prompts of a server that asks for both.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl AuthPolicy for Both {
     }
 }
 
-/// A server that lets in who knows both; every program is well at once.
+/// Runs a server that accepts users who know both; every program succeeds immediately.
 async fn serve(listener: TcpListener) {
     let host = PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng).unwrap();
     let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
@@ -104,7 +104,7 @@ async fn serve(listener: TcpListener) {
     }
 }
 
-/// `adit ssh` at a terminal.
+/// Runs `adit ssh` at a terminal.
 fn at_terminal(home: &Folder, port: u16, options: &str) -> Terminal {
     let line = format!(
         "'{}' ssh -F none -p {port} {options} -o StrictHostKeyChecking=accept-new \
@@ -126,13 +126,13 @@ fn they_are_asked_for_and_not_shown() {
     let home = Folder::new("ssh-home").unwrap();
     let mut terminal = at_terminal(&home, port, "");
     terminal.wait("members only");
-    terminal.wait("password of me@127.0.0.1: ");
+    terminal.wait("password for me@127.0.0.1: ");
     terminal.keys("wrong\r");
-    terminal.wait("that was not it; password of me@127.0.0.1: ");
-    // A slip of the fingers, taken back.
+    terminal.wait("permission denied; password for me@127.0.0.1: ");
+    // A typing error, corrected with backspace.
     terminal.keys(&format!("x\u{e9}\u{7f}\u{7f}{PASSWORD}\r"));
     terminal.wait("two of them");
-    // No control characters of the server's.
+    // Without the control characters of the server.
     terminal.wait("(me@127.0.0.1) your[31m name? ");
     terminal.keys("me\r");
     terminal.wait("(me@127.0.0.1) the code? ");
@@ -142,13 +142,13 @@ fn they_are_asked_for_and_not_shown() {
     for secret in [PASSWORD, CODE, "wrong"] {
         assert!(!shown.contains(secret), "{secret}: {shown}");
     }
-    // An interrupt is the end, at once.
+    // An interrupt ends it immediately.
     let mut terminal = at_terminal(&home, port, "");
-    terminal.wait("password of me@127.0.0.1: ");
+    terminal.wait("password for me@127.0.0.1: ");
     terminal.keys("half\u{3}");
     terminal.wait("SIGINT");
     assert_eq!(terminal.end().0, Some(255));
-    // Nobody is asked.
+    // No prompts.
     let (code, shown) = at_terminal(
         &home,
         port,
@@ -156,8 +156,8 @@ fn they_are_asked_for_and_not_shown() {
     )
     .end();
     assert_eq!(code, Some(255), "{shown}");
-    assert!(!shown.contains("password of"), "{shown}");
-    // Nor is anybody for a host that shows a key of another type than the known one.
+    assert!(!shown.contains("password for"), "{shown}");
+    // Nor are there prompts for a host that shows a key of another type than the known one.
     let other = home.path().join("other");
     super::keygen(&other, "ecdsa", "");
     let other = std::fs::read_to_string(other.with_extension("pub")).unwrap();
@@ -166,7 +166,7 @@ fn they_are_asked_for_and_not_shown() {
     let (code, shown) = at_terminal(&home, port, "-o StrictHostKeyChecking=no").end();
     assert_eq!(code, Some(255), "{shown}");
     assert!(shown.contains("of another type"), "{shown}");
-    for question in ["password of", "the code", "name? "] {
+    for question in ["password for", "the code", "name? "] {
         assert!(!shown.contains(question), "{question}: {shown}");
     }
     runtime.shutdown_timeout(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Programs: their exit codes, their streams, what they are told.
+//! Programs: their exit codes, streams and environment.
 
 use std::fs;
 use std::io::Read;
@@ -19,7 +19,7 @@ fn they_end_as_they_end_there() {
         (got.code, &*got.out, &*got.err),
         (Some(7), &b"out\n"[..], "err\n")
     );
-    // As in a shell: words with blanks between them, options behind the first word are its own.
+    // As in a shell: words are joined by spaces, and options after the first word are the program's.
     let got = world.run(&[], &["echo", "a  b", "-p", "--", "c"], b"");
     assert_eq!(got.fine(), "a b -p -- c\n");
     let got = world.run(&[], &["kill -TERM $$"], b"");
@@ -32,10 +32,10 @@ fn they_end_as_they_end_there() {
         .env("A_3", "3")
         .arg("env | grep ^A_ | sort");
     assert_eq!(run(command, b"").fine(), "A_1=1\nA_2=x\n");
-    // Without input `cat` ends at once.
+    // Without input `cat` ends immediately.
     assert_eq!(world.run(&["-n"], &["cat"], b"much").fine(), "");
     assert_eq!(world.run(&["-s"], &["hello"], b"").fine(), "from there\n");
-    // -E takes what is said here, not what the program says.
+    // -E receives the messages of adit, not those of the program.
     let log = world.at_home("log");
     let mut command = world.bare();
     command.args(world.options().iter().filter(|option| *option != "-q"));
@@ -62,10 +62,10 @@ fn much_goes_through_both_ways_under_new_keys() {
         assert_eq!(got.code, Some(0), "{}", got.err);
         assert!(got.out == much, "{options:?}: {} bytes", got.out.len());
     }
-    // Somebody who reads nothing of it hears its end nevertheless.
+    // A program that does not read its input still ends.
     let got = world.run(&[], &["head -c 10 | wc -c"], &much);
     assert_eq!(got.fine().trim(), "10");
-    // And a program whose output nobody reads hears that.
+    // And a program whose output is not read notices that.
     let mut endless = world.ssh(&[]);
     endless
         .arg("yes")
@@ -95,7 +95,7 @@ fn a_configuration_leads_through_hosts() {
     assert_eq!(through(&["-J", "near,near,near"], "near"), "here\n");
     let uri = format!("ssh://{}@near:{}", user(), world.sshd.port());
     assert_eq!(through(&["-J", &uri], "near"), "here\n");
-    // The one that is found without being named.
+    // The default key, which is found without an option.
     fs::create_dir(world.at_home(".ssh")).unwrap();
     fs::copy(&config, world.at_home(".ssh/config")).unwrap();
     let mut command = world.bare();
@@ -118,7 +118,7 @@ fn an_agent_lends_its_keys_here_and_there() {
             .arg(world.key()),
     );
     let options = world.options();
-    // Without -i: nothing but the agent can let us in.
+    // Without -i, only the agent can provide a key.
     let options = options
         .iter()
         .filter(|option| !option.ends_with("/id") && *option != "-i");
@@ -140,7 +140,7 @@ fn an_agent_lends_its_keys_here_and_there() {
     let listed = with(&["-A"], "ssh-add -l").fine();
     assert!(listed.contains("ED25519"), "{listed}");
     assert_eq!(with(&["-o", "IdentityAgent=none"], "true").code, Some(255));
-    // Another key is named, and no other is to be tried.
+    // Another key is named, and no other may be tried.
     let other = world.at_home("other");
     keygen(&other, "ed25519", "");
     let other = other.display().to_string();
@@ -166,7 +166,7 @@ fn silence_is_found_out() {
         "{:?}",
         start.elapsed()
     );
-    // Somebody who listens and says nothing.
+    // A listener that sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
     let mut command = world.bare();

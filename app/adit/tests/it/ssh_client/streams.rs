@@ -1,4 +1,4 @@
-//! Standard streams that do not wait by themselves, since a program that shares them has made them so.
+//! Standard streams that are non-blocking, because a program that shares them has set that.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use super::World;
 
 /// More than any pipe, socket or terminal holds.
 const MUCH: usize = 1 << 20;
-/// What a terminal has to take as input: line by line.
+/// Input that a terminal must accept, line by line.
 const TYPED: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Kind {
     Terminal,
 }
 
-/// A stream: the end that the program has, and ours.
+/// A stream: the program's end and the test's.
 struct Ends {
     theirs: OwnedFd,
     ours: File,
@@ -39,7 +39,7 @@ fn terminal() -> Ends {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
-    // The program's own copy would keep it.
+    // The program's own copy would keep it open.
     fcntl_setfd(&ours, FdFlags::CLOEXEC).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let flags = OFlags::RDWR | OFlags::NOCTTY;
@@ -113,20 +113,20 @@ fn impatient(stream: &impl AsFd) {
     fcntl_setfl(stream, flags(stream) | OFlags::NONBLOCK).unwrap();
 }
 
-/// Reads the rest late, so that the stream is full before; to the end.
+/// Reads to the end, but late, so that the stream is full before.
 fn read_late(mut from: File) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut got = vec![0];
         from.read_exact(&mut got).unwrap();
         thread::sleep(Duration::from_millis(200));
-        // A terminal that nobody has any more is an error.
+        // A terminal whose other end is closed is an error.
         let _ = from.read_to_end(&mut got);
         got.retain(|byte| *byte != b'\r');
         got
     })
 }
 
-/// Lines that a terminal takes as they are.
+/// Returns lines that a terminal does not change.
 fn lines(len: usize) -> Vec<u8> {
     let text = b"a line that comes back as it went there\n";
     text.iter()
@@ -139,7 +139,7 @@ fn lines(len: usize) -> Vec<u8> {
 #[test]
 fn streams_that_do_not_wait_are_waited_for() {
     let world = World::new("");
-    // Both outputs at once, and what comes in goes out again.
+    // Both outputs at once, and the input is returned.
     let line = format!("(yes eeeeeee | head -c {MUCH} >&2) & cat; wait");
     for kind in [Kind::Pipe, Kind::Pair, Kind::File, Kind::Terminal] {
         let input = kind.input(&world);
@@ -171,11 +171,11 @@ fn streams_that_do_not_wait_are_waited_for() {
             if kind == Kind::Terminal {
                 ours.write_all(b"\x04").unwrap();
             }
-            // The end of the terminal would be that of the program's input as well.
+            // Closing the terminal would also end the input of the program.
             (kind == Kind::Terminal).then_some(ours)
         };
         let writer = match kind {
-            // It has an end from the beginning.
+            // It has an end from the start.
             Kind::File => {
                 write();
                 None
@@ -236,7 +236,7 @@ fn a_terminal_that_is_shared_stays_as_it_is() {
         let n = screen.read(&mut piece).unwrap();
         shown.extend_from_slice(&piece[..n]);
     }
-    // While the program runs, and when it has ended.
+    // While the program runs, and after its end.
     assert_eq!(flags(&theirs), before);
     screen.write_all(b"\r").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));

@@ -1,4 +1,4 @@
-//! At a terminal, which `script` makes.
+//! Tests at a terminal, which `script` creates.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,13 +12,13 @@ use adit_interop::PATIENCE;
 use super::{World, keygen};
 use crate::setup::bin;
 
-/// A terminal, in which a program runs.
+/// A terminal in which a program runs.
 pub(super) struct Terminal {
     child: Child,
     stdin: ChildStdin,
     reader: JoinHandle<()>,
     seen: Arc<(Mutex<Vec<u8>>, Condvar)>,
-    /// How much of it was waited for.
+    /// Number of bytes of the output that were already matched.
     passed: usize,
 }
 
@@ -49,7 +49,7 @@ impl Terminal {
         }
     }
 
-    /// `adit ssh` with these options and words.
+    /// Runs `adit ssh` with these options and words.
     pub(super) fn ssh(world: &World, options: &[&str], words: &str) -> Self {
         let mut all = world.options();
         all.extend(options.iter().map(|&word| word.to_owned()));
@@ -59,7 +59,7 @@ impl Terminal {
         Self::new(&line, |command| world.environment(command))
     }
 
-    /// Waits until this is shown, behind what was waited for before.
+    /// Waits until this appears in the output that was not matched before.
     #[track_caller]
     pub(super) fn wait(&mut self, text: &str) {
         let deadline = Instant::now() + PATIENCE;
@@ -88,11 +88,11 @@ impl Terminal {
         self.stdin.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Its end: the exit code, and all that was shown.
+    /// Waits for the end. Returns the exit code and the whole output.
     pub(super) fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         drop(self.stdin);
-        // The program may end before the last that it has shown is read.
+        // The program may end before its last output is read.
         let deadline = Instant::now() + PATIENCE;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
@@ -115,7 +115,7 @@ fn programs_have_a_terminal_if_they_are_to() {
     let mut terminal = Terminal::ssh(&world, &["-T"], "'tty; exit 5'");
     terminal.wait("not a tty");
     assert_eq!(terminal.end().0, Some(5));
-    // Without one here: only if it is forced.
+    // Without a local terminal, only if it is forced.
     assert_eq!(world.run(&["-t"], &["tty"], b"").text().trim(), "not a tty");
     assert!(
         world
@@ -157,13 +157,13 @@ fn the_size_of_a_terminal_is_told_and_its_changes() {
 #[test]
 fn escapes_are_for_us() {
     let world = World::new("");
-    // The program there would wait for ever.
+    // The remote program would wait forever.
     let mut terminal = Terminal::ssh(&world, &["-t"], "'echo ready; sleep 50'");
     terminal.wait("ready");
     terminal.keys("~?");
-    terminal.wait("end the connection");
+    terminal.wait("close the connection");
     terminal.keys("\r~R\r~.");
-    terminal.wait("was ended");
+    terminal.wait("was closed by an escape");
     assert_eq!(terminal.end().0, Some(255));
     let script = "'echo ready; read x; echo \"got:$x\"'";
     let mut terminal = Terminal::ssh(&world, &["-t", "-e", "none"], script);
@@ -182,9 +182,9 @@ fn a_passphrase_is_asked_for_and_not_shown() {
     fs::copy(world.at_home("locked.pub"), allowed).unwrap();
     let key = key.display().to_string();
     let mut terminal = Terminal::ssh(&world, &["-i", &key], "'echo in'");
-    terminal.wait("passphrase of");
+    terminal.wait("passphrase for");
     terminal.keys("wrong\r");
-    terminal.wait("that was not it; passphrase of");
+    terminal.wait("bad passphrase; passphrase for");
     terminal.keys("correct horse\r");
     terminal.wait("in\r\n");
     let (code, shown) = terminal.end();
@@ -193,7 +193,7 @@ fn a_passphrase_is_asked_for_and_not_shown() {
         !shown.contains("horse") && !shown.contains("wrong"),
         "{shown}"
     );
-    // Nobody is there.
+    // No prompt is possible.
     let got = world.run(&["-i", &key, "-o", "BatchMode=yes"], &["true"], b"");
     assert_eq!(got.code, Some(255));
     assert!(got.err.contains("publickey"), "{}", got.err);

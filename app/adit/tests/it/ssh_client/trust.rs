@@ -1,4 +1,4 @@
-//! Whose key is taken, and what is said about it.
+//! Host keys that are accepted, and the messages about them.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use adit_interop::openssh::user;
 
 use super::{Got, World, keygen, run, run_fine};
 
-/// Runs `echo in` with this check, loud.
+/// Runs `echo in` with this check and its messages.
 fn enter(world: &World, check: &str, more: &[&str]) -> Got {
     let mut command = world.bare();
-    // The first word for a keyword counts.
+    // The first value for a keyword counts.
     command
         .args(["-o", &format!("StrictHostKeyChecking={check}")])
         .args(more);
@@ -36,7 +36,7 @@ fn a_new_host_is_learned_once_or_refused() {
         assert!(!known.exists());
     }
     let got = enter(&world, "accept-new", &[]);
-    assert!(got.err.contains("from now on"), "{}", got.err);
+    assert!(got.err.contains("permanently added"), "{}", got.err);
     assert_eq!(got.fine(), "in\n");
     let text = fs::read_to_string(&known).unwrap();
     assert!(
@@ -50,13 +50,13 @@ fn a_new_host_is_learned_once_or_refused() {
         text,
         "it is not written again"
     );
-    // Hashed, behind a line without an end.
+    // Hashed, after a line without a line break.
     fs::write(&known, "# mine").unwrap();
     enter(&world, "accept-new", &["-o", "HashKnownHosts=yes"]).fine();
     let text = fs::read_to_string(&known).unwrap();
     assert!(text.starts_with("# mine\n|1|"), "{text}");
     enter(&world, "yes", &[]).fine();
-    // Nothing is learned, but said.
+    // Nothing is stored, with a message.
     let got = enter(&world, "no", &["-o", "UserKnownHostsFile=/dev/null"]);
     assert!(
         got.err.contains("warning") && got.err.contains("SHA256:"),
@@ -89,7 +89,7 @@ fn a_changed_key_is_never_taken_in_silence() {
         }
         assert_eq!(got.err.matches("SHA256:").count(), 2, "{}", got.err);
     }
-    // The user has said so: it is told, and there are neither forwards nor agents.
+    // The user has allowed it: there is a message, and no forwarding or agent.
     let got = enter(&world, "no", &["-q", "-L", "9:h:1"]);
     assert!(
         got.err.contains("has changed") && got.err.contains(&place),
@@ -97,7 +97,7 @@ fn a_changed_key_is_never_taken_in_silence() {
         got.err
     );
     assert_eq!(got.fine(), "in\n");
-    // What was revoked stays so.
+    // A revoked key stays revoked.
     let own = world.sshd.host_key().unwrap();
     fs::write(&known, format!("@revoked * {own}\n")).unwrap();
     let got = enter(&world, "no", &[]);
@@ -140,7 +140,7 @@ fn failures_say_what_to_do() {
     let got = run(command, b"");
     assert_eq!(got.code, Some(255));
     assert!(
-        got.err.contains("not let in") && got.err.contains("publickey"),
+        got.err.contains("permission denied") && got.err.contains("publickey"),
         "{}",
         got.err
     );
@@ -216,7 +216,7 @@ fn authorities_vouch_for_hosts_and_users() {
         Some(255),
         "a key without a certificate"
     );
-    // One that is named, of a key that is elsewhere.
+    // A named certificate, for a key in another place.
     let apart = world.at_home("apart");
     fs::copy(file("me"), &apart).unwrap();
     assert_eq!(with_key(&apart, &[]).code, Some(255));

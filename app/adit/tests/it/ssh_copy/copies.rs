@@ -1,4 +1,4 @@
-//! What is copied arrives as it was.
+//! Copies are identical to the originals.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn big_files_go_both_ways() {
             .success()
             .unwrap();
         same(&desk.here("big"), &desk.here("back"));
-        // Over what is there already, and longer.
+        // Over an existing file, which is longer.
         fs::write(desk.here("small"), b"small").unwrap();
         desk.scp(&["small", &desk.word("big")]).success().unwrap();
         desk.scp(&[&desk.word("big"), "back"]).success().unwrap();
@@ -35,12 +35,12 @@ fn trees_arrive_as_they_are() {
             .success()
             .unwrap();
         assert!(tree(&desk.here("tree"), true) == tree(&desk.there("copy"), true));
-        // Into a folder that is there, it gets its own name.
+        // In an existing folder it gets its own name.
         desk.scp(&["-rp", &desk.word("copy"), "."])
             .success()
             .unwrap();
         assert!(tree(&desk.here("tree"), true) == tree(&desk.here("copy"), true));
-        // From there to there, and by sftp.
+        // From remote to remote, and with sftp.
         desk.scp(&["-rp", "-3", &desk.word("copy"), &desk.word("second")])
             .success()
             .unwrap();
@@ -74,11 +74,11 @@ fn copies_that_were_cut_go_on() {
             }
             slow.kill().unwrap();
             slow.wait().unwrap();
-            // What is on its way still arrives there.
+            // Data in flight still arrives.
             std::thread::sleep(Duration::from_millis(300));
             let part = fs::read(&copy).unwrap();
             assert!(part.len() < content.len(), "it was cut");
-            // What is there is not sent again: a mark in it stays.
+            // The existing part is not sent again: a mark in it is kept.
             let mut marked = part;
             marked[0] ^= 0xff;
             fs::write(&copy, &marked).unwrap();
@@ -86,7 +86,7 @@ fn copies_that_were_cut_go_on() {
             let whole = fs::read(&copy).unwrap();
             assert_eq!(whole.len(), content.len());
             assert!(whole[1..] == content[1..] && whole[0] == marked[0]);
-            // There is nothing to be done any more, and of a longer copy nothing can be made.
+            // There is nothing left to do, and a longer target cannot be resumed.
             desk.scp(&["--resume", &from, &to]).success().unwrap();
             assert!(fs::read(&copy).unwrap() == whole);
             fs::write(&copy, [&whole[..], b"more"].concat()).unwrap();

@@ -1,4 +1,4 @@
-//! A server, two folders, and what lies in them.
+//! A server, and two folders with files.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,19 +17,19 @@ use crate::setup::bin;
 
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// Whose server it is, with what keeps it running.
+/// The program of the server, with the value that keeps it running.
 pub(super) enum Server {
     OpenSsh(Sshd),
     Ours(Adit),
 }
 
-/// A server, and a folder with what is here and what is there.
+/// A server, and a folder with the local and the remote files.
 pub(super) struct Desk {
     pub(super) server: Server,
     pub(super) folder: Folder,
 }
 
-/// Does it with OpenSSH's server, then with ours.
+/// Runs a test with OpenSSH's server, then with adit's.
 pub(super) fn with_both(work: impl Fn(&Desk)) {
     work(&Desk::new(|_| Server::OpenSsh(Sshd::start("").unwrap())));
     work(&Desk::new(|folder| {
@@ -74,7 +74,7 @@ impl Desk {
         self.folder.path().join("there").join(name)
     }
 
-    /// A path there as a word for scp.
+    /// Returns a remote path as a word for scp.
     pub(super) fn word(&self, name: &str) -> String {
         format!("127.0.0.1:{}", self.there(name).display())
     }
@@ -104,7 +104,7 @@ impl Desk {
         openssh::run(command, LIMIT).unwrap()
     }
 
-    /// Runs a batch that begins in the folder there.
+    /// Runs a batch that starts in the remote folder.
     pub(super) fn sftp(&self, args: &[&str], commands: &str) -> Ended {
         let batch = self.folder.write("batch", commands).unwrap();
         let mut command = self.command("sftp");
@@ -113,7 +113,7 @@ impl Desk {
     }
 }
 
-/// Bytes that look like nothing.
+/// Returns pseudo-random bytes.
 pub(super) fn noise(len: usize, mut seed: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(len + 8);
     while out.len() < len {
@@ -129,7 +129,7 @@ pub(super) fn same(one: &Path, other: &Path) {
     assert!(one == other, "{} and {} bytes", one.len(), other.len());
 }
 
-/// What is in a folder: by path, mode and content (none of folders), and the time if it counts.
+/// Returns the content of a folder: by path, mode and content (none for folders), and optionally times.
 pub(super) fn tree(root: &Path, times: bool) -> BTreeMap<OsString, (u32, i64, Option<Vec<u8>>)> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
@@ -148,7 +148,7 @@ pub(super) fn tree(root: &Path, times: bool) -> BTreeMap<OsString, (u32, i64, Op
     found
 }
 
-/// A tree with what trees have: small and larger files, odd names, folders with nothing in them.
+/// Creates a tree of small and larger files, unusual names and empty folders.
 pub(super) fn plant(root: &Path) {
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     let write = |name: &OsStr, content: &[u8], mode: u32| {

@@ -1,4 +1,4 @@
-//! What is named, by patterns and in batches, and what fails.
+//! Names, patterns and batches, and failures.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -38,9 +38,9 @@ fn what_fails_is_named_and_the_rest_is_copied() {
         ] {
             let ended = desk.scp(&args);
             assert_eq!(ended.code, Some(1), "{}", ended.output);
-            assert!(ended.output.contains("is no folder"), "{}", ended.output);
+            assert!(ended.output.contains("is not a folder"), "{}", ended.output);
         }
-        // A place that cannot be written to, here and there.
+        // A place without write permission, local and remote.
         let ended = desk.scp(&["one", &desk.word("no/folder/x")]);
         assert_eq!(ended.code, Some(1), "{}", ended.output);
         assert!(ended.output.contains("one: No such file"));
@@ -152,7 +152,7 @@ fn a_batch_does_what_it_says_and_ends_at_what_fails() {
             assert_eq!(ended.code, Some(1), "{wrong}: {}", ended.output);
             assert!(!desk.there("never").exists());
         }
-        // A file that is named is fetched, and that is all.
+        // A named file is fetched, and nothing else.
         let mut command = desk.command("sftp");
         command.arg(desk.word("one/two/b"));
         openssh::run(command, LIMIT).unwrap().success().unwrap();

@@ -1,4 +1,4 @@
-//! Copies stay in the folder that they are for, whatever they are called there.
+//! Copies stay in the target folder, with any names that the server sends.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn folders_without_a_name_get_their_own() {
             }
             assert_eq!(names(&desk.here("around")), ["into"], "{source}");
             fs::remove_dir_all(desk.here("around")).unwrap();
-            // To a target that is not there it becomes that, and nothing beside it.
+            // A target that does not exist is created with this name, and nothing else.
             fs::create_dir(desk.here("around")).unwrap();
             desk.scp(&["-r", &word, "around/new"]).success().unwrap();
             assert_eq!(names(&desk.here("around")), ["new"], "{source}");
@@ -54,7 +54,7 @@ fn folders_without_a_name_get_their_own() {
     });
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -63,7 +63,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Lets everybody in.
+/// Accepts every user.
 struct Anybody;
 
 impl AuthPolicy for Anybody {
@@ -77,7 +77,7 @@ impl AuthPolicy for Anybody {
     }
 }
 
-/// A server whose paths have these real ones, and whose folders lead everywhere.
+/// Runs a server whose paths have these real paths, and whose folders lead everywhere.
 async fn serve(listener: TcpListener, real: &'static [u8]) {
     let host = PrivateKey::generate(KeyType::Ed25519, &mut ThreadRng).unwrap();
     let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![host])));
@@ -107,7 +107,7 @@ async fn serve(listener: TcpListener, real: &'static [u8]) {
     }
 }
 
-/// Speaks SFTP on a channel.
+/// Serves SFTP on a channel, with false answers.
 async fn lie(channel: &mut Channel, real: &[u8]) {
     let mut server = Sftp::new(ExtensionSet::default().with(Extension::ExpandPath));
     let (mut frames, mut buffer, mut out) = (FrameReader::new(), vec![0; 65_536], Vec::new());
@@ -127,7 +127,7 @@ async fn lie(channel: &mut Channel, real: &[u8]) {
     }
 }
 
-/// Of what is open it is kept whether all was said.
+/// Stores for each open handle whether everything was sent.
 fn answer(
     server: &mut Sftp<bool>,
     ticket: ReplyTicket,
@@ -147,14 +147,14 @@ fn answer(
     match request {
         SftpRequest::Realpath { .. } => ticket.answer_path(real, out),
         SftpRequest::Extended(ExtendedRequest::ExpandPath { .. }) => {
-            ticket.answer_path(b"/home/me/..", out)
+            ticket.answer_path(b"/home/me/..", out);
         }
         SftpRequest::Stat { path } | SftpRequest::Lstat { path } => {
             let leads_up = path.ends_with(b"..") || path.ends_with(b".");
             ticket.answer_attrs(if leads_up { &folder } else { &file }, out);
         }
         SftpRequest::Open { .. } | SftpRequest::Opendir { .. } => {
-            server.answer_opened(ticket, false, out)
+            server.answer_opened(ticket, false, out);
         }
         SftpRequest::Close { handle } => {
             server.close(*handle);
@@ -208,7 +208,7 @@ fn no_word_of_the_server_leads_out_of_the_folder() {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = runtime.spawn(serve(listener, real));
-        // A pattern and a home of another user as well, and a file that is called as it was typed.
+        // Also a pattern, a home of another user, and a file under the name that was typed.
         let all = [
             "..", ".", "", "x/..", "*/..", "~you", "~you/..", "~/file", "*",
         ];

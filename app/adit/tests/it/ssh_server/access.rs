@@ -1,4 +1,4 @@
-//! Who gets in, and what each key allows.
+//! Authentication, and the permissions of each key.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -45,7 +45,7 @@ fn other_keys_and_other_users_are_refused() {
         said.contains("too many") || said.contains("Too many"),
         "{said}"
     );
-    // What has changed in the file holds for the next one.
+    // A change of the file applies to the next login.
     let line = fs::read_to_string(other.with_extension("pub")).unwrap();
     fs::write(host.path("keys"), line).unwrap();
     assert!(enters(&user(), &other).status.success());
@@ -61,7 +61,7 @@ fn a_file_that_others_can_change_lets_nobody_in() {
         fs::set_permissions(&keys, fs::Permissions::from_mode(mode)).unwrap();
         assert_eq!(host.run(&[], "true").0, Some(status), "{mode:o}");
     }
-    // Whoever can write in a folder can put another file there.
+    // A user who can write to a folder can put another file there.
     let open = host.path("open");
     fs::create_dir(&open).unwrap();
     fs::rename(&keys, open.join("keys")).unwrap();
@@ -87,7 +87,7 @@ fn a_forced_command_is_all_there_is() {
     assert_eq!(host.says(&[], "id"), "mine\na b");
 }
 
-/// Who can write the file of keys must not by that run code.
+/// A user who can write the file of keys must not be able to run code through it.
 #[test]
 fn variables_of_keys_are_permitted_by_name_and_never_those_of_loaders() {
     let options = r#"environment="MARK=a b",environment="OTHER=c",environment="LD_PRELOAD=/x.so",environment="BASH_ENV=/x",environment="PATH=/x""#;
@@ -205,7 +205,7 @@ fn the_host_key_is_made_kept_and_checked() {
     let args = [&args[..], &[keys.to_str().unwrap()]].concat();
     let mut again = Adit::start(&args, 1).unwrap();
     assert!(again.process().log().contains(&print));
-    // The client that knows it is content, without having to be asked.
+    // A client that knows the key does not need a prompt.
     let known = format!("[127.0.0.1]:{} {known}", again.addr().port());
     let known = folder.write("known", known).unwrap();
     let mut client = Command::new("ssh");
@@ -228,13 +228,13 @@ fn the_host_key_is_made_kept_and_checked() {
     let output = ended(client, b"");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "known\n");
     drop(again);
-    // A key that others can read is none.
+    // A key that others can read is refused.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let why = Adit::start(&args, 1).unwrap_err().to_string();
     assert!(why.contains("chmod 600"), "{why}");
 }
 
-/// Speaks until the server's lists are there, then no more.
+/// Exchanges messages until the server's lists arrive, then none.
 fn stranger(port: u16) -> TcpStream {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -279,7 +279,7 @@ fn who_fails_again_and_again_is_turned_away() {
     }
     assert!(!is_served(&mut stranger(host.port())));
     assert_eq!(host.run(&[], "true").0, Some(255), "with the right key too");
-    // Usually loopback has no penalties.
+    // Loopback has no penalties by default.
     let host = Host::start(&[]);
     for _ in 0..4 {
         let mut ssh = ssh(host.port(), &other);
@@ -297,11 +297,11 @@ fn silent_clients_are_asked_and_given_up() {
     let mut host = host;
     host.adit
         .process()
-        .wait_lines(" is in with ", 1, PATIENCE)
+        .wait_lines(" logged in with ", 1, PATIENCE)
         .unwrap();
     std::thread::sleep(Duration::from_millis(3500));
     assert!(
-        !host.adit.process().log().contains("gone"),
+        !host.adit.process().log().contains("disconnected"),
         "who answers stays"
     );
     let pid = i32::try_from(ssh.0.id())
@@ -309,11 +309,11 @@ fn silent_clients_are_asked_and_given_up() {
         .and_then(rustix::process::Pid::from_raw);
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::STOP).unwrap();
     until("the silent one is given up", || {
-        host.adit.process().log().contains("gone")
+        host.adit.process().log().contains("disconnected")
     });
 }
 
-/// Who tried what from where, and nothing that a name could add to the log.
+/// The log has user and source of each try, and nothing that a name could add to it.
 #[test]
 fn failed_logins_are_logged() {
     let mut host = Host::start(&[]);
@@ -348,7 +348,7 @@ fn failed_logins_are_logged() {
     assert!(mine.contains("127.0.0.1:"), "{mine}");
     line(r#"failed login: "root 127.0.0.1:1 x" tried none, publickey"#);
     line(r#"failed login: "nobody" tried none"#);
-    assert!(!log.contains(" is in with "), "{log}");
+    assert!(!log.contains(" logged in with "), "{log}");
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn the_log_goes_to_a_file() {
     host.says(&[], "true");
     until("the log", || {
         fs::read_to_string(&log)
-            .is_ok_and(|text| text.contains("is in with") && text.contains("gone"))
+            .is_ok_and(|text| text.contains("logged in with") && text.contains("disconnected"))
     });
     let mode = fs::metadata(&log).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -370,8 +370,8 @@ fn options_that_mean_nothing_are_told() {
     let folder = adit_interop::Folder::new("sshd-options").unwrap();
     let key = folder.path().join("key").display().to_string();
     for (options, told) in [
-        (["-c", "des"], "`des` is not understood"),
-        (["-m", "-*"], "nothing is left"),
+        (["-c", "des"], "`des` is not valid"),
+        (["-m", "-*"], "no algorithm is left"),
         (["--max-startups", "5:200:1"], "--max-startups"),
         (["--penalty-exempt", "home"], "--penalty-exempt"),
         (["--listen", "nowhere"], "--listen"),

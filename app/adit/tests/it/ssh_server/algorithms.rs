@@ -1,4 +1,4 @@
-//! Every algorithm that OpenSSH's client has too, and other clients.
+//! Every algorithm that OpenSSH's client also has, and other clients.
 
 use std::process::Command;
 use std::thread;
@@ -9,7 +9,7 @@ use adit_interop::{Pattern, tool};
 use super::world::{Host, destination, ended};
 use crate::ssh_hop::Ours;
 
-/// What `ssh -Q` lists.
+/// Returns the output of `ssh -Q`.
 fn listed(what: &str) -> Vec<String> {
     let mut ssh = Command::new("ssh");
     ssh.args(["-Q", what]);
@@ -18,7 +18,7 @@ fn listed(what: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Those of ours that the client has as well.
+/// Returns the algorithms of adit that the client also has.
 fn both(what: &str, ours: &[&'static str]) -> Vec<&'static str> {
     let theirs = listed(what);
     let of_both = ours
@@ -27,10 +27,10 @@ fn both(what: &str, ours: &[&'static str]) -> Vec<&'static str> {
     of_both.copied().collect()
 }
 
-/// Octets of each transfer.
+/// Bytes of each transfer.
 const SOME: usize = 300_000;
 
-/// Moves bytes both ways with each of these options.
+/// Moves bytes in both directions with each of these options.
 fn each(host: &Host, all: &[Vec<String>]) {
     let bytes = Pattern::new(11).take(SOME);
     thread::scope(|threads| {
@@ -92,7 +92,7 @@ const KEX: [&str; 12] = [
 #[test]
 fn every_cipher_with_every_mac_and_every_exchange() {
     let kex = format!("+{}", KEX[8..].join(","));
-    // What is old is offered only where it is named.
+    // Old algorithms are only offered if they are named.
     let old = format!("+{}", MACS[10..].join(","));
     let host = Host::start(&["--max-startups", "100", "--kex", &kex, "-m", &old]);
     let (ciphers, macs, kex) = (
@@ -105,7 +105,7 @@ fn every_cipher_with_every_mac_and_every_exchange() {
     for cipher in &ciphers {
         let macs = match cipher.ends_with("-ctr") {
             true => &*macs,
-            // A tag of its own: the MAC is not used.
+            // With its own tag, the cipher does not use the MAC.
             false => &macs[..1],
         };
         for mac in macs {
@@ -176,7 +176,7 @@ fn what_is_offered_can_be_chosen() {
     );
 }
 
-/// They cost a server many times what they cost a client.
+/// They cost a server much more than a client.
 #[test]
 fn finite_fields_are_offered_where_they_are_asked_for() {
     let usual = Host::start(&[]);

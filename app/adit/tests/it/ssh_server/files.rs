@@ -1,4 +1,4 @@
-//! Files by sftp and both kinds of scp.
+//! Files with sftp and with both kinds of scp.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use adit_interop::Pattern;
 
 use super::world::{Host, destination, ended};
 
-/// `scp` or `sftp` as a client of this host.
+/// Returns `scp` or `sftp` as a client of this host.
 pub(super) fn client(host: &Host, program: &str, options: &[&str]) -> Command {
     let mut command = Command::new(program);
     let ssh = host.options(&[]);
     let port = host.port().to_string();
-    // The same options; the port alone has another letter.
+    // The same options, except for another letter of the port.
     let words = ssh
         .get_args()
         .map(|word| word.to_string_lossy().into_owned());
@@ -79,7 +79,7 @@ fn sftp_and_nothing_but_sftp() {
     let (status, ..) = host.run(&["-s"], "no-such-subsystem");
     assert_eq!(status, Some(255));
 
-    // Forced, it is all there is, whatever is asked for.
+    // If it is forced, it replaces any requested command.
     let host = Host::start(&["--command", "internal-sftp -R"]);
     let target = host.path("new");
     let batch = format!("pwd\n-put {} {}\n", host.key().display(), target.display());

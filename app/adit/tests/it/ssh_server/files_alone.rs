@@ -1,4 +1,4 @@
-//! `internal-sftp`, forced by a key or by the server: files, and no way to more.
+//! `internal-sftp`, forced by a key or by the server: files, and no access to anything else.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use super::files::client;
 use super::world::{Guard, Host, destination, ended, until};
 
-/// What a batch of commands does; each may fail.
+/// Runs a batch of commands, each of which may fail.
 fn batch(host: &Host, commands: &[String]) {
     let lines: String = commands.iter().map(|one| format!("-{one}\n")).collect();
     let batch = host.folder.write("batch", lines).unwrap();
@@ -72,14 +72,14 @@ fn who_gets_in_cannot_be_changed_by_files() {
         let after = about(&keys);
         assert!(before == after, "{:?}", String::from_utf8_lossy(&after.2));
         for name in ["soft", "hard"] {
-            // What was put there is a file of its own, if it is there.
+            // A file that was put there must be a separate file.
             let other = fs::metadata(host.path(name)).map(|found| found.ino());
             assert!(name == "soft" || other.ok() != Some(after.0), "{name}");
         }
         assert!(fs::read(host.path("host")).unwrap() == secret);
         assert!(host.path("host.pub").exists());
         assert!(!host.path("stolen").exists());
-        // Other files beside them come and go.
+        // Other files next to them are created and removed.
         let mut listed = client(&host, "sftp", &["-b", "-"]);
         listed.arg(destination());
         let commands = format!("ls {folder}\nrename {folder}/new {folder}/renamed\n");
@@ -110,7 +110,7 @@ fn files_alone_are_no_forwards_and_no_terminal() {
         let back = ["-o", "ExitOnForwardFailure=yes", "-R", "0:127.0.0.1:1"];
         assert_eq!(host.run(&back, "true").0, Some(255));
         assert_eq!(host.run(&["-tt"], "tty").0, Some(255));
-        // What serves the files has no variables, neither the key's nor the client's.
+        // The process that serves the files has no variables, neither the key's nor the client's.
         let mut sftp = client(&host, "sftp", &["-o", "SetEnv=LANG=C LC_MARK=b"]);
         sftp.arg(destination()).stdin(Stdio::piped());
         let _sftp = Guard::spawn(sftp.stdout(Stdio::null()).stderr(Stdio::null()));
@@ -128,7 +128,7 @@ fn files_alone_are_no_forwards_and_no_terminal() {
     }
 }
 
-/// The processes that one has started.
+/// Returns the child processes of a process.
 fn children(of: u32) -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,4 +1,4 @@
-//! Strangers who have keys computed over and over, at both servers of ours.
+//! Unauthenticated peers that request key exchanges repeatedly, at both servers of adit.
 
 use std::thread;
 
@@ -37,7 +37,7 @@ fn a_second_key_exchange_before_the_login_ends_the_connection() {
     }
 }
 
-/// Eight strangers have keys computed and leave, up to twenty times each; how often they got them.
+/// Eight peers exchange keys and leave, up to twenty times each. Returns the number of exchanges.
 fn exchanges(port: u16) -> usize {
     let stranger = move || {
         (0..20)
@@ -51,8 +51,8 @@ fn exchanges(port: u16) -> usize {
     strangers.into_iter().map(|one| one.join().unwrap()).sum()
 }
 
-/// Not more than a source is forgiven, and what the eight have begun before a busy server has seen
-/// the ends of the others.
+/// At most the number that a source is allowed, and those that the eight have started before a busy
+/// server has seen the ends of the others.
 #[test]
 fn key_exchanges_without_a_login_come_to_an_end() {
     let host = Host::start(&[

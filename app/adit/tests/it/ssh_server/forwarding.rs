@@ -1,4 +1,4 @@
-//! Connections that are forwarded, both ways and through each other.
+//! Forwarded connections, in both directions and through each other.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,10 +13,10 @@ use adit_interop::{PATIENCE, Pattern, free_port, wait_socket};
 
 use super::world::{Guard, Host, ended, until};
 
-/// Octets of a transfer.
+/// Bytes of a transfer.
 const MUCH: usize = 2 << 20;
 
-/// Gives back what it gets; gives its port.
+/// Starts a server that returns what it receives. Returns its port.
 fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -33,7 +33,7 @@ fn echo() -> u16 {
     port
 }
 
-/// Sends much, ends that direction, gets all of it back.
+/// Sends much, ends that direction, and receives all of it again.
 fn talk(
     mut reader: impl Read,
     mut writer: impl Write + Send + 'static,
@@ -80,7 +80,7 @@ fn connected(port: u16) -> TcpStream {
     socket.unwrap()
 }
 
-/// A client that only forwards.
+/// Starts a client that only forwards.
 fn forward(host: &Host, options: &[&str]) -> Guard {
     let mut ssh = host.ssh(
         &[&["-N", "-o", "ExitOnForwardFailure=yes"], options].concat(),
@@ -89,7 +89,7 @@ fn forward(host: &Host, options: &[&str]) -> Guard {
     Guard::spawn(ssh.stdin(Stdio::null()))
 }
 
-/// So many connections come at once to a forwarded port.
+/// Number of simultaneous connections to a forwarded port.
 const AT_ONCE: usize = 200;
 
 /// All of them are carried.
@@ -164,7 +164,7 @@ fn ports_both_ways_and_socks() {
     proxied.read_exact(&mut answer[..10]).unwrap();
     assert_eq!(answer[1], 0);
     talk_tcp(proxied);
-    // Loopback alone, whatever the client wants.
+    // Only loopback, with any request of the client.
     let other = format!("0.0.0.0:{}:127.0.0.1:{to}", free_port());
     let _wide = forward(&host, &["-R", &other]);
     let port: u16 = other.split(':').nth(1).unwrap().parse().unwrap();
@@ -183,7 +183,7 @@ fn a_free_port_and_one_that_is_taken() {
     let taken = format!("127.0.0.1:{port}:127.0.0.1:{to}");
     let (status, ..) = host.run(&["-o", "ExitOnForwardFailure=yes", "-R", &taken], "true");
     assert_eq!(status, Some(255));
-    // Other addresses of this machine are reached once that is wanted.
+    // Other addresses of this machine are allowed once that is configured.
     let port = free_port();
     let _client = forward(&host, &["-R", &format!("0.0.0.0:{port}:127.0.0.1:{to}")]);
     talk_tcp(connected(port));
@@ -198,7 +198,7 @@ fn a_connection_is_the_clients_streams_and_a_way_on() {
     assert_eq!(output.stdout, b"ping");
     let refused = ended(host.ssh(&["-W", "127.0.0.1:1"], ""), b"");
     assert_eq!(refused.status.code(), Some(255));
-    // Jumping over the server to itself, in three steps. Its options are for all of them.
+    // Jumps over the server to itself, in three steps. Its options apply to all of them.
     let config = format!(
         "Host *\n  User {}\n  IdentityFile {}\n  IdentitiesOnly yes\n  StrictHostKeyChecking no\n  \
          UserKnownHostsFile /dev/null\n  LogLevel ERROR\n  BatchMode yes\nHost a b c\n  HostName \
@@ -251,7 +251,7 @@ fn sockets_in_the_file_system() {
     );
     client.kill();
     until("the socket goes with the client", || !remote.exists());
-    // What is there already is left alone.
+    // An existing file is left unchanged.
     fs::write(&remote, "mine").unwrap();
     let option = format!("{}:{}", remote.display(), target.display());
     let (status, ..) = host.run(&["-o", "ExitOnForwardFailure=yes", "-R", &option], "true");

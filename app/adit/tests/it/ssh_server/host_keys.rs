@@ -1,4 +1,4 @@
-//! All keys of the host are told and proved (`UpdateHostKeys`), to OpenSSH's client.
+//! All host keys are announced and proved to OpenSSH's client (`UpdateHostKeys`).
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use adit_interop::openssh::keygen;
 
 use super::world::{Host, destination, ended};
 
-/// The keys of a file, without names and comments.
+/// Returns the keys of a file, without names and comments.
 fn keys(text: &str) -> Vec<String> {
     let of = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -29,7 +29,7 @@ fn keys_to_come_are_learned_before_they_are_used() {
     command.args(["-q", "-t", "rsa", "-N", "", "-f"]).arg(&rsa);
     assert!(command.status().unwrap().success());
     let [next_path, rsa_path] = [next.to_str().unwrap(), rsa.to_str().unwrap()];
-    // Two of one kind, of which the first is used, and an RSA key.
+    // Two of one type, the first of which is used, and an RSA key.
     let host = Host::start(&["--host-key", next_path, "--host-key", rsa_path]);
     let known = folder.path().join("known");
     let enter = |update: &str, algorithm: &str| {
@@ -66,8 +66,8 @@ fn keys_to_come_are_learned_before_they_are_used() {
         wanted.iter().all(|key| learned.contains(key)),
         "{learned:?}"
     );
-    // With a signature of the other hash, as the key exchange had it. A key that is new itself
-    // vouches for no other.
+    // With a signature of the other hash, as in the key exchange. A key that is new itself
+    // proves no other.
     fs::write(&known, "").unwrap();
     assert_eq!(enter("yes", "rsa-sha2-256"), [line(&rsa)]);
     let learned = enter("yes", "rsa-sha2-256,ssh-ed25519");

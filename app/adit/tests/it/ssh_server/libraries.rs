@@ -1,4 +1,4 @@
-//! Clients that are libraries: files by asyncssh, paramiko, and curl, which is libssh2.
+//! Clients that are libraries: files with asyncssh, paramiko, and curl, which uses libssh2.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use adit_interop::{Pattern, tool};
 
 use super::world::{Host, PATIENCE, ended};
 
-/// Octets of a file: many windows of requests, the last request not full.
+/// Bytes of a file: many windows of requests, the last of which is not full.
 const FILE: usize = 3_000_001;
 
 #[test]
@@ -22,7 +22,7 @@ fn files_by_sftp() {
     ] {
         let folder = host.path(name);
         fs::create_dir(&folder).unwrap();
-        // The client makes a folder `new`, puts a file into it, gets and compares it, moves it.
+        // The client creates a folder `new`, puts a file into it, gets and compares it, and moves it.
         let files = format!("files,bytes={FILE},folder={}", folder.display());
         let echo = format!("echo,program=cat,bytes={FILE}");
         peer.jobs(host.adit.addr(), &host.key(), &[files, echo], PATIENCE)
@@ -33,7 +33,7 @@ fn files_by_sftp() {
     host.adit.stop().unwrap();
 }
 
-/// `curl` that knows the host by its fingerprint: whether it ended well, and both outputs.
+/// Runs `curl`, which knows the host by its fingerprint. Returns its success and both outputs.
 fn curl(host: &Host, fingerprint: &str, options: &[&str], url: &str) -> (bool, Vec<u8>, String) {
     let mut curl = Command::new("curl");
     curl.args([
@@ -53,7 +53,7 @@ fn curl(host: &Host, fingerprint: &str, options: &[&str], url: &str) -> (bool, V
     (output.status.success(), output.stdout, said)
 }
 
-/// The host's fingerprint.
+/// Returns the fingerprint of the host.
 fn fingerprint(host: &Host) -> String {
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-l", "-f"]).arg(host.path("host.pub"));
@@ -104,7 +104,7 @@ fn files_by_curl() {
     names.sort_unstable();
     assert_eq!(names, ["scp", "sftp"]);
 
-    // Another host is seen as such.
+    // Another host is detected.
     let other = fingerprint(&Host::start(&[]));
     let (ok, _, said) = curl(&host, &other, &[], &listing);
     assert!(!ok, "{said}");

@@ -1,4 +1,4 @@
-//! Programs: their streams, their ends, what they are told, and what is left of them.
+//! Programs: their streams, exit status, environment, and what remains of them.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -26,10 +26,10 @@ fn streams_statuses_and_signals() {
     let output = ended(host.ssh(&[], ""), b"echo $0 $((6*7))\n");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.starts_with('-') && said.ends_with(" 42\n"), "{said}");
-    // A program that reads nothing does not keep its client.
+    // A program that reads nothing does not block its client.
     let output = ended(host.ssh(&[], "exec <&-; echo done"), &vec![b'x'; 8 << 20]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
-    // An end of output is passed on while the program goes on.
+    // The end of an output is forwarded while the program continues.
     assert_eq!(host.says(&[], "echo a; exec >&-; sleep 0.2; exit 0"), "a");
     host.adit.stop().unwrap();
 }
@@ -47,7 +47,7 @@ fn much_both_ways_with_new_keys() {
     assert_eq!(output.stdout, b"done\n");
 }
 
-/// A program that has been given much, and ends, ends its client, which would have more to say.
+/// A program that ends before it has read its input ends its client, which would have more to send.
 #[test]
 fn the_end_of_a_program_is_not_kept_back_by_its_input() {
     let host = Host::start(&[]);
@@ -58,7 +58,7 @@ fn the_end_of_a_program_is_not_kept_back_by_its_input() {
         let mut ssh = host.ssh(&[], line);
         let mut child = Guard::spawn(ssh.stdin(Stdio::piped()));
         let mut input = child.0.stdin.take().unwrap();
-        // The second one leaves some of it where it is, and its client perhaps too.
+        // The second program does not read everything, nor may its client send everything.
         let given = input.write_all(&vec![7; 32 << 20]);
         assert!(given.is_ok() || status == 4, "{given:?}");
         let mut ended = None;
@@ -104,7 +104,7 @@ fn many_at_once_do_not_wait_for_each_other() {
             });
         }
     });
-    // One connection: a program that does not read, one that says nothing, one that is quick.
+    // One connection: a program that does not read, one that writes nothing, one that is quick.
     let shared = |options: &[&str], line: &str| {
         let path = format!("ControlPath={}", host.path("control").display());
         let mut ssh = Command::new("ssh");
@@ -123,7 +123,7 @@ fn many_at_once_do_not_wait_for_each_other() {
     let mut stuck = Guard::spawn(stuck.stdin(Stdio::piped()).stdout(Stdio::null()));
     let mut input = stuck.0.stdin.take().unwrap();
     let writer = thread::spawn(move || {
-        // Until the window is full, or the client has gone.
+        // Until the window is full, or the client has ended.
         input.write_all(&vec![0; 64 << 20]).is_err()
     });
     for n in 0..5 {
@@ -148,7 +148,7 @@ fn a_client_that_is_killed_leaves_no_child() {
         until("the program ends", || !lives(&pid));
         std::fs::remove_file(&path).unwrap();
     }
-    // Deaf to being hung up on: it is ended a little later, with its children.
+    // It ignores SIGHUP: it is killed a little later, with its children.
     let line = format!(
         "trap '' HUP; sleep 600 & echo $! > {}; sleep 600; :",
         path.display()
@@ -160,8 +160,8 @@ fn a_client_that_is_killed_leaves_no_child() {
     until("the deaf one ends", || !lives(&pid));
 }
 
-/// Much at once, a pause, a little: every byte comes, in time, and how it ended. Then a client that
-/// is killed in the middle, and one while the program is silent.
+/// Much at once, a pause, a little: every byte arrives in time, with the exit status. Then a client that
+/// is killed during a transfer, and one while the program is silent.
 #[test]
 fn fast_output_pauses_and_ends() {
     let host = Host::start(&[]);

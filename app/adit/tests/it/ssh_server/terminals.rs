@@ -16,7 +16,7 @@ fn a_terminal_is_one() {
     // Both outputs are one, and lines end as on a terminal.
     let (status, out, err) = host.run(&["-tt"], "echo a; echo b >&2; exit 3");
     assert_eq!((status, &*out, &*err), (Some(3), "a\r\nb\r\n", ""));
-    // A login shell: what is typed is read, and echoed.
+    // A login shell: input is read and echoed.
     let output = ended(host.ssh(&["-tt"], ""), b"echo $((40+2)); exit 5\n");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(5), "{said}");
@@ -28,7 +28,7 @@ fn a_terminal_is_one() {
     assert_eq!(host.says(&["-T"], "echo fine"), "fine");
 }
 
-/// A client in a terminal of its own, which `script` makes, so that it has a size to tell.
+/// A client in a separate terminal, which `script` creates, so that it has a size to send.
 #[test]
 fn its_size_follows_the_client() {
     let host = Host::start(&[]);
@@ -69,8 +69,8 @@ fn its_size_follows_the_client() {
     stty.args(["-F", &tty, "rows", "12", "cols", "77"]);
     assert!(stty.status().unwrap().success());
     until("the second size", || has("12 77"));
-    // Control and C goes through both terminals to the program: `cat`, which has said that it runs.
-    // A shell takes no interrupt that comes while its child ends by itself.
+    // Ctrl-C passes through both terminals to the program: `cat`, which has shown that it runs.
+    // A shell ignores an interrupt while its child exits without a signal.
     let mut keys = client.0.stdin.take().unwrap();
     keys.write_all(b"here\n").unwrap();
     until("what was typed, twice", || {

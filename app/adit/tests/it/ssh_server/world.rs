@@ -1,4 +1,4 @@
-//! A server of ours on loopback, and what its clients need.
+//! A server of adit on loopback, and its clients.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use adit_interop::openssh::{keygen, ssh, user};
 use adit_interop::{Adit, Folder};
 
-/// How long a client may take.
+/// Time limit of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that lets one key in, `id` in its folder.
+/// A server that accepts one key, `id` in its folder.
 pub(super) struct Host {
     pub(super) folder: Folder,
     pub(super) adit: Adit,
@@ -24,7 +24,7 @@ impl Host {
         Self::with_keys(options, |line| line.to_owned())
     }
 
-    /// `lines` makes the file of authorised keys from the line of the key.
+    /// Starts a server; `lines` creates the file of authorized keys from the line of the key.
     pub(super) fn with_keys(options: &[&str], lines: impl FnOnce(&str) -> String) -> Self {
         let folder = Folder::new("sshd").unwrap();
         keygen(folder.path(), "id").unwrap();
@@ -52,14 +52,14 @@ impl Host {
         self.path("id")
     }
 
-    /// `ssh` with options, without where to.
+    /// Returns `ssh` with options, without a destination.
     pub(super) fn options(&self, options: &[&str]) -> Command {
         let mut command = ssh(self.port(), &self.key());
         command.args(options);
         command
     }
 
-    /// `ssh` to this host.
+    /// Returns `ssh` to this host.
     pub(super) fn ssh(&self, options: &[&str], line: &str) -> Command {
         let mut command = self.options(options);
         command.arg(destination());
@@ -69,7 +69,7 @@ impl Host {
         command
     }
 
-    /// Runs a line; gives the exit status and both outputs.
+    /// Runs a line. Returns the exit status and both outputs.
     pub(super) fn run(&self, options: &[&str], line: &str) -> (Option<i32>, String, String) {
         let output = ended(self.ssh(options, line), b"");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -80,7 +80,7 @@ impl Host {
         )
     }
 
-    /// The standard output of a line that has to end well.
+    /// Returns the standard output of a line, which must succeed.
     pub(super) fn says(&self, options: &[&str], line: &str) -> String {
         let (status, out, err) = self.run(options, line);
         assert_eq!(status, Some(0), "{line}: {out}{err}");
@@ -88,12 +88,12 @@ impl Host {
     }
 }
 
-/// The user and the host.
+/// Returns user and host.
 pub(super) fn destination() -> String {
     format!("{}@127.0.0.1", user())
 }
 
-/// Runs a command with this input, to its end.
+/// Runs a command with this input until it exits.
 pub(super) fn ended(mut command: Command, input: &[u8]) -> Output {
     let shown = format!("{command:?}");
     let mut child = Guard::spawn(
@@ -118,7 +118,7 @@ pub(super) fn ended(mut command: Command, input: &[u8]) -> Output {
     let input = input.to_vec();
     let writer = thread::spawn(move || {
         let mut stdin = stdin;
-        // Whoever reads no more does not want it.
+        // A program may stop reading its input.
         let _ = stdin.write_all(&input);
     });
     let deadline = Instant::now() + PATIENCE;
@@ -138,7 +138,7 @@ pub(super) fn ended(mut command: Command, input: &[u8]) -> Output {
     }
 }
 
-/// A process, ended with the test.
+/// A process that ends with the test.
 pub(super) struct Guard(pub(super) Child);
 
 impl Guard {
@@ -146,7 +146,7 @@ impl Guard {
         Self(command.spawn().unwrap())
     }
 
-    /// Ends it as nothing can be prepared for.
+    /// Kills it with a signal that it cannot catch.
     pub(super) fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -160,7 +160,7 @@ impl Drop for Guard {
     }
 }
 
-/// Waits until it holds.
+/// Waits until the condition is true.
 pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -169,13 +169,13 @@ pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process runs, or only waits for its parent's attention.
+/// Returns true if a process runs. A zombie does not.
 pub(super) fn lives(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
         .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
 }
 
-/// The text of a file that somebody will write, as soon as it is whole: a line.
+/// Returns the text of a file once another process has written a whole line.
 pub(super) fn line_of(path: &Path) -> String {
     let mut text = String::new();
     until(&path.display().to_string(), || {

@@ -1,4 +1,4 @@
-//! The client's side against sshd.
+//! The client's side with sshd.
 
 use std::process::Command;
 use std::thread;
@@ -18,14 +18,14 @@ use anyhow::{Result, bail};
 
 use super::{Talk, methods, only, reason, suites};
 
-/// What it knows, by the tool that lists it.
+/// Returns the algorithms that the tool `ssh -Q` lists.
 fn known(what: &str) -> String {
     let mut ssh = Command::new("ssh");
     ssh.args(["-Q", what]);
     tool::run(ssh, PATIENCE).unwrap().success().unwrap()
 }
 
-/// Lines of configuration with everything that both have.
+/// Returns lines of configuration with all algorithms that both have.
 fn everything() -> String {
     let names = |all: Vec<&str>| all.join(",");
     format!(
@@ -36,8 +36,8 @@ fn everything() -> String {
     )
 }
 
-/// Connects, asks for the service of authentication and for a login without any proof, which is
-/// refused: packets went both ways under the keys.
+/// Connects, requests the authentication service and a login without a proof, which is
+/// refused: packets passed in both directions under the keys.
 fn probe(port: u16, config: TransportConfig) -> Result<()> {
     let wanted = config.preferred.clone();
     let mut talk = Talk::client(port, config)?;
@@ -71,7 +71,7 @@ fn every_method_cipher_and_mac() {
     }
 }
 
-/// Keys of every kind, and a certificate.
+/// Keys of every type, and a certificate.
 #[test]
 fn every_host_key() {
     let folder = Folder::new("hostkeys").unwrap();
@@ -107,7 +107,7 @@ fn every_host_key() {
     }
 }
 
-/// What is told when there is nothing in common, on both sides.
+/// Messages on both sides if there is nothing in common.
 #[test]
 fn nothing_in_common() {
     let sshd = Sshd::start("MACs hmac-sha2-512\nCiphers aes128-ctr").unwrap();
@@ -124,7 +124,7 @@ fn nothing_in_common() {
     assert!(why.contains(told), "{why}");
 }
 
-/// A host key that is not accepted: sshd hears that it is over.
+/// A host key that is not accepted: sshd receives a disconnect message.
 #[test]
 fn a_host_key_is_rejected() {
     let sshd = Sshd::start("LogLevel DEBUG").unwrap();
@@ -135,7 +135,7 @@ fn a_host_key_is_rejected() {
         Mac::Umac64,
     );
     let mut talk = Talk::client(sshd.port(), config).unwrap();
-    // The question comes with the reply; it is answered here and not by the driver.
+    // The question arrives with the reply; it is answered here instead of by the driver.
     let mut asked = false;
     while !asked {
         match talk.transport.open_next(&mut talk.inbox).unwrap() {
@@ -197,7 +197,7 @@ fn log_in(talk: &mut Talk, sshd: &Sshd) -> Result<()> {
     }
 }
 
-/// A program in a channel, whose windows are wide from the beginning.
+/// Starts a program in a channel, whose windows are wide from the start.
 fn start(talk: &mut Talk, program: &str) -> Result<()> {
     let mut open = vec![msg::CHANNEL_OPEN];
     open.put_string(b"session");
@@ -220,7 +220,7 @@ fn start(talk: &mut Talk, program: &str) -> Result<()> {
     }
 }
 
-/// What a payload brings for the channel.
+/// Returns the data of a payload for the channel.
 fn data_of(payload: &[u8]) -> &[u8] {
     let mut r = MessageReader::new(payload, "data");
     if r.read_u8() != Ok(msg::CHANNEL_DATA) || r.read_u32().is_err() {
@@ -229,7 +229,7 @@ fn data_of(payload: &[u8]) -> &[u8] {
     r.read_string().unwrap()
 }
 
-/// Bytes through `cat` and back while both sides make new keys all the time; sshd gives 2 MiB of
+/// Bytes through `cat` and back while both sides exchange new keys continuously; sshd grants 2 MiB of
 /// window, which is not exceeded.
 #[test]
 fn new_keys_in_bulk() {
@@ -273,14 +273,14 @@ fn new_keys_in_bulk() {
             back.extend_from_slice(data_of(&payload));
         }
         assert!(back == sent, "{cipher} {mac}");
-        // 1.8 MB each way in at most 100 KB under one key.
+        // 1.8 MB in each direction with at most 100 KB per key.
         assert!(talk.keys > 15, "{}", talk.keys);
         talk.transport.disconnect(Disconnect::ByApplication, "done");
         talk.flush().unwrap();
     }
 }
 
-/// What sshd says to one whose packets are not what they should be.
+/// The reaction of sshd to invalid packets.
 #[test]
 fn an_altered_packet_is_told() {
     let sshd = Sshd::start("").unwrap();

@@ -1,4 +1,4 @@
-//! The server's side under OpenSSH's `ssh`.
+//! The server's side with OpenSSH's `ssh`.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use anyhow::{Context, Result, bail};
 
 use super::{Talk, methods, only, suites};
 
-/// Octets of data in one message.
+/// Bytes of data in one message.
 const PIECE: usize = 30_000;
 
-/// A host with keys of every kind, and a user's key that nobody looks at.
+/// A host with keys of every type, and a user's key that is not checked.
 struct Host {
     folder: Folder,
     signer: Arc<dyn Signer>,
@@ -50,8 +50,8 @@ impl Host {
         self.folder.path().join("id")
     }
 
-    /// Runs `ssh` with these options against a server with `config`; what it printed, and how many
-    /// times keys were made.
+    /// Runs `ssh` with these options against a server with `config`. Returns its output and the number of
+    /// key exchanges.
     fn run(
         &self,
         config: TransportConfig,
@@ -122,15 +122,15 @@ fn serve(mut talk: Talk, text: &[u8]) -> Result<usize> {
     Ok(talk.keys)
 }
 
-/// The output of the command, which is below the window of 2 MiB, and its end.
+/// Sends the output of the command, which is below the window of 2 MiB, and its end.
 fn output(talk: &mut Talk, theirs: u32, text: &[u8]) -> Result<()> {
     for piece in text.chunks(PIECE) {
         let mut data = vec![msg::CHANNEL_DATA];
         data.put_u32(theirs);
         data.put_string(piece);
         talk.send(&data)?;
-        // What is queued while keys are made goes out under the next ones at once. Until the other's
-        // NEWKEYS is here, there is a time limit.
+        // Output that is queued during a key exchange is sent immediately under the next keys. Until the
+        // peer's NEWKEYS arrives, there is a time limit.
         while talk.payload_now()?.is_some() || talk.transport.poll_timeout(Time(0)).is_some() {
             thread::sleep(Duration::from_micros(200));
         }
@@ -149,7 +149,7 @@ fn output(talk: &mut Talk, theirs: u32, text: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Settings with everything; it is `ssh` that leaves no choice.
+/// Settings with everything; `ssh` is the side that leaves no choice.
 fn everything() -> TransportConfig {
     let mut config = only(
         Kex::Curve25519,
@@ -201,13 +201,13 @@ fn every_host_key() {
     }
 }
 
-/// Both sides make new keys again and again while the output flows.
+/// Both sides exchange new keys repeatedly while the output flows.
 #[test]
 fn new_keys_in_bulk() {
     let host = Host::new();
     let mut text = String::new();
     for n in 0..30_000u64 {
-        // Differs from line to line, and is hard to compress.
+        // It differs from line to line, and is hard to compress.
         let noise = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         text += &format!("{n} {noise:x} {:x}\n", noise.wrapping_mul(noise));
     }
@@ -227,7 +227,7 @@ fn new_keys_in_bulk() {
     }
 }
 
-/// What we tell when there is nothing in common.
+/// The message of adit if there is nothing in common.
 #[test]
 fn nothing_in_common() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! Users who come and go while the server runs.
+//! Users who are added and removed while the server runs.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -15,14 +15,14 @@ use adit_interop::{Adit, PATIENCE, Transport, free_port, traffic, wait_port};
 use super::reaction;
 use crate::setup::{UsersFile, ended, start};
 
-/// Sessions of a removed user end within this time.
+/// Time within which the sessions of a removed user end.
 const AT_ONCE: Duration = Duration::from_millis(100);
-/// What a busy machine may add to it, once in a while.
+/// Additional time that a busy machine may need occasionally.
 const AT_LAST: Duration = Duration::from_secs(5);
-/// Removals of which one at least has to be as fast as promised.
+/// Number of removals, at least one of which must meet the limit.
 const ROUNDS: u64 = 3;
 
-/// What the clients want to reach.
+/// The targets of the clients.
 struct Far {
     origin: Origin,
     socket: UdpSocket,
@@ -36,7 +36,7 @@ impl Far {
         Self { origin, socket }
     }
 
-    /// What has arrived, and where it came from.
+    /// Returns a datagram that arrived, and its source.
     fn recv(&self) -> (Vec<u8>, SocketAddr) {
         let mut buf = [0; 64];
         let (len, from) = self.socket.recv_from(&mut buf).unwrap();
@@ -44,13 +44,13 @@ impl Far {
     }
 }
 
-/// A user at work: a stream and a UDP session.
+/// An active user: a stream and a UDP session.
 struct Guest<'a> {
     far: &'a Far,
     front: Adit,
     stream: TcpStream,
     association: Association,
-    /// From where the server sends the datagrams of this session.
+    /// The address from which the server sends the datagrams of this session.
     outside: SocketAddr,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Guest<'a> {
         guest
     }
 
-    /// Both sessions are the same as they were.
+    /// Checks that both sessions still work.
     fn works(&mut self) {
         let mut byte = [0];
         self.stream.write_all(b"x").unwrap();
@@ -88,12 +88,12 @@ impl<'a> Guest<'a> {
         assert_eq!(self.association.recv().unwrap().1, b"back");
     }
 
-    /// How long it takes from now until the server has ended both sessions.
+    /// Returns the time until the server has ended both sessions.
     fn ends(&mut self) -> Duration {
         let start = Instant::now();
         self.stream.set_read_timeout(Some(AT_LAST)).unwrap();
         let why = self.stream.read(&mut [0]).map_err(|why| why.kind());
-        // A cut stream must not look complete.
+        // A stream that was cut must not look complete.
         assert_eq!(why, Err(ErrorKind::ConnectionReset));
         while wait_port(Transport::Udp, self.outside.port(), Duration::ZERO).is_ok() {
             assert!(start.elapsed() < AT_LAST, "the UDP session goes on");
@@ -107,7 +107,7 @@ impl<'a> Guest<'a> {
     }
 }
 
-/// A server whose users stand in a file, and what its log says of the file.
+/// A server with a file of users, and what its log says about the file.
 struct Server {
     method: Method,
     file: UsersFile,
@@ -127,7 +127,7 @@ impl Server {
         }
     }
 
-    /// A client of this server; `query` goes behind its URL.
+    /// Returns the URL of a hop to this server; `query` is appended to it.
     fn hop(&self, key: &str, query: &str) -> String {
         let (both, alone) = ([self.method.key, key], [key]);
         let keys = match self.method.name.starts_with("2022-") {
@@ -137,7 +137,7 @@ impl Server {
         Client::new(self.method, keys, self.adit.addr()).url() + query
     }
 
-    /// Returns as soon as the users are these.
+    /// Sets the users, and returns once they are in use.
     fn serve(&mut self, users: &[(&str, &str)]) {
         self.file.hold(users);
         self.taken_over += 1;
@@ -154,7 +154,7 @@ impl Server {
         assert!(last.unwrap().contains(&line), "{log}");
     }
 
-    /// Returns as soon as it is said that a text was not taken over; gives all that was said.
+    /// Sets an invalid text, and returns once the log reports it. Returns all reports.
     fn refuse(&mut self, text: &str, times: usize) -> String {
         self.file.say(text);
         let refused = "was not reloaded, the current users stay in use";
@@ -164,7 +164,7 @@ impl Server {
     }
 }
 
-/// The removed user's sessions end, others do not notice; a user who was added is served.
+/// Sessions of a removed user end, others continue; a user who was added is served.
 fn users_come_and_go(method: Method, query: &str) {
     let [ring, _] = KEYRINGS;
     let [alice, bob, carol] = ring.users;
@@ -184,10 +184,10 @@ fn users_come_and_go(method: Method, query: &str) {
         server.serve(&[alice, carol]);
         fastest = fastest.min(b.ends());
         a.works();
-        // Added without a word to anybody.
+        // The user was added without a message.
         assert_eq!(reaction(&stranger), Reaction::Answer(1));
         stranger.stop().unwrap();
-        // Gone like one who never was.
+        // A removed user looks like one who never existed.
         let before = far.origin.connections();
         let gone = server.hop(bob.1, query);
         let gone = start(&[
@@ -225,7 +225,7 @@ fn users_come_and_go_by_trial() {
     users_come_and_go(AES_256, "");
 }
 
-/// Another key under the same name is another user.
+/// A new key under the same name is a new user.
 #[test]
 fn a_new_key_ends_the_sessions_of_the_old_one() {
     for ring in &KEYRINGS {
@@ -246,7 +246,7 @@ fn a_new_key_ends_the_sessions_of_the_old_one() {
     }
 }
 
-/// What is wrong with a file is told with its line, and changes nothing.
+/// An error in a file is reported with its line, and changes nothing.
 #[test]
 fn a_broken_file_changes_nothing() {
     let [ring, _] = KEYRINGS;
@@ -280,12 +280,12 @@ fn a_broken_file_changes_nothing() {
         }
         a.works();
         b.works();
-        // At the start it is a configuration that is wrong.
+        // At the start, it is a configuration error.
         let checked = ended(&["check", &server.file.url(method)]);
         assert_eq!(checked.code, Some(3), "{}", checked.output);
         assert!(checked.output.contains(place), "{}", checked.output);
     }
-    // It is said once for each text.
+    // It is reported once for each text.
     std::fs::remove_file(server.file.path()).unwrap();
     let process = server.adit.process();
     let refused = "was not reloaded";

@@ -1,4 +1,4 @@
-//! The AEAD edition has nothing to tell users apart by: a server tries their passwords.
+//! The AEAD edition cannot tell users apart by a header: a server tries their passwords.
 
 use adit_interop::Adit;
 use adit_interop::hostile::Reaction;
@@ -9,7 +9,7 @@ use adit_interop::traffic::{self, Ends, Entry};
 use super::{echoes, reaction};
 use crate::setup::{UsersFile, start};
 
-/// Names and passwords of so many users.
+/// Returns the names and passwords of this many users.
 fn crowd(count: usize) -> Vec<(String, String)> {
     (0..count)
         .map(|n| (format!("user {n}"), format!("pass {n} @:/%?#é")))
@@ -48,7 +48,7 @@ fn three_of_a_hundred_pass() {
     }
 }
 
-/// Clients that know nothing of it.
+/// Unmodified clients.
 #[test]
 fn from_their_clients() {
     for (peer, method) in [
@@ -67,7 +67,7 @@ fn from_their_clients() {
                 peer.forward(&client, origin.addr()).unwrap()
             })
             .collect();
-        // In turn: each address has another user behind it.
+        // In turn, so that each address has another user than before.
         for client in clients.iter().chain(&clients) {
             let ends = peer.client_ends(method);
             traffic::streams(ends, || traffic::dial(client.addr())).unwrap();
@@ -77,11 +77,11 @@ fn from_their_clients() {
     }
 }
 
-/// Connections in each of the two ways that are compared.
+/// Number of connections in each of the two cases that are compared.
 const CONNECTIONS: usize = 200;
 
-/// The user who was last seen at an address is tried first there: it costs what it costs with one
-/// key, where the others cost a thousand trials.
+/// The user who was last seen at an address is tried first for it, which costs as much as with one
+/// key, where other users cost a thousand trials.
 #[test]
 fn an_address_is_remembered() {
     let (origin, users) = (Origin::start().unwrap(), crowd(1024));

@@ -1,62 +1,63 @@
 //! The charts of the documents, drawn from the figures of a suite's page.
 
-mod axis;
-mod draw;
-mod list;
-mod read;
-mod style;
-mod words;
+mod bar_chart;
+mod bar_names;
+mod chart_axis;
+mod chart_list;
+mod chart_style;
+mod page_tables;
 
-pub(crate) use draw::escaped;
+pub(crate) use bar_chart::escape_xml;
 
-use crate::figure::{AT_MOST, Better};
+use crate::figures::{AT_MOST, BetterWhen};
 use crate::suite::{NO_RELAY, Suite};
-use draw::{Bar, Chart, Group};
-use list::{Bars, Plot, Source};
-use read::{PageTable, Span};
+use bar_chart::{BarChart, BarGroup, ChartBar};
+use chart_list::{BarSource, ChartSpec, GroupSource};
+use page_tables::{PageFigure, PageTable};
 
 /// A drawn chart.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Drawing {
+pub(crate) struct ChartFile {
     /// The name of its file.
     pub(crate) name: String,
     pub(crate) svg: String,
     /// Its message and figures, in words.
-    pub(crate) words: String,
+    pub(crate) alt_text: String,
 }
 
-/// Returns the charts of a suite, from its page. Those whose figures the page lacks are omitted.
-pub(crate) fn drawings(suite: Suite, page: &str) -> Vec<Drawing> {
-    let tables = read::tables(page);
-    let charts = list::of(suite).filter_map(|plot| Some((plot.name, chart(plot, &tables)?)));
+/// Returns the charts of a suite, from its page. Charts whose figures are not on the page are omitted.
+pub(crate) fn draw_charts(suite: Suite, page: &str) -> Vec<ChartFile> {
+    let tables = page_tables::parse_tables(page);
+    let charts = chart_list::charts_of(suite)
+        .filter_map(|plot| Some((plot.name, build_chart(plot, &tables)?)));
     charts
-        .map(|(name, chart)| Drawing {
+        .map(|(name, chart)| ChartFile {
             name: format!("{name}.svg"),
-            svg: chart.draw(),
-            words: chart.in_words(),
+            svg: chart.to_svg(),
+            alt_text: chart.alt_text(),
         })
         .collect()
 }
 
-/// Returns the chart; None without a bar.
-fn chart(plot: &Plot, tables: &[PageTable]) -> Option<Chart> {
+/// Returns the chart, or `None` if it has no bar.
+fn build_chart(plot: &ChartSpec, tables: &[PageTable]) -> Option<BarChart> {
     let groups = plot.groups.iter().filter_map(|source| {
-        let bars = bars(source, tables);
+        let bars = source_bars(source, tables);
         let title = source.label;
-        (!bars.is_empty()).then_some(Group { title, bars })
+        (!bars.is_empty()).then_some(BarGroup { title, bars })
     });
-    let groups: Vec<Group> = groups.collect();
+    let groups: Vec<BarGroup> = groups.collect();
     let ranges = groups.iter().flat_map(|group| &group.bars);
     let ranges = ranges.map(|bar| bar.span).any(|span| span.max > span.min);
     let better = match plot.better {
-        Better::More => "more is better",
-        Better::Less => "less is better",
+        BetterWhen::More => "more is better",
+        BetterWhen::Less => "less is better",
     };
     let rounds = match ranges {
         true => "; the line spans all rounds",
         false => "",
     };
-    (!groups.is_empty()).then(|| Chart {
+    (!groups.is_empty()).then(|| BarChart {
         title: plot.title,
         subtitle: format!("{}; {better}{rounds}", plot.detail),
         unit: plot.unit,
@@ -64,30 +65,31 @@ fn chart(plot: &Plot, tables: &[PageTable]) -> Option<Chart> {
     })
 }
 
-fn bars(source: &Source, tables: &[PageTable]) -> Vec<Bar> {
+fn source_bars(source: &GroupSource, tables: &[PageTable]) -> Vec<ChartBar> {
     let table = |title: &str| tables.iter().find(|table| table.title == title);
-    let found: Vec<(&str, Span)> = match &source.bars {
-        Bars::Rows {
+    let found: Vec<(&str, PageFigure)> = match &source.bars {
+        BarSource::Rows {
             table: title,
             column,
-            bound,
+            shows_no_relay,
         } => {
-            let rows = table(title).map_or_else(Vec::new, |table| table.column(column));
+            let rows = table(title).map_or_else(Vec::new, |table| table.column_figures(column));
             let kept = rows.into_iter();
-            kept.filter(|(who, _)| *bound || *who != NO_RELAY).collect()
+            kept.filter(|(who, _)| *shows_no_relay || *who != NO_RELAY)
+                .collect()
         }
-        Bars::Columns {
+        BarSource::Columns {
             table: title,
             row,
             quantity,
         } => {
-            let cells = table(title).map_or_else(Vec::new, |table| table.row(row));
-            let whose = |(head, span)| Some((part(head, quantity)?, span));
-            cells.into_iter().filter_map(whose).collect()
+            let cells = table(title).map_or_else(Vec::new, |table| table.row_figures(row));
+            let owner = |(head, span)| Some((column_part(head, quantity)?, span));
+            cells.into_iter().filter_map(owner).collect()
         }
-        Bars::Cells { column, cells } => {
+        BarSource::Cells { column, cells } => {
             let cell = |(name, title, row): &(&'static str, &str, &str)| {
-                let cells = table(title)?.column(column);
+                let cells = table(title)?.column_figures(column);
                 let own = cells.into_iter().find(|(who, _)| who == row)?;
                 Some((*name, own.1))
             };
@@ -95,14 +97,14 @@ fn bars(source: &Source, tables: &[PageTable]) -> Vec<Bar> {
         }
     };
     let bar = |(who, span)| {
-        let (name, whose) = words::named(who);
-        Bar { name, whose, span }
+        let (name, owner) = bar_names::display_name(who);
+        ChartBar { name, owner, span }
     };
     found.into_iter().map(bar).collect()
 }
 
-/// Whose column it is, of those of a quantity. Limits are nobody's.
-fn part<'a>(head: &'a str, quantity: &str) -> Option<&'a str> {
+/// Returns the implementation of a column with this quantity; `None` for other columns and limits.
+fn column_part<'a>(head: &'a str, quantity: &str) -> Option<&'a str> {
     let part = match head.strip_prefix(quantity)? {
         "" => "adit",
         _ if quantity.is_empty() => head,

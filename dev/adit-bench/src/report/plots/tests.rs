@@ -4,10 +4,10 @@ use std::fs;
 
 use clap::ValueEnum;
 
-use super::draw::{TALLEST, WIDTH};
-use super::words::Whose;
+use super::bar_chart::{MAX_HEIGHT, WIDTH};
+use super::bar_names::BarOwner;
 use super::*;
-use crate::places::root;
+use crate::locations::workspace_root;
 
 fn numbers_of(svg: &str, attribute: &str) -> Vec<f64> {
     let before = format!(" {attribute}=\"");
@@ -26,8 +26,8 @@ fn texts(svg: &str) -> Vec<&str> {
 }
 
 /// The lengths of the bars of a kind.
-fn bars_of(svg: &str, whose: Whose) -> Vec<f64> {
-    let class = format!("class=\"{}\"", whose.class());
+fn bars_of(svg: &str, owner: BarOwner) -> Vec<f64> {
+    let class = format!("class=\"{}\"", owner.class());
     let bars = svg.split("<rect").filter(|part| {
         let element = part.split('>').next().unwrap_or_default();
         // Legends are 22 wide and 12 high.
@@ -37,18 +37,18 @@ fn bars_of(svg: &str, whose: Whose) -> Vec<f64> {
         .collect()
 }
 
-fn bar(name: &str, whose: Whose, median: f64) -> Bar {
-    let span = Span {
+fn bar(name: &str, owner: BarOwner, median: f64) -> ChartBar {
+    let span = PageFigure {
         median,
         min: median,
         max: median,
     };
     let name = name.to_owned();
-    Bar { name, whose, span }
+    ChartBar { name, owner, span }
 }
 
-fn of(groups: Vec<Group>) -> Chart {
-    Chart {
+fn chart_of(groups: Vec<BarGroup>) -> BarChart {
+    BarChart {
         title: "CPU per GiB",
         subtitle: "all together; less is better".to_owned(),
         unit: "CPU seconds per GiB",
@@ -56,21 +56,21 @@ fn of(groups: Vec<Group>) -> Chart {
     }
 }
 
-fn small() -> Chart {
+fn small() -> BarChart {
     let mut bars = vec![
-        bar("adit", Whose::Adit, 1.0),
-        bar("other", Whose::Rival, 2.0),
-        bar("copies alone", Whose::Floor, 0.5),
+        bar("adit", BarOwner::Adit, 1.0),
+        bar("other", BarOwner::Rival, 2.0),
+        bar("copies alone", BarOwner::Floor, 0.5),
     ];
     bars[1].span.max = 3.0;
     let title = "download";
-    of(vec![Group { title, bars }])
+    chart_of(vec![BarGroup { title, bars }])
 }
 
 #[test]
 fn bars_are_as_long_as_the_figures() {
-    let svg = small().draw();
-    let lengths = Whose::ALL.map(|whose| bars_of(&svg, whose));
+    let svg = small().to_svg();
+    let lengths = BarOwner::ALL.map(|owner| bars_of(&svg, owner));
     let [adit, rival, floor] = lengths.map(|bars| {
         assert_eq!(bars.len(), 1, "{svg}");
         bars[0]
@@ -89,7 +89,7 @@ fn bars_are_as_long_as_the_figures() {
 
 #[test]
 fn a_chart_has_a_message_a_unit_and_a_legend() {
-    let svg = small().draw();
+    let svg = small().to_svg();
     assert!(svg.contains("<title>CPU per GiB</title>"), "{svg}");
     let shown = texts(&svg);
     assert_eq!(shown[0], "CPU per GiB");
@@ -98,20 +98,20 @@ fn a_chart_has_a_message_a_unit_and_a_legend() {
     }
     assert!(shown.iter().any(|text| text.starts_with("reference: ")));
     assert_eq!(
-        small().in_words(),
+        small().alt_text(),
         "CPU per GiB, download: adit 1.00, other 2.00, copies alone 0.500"
     );
     // One kind needs no legend.
-    let bars = vec![bar("adit, one", Whose::Adit, 1.0)];
+    let bars = vec![bar("adit, one", BarOwner::Adit, 1.0)];
     let title = "x";
-    let alone = of(vec![Group { title, bars }]).draw();
+    let alone = chart_of(vec![BarGroup { title, bars }]).to_svg();
     assert!(!alone.contains("other programs") && !alone.contains("height=\"12\""));
 }
 
 /// Each kind differs in colour and in pattern, in either scheme.
 #[test]
-fn kinds_are_told_apart_in_light_and_dark() {
-    let svg = small().draw();
+fn kinds_differ_in_light_and_dark() {
+    let svg = small().to_svg();
     let (light, dark) = svg
         .split_once("@media (prefers-color-scheme:dark){")
         .unwrap();
@@ -147,10 +147,10 @@ fn kinds_are_told_apart_in_light_and_dark() {
             "{colour} in both schemes"
         );
     }
-    for whose in [Whose::Rival, Whose::Floor] {
-        let pattern = format!("<pattern id=\"{}\"", whose.class());
+    for owner in [BarOwner::Rival, BarOwner::Floor] {
+        let pattern = format!("<pattern id=\"{}\"", owner.class());
         assert!(svg.contains(&pattern), "{pattern} in {svg}");
-        let fill = format!("fill=\"url(#{})\"", whose.class());
+        let fill = format!("fill=\"url(#{})\"", owner.class());
         // Its bar and its legend.
         assert_eq!(svg.matches(&fill).count(), 2, "{fill} in {svg}");
     }
@@ -163,18 +163,18 @@ fn kinds_are_told_apart_in_light_and_dark() {
 #[test]
 fn many_bars_make_no_tall_chart() {
     for count in [1, 5, 20, 60] {
-        let bars = (0..count).map(|at| bar("adit", Whose::Adit, f64::from(at)));
+        let bars = (0..count).map(|at| bar("adit", BarOwner::Adit, f64::from(at)));
         let groups = vec![
-            Group {
+            BarGroup {
                 title: "a",
                 bars: bars.collect(),
             },
-            Group {
+            BarGroup {
                 title: "b",
-                bars: vec![bar("other", Whose::Rival, 1.0)],
+                bars: vec![bar("other", BarOwner::Rival, 1.0)],
             },
         ];
-        check_bounds(&of(groups).draw());
+        check_bounds(&chart_of(groups).to_svg());
     }
 }
 
@@ -184,7 +184,10 @@ fn check_bounds(svg: &str) -> f64 {
     let mut next = || view.next().unwrap().parse::<f64>().unwrap();
     let (width, height) = (next(), next());
     assert_eq!(width, WIDTH);
-    assert!(height <= TALLEST && height * 4.0 <= width * 3.0, "{height}");
+    assert!(
+        height <= MAX_HEIGHT && height * 4.0 <= width * 3.0,
+        "{height}"
+    );
     assert!(numbers_of(svg, "y").into_iter().all(|y| y < height));
     assert!(numbers_of(svg, "x").into_iter().all(|x| x < width));
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
@@ -193,9 +196,9 @@ fn check_bounds(svg: &str) -> f64 {
 
 #[test]
 fn names_cannot_break_out() {
-    let bars = vec![bar("\"x\" <b>", Whose::Rival, 1.0)];
+    let bars = vec![bar("\"x\" <b>", BarOwner::Rival, 1.0)];
     let title = "a<b & c";
-    let svg = of(vec![Group { title, bars }]).draw();
+    let svg = chart_of(vec![BarGroup { title, bars }]).to_svg();
     assert!(svg.contains("a&lt;b &amp; c") && svg.contains("&quot;x&quot; &lt;b&gt;"));
     assert!(!svg.contains("<b>"), "{svg}");
 }
@@ -205,30 +208,30 @@ fn bars_are_the_figures_of_a_page() {
     let page = "**2022-blake3-aes-128-gcm, 1 stream, down**\n\n\
         | | Gbit/s ↑ | CPU s/GiB, both ↓ |\n|---|--:|--:|\n| adit | 10 | 1.05 (1.00–1.10) |\n\
         | no relay | 30 | 9 |\n| bare records | 11 | 0.94 |\n| sing-box | 5 | – |\n";
-    let drawings = drawings(Suite::SsTcp, page);
-    let names: Vec<&str> = drawings.iter().map(|chart| &*chart.name).collect();
+    let charts = draw_charts(Suite::SsTcp, page);
+    let names: Vec<&str> = charts.iter().map(|chart| &*chart.name).collect();
     assert_eq!(names, ["ss-tcp.svg"]);
     assert!(
-        drawings[0]
-            .words
+        charts[0]
+            .alt_text
             .ends_with("one stream, download: adit 1.05, copies and cipher alone 0.940"),
         "{}",
-        drawings[0].words
+        charts[0].alt_text
     );
-    assert!(drawings[0].svg.contains("the line spans all rounds"));
-    assert_eq!(super::drawings(Suite::Idle, page), []);
+    assert!(charts[0].svg.contains("the line spans all rounds"));
+    assert_eq!(draw_charts(Suite::Idle, page), []);
 }
 
 #[test]
-fn columns_are_whose_part_they_are() {
-    assert_eq!(part("ns/op", "ns/op"), Some("adit"));
-    assert_eq!(part("ns/op, kcp-go", "ns/op"), Some("kcp-go"));
-    assert_eq!(part("ns/op, at most", "ns/op"), None);
-    assert_eq!(part("allocations/op", "ns/op"), None);
-    assert_eq!(part("sing-box", ""), Some("sing-box"));
+fn columns_belong_to_implementations() {
+    assert_eq!(column_part("ns/op", "ns/op"), Some("adit"));
+    assert_eq!(column_part("ns/op, kcp-go", "ns/op"), Some("kcp-go"));
+    assert_eq!(column_part("ns/op, at most", "ns/op"), None);
+    assert_eq!(column_part("allocations/op", "ns/op"), None);
+    assert_eq!(column_part("sing-box", ""), Some("sing-box"));
 }
 
-/// Beginnings of what programs print for other programs.
+/// Prefixes of identifiers that are not meant for readers.
 const IDS: [&str; 10] = [
     "code-",
     "stage-",
@@ -243,12 +246,12 @@ const IDS: [&str; 10] = [
 ];
 
 #[test]
-fn every_chart_of_the_documents_is_flat_and_speaks_to_readers() {
+fn every_chart_of_the_documents_is_flat_and_readable() {
     for &suite in Suite::value_variants() {
-        let path = root().join(format!("docs/benchmarks/{suite}.md"));
+        let path = workspace_root().join(format!("docs/benchmarks/{suite}.md"));
         let page = fs::read_to_string(path).unwrap();
-        let tables = read::tables(&page);
-        for (at, plot) in list::of(suite).enumerate() {
+        let tables = page_tables::parse_tables(&page);
+        for (at, plot) in chart_list::charts_of(suite).enumerate() {
             let own = suite.to_string();
             match at {
                 0 => assert_eq!(plot.name, own),
@@ -256,24 +259,24 @@ fn every_chart_of_the_documents_is_flat_and_speaks_to_readers() {
             }
             for source in plot.groups {
                 assert!(
-                    !bars(source, &tables).is_empty(),
+                    !source_bars(source, &tables).is_empty(),
                     "{}: {source:?}",
                     plot.name
                 );
             }
-            let svg = chart(plot, &tables).unwrap().draw();
+            let svg = build_chart(plot, &tables).unwrap().to_svg();
             let height = check_bounds(&svg);
             let shown = texts(&svg);
-            let bars: usize = Whose::ALL
+            let bars: usize = BarOwner::ALL
                 .iter()
-                .map(|whose| bars_of(&svg, *whose).len())
+                .map(|owner| bars_of(&svg, *owner).len())
                 .sum();
             assert!(height / bars as f64 > 20.0, "{}: bars too thin", plot.name);
             for id in IDS {
                 let found = shown.iter().find(|text| text.contains(id));
                 assert_eq!(found, None, "{}", plot.name);
             }
-            assert!(shown.contains(&&*escaped(plot.unit)), "{}", plot.name);
+            assert!(shown.contains(&&*escape_xml(plot.unit)), "{}", plot.name);
             assert!(svg.contains("class=\"adit\""), "{}: adit's bar", plot.name);
         }
     }

@@ -1,4 +1,4 @@
-//! Bytes through the input and the output of a program at the server.
+//! Bytes through the input and the output of a program on the server.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
@@ -7,95 +7,114 @@ use std::time::{Duration, Instant};
 use adit_interop::Folder;
 use anyhow::{Context, Result, ensure};
 
-use crate::account;
-use crate::figure::{CPU_PER_GIB, Figures, GBIT, as_gib, each, float, one};
-use crate::load::Direction;
-use crate::peers::ssh::{self, Use};
-use crate::peers::{Ready, Role};
-use crate::suite::turn::{Cases, Turn};
-use crate::topology::Rig;
+use crate::figures::{
+    CPU_PER_GIB, Figures, GBIT, as_float, as_gib, figures_with_sum, whole_figure,
+};
+use crate::load::LoadDirection;
+use crate::peers::ssh_common::{self, SshUse};
+use crate::peers::{PeerRole, PreparedCommand};
+use crate::process_cost;
+use crate::suite::rounds::{CaseFigures, RoundTurn};
+use crate::topology::ProcessRig;
 
-/// Tells when it is there, takes so many bytes as the first line says, tells when it has them, and
-/// waits for the end.
+/// Signals that it has started, reads as many bytes as the first line says, signals that it has
+/// them, and waits for the end.
 const UP: &str = "printf +; read n; head -c $n >/dev/null; printf +; cat >/dev/null";
-/// Tells when it is there, gives so many bytes as the first line says, and waits for the end.
+/// Signals that it has started, writes as many bytes as the first line says, and waits for the end.
 const DOWN: &str = "printf +; read n; head -c $n /dev/zero; cat >/dev/null";
 
-/// Octets written and read at once.
+/// Number of bytes per read and write.
 const CHUNK: usize = 128 << 10;
-/// How long a client may take to end.
+/// Time that a client may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Both directions, each with a client of its own; the cases are `case` with the direction.
-pub(super) fn turns(turn: &Turn<'_>, suite: ssh::Suite, case: &str) -> Result<Cases> {
-    // Nothing leads from this server to anywhere.
-    let rig = turn.start(adit_interop::loopback(9))?;
-    let mut cases = Cases::new();
-    for direction in Direction::BOTH {
-        let figures = measure(turn, &rig, suite, direction).map_err(|why| rig.blame(&why))?;
+/// Measures both directions, each with a separate client; the cases are `case` with the direction.
+pub(super) fn measure_both(
+    turn: &RoundTurn<'_>,
+    suite: ssh_common::SshSuite,
+    case: &str,
+) -> Result<CaseFigures> {
+    // No connection leads from this server to an origin.
+    let rig = turn.start_rig(adit_interop::loopback(9))?;
+    let mut cases = CaseFigures::new();
+    for direction in LoadDirection::BOTH {
+        let figures = measure_direction(turn, &rig, suite, direction)
+            .map_err(|why| rig.with_last_output(&why))?;
         cases.push((format!("{case}, {direction}"), figures));
     }
     Ok(cases)
 }
 
-fn measure(turn: &Turn<'_>, rig: &Rig, suite: ssh::Suite, direction: Direction) -> Result<Figures> {
-    let server = rig.members().first().context("no server")?;
+fn measure_direction(
+    turn: &RoundTurn<'_>,
+    rig: &ProcessRig,
+    suite: ssh_common::SshSuite,
+    direction: LoadDirection,
+) -> Result<Figures> {
+    let server = rig.members().first().context("no server was started")?;
     let program = match direction {
-        Direction::Up => UP,
-        Direction::Down => DOWN,
+        LoadDirection::Up => UP,
+        LoadDirection::Down => DOWN,
     };
-    let role = Role::SshClient {
+    let role = PeerRole::SshClient {
         suite,
         server: server.running.at(),
-        what: Use::Exec(program),
+        what: SshUse::Exec(program),
     };
-    let ready = turn.peer().context("nobody")?.command(&role)?;
-    turn.note(ready.shown.clone());
+    let ready = turn.peer().context("no peer")?.command(&role)?;
+    turn.note_command(ready.shown.clone());
     let bytes = turn.amounts().bytes;
-    let mut client = Client::start(ready)?;
-    client.sign().context("the program did not start")?;
-    let (mine, its) = (account::cpu_time(client.id())?, rig.cpu()?);
+    let mut client = SshClient::start(ready)?;
+    client
+        .wait_for_sign()
+        .context("the program did not start")?;
+    let (mine, its) = (process_cost::cpu_time(client.id())?, rig.cpu_times()?);
     let start = Instant::now();
     writeln!(client.input()?, "{bytes}")?;
     match direction {
-        Direction::Up => {
+        LoadDirection::Up => {
             client.send(bytes)?;
-            client.sign().context("the program did not take it all")?;
+            client
+                .wait_for_sign()
+                .context("the program did not read all bytes")?;
         }
-        Direction::Down => client.receive(bytes)?,
+        LoadDirection::Down => client.receive(bytes)?,
     }
     let elapsed = start.elapsed();
-    let spent = account::cpu_time(client.id())?.saturating_sub(mine);
+    let spent = process_cost::cpu_time(client.id())?.saturating_sub(mine);
     let server = rig.cpu_since(&its)?;
-    client.end()?;
-    let mut figures = vec![one(GBIT, float(bytes) * 8.0 / 1e9 / elapsed.as_secs_f64())];
+    client.finish()?;
+    let mut figures = vec![whole_figure(
+        GBIT,
+        as_float(bytes) * 8.0 / 1e9 / elapsed.as_secs_f64(),
+    )];
     let gib = as_gib(bytes);
     let parts = [
         ("client", spent.as_secs_f64() / gib),
         ("server", server.iter().sum::<f64>() / gib),
     ];
-    figures.extend(each(CPU_PER_GIB, &parts));
+    figures.extend(figures_with_sum(CPU_PER_GIB, &parts));
     Ok(figures)
 }
 
-/// A running client with its pipes; ended when it is dropped.
-struct Client {
+/// A running client with its pipes; dropping it ends it.
+struct SshClient {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
     _folder: Folder,
 }
 
-impl Client {
-    fn start(ready: Ready) -> Result<Self> {
-        let Ready {
+impl SshClient {
+    fn start(ready: PreparedCommand) -> Result<Self> {
+        let PreparedCommand {
             mut command,
             folder,
             ..
         } = ready;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().context("starting the client")?;
-        let output = child.stdout.take().context("no output")?;
+        let mut child = command.spawn().context("cannot start the client")?;
+        let output = child.stdout.take().context("the client has no output")?;
         Ok(Self {
             input: child.stdin.take(),
             output,
@@ -109,14 +128,17 @@ impl Client {
     }
 
     fn input(&mut self) -> Result<&mut ChildStdin> {
-        self.input.as_mut().context("no input")
+        self.input.as_mut().context("the client has no input")
     }
 
-    /// Waits for the program's sign.
-    fn sign(&mut self) -> Result<()> {
+    /// Waits for the program's signal.
+    fn wait_for_sign(&mut self) -> Result<()> {
         let mut sign = [0];
         self.output.read_exact(&mut sign)?;
-        ensure!(sign == *b"+", "another sign");
+        ensure!(
+            sign == *b"+",
+            "the program sent another byte than its signal"
+        );
         Ok(())
     }
 
@@ -139,14 +161,19 @@ impl Client {
             let read = self.output.read(&mut chunk)?;
             ensure!(read > 0, "{left} bytes are missing");
             let some = chunk.get(..read).unwrap_or_default();
-            ensure!(some.iter().all(|byte| *byte == 0), "other bytes");
-            left = left.checked_sub(read as u64).context("too many bytes")?;
+            ensure!(
+                some.iter().all(|byte| *byte == 0),
+                "the client received other bytes"
+            );
+            left = left
+                .checked_sub(read as u64)
+                .context("the client received too many bytes")?;
         }
         Ok(())
     }
 
-    /// Closes its input, upon which it has to end well.
-    fn end(mut self) -> Result<()> {
+    /// Closes its input, after which it must exit successfully.
+    fn finish(mut self) -> Result<()> {
         self.input = None;
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -156,11 +183,11 @@ impl Client {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        anyhow::bail!("the client does not end")
+        anyhow::bail!("the client did not end in time")
     }
 }
 
-impl Drop for Client {
+impl Drop for SshClient {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.child.kill();

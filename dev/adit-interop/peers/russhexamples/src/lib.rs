@@ -1,3 +1,3 @@
-//! What the examples of russh take from the crate `ssh-key`.
+//! The parts of the crate `ssh-key` that the examples of russh use.
 
 pub use russh::keys::ssh_key::*;

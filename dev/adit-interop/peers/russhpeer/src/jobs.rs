@@ -1,7 +1,7 @@
-//! What the tests of interoperation make a client do, and what it offers.
+//! The algorithms of the peer, and the jobs that interoperation tests give its client.
 //!
-//! A job is a kind and options, `echo,bytes=100,cipher=aes128-ctr`; each has a connection of its
-//! own. A word is said for each that is done.
+//! A job is a kind with options, `echo,bytes=100,cipher=aes128-ctr`, and has a connection of its
+//! own. The client prints a line for each finished job.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use crate::{BUFFER, Trusting, Words, limits};
 
 type Connection = client::Handle<Trusting>;
 
-/// All that the crate has and that encrypts, authenticates and is no relic.
+/// Returns all algorithms of the crate that encrypt and authenticate and are not obsolete.
 pub(crate) fn all() -> Preferred {
     let relic = |name: &str| {
         name == "none"
@@ -38,7 +38,7 @@ pub(crate) fn all() -> Preferred {
     }
 }
 
-/// What stands among the methods of key exchange and is none.
+/// Names in the list of key exchange methods that are not methods.
 const MARKERS: [kex::Name; 4] = [
     kex::EXTENSION_SUPPORT_AS_CLIENT,
     kex::EXTENSION_SUPPORT_AS_SERVER,
@@ -59,7 +59,7 @@ pub(crate) fn say_algorithms() {
         .for_each(|name| println!("kex {}", name.as_ref()));
 }
 
-/// One connection and what happens on it.
+/// One connection, and what happens on it.
 struct Job<'a> {
     text: &'a str,
     kind: &'a str,
@@ -82,13 +82,13 @@ impl<'a> Job<'a> {
     }
 
     fn number(&self, name: &str) -> Result<usize> {
-        Ok(self.get(name).context("a number is missing")?.parse()?)
+        Ok(self.get(name).context("the job lacks a number")?.parse()?)
     }
 
     fn config(&self) -> Result<client::Config> {
         let mut config = client::Config {
             preferred: all(),
-            // Room for a window of small packets, as in the server.
+            // A window of small packets fits, as in the server.
             channel_buffer_size: 1 << 16,
             nodelay: true,
             ..client::Config::default()
@@ -130,12 +130,12 @@ pub(crate) async fn work(words: &Words) -> Result<()> {
         let mut connection = client::connect(config, ("127.0.0.1", port), Trusting).await?;
         let key = PrivateKeyWithHashAlg::new(Arc::clone(&key), None);
         let login = connection.authenticate_publickey(user, key).await?;
-        ensure!(login.success(), "not let in");
+        ensure!(login.success(), "the server refused the login");
         let done = match job.kind {
             "echo" => echo(&connection, &job).await,
             "terminal" => terminal(&connection, &job).await,
             "connection" => forwarded(&connection, &job).await,
-            _ => bail!("no such job: {text}"),
+            _ => bail!("unknown job `{text}`"),
         };
         done.with_context(|| text.clone())?;
         println!("done {text}");
@@ -143,7 +143,7 @@ pub(crate) async fn work(words: &Words) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that look random, the same each time.
+/// Returns bytes that look random, the same each time.
 fn pattern(count: usize) -> Vec<u8> {
     let step = |state: &mut u32| {
         *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

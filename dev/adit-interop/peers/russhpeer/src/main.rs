@@ -1,11 +1,12 @@
-//! A client and a server on russh, with the words of OpenSSH that the benchmarks use.
+//! A client and a server on russh, with those options of OpenSSH that the benchmarks use.
 //!
-//! The server runs programs and opens connections for whoever has the authorized key; the client
-//! has `-L`, `-D` and programs. Nothing is tuned but the list of algorithms: it shows what a
+//! The server runs programs and opens connections for clients with the authorized key; the client
+//! has `-L`, `-D` and programs. Only the list of algorithms is changed: the program shows what a
 //! program gets that uses the crate as its examples do.
 //!
-//! For the tests of interoperation it also has `algorithms` and `jobs`, and its server, which then
-//! offers all it has, says `ready HOST:PORT` and `keys` for each exchange in a group of its choice.
+//! For interoperation tests it also has `algorithms` and `jobs`, and its server then offers all
+//! algorithms, prints `ready HOST:PORT`, and prints `keys` for each exchange with a group of its
+//! choice.
 
 mod jobs;
 
@@ -28,14 +29,14 @@ use tokio::io::{
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
-/// Octets of the buffers between a channel and a socket or a pipe.
+/// Size of the buffers between a channel and a socket or a pipe, in bytes.
 const BUFFER: usize = 64 << 10;
 
-/// What was typed: `server AT` or `client …`, each with options.
+/// The command line: `server AT` or `client …`, each with options.
 struct Words(Vec<String>);
 
 impl Words {
-    /// The word behind an option.
+    /// Returns the word after an option.
     fn of(&self, option: &str) -> Option<&str> {
         let at = self.0.iter().position(|word| word == option)?;
         self.0.get(at + 1).map(String::as_str)
@@ -54,24 +55,25 @@ impl Words {
         if let Some(name) = self.of("-c") {
             let name = cipher::Name::try_from(name)
                 .ok()
-                .context("no such cipher")?;
+                .context("unknown cipher")?;
             preferred.cipher = Cow::Owned(vec![name]);
         }
         if let Some(name) = self.of("-m") {
-            let name = mac::Name::try_from(name).ok().context("no such MAC")?;
+            let name = mac::Name::try_from(name).ok().context("unknown MAC")?;
             preferred.mac = Cow::Owned(vec![name]);
         }
         Ok(preferred)
     }
 
-    /// The address in a word like `user@127.0.0.1`; names of ciphers have no address.
+    /// Returns the address in a word such as `user@127.0.0.1`; names of ciphers contain no address.
     fn host(&self) -> Option<IpAddr> {
         self.0
             .iter()
             .find_map(|word| word.split_once('@')?.1.parse().ok())
     }
 
-    /// When keys are renewed: after `--rekey` octets in either direction.
+    /// Returns the limits of a key exchange: keys are renewed after `--rekey` bytes in either
+    /// direction.
     fn limits(&self) -> Result<Limits> {
         Ok(self
             .of("--rekey")
@@ -107,9 +109,9 @@ async fn serve(words: &Words) -> Result<()> {
         ..server::Config::default()
     };
     if words.of("--offer").is_some() {
-        // The task of a connection waits for room for what has come, and sends nothing meanwhile. A
-        // program that sends back what comes waits for that in turn, so that its input has to have
-        // room for a whole window, whatever the sizes of its packets.
+        // A connection's task waits until received data fits into its buffer, and sends nothing
+        // meanwhile. A program that sends back what it receives waits for that in turn, so its
+        // input must hold a whole window, whatever the sizes of its packets.
         config.channel_buffer_size = 1 << 16;
     }
     let allowed = Arc::new(load_public_key(words.need("--authorized-keys")?)?);
@@ -138,14 +140,14 @@ impl server::Server for Server {
 /// One connection.
 struct Guest {
     allowed: Arc<russh::keys::PublicKey>,
-    /// Channels for which no program was named yet, and its variables.
+    /// Channels whose program is not yet known, each with its variables.
     sessions: HashMap<ChannelId, (Channel<Msg>, Variables)>,
 }
 
 type Variables = Vec<(String, String)>;
 
 impl Guest {
-    /// Keeps variables for the program to come.
+    /// Stores variables for the program that follows.
     fn keep(&mut self, id: ChannelId, variables: Variables, session: &mut Session) -> Result<()> {
         let (_, kept) = self.sessions.get_mut(&id).context("no such channel")?;
         kept.extend(variables);
@@ -220,8 +222,8 @@ impl server::Handler for Guest {
         session.channel_success(id)?;
         let handle = session.handle();
         tokio::spawn(async move {
-            // A stream that is dropped has a task of its own close the channel, and what is said
-            // after that never leaves: it is kept until the status is on its way.
+            // Dropping the stream spawns a task that closes the channel, and what is sent after
+            // that never leaves: the stream is kept until the status has been sent.
             if let Ok((code, _stream)) = run(channel, &program, variables).await {
                 let _ = handle.exit_status_request(id, code).await;
             }
@@ -254,7 +256,7 @@ impl server::Handler for Guest {
     }
 }
 
-/// Runs a program with the channel as its input and output; its exit code, and the output.
+/// Runs a program with the channel as its input and output. Returns its exit code, and the output.
 async fn run(
     channel: Channel<Msg>,
     program: &str,
@@ -270,13 +272,13 @@ async fn run(
     let pipes = child.stdout.take().zip(child.stdin.take());
     let (output, mut input) = pipes.context("no pipes")?;
     let mut errors = child.stderr.take().context("no pipe")?;
-    // What SSH calls the standard error of a program (RFC 4254 section 5.2).
+    // The code of standard error in SSH (RFC 4254, section 5.2).
     let mut aside = channel.make_writer_ext(Some(1));
     let errors = tokio::spawn(async move {
         let _ = tokio::io::copy(&mut errors, &mut aside).await;
     });
     let (from, mut to) = tokio::io::split(channel.into_stream());
-    // The pipe is closed by being dropped, which is how the program hears of the end.
+    // Dropping the pipe closes it, which is how the program learns of the end.
     let feed = tokio::spawn(async move {
         let _ = copy_buf(&mut BufReader::with_capacity(BUFFER, from), &mut input).await;
     });
@@ -288,7 +290,7 @@ async fn run(
     Ok((u32::try_from(code)?, to))
 }
 
-/// It trusts every host key: only for loopback.
+/// A client that trusts every host key: only for loopback.
 struct Trusting;
 
 impl client::Handler for Trusting {
@@ -312,7 +314,7 @@ async fn connect(words: &Words) -> Result<()> {
     let key = Arc::new(load_secret_key(words.need("-i")?, None)?);
     let key = PrivateKeyWithHashAlg::new(key, None);
     let login = session.authenticate_publickey("user", key).await?;
-    ensure!(login.success(), "not let in");
+    ensure!(login.success(), "the server refused the login");
     let session = Arc::new(session);
     if let Some(forward) = words.of("-L") {
         // ADDRESS:PORT:ADDRESS:PORT.
@@ -362,7 +364,7 @@ async fn carry(
     Ok(())
 }
 
-/// SOCKS5 CONNECT without a login, to an IPv4 address or a name; where to.
+/// Handles SOCKS5 CONNECT without a login, to an IPv4 address or a name. Returns the destination.
 async fn socks(tcp: &mut TcpStream) -> Result<(String, u32)> {
     let version = tcp.read_u8().await?;
     let methods = tcp.read_u8().await?;
@@ -384,7 +386,7 @@ async fn socks(tcp: &mut TcpStream) -> Result<(String, u32)> {
     Ok((host, tcp.read_u16().await?.into()))
 }
 
-/// Runs a program at the server with our input and output.
+/// Runs a program on the server with the input and output of this process.
 async fn exec(session: &client::Handle<Trusting>, program: &str) -> Result<()> {
     let mut channel = session.channel_open_session().await?;
     channel.exec(true, program).await?;
@@ -411,7 +413,7 @@ async fn exec(session: &client::Handle<Trusting>, program: &str) -> Result<()> {
             _ => {}
         }
     }
-    let code = code.context("the program was cut off")?;
-    // The input may be read in a thread that nothing wakes.
+    let code = code.context("the program ended without an exit status")?;
+    // A thread that nothing wakes may be reading the input.
     std::process::exit(i32::try_from(code)?);
 }

@@ -1,8 +1,8 @@
-//! Sessions of tokio_kcp for the tests: bare KCP, neither encryption nor correction.
+//! Sessions of tokio_kcp for the tests: bare KCP, without encryption and error correction.
 //!
-//! `tokiokcp echo MODE` sends back what comes, and says `ready ADDRESS`.
-//! `tokiokcp send MODE SERVER BYTES` sends so many bytes and says `same` if they come back.
-//! MODE is `stream` or `message`. Either ends after a minute, whatever happens.
+//! `tokiokcp echo MODE` sends back what it receives, and prints `ready ADDRESS`. `tokiokcp send
+//! MODE SERVER BYTES` sends this many bytes, and prints `same` if they come back. MODE is `stream`
+//! or `message`. Both end after a minute in any case.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_kcp::{KcpConfig, KcpListener, KcpNoDelayConfig, KcpStream};
 
-/// Bytes of one write: more fragments than a window are refused.
+/// Size of a write, in bytes: more fragments than a window are refused.
 const PIECE: usize = 16 * 1024;
 const LIFE: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,7 @@ fn config(mode: &str) -> Result<KcpConfig, Box<dyn Error>> {
     let stream = match mode {
         "stream" => true,
         "message" => false,
-        other => return Err(format!("no mode `{other}`").into()),
+        other => return Err(format!("unknown mode `{other}`").into()),
     };
     Ok(KcpConfig {
         nodelay: KcpNoDelayConfig::fastest(),

@@ -314,7 +314,7 @@ fn questions() {
         ));
         server
     };
-    // Nobody is authenticated before the driver has answered.
+    // No one is authenticated before the driver has answered.
     assert!(start().answer_ask(ServerAnswer::Accept).is_err());
     let mut server = start();
     let _ = server.answer_ask(ask_one()).unwrap();

@@ -451,7 +451,7 @@ fn a_download_that_fails_is_missing_what_failed() {
         match data {
             Some(data) => SftpReply::Data(data).encode(id, &mut frame),
             None => {
-                ReplyTicket(id).answer_status_with(SftpStatus::Failure, "broken disk", &mut frame)
+                ReplyTicket(id).answer_status_with(SftpStatus::Failure, "broken disk", &mut frame);
             }
         }
         let Ok(SftpClientEvent::Reply { id, reply, .. }) =

@@ -1,28 +1,28 @@
-//! Which cipher and MAC to take, and what a user should know about the server.
+//! The recommended cipher and MAC, and warnings about the server.
 
 use adit_ssh_proto::algorithm::{Cipher, Mac};
 
-use super::cost::Cost;
-use super::look::Offer;
+use super::cost::CipherCost;
+use super::offer::ServerOffer;
 
-/// The shortest tag that needs no word about it, in bits.
+/// Minimum length of a tag without a warning, in bits.
 const LONG_TAG: usize = 128;
 
-/// What to do.
+/// A recommendation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Advice {
-    /// The cheapest that is not weak.
-    pub(super) take: Option<Cost>,
+    /// The cheapest pair that is not weak.
+    pub(super) take: Option<CipherCost>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Advice {
-    /// A shorter tag is never better for being cheaper, so it is taken where there is no other. A MAC
-    /// that covers the text in the clear (without `-etm`) is not advised at all: what a receiver does
-    /// before it is checked has been used against SSH.
-    pub(super) fn new(offer: &Offer, costs: &[Cost]) -> Self {
-        let cheapest = |fits: &dyn Fn(&Cost) -> bool| {
-            let fine = |cost: &&Cost| {
+    /// Chooses from the costs. A shorter tag is only recommended if there is no other, even if it is
+    /// cheaper. A MAC over the plaintext (without `-etm`) is never recommended: the processing before
+    /// its check has been used to attack SSH.
+    pub(super) fn from_offer_and_costs(offer: &ServerOffer, costs: &[CipherCost]) -> Self {
+        let cheapest = |fits: &dyn Fn(&CipherCost) -> bool| {
+            let fine = |cost: &&CipherCost| {
                 let exposed = cost.cipher == Cipher::ChaCha20Poly1305 && !offer.strict;
                 let weak = |mac: Mac| mac.is_legacy() || !mac.is_etm();
                 !exposed && !cost.mac.is_some_and(weak) && fits(cost)
@@ -37,19 +37,22 @@ impl Advice {
         let mut warnings = Vec::new();
         if !offer.strict {
             warnings.push(
-                "no strict key exchange: with chacha20-poly1305 and the CBC ciphers somebody in \
-                 between can cut off the first messages unseen (CVE-2023-48795)"
+                                "no strict key exchange: with chacha20-poly1305 and the CBC ciphers, an attacker on \
+                                 the path can remove the first messages unnoticed (CVE-2023-48795)"
                     .to_owned(),
             );
         }
-        let old = old_names(offer);
+        let old = outdated_algorithms(offer);
         if !old.is_empty() {
-            warnings.push(format!("old algorithms are offered: {}", old.join(", ")));
+            warnings.push(format!(
+                "the server offers old algorithms: {}",
+                old.join(", ")
+            ));
         }
         if let Some(cost) = take.filter(|cost| cost.tag_bits() < LONG_TAG) {
             warnings.push(format!(
-                "the tags of {} have {} bits, and nothing with longer ones is offered: one forged \
-                 packet in 2^{} gets through",
+                "the tags of {} have {} bits, and the server offers nothing with longer tags: one \
+                 forged packet in 2^{} is accepted",
                 cost.mac.map_or("it", Mac::name),
                 cost.tag_bits(),
                 cost.tag_bits(),
@@ -57,8 +60,8 @@ impl Advice {
         }
         if take.is_none() {
             warnings.push(
-                "nothing that is offered is both known here and not weak: a cipher with a tag of its \
-                 own, or a MAC with -etm"
+                                "nothing that the server offers is supported by adit and not weak: a cipher with its own \
+                                 tag, or a MAC with -etm"
                     .to_owned(),
             );
         }
@@ -66,8 +69,8 @@ impl Advice {
     }
 }
 
-/// Names that a server of today does not offer.
-fn old_names(offer: &Offer) -> Vec<&str> {
+/// Returns the algorithms that a current server should not offer.
+fn outdated_algorithms(offer: &ServerOffer) -> Vec<&str> {
     let old = |name: &&str| {
         let is = |word| name.contains(word);
         is("-sha1") || is("-md5") || is("-cbc") || is("-96") || is("arcfour") || is("ripemd")
@@ -83,16 +86,16 @@ fn old_names(offer: &Offer) -> Vec<&str> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::look::Both;
+    use super::super::offer::DirectionalNames;
     use super::*;
 
-    pub(in super::super) fn offer(strict: bool, macs: &[&str]) -> Offer {
+    pub(in super::super) fn offer(strict: bool, macs: &[&str]) -> ServerOffer {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let both = |list: &[&str]| Both {
+        let both = |list: &[&str]| DirectionalNames {
             to_server: names(list),
             to_client: names(list),
         };
-        Offer {
+        ServerOffer {
             version: "SSH-2.0-x".to_owned(),
             kex: names(&["curve25519-sha256", "diffie-hellman-group1-sha1"]),
             host_keys: names(&["ssh-ed25519", "ssh-dss"]),
@@ -103,8 +106,8 @@ pub(super) mod tests {
         }
     }
 
-    const fn cost(cipher: Cipher, mac: Option<Mac>, send: f64) -> Cost {
-        Cost {
+    const fn cost(cipher: Cipher, mac: Option<Mac>, send: f64) -> CipherCost {
+        CipherCost {
             cipher,
             mac,
             send,
@@ -120,7 +123,8 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::Umac128Etm), 0.4),
         ];
-        let strict = Advice::new(&offer(true, &["hmac-sha1-etm@openssh.com"]), &costs);
+        let strict =
+            Advice::from_offer_and_costs(&offer(true, &["hmac-sha1-etm@openssh.com"]), &costs);
         assert_eq!(strict.take, Some(costs[1]));
         let [old] = &strict.warnings[..] else {
             panic!("{:?}", strict.warnings);
@@ -128,7 +132,7 @@ pub(super) mod tests {
         let names = "diffie-hellman-group1-sha1, 3des-cbc, hmac-sha1-etm@openssh.com, ssh-dss";
         assert!(old.ends_with(names), "{old}");
 
-        let exposed = Advice::new(&offer(false, &[]), &costs);
+        let exposed = Advice::from_offer_and_costs(&offer(false, &[]), &costs);
         assert_eq!(
             exposed.take,
             Some(costs[3]),
@@ -140,7 +144,7 @@ pub(super) mod tests {
             "{told}"
         );
 
-        let none = Advice::new(&offer(false, &[]), &costs[..2]);
+        let none = Advice::from_offer_and_costs(&offer(false, &[]), &costs[..2]);
         assert_eq!(none.take, None);
         assert!(none.warnings.iter().any(|line| line.contains("nothing")));
     }
@@ -153,7 +157,7 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::HmacSha256Etm), 9.0),
         ];
-        let take = |costs: &[Cost]| Advice::new(&offer(true, &[]), costs);
+        let take = |costs: &[CipherCost]| Advice::from_offer_and_costs(&offer(true, &[]), costs);
         assert_eq!(take(&costs).take, Some(costs[3]));
         let short = take(&costs[..3]);
         assert_eq!(short.take, Some(costs[2]));

@@ -1,4 +1,4 @@
-//! What a cipher with its MAC costs on this processor.
+//! The cost of a cipher with its MAC on this processor.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -8,32 +8,32 @@ use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
 use adit_ssh_proto::packet::{DirectionKeys, Opened, Opener, Sealer};
 use adit_wire::subslice_mut;
 
-/// Octets of data in a packet, as channels send them.
+/// Bytes of data in a packet, as channels send them.
 const DATA: usize = 32 * 1024;
-/// Packets of a round.
-const TOGETHER: usize = 8;
-/// Rounds at least. The first brings memory and code into the caches; the median is another one.
+/// Number of packets in a round.
+const PACKETS_PER_ROUND: usize = 8;
+/// Minimum number of rounds. The first one fills the caches, and is not the median.
 const ROUNDS: usize = 9;
 
-/// Seconds of processor time of one end, per GiB of data.
+/// Processor time of one end, in seconds per GiB of data.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Cost {
+pub(super) struct CipherCost {
     pub(super) cipher: Cipher,
-    /// None with a cipher that has a tag of its own.
+    /// None if the cipher has its own tag.
     pub(super) mac: Option<Mac>,
-    /// At the end that sends.
+    /// The cost at the sender.
     pub(super) send: f64,
-    /// At the end that receives.
+    /// The cost at the receiver.
     pub(super) receive: f64,
 }
 
-impl Cost {
-    /// Of both directions.
+impl CipherCost {
+    /// Returns the cost of both ends together.
     pub(super) const fn sum(&self) -> f64 {
         self.send + self.receive
     }
 
-    /// Bits of the tag of each packet.
+    /// Returns the length of a packet's tag, in bits.
     pub(super) fn tag_bits(&self) -> usize {
         self.mac.map_or(128, |mac| mac.key_tag_len().1 * 8)
     }
@@ -41,22 +41,21 @@ impl Cost {
 
 /// Seals and opens packets in memory, in rounds that take about `spend` together.
 ///
-/// Each direction is timed by itself, by the processor time of this thread: what other programs and
-/// other threads do meanwhile does not count. The median is taken, since a round may be interrupted in
-/// either half.
-pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost {
+/// Each direction is timed separately, by the processor time of this thread, which excludes other
+/// programs and threads. The result is the median, because a round may be interrupted in either half.
+pub(super) fn measure_cost(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> CipherCost {
     let data = vec![0x5a; DATA];
     let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
-    // Keys of the right lengths are taken.
-    let _ = sealer.set_keys(keys(cipher, mac), true);
-    let _ = opener.set_keys(keys(cipher, mac), true);
-    let mut out = Vec::with_capacity((DATA + 256) * TOGETHER);
+    // Keys of the correct lengths do not fail.
+    let _ = sealer.set_keys(test_keys(cipher, mac), true);
+    let _ = opener.set_keys(test_keys(cipher, mac), true);
+    let mut out = Vec::with_capacity((DATA + 256) * PACKETS_PER_ROUND);
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     let begun = Instant::now();
     while sent.len() < ROUNDS || begun.elapsed() < spend {
         out.clear();
         let before = processor_time();
-        for _ in 0..TOGETHER {
+        for _ in 0..PACKETS_PER_ROUND {
             let start = sealer.begin_packet(&mut out);
             out.extend_from_slice(black_box(&data));
             let _ = sealer.seal_begun(start, &mut out);
@@ -66,9 +65,10 @@ pub(super) fn measure(cipher: Cipher, mac: Option<Mac>, spend: Duration) -> Cost
         sent.push(between.saturating_sub(before));
         received.push(processor_time().saturating_sub(between));
     }
-    let per_gib =
-        |time: Duration| time.as_secs_f64() * f64::from(1 << 30) / (DATA * TOGETHER) as f64;
-    Cost {
+    let per_gib = |time: Duration| {
+        time.as_secs_f64() * f64::from(1 << 30) / (DATA * PACKETS_PER_ROUND) as f64
+    };
+    CipherCost {
         cipher,
         mac,
         send: per_gib(median(sent)),
@@ -81,16 +81,16 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// What this thread has had of a processor.
+/// Returns the processor time of this thread.
 #[cfg(unix)]
 fn processor_time() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     let now = clock_gettime(ClockId::ThreadCPUTime);
-    // It counts from the thread's beginning.
+    // It starts with the thread.
     Duration::try_from(now).unwrap_or_default()
 }
 
-/// The system has no such clock that is fine enough: the time of day.
+/// Returns the elapsed time, because this system has no thread clock of sufficient resolution.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     static BEGUN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
@@ -104,7 +104,7 @@ fn open_all(opener: &mut Opener, mut wire: &mut [u8]) {
     }
 }
 
-fn keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
+fn test_keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
     let (key, iv) = cipher.key_iv_len();
     DirectionKeys {
         cipher,
@@ -128,10 +128,10 @@ mod tests {
             (Cipher::Aes128Ctr, Some(Mac::Umac64)),
         ] {
             let (mut sealer, mut opener) = (Sealer::new(), Opener::new());
-            sealer.set_keys(keys(cipher, mac), true).unwrap();
-            opener.set_keys(keys(cipher, mac), true).unwrap();
+            sealer.set_keys(test_keys(cipher, mac), true).unwrap();
+            opener.set_keys(test_keys(cipher, mac), true).unwrap();
             let mut wire = Vec::new();
-            (0..TOGETHER).for_each(|_| sealer.seal(&data, &mut wire).unwrap());
+            (0..PACKETS_PER_ROUND).for_each(|_| sealer.seal(&data, &mut wire).unwrap());
             open_all(&mut opener, &mut wire);
             assert_eq!(opener.packets(), 8);
         }
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn a_cost_is_a_cost() {
         let spend = Duration::from_millis(40);
-        let gcm = measure(Cipher::Aes128Gcm, None, spend);
-        let sha = measure(Cipher::Aes128Ctr, Some(Mac::HmacSha512Etm), spend);
+        let gcm = measure_cost(Cipher::Aes128Gcm, None, spend);
+        let sha = measure_cost(Cipher::Aes128Ctr, Some(Mac::HmacSha512Etm), spend);
         assert!(gcm.send > 0.0 && sha.sum() > gcm.send);
         assert_eq!((gcm.tag_bits(), sha.tag_bits()), (128, 512));
         // Both directions do the same work.
@@ -171,7 +171,7 @@ mod tests {
         while processor_time() - before < Duration::from_millis(5) {
             assert!(
                 begun.elapsed() < Duration::from_secs(20),
-                "it does not count"
+                "the clock does not advance"
             );
         }
     }

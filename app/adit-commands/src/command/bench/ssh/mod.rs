@@ -1,14 +1,14 @@
-//! `adit bench ssh`: what an SSH server offers, what each cipher and MAC of it would cost here,
-//! and which to take. Nobody logs in: it ends behind the lists that come in the clear.
+//! `adit bench ssh`: the algorithms of an SSH server, the cost of each of its ciphers and MACs on
+//! this machine, and a recommendation. It disconnects after the cleartext lists, without a login.
 
 mod advice;
 mod cost;
-mod look;
-mod show;
+mod offer;
+mod output;
 
 use std::time::Duration;
 
-use adit_cli::{Code, Done, Failure};
+use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_net::dial::{self, Family};
 use adit_net::system::ThreadRng;
 use adit_ssh_proto::algorithm::{Cipher, Mac};
@@ -18,80 +18,80 @@ use tokio::time::timeout;
 
 use crate::args;
 use advice::Advice;
-use look::{Looker, Offer};
+use offer::{OfferReader, ServerOffer};
 
-/// Where SSH servers listen unless somebody has put them elsewhere.
+/// The default port of SSH.
 const PORT: u16 = 22;
-/// What the connection may take, and again what the server may take to say its lists.
+/// Time limit of the connection, and of the server's lists.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn ssh(typed: &args::BenchSsh) -> Done {
-    let (user, host) = apart(&typed.host)?;
-    let target = target(host)?;
+pub(super) fn bench_ssh(typed: &args::BenchSshArgs) -> CommandResult {
+    let (user, host) = split_user(&typed.host)?;
+    let target = parse_target(host)?;
     let mut found = None;
     let (place, wanted) = (&mut found, &target);
     adit_cli::block_on(|mut signals| async move {
-        *place = Some(signals.unless_ended(look(wanted)).await?);
+        *place = Some(signals.run_until_ended(read_offer(wanted)).await?);
         Ok(())
     })?;
     let Some(offer) = found else {
         return Ok(());
     };
     if typed.json {
-        show::offer_json(&target, &offer);
+        output::print_offer_json(&target, &offer);
     } else {
-        show::offer(&target, &offer);
+        output::print_offer(&target, &offer);
     }
     let spend = Duration::from_millis(typed.millis.into());
     let mut costs = Vec::new();
-    for (cipher, mac) in pairs(&offer) {
-        let cost = cost::measure(cipher, mac, spend);
+    for (cipher, mac) in common_pairs(&offer) {
+        let cost = cost::measure_cost(cipher, mac, spend);
         if typed.json {
-            show::cost_json(&cost);
+            output::print_cost_json(&cost);
         } else {
-            show::cost(&cost, costs.is_empty());
+            output::print_cost(&cost, costs.is_empty());
         }
         costs.push(cost);
     }
-    let advice = Advice::new(&offer, &costs);
+    let advice = Advice::from_offer_and_costs(&offer, &costs);
     if typed.json {
-        show::advice_json(&advice);
+        output::print_advice_json(&advice);
     } else {
-        show::advice(&target, user, &advice);
+        output::print_advice(&target, user, &advice);
     }
     Ok(())
 }
 
-/// `[USER@]HOST[:PORT]` as user and the rest. Nobody logs in: the user is for the advice.
-fn apart(text: &str) -> Result<(Option<&str>, &str), Failure> {
+/// Splits `[USER@]HOST[:PORT]` into the user and the rest. The user only appears in the advice.
+fn split_user(text: &str) -> Result<(Option<&str>, &str), Failure> {
     match text.rsplit_once('@') {
         None => Ok((None, text)),
-        // A leading `-` would be an option in the line that is advised.
+        // A leading `-` would be an option in the recommended command.
         Some((user, host)) if !user.is_empty() && !user.starts_with('-') => Ok((Some(user), host)),
         Some(_) => Err(Failure::new(
-            Code::Usage,
-            format!("`{text}` has no user before `@`"),
+            FailureCode::Usage,
+            format!("`{text}` has no valid user before `@`"),
         )),
     }
 }
 
-/// `HOST` or `HOST:PORT`.
-fn target(text: &str) -> Result<Target, Failure> {
+/// Parses `HOST` or `HOST:PORT`.
+fn parse_target(text: &str) -> Result<Target, Failure> {
     let bare = || {
         let host = Host::parse(text).ok();
-        // What has a colon and is no address has a port that is none.
+        // Text with a colon that is not an IP address has an invalid port.
         host.filter(|host| matches!(host, Host::Ip(_)) || !text.contains(':'))
             .map(|host| Target::new(host, PORT))
     };
     match (bare(), text.parse::<Target>()) {
         (Some(target), _) | (None, Ok(target)) => Ok(target),
-        (None, Err(why)) => Err(Failure::new(Code::Usage, format!("`{text}`: {why}"))),
+        (None, Err(why)) => Err(Failure::new(FailureCode::Usage, format!("`{text}`: {why}"))),
     }
 }
 
-/// Connects, and hears the server out.
-async fn look(target: &Target) -> Result<Offer, Failure> {
-    let unreachable = |why| Failure::new(Code::Network, format!("{target}: {why}"));
+/// Connects, and reads the server's lists.
+async fn read_offer(target: &Target) -> Result<ServerOffer, Failure> {
+    let unreachable = |why| Failure::new(FailureCode::Network, format!("{target}: {why}"));
     let candidates = match (target.socket_addr(), &target.host) {
         (Some(addr), _) => vec![addr],
         (None, host) => dial::resolve(&host.to_string(), target.port, Family::Any)
@@ -101,48 +101,51 @@ async fn look(target: &Target) -> Result<Offer, Failure> {
     let mut tcp = dial::connect_first(&candidates, PATIENCE)
         .await
         .map_err(unreachable)?;
-    let mut looker = Looker::default();
-    let heard = timeout(PATIENCE, hear(&mut tcp, &mut looker)).await;
+    let mut looker = OfferReader::default();
+    let heard = timeout(PATIENCE, exchange_lists(&mut tcp, &mut looker)).await;
     match heard {
         Ok(Ok(offer)) => Ok(offer),
-        Ok(Err(why)) => Err(no_ssh(target, &looker, &why)),
-        Err(_) => Err(no_ssh(target, &looker, "it says nothing more")),
+        Ok(Err(why)) => Err(to_failure(target, &looker, &why)),
+        Err(_) => Err(to_failure(target, &looker, "no further data arrived")),
     }
 }
 
-async fn hear(tcp: &mut tokio::net::TcpStream, looker: &mut Looker) -> Result<Offer, String> {
+async fn exchange_lists(
+    tcp: &mut tokio::net::TcpStream,
+    looker: &mut OfferReader,
+) -> Result<ServerOffer, String> {
     let text = |why: std::io::Error| why.to_string();
-    let hello = look::hello(&mut ThreadRng).map_err(|why| why.to_string())?;
+    let hello = offer::client_hello(&mut ThreadRng).map_err(|why| why.to_string())?;
     tcp.write_all(&hello).await.map_err(text)?;
     let mut wire = Vec::new();
     loop {
         if tcp.read_buf(&mut wire).await.map_err(text)? == 0 {
             return Err("it closed the connection".to_owned());
         }
-        if let Some(offer) = looker.step(&mut wire).map_err(|why| why.to_string())? {
-            // Whether it still listens is of no matter.
-            let _ = tcp.write_all(&look::farewell()).await;
+        if let Some(offer) = looker.read_from(&mut wire).map_err(|why| why.to_string())? {
+            // The server need not read this.
+            let _ = tcp.write_all(&offer::disconnect_message()).await;
             let _ = tcp.shutdown().await;
             return Ok(offer);
         }
     }
 }
 
-/// What came instead of the lists.
-fn no_ssh(target: &Target, looker: &Looker, why: &str) -> Failure {
+/// Returns a failure with what the server sent instead of the lists.
+fn to_failure(target: &Target, looker: &OfferReader, why: &str) -> Failure {
     let what = match looker.version() {
-        None => format!("{target} does not speak SSH: {why}"),
-        Some(version) => format!("{target} ({version}) did not say what it offers: {why}"),
+        None => format!("{target} is not an SSH server: {why}"),
+        Some(version) => format!("{target} ({version}) did not send its algorithms: {why}"),
     };
-    let failure = Failure::new(Code::Network, what);
-    match looker.said() {
-        Some(line) => failure.hint(format!("it said `{line}`")),
+    let failure = Failure::new(FailureCode::Network, what);
+    match looker.first_line() {
+        Some(line) => failure.with_hint(format!("it sent `{line}`")),
         None => failure,
     }
 }
 
-/// What both sides could use, the same in both directions.
-fn pairs(offer: &Offer) -> Vec<(Cipher, Option<Mac>)> {
+/// Returns the pairs of cipher and MAC that both sides support in both directions.
+fn common_pairs(offer: &ServerOffer) -> Vec<(Cipher, Option<Mac>)> {
     let mut out = Vec::new();
     for cipher in offer.ciphers.common().filter_map(Cipher::by_name) {
         if cipher.is_aead() {
@@ -161,10 +164,10 @@ mod tests {
 
     #[test]
     fn a_user_may_stand_before_it() {
-        assert_eq!(apart("h:1").unwrap(), (None, "h:1"));
-        assert_eq!(apart("a@b@[::1]:2").unwrap(), (Some("a@b"), "[::1]:2"));
-        apart("@h").unwrap_err();
-        apart("-oX@h").unwrap_err();
+        assert_eq!(split_user("h:1").unwrap(), (None, "h:1"));
+        assert_eq!(split_user("a@b@[::1]:2").unwrap(), (Some("a@b"), "[::1]:2"));
+        split_user("@h").unwrap_err();
+        split_user("-oX@h").unwrap_err();
     }
 
     #[test]
@@ -179,7 +182,7 @@ mod tests {
             ("host:x", None),
             ("", None),
         ] {
-            let found = target(text).ok().map(|target| target.to_string());
+            let found = parse_target(text).ok().map(|target| target.to_string());
             assert_eq!(found.as_deref(), shown, "{text}");
         }
     }

@@ -1,9 +1,9 @@
-# Completions of adit for bash. The program knows the words; this asks it.
+# Completions of adit for bash. The candidates come from `adit complete`.
 _adit() {
     local IFS=$'\n' adit word rest before='' cut='' line="${COMP_LINE:0:${COMP_POINT:-0}}"
     local i mark
     local -a words=() raw=()
-    # The shell ends words at `:`, `=` and `@`; what has no blank in front is one word with the last.
+    # bash splits words at `:`, `=` and `@`; parts without a blank between them are joined again.
     for ((i = 0; i <= COMP_CWORD; i++)); do
         word="${COMP_WORDS[i]}"
         rest="${line#"${line%%[![:space:]]*}"}"
@@ -18,7 +18,7 @@ _adit() {
     word="${words[i]}"
     case "$word" in
         [\'\"]*)
-            # An open quote belongs to the shell, which does not split inside of it.
+            # The open quote is not part of the word, and bash does not split words inside quotes.
             words[i]="${word:1}"
             raw=(--raw)
             ;;

@@ -1,5 +1,5 @@
 #compdef adit
-# Completions of adit for zsh. The program knows the words; this asks it.
+# Completions of adit for zsh. The candidates come from `adit complete`.
 _adit() {
     local line value adit
     local -a whole whole_shown open open_shown
@@ -7,7 +7,7 @@ _adit() {
     for line in "${(@f)$(${~adit} complete --shell zsh --index $((CURRENT - 1)) -- "${(@Q)words[1,CURRENT]}" 2>/dev/null)}"; do
         [[ -n $line ]] || continue
         value="${line%%$'\t'*}"
-        # A word that ends like this goes on.
+        # A candidate that ends like this is not complete yet: no blank follows it.
         if [[ $value == *[:/@=,] ]]; then
             open+=("$value")
             open_shown+=("${line/$'\t'/  -- }")

@@ -281,7 +281,7 @@ impl End {
                 }
             }
             ConnectionEvent::GlobalReply { id, .. } => {
-                assert_eq!(self.expected.pop_front(), Some(id))
+                assert_eq!(self.expected.pop_front(), Some(id));
             }
             ConnectionEvent::Writable(_) => {}
             other @ ConnectionEvent::GlobalRequest { .. } => panic!("{other:?}"),

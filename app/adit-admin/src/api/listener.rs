@@ -1,0 +1,290 @@
+//! The listener for requests: a loopback port, or a Unix socket that only its owner can use.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adit_engine::{ConnectionSource, HandshakeLimiter, HandshakeSlot as Seated};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+use zeroize::Zeroizing;
+
+use super::Api;
+use super::reply::{Refusal, Reply};
+use super::route::{Admitted, RequestHead, has_body};
+use crate::listen_address::{ListenAddress, resolve_address};
+#[cfg(unix)]
+use crate::unix_socket::{self, SocketFile};
+
+/// Maximum size of a body, in bytes.
+const MAX_BODY: usize = 64 << 10;
+/// Maximum size of the head of a request, in bytes.
+const MAX_HEAD: usize = 16 << 10;
+/// Maximum number of simultaneous connections without a token.
+const MAX_UNAUTHENTICATED: usize = 128;
+/// Maximum number of simultaneous connections with a token, which others cannot displace.
+const MAX_AUTHENTICATED: usize = 32;
+/// Time limit of the head of a request, and of its body.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum duration of a connection, including all its requests.
+const MAX_CONNECTION_TIME: Duration = Duration::from_secs(60);
+
+/// A listener for requests.
+#[derive(Debug)]
+pub struct ApiListener(Socket);
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener, SocketAddr),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixListener, SocketFile),
+}
+
+/// The reason why a listener cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiListenerError {
+    /// HTTP without encryption would send the token through a network.
+    #[error("{0} is not a loopback address, and the API is not encrypted")]
+    Exposed(SocketAddr),
+    /// All users of this machine can reach a port.
+    #[error("the API needs a token to listen on a port")]
+    NoToken,
+    /// The system refused it.
+    #[error("cannot serve the API at {at}: {why}")]
+    Socket {
+        /// The address of the request, unchanged.
+        at: String,
+        /// The error of the system.
+        why: io::Error,
+    },
+}
+
+impl ApiListener {
+    /// Opens a listener at a loopback `HOST:PORT`, or at a path. `token` is true if requests need a
+    /// token, which is required for a port.
+    ///
+    /// # Errors
+    /// The address is not a loopback address, a port has no token, or the system refuses it.
+    pub async fn open(at: &str, token: bool) -> Result<Self, ApiListenerError> {
+        let failed = |why| ApiListenerError::Socket {
+            at: at.to_owned(),
+            why,
+        };
+        let target = match ListenAddress::parse(at).map_err(failed)? {
+            ListenAddress::Port(target) => target,
+            ListenAddress::Path(path) => return Self::open_path(path).map_err(failed),
+        };
+        let addr = resolve_address(&target).await.map_err(failed)?;
+        if !addr.ip().is_loopback() {
+            return Err(ApiListenerError::Exposed(addr));
+        }
+        if !token {
+            return Err(ApiListenerError::NoToken);
+        }
+        let listener = TcpListener::bind(addr).await.map_err(failed)?;
+        let addr = listener.local_addr().map_err(failed)?;
+        Ok(Self(Socket::Tcp(listener, addr)))
+    }
+
+    #[cfg(unix)]
+    fn open_path(path: PathBuf) -> io::Result<Self> {
+        let (socket, file) = unix_socket::bind_stream_socket(&path)?;
+        Ok(Self(Socket::Unix(socket, file)))
+    }
+
+    #[cfg(not(unix))]
+    fn open_path(_: PathBuf) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Serves requests. Never returns; dropping the future closes the connections.
+    pub async fn serve(self, api: Arc<Api>) {
+        let seats = ConnectionSlots {
+            unauthenticated: Arc::new(HandshakeLimiter::new(MAX_UNAUTHENTICATED)),
+            authenticated: Arc::new(Semaphore::new(MAX_AUTHENTICATED)),
+        };
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            let api = api.clone();
+            let accepted = match &self.0 {
+                Socket::Tcp(listener, _) => listener.accept().await.map(|(stream, _)| {
+                    let seat = seats.take_slot(ConnectionSource::Unknown);
+                    connections
+                        .spawn(async move { serve_connection(stream, &api, true, seat).await });
+                }),
+                #[cfg(unix)]
+                Socket::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
+                    let user = stream
+                        .peer_cred()
+                        .map(|peer| ConnectionSource::User(peer.uid()));
+                    let seat = seats.take_slot(user.unwrap_or(ConnectionSource::Unknown));
+                    connections
+                        .spawn(async move { serve_connection(stream, &api, false, seat).await });
+                }),
+            };
+            if let Err(e) = accepted {
+                debug!("api: {e}");
+                // Without free descriptors, `accept` fails again immediately.
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// The slots of connections.
+struct ConnectionSlots {
+    unauthenticated: Arc<HandshakeLimiter>,
+    authenticated: Arc<Semaphore>,
+}
+
+impl ConnectionSlots {
+    /// Takes a slot for a new connection. If there is none, the oldest one without a token loses its slot.
+    fn take_slot(&self, from: ConnectionSource) -> ConnectionSlot {
+        ConnectionSlot {
+            // No connection is refused here, because failed logins are not counted.
+            place: self.unauthenticated.take_slot(from).unwrap_or_default(),
+            authenticated: self.authenticated.clone(),
+            token_shown: Notify::new(),
+        }
+    }
+}
+
+/// The slot of a connection.
+struct ConnectionSlot {
+    place: Seated,
+    authenticated: Arc<Semaphore>,
+    /// Notified once a token was shown.
+    token_shown: Notify,
+}
+
+impl ConnectionSlot {
+    /// Waits until the slot is lost. Once a token was shown, the slot cannot be lost, as long as there
+    /// are free slots for connections with a token.
+    async fn wait_until_lost(&self) {
+        let moved = async {
+            self.token_shown.notified().await;
+            match self.authenticated.try_acquire() {
+                Ok(seat) => seat,
+                Err(_) => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.place.wait_for_revocation() => {}
+            _seat = moved => {
+                self.place.release_early();
+                pending::<()>().await;
+            }
+        }
+    }
+}
+
+impl fmt::Display for ApiListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Socket::Tcp(_, addr) => write!(f, "{addr}"),
+            #[cfg(unix)]
+            Socket::Unix(_, file) => write!(f, "{}", file.path().display()),
+        }
+    }
+}
+
+/// Serves one connection until it ends.
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    api: &Api,
+    by_port: bool,
+    seat: ConnectionSlot,
+) {
+    let shown = &seat.token_shown;
+    let service = service_fn(|request| async move {
+        let reply = answer_request(api, request, by_port, shown).await;
+        Ok::<Response<Full<Bytes>>, Infallible>(reply.into())
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    // A client that does not read answers, or never stops sending, must not keep a slot.
+    tokio::select! {
+        end = timeout(MAX_CONNECTION_TIME, connection) => {
+            if let Ok(Err(e)) = end {
+                debug!("api: {e}");
+            }
+        }
+        () = seat.wait_until_lost() => debug!("api: a connection without a token was closed for a new one"),
+    }
+}
+
+async fn answer_request(
+    api: &Api,
+    request: Request<Incoming>,
+    by_port: bool,
+    shown: &Notify,
+) -> Reply {
+    let (head, body) = request.into_parts();
+    let ask = RequestHead {
+        method: &head.method,
+        path: head.uri.path(),
+        query: head.uri.query().unwrap_or_default(),
+        headers: &head.headers,
+        by_port,
+    };
+    let wish = match api.authorize(&ask) {
+        Ok(Admitted {
+            action: wish,
+            authenticated: proved,
+        }) => {
+            if proved {
+                shown.notify_one();
+            }
+            wish
+        }
+        Err(refusal) => return refusal.into(),
+    };
+    let body = if has_body(&head.method) {
+        match read_body(body).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal.into(),
+        }
+    } else {
+        Zeroizing::default()
+    };
+    match api.perform(wish, &ask, &body).await {
+        Ok(reply) => reply,
+        Err(refusal) => refusal.into(),
+    }
+}
+
+/// Reads a whole body. It may contain keys, so it is zeroized.
+async fn read_body(body: Incoming) -> Result<Zeroizing<Vec<u8>>, Refusal> {
+    let collected = timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await;
+    match collected {
+        Ok(Ok(whole)) => Ok(Zeroizing::new(whole.to_bytes().to_vec())),
+        Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
+            let error = format!("the body is longer than {MAX_BODY} bytes");
+            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error))
+        }
+        Ok(Err(_)) => Err(Refusal::bad_request("the body is incomplete")),
+        Err(_) => Err(Refusal::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not arrive in time",
+        )),
+    }
+}

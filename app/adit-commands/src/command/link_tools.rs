@@ -1,0 +1,80 @@
+//! The commands that generate keys, convert links, and check and explain plans.
+
+use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_config::{link, nearest_word};
+use adit_shadowsocks::{Key, Method};
+
+use super::run;
+use crate::args;
+use crate::qr_code;
+
+pub(super) fn print_new_key(typed: &args::KeygenArgs) -> CommandResult {
+    let method = parse_method(&typed.method)?;
+    let (_, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
+    if secret.is_empty() {
+        return Err(Failure::new(
+            FailureCode::Usage,
+            format!("method {method} does not use a key"),
+        ));
+    }
+    println!("{secret}");
+    Ok(())
+}
+
+/// Returns the method with this name, or a failure that lists the names.
+pub(super) fn parse_method(name: &str) -> Result<Method, Failure> {
+    name.parse().map_err(|_| {
+        let failure = Failure::new(FailureCode::Config, format!("unknown method `{name}`"));
+        match nearest_word(name, Method::ALL.into_iter().map(Method::name)) {
+            Some(near) => failure.with_hint(format!("did you mean `{near}`?")),
+            None => {
+                let current = Method::ALL.into_iter().filter(|m| !m.is_legacy());
+                let names = current.map(Method::name).collect::<Vec<_>>().join(", ");
+                failure.with_hint(format!(
+                    "the methods are {names}; `adit help ss` lists the legacy ones"
+                ))
+            }
+        }
+    })
+}
+
+pub(super) fn print_url(typed: &args::UrlArgs) -> CommandResult {
+    println!("{}", link::toggle_form(&typed.url)?);
+    Ok(())
+}
+
+pub(super) fn print_qr_code(typed: &args::UrlArgs) -> CommandResult {
+    let shared = link::share_link(&typed.url)?;
+    println!("{}", qr_code::render_qr_code(&shared)?);
+    println!("{shared}");
+    Ok(())
+}
+
+pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
+    let plan = run::plan_from_args(typed)?;
+    run::print_warnings(&plan);
+    let (routes, listeners) = (
+        plan.routes.len(),
+        plan.routes.iter().map(|r| r.listen.len()).sum::<usize>(),
+    );
+    println!(
+        "ok: {routes} route{}, {listeners} listener{}",
+        plural_suffix(routes),
+        plural_suffix(listeners)
+    );
+    Ok(())
+}
+
+fn plural_suffix(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+pub(super) fn explain_plan(typed: &args::PlanArgs) -> CommandResult {
+    let plan = run::plan_from_args(typed)?;
+    run::print_warnings(&plan);
+    print!("{}", adit_config::explain_plan(&plan));
+    for line in run::key_ids(&plan) {
+        println!("{line}");
+    }
+    Ok(())
+}

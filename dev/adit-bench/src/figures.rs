@@ -1,0 +1,282 @@
+//! Measured quantities, and the combination of several rounds into one figure.
+
+use std::fmt;
+
+/// A quantity with its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quantity {
+    /// Name and unit, as shown everywhere.
+    pub(crate) title: &'static str,
+    /// The direction of better values.
+    pub(crate) better: BetterWhen,
+}
+
+impl Quantity {
+    /// Returns an arrow that points towards better figures.
+    pub(crate) const fn arrow(self) -> char {
+        match self.better {
+            BetterWhen::More => '↑',
+            BetterWhen::Less => '↓',
+        }
+    }
+}
+
+/// The direction of better values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BetterWhen {
+    More,
+    Less,
+}
+
+const fn more_is_better(title: &'static str) -> Quantity {
+    Quantity {
+        title,
+        better: BetterWhen::More,
+    }
+}
+
+const fn less_is_better(title: &'static str) -> Quantity {
+    Quantity {
+        title,
+        better: BetterWhen::Less,
+    }
+}
+
+pub(crate) const GBIT: Quantity = more_is_better("Gbit/s");
+pub(crate) const CPU_PER_GIB: Quantity = less_is_better("CPU s/GiB");
+pub(crate) const CALLS_PER_GIB: Quantity = less_is_better("syscalls/GiB");
+pub(crate) const PEAK_MEMORY: Quantity = less_is_better("peak RSS MiB");
+pub(crate) const FRESH_MEMORY: Quantity = less_is_better("fresh RSS MiB");
+pub(crate) const MEMORY_PER_IDLE: Quantity = less_is_better("KiB/idle connection");
+pub(crate) const CONNECTIONS: Quantity = more_is_better("connections/s");
+pub(crate) const CPU_PER_CONNECTION: Quantity = less_is_better("CPU µs/connection");
+pub(crate) const DATAGRAMS: Quantity = more_is_better("datagrams/s");
+pub(crate) const LOSS_SHARE: Quantity = less_is_better("lost %");
+pub(crate) const MB_PER_SECOND: Quantity = more_is_better("MB/s");
+pub(crate) const QUEUE_DROPS: Quantity = less_is_better("dropped by the queue %");
+pub(crate) const P50: Quantity = less_is_better("p50 ms");
+pub(crate) const P99: Quantity = less_is_better("p99 ms");
+pub(crate) const P99_9: Quantity = less_is_better("p99.9 ms");
+pub(crate) const MAX_LATENCY: Quantity = less_is_better("max ms");
+pub(crate) const SEAL_RATE: Quantity = more_is_better("seal GB/s");
+pub(crate) const OPEN_RATE: Quantity = more_is_better("open GB/s");
+pub(crate) const SEAL_NS: Quantity = less_is_better("seal ns");
+pub(crate) const OPEN_NS: Quantity = less_is_better("open ns");
+pub(crate) const NS_PER_OP: Quantity = less_is_better("ns/op");
+pub(crate) const ALLOCATIONS: Quantity = less_is_better("allocations/op");
+pub(crate) const CPU_SHARE: Quantity = less_is_better("% of a core");
+pub(crate) const PER_SESSION: Quantity = less_is_better("KiB/session");
+pub(crate) const OVER_CIPHER: Quantity = less_is_better("× bare cipher");
+
+/// A quantity of one process of a rig, or of all of them together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Metric {
+    pub(crate) quantity: Quantity,
+    /// `client`, `server`, `both`, or the implementation; empty if there is only one.
+    pub(crate) part: &'static str,
+}
+
+impl Metric {
+    /// Returns the head of a column.
+    pub(crate) fn column_head(&self) -> String {
+        format!("{self} {}", self.quantity.arrow())
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.quantity.title)?;
+        if self.part.is_empty() {
+            Ok(())
+        } else {
+            write!(f, ", {}", self.part)
+        }
+    }
+}
+
+/// The part of a figure that is a limit and was not measured.
+pub(crate) const AT_MOST: &str = "at most";
+
+/// The parts that stand for all processes together.
+pub(crate) const WHOLE_PARTS: [&str; 3] = ["", "both", "all"];
+
+/// The result of one measurement.
+pub(crate) type Figures = Vec<(Metric, f64)>;
+
+/// Returns a figure of all processes together.
+pub(crate) const fn whole_figure(quantity: Quantity, value: f64) -> (Metric, f64) {
+    (Metric { quantity, part: "" }, value)
+}
+
+/// Returns a figure for each process: a sum would mean nothing for processes on different machines.
+pub(crate) fn figures_by_part(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures {
+    parts
+        .iter()
+        .map(|&(part, value)| (Metric { quantity, part }, value))
+        .collect()
+}
+
+/// Returns a figure for each process and, if there are several, their sum.
+pub(crate) fn figures_with_sum(quantity: Quantity, parts: &[(&'static str, f64)]) -> Figures {
+    let mut figures = figures_by_part(quantity, parts);
+    if parts.len() > 1 {
+        let sum = parts.iter().map(|(_, value)| value).sum();
+        figures.push((
+            Metric {
+                quantity,
+                part: if parts.len() == 2 { "both" } else { "all" },
+            },
+            sum,
+        ));
+    }
+    figures
+}
+
+/// Converts a count to a number to divide by.
+pub(crate) const fn as_float(count: u64) -> f64 {
+    count as f64
+}
+
+/// Converts bytes to GiB.
+pub(crate) fn as_gib(bytes: u64) -> f64 {
+    as_float(bytes) / as_float(1 << 30)
+}
+
+/// The median of the rounds and their range.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct RoundSpread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) rounds: usize,
+}
+
+impl RoundSpread {
+    /// Returns the spread of `values`; `None` if there are none.
+    pub(crate) fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let rounds = values.len();
+        let (min, max) = (*values.first()?, *values.last()?);
+        let (low, high) = (values.get((rounds - 1) / 2)?, values.get(rounds / 2)?);
+        Some(Self {
+            median: f64::midpoint(*low, *high),
+            min,
+            max,
+            rounds,
+        })
+    }
+}
+
+impl fmt::Display for RoundSpread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format_short(self.median))?;
+        if self.min < self.max {
+            write!(
+                f,
+                " ({}–{})",
+                format_short(self.min),
+                format_short(self.max)
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Formats a value with three significant digits and separated thousands: 0.412, 12.3, 3,300.
+pub(crate) fn format_short(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let places = match value.abs() {
+        v if v < 0.9995 => 3,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.places$}");
+    let digits = text.len() - usize::from(text.starts_with('-'));
+    if places > 0 || digits <= 3 {
+        return text;
+    }
+    // Digits beyond the third are noise.
+    let scale = 10f64.powi(i32::try_from(digits).unwrap_or(3) - 3);
+    let round = format!("{:.0}", (value / scale).round() * scale);
+    let mut out = String::new();
+    for (at, c) in round.chars().enumerate() {
+        if at > 0 && (round.len() - at).is_multiple_of(3) && !out.ends_with('-') {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let odd = RoundSpread::from_values([3.0, 1.0, 2.0]).unwrap();
+        assert_eq!(
+            (odd.median, odd.min, odd.max, odd.rounds),
+            (2.0, 1.0, 3.0, 3)
+        );
+        assert_eq!(
+            RoundSpread::from_values([4.0, 1.0, 2.0, 8.0])
+                .unwrap()
+                .median,
+            3.0
+        );
+        assert_eq!(RoundSpread::from_values([7.0]).unwrap().median, 7.0);
+        assert_eq!(RoundSpread::from_values([]), None);
+    }
+
+    #[test]
+    fn equal_rounds_have_no_range() {
+        assert_eq!(RoundSpread::from_values([7.0]).unwrap().to_string(), "7.00");
+        assert_eq!(
+            RoundSpread::from_values([0.0, 0.0]).unwrap().to_string(),
+            "0"
+        );
+        assert_eq!(
+            RoundSpread::from_values([1.0, 2.0]).unwrap().to_string(),
+            "1.50 (1.00–2.00)"
+        );
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.04567, "0.046"),
+            (0.9996, "1.00"),
+            (1.234, "1.23"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (999.7, "1,000"),
+            (1234.0, "1,230"),
+            (1_234_567.0, "1,230,000"),
+            (-1234.0, "-1,230"),
+            (-123_456.0, "-123,000"),
+        ] {
+            assert_eq!(format_short(value), text);
+        }
+    }
+
+    #[test]
+    fn two_processes_have_a_sum() {
+        let both = figures_with_sum(CPU_PER_GIB, &[("client", 1.0), ("server", 2.0)]);
+        let shown: Vec<String> = both.iter().map(|(m, v)| format!("{m}={v}")).collect();
+        assert_eq!(
+            shown,
+            [
+                "CPU s/GiB, client=1",
+                "CPU s/GiB, server=2",
+                "CPU s/GiB, both=3"
+            ]
+        );
+        assert_eq!(figures_with_sum(CPU_PER_GIB, &[("", 1.0)]).len(), 1);
+    }
+}

@@ -1,0 +1,1 @@
+//! Only tests: crates that depend on russh run on adit-russh.

@@ -1,0 +1,238 @@
+//! The supply chain: licences, duplicate versions and the number of crates, according to
+//! `deny.toml`.
+//!
+//! A small part of cargo-deny, with nothing to install; `test --all` runs cargo-deny itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::command::root;
+use crate::package_graph::{Package, PackageGraph};
+
+/// Maximum number of crates in the release graph of `adit`.
+const MAX_CRATES: usize = 200;
+
+/// Checks the release graph of the binary.
+pub(crate) fn check_supply_chain() -> Result<String> {
+    let release = PackageGraph::load()?.release_packages("adit")?;
+    let text = fs::read_to_string(root().join("deny.toml")).context("deny.toml")?;
+    let rules = SupplyRules::parse(&text)?;
+    let faults = rules.find_faults(&release);
+    ensure!(faults.is_empty(), "{}", faults.join("\n"));
+    Ok(format!("{} crates in the binary", release.len()))
+}
+
+#[derive(Debug)]
+struct SupplyRules {
+    allowed: BTreeSet<String>,
+    allowed_duplicates: BTreeSet<String>,
+}
+
+impl SupplyRules {
+    fn parse(text: &str) -> Result<Self> {
+        let table: toml::Table = toml::from_str(text)?;
+        let list = |section: &str, key: &str| {
+            let value = table.get(section).and_then(|s| s.get(key));
+            let items = value
+                .and_then(toml::Value::as_array)
+                .map_or(&[][..], Vec::as_slice);
+            let name = |item: &toml::Value| {
+                let named = item
+                    .get("crate")
+                    .or_else(|| item.get("name"))
+                    .unwrap_or(item);
+                named.as_str().map(str::to_owned)
+            };
+            items.iter().filter_map(name).collect::<BTreeSet<String>>()
+        };
+        let rules = Self {
+            allowed: list("licenses", "allow"),
+            allowed_duplicates: list("bans", "skip"),
+        };
+        ensure!(
+            !rules.allowed.is_empty(),
+            "deny.toml: `licenses.allow` is empty"
+        );
+        Ok(rules)
+    }
+
+    fn find_faults(&self, release: &BTreeSet<Package>) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for package in release {
+            versions
+                .entry(&package.name)
+                .or_default()
+                .push(&package.version);
+            if !accepts_license(&package.license, &self.allowed) {
+                faults.push(format!(
+                    "{} {}: licence `{}` is not allowed in deny.toml",
+                    package.name, package.version, package.license
+                ));
+            }
+        }
+        for (name, versions) in &versions {
+            if versions.len() > 1 && !self.allowed_duplicates.contains(*name) {
+                faults.push(format!(
+                    "{name} is built in {} versions ({}); exceptions belong in `bans.skip` of deny.toml",
+                    versions.len(),
+                    versions.join(", ")
+                ));
+            }
+        }
+        if release.len() > MAX_CRATES {
+            faults.push(format!(
+                "{} crates in the binary, more than {MAX_CRATES}",
+                release.len()
+            ));
+        }
+        faults
+    }
+}
+
+/// Returns true if an SPDX expression can be satisfied with allowed licences alone.
+///
+/// `AND` binds tighter than `OR`; an old `/` means `OR`; `X WITH Y` is one term, which is allowed
+/// as a whole or by `X`.
+fn accepts_license(expression: &str, allowed: &BTreeSet<String>) -> bool {
+    let spaced = expression
+        .replace('(', " ( ")
+        .replace(')', " ) ")
+        .replace('/', " OR ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut parser = LicenseParser {
+        tokens: &words,
+        position: 0,
+        allowed,
+    };
+    parser.parse_or() == Some(true) && parser.position == words.len()
+}
+
+/// A parser of SPDX expressions; it returns `None` for a malformed one.
+struct LicenseParser<'a> {
+    tokens: &'a [&'a str],
+    position: usize,
+    allowed: &'a BTreeSet<String>,
+}
+
+impl LicenseParser<'_> {
+    fn accept_word(&mut self, word: &str) -> bool {
+        let hit = self.tokens.get(self.position) == Some(&word);
+        self.position += usize::from(hit);
+        hit
+    }
+
+    fn parse_or(&mut self) -> Option<bool> {
+        let mut verdict = self.parse_and()?;
+        while self.accept_word("OR") {
+            verdict |= self.parse_and()?;
+        }
+        Some(verdict)
+    }
+
+    fn parse_and(&mut self) -> Option<bool> {
+        let mut verdict = self.parse_term()?;
+        while self.accept_word("AND") {
+            verdict &= self.parse_term()?;
+        }
+        Some(verdict)
+    }
+
+    fn parse_term(&mut self) -> Option<bool> {
+        if self.accept_word("(") {
+            let verdict = self.parse_or()?;
+            return self.accept_word(")").then_some(verdict);
+        }
+        let licence = *self.tokens.get(self.position)?;
+        self.position += 1;
+        let mut verdict = self.allowed.contains(licence);
+        if self.accept_word("WITH") {
+            let exception = *self.tokens.get(self.position)?;
+            self.position += 1;
+            verdict |= self
+                .allowed
+                .contains(&format!("{licence} WITH {exception}"));
+        }
+        Some(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, version: &str, license: &str) -> Package {
+        let own = str::to_owned;
+        Package {
+            name: own(name),
+            version: own(version),
+            license: own(license),
+        }
+    }
+
+    fn rules() -> SupplyRules {
+        let text = "[licenses]\nallow = ['MIT', 'ISC']\n[bans]\nskip = [{ crate = 'twice' }]";
+        SupplyRules::parse(text).unwrap()
+    }
+
+    #[test]
+    fn licences_are_judged_as_expressions() {
+        let allowed = ["MIT", "ISC", "Zlib"].map(str::to_owned).into();
+        for good in [
+            "MIT",
+            "MIT OR GPL-3.0",
+            "GPL-3.0/MIT",
+            "MIT AND (GPL-3.0 OR ISC)",
+            "ISC WITH X",
+        ] {
+            assert!(accepts_license(good, &allowed), "{good}");
+        }
+        for bad in [
+            "",
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "MIT OR",
+            "(MIT",
+            "MIT ISC",
+            "AND",
+        ] {
+            assert!(!accepts_license(bad, &allowed), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_licence_is_a_fault() {
+        let faults = rules().find_faults(&[package("a", "1.0.0", "GPL-3.0-only")].into());
+        assert!(
+            faults.len() == 1 && faults[0].contains("GPL-3.0-only"),
+            "{faults:?}"
+        );
+    }
+
+    #[test]
+    fn a_second_version_is_a_fault_unless_named() {
+        let twice = |name| [package(name, "1.0.0", "MIT"), package(name, "2.0.0", "MIT")].into();
+        assert!(rules().find_faults(&twice("twice")).is_empty());
+        let faults = rules().find_faults(&twice("other"));
+        assert!(
+            faults.len() == 1 && faults[0].contains("1.0.0, 2.0.0"),
+            "{faults:?}"
+        );
+    }
+
+    #[test]
+    fn too_many_crates_are_a_fault() {
+        let many = (0..=MAX_CRATES)
+            .map(|n| package(&format!("c{n}"), "1.0.0", "MIT"))
+            .collect();
+        assert_eq!(rules().find_faults(&many).len(), 1);
+    }
+
+    #[test]
+    fn our_own_list_is_readable() {
+        let text = fs::read_to_string(root().join("deny.toml")).unwrap();
+        assert!(SupplyRules::parse(&text).unwrap().allowed.contains("MIT"));
+    }
+}

@@ -1,0 +1,368 @@
+//! `test`: the checks of CI, in the order that shows a fault soonest.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::command::{CommandRun, find_program, root};
+use crate::install::{self, InstallScope};
+use crate::steps::StepRunner;
+use crate::test_run::{self, PassedTests};
+use crate::{book_build, dependants, doc_links, fuzz, packages, release_check, supply_chain, tidy};
+
+/// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
+/// on two processors they need 478 s with four threads and 322 s with eight.
+const THREADS: &str = "8";
+/// The implementations measured to check that every suite works: one rival for each, since all of
+/// them take four minutes.
+const SMOKE: &str = "adit,sing-box,OpenSSH,kcp-go";
+/// Duration of each fuzz target, in seconds.
+const FUZZ_SECONDS: u32 = 4;
+
+/// Crates with a fast path, and crates that carry bytes above one; for each, the test modules that
+/// carry none, or that wait for most of their time.
+const PORTABLE: &[(&str, &[&str])] = &[
+    ("adit-crypto", &[]),
+    ("adit-net", &[]),
+    ("adit-stream", &[]),
+    ("adit-engine", &[]),
+    (
+        "adit",
+        &[
+            "admin",
+            "bench",
+            "bench_ssh",
+            "browser",
+            "cli",
+            "convert",
+            "crowd",
+            "doctor",
+            "group",
+            "health",
+            "kcp_link",
+            "kept_files",
+            "legacy",
+            "manager",
+            "names",
+            "online",
+            "plugin",
+            "probes",
+            "probes_apart",
+            "process",
+            "proxied",
+            "replay",
+            "ssh_client",
+            "ssh_copy",
+            "ssh_hop_fails",
+            "ssh_server",
+            "ssr",
+            "ssr_hostile",
+            "users",
+        ],
+    ),
+];
+
+/// The arguments of `test`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TestOptions {
+    scope: InstallScope,
+    install: bool,
+}
+
+impl TestOptions {
+    pub(crate) fn from_args(args: &[String]) -> Result<Self> {
+        let mut wish = Self {
+            scope: InstallScope::Default,
+            install: true,
+        };
+        for arg in args {
+            match arg.as_str() {
+                "--all" => wish.scope = InstallScope::All,
+                "--no-install" => wish.install = false,
+                other => bail!("`test` takes `--all` and `--no-install`, not `{other}`"),
+            }
+        }
+        Ok(wish)
+    }
+}
+
+/// Runs all checks. Returns true if everything passed.
+pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
+    if wish.install {
+        install::install_all(steps, wish.scope);
+    }
+    steps.run_step("fmt", || {
+        CommandRun::cargo(["fmt", "--all", "--check"]).run_captured("fmt")?;
+        check_separate_format()
+    });
+    steps.run_step("clippy", || {
+        let lint = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        CommandRun::cargo(lint)
+            .with_limit(20)
+            .run_captured("clippy")?;
+        Ok(String::new())
+    });
+    steps.run_step("tidy", tidy::check_tree);
+    steps.run_step("licences", supply_chain::check_supply_chain);
+    steps.run_step("packages", packages::check_packages);
+    steps.run_step("crates on russh", dependants::check_dependants);
+    if wish.scope == InstallScope::All {
+        steps.run_step("cargo-deny", run_cargo_deny);
+    }
+    steps.run_step("tests", || {
+        // Interop tests mostly wait for other processes.
+        let all = || CommandRun::cargo(["test", "--workspace", "--no-fail-fast"]);
+        let alone = |names: &[String]| all().args(["--", "--exact"]).args(names);
+        let passed = test_run::run_tests(
+            "tests",
+            || prepare_test_run(all(), wish.scope),
+            |names| prepare_test_run(alone(names), wish.scope),
+        )?;
+        let left_out = match wish.scope {
+            InstallScope::Default => " (shadowsocks-rust as a peer: with --all)",
+            InstallScope::All => "",
+        };
+        Ok(format!("{passed}{left_out}"))
+    });
+    steps.run_step("tests, portable", || run_portable_tests(wish.scope));
+    steps.run_step("release", release_check::check_release);
+    steps.run_step("instructions", check_instructions);
+    check_docs(steps);
+    steps.run_step("bench smoke", || {
+        release_check::bench_command(["--smoke", "--only", SMOKE])?
+            .with_limit(10)
+            .run_captured("bench")?;
+        Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
+    });
+    fuzz::run(steps, &fuzz::FuzzOptions::all_targets(FUZZ_SECONDS));
+    steps.print_summary()
+}
+
+/// Compares the cost of hot loops with the committed counts.
+fn check_instructions() -> Result<String> {
+    let told = release_check::bench_command(["--instructions"])?
+        .with_limit(30)
+        .run_captured("instructions")?;
+    Ok(told.lines().last().unwrap_or_default().to_owned())
+}
+
+/// Runs the tests again without the fast paths: those of the crates that have one, and of the
+/// crates that carry bytes above them.
+fn run_portable_tests(scope: InstallScope) -> Result<String> {
+    // The binaries of the previous step: for other packages, cargo would choose other features and
+    // build most of them again.
+    let list = [
+        "test",
+        "--workspace",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ];
+    let told = CommandRun::cargo(list)
+        .with_limit(25)
+        .run_captured("tests-built")?;
+    let (mut passed, mut failed) = (PassedTests::default(), Vec::new());
+    for (name, _) in PORTABLE {
+        ensure!(
+            parse_binaries(&told).any(|binary| binary.package == *name),
+            "no tests of {name}"
+        );
+    }
+    for binary in parse_binaries(&told) {
+        let Some((_, spared)) = PORTABLE.iter().find(|(name, _)| *name == binary.package) else {
+            continue;
+        };
+        let with = |args: Vec<String>| {
+            let run = CommandRun::new(&binary.path, args)
+                .in_folder(&binary.folder)
+                .env("CARGO_MANIFEST_DIR", &binary.folder)
+                .env("ADIT_IO", "portable")
+                .env("ADIT_CPU", "portable");
+            prepare_test_run(run, scope)
+        };
+        let alone = |names: &[String]| {
+            with(
+                ["--exact".to_owned()]
+                    .iter()
+                    .chain(names)
+                    .cloned()
+                    .collect(),
+            )
+        };
+        let log = format!("portable-{}-{}", binary.package, binary.target);
+        match test_run::run_tests(&log, || with(skip_args(spared)), alone) {
+            Ok(one) => passed.merge(one),
+            Err(why) => failed.push(format!("{why:#}")),
+        }
+    }
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(passed.to_string())
+}
+
+/// Applies the settings of all test runs.
+fn prepare_test_run(run: CommandRun, scope: InstallScope) -> CommandRun {
+    let run = run.env("RUST_TEST_THREADS", THREADS).with_limit(25);
+    match scope {
+        InstallScope::All => run.env("ADIT_ALL_PEERS", "1"),
+        _ => run,
+    }
+}
+
+/// Returns the arguments of a test binary that skip the tests of these modules.
+fn skip_args(modules: &[&str]) -> Vec<String> {
+    let skip = |module: &&str| ["--skip".to_owned(), format!("{module}::")];
+    modules.iter().flat_map(skip).collect()
+}
+
+/// A built test binary.
+#[derive(Debug, PartialEq, Eq)]
+struct TestBinary {
+    /// Name of its package, which is that of its folder.
+    package: String,
+    folder: PathBuf,
+    target: String,
+    path: PathBuf,
+}
+
+/// Returns the binaries that cargo reports in its messages.
+fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary> {
+    let objects = messages.lines().filter(|line| line.starts_with('{'));
+    objects.filter_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        if message["profile"]["test"] != true {
+            return None;
+        }
+        let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
+        Some(TestBinary {
+            package: folder.file_name()?.to_str()?.to_owned(),
+            folder: folder.to_owned(),
+            target: message["target"]["name"].as_str()?.to_owned(),
+            path: message["executable"].as_str()?.into(),
+        })
+    })
+}
+
+/// Runs `cargo doc` without warnings, the link check of all documents, and the build of the book.
+pub(crate) fn check_docs(steps: &mut StepRunner) {
+    steps.run_step("docs", || {
+        let doc = ["doc", "--workspace", "--no-deps"];
+        CommandRun::cargo(doc)
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .with_limit(20)
+            .run_captured("docs")?;
+        Ok(String::new())
+    });
+    steps.run_step("links", doc_links::check_links);
+    steps.run_step("book", book_build::build_book);
+}
+
+/// Checks the format of what is outside of the workspace, where `cargo fmt --all` does not see it.
+fn check_separate_format() -> Result<String> {
+    for folder in [
+        "fuzz",
+        "compat/russh",
+        "compat/russh-0.62",
+        dependants::FOLDER,
+    ] {
+        let manifest = root().join(folder).join("Cargo.toml");
+        let args = ["fmt", "--check", "--manifest-path"];
+        CommandRun::cargo(args)
+            .args([&manifest])
+            .run_captured("fmt-separate")?;
+    }
+    Ok(String::new())
+}
+
+fn run_cargo_deny() -> Result<String> {
+    if find_program("cargo-deny").is_none() {
+        let get = ["install", "--locked", "cargo-deny"];
+        CommandRun::cargo(get)
+            .with_limit(20)
+            .run_captured("install-cargo-deny")
+            .context("cannot install cargo-deny with cargo")?;
+    }
+    let check = ["deny", "check", "--allow", "license-not-encountered"];
+    CommandRun::cargo(check)
+        .args(["bans", "licenses", "sources"])
+        .run_captured("cargo-deny")?;
+    // The advisory database is downloaded each time; if it is unreachable, the step's line says so.
+    match CommandRun::cargo(check)
+        .args(["advisories"])
+        .run_captured("advisories")
+    {
+        Ok(_) => Ok(String::new()),
+        Err(why) if format!("{why:#}").contains("failed to fetch advisory database") => {
+            Ok("advisories NOT checked: their database cannot be reached".to_owned())
+        }
+        Err(why) => Err(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binaries_of_tests_are_found_in_messages() {
+        let artifact = |test: bool, path: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/io/adit-net/Cargo.toml",
+                "target":{{"name":"it"}},"profile":{{"test":{test}}},"executable":{path}}}"#
+            )
+            .replace('\n', "")
+        };
+        let messages = [
+            "   Compiling adit-net v0.1.0".to_owned(),
+            artifact(true, r#""/t/it-1""#),
+            artifact(false, r#""/t/adit""#),
+            artifact(true, "null"),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ];
+        let found: Vec<_> = parse_binaries(&messages.join("\n")).collect();
+        let expected = TestBinary {
+            package: "adit-net".to_owned(),
+            folder: "/w/io/adit-net".into(),
+            target: "it".to_owned(),
+            path: "/t/it-1".into(),
+        };
+        assert_eq!(found, [expected]);
+        assert_eq!(skip_args(&["cli"]), ["--skip", "cli::"]);
+    }
+
+    #[test]
+    fn wishes_are_read() {
+        let words = |args: &[&str]| TestOptions::from_args(&args.map_owned());
+        assert_eq!(
+            words(&[]).unwrap(),
+            TestOptions {
+                scope: InstallScope::Default,
+                install: true
+            }
+        );
+        let all = words(&["--all", "--no-install"]).unwrap();
+        assert_eq!(
+            all,
+            TestOptions {
+                scope: InstallScope::All,
+                install: false
+            }
+        );
+        assert!(words(&["--al"]).is_err());
+    }
+
+    trait MapOwned {
+        fn map_owned(&self) -> Vec<String>;
+    }
+    impl MapOwned for &[&str] {
+        fn map_owned(&self) -> Vec<String> {
+            self.iter().map(|&s| s.to_owned()).collect()
+        }
+    }
+}
