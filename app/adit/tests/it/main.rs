@@ -17,6 +17,7 @@ mod browser;
 mod carrier_kcp;
 mod classic;
 mod cli;
+mod completion;
 mod convert;
 #[cfg(target_os = "linux")]
 mod crowd;
