@@ -57,13 +57,13 @@ async fn at_rest((data, parity): (usize, usize), most: usize) {
         }),
         ..Settings::new(Config::fast3())
     };
-    let mut listener = KcpListener::bind(loopback(0), settings).unwrap();
+    let mut listener = KcpListener::bind(loopback_addr(0), settings).unwrap();
     let addr = listener.local_addr().unwrap();
     let peers = spawn_blocking(move || {
         let shards = [format!("-ds={data}"), format!("-ps={parity}")];
         let [data, parity] = shards.each_ref().map(String::as_str);
         let options = ["-key=idle", "-crypt=aes-128-gcm", data, parity];
-        kcpgo::idle(addr, SESSIONS, &options).unwrap()
+        kcp_go::start_idle_sessions(addr, SESSIONS, &options).unwrap()
     });
     let mut streams = Vec::with_capacity(SESSIONS);
     let (mut before, mut tasks) = (0, 0);

@@ -144,7 +144,7 @@ impl Case {
             self.apart("ends", port, FEW, |seed| {
                 let mut probes = causes::whole(kind, new, old, seed);
                 for probe in &mut probes {
-                    probe.ending = AfterWrite::HalfClose;
+                    probe.after_write = AfterWrite::HalfClose;
                 }
                 probes.extend(causes::short(kind, new, &both[..1], seed));
                 probes

@@ -81,7 +81,7 @@ macro_rules! matrix {
             let tried = [$((ShadowsocksPeer::$peer, $method)),+];
             for peer in [ShadowsocksPeer::SingBox, ShadowsocksPeer::Libev, ShadowsocksPeer::Go, ShadowsocksPeer::Xray] {
                 for method in METHODS {
-                    assert_eq!(tried.contains(&(peer, method)), peer.speaks(method), "{peer:?} {method:?}");
+                    assert_eq!(tried.contains(&(peer, method)), peer.supports(method), "{peer:?} {method:?}");
                 }
             }
         }
