@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::{CommandRun, find_program, root, target_dir};
 use crate::dependants;
+use crate::oldest_rust;
 use crate::steps::StepRunner;
 use crate::toolchain::{self, Toolchain};
 
@@ -134,8 +135,9 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
     steps.run_step("install peers in Python", install_python_peers);
     steps.run_step("install mdbook", build_mdbook);
     steps.run_step("install toolchains", || {
+        let oldest = oldest_rust::install()?;
         let api = Toolchain::active_or_private(toolchain::API_VERSION)?;
-        Ok(api.to_string())
+        Ok(format!("{oldest}, {api}"))
     });
     if scope == InstallScope::All {
         steps.run_step("install shadowsocks-rust", build_shadowsocks_rust);

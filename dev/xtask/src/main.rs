@@ -10,6 +10,7 @@ mod doc_links;
 mod fuzz;
 mod install;
 mod license_expression;
+mod oldest_rust;
 mod package_graph;
 mod packages;
 mod public_api;
@@ -33,7 +34,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
-                                the public API, crates that
+                                the public API, the oldest Rust, cores without std, crates that
                                 need russh, tests, the release binary, instruction counts of hot
                                 loops, docs, links, the book, a tiny benchmark, and a short run of
                                 every fuzz target
@@ -47,6 +48,8 @@ cargo xtask COMMAND
                                 paths
   api [--bless]                 compare the public API of each library with its snapshot in api/
                                 --bless: write the snapshots
+  msrv                          check all libraries and adit with the oldest Rust they promise
+  no-std                        check the cores that need no standard library without one
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
   bench ...                     run adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
@@ -112,6 +115,14 @@ fn run_command(args: &[String]) -> Result<bool> {
                 _ => bail!("`api` takes `--bless`, nothing else"),
             };
             Ok(StepRunner::default().run_step("public api", || public_api::check_api(bless)))
+        }
+        "msrv" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("msrv", oldest_rust::check_msrv))
+        }
+        "no-std" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("no_std", oldest_rust::check_no_std))
         }
         "fuzz" => {
             let wish = fuzz::FuzzOptions::from_args(rest)?;
