@@ -32,7 +32,7 @@ const KEY_EXCHANGE_WEIGHT: u32 = 1;
 /// Time over which failures are counted, and for which the source is then refused.
 const FAILURE_WINDOW: Duration = Duration::from_secs(60);
 /// Time for which a source counts as known after a request.
-const KNOWN_FOR: Duration = Duration::from_hours(1);
+const KNOWN_FOR: Duration = Duration::from_secs(3600);
 /// Maximum number of sources that are remembered for failures or requests.
 const MAX_REMEMBERED_SOURCES: usize = 65_536;
 

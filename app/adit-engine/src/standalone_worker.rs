@@ -48,7 +48,7 @@ impl ConnectionHandler {
             },
             meter: Arc::default(),
             ttl: AssociationTtl {
-                idle: Duration::from_mins(1),
+                idle: Duration::from_secs(60),
                 dns: Duration::from_secs(10),
             },
             associate: UdpAssociateOptions::default(),

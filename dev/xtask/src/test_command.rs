@@ -9,7 +9,10 @@ use crate::command::{CommandRun, find_program, root};
 use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
-use crate::{book_build, dependants, doc_links, fuzz, packages, release_check, supply_chain, tidy};
+use crate::{
+    book_build, dependants, doc_links, fuzz, oldest_rust, packages, public_api, release_check,
+    supply_chain, tidy,
+};
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
 /// on two processors they need 478 s with four threads and 322 s with eight.
@@ -113,6 +116,9 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     steps.run_step("tidy", tidy::check_tree);
     steps.run_step("licences", supply_chain::check_supply_chain);
     steps.run_step("packages", packages::check_packages);
+    steps.run_step("public api", || public_api::check_api(false));
+    steps.run_step("msrv", oldest_rust::check_msrv);
+    steps.run_step("no_std", oldest_rust::check_no_std);
     steps.run_step("crates on russh", dependants::check_dependants);
     if wish.scope == InstallScope::All {
         steps.run_step("cargo-deny", run_cargo_deny);

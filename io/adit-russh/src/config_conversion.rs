@@ -17,7 +17,7 @@ pub(crate) const DEFAULT_QUEUE: usize = 100;
 /// Default number of unanswered keepalive requests.
 pub(crate) const DEFAULT_KEEPALIVES: usize = 3;
 /// A time longer than any wait.
-const FOREVER: Duration = Duration::from_hours(24 * 365 * 30);
+const FOREVER: Duration = Duration::from_secs(3600 * 24 * 365 * 30);
 
 pub(crate) fn transport_config(
     preferred: AlgorithmPreferences,

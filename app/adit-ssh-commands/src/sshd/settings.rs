@@ -26,7 +26,7 @@ use crate::args::SshdArgs;
 /// Command name of the internal SFTP server, as in OpenSSH.
 pub(super) const INTERNAL_SFTP: &str = "internal-sftp";
 /// Time that one end of a forwarded connection may be silent after the other has ended.
-const HALF_CLOSE_IDLE: Duration = Duration::from_hours(1);
+const HALF_CLOSE_IDLE: Duration = Duration::from_secs(3600);
 
 /// Settings shared by all connections.
 pub(super) struct ServerSettings {

@@ -70,7 +70,7 @@ impl Default for Config {
             event_buffer_size: 10,
             preferred: Preferred::default().for_server(),
             max_auth_attempts: 10,
-            inactivity_timeout: Some(Duration::from_mins(10)),
+            inactivity_timeout: Some(Duration::from_secs(600)),
             keepalive_interval: None,
             keepalive_max: config_conversion::DEFAULT_KEEPALIVES,
             nodelay: false,

@@ -44,7 +44,7 @@ impl ClientConfig {
             limits,
             keepalive: Some(Keepalive::default()),
             inactivity: None,
-            timeout: Duration::from_mins(1),
+            timeout: Duration::from_secs(60),
         }
     }
     /// Creates a configuration with the defaults for a host in known-hosts files: its key must be one

@@ -51,7 +51,7 @@ impl ServerConfig {
             limits,
             keepalive: Some(Keepalive::default()),
             inactivity: None,
-            login_grace: Duration::from_mins(2),
+            login_grace: Duration::from_secs(120),
         }
     }
 }

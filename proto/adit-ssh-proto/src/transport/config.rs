@@ -62,7 +62,7 @@ impl TransportConfig {
             rekey_bytes: None,
             rekey_packets: 1 << 31,
             rekey_after: None,
-            kex_timeout: Duration::from_mins(2),
+            kex_timeout: Duration::from_secs(120),
             max_queue: 4 << 20,
             max_unsent: 16 << 20,
             min_rsa_bits: 2048,
