@@ -131,17 +131,16 @@ impl End {
         } else {
             Role::Server
         };
-        let limits = ConnectionLimits {
-            channels: CHANNELS,
-            pending_opens: 2,
-            requests: 3,
-            queue: QUEUE,
-            buffer: 4000,
-            window: 300,
-            max_window: 2000,
-            max_packet: 200,
-            max_send: 100,
-        };
+        let mut limits = ConnectionLimits::default();
+        limits.channels = CHANNELS;
+        limits.pending_opens = 2;
+        limits.requests = 3;
+        limits.queue = QUEUE;
+        limits.buffer = 4000;
+        limits.window = 300;
+        limits.max_window = 2000;
+        limits.max_packet = 200;
+        limits.max_send = 100;
         let mut machine = Connection::new(role, limits);
         machine.set_accept_custom_channels(flags & 8 == 0);
         if flags & 2 == 0 {
