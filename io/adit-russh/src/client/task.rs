@@ -195,6 +195,8 @@ async fn handle_event<H: Handler>(
             }
             handle_request(handler, session, id, &request).await
         }
+        // The handler has no callback for unknown messages.
+        _ => Ok(()),
     }
 }
 

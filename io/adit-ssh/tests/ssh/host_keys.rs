@@ -6,7 +6,6 @@ use std::time::Duration;
 use adit_interop::openssh::Sshd;
 use adit_ssh::RequestError;
 use adit_ssh::client::{Agent, AgentError, AgentUse, Client, HostKeyProofError, Login, Session};
-use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::agent::split_frame;
