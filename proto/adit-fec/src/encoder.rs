@@ -99,7 +99,7 @@ impl Encoder {
     /// they may be sent [again](Self::set_early), until it is trimmed.
     ///
     /// # Errors
-    /// [`CodeError::Shards`] if the code has no shards, which none of [`ErasureCode`] is.
+    /// [`CodeError::Shards`] if the code has no shards; every [`ErasureCode`] has some.
     pub fn new(code: ErasureCode, max_datagram: usize) -> Result<Self, CodeError> {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
         let none = QueuedShards {
