@@ -19,19 +19,17 @@ const KEY: &[u8] = b"0123456789abcdef";
 /// Never.
 #[must_use]
 pub fn new_client_state(kind: ObfsKind, seed: u64) -> ClientState {
-    let settings = ClientSettings {
-        kind,
-        param: &ObfsParam::parse("a.com").expect("a host"),
-        server: &"example.test:8388".parse().expect("a target"),
-        key: KEY,
-        password: KEY,
-        browser: if seed & 1 == 0 {
-            Browser::Chrome
-        } else {
-            Browser::Firefox
-        },
-        url_bytes: 46,
+    let param = ObfsParam::parse("a.com").expect("a host");
+    let server = "example.test:8388".parse().expect("a target");
+    let mut settings = ClientSettings::new(kind, &param, &server);
+    settings.key = KEY;
+    settings.password = KEY;
+    settings.browser = if seed & 1 == 0 {
+        Browser::Chrome
+    } else {
+        Browser::Firefox
     };
+    settings.url_bytes = 46;
     ClientState::new(&settings, &mut SeededRng(seed)).expect("right settings")
 }
 
@@ -41,15 +39,11 @@ pub fn new_client_state(kind: ObfsKind, seed: u64) -> ClientState {
 /// Panics if `hosts` is not a valid parameter.
 #[must_use]
 pub fn new_server_state(kind: ObfsKind, strangers: UnrecognizedPolicy, hosts: &str) -> ServerState {
-    let settings = ServerSettings {
-        kind,
-        unrecognized: strangers,
-        param: &ObfsParam::parse(hosts).expect("hosts"),
-        key: KEY,
-        password: KEY,
-        clock: Arc::new(NOW),
-        started: NOW,
-    };
+    let param = ObfsParam::parse(hosts).expect("hosts");
+    let mut settings = ServerSettings::new(kind, &param, Arc::new(NOW));
+    settings.unrecognized = strangers;
+    settings.key = KEY;
+    settings.password = KEY;
     ServerState::new(&settings, &mut SeededRng(1)).expect("right settings")
 }
 

@@ -131,17 +131,16 @@ impl ConnectionEnd {
         } else {
             Role::Server
         };
-        let limits = ConnectionLimits {
-            channels: MAX_CHANNELS,
-            pending_opens: 2,
-            requests: 3,
-            queue: QUEUE_LIMIT,
-            buffer: 4000,
-            window: 300,
-            max_window: 2000,
-            max_packet: 200,
-            max_send: 100,
-        };
+        let mut limits = ConnectionLimits::default();
+        limits.channels = MAX_CHANNELS;
+        limits.pending_opens = 2;
+        limits.requests = 3;
+        limits.queue = QUEUE_LIMIT;
+        limits.buffer = 4000;
+        limits.window = 300;
+        limits.max_window = 2000;
+        limits.max_packet = 200;
+        limits.max_send = 100;
         let mut connection = Connection::new(role, limits);
         connection.set_accept_custom_channels(flags & 8 == 0);
         if flags & 2 == 0 {

@@ -303,10 +303,9 @@ impl<'a> ListenerBuilder<'a> {
         ConnectionHandler {
             acceptor,
             router,
-            limits: RelayTimeouts {
-                idle: limits.idle,
-                half_close_idle: limits.half_close_idle,
-            },
+            limits: RelayTimeouts::NEVER
+                .with_idle(limits.idle)
+                .with_half_close_idle(limits.half_close_idle),
             meter,
             ttl,
             associate: UdpAssociateOptions::default(),

@@ -48,15 +48,13 @@ async fn sessions_at_rest_cost_little() {
 /// memory for the next ones.
 async fn at_rest((data, parity): (usize, usize), most: usize) {
     let key = PacketKey::new(PacketKind::Aes128Gcm, PacketCheck::Crc32, b"idle").unwrap();
-    let settings = Settings {
-        key: Some(Arc::new(key)),
-        fec: (data > 0).then_some(Fec {
-            data,
-            parity,
-            matrix: CodeMatrix::Vandermonde,
-        }),
-        ..Settings::new(Config::fast3())
-    };
+    let mut settings = Settings::new(Config::fast3());
+    settings.key = Some(Arc::new(key));
+    settings.fec = (data > 0).then_some(Fec {
+        data,
+        parity,
+        matrix: CodeMatrix::Vandermonde,
+    });
     let mut listener = KcpListener::bind(loopback_addr(0), settings).unwrap();
     let addr = listener.local_addr().unwrap();
     let peers = spawn_blocking(move || {

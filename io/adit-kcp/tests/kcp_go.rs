@@ -42,21 +42,20 @@ impl Case {
     fn settings(self) -> Settings {
         let key = || PacketKey::new(self.kind, PacketCheck::Crc32, b"between two").unwrap();
         let (data, parity) = self.shards;
-        Settings {
-            mtu: 1350,
-            key: (self.kind != PacketKind::Null).then(|| Arc::new(key())),
-            fec: (data > 0).then_some(Fec {
-                data,
-                parity,
-                matrix: CodeMatrix::Vandermonde,
-            }),
-            ..Settings::new(Config {
-                stream: self.stream,
-                send_window: 1024,
-                recv_window: 1024,
-                ..Config::fast3()
-            })
-        }
+        let mut settings = Settings::new(Config {
+            stream: self.stream,
+            send_window: 1024,
+            recv_window: 1024,
+            ..Config::fast3()
+        });
+        settings.mtu = 1350;
+        settings.key = (self.kind != PacketKind::Null).then(|| Arc::new(key()));
+        settings.fec = (data > 0).then_some(Fec {
+            data,
+            parity,
+            matrix: CodeMatrix::Vandermonde,
+        });
+        settings
     }
 
     /// Bytes of a segment's data.

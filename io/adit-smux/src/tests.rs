@@ -127,10 +127,8 @@ async fn a_golden_packet_of_kcptun_opens_a_stream() {
         .map(|at| u8::from_str_radix(&packet[at..at + 2], 16).unwrap())
         .collect();
     let key = PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, b"it's a secrect").unwrap();
-    let kcp = adit_kcp::Settings {
-        key: Some(std::sync::Arc::new(key)),
-        ..adit_kcp::Settings::new(adit_kcp_proto::Config::fast())
-    };
+    let mut kcp = adit_kcp::Settings::new(adit_kcp_proto::Config::fast());
+    kcp.key = Some(std::sync::Arc::new(key));
     let mut listener = KcpListener::bind("127.0.0.1:0".parse().unwrap(), kcp).unwrap();
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     client

@@ -38,6 +38,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 /// Compiles the snippets of the guide as tests. The guide is outside of the package, and documentation
 /// tests are the only builds that read it.

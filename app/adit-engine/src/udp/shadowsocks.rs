@@ -233,6 +233,7 @@ impl PacketCodec for ShadowsocksPackets {
             target,
             payload,
             new,
+            ..
         } = opened?;
         self.salts.record_salt(packet.payload_mut())?;
         packet.narrow_to(payload);

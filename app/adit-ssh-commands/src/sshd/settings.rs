@@ -97,10 +97,9 @@ pub(super) fn read_settings(typed: &SshdArgs) -> Result<(ServerSettings, Vec<Str
         accept_env: typed.accept_env.clone(),
         user_environment: typed.permit_user_environment.clone(),
         protected,
-        limits: RelayTimeouts {
-            idle: typed.idle,
-            half_close_idle: HALF_CLOSE_IDLE,
-        },
+        limits: RelayTimeouts::NEVER
+            .with_idle(typed.idle)
+            .with_half_close_idle(HALF_CLOSE_IDLE),
     };
     Ok((settings, told))
 }

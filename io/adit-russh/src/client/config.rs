@@ -75,9 +75,9 @@ impl Config {
     }
 
     pub(super) const fn queue_limits(&self) -> QueueLimits {
-        QueueLimits {
-            messages: self.channel_buffer_size,
-            chunks: MAX_CHUNKS,
-        }
+        let mut limits = QueueLimits::new();
+        limits.messages = self.channel_buffer_size;
+        limits.chunks = MAX_CHUNKS;
+        limits
     }
 }

@@ -22,10 +22,7 @@ pub fn check_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<bool,
 
 fn read_host(host: &str, port: u16, path: &Path) -> Result<KnownHost, Error> {
     let host = HostName::new(host, port).ok_or(Error::InvalidParameters)?;
-    let files = KnownHostsFiles {
-        paths: vec![path.to_owned()],
-        hashed: false,
-    };
+    let files = KnownHostsFiles::new(vec![path.to_owned()]);
     Ok(KnownHost::read_files(host, &files)?)
 }
 

@@ -110,10 +110,10 @@ impl Config {
     }
 
     pub(super) const fn queue_limits(&self) -> QueueLimits {
-        QueueLimits {
-            messages: self.channel_buffer_size,
-            chunks: self.event_buffer_size,
-        }
+        let mut limits = QueueLimits::new();
+        limits.messages = self.channel_buffer_size;
+        limits.chunks = self.event_buffer_size;
+        limits
     }
 
     fn build_signer(&self) -> Result<Arc<dyn Signer>, Error> {

@@ -11,6 +11,7 @@ use crate::Keepalive;
 use crate::cpu::preferred_algorithms;
 
 /// The configuration of a client: how to connect, and as which user.
+#[non_exhaustive]
 pub struct ClientConfig {
     /// Algorithms, re-keying, and the bounds of a key exchange.
     pub transport: transport::TransportConfig,

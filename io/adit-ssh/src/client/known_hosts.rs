@@ -23,12 +23,24 @@ use adit_wire::Entropy;
 
 /// The known-hosts files to use.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct KnownHostsFiles {
     /// The paths in order of precedence. A missing file has no lines. New hosts are added to the first
     /// one.
     pub paths: Vec<PathBuf>,
     /// True if the names of new hosts are written as hashes.
     pub hashed: bool,
+}
+
+impl KnownHostsFiles {
+    /// Uses these files, and writes the names of new hosts in clear.
+    #[must_use]
+    pub const fn new(paths: Vec<PathBuf>) -> Self {
+        Self {
+            paths,
+            hashed: false,
+        }
+    }
 }
 
 /// An error of the known-hosts files.

@@ -14,6 +14,7 @@ use crate::cpu::preferred_algorithms;
 
 /// The configuration of a server, shared by all its connections.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ServerConfig {
     /// Algorithms, re-keying, and the bounds of a key exchange.
     pub transport: transport::TransportConfig,

@@ -170,10 +170,8 @@ fn log_in(talk: &mut Talk, sshd: &Sshd) -> Result<()> {
     talk.handshake()?;
     let key = PrivateKey::from_text(&sshd.user_key()?, None)?;
     let mut config = ClientAuthConfig::new(openssh::current_user());
-    config.identities = vec![ClientIdentity {
-        key: AnyKey::Plain(key.public_key().clone()),
-        query: false,
-    }];
+    let identity = AnyKey::Plain(key.public_key().clone());
+    config.identities = vec![ClientIdentity::new(identity)];
     let (session, host) = (talk.transport.session_id(), talk.transport.host_key());
     let mut auth = ClientAuth::new(
         config,
