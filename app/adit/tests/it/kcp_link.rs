@@ -124,7 +124,7 @@ fn both_ends_ours() {
         traffic::check_streams(CloseBehavior::Independent, || {
             traffic::connect_directly(front.addr())
         })
-        .unwrap()
+        .unwrap();
     });
     world.has_lost("ss+kcp");
     front.stop().unwrap();
