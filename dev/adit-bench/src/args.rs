@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use adit_crypto::packet::PacketKind;
-use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
+use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, MethodKey};
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -171,7 +171,7 @@ impl LoadAmounts {
 #[derive(Debug)]
 pub(crate) struct SuiteExtent {
     rounds: u32,
-    methods: &'static [Method],
+    methods: &'static [MethodKey],
     /// Numbers of parallel streams.
     pub(crate) streams: &'static [u32],
     /// Numbers of connections that are held open.
@@ -225,7 +225,7 @@ impl BenchSettings {
         }
     }
 
-    pub(crate) fn methods(&self) -> Vec<Method> {
+    pub(crate) fn methods(&self) -> Vec<MethodKey> {
         if self.method.is_empty() {
             return self.extent().methods.to_vec();
         }

@@ -67,16 +67,15 @@
 //! };
 //!
 //! async fn dial(server: &str, password: &[u8]) -> Result<KcpStream, Box<dyn std::error::Error>> {
-//!     let settings = Settings {
-//!         key: Some(Arc::new(PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, password)?)),
-//!         fec: Some(Fec { data: 10, parity: 3, matrix: CodeMatrix::Vandermonde }),
-//!         ..Settings::new(Config::fast3())
-//!     };
+//!     let mut settings = Settings::new(Config::fast3());
+//!     settings.key = Some(Arc::new(PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, password)?));
+//!     settings.fec = Some(Fec { data: 10, parity: 3, matrix: CodeMatrix::Vandermonde });
 //!     Ok(KcpStream::connect(server, settings).await?)
 //! }
 //! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod amplification_limit;
 mod buffer_parts;

@@ -59,6 +59,13 @@
 //!   application-defined names, and the answers to them (`request_success`).
 //! * `SshId::Raw`, the type `CryptoVec`, WebAssembly.
 //!
+//! # Cancel safety
+//!
+//! The calls of handles and channels send a request to the session's task and wait for its answer. If such a call is
+//! cancelled, the request may have been sent; its answer is discarded, and a channel that opens nevertheless is
+//! closed. [`Channel::wait`] is cancel safe. Calls that send data are not: a part may have been sent. If
+//! [`client::connect`] or a login is cancelled, drop the handle.
+//!
 //! # Differences
 //!
 //! * Strict key exchange and EXT_INFO are always offered, even if [`Preferred::kex`] does not name
@@ -71,6 +78,8 @@
 //! * RSA keys sign with SHA-2 only.
 //! * A user's certificate is checked (time, type, signature of the authority) before the server's
 //!   handler is called, and is refused if it restricts its holder.
+
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod channel;
 mod channel_id;

@@ -4,30 +4,33 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::{Folder, tool};
+use adit_interop::{TempFolder, external_tools};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A folder with a home, the program and the scripts.
 struct Shells {
-    folder: Folder,
+    folder: TempFolder,
 }
 
 impl Shells {
     fn new() -> Self {
-        let folder = Folder::new("completion").unwrap();
+        let folder = TempFolder::new("completion").unwrap();
         let bin = folder.path().join("bin");
         std::fs::create_dir_all(folder.path().join("home/.ssh")).unwrap();
         std::fs::create_dir_all(&bin).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_adit"), bin.join("adit")).unwrap();
         folder
-            .write("home/.ssh/config", "Host web.example db\n")
+            .write_file("home/.ssh/config", "Host web.example db\n")
             .unwrap();
         for shell in ["bash", "zsh", "fish"] {
             let mut adit = Command::new(env!("CARGO_BIN_EXE_adit"));
             adit.args(["completion", shell]);
-            let script = tool::run(adit, PATIENCE).unwrap().success().unwrap();
-            folder.write(&format!("adit.{shell}"), script).unwrap();
+            let script = external_tools::run_to_end(adit, PATIENCE)
+                .unwrap()
+                .expect_success()
+                .unwrap();
+            folder.write_file(&format!("adit.{shell}"), script).unwrap();
         }
         Self { folder }
     }
@@ -46,7 +49,10 @@ impl Shells {
             .current_dir(self.path())
             .env("HOME", self.path().join("home"))
             .env("PATH", format!("{}:{path}", bin.display()));
-        let said = tool::run(command, PATIENCE).unwrap().success().unwrap();
+        let said = external_tools::run_to_end(command, PATIENCE)
+            .unwrap()
+            .expect_success()
+            .unwrap();
         said.lines().map(str::to_owned).collect()
     }
 
@@ -131,7 +137,7 @@ fn bash_completes_what_it_splits() {
         shells.complete_in_bash("adit ssh -c aes128-c", &["adit", "ssh", "-c", "aes128-c"]),
         ["aes128-ctr "]
     );
-    shells.folder.write("a file", "").unwrap();
+    shells.folder.write_file("a file", "").unwrap();
     assert_eq!(
         shells.complete_in_bash("adit check -c a", &["adit", "check", "-c", "a"]),
         ["a\\ file ", "adit.bash ", "adit.fish ", "adit.zsh "]

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use adit_interop::Folder;
-use adit_interop::tool::Ended;
+use adit_interop::TempFolder;
+use adit_interop::external_tools::ToolOutput;
 
 use crate::setup::{ended, says};
 
 fn printed(args: &[&str]) -> String {
-    ended(args).success().unwrap()
+    ended(args).expect_success().unwrap()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn help_explains_rules_groups_and_users() {
 #[test]
 fn a_topic_that_is_nearly_right_is_suggested() {
     for (typed, meant) in [("confg", "config"), ("grups", "groups"), ("rulse", "rules")] {
-        let Ended { code, output } = ended(&["help", typed]);
+        let ToolOutput { code, output } = ended(&["help", typed]);
         assert_eq!(code, Some(2), "{typed}: {output}");
         says(&output, &[&format!("adit help {meant}")]);
     }
@@ -69,7 +69,7 @@ fn manual_pages_are_printed_and_written() {
         ".SH EXIT STATUS",
         ".SH SEE ALSO",
     ];
-    let folder = Folder::new("man").unwrap();
+    let folder = TempFolder::new("man").unwrap();
     let path = folder.path().to_str().unwrap();
     printed(&["man", "--dir", path]);
     for (name, file, words) in [
@@ -104,7 +104,7 @@ fn the_page_of_a_command_is_printed() {
     let page = printed(&["man", "run"]);
     says(&page, &[".SH OPTIONS", "config"]);
     assert_eq!(page, printed(&["man", "adit-run"]));
-    let Ended { code, output } = ended(&["man", "nothing"]);
+    let ToolOutput { code, output } = ended(&["man", "nothing"]);
     assert_eq!(code, Some(2), "{output}");
     says(&output, &["adit.toml", "adit-urls"]);
 }

@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn pages_and_charts_are_written() {
-        let folder = adit_interop::Folder::new("docs").unwrap();
+        let folder = adit_interop::TempFolder::new("docs").unwrap();
         let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-        folder.write(PAGE, "# Benchmarks\n").unwrap();
+        folder.write_file(PAGE, "# Benchmarks\n").unwrap();
         let mut journal = journal();
         let case = "2022-blake3-aes-128-gcm, 1 stream, down";
         for sample in &mut journal.samples {
@@ -179,12 +179,12 @@ mod tests {
 
     #[test]
     fn charts_are_replaced_and_stale_ones_removed() {
-        let folder = adit_interop::Folder::new("charts").unwrap();
+        let folder = adit_interop::TempFolder::new("charts").unwrap();
         let before = "# T\n\nHow.\n\n![old](old.svg)\n\n![elsewhere](../a.svg)\n\n\
             **2022-blake3-aes-128-gcm, 1 stream, up**\n\n| | CPU s/GiB, both ↓ |\n|---|--:|\n\
             | adit | 1.00 |\n";
         fs::create_dir(folder.path().join("benchmarks")).unwrap();
-        let old = folder.write("benchmarks/old.svg", "<svg/>").unwrap();
+        let old = folder.write_file("benchmarks/old.svg", "<svg/>").unwrap();
         for _ in 0..2 {
             let path = folder.path().join("benchmarks/ss-tcp.md");
             let text = fs::read_to_string(path).unwrap_or_else(|_| before.to_owned());

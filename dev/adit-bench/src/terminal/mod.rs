@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::{Folder, Process};
+use adit_interop::{ChildProcess, TempFolder};
 use anyhow::{Context, Result};
 
 use picture::{TerminalLine, TerminalWindow};
@@ -30,16 +30,16 @@ const STATE_DIR: &str = "~/.local/state/adit";
 
 /// Runs a server and a client of this `adit` and draws their output.
 pub(crate) fn draw_terminals(adit: &Path, docs: &Path) -> Result<()> {
-    let folder = Folder::new("terminal")?;
+    let folder = TempFolder::new("terminal")?;
     let state = folder.path().join("state");
     let mut command = Command::new(adit);
     command.args(["server", "--host", HOST, "--listen", "[::]:0"]);
     command
         .args(["--show-url", "--no-qr", "--state"])
         .arg(&state);
-    let mut server = Process::spawn(command)?;
+    let mut server = ChildProcess::spawn(command)?;
     let server_addr = wait_until_listening(&mut server)?;
-    let said = server.log();
+    let said = server.output();
     let secret = text_between(&said, "url      ss://", ':', '@').context("no key in the URL")?;
     let id = text_between(&said, "key-id ", ' ', '\n').context("no key-id")?;
     let url = said.lines().find_map(|line| line.strip_prefix("url      "));
@@ -47,7 +47,7 @@ pub(crate) fn draw_terminals(adit: &Path, docs: &Path) -> Result<()> {
 
     let mut command = Command::new(adit);
     command.args(["client", &url, "--listen", "mixed://127.0.0.1:0"]);
-    let mut client = Process::spawn(command)?;
+    let mut client = ChildProcess::spawn(command)?;
     let proxy = wait_until_listening(&mut client)?;
     client.wait_lines("ok: ", 1, PATIENCE)?;
 
@@ -82,7 +82,7 @@ pub(crate) fn draw_terminals(adit: &Path, docs: &Path) -> Result<()> {
         build_window(
             "at home",
             format!("adit client '{url}'"),
-            &client.log(),
+            &client.output(),
             &places,
         ),
     ];
@@ -93,7 +93,7 @@ pub(crate) fn draw_terminals(adit: &Path, docs: &Path) -> Result<()> {
 }
 
 /// Waits until the process listens, and returns its address.
-fn wait_until_listening(process: &mut Process) -> Result<SocketAddr> {
+fn wait_until_listening(process: &mut ChildProcess) -> Result<SocketAddr> {
     let lines = process.wait_lines("listening on ", 1, PATIENCE)?;
     let line = lines.first().context("no line")?;
     let (_, addr) = line.split_once("listening on ").context("no address")?;
