@@ -87,7 +87,7 @@ pub(crate) fn machine_paragraph(environment: &RunEnvironment, rounds: u32) -> St
     } = environment;
     let rounds = match rounds {
         0 | 1 => "One round, without a spread".to_owned(),
-        several => format!("Median of {several} rounds (least–most)"),
+        several => format!("Median of {several} rounds (lowest–highest)"),
     };
     let mut out = format!(
         "{rounds}; all implementations in turn in the same run. `{command}` on {date}; {cpu}, \

@@ -6,7 +6,7 @@ use clap_complete::engine::CompletionCandidate;
 use super::completers::candidates_starting_with;
 use super::urls::add_prefix;
 
-/// Options of `ssh_config` with the words that they accept; without words if the values are not known.
+/// Options of `ssh_config` with the words that they accept; no words if the values are not known.
 static OPTION_WORDS: [(&str, &[&str]); 14] = [
     ("AddressFamily", &["any", "inet", "inet6"]),
     ("Compression", &["no", "yes"]),
@@ -82,7 +82,7 @@ pub(super) fn complete_ssh_option(typed: &str) -> Vec<CompletionCandidate> {
     let Some((key, value)) = typed.split_once('=') else {
         let words = OPTION_WORDS.iter().map(|(key, _)| *key);
         let lists = ALGORITHM_LISTS.iter().map(|(key, _)| *key);
-        // Keywords have no case, but a shell only accepts completions with exactly the typed letters.
+        // Keywords have no case, but a shell only accepts completions with the typed letters.
         let mut keys: Vec<&str> = words
             .chain(lists)
             .filter(|key| key.starts_with(typed))

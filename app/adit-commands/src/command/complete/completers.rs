@@ -104,7 +104,8 @@ pub(super) fn method_names() -> impl Iterator<Item = &'static str> {
     of(false).chain(of(true)).map(Method::name)
 }
 
-/// Returns the words that a parameter of a scheme or carrier accepts; none if its values are not words.
+/// Returns the words that a parameter of a scheme or carrier accepts; empty if its values are not
+/// words.
 pub(super) fn param_words(key: &str) -> Vec<&'static str> {
     let schemes = schemes().iter().flat_map(|scheme| {
         let carried = scheme.carriers.iter().flat_map(|carrier| carrier.params);

@@ -32,7 +32,8 @@ pub(super) fn complete_host(typed: &str) -> Vec<CompletionCandidate> {
     )
 }
 
-/// Returns the completions of a source or target of `scp`: hosts, each with a colon, and local files.
+/// Returns the completions of a source or target of `scp`: hosts, each with a colon, and local
+/// files.
 pub(super) fn complete_scp_path(typed: &str) -> Vec<CompletionCandidate> {
     let (user, host) = split_user(typed);
     // A path with a colon is on the host, unless a slash is before the colon.

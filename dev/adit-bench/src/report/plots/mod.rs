@@ -25,7 +25,8 @@ pub(crate) struct ChartFile {
     pub(crate) alt_text: String,
 }
 
-/// Returns the charts of a suite, from its page. Charts whose figures are not on the page are omitted.
+/// Returns the charts of a suite, from its page. Charts whose figures are not on the page are
+/// omitted.
 pub(crate) fn draw_charts(suite: Suite, page: &str) -> Vec<ChartFile> {
     let tables = page_tables::parse_tables(page);
     let charts = chart_list::charts_of(suite)

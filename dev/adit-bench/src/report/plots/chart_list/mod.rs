@@ -1,7 +1,8 @@
 //! The charts of the documents: the message of each, and where its figures are.
 
+mod ciphers;
 mod connections;
-mod memory;
+mod kcp;
 mod proxies;
 
 use crate::figures::BetterWhen;
@@ -56,7 +57,12 @@ pub(super) enum BarSource {
 
 /// Returns the charts of a suite.
 pub(super) fn charts_of(suite: Suite) -> impl Iterator<Item = &'static ChartSpec> {
-    let all = [proxies::CHARTS, connections::CHARTS, memory::CHARTS];
+    let all = [
+        proxies::CHARTS,
+        connections::CHARTS,
+        ciphers::CHARTS,
+        kcp::CHARTS,
+    ];
     let all = all.into_iter().flatten();
     all.filter(move |plot| plot.suite == suite)
 }
