@@ -10,6 +10,7 @@ mod doc_links;
 mod fuzz;
 mod install;
 mod license_expression;
+mod license_texts;
 mod oldest_rust;
 mod package_graph;
 mod packages;
@@ -50,6 +51,8 @@ cargo xtask COMMAND
                                 --bless: write the snapshots
   msrv                          check all libraries and adit with the oldest Rust they promise
   no-std                        check the cores that need no standard library without one
+  licenses                      write the licences of all crates in adit to
+                                THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
   bench ...                     run adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
@@ -123,6 +126,10 @@ fn run_command(args: &[String]) -> Result<bool> {
         "no-std" => {
             ensure_no_args(command, rest)?;
             Ok(StepRunner::default().run_step("no_std", oldest_rust::check_no_std))
+        }
+        "licenses" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("licence texts", license_texts::write_texts))
         }
         "fuzz" => {
             let wish = fuzz::FuzzOptions::from_args(rest)?;

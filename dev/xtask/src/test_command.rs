@@ -10,8 +10,8 @@ use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
-    book_build, dependants, doc_links, fuzz, oldest_rust, packages, public_api, release_check,
-    supply_chain, tidy,
+    book_build, dependants, doc_links, fuzz, license_texts, oldest_rust, packages, public_api,
+    release_check, supply_chain, tidy,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -115,6 +115,7 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     });
     steps.run_step("tidy", tidy::check_tree);
     steps.run_step("licences", supply_chain::check_supply_chain);
+    steps.run_step("licence texts", license_texts::check_texts);
     steps.run_step("packages", packages::check_packages);
     steps.run_step("public api", || public_api::check_api(false));
     steps.run_step("msrv", oldest_rust::check_msrv);
