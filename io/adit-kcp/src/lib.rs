@@ -73,6 +73,13 @@
 //!     Ok(KcpStream::connect(server, settings).await?)
 //! }
 //! ```
+//!
+//! # More
+//!
+//! Two programs of the repository that you can copy: `examples/src/bin/kcp-echo.rs`, which echoes all it
+//! receives, and `examples/src/bin/kcp-frames.rs`, which sends messages over an encrypted session with forward
+//! error correction. The guide `docs/guides/kcp-library.md` lists the name of each function of kcp-go in this
+//! crate.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]

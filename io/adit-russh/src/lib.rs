@@ -33,6 +33,20 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # Crates that depend on russh
+//!
+//! Cargo can replace russh in your whole dependency graph, so that crates from the registry use this crate
+//! unchanged:
+//!
+//! ```toml
+//! [patch.crates-io]
+//! russh = { path = "adit/compat/russh" }
+//! russh-062 = { package = "russh", path = "adit/compat/russh-0.62" }
+//! ```
+//!
+//! List only the lines for the versions that your graph contains: 0.65 for the first, 0.62 for the second. The
+//! guide `docs/guides/ssh-russh.md` in the repository has the details, and what to change in a program.
+//!
 //! # What is supported
 //!
 //! * [`client`]: connections, authentication by keys, certificates, passwords and keyboard-interactive,
