@@ -27,8 +27,10 @@ pub enum CloseBehavior {
 }
 
 impl CloseBehavior {
-    /// Returns the combined behaviour of two tunnels, one after the other. [`Up`](Self::Up) and
-    /// [`Down`](Self::Down) together would leave nothing: no tested path combines them.
+    /// Returns the combined behaviour of two tunnels, one after the other.
+    ///
+    /// [`OnClientEnd`](Self::OnClientEnd) and [`OnServerEnd`](Self::OnServerEnd) together would leave
+    /// nothing: no tested path combines them.
     #[must_use]
     pub fn combine_with(self, other: Self) -> Self {
         [Self::OnClientEnd, Self::OnServerEnd, Self::OnEitherEnd]

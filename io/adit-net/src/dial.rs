@@ -129,8 +129,8 @@ pub async fn connect_first(candidates: &[SocketAddr], deadline: Duration) -> io:
 /// Like [`connect_first`] without a deadline; each attempt uses TCP Fast Open if it is on.
 ///
 /// # Errors
-/// If all attempts fail, the most informative error, as with [`connect_first`]; [`HostUnreachable`](io::ErrorKind::HostUnreachable) without
-/// candidates.
+/// If all attempts fail, the most informative error, as with [`connect_first`];
+/// [`HostUnreachable`](io::ErrorKind::HostUnreachable) without candidates.
 ///
 /// # Cancel safety
 /// If the future is dropped, all attempts end and their connections are closed.

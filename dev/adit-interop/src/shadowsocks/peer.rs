@@ -43,7 +43,7 @@ pub const CHACHA20: MethodKey = method("chacha20-ietf-poly1305", PASSWORD);
 /// SIP004 as some peers extend it.
 pub const XCHACHA20: MethodKey = method("xchacha20-ietf-poly1305", PASSWORD);
 
-/// All methods, except for the legacy ones of `Peer::legacy`.
+/// All methods, except for the legacy ones of `ShadowsocksPeer::legacy_methods`.
 pub const METHODS: [MethodKey; 8] = [
     BLAKE3_AES_128,
     BLAKE3_AES_256,

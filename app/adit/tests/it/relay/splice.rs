@@ -13,7 +13,7 @@ use adit_interop::{AditProcess, TempFolder};
 use super::relay_at;
 use crate::setup::{bin, server, start};
 
-/// Minimum number of bytes that `traffic::streams` moves, in both directions together.
+/// Minimum number of bytes that `traffic::check_streams` moves, in both directions together.
 const MOVED: u64 = 2 * LONG_LEN as u64;
 
 /// Returns the bytes that each system call has moved, from lines such as `7  splice(9, …) = 65536`.
