@@ -25,6 +25,7 @@ mod curl;
 mod doctor;
 #[cfg(unix)]
 mod documented;
+mod documented_commands;
 mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;
