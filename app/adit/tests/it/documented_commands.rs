@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::TempFolder;
 use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::{TempFolder, openssh};
 
 use crate::setup::bin;
 
@@ -18,32 +18,44 @@ const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
 /// The placeholders of the documentation, and their values. The longest come first.
 const PLACEHOLDERS: &[(&str, &str)] = &[
-    (
-        "METHOD:KEY",
-        "2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D",
-    ),
+    ("METHOD:KEY", SERVER_ID),
     ("METHOD:PASSWORD", "aes-128-gcm:secret"),
     ("METHOD:…", "aes-128-gcm:secret"),
+    ("2022-blake3-aes-128-gcm:KEY", SERVER_ID),
+    ("2022-blake3-aes-128-gcm:…", SERVER_ID),
     (
-        "2022-blake3-aes-128-gcm:…",
-        "2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D",
+        "SHA256:…",
+        "SHA256:0000000000000000000000000000000000000000000",
     ),
     ("SERVER:PORT", "vps.example:8388"),
+    (
+        "ssr://MTI3LjAuMC4x…",
+        "ssr://aes-256-ctr:secret@vps.example:8388",
+    ),
+    ("ssr://…", "ssr://aes-256-ctr:secret@vps.example:8388"),
+    ("ss://…@", "ss://aes-128-gcm:secret@"),
+    ("ss://…", "ss://aes-128-gcm:secret@vps.example:8388"),
     ("…", "secret"),
 ];
 
+/// A method with its key, as in a URL.
+const SERVER_ID: &str = "2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D";
+
 /// The files that commands name, with their contents.
 const FILES: &[(&str, &str)] = &[
+    ("key", KEY),
     ("key.txt", KEY),
     ("server.key", KEY),
-    ("alice.key", KEY),
-    ("bob.key", KEY),
+    ("password.txt", "secret"),
     ("users.json", "{\"alice\": \"AQIDBAUGBwgJCgsMDQ4PEA==\"}"),
     ("token", "0123456789abcdef0123456789abcdef"),
-    ("keys", ""),
     (
         "adit.toml",
         "[route.home]\nlisten = \"mixed://127.0.0.1:1080\"\n",
+    ),
+    (
+        "config.json",
+        "{\"server\":\"0.0.0.0\",\"server_port\":8388,\"method\":\"aes-128-gcm\",\"password\":\"secret\"}",
     ),
 ];
 
@@ -133,12 +145,15 @@ fn dry_run(words: &[String]) -> Vec<String> {
     });
     let mut words: Vec<String> = filled.collect();
     match words[0].as_str() {
-        "run" => "check".clone_into(&mut words[0]),
+        // `adit check` takes what makes the plan, and not how it is watched.
+        "run" if !words.iter().any(|word| word.starts_with("--admin")) => {
+            "check".clone_into(&mut words[0]);
+        }
         "check" | "explain" => {}
         // What follows the host is a command for it.
         "ssh" => {
-            let options = words[1..].iter().take_while(|word| word.starts_with('-'));
-            words.truncate(1 + options.count());
+            let host = words.iter().position(|word| word.contains('@'));
+            words.truncate(host.unwrap_or(words.len()));
             words.push("--help".to_owned());
         }
         _ => words.push("--help".to_owned()),
@@ -159,6 +174,13 @@ fn every_command_of_the_documentation_is_accepted() {
     for (name, content) in FILES {
         folder.write_file(name, content).unwrap();
     }
+    // What every user of SSH has.
+    fs::create_dir(folder.path().join(".ssh")).unwrap();
+    let key = openssh::generate_key(folder.path(), ".ssh/id_ed25519").unwrap();
+    let public = fs::read(key.with_extension("pub")).unwrap();
+    folder.write_file(".ssh/authorized_keys", &public).unwrap();
+    folder.write_file("keys", &public).unwrap();
+    folder.write_file(".ssh/known_hosts", "").unwrap();
     let (mut tried, mut faults) = (0, Vec::new());
     for path in pages() {
         let page = path.strip_prefix(root()).unwrap().display().to_string();

@@ -18,7 +18,7 @@ use super::{Answer, Handler, attributes, copy};
 /// A handler for the local file system, with all extensions of OpenSSH that this crate supports.
 ///
 /// Its methods make blocking calls of the system and never wait otherwise:
-/// [`serve_files`](super::serve_files) runs it on a thread that may block. With a
+/// [`serve_files`](super::serve_files()) runs it on a thread that may block. With a
 /// [root](FileTreeOptions::root), the kernel resolves every path inside of it (`openat2`, Linux 5.6): no
 /// `..`, no symbolic link and no race with one leads out.
 #[derive(Debug)]
