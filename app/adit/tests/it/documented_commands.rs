@@ -59,10 +59,9 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A command of a page.
+/// A command of a page, and its last line.
 #[derive(Debug)]
 struct DocumentedCommand {
-    page: String,
     line: usize,
     words: Vec<String>,
 }
@@ -84,7 +83,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// Returns the commands in the code blocks of a page.
-fn commands_of(page: &str, text: &str) -> Vec<DocumentedCommand> {
+fn commands_of(text: &str) -> Vec<DocumentedCommand> {
     let (mut found, mut in_shell, mut in_block) = (Vec::new(), false, false);
     let mut begun = String::new();
     for (number, line) in text.lines().enumerate() {
@@ -107,7 +106,6 @@ fn commands_of(page: &str, text: &str) -> Vec<DocumentedCommand> {
         let words = first_command(typed);
         if words.first().is_some_and(|word| word == "adit") && words.len() > 1 {
             found.push(DocumentedCommand {
-                page: page.to_owned(),
                 line: number + 1,
                 words: words[1..].to_vec(),
             });
@@ -184,11 +182,13 @@ fn every_command_of_the_documentation_is_accepted() {
     let (mut tried, mut faults) = (0, Vec::new());
     for path in pages() {
         let page = path.strip_prefix(root()).unwrap().display().to_string();
-        for command in commands_of(&page, &fs::read_to_string(&path).unwrap()) {
+        for command in commands_of(&fs::read_to_string(&path).unwrap()) {
             tried += 1;
             let done = run_in(folder.path(), &dry_run(&command.words));
             if done.code != Some(0) {
-                faults.push(format!("{command:?}: {:?}\n{}", done.code, done.output));
+                let DocumentedCommand { line, words } = &command;
+                let typed = words.join(" ");
+                faults.push(format!("{page}:{line}: adit {typed}\n{}", done.output));
             }
         }
     }
@@ -201,7 +201,7 @@ fn a_line_of_a_shell_is_split() {
     let words = first_command("adit keygen 'a b' \"c\"d > out # note");
     assert_eq!(words, ["adit", "keygen", "a b", "cd"]);
     let page = "```\n$ adit run a \\\n  b\n```\n```toml\nadit run c\n```\nadit run d\n";
-    let found = commands_of("p", page);
+    let found = commands_of(page);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].words, ["run", "a", "b"]);
 }
