@@ -9,6 +9,7 @@ use adit_wire::{Clock, Entropy, UnixTime};
 
 use super::{ServerHandshake, State};
 use crate::http::RequestReader;
+use crate::obfs_param::DEFAULT_TIME_WINDOW;
 use crate::quiet::{self, ProofKey, REMEMBER_SECS, ServerAnswer};
 use crate::random_head::server_head;
 use crate::seen_hellos::SeenHellos;
@@ -121,7 +122,7 @@ impl ServerState {
                 Recognition::Hosts(settings.param.hosts().to_vec())
             }
             ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
-                let span = settings.param.time_window().unwrap_or(TimeWindow::DAY);
+                let span = settings.param.time_window().unwrap_or(DEFAULT_TIME_WINDOW);
                 let window = TimeWindow {
                     span,
                     started: settings.started,
