@@ -45,6 +45,7 @@ pub mod acceptor;
 pub mod access;
 pub mod carrier;
 mod chain_builder;
+mod connect_pacer;
 pub mod connector;
 mod credentials;
 pub mod dialect;

@@ -56,6 +56,7 @@ mod online;
 mod over_tcp;
 #[cfg(target_os = "linux")]
 mod own_address;
+mod pacing;
 mod plugin;
 mod probes;
 mod probes_apart;
