@@ -34,7 +34,7 @@ error correction, ADIT_IO=portable turns off splice and UDP batches, NO_COLOR tu
 the log
 
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock,
-130 interrupted and 143 terminated before it served or had an answer")]
+130 interrupted (Ctrl-C), 143 terminated before it served or had an answer")]
 pub(crate) struct Args {
     /// Log more: -v connections, -vv every datagram and retry, -vvv the libraries too
     #[arg(short, long, global = true, action = ArgAction::Count)]

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode, Signals};
 use adit_config::{
@@ -11,6 +12,7 @@ use adit_config::{
 };
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
+use tokio::time::timeout;
 
 use super::{admin, convert};
 use crate::args;
@@ -177,14 +179,23 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
     one(secret)
 }
 
-/// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT.
+/// Time for plugins to end after an interrupt; then they are killed.
+const INTERRUPT_TIME: Duration = Duration::from_millis(80);
+
+/// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT, which does not and is the exit
+/// code 130.
 pub(super) async fn serve_until_signal(
     engine: impl Borrow<Engine>,
     mut signals: Signals,
 ) -> CommandResult {
     let patience = signals.next_end().await;
-    engine.borrow().drain_and_stop(patience).await;
-    Ok(())
+    let stop = engine.borrow().drain_and_stop(patience);
+    if patience.is_zero() {
+        let _ = timeout(INTERRUPT_TIME, stop).await;
+    } else {
+        stop.await;
+    }
+    adit_cli::result_of_end(patience)
 }
 
 #[cfg(test)]

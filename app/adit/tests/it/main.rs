@@ -36,6 +36,8 @@ mod health;
 mod help_pages;
 mod hostile;
 mod http_proxy;
+#[cfg(unix)]
+mod interrupt;
 mod kcp;
 #[cfg(target_os = "linux")]
 mod kcp_link;
