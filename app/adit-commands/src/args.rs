@@ -28,6 +28,7 @@ Try it:          adit up
 On a server:     adit server
 At home:         adit client 'ss://…'
 Anything else:   adit run LISTEN [HOP…]        adit help URLS
+As in gost:      adit -L :1080 -F ss://…       is `adit run`
 
 Environment: ADIT_CPU=portable|avx2|avx2-vaes|avx512 limits the CPU instructions of ciphers and
 error correction, ADIT_IO=portable turns off splice and UDP batches, NO_COLOR turns off colours in
@@ -232,8 +233,8 @@ pub(crate) struct ServerArgs {
     /// Print the URL with the stored key, and exit
     #[arg(value_name = "url", hide_possible_values = true)]
     pub(crate) ask: Option<ServerAction>,
-    /// Address to listen on
-    #[arg(long, short, default_value = SERVER_LISTEN, value_name = "ADDR:PORT")]
+    /// Address to listen on; a port alone is a port of all addresses
+    #[arg(long, short, default_value = SERVER_LISTEN, value_name = "[HOST:]PORT")]
     pub(crate) listen: String,
     /// Host name or address for the printed URL, as clients reach this server
     #[arg(long, value_name = "HOST")]
@@ -281,12 +282,12 @@ pub(crate) struct ClientArgs {
     /// Folder in which the last document is stored, instead of your state folder
     #[arg(long, value_name = "DIR", requires = "subscribe")]
     pub(crate) state: Option<PathBuf>,
-    /// URL of a listener; can be repeated
+    /// A listener; can be repeated. A port alone is a mixed:// listener on 127.0.0.1
     #[arg(
         long,
         short,
         default_value = "mixed://127.0.0.1:1080",
-        value_name = "URL"
+        value_name = "URL|[HOST:]PORT"
     )]
     pub(crate) listen: Vec<String>,
     /// Only check that the server accepts this client, then exit
@@ -296,7 +297,7 @@ pub(crate) struct ClientArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlanArgs {
-    /// The first URL listens, the others are the hops, in the order in which they are passed
+    /// The first URL, or port, listens; the others are the hops, in the order in which they are passed
     #[arg(value_name = "URL", required_unless_present_any = ["config", "listen"])]
     pub(crate) words: Vec<String>,
     #[command(flatten)]

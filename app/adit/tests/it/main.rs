@@ -47,6 +47,7 @@ mod kcp_unlike;
 mod kept_files;
 mod lanes;
 mod legacy;
+mod listen_forms;
 #[cfg(unix)]
 mod manager;
 #[cfg(target_os = "linux")]
