@@ -267,9 +267,17 @@ pub(crate) enum ServerAction {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The server's URL, as `adit server` printed it
-    #[arg(required_unless_present = "subscribe", conflicts_with = "subscribe")]
+    /// The server's URL, as `adit server` printed it; the name of a stored profile; or `-`, which asks for the URL, or
+    /// reads it from standard input
+    #[arg(value_name = "URL|NAME|-", conflicts_with = "subscribe",
+          required_unless_present_any = ["subscribe", "list"])]
     pub(crate) url: Option<String>,
+    /// Store the URL under this name, readable by you only. From then on, `adit client NAME` uses it
+    #[arg(long, value_name = "NAME", conflicts_with = "subscribe")]
+    pub(crate) save: Option<String>,
+    /// Print the names of the stored profiles and their servers, without secrets
+    #[arg(long, conflicts_with_all = ["url", "save", "subscribe", "check"])]
+    pub(crate) list: bool,
     /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
@@ -279,8 +287,8 @@ pub(crate) struct ClientArgs {
     /// A plugin that its servers may start; can be repeated
     #[arg(long, value_name = "NAME", requires = "subscribe")]
     pub(crate) allow_plugin: Vec<String>,
-    /// Folder in which the last document is stored, instead of your state folder
-    #[arg(long, value_name = "DIR", requires = "subscribe")]
+    /// Folder of the profiles and of the last document, instead of your state folder
+    #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// A listener; can be repeated. A port alone is a mixed:// listener on 127.0.0.1
     #[arg(

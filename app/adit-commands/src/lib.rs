@@ -14,8 +14,10 @@ extern crate adit_cli;
 mod args;
 mod cipher_speed;
 mod command;
+mod hidden_input;
 mod logging;
 mod plugin_mode;
+mod profile;
 mod qr_code;
 mod stored_key;
 

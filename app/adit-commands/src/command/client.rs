@@ -3,20 +3,43 @@
 use std::future::pending;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_config::{Hop, HopKind, Plan, RouteOption, ServerHop};
+use adit_config::{Hop, HopKind, MAX_URL_LEN, Plan, RouteOption, ServerHop};
 use adit_engine::probe::{self, ProbeFinding};
 use adit_shadowsocks::{Edition, KeyChain};
+use zeroize::Zeroizing;
 
 use super::{run, subscribe};
-use crate::args;
+use crate::profile::ProfileFolder;
+use crate::{args, hidden_input};
 
 pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     if let Some(address) = &typed.subscribe {
         return subscribe::run_subscribed_client(typed, address);
     }
-    // The argument parser requires one of the two.
-    let plan = client_plan(typed, typed.url.as_deref().unwrap_or_default())?;
-    run::print_warnings(&plan);
+    let state = || adit_cli::state_folder(typed.state.as_deref());
+    if typed.list {
+        return print_profiles(&ProfileFolder::new(&state()?));
+    }
+    // The argument parser requires it.
+    let written = typed.url.as_deref().unwrap_or_default();
+    let (url, is_shown) = match written {
+        "-" => {
+            let url = hidden_input::read_line("URL of the server (not shown): ", MAX_URL_LEN)?;
+            (url, false)
+        }
+        url if url.contains("://") => (Zeroizing::new(url.to_owned()), true),
+        name => (ProfileFolder::new(&state()?).load(name)?, false),
+    };
+    let plan = client_plan(typed, &url)?;
+    if is_shown {
+        run::print_warnings(&plan);
+    } else {
+        run::print_other_warnings(&plan);
+    }
+    if let Some(name) = &typed.save {
+        let path = ProfileFolder::new(&state()?).store(name, &url)?;
+        eprintln!("stored in {}: `adit client {name}` uses it", path.display());
+    }
     let server = keyed_server(&plan);
     adit_cli::block_on(|mut signals| async {
         if typed.check {
@@ -39,6 +62,31 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     })
 }
 
+/// Prints the profiles with their servers.
+fn print_profiles(folder: &ProfileFolder) -> CommandResult {
+    for name in folder.names()? {
+        let url = folder.load(&name)?;
+        let hop = [
+            RouteOption::Listen("mixed://127.0.0.1:0".to_owned()),
+            RouteOption::Forward(url.to_string()),
+        ];
+        let server = match Plan::from_args(&hop) {
+            Ok(plan) => first_server(&plan).map_or_else(String::new, ServerHop::display_name),
+            Err(_) => "not a valid URL".to_owned(),
+        };
+        println!("{name:<16} {server}");
+    }
+    Ok(())
+}
+
+/// Returns the server of a plan of one route with one hop.
+fn first_server(plan: &Plan) -> Option<&ServerHop> {
+    match plan.routes.first()?.via.stages.first()?.hops().first()? {
+        Hop::Server(hop) => Some(hop),
+        _ => None,
+    }
+}
+
 /// Returns a plan of one route, from the listeners of the arguments to the hop.
 pub(super) fn client_plan(typed: &args::ClientArgs, hop: &str) -> Result<Plan, Failure> {
     let listen = typed.listen.iter().cloned().map(RouteOption::Listen);
@@ -50,9 +98,7 @@ pub(super) fn client_plan(typed: &args::ClientArgs, hop: &str) -> Result<Plan, F
 
 /// Returns the server and its keys, if the hop has a key and no plugin.
 pub(super) fn keyed_server(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
-    let Hop::Server(hop) = plan.routes.first()?.via.stages.first()?.hops().first()? else {
-        return None;
-    };
+    let hop = first_server(plan)?;
     match &hop.kind {
         // Only the engine can connect through a plugin.
         HopKind::Shadowsocks {

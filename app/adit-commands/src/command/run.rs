@@ -99,15 +99,22 @@ fn check_complete(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
         .with_hint("`adit explain` with the same options draws the plan"))
 }
 
+/// Prints the warnings of a plan from the command line.
 pub(super) fn print_warnings(plan: &Plan) {
-    let literal = |w: &&Warning| w.kind == WarningKind::LiteralSecret;
-    if plan.warnings.iter().any(|w| literal(&w)) {
+    let literal = |w: &Warning| w.kind == WarningKind::LiteralSecret;
+    if plan.warnings.iter().any(literal) {
         eprintln!(
             "warning: all users of this machine can read a key on the command line; \
              write `@FILE` or `$NAME` instead"
         );
     }
-    for warning in plan.warnings.iter().filter(|w| !literal(w)) {
+    print_other_warnings(plan);
+}
+
+/// Prints the warnings that are not about secrets on the command line.
+pub(super) fn print_other_warnings(plan: &Plan) {
+    let others = |w: &&Warning| w.kind != WarningKind::LiteralSecret;
+    for warning in plan.warnings.iter().filter(others) {
         eprintln!("{warning}");
     }
 }

@@ -69,7 +69,10 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
             if !typed.no_qr {
                 println!("\n{}", qr_code::render_qr_code(&url)?);
             }
-            println!("Client:  adit client '{url}'");
+            // Not with the URL as an argument, which all users of the client's machine could read.
+            println!(
+                "Client:  adit client - --save home    asks for the URL; from then on: adit client home"
+            );
             println!(
                 "Phone:   scan the code with a Shadowsocks app that supports the 2022 edition"
             );

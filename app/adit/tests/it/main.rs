@@ -65,6 +65,8 @@ mod probes;
 mod probes_apart;
 #[cfg(unix)]
 mod process;
+#[cfg(unix)]
+mod profiles;
 mod proxied;
 mod relay;
 mod replay;
