@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::{ChildProcess, TempFolder};
+use adit_interop::{ChildProcess, TempFolder, external_tools};
 use anyhow::{Context, Result};
 
 use picture::{TerminalLine, TerminalWindow};
