@@ -98,6 +98,8 @@ pub(crate) enum Command {
     /// Looks up the server, connects to it, uses the protocol of the URL with it, and sends a
     /// datagram through it. If the server does not understand the client, similar settings are tried
     /// with the same password (`--tries`): each try is a connection that the network can observe.
+    /// Of a `mixed://` proxy both protocols are used; of a forwarding or transparent listener the port
+    /// and the target are connected to; `direct://` is the network of this machine.
     /// Exit codes: 0 the server works, 3 wrong URL, 4 network, 5 key or settings, 6 clocks.
     Doctor(DoctorArgs),
     /// Run a program or a shell on another machine, and forward ports, over SSH
@@ -426,7 +428,7 @@ pub(crate) enum TunnelEnd {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
+    /// The server, or any other endpoint: every scheme of `adit help URLS`, a share link too
     pub(crate) url: String,
     /// A web server to send a HEAD request to through the server. It shows that the server carries
     /// traffic, and makes servers that are not adit answer

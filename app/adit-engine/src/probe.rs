@@ -20,8 +20,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 pub use hop_steps::{
-    ProbeRequest, ProbeResult, build_hop_connector, connect_first, probe_carrier_target,
-    probe_datagram, probe_fec_channel, request_through_hop as ask_for, resolve_server,
+    ProbeRequest, ProbeResult, build_hop_connector, connect_first, direct_connector,
+    probe_carrier_target, probe_datagram, probe_fec_channel, request_through_hop as ask_for,
+    resolve_server,
 };
 
 use crate::BoxFuture;

@@ -23,6 +23,7 @@ mod convert;
 mod crowd;
 mod curl;
 mod doctor;
+mod doctor_schemes;
 #[cfg(unix)]
 mod documented;
 mod documented_commands;

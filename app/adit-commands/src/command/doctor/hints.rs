@@ -166,6 +166,9 @@ pub(super) const fn datagram_hint(kind: &HopKind) -> &'static str {
         HopKind::Ssh(_) => {
             "SSH carries no UDP; `udp=over-tcp` sends it in a stream, which an adit server supports"
         }
+        HopKind::RemoteTarget => {
+            "does the network of this machine carry UDP, and does its firewall allow it?"
+        }
         _ => "does the proxy offer UDP ASSOCIATE, and do the firewalls allow UDP to it?",
     }
 }
