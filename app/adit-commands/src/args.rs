@@ -303,6 +303,10 @@ pub(crate) struct ClientArgs {
     /// Only check that the server accepts this client, then exit
     #[arg(long)]
     pub(crate) check: bool,
+    /// A web server to ask for the time if the server does not accept this client: directly, by HTTP. A
+    /// wrong clock looks like a wrong key
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) clock: Option<Target>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -434,6 +438,10 @@ pub(crate) struct DoctorArgs {
     /// traffic, and makes servers that are not adit answer
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) to: Option<Target>,
+    /// A web server to ask for the time if the server does not understand this client: directly, by
+    /// HTTP. A wrong clock looks like a wrong key
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) clock: Option<Target>,
     /// A DNS server to query through the server, by UDP
     #[arg(long, default_value = "1.1.1.1:53", value_name = "ADDR:PORT")]
     pub(crate) dns: Target,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use crate::BoxFuture;
+use crate::clock_reference;
 use crate::connect_pacer::ConnectPacer;
 
 /// Minimum interval between warnings about one server.
@@ -258,13 +259,15 @@ impl ServerHealth {
             return;
         }
         known.is_blamed = true;
+        let clock = clock_reference::last_offset();
+        let clock = clock.map_or_else(String::new, |offset| format!(". Note: {offset}"));
         let (name, doubt) = (&self.name, &self.likely_causes);
         if known.last_proof.is_none() {
-            warn!("{name} {what}. Likely: {doubt}");
+            warn!("{name} {what}. Likely: {doubt}{clock}");
         } else {
             warn!(
                 "{name} {what}, though it has answered before. Likely: its key has been changed: \
-                 {doubt}; or the target cannot be reached from there"
+                 {doubt}; or the target cannot be reached from there{clock}"
             );
         }
     }

@@ -1,16 +1,22 @@
 //! `adit client URL`: a local proxy through a server. `--subscribe` is in `subscribe`.
 
 use std::future::pending;
+use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Hop, HopKind, MAX_URL_LEN, Plan, RouteOption, ServerHop};
+use adit_engine::clock_reference;
 use adit_engine::probe::{self, ProbeFinding};
 use adit_shadowsocks::{Edition, KeyChain};
+use adit_wire::Target;
 use zeroize::Zeroizing;
 
 use super::{run, subscribe};
 use crate::profile::ProfileFolder;
 use crate::{args, hidden_input};
+
+/// Time limit for the answer of a web server with its time.
+const CLOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     if let Some(address) = &typed.subscribe {
@@ -43,13 +49,15 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     let server = keyed_server(&plan);
     adit_cli::block_on(|mut signals| async {
         if typed.check {
-            return signals.run_until_ended(check_server(server)).await;
+            return signals
+                .run_until_ended(check_server(server, typed.clock.as_ref()))
+                .await;
         }
         let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
         let verdict = async {
             if let Some((server, key)) = server {
                 // Serving continues with any finding: the server may start later.
-                if let Err(failure) = report_probe(server, &key).await {
+                if let Err(failure) = report_probe(server, &key, typed.clock.as_ref()).await {
                     let _ = failure.print_and_exit_code();
                 }
             }
@@ -115,9 +123,12 @@ pub(super) fn keyed_server(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
 }
 
 /// Checks once whether the server accepts this client.
-pub(super) async fn check_server(server: Option<(&ServerHop, KeyChain)>) -> CommandResult {
+pub(super) async fn check_server(
+    server: Option<(&ServerHop, KeyChain)>,
+    clock: Option<&Target>,
+) -> CommandResult {
     match server {
-        Some((server, key)) => report_probe(server, &key).await,
+        Some((server, key)) => report_probe(server, &key, clock).await,
         None => Err(Failure::new(
             FailureCode::Usage,
             "--check needs an ss:// URL without a plugin",
@@ -125,8 +136,8 @@ pub(super) async fn check_server(server: Option<(&ServerHop, KeyChain)>) -> Comm
     }
 }
 
-/// Probes the server and reports the finding.
-async fn report_probe(hop: &ServerHop, keys: &KeyChain) -> CommandResult {
+/// Probes the server and reports the finding. If it may be the clock, that of the web server `clock` is compared.
+async fn report_probe(hop: &ServerHop, keys: &KeyChain, clock: Option<&Target>) -> CommandResult {
     let server = &hop.server;
     let (method, id) = (keys.method(), keys.user_key().id());
     let (clock, look) = if probe::has_time_stamps(keys) {
@@ -137,7 +148,13 @@ async fn report_probe(hop: &ServerHop, keys: &KeyChain) -> CommandResult {
     } else {
         ("", "")
     };
-    match probe::probe_hop(hop, keys.clone()).await {
+    let finding = probe::probe_hop(hop, keys.clone()).await;
+    let may_be_clock = probe::has_time_stamps(keys)
+        && matches!(finding, ProbeFinding::Silent | ProbeFinding::Closed);
+    if may_be_clock && let Some(failure) = clock_failure(server, clock).await {
+        return Err(failure);
+    }
+    match finding {
         ProbeFinding::Accepted { skew } => {
             let clock = match skew {
                 Some(s) if s.abs() > 15 => {
@@ -206,4 +223,26 @@ async fn report_probe(hop: &ServerHop, keys: &KeyChain) -> CommandResult {
             "ours is {method} with key-id {id}; compare method and key with the server's{look}"
         ))),
     }
+}
+
+/// Returns the failure of a server that does not answer because of the clock, as far as web servers show: the one that
+/// the user names, or one that this process has asked before.
+async fn clock_failure(server: &Target, clock: Option<&Target>) -> Option<Failure> {
+    if let Some(web) = clock {
+        match clock_reference::ask_web_server(web, CLOCK_PATIENCE).await {
+            Ok(Some(_)) => {}
+            Ok(None) => eprintln!("note: {web} does not report its time"),
+            Err(why) => eprintln!("note: no time from {web}: {why}"),
+        }
+    }
+    let offset = clock_reference::last_offset()?;
+    let what = match offset.seconds.unsigned_abs() {
+        ..=30 => format!(
+            "{server} does not accept us, and {offset}: 30 s are allowed, if its own clock is right"
+        ),
+        _ => format!("{server} does not accept us, because {offset}: 30 s are allowed"),
+    };
+    Some(Failure::new(FailureCode::Clock, what).with_hint(
+        "set the clock of this machine (for example `timedatectl set-ntp true`), and try again",
+    ))
 }

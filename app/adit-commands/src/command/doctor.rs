@@ -16,9 +16,11 @@ use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Hop, HopKind, Plan, ServerHop, Stage};
+use adit_engine::clock_reference::{self, ClockOffset};
 use adit_engine::connector::Connector;
 use adit_engine::probe::{self, ProbeFinding, ProbeResult};
 use adit_shadowsocks::{Edition, KeyChain};
+use adit_wire::Target;
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
@@ -267,11 +269,13 @@ async fn check_dialogue(
     if let Some(skew) = refused_clock(hop).await {
         let what =
             format!("the server has our key but refuses our clock, which differs by {skew} s");
-        let advice = "set the clock of this machine (for example `timedatectl set-ntp true`), or \
-                      the server's";
         let step = Step::new("clock", StepState::Failed, what.clone());
-        chart.add_step(step.with_advice(advice).with_figure("skew_s", skew));
-        return Err(Failure::new(FailureCode::Clock, what).with_hint(advice));
+        let step = step.with_advice(hints::SET_CLOCK);
+        chart.add_step(step.with_figure("skew_s", skew));
+        return Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK));
+    }
+    if let Some(server) = &typed.clock {
+        compare_clocks(chart, kind, server).await?;
     }
     let (what, advice) = hints::explain_finding(kind, &heard, site.is_some());
     chart.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
@@ -287,6 +291,40 @@ async fn check_dialogue(
         Some(hint) => Err(failure.with_hint(hint)),
         None => Err(failure.with_hint(advice)),
     }
+}
+
+/// Compares the clock with that of a web server, which is connected to directly.
+///
+/// # Errors
+///
+/// The difference is why the server does not answer.
+async fn compare_clocks(chart: &mut Findings, kind: &HopKind, server: &Target) -> CommandResult {
+    let offset = match clock_reference::ask_web_server(server, PATIENCE).await {
+        Ok(Some(offset)) => offset,
+        Ok(None) => {
+            let why = format!("{server} does not report its time");
+            chart.add_step(Step::new("clock", StepState::Skipped, why));
+            return Ok(());
+        }
+        Err(why) => {
+            let why = format!("{server} does not answer directly: {why}");
+            chart.add_step(Step::new("clock", StepState::Skipped, why));
+            return Ok(());
+        }
+    };
+    let is_dated = matches!(kind, HopKind::Shadowsocks { method, .. }
+        if method.edition() == Edition::Aead2022);
+    if !is_dated || offset.seconds.unsigned_abs() <= hints::MAX_SKEW {
+        add_clock_step(chart, offset.seconds, &format!("that of {server}"));
+        return Ok(());
+    }
+    let what = format!(
+        "{offset}, and Shadowsocks 2022 allows {} s",
+        hints::MAX_SKEW
+    );
+    let step = Step::new("clock", StepState::Failed, what.clone()).with_advice(hints::SET_CLOCK);
+    chart.add_step(step.with_figure("skew_s", offset.seconds));
+    Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK))
 }
 
 /// Tries the neighbours. Returns what to write into the URL.
@@ -381,12 +419,9 @@ async fn check_page(
             let line = line.lines().next().unwrap_or_default().to_owned();
             let what = format!("{target} answers{}: {line}", through(kind));
             chart.add_step(Step::new("target", StepState::Ok, what));
-            let ours = adit_net::system::unix_now().0;
-            if let Some(theirs) = requests::parse_date_header(&bytes) {
-                let skew = i64::try_from(theirs).ok().zip(i64::try_from(ours).ok());
-                if let Some(skew) = skew.map(|(theirs, ours)| theirs - ours) {
-                    add_clock_step(chart, skew, &format!("that of {target}"));
-                }
+            if let Some(date) = clock_reference::parse_date_header(&bytes) {
+                let offset = ClockOffset::from_date(target, date);
+                add_clock_step(chart, offset.seconds, &format!("that of {target}"));
             }
             Ok(())
         }

@@ -17,6 +17,7 @@ mod browser;
 mod carrier_kcp;
 mod classic;
 mod cli;
+mod clock;
 mod completion;
 mod convert;
 #[cfg(target_os = "linux")]
