@@ -290,10 +290,7 @@ mod tests {
         let proof = Arc::new(Proof::default());
         for _ in 0..MAX_IN_WINDOW {
             assert!(opens(&mut state, start));
-            fail(&mut state);
             state.opened.back_mut().unwrap().1 = Some(proof.clone());
-            state.opened.iter_mut().for_each(|one| one.0 = start);
-            state.failure = None;
         }
         fail(&mut state);
         assert!(matches!(state.decide(start), Turn::Refused(_)));

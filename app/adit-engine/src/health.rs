@@ -104,7 +104,7 @@ impl ServerHealth {
         proven_by_answer: String,
         likely_causes: String,
     ) -> Self {
-        let name = name.into();
+        let name: String = name.into();
         let pacer = Some(ConnectPacer::shared(&name, &proven_by_answer));
         Self {
             name,

@@ -43,10 +43,8 @@ pub(crate) fn insert_run(mut words: Vec<OsString>) -> Vec<OsString> {
         short.is_some_and(|rest| rest.starts_with(['L', 'F'])) || long(LISTEN) || long(FORWARD)
     };
     let is_verbose = |word: &str| {
-        word == "--verbose"
-            || (word.len() > 1
-                && word.starts_with('-')
-                && word.trim_start_matches('-').bytes().all(|b| b == b'v'))
+        let letters = word.strip_prefix('-').filter(|rest| !rest.is_empty());
+        word == "--verbose" || letters.is_some_and(|rest| rest.bytes().all(|b| b == b'v'))
     };
     let first = words.iter().skip(1).filter_map(|word| word.to_str());
     if first

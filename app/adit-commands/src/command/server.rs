@@ -114,11 +114,11 @@ fn parse_listen_address(text: &str) -> Result<Target, Failure> {
     let address = address.strip_suffix('/').unwrap_or(address);
     let port = address.strip_prefix(':').unwrap_or(address);
     if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) {
-        let port = port.parse().map_err(|why| failure(&why))?;
+        let port = port.parse::<u16>().map_err(|why| failure(&why))?;
         let host = Host::Ip(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED));
         return Ok(Target { host, port });
     }
-    address.parse().map_err(|why| failure(&why))
+    address.parse::<Target>().map_err(|why| failure(&why))
 }
 
 /// Prints the URL of the stored key: `adit server url`.

@@ -160,10 +160,10 @@ pub(super) fn parse_listen_address(text: &str) -> Result<SocketAddr, Failure> {
     let address = address.strip_suffix('/').unwrap_or(address);
     let port = address.strip_prefix(':').unwrap_or(address);
     if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) {
-        let port: u16 = port.parse().map_err(|why| failure(&why))?;
+        let port = port.parse::<u16>().map_err(|why| failure(&why))?;
         return Ok((std::net::Ipv6Addr::UNSPECIFIED, port).into());
     }
-    let target: Target = address.parse().map_err(|why| failure(&why))?;
+    let target = address.parse::<Target>().map_err(|why| failure(&why))?;
     match target.host {
         Host::Ip(ip) => Ok((ip, target.port).into()),
         Host::Name(name) if name.as_str() == "localhost" => {

@@ -91,7 +91,7 @@ fn address_of(plan: &Plan) -> Target {
 /// Checks that a listener runs.
 async fn check_port(chart: &mut Findings, at: &Target, tcp: bool) -> CommandResult {
     if !tcp {
-        let why = format!("a UDP port does not tell whether {at} is open");
+        let why = format!("nothing shows whether the UDP port {at} is open");
         chart.add_step(Step::new("connect", StepState::Skipped, why));
         return Ok(());
     }
