@@ -136,8 +136,8 @@ pub(super) async fn check_server(
     }
 }
 
-/// Probes the server and reports the finding. If it may be the clock, that of the web server `clock` is compared.
-async fn report_probe(hop: &ServerHop, keys: &KeyChain, clock: Option<&Target>) -> CommandResult {
+/// Probes the server and reports the finding. If it may be the clock, that of `web` is compared.
+async fn report_probe(hop: &ServerHop, keys: &KeyChain, web: Option<&Target>) -> CommandResult {
     let server = &hop.server;
     let (method, id) = (keys.method(), keys.user_key().id());
     let (clock, look) = if probe::has_time_stamps(keys) {
@@ -151,7 +151,7 @@ async fn report_probe(hop: &ServerHop, keys: &KeyChain, clock: Option<&Target>) 
     let finding = probe::probe_hop(hop, keys.clone()).await;
     let may_be_clock = probe::has_time_stamps(keys)
         && matches!(finding, ProbeFinding::Silent | ProbeFinding::Closed);
-    if may_be_clock && let Some(failure) = clock_failure(server, clock).await {
+    if may_be_clock && let Some(failure) = clock_failure(server, web).await {
         return Err(failure);
     }
     match finding {
