@@ -21,7 +21,7 @@ mod time;
 pub use folder::state_folder;
 pub use report::{Failure, FailureCode};
 pub use runtime::{block_on, block_on_with_nofile};
-pub use signals::Signals;
+pub use signals::{Signals, result_of_end};
 pub use time::parse_time;
 
 /// The result of a command.

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use crate::CommandResult;
 use crate::report::{Failure, FailureCode};
 
 /// Time that open connections have after SIGTERM.
 const DRAIN_TIME: Duration = Duration::from_secs(3);
 
+/// The number of SIGINT.
+const INTERRUPT: u8 = 2;
 /// Offset that shells add to a signal number to form an exit code.
 const SIGNAL_STATUS_BASE: u8 = 128;
 
@@ -91,10 +94,25 @@ impl Signals {
         tokio::select! {
             done = work => done,
             patience = self.next_end() => Err(match patience.is_zero() {
-                true => signal_failure("interrupted", 2),
+                true => signal_failure("interrupted", INTERRUPT),
                 false => signal_failure("terminated", 15),
             }),
         }
+    }
+}
+
+/// Returns the result of a command that served until a signal, for the time that [`Signals::next_end`] returned:
+/// an interrupt has the exit code of shells, 130, and no message, while SIGTERM is the ordinary end.
+///
+/// # Errors
+/// The command was interrupted.
+pub fn result_of_end(patience: Duration) -> CommandResult {
+    match patience.is_zero() {
+        true => Err(Failure::Exit {
+            status: SIGNAL_STATUS_BASE + INTERRUPT,
+            why: None,
+        }),
+        false => Ok(()),
     }
 }
 

@@ -33,6 +33,7 @@ pub use explain::explain_plan;
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use plan::{
     Chain, Condition, MAX_FILE_LEN, NamePattern, Plan, Route, RouteOption, Rule, Stage,
+    expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{

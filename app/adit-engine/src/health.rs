@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use crate::BoxFuture;
+use crate::clock_reference;
+use crate::connect_pacer::ConnectPacer;
 
 /// Minimum interval between warnings about one server.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
@@ -33,6 +35,8 @@ pub struct ServerHealth {
     /// True if the first answer is logged.
     logs_first_answer: bool,
     check: OnceLock<Box<dyn HealthCheck>>,
+    /// Limits connections until the server has proved itself, if it has a key.
+    pacer: Option<Arc<ConnectPacer>>,
     known: Mutex<HealthState>,
 }
 
@@ -80,7 +84,7 @@ impl ServerHealth {
     /// Creates the state of a keyed server called `name`; `dated` is true if it checks the client's clock.
     #[must_use]
     pub fn new(name: impl Into<String>, key_id: impl fmt::Display, dated: bool) -> Self {
-        let proof = format!("the key {key_id} is right");
+        let proof = proof_of_key(&key_id);
         let clock = if dated {
             ", or a clock that differs by more than 30 s"
         } else {
@@ -100,12 +104,15 @@ impl ServerHealth {
         proven_by_answer: String,
         likely_causes: String,
     ) -> Self {
+        let name: String = name.into();
+        let pacer = Some(ConnectPacer::shared(&name, &proven_by_answer));
         Self {
-            name: name.into(),
+            name,
             proven_by_answer,
             likely_causes,
             logs_first_answer: true,
             check: OnceLock::new(),
+            pacer,
             known: Mutex::default(),
         }
     }
@@ -116,6 +123,7 @@ impl ServerHealth {
         let proof = "connections pass".to_owned();
         Self {
             logs_first_answer: false,
+            pacer: None,
             ..Self::with_texts(name, proof, String::new())
         }
     }
@@ -123,6 +131,11 @@ impl ServerHealth {
     /// Sets the parameters for checks of the server. Only the first call has an effect.
     pub(crate) fn set_check(&self, check: impl HealthCheck + 'static) {
         let _ = self.check.set(Box::new(check));
+    }
+
+    /// Returns the limit on connections to the server, if it has a key.
+    pub(crate) const fn pacer(&self) -> Option<&Arc<ConnectPacer>> {
+        self.pacer.as_ref()
     }
 
     fn lock_state(&self) -> MutexGuard<'_, HealthState> {
@@ -137,6 +150,9 @@ impl ServerHealth {
 
     /// Records an authentic answer; `skew` is the server's clock minus the local one, in seconds.
     pub fn record_proof(&self, skew: Option<i64>) {
+        if let Some(pacer) = &self.pacer {
+            pacer.record_proof();
+        }
         let mut known = self.lock_state();
         known.unanswered = None;
         let first = known.last_proof.replace(Instant::now()).is_none();
@@ -236,20 +252,34 @@ impl ServerHealth {
     }
 
     fn log_suspicion(&self, known: &mut HealthState, what: &str) {
+        if let Some(pacer) = &self.pacer {
+            pacer.record_failure(what);
+        }
         if !rate_limit(&mut known.warned, WARN_INTERVAL) {
             return;
         }
         known.is_blamed = true;
+        let clock = clock_reference::last_offset();
+        let clock = clock.map_or_else(String::new, |offset| format!(". Note: {offset}"));
         let (name, doubt) = (&self.name, &self.likely_causes);
         if known.last_proof.is_none() {
-            warn!("{name} {what}. Likely: {doubt}");
+            warn!("{name} {what}. Likely: {doubt}{clock}");
         } else {
             warn!(
                 "{name} {what}, though it has answered before. Likely: its key has been changed: \
-                 {doubt}; or the target cannot be reached from there"
+                 {doubt}; or the target cannot be reached from there{clock}"
             );
         }
     }
+}
+
+/// Returns the pacer of connections to a server whose health was created by [`ServerHealth::new`].
+pub(crate) fn pacer_of_key(name: &str, key_id: impl fmt::Display) -> Arc<ConnectPacer> {
+    ConnectPacer::shared(name, &proof_of_key(key_id))
+}
+
+fn proof_of_key(key_id: impl fmt::Display) -> String {
+    format!("the key {key_id} is right")
 }
 
 /// Returns true if at least `quiet` has passed since `last`, and sets `last` to now in this case.

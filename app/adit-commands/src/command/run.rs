@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode, Signals};
 use adit_config::{
@@ -11,6 +12,7 @@ use adit_config::{
 };
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
+use tokio::time::timeout;
 
 use super::{admin, convert};
 use crate::args;
@@ -97,15 +99,22 @@ fn check_complete(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
         .with_hint("`adit explain` with the same options draws the plan"))
 }
 
+/// Prints the warnings of a plan from the command line.
 pub(super) fn print_warnings(plan: &Plan) {
-    let literal = |w: &&Warning| w.kind == WarningKind::LiteralSecret;
-    if plan.warnings.iter().any(|w| literal(&w)) {
+    let literal = |w: &Warning| w.kind == WarningKind::LiteralSecret;
+    if plan.warnings.iter().any(literal) {
         eprintln!(
             "warning: all users of this machine can read a key on the command line; \
              write `@FILE` or `$NAME` instead"
         );
     }
-    for warning in plan.warnings.iter().filter(|w| !literal(w)) {
+    print_other_warnings(plan);
+}
+
+/// Prints the warnings that are not about secrets on the command line.
+pub(super) fn print_other_warnings(plan: &Plan) {
+    let others = |w: &&Warning| w.kind != WarningKind::LiteralSecret;
+    for warning in plan.warnings.iter().filter(others) {
         eprintln!("{warning}");
     }
 }
@@ -177,14 +186,23 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
     one(secret)
 }
 
-/// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT.
+/// Time for plugins to end after an interrupt; then they are killed.
+const INTERRUPT_TIME: Duration = Duration::from_millis(80);
+
+/// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT, which does not and is the exit
+/// code 130.
 pub(super) async fn serve_until_signal(
     engine: impl Borrow<Engine>,
     mut signals: Signals,
 ) -> CommandResult {
     let patience = signals.next_end().await;
-    engine.borrow().drain_and_stop(patience).await;
-    Ok(())
+    let stop = engine.borrow().drain_and_stop(patience);
+    if patience.is_zero() {
+        let _ = timeout(INTERRUPT_TIME, stop).await;
+    } else {
+        stop.await;
+    }
+    adit_cli::result_of_end(patience)
 }
 
 #[cfg(test)]

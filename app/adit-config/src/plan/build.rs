@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::plan::short_listener::expand_short_listener;
 use crate::plan::unchecked_route::{
     UncheckedRoute, UncheckedStage, is_route_name, parse_hop, parse_listener,
 };
@@ -15,7 +16,7 @@ use crate::text::{
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteOption {
-    /// `-L URL`: starts a route, or adds a listener to the previous one if that has no hop yet.
+    /// `-L URL`, or a [short form](crate::expand_short_listener): starts a route, or adds a listener to the previous one if that has no hop yet.
     Listen(String),
     /// `-F URL`: adds a hop to the current route.
     Forward(String),
@@ -151,8 +152,13 @@ fn plan_from_items<'a>(
     let mut routes: Vec<UncheckedRoute> = Vec::new();
     let mut begun = false;
     let mut chained = true;
-    for (i, (role, text)) in items.enumerate() {
+    for (i, (role, written)) in items.enumerate() {
         let origin = Origin::Argument(i + 1);
+        let expanded = match role {
+            EndpointRole::Listener => expand_short_listener(written),
+            EndpointRole::Hop => None,
+        };
+        let text = expanded.as_deref().unwrap_or(written);
         let excerpt = secret_redaction::redacting_document(&origin, text).as_url();
         match role {
             EndpointRole::Listener => {

@@ -6,12 +6,14 @@ mod check;
 mod loops;
 mod remote_targets;
 mod rule;
+mod short_listener;
 mod toml_file;
 mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
 pub use rule::{Condition, NamePattern};
+pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 
 use crate::scheme::endpoint_types::ListenerConfig;

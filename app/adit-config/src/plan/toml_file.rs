@@ -6,6 +6,7 @@ use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::plan::short_listener::expand_short_listener;
 use crate::plan::toml_file::key_tables::accepts_key_table;
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
 use crate::plan::{Condition, Stage};
@@ -154,9 +155,17 @@ impl RouteReader<'_> {
         draft: &mut UncheckedRoute,
     ) {
         let items = self.read_strings(value, "`listen` must be a URL or a list of URLs");
+        let short: Vec<Option<String>> = items
+            .iter()
+            .map(|(text, _)| expand_short_listener(text))
+            .collect();
         let mut keys = self.assign_to_listener(keys, &items);
-        for (text, span) in items {
-            let excerpt = self.document.url_value(span, text);
+        for ((written, span), short) in items.into_iter().zip(&short) {
+            let text = short.as_deref().unwrap_or(written);
+            let excerpt = match short {
+                None => self.document.url_value(span, text),
+                Some(_) => self.document.whole_value(span),
+            };
             let keys = if accepts_key_table(text) {
                 keys.take()
             } else {

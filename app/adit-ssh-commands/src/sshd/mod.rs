@@ -69,6 +69,6 @@ pub fn sshd(typed: &SshdArgs) -> CommandResult {
         // No more connections are accepted, and open ones are closed: a shell would run forever.
         drop(stop);
         let _ = timeout(patience, all_gone.recv()).await;
-        Ok(())
+        adit_cli::result_of_end(patience)
     })
 }
