@@ -36,7 +36,7 @@ pub use plan::{
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
-    AddressPreference, EndpointRole, EndpointRoles, Param, PluginMode, PrivateAccess, RejectPolicy,
+    AddressPreference, EndpointRole, EndpointRoles, SchemeParam, PluginMode, PrivateAccess, RejectPolicy,
     RestartPolicy, Setting, UdpTransport,
 };
 pub use scheme::endpoint_types::{
@@ -49,6 +49,6 @@ pub use scheme::endpoint_types::{
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
-    ConfigError, FileText, Origin, Place, Problem, Secret, SecretText, Sources, Span, Spanned,
+    ConfigError, FileText, Origin, SourceLocation, Problem, Secret, SecretText, Sources, Span, Spanned,
     SystemSources, Warning, WarningKind, nearest_word, parse_duration,
 };

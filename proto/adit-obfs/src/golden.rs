@@ -308,7 +308,7 @@ fn go_quiet_clients_of_others() {
             },
         };
         let proof = ProofKey::new(key.as_bytes()).unwrap();
-        let ours = quiet::QuietHello {
+        let ours = quiet::GoQuietHello {
             browser: if chrome {
                 Browser::Chrome
             } else {

@@ -38,7 +38,7 @@ enum State {
     RandomHead(Vec<u8>),
     TlsHello(Box<ServerFlight>),
     TlsEnd(Tagger),
-    QuietHello(Box<ServerAnswer>),
+    GoQuietHello(Box<ServerAnswer>),
     QuietEnd,
     Over,
 }
@@ -111,7 +111,7 @@ impl ServerHandshake {
                 rx.consume(done!(read_end(rx.bytes(), tagger)));
                 (Some(record_codecs()), State::Over)
             }
-            (State::QuietHello(answer), Recognition::Proof { key, seen }) => {
+            (State::GoQuietHello(answer), Recognition::Proof { key, seen }) => {
                 let hello = done!(parse_client_hello(rx.bytes()));
                 key.check_proof(&hello.random, now)?;
                 seen.insert_hello(&hello.random, now)?;

@@ -8,7 +8,7 @@ use crate::plan::Condition;
 use crate::plan::check::ports_overlap;
 use crate::plan::unchecked_route::{UncheckedRoute, UncheckedStage};
 use crate::scheme::endpoint_types::{Hop, ListenerConfig, ListenerKind};
-use crate::text::{Diagnostics, Place, Problem, is_this_machine};
+use crate::text::{Diagnostics, SourceLocation, Problem, is_this_machine};
 
 /// A step from one route to another.
 struct RouteStep {
@@ -19,7 +19,7 @@ struct RouteStep {
     /// The hop or listener that leads there.
     what: String,
     /// The place of that hop or listener.
-    place: Place,
+    place: SourceLocation,
 }
 
 /// Reports hops that form a loop. A request would go round until no descriptors are left.

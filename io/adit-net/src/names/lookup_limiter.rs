@@ -37,19 +37,19 @@ pub(super) struct LookupLimiter(Mutex<LimiterState>);
 #[derive(Debug, Default)]
 struct LimiterState {
     running: u32,
-    askers: HashMap<LookupOrigin, AskerState>,
+    askers: HashMap<LookupOrigin, OriginState>,
     /// Running lookups of each identified user.
     users: HashMap<u64, u32>,
 }
 
 #[derive(Debug, Default)]
-struct AskerState {
+struct OriginState {
     slots: u32,
     running: u32,
     ended: Arc<Notify>,
 }
 
-impl AskerState {
+impl OriginState {
     fn is_idle(&self) -> bool {
         self.slots == 0 && self.running == 0
     }

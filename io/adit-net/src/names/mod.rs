@@ -30,7 +30,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use self::cache::LookupCache;
-use self::config::{FilesVersion, ResolverConfig};
+use self::config::{ResolverFilesVersion, ResolverConfig};
 use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 use self::lookup_result::LookupResult;
 use crate::system;
@@ -67,7 +67,7 @@ pub struct Resolver {
 #[derive(Debug, Default)]
 struct State {
     /// The parsed configuration and the version of its files.
-    known: Option<(FilesVersion, Arc<ResolverConfig>)>,
+    known: Option<(ResolverFilesVersion, Arc<ResolverConfig>)>,
     cache: LookupCache,
     /// Lookups with waiters, each with its number.
     running: HashMap<Box<str>, (u64, Weak<RunningLookup>)>,
@@ -236,7 +236,7 @@ impl Resolver {
             if let Ok(found) = &found {
                 let mut state = lock_shared_state(&noted.state);
                 let is_current =
-                    |(_, known): &(FilesVersion, Arc<ResolverConfig>)| Arc::ptr_eq(known, &config);
+                    |(_, known): &(ResolverFilesVersion, Arc<ResolverConfig>)| Arc::ptr_eq(known, &config);
                 if state.known.as_ref().is_some_and(is_current) {
                     state.cache.insert(&name, found, system::monotonic_now());
                 }
@@ -272,7 +272,7 @@ impl Resolver {
     }
 
     /// Returns the parsed configuration if it is of this version.
-    fn known_config(&self, version: &FilesVersion) -> Option<Arc<ResolverConfig>> {
+    fn known_config(&self, version: &ResolverFilesVersion) -> Option<Arc<ResolverConfig>> {
         let state = self.lock_state();
         let known = state.known.as_ref().filter(|(known, _)| known == version);
         known.map(|(_, config)| config.clone())

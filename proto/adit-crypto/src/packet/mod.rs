@@ -45,7 +45,7 @@ use core::ops::Range;
 use adit_wire::{Entropy, Overhead};
 
 use self::{
-    check::{Checker, PacketParts},
+    check::{KeyedCheck, PacketParts},
     cipher::Cipher,
     kind::{GCM_NONCE, NONCE},
 };
@@ -103,7 +103,7 @@ pub struct PacketKey {
 enum Inner {
     Null,
     Aead(AeadKey),
-    Checked(Cipher, Checker),
+    Checked(Cipher, KeyedCheck),
 }
 
 impl PacketKey {
@@ -141,7 +141,7 @@ impl PacketKey {
             }
             _ => Inner::Checked(
                 Cipher::new(path, kind, key)?,
-                Checker::new(path, check, key),
+                KeyedCheck::new(path, check, key),
             ),
         };
         Ok(Self {
@@ -219,7 +219,7 @@ impl PacketKey {
     }
 
     /// Splits a decrypted packet into nonce, check and payload, if it is long enough.
-    fn split_decrypted<'p>(&self, checker: &Checker, packet: &'p [u8]) -> Option<PacketParts<'p>> {
+    fn split_decrypted<'p>(&self, checker: &KeyedCheck, packet: &'p [u8]) -> Option<PacketParts<'p>> {
         self.check_len(packet.len()).ok()?;
         let (nonce, rest) = packet.split_at_checked(NONCE)?;
         let (check, payload) = rest.split_at_checked(checker.check_kind().byte_len())?;
@@ -359,7 +359,7 @@ impl fmt::Debug for PacketKey {
 
 /// Writes nonce and check in front of the payload and returns the packet.
 fn write_nonce_and_check<'p>(
-    checker: &Checker,
+    checker: &KeyedCheck,
     packet: &'p mut [u8],
     chance: &mut dyn Entropy,
 ) -> &'p mut [u8] {
@@ -370,7 +370,7 @@ fn write_nonce_and_check<'p>(
 
 /// Splits the packet into a fresh nonce, the space for the check, and the payload.
 fn write_nonce<'p>(
-    checker: &Checker,
+    checker: &KeyedCheck,
     packet: &'p mut [u8],
     chance: &mut dyn Entropy,
 ) -> (&'p [u8], &'p mut [u8], &'p [u8]) {
@@ -381,7 +381,7 @@ fn write_nonce<'p>(
 
 /// Splits a packet that is laid out for sealing: the space for its nonce and its check, and the payload.
 fn split_layout<'p>(
-    checker: &Checker,
+    checker: &KeyedCheck,
     packet: &'p mut [u8],
 ) -> (&'p mut [u8], &'p mut [u8], &'p [u8]) {
     let (nonce, rest) = packet.split_at_mut(NONCE);

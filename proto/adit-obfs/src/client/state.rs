@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adit_crypto::{Secret, hmac_sha256};
 use adit_wire::{Entropy, Target, UnixTime};
 
-use super::{ClientHandshake, WaitFor};
+use super::{ClientHandshake, AwaitedData};
 use crate::http::{HttpMethod, RequestTemplate};
 use crate::quiet::{self, Browser, HelloRandom, ProofKey, TICKET_LEN};
 use crate::random_head::client_head;
@@ -144,10 +144,10 @@ impl ClientState {
 
     /// Creates the handshake of a connection that starts at `now`.
     pub fn new_handshake(&self, now: UnixTime, entropy: &mut dyn Entropy) -> ClientHandshake {
-        let nothing = WaitFor::Nothing;
+        let nothing = AwaitedData::Nothing;
         let (hello, wait) = match &*self.inner {
             Inner::Plain => (Vec::new(), nothing(Codecs::new_raw())),
-            Inner::RandomHead => (client_head(entropy), WaitFor::Anything),
+            Inner::RandomHead => (client_head(entropy), AwaitedData::Anything),
             Inner::Http(requests) => {
                 let codecs = Codecs {
                     seal: ObfsSeal::with_request_head(requests.new_head(entropy)),
@@ -176,7 +176,7 @@ impl ClientState {
                     };
                     (hello, nothing(codecs))
                 } else {
-                    (hello, WaitFor::Flight { tagger, end })
+                    (hello, AwaitedData::Flight { tagger, end })
                 }
             }
             Inner::Quiet {
@@ -189,7 +189,7 @@ impl ClientState {
                 entropy.fill(&mut iv);
                 let chance = HelloRandom::draw_random(entropy);
                 entropy.fill(&mut finished);
-                let hello = quiet::QuietHello {
+                let hello = quiet::GoQuietHello {
                     browser: *browser,
                     random: key.make_proof(iv, now),
                     chance: &chance,
@@ -198,7 +198,7 @@ impl ClientState {
                 };
                 let session = chance.session;
                 let end = quiet::client_end(&finished);
-                (hello.encode(), WaitFor::Answer { session, end })
+                (hello.encode(), AwaitedData::Answer { session, end })
             }
         };
         ClientHandshake { hello, wait }

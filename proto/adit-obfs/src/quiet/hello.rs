@@ -91,7 +91,7 @@ impl HelloRandom {
 }
 
 /// A client's first message.
-pub(crate) struct QuietHello<'a> {
+pub(crate) struct GoQuietHello<'a> {
     pub(crate) browser: Browser,
     pub(crate) random: [u8; 32],
     pub(crate) chance: &'a HelloRandom,
@@ -100,7 +100,7 @@ pub(crate) struct QuietHello<'a> {
     pub(crate) ticket: &'a [u8; TICKET_LEN],
 }
 
-impl QuietHello<'_> {
+impl GoQuietHello<'_> {
     /// Encodes the record.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let extensions = match self.browser {
@@ -183,7 +183,7 @@ mod tests {
                     session: [1; 32],
                     grease: [0x1a; 3],
                 };
-                let hello = QuietHello {
+                let hello = GoQuietHello {
                     browser,
                     random: [2; 32],
                     chance: &chance,

@@ -176,7 +176,7 @@ impl ServerState {
             ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
                 State::TlsHello(Box::new(ServerFlight::draw_random(entropy)))
             }
-            ObfsKind::GoQuiet => State::QuietHello(Box::new(ServerAnswer::draw_random(entropy))),
+            ObfsKind::GoQuiet => State::GoQuietHello(Box::new(ServerAnswer::draw_random(entropy))),
         };
         ServerHandshake {
             shared: self.0.clone(),

@@ -7,7 +7,7 @@ use adit_wire::{Entropy, Overhead, ProtocolError};
 
 use super::bounds::{FRAME_LIMIT, MAX_DATA, MAX_NOISE, OpenedFrame};
 use super::crc::data_after_pad;
-use super::padding::{LengthStyle, PaddingBlock};
+use super::padding::{LengthEncoding, PaddingBlock};
 use crate::field::{
     check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
 };
@@ -31,10 +31,10 @@ impl AdlerKind {
         }
     }
 
-    pub(crate) const fn pad_style(self) -> LengthStyle {
+    pub(crate) const fn pad_style(self) -> LengthEncoding {
         match self {
-            Self::V1 => LengthStyle::Byte,
-            _ => LengthStyle::Big,
+            Self::V1 => LengthEncoding::Byte,
+            _ => LengthEncoding::Big,
         }
     }
 

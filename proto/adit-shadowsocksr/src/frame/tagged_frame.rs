@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::bounds::{FRAME_LIMIT, MAX_DATA, MAX_NOISE, MIN_BULK_LEN, OpenedFrame};
 use super::crc::data_after_pad;
-use super::padding::{LengthStyle, PaddingBlock};
+use super::padding::{LengthEncoding, PaddingBlock};
 use crate::field::{
     check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
 };
@@ -25,7 +25,7 @@ const TAG: usize = 4;
 const LONGEST_KEY: usize = 32 + 4;
 /// Minimum length of data without noise.
 const NOISELESS: usize = MIN_BULK_LEN;
-pub(crate) const STYLE: LengthStyle = LengthStyle::Little;
+pub(crate) const STYLE: LengthEncoding = LengthEncoding::Little;
 
 /// One direction, sealing or opening.
 pub(crate) struct TaggedCodec {

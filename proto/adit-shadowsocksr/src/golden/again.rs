@@ -8,7 +8,7 @@ use super::{Exchange, Write, wires};
 use crate::OpenedFrame;
 use crate::chain_padding::PaddingSizes;
 use crate::frame::{
-    AdlerKind, FrameOpen, FrameOpener, FrameSeal, LengthStyle, PaddingBlock, TaggedCodec, pack_crc,
+    AdlerKind, FrameOpen, FrameOpener, FrameSeal, LengthEncoding, PaddingBlock, TaggedCodec, pack_crc,
 };
 use crate::head::{aes::AesHead, chain, sha1::Sha1Head, simple};
 use crate::hello::HELLO_LEN;
@@ -50,7 +50,7 @@ impl Exchange {
                 };
                 let data = [&found.hello.to_bytes()[..], &wire[found.payload.clone()]].concat();
                 let block = &wire[2..found.payload.start - HELLO_LEN];
-                let (pad, mut chance) = PaddingBlock::again(block, LengthStyle::Byte);
+                let (pad, mut chance) = PaddingBlock::again(block, LengthEncoding::Byte);
                 let again = packed(&data, |r, p| pack_crc(r, p, pad, &mut chance));
                 (again, found.consumed)
             }
@@ -122,7 +122,7 @@ impl Exchange {
             let block = |head| &frame[head..payload.start];
             let again = match &mut seal {
                 FrameSeal::Crc => {
-                    let (pad, mut chance) = PaddingBlock::again(block(2), LengthStyle::Byte);
+                    let (pad, mut chance) = PaddingBlock::again(block(2), LengthEncoding::Byte);
                     packed(data, |r, p| pack_crc(r, p, pad, &mut chance))
                 }
                 FrameSeal::Adler(kind) => {
@@ -131,7 +131,7 @@ impl Exchange {
                     packed(data, |r, p| kind.pack_frame(r, p, pad, &mut chance))
                 }
                 FrameSeal::Tagged(frames) => {
-                    let (pad, mut chance) = PaddingBlock::again(block(4), LengthStyle::Little);
+                    let (pad, mut chance) = PaddingBlock::again(block(4), LengthEncoding::Little);
                     packed(data, |r, p| frames.pack_frame(r, p, pad, &mut chance))
                 }
                 FrameSeal::Chained(frames) => {
