@@ -45,7 +45,7 @@ pub trait PacketCrypt: Send + Sync + 'static {
     ///
     /// The datagram is lost, with up to 15 others that are sealed together. A session that cannot
     /// seal any datagram fails with `TimedOut`.
-    fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError>;
+    fn seal(&self, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError>;
 
     /// Opens a datagram in place; the payload stays between head and tail. Datagrams shorter than
     /// both are dropped before.
@@ -94,9 +94,9 @@ impl<C: BlockCrypt> PacketCrypt for ChecksumCrypt<C> {
         NONCE_LEN + CHECK_LEN
     }
 
-    fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
+    fn seal(&self, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError> {
         let (nonce, check, payload) = split_packet(packet).ok_or(CryptoError::NoRoom)?;
-        chance.fill(nonce);
+        rng.fill(nonce);
         *check = crc32(payload).to_le_bytes();
         self.0.encrypt(packet);
         Ok(())

@@ -5,7 +5,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
 
 pub use state::{ClientSettings, ClientState};
 
@@ -46,7 +46,7 @@ impl Handshake for ClientHandshake {
     type Output = Codecs;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
+    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Codecs>, ProtocolError> {
         tx.extend_from_slice(&core::mem::take(&mut self.hello));
         let wait = core::mem::replace(&mut self.wait, AwaitedData::Over);
         let answered = match &wait {

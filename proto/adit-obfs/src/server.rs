@@ -5,7 +5,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
 
 use state::{Recognition, SharedState};
 pub use state::{ServerSettings, ServerState};
@@ -72,8 +72,8 @@ impl ServerHandshake {
     /// Reads one message; returns `None` if another follows.
     fn advance_state(
         &mut self,
-        rx: &mut Rx<'_>,
-        tx: &mut Tx<'_>,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
     ) -> Result<Option<Step<Codecs>>, ProtocolError> {
         let now = self.shared.clock.unix_time();
         let judge = &self.shared.recognition;
@@ -142,7 +142,7 @@ impl Handshake for ServerHandshake {
     type Output = Codecs;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
+    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Codecs>, ProtocolError> {
         loop {
             match self.advance_state(rx, tx) {
                 Ok(Some(step)) => return Ok(step),

@@ -207,7 +207,7 @@ impl AdmissionControl {
         self: &Arc<Self>,
         from: IpAddr,
         now: Time,
-        chance: u32,
+        rng: u32,
     ) -> Result<PendingConnection, AdmissionError> {
         let source = source_network(from);
         let mut state = self.lock_state();
@@ -216,7 +216,7 @@ impl AdmissionControl {
             return Err(AdmissionError::Penalty);
         }
         let crowd = state.pending.load_for(source, self.startups);
-        if chance < self.startups.refusal_percent(crowd) {
+        if rng < self.startups.refusal_percent(crowd) {
             return Err(AdmissionError::TooMany);
         }
         state.pending.add_connection(source);
@@ -347,7 +347,7 @@ mod tests {
     fn a_crowd_is_turned_away_until_it_shrinks() {
         let door = door("2:50:4");
         let from = ip("192.0.2.1");
-        let enter = |chance| door.admit_at(from, at(0), chance);
+        let enter = |rng| door.admit_at(from, at(0), rng);
         let mut inside = vec![enter(0).unwrap(), enter(0).unwrap()];
         assert_eq!(enter(49).unwrap_err(), AdmissionError::TooMany);
         inside.push(enter(50).unwrap());

@@ -124,11 +124,11 @@ impl Resolver {
     ///
     /// # Errors
     /// [`HostUnreachable`](io::ErrorKind::HostUnreachable) if `name` has no address, no server answers
-    /// within [`RESOLVE_DEADLINE`], or too many lookups of `asker` are waiting.
+    /// within [`RESOLVE_DEADLINE`], or too many lookups of `origin` are waiting.
     ///
     /// # Cancel safety
     /// Cancel safe. The lookup ends with its last caller.
-    pub async fn look_up(&self, name: &str, asker: LookupOrigin) -> io::Result<Arc<[SocketAddr]>> {
+    pub async fn look_up(&self, name: &str, origin: LookupOrigin) -> io::Result<Arc<[SocketAddr]>> {
         if let Ok(ip) = name.parse() {
             return Ok([SocketAddr::new(ip, 0)].into());
         }
@@ -156,7 +156,7 @@ impl Resolver {
         if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {
             return found.addresses(&name);
         }
-        let place = self.shares.reserve_slot(asker)?;
+        let place = self.shares.reserve_slot(origin)?;
         let until = Instant::now() + RESOLVE_DEADLINE;
         let lookup = match timeout_at(until, self.join_or_start(&place, &config, &name)).await {
             Ok(StartedLookup::Known(found)) => return found.addresses(&name),
@@ -193,7 +193,7 @@ impl Resolver {
                 if let Some(lookup) = known.and_then(|(_, lookup)| lookup.upgrade()) {
                     return StartedLookup::Running(lookup);
                 }
-                // Another asker's lookup may have ended meanwhile.
+                // Another origin's lookup may have ended meanwhile.
                 if let Some(found) = state.cache.get(name, system::monotonic_now()) {
                     return StartedLookup::Known(found);
                 }

@@ -175,15 +175,15 @@ impl PacketKey {
     ///
     /// # Errors
     /// [`CryptoError::NoRoom`] and [`CryptoError::TooLong`]; the packet is unchanged then.
-    pub fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
+    pub fn seal(&self, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError> {
         self.check_len(packet.len())?;
         match &self.inner {
             Inner::Null => Ok(()),
-            Inner::Aead(key) => seal_aead(key, packet, chance),
+            Inner::Aead(key) => seal_aead(key, packet, rng),
             Inner::Checked(cipher, checker) => {
                 cipher.apply_cipher(
                     Direction::Encrypt,
-                    write_nonce_and_check(checker, packet, chance),
+                    write_nonce_and_check(checker, packet, rng),
                 );
                 Ok(())
             }
@@ -235,7 +235,7 @@ impl PacketKey {
     pub fn seal_batch<P: AsMut<[u8]>>(
         &self,
         packets: &mut [P],
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<(), CryptoError> {
         for packet in &mut *packets {
             self.check_len(packet.as_mut().len())?;
@@ -244,17 +244,17 @@ impl PacketKey {
             Inner::Null => Ok(()),
             Inner::Aead(key) => packets
                 .iter_mut()
-                .try_for_each(|packet| seal_aead(key, packet.as_mut(), chance)),
+                .try_for_each(|packet| seal_aead(key, packet.as_mut(), rng)),
             Inner::Checked(cipher, checker) => {
                 for two in packets.chunks_mut(2) {
                     match two {
                         [one, other] => {
                             let packets = [one.as_mut(), other.as_mut()]
-                                .map(|packet| write_nonce(checker, packet, chance));
+                                .map(|packet| write_nonce(checker, packet, rng));
                             checker.write_two(packets);
                         }
                         alone => alone.iter_mut().for_each(|packet| {
-                            write_nonce_and_check(checker, packet.as_mut(), chance);
+                            write_nonce_and_check(checker, packet.as_mut(), rng);
                         }),
                     }
                 }
@@ -361,9 +361,9 @@ impl fmt::Debug for PacketKey {
 fn write_nonce_and_check<'p>(
     checker: &KeyedCheck,
     packet: &'p mut [u8],
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> &'p mut [u8] {
-    let (nonce, check, payload) = write_nonce(checker, packet, chance);
+    let (nonce, check, payload) = write_nonce(checker, packet, rng);
     checker.write_check(nonce, payload, check);
     packet
 }
@@ -372,10 +372,10 @@ fn write_nonce_and_check<'p>(
 fn write_nonce<'p>(
     checker: &KeyedCheck,
     packet: &'p mut [u8],
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> (&'p [u8], &'p mut [u8], &'p [u8]) {
     let (nonce, check, payload) = split_layout(checker, packet);
-    chance.fill(nonce);
+    rng.fill(nonce);
     (nonce, check, payload)
 }
 
@@ -396,11 +396,11 @@ fn slice_payload(packet: &mut [u8], range: Range<usize>) -> Result<&mut [u8], Cr
 fn seal_aead(
     key: &AeadKey,
     packet: &mut [u8],
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> Result<(), CryptoError> {
     let (nonce, rest) = packet.split_at_mut(GCM_NONCE);
     let (payload, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
-    chance.fill(nonce);
+    rng.fill(nonce);
     tag.copy_from_slice(&key.seal_in_place(nonce, payload)?);
     Ok(())
 }

@@ -63,7 +63,7 @@ impl<'a> ClientSettings<'a> {
 ///
 /// ```
 /// use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam};
-/// use adit_wire::{FixedEntropy, Handshake, Rx, Seal, Step, Tx, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Seal, Step, HandshakeOutput, UnixTime};
 ///
 /// // Use the system's random numbers in a program.
 /// let mut entropy = FixedEntropy::new([7; 64]);
@@ -73,7 +73,7 @@ impl<'a> ClientSettings<'a> {
 ///
 /// // One handshake for each connection. This kind sends nothing before the first data.
 /// let mut handshake = state.new_handshake(UnixTime(1_800_000_000), &mut entropy);
-/// let step = handshake.step(&mut Rx::new(&mut []), &mut Tx::new(&mut Vec::new())).unwrap();
+/// let step = handshake.step(&mut HandshakeInput::new(&mut []), &mut HandshakeOutput::new(&mut Vec::new())).unwrap();
 /// let Step::Done(mut codecs) = step else { panic!("the handshake is complete") };
 ///
 /// // The first record is a web request that contains the data.
@@ -187,16 +187,16 @@ impl ClientState {
             } => {
                 let (mut iv, mut finished) = ([0; 16], [0; 40]);
                 entropy.fill(&mut iv);
-                let chance = HelloRandom::draw_random(entropy);
+                let rng = HelloRandom::draw_random(entropy);
                 entropy.fill(&mut finished);
                 let hello = quiet::GoQuietHello {
                     browser: *browser,
                     random: key.make_proof(iv, now),
-                    chance: &chance,
+                    rng: &rng,
                     name,
                     ticket: &tickets.ticket_at(now),
                 };
-                let session = chance.session;
+                let session = rng.session;
                 let end = quiet::client_end(&finished);
                 (hello.encode(), AwaitedData::Answer { session, end })
             }

@@ -1,7 +1,7 @@
 //! A relay's vectors and refusals.
 
 use adit_wire::codec_laws::run_handshake;
-use adit_wire::{Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -135,7 +135,7 @@ fn a_handshake_is_over_after_its_end() {
         wire[20] ^= flip;
         let mut handshake = TcpRelay::new(&table);
         let mut step =
-            |wire: &mut [u8]| handshake.step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()));
+            |wire: &mut [u8]| handshake.step(&mut HandshakeInput::new(wire), &mut HandshakeOutput::new(&mut Vec::new()));
         assert_eq!(step(&mut wire).is_ok(), flip == 0);
         assert!(step(&mut good.clone()).is_err());
     }

@@ -56,7 +56,7 @@ impl AdlerKind {
         record: &mut [u8],
         payload: Range<usize>,
         pad: PaddingBlock,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let range = range_around(record, &payload, self.head_len() + pad.len(), SUM)?;
         let frame = range_mut(record, range.clone())?;
@@ -65,7 +65,7 @@ impl AdlerKind {
         if self == Self::V4 {
             put_field(frame, 2, &length_checksum(len))?;
         }
-        pad.write_block(frame, self.head_len(), self.pad_style(), chance)?;
+        pad.write_block(frame, self.head_len(), self.pad_style(), rng)?;
         let end = frame.len() - SUM;
         let sum = simd_adler32::adler32(&range_ref(frame, 0..end)?);
         put_field(frame, end, &sum.to_le_bytes())?;

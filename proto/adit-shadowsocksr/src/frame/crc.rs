@@ -28,13 +28,13 @@ pub(crate) fn pack_frame(
     record: &mut [u8],
     payload: Range<usize>,
     pad: PaddingBlock,
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> Result<Range<usize>, ProtocolError> {
     let range = range_around(record, &payload, LENGTH + pad.len(), SUM)?;
     let frame = range_mut(record, range.clone())?;
     let len = length_field(frame.len())?;
     put_field(frame, 0, &len.to_be_bytes())?;
-    pad.write_block(frame, LENGTH, LengthEncoding::Byte, chance)?;
+    pad.write_block(frame, LENGTH, LengthEncoding::Byte, rng)?;
     let end = frame.len() - SUM;
     let sum = WHOLE - crc32fast::hash(range_ref(frame, 0..end)?);
     put_field(frame, end, &sum.to_le_bytes())?;

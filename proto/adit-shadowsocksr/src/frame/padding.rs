@@ -62,7 +62,7 @@ impl PaddingBlock {
         frame: &mut [u8],
         at: usize,
         style: LengthEncoding,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<(), ProtocolError> {
         let whole = length_field(self.len)?;
         let head = if self.long {
@@ -79,7 +79,7 @@ impl PaddingBlock {
             1
         };
         if self.len > head {
-            chance.fill(range_mut(frame, at + head..at + self.len)?);
+            rng.fill(range_mut(frame, at + head..at + self.len)?);
         }
         Ok(())
     }
@@ -130,8 +130,8 @@ mod tests {
                 let pad = PaddingBlock::with_random(n);
                 assert!(pad.len() <= PaddingBlock::max_len(n));
                 let mut frame = vec![0; pad.len() + 2];
-                let mut chance = FixedEntropy::new(vec![7; n]);
-                pad.write_block(&mut frame, 1, style, &mut chance).unwrap();
+                let mut rng = FixedEntropy::new(vec![7; n]);
+                pad.write_block(&mut frame, 1, style, &mut rng).unwrap();
                 assert_eq!(PaddingBlock::read_len(&frame[1..], style), Ok(pad.len()));
                 assert_eq!(frame.iter().filter(|b| **b == 7).count(), n);
             }

@@ -168,7 +168,7 @@ impl TaggedCodec {
         record: &mut [u8],
         payload: Range<usize>,
         pad: PaddingBlock,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let range = range_around(record, &payload, HEAD + pad.len(), TAG)?;
         if let Some(left) = self.verified_ahead.checked_sub(1) {
@@ -179,7 +179,7 @@ impl TaggedCodec {
         }
         let frame = range_mut(record, range.clone())?;
         let len = length_field(frame.len())?.to_le_bytes();
-        pad.write_block(frame, HEAD, STYLE, chance)?;
+        pad.write_block(frame, HEAD, STYLE, rng)?;
         let mac = Mac::new(self.kind, self.key.as_bytes());
         put_field(frame, 0, &len)?;
         put_field(frame, 2, &mac.tag::<2>(&len))?;
