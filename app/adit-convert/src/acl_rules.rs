@@ -8,7 +8,9 @@
 //! without them it would serve others.
 
 use adit_config::NamePattern;
-use adit_config::text::{ConfigError, Origin, SourceLocation, Problem, Span, format_network, parse_network};
+use adit_config::text::{
+    ConfigError, Origin, Problem, SourceLocation, Span, format_network, parse_network,
+};
 use ipnet::{IpNet, Ipv4Net};
 use zeroize::Zeroizing;
 

@@ -4,7 +4,7 @@
 //! or its quotation marks. Of the line only what is surely none is shown: punctuation, and names
 //! of fields that the formats have.
 
-use adit_config::text::{ConfigError, Origin, SourceLocation, Problem, Span};
+use adit_config::text::{ConfigError, Origin, Problem, SourceLocation, Span};
 use adit_wire::substr;
 use json5::ErrorCode;
 

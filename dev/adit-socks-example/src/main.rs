@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use adit_socks::server::{Credentials, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Request};
-use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
 
 /// Time from the first byte to the complete request.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use adit_wire::Entropy;
 ///   order of datagrams: some are lost, and some are duplicated.
 /// * `open` rejects datagrams that were not sealed under its key, or were changed in transit. KCP
 ///   has no check of its own: damaged bytes that pass end up in the stream, or end the session.
-/// * Sealing the same payload again produces another datagram, by a nonce from `chance` or a
+/// * Sealing the same payload again produces another datagram, by a nonce from `rng` or a
 ///   counter. Two sessions and two directions share the key: a counter must not repeat between
 ///   them.
 /// * Received datagrams may have been forged. `open` accepts any bytes without a panic.
@@ -39,7 +39,7 @@ pub trait PacketCrypt: Send + Sync + 'static {
     }
 
     /// Seals `packet`, which becomes the whole datagram. Head and tail contain arbitrary bytes, and
-    /// are overwritten. `chance` is the system's random number generator.
+    /// are overwritten. `rng` is the system's random number generator.
     ///
     /// # Errors
     ///

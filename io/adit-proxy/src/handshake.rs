@@ -2,7 +2,7 @@
 
 use std::io;
 
-use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput, subslice_mut};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step, subslice_mut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The reason a handshake did not complete.

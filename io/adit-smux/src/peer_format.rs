@@ -49,7 +49,8 @@ impl SmuxFormat {
 
     fn detect_in(wire: &[u8]) -> Result<DetectionResult, EndReason> {
         if wire.first() != STREAM_IDENTIFIER.first() {
-            return Ok(DetectionResult::from_first_byte(wire, false)?.unwrap_or(DetectionResult::NeedMore(1)));
+            return Ok(DetectionResult::from_first_byte(wire, false)?
+                .unwrap_or(DetectionResult::NeedMore(1)));
         }
         let (mut decoder, mut at) = (SnappyDecoder::default(), 0);
         loop {

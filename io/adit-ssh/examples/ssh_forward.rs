@@ -14,7 +14,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use adit_ssh::Channel;
-use adit_ssh::client::{AgentPurpose, Client, ClientConfig, KnownHostsOnly, Login, Output, Session};
+use adit_ssh::client::{
+    AgentPurpose, Client, ClientConfig, KnownHostsOnly, Login, Output, Session,
+};
 use adit_ssh_proto::connection::Originator;
 use adit_ssh_proto::key::PrivateKey;
 use tokio::io::{AsyncReadExt, copy_bidirectional};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
 
 use crate::Stream;
 use crate::stream::{fill_to, flush_stream};
@@ -126,7 +126,11 @@ mod tests {
         type Output = ();
         type Error = ProtocolError;
 
-        fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<()>, ProtocolError> {
+        fn step(
+            &mut self,
+            rx: &mut HandshakeInput<'_>,
+            tx: &mut HandshakeOutput<'_>,
+        ) -> Result<Step<()>, ProtocolError> {
             match rx.bytes() {
                 [] | [_] => Ok(Step::NeedMore { total: 2 }),
                 [b'o', b'k', ..] => {

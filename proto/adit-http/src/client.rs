@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, Target, HandshakeOutput, subslice};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target, subslice,
+};
 use zeroize::Zeroizing;
 
 use crate::head::StatusLine;
@@ -113,7 +115,11 @@ impl Handshake for HttpConnect {
     type Output = ();
     type Error = ClientError;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<()>, ClientError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<()>, ClientError> {
         if !self.opened {
             self.write_request(tx)?;
             self.opened = true;

@@ -5,7 +5,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 pub use state::{ClientSettings, ClientState};
 
@@ -46,7 +46,11 @@ impl Handshake for ClientHandshake {
     type Output = Codecs;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Codecs>, ProtocolError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Codecs>, ProtocolError> {
         tx.extend_from_slice(&core::mem::take(&mut self.hello));
         let wait = core::mem::replace(&mut self.wait, AwaitedData::Over);
         let answered = match &wait {
@@ -57,7 +61,9 @@ impl Handshake for ClientHandshake {
             },
             AwaitedData::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
             AwaitedData::Answer { session, .. } => read_answer(rx.bytes(), session)?,
-            AwaitedData::Over => return Err(ProtocolError::Malformed("handshake: already finished")),
+            AwaitedData::Over => {
+                return Err(ProtocolError::Malformed("handshake: already finished"));
+            }
         };
         match answered {
             Step::NeedMore { total } => {

@@ -5,7 +5,7 @@
 //! head that arrives in two parts breaks the connection. This is a weakness of the format that one
 //! side cannot fix.
 
-use adit_wire::{Entropy, ProtocolError, HandshakeInput, Step};
+use adit_wire::{Entropy, HandshakeInput, ProtocolError, Step};
 use crc32fast::Hasher;
 
 /// Minimum number of random bytes in a head.
@@ -99,7 +99,10 @@ mod tests {
     fn other_bytes_are_refused_at_the_longest_head() {
         let mut bytes = [7; 103];
         let why = ProtocolError::Malformed("random_head: no checksum");
-        assert_eq!(read_client_head(&mut HandshakeInput::new(&mut bytes)), Err(why));
+        assert_eq!(
+            read_client_head(&mut HandshakeInput::new(&mut bytes)),
+            Err(why)
+        );
         let step = read_client_head(&mut HandshakeInput::new(&mut bytes[..102]));
         assert_eq!(step, Ok(Step::NeedMore { total: 103 }));
     }

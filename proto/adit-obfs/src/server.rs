@@ -5,7 +5,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 use state::{Recognition, SharedState};
 pub use state::{ServerSettings, ServerState};
@@ -142,7 +142,11 @@ impl Handshake for ServerHandshake {
     type Output = Codecs;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Codecs>, ProtocolError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Codecs>, ProtocolError> {
         loop {
             match self.advance_state(rx, tx) {
                 Ok(Some(step)) => return Ok(step),

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
-use adit_wire::{Entropy, Handshake, Open, Opened, ProtocolError, HandshakeInput, Seal, Step, HandshakeOutput, UnixTime};
+use adit_wire::{
+    Entropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened, ProtocolError, Seal, Step,
+    UnixTime,
+};
 use proptest::prelude::*;
 
 use crate::*;
@@ -62,7 +65,10 @@ fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     let mut sent = Vec::new();
     held.extend_from_slice(input);
     let mut rx = HandshakeInput::new(held);
-    let done = match core.step(&mut rx, &mut HandshakeOutput::new(&mut sent)).unwrap() {
+    let done = match core
+        .step(&mut rx, &mut HandshakeOutput::new(&mut sent))
+        .unwrap()
+    {
         Step::Done(codecs) => Some(codecs),
         Step::NeedMore { total } => {
             assert!(total > rx.bytes().len());
@@ -228,7 +234,8 @@ fn a_refused_client_leaves_its_bytes_as_they_were() {
             let mut core = state.new_handshake(&mut TestRng(3));
             let (mut rx, mut sent) = (HandshakeInput::new(&mut wire), Vec::new());
             assert!(
-                core.step(&mut rx, &mut HandshakeOutput::new(&mut sent)).is_err(),
+                core.step(&mut rx, &mut HandshakeOutput::new(&mut sent))
+                    .is_err(),
                 "{kind}"
             );
             assert!(rx.consumed() == 0 && rx.bytes() == seen && sent.is_empty());

@@ -9,7 +9,10 @@ mod socks5;
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use adit_wire::{AddrError, EndOfInput, Handshake, Host, Reader, HandshakeInput, Step, Target, HandshakeOutput, parse_addr};
+use adit_wire::{
+    AddrError, EndOfInput, Handshake, HandshakeInput, HandshakeOutput, Host, Reader, Step, Target,
+    parse_addr,
+};
 
 pub use error::ClientError;
 pub use socks4::Socks4Connect;
@@ -34,7 +37,11 @@ impl Handshake for SecondReply {
     type Output = Target;
     type Error = ClientError;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, _tx: &mut HandshakeOutput<'_>) -> Result<Step<Target>, ClientError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        _tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Target>, ClientError> {
         read_reply(self.version, rx)
     }
 }

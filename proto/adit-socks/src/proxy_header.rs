@@ -5,7 +5,7 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use adit_wire::{Handshake, ProtocolError, Reader, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Reader, Step};
 
 /// The first bytes of every header.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";

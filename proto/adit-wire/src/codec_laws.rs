@@ -7,7 +7,9 @@
 
 use alloc::{vec, vec::Vec};
 
-use crate::{Handshake, Open, Opened, Overhead, ProtocolError, HandshakeInput, Seal, Step, HandshakeOutput};
+use crate::{
+    Handshake, HandshakeInput, HandshakeOutput, Open, Opened, Overhead, ProtocolError, Seal, Step,
+};
 
 /// Seals `payload` in records of at most `piece` bytes each and returns the wire bytes.
 ///

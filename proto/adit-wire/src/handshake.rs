@@ -56,8 +56,11 @@ pub trait Handshake {
     ///
     /// # Errors
     /// The driver still sends what was appended to `tx` (a refusal), then closes the connection.
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>)
-    -> Result<Step<Self::Output>, Self::Error>;
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Self::Output>, Self::Error>;
 }
 
 /// The progress of a [`Handshake`].

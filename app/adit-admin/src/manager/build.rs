@@ -108,7 +108,10 @@ impl Settings {
 }
 
 /// Returns the method of a server.
-pub(crate) fn method(add: &AddServerRequest, settings: &Settings) -> Result<Method, ServerSpecError> {
+pub(crate) fn method(
+    add: &AddServerRequest,
+    settings: &Settings,
+) -> Result<Method, ServerSpecError> {
     let Some(name) = &add.method else {
         return Ok(settings.method);
     };
@@ -172,7 +175,11 @@ pub(crate) fn route(add: &AddServerRequest, settings: &Settings) -> Result<Route
 }
 
 /// Returns the listener for the method and key, with a checked key and default limits.
-fn listener(add: &AddServerRequest, settings: &Settings, warns: bool) -> Result<ListenerConfig, ServerSpecError> {
+fn listener(
+    add: &AddServerRequest,
+    settings: &Settings,
+    warns: bool,
+) -> Result<ListenerConfig, ServerSpecError> {
     // The caller sets the address.
     let password = add.password.expose();
     let url = match &add.ssr {
@@ -234,7 +241,11 @@ fn serve_users(server: &mut SsServer, users: &[User]) -> Result<(), ServerSpecEr
     Ok(())
 }
 
-fn plugin(add: &AddServerRequest, settings: &Settings, carried: Mode) -> Result<Option<Plugin>, ServerSpecError> {
+fn plugin(
+    add: &AddServerRequest,
+    settings: &Settings,
+    carried: Mode,
+) -> Result<Option<Plugin>, ServerSpecError> {
     let own = settings.plugin.as_ref();
     let (program, options) = match (&add.plugin, own) {
         (None, None) => return Ok(None),

@@ -130,7 +130,11 @@ impl Manager {
         };
         old.before = before;
         let begun = match build::route(&old.add, &self.settings) {
-            Ok(route) => self.engine.add_route(&route).await.map_err(AddServerError::from),
+            Ok(route) => self
+                .engine
+                .add_route(&route)
+                .await
+                .map_err(AddServerError::from),
             Err(why) => Err(why.into()),
         };
         if let Err(why) = begun {

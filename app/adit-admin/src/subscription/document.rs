@@ -56,7 +56,8 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, DocumentEr
         plugins: plugins.clone(),
     };
     let unusable = |problems: Vec<_>| DocumentError::Text(join_titles(&problems));
-    let converted = adit_convert::convert(text, NAME, &wish, &NoExternalSources).map_err(unusable)?;
+    let converted =
+        adit_convert::convert(text, NAME, &wish, &NoExternalSources).map_err(unusable)?;
     let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
     let plan = Plan::from_toml_with(&converted.toml, NAME, &NoExternalSources).map_err(unusable)?;
     let route = plan.routes.into_iter().next().ok_or(DocumentError::Empty)?;

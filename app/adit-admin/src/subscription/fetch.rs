@@ -200,11 +200,17 @@ impl Fetcher {
         self.read(at, response.map_err(FetchError::Broken)?).await
     }
 
-    async fn read(&self, at: &Source, response: Response<Incoming>) -> Result<FetchResponse, FetchError> {
+    async fn read(
+        &self,
+        at: &Source,
+        response: Response<Incoming>,
+    ) -> Result<FetchResponse, FetchError> {
         let status = response.status();
         if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
             let next = text_of(response.headers(), header::LOCATION).and_then(|to| at.follow(to));
-            return next.map(FetchResponse::Redirect).ok_or(FetchError::Redirected);
+            return next
+                .map(FetchResponse::Redirect)
+                .ok_or(FetchError::Redirected);
         }
         if status != StatusCode::OK {
             return Err(FetchError::Status(status));

@@ -28,7 +28,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use zeroize::Zeroizing;
 
-pub use document::{Document, Quota, DocumentError, read};
+pub use document::{Document, DocumentError, Quota, read};
 pub use fetch::{FetchError, Fetcher, TrustedRoots};
 pub use source::{BadSource, Source};
 

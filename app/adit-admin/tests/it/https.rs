@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_admin::subscription::{FetchError, Fetcher, TrustedRoots, Source};
+use adit_admin::subscription::{FetchError, Fetcher, Source, TrustedRoots};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};

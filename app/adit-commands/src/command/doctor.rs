@@ -1,12 +1,12 @@
 //! `adit doctor URL`: finds out why a server does not work, step by step.
 //!
 //! Each step is a [`Step`] of the [`DoctorReport`]: look up the name, connect to the server, use its
-//! protocol, and send a datagram through it. [Variants of the settings](settings_variants) are tried only if the server does not
-//! understand the settings of the URL, and nowhere else in the program.
+//! protocol, and send a datagram through it. [`settings_variants`] are tried only if the server does
+//! not understand the settings of the URL, and nowhere else in the program.
 
 mod hints;
-mod settings_variants;
 mod requests;
+mod settings_variants;
 mod step;
 mod tunnel;
 
@@ -20,8 +20,8 @@ use adit_shadowsocks::{Edition, KeyChain};
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
-use self::settings_variants::probe_settings;
 use self::requests::WebTarget;
+use self::settings_variants::probe_settings;
 use self::step::{DoctorReport, Step, StepState};
 use super::run;
 use crate::args;

@@ -104,10 +104,11 @@ fn settings_from_args(typed: &args::ManagerArgs) -> Result<Settings, Failure> {
 
 fn to_failure(why: CommandListenerError) -> Failure {
     match &why {
-        CommandListenerError::Exposed(_) => Failure::new(FailureCode::Config, why.to_string()).with_hint(
-            "use a loopback port (--manager-address 127.0.0.1:6001) or a path; \
+        CommandListenerError::Exposed(_) => Failure::new(FailureCode::Config, why.to_string())
+            .with_hint(
+                "use a loopback port (--manager-address 127.0.0.1:6001) or a path; \
              --manager-insecure allows it",
-        ),
+            ),
         CommandListenerError::Socket { .. } => Failure::new(FailureCode::Network, why.to_string()),
     }
 }

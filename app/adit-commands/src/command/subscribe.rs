@@ -1,7 +1,8 @@
 //! `adit client --subscribe URL`: the servers of a document that a provider maintains.
 
 use adit_admin::subscription::{
-    Document, SubscriptionError, FetchError, Fetcher, SubscriptionStartError, TrustedRoots, Source, Subscription,
+    Document, FetchError, Fetcher, Source, Subscription, SubscriptionError, SubscriptionStartError,
+    TrustedRoots,
 };
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_convert::{AllowedPlugins, sip008};

@@ -5,7 +5,7 @@ use crate::plan::{Condition, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::endpoint_types::{Hop, ListenerConfig};
 use crate::scheme::{self, shared_keys};
-use crate::text::{Diagnostics, SourceLocation, SecretLookup, UrlSnippet};
+use crate::text::{Diagnostics, SecretLookup, SourceLocation, UrlSnippet};
 
 /// A listener, with the places for errors between endpoints.
 pub(super) struct UncheckedListener {

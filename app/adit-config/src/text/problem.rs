@@ -142,7 +142,11 @@ impl Problem {
     }
 
     /// Creates a problem at a place.
-    pub fn at_place(title: impl Into<String>, place: SourceLocation, help: impl Into<String>) -> Self {
+    pub fn at_place(
+        title: impl Into<String>,
+        place: SourceLocation,
+        help: impl Into<String>,
+    ) -> Self {
         Self {
             place: Some(place),
             ..Self::without_place(title, help)

@@ -2,7 +2,7 @@
 
 use adit_wire::substr;
 
-use crate::text::{ConfigError, Origin, SourceLocation, Problem, Span};
+use crate::text::{ConfigError, Origin, Problem, SourceLocation, Span};
 
 /// Redacts the secrets of a line, and returns the redacted line with the position of the range in it:
 /// first character and number of characters. The last argument is the heading of the line's table.

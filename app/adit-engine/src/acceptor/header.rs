@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_stream::{BoxStream, Stream, fill_to, write_and_flush};
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 use tokio::time::{Instant, timeout_at};
 
 use super::{InboundRequest, PendingRejection, RejectHandler};

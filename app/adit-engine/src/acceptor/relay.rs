@@ -9,7 +9,7 @@ use adit_net::system;
 use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::relay::{RelayTable, RelayedStream, TcpRelay};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, Target, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target};
 
 use super::header::{self, ConnectionProgress};
 use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply};

@@ -12,7 +12,7 @@ use super::{
     SshConfigFiles, SshConfigQuery, SshConfigSources, include_glob, keyword_table, pattern,
 };
 use adit_config::text::{
-    ConfigError, Origin, SourceLocation, Problem, Span, Warning, WarningKind, nearest_word,
+    ConfigError, Origin, Problem, SourceLocation, Span, Warning, WarningKind, nearest_word,
 };
 use adit_wire::substr;
 

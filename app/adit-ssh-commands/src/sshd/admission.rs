@@ -202,12 +202,12 @@ impl AdmissionControl {
         self.admit_at(from, system::monotonic_now(), random_percent())
     }
 
-    /// Admits or refuses a connection at a given time, with a random number `chance` from 0 to 99.
+    /// Admits or refuses a connection at a given time, with a random number `random` from 0 to 99.
     fn admit_at(
         self: &Arc<Self>,
         from: IpAddr,
         now: Time,
-        rng: u32,
+        random: u32,
     ) -> Result<PendingConnection, AdmissionError> {
         let source = source_network(from);
         let mut state = self.lock_state();
@@ -216,7 +216,7 @@ impl AdmissionControl {
             return Err(AdmissionError::Penalty);
         }
         let crowd = state.pending.load_for(source, self.startups);
-        if rng < self.startups.refusal_percent(crowd) {
+        if random < self.startups.refusal_percent(crowd) {
             return Err(AdmissionError::TooMany);
         }
         state.pending.add_connection(source);
@@ -347,7 +347,7 @@ mod tests {
     fn a_crowd_is_turned_away_until_it_shrinks() {
         let door = door("2:50:4");
         let from = ip("192.0.2.1");
-        let enter = |rng| door.admit_at(from, at(0), rng);
+        let enter = |random| door.admit_at(from, at(0), random);
         let mut inside = vec![enter(0).unwrap(), enter(0).unwrap()];
         assert_eq!(enter(49).unwrap_err(), AdmissionError::TooMany);
         inside.push(enter(50).unwrap());

@@ -10,7 +10,8 @@ use adit_shadowsocks::tcp::{ClientOpen, ClientSeal, ServerHandshake, client_code
 use adit_shadowsocks::{Key, Method, RestartPolicy, SaltPool, Users};
 use adit_stream::{EndReason, Layered, RelayTimeouts, TrafficMeter, relay};
 use adit_wire::{
-    Clock, FixedEntropy, Handshake, Open, Opened, HandshakeInput, Seal, Step, Target, HandshakeOutput, UnixTime,
+    Clock, FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened, Seal, Step,
+    Target, UnixTime,
 };
 use anyhow::{Context, Result, bail, ensure};
 use tokio::runtime::{Builder, Runtime};
@@ -180,7 +181,10 @@ fn sealed_answer(key: &Key) -> Result<Vec<u8>> {
         &mut entropy,
     );
     let mut out = Vec::new();
-    let step = handshake.step(&mut HandshakeInput::new(&mut request), &mut HandshakeOutput::new(&mut out))?;
+    let step = handshake.step(
+        &mut HandshakeInput::new(&mut request),
+        &mut HandshakeOutput::new(&mut out),
+    )?;
     let Step::Done(mut accepted) = step else {
         bail!("the request is incomplete");
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use adit_net::system::ThreadRng;
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Key, KeyChain, Method, RestartPolicy, SaltPool, UserId, Users};
-use adit_wire::{Entropy, Handshake, HandshakeInput, Seal, Step, HandshakeOutput, UnixTime};
+use adit_wire::{Entropy, Handshake, HandshakeInput, HandshakeOutput, Seal, Step, UnixTime};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Suite;
@@ -205,9 +205,10 @@ impl HandshakeSetup {
     ) -> Result<()> {
         let handshake =
             ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut ThreadRng);
-        let step = handshake
-            .with_hint(known)
-            .step(&mut HandshakeInput::new(wire), &mut HandshakeOutput::new(&mut Vec::new()))?;
+        let step = handshake.with_hint(known).step(
+            &mut HandshakeInput::new(wire),
+            &mut HandshakeOutput::new(&mut Vec::new()),
+        )?;
         let Step::Done(mut accepted) = step else {
             bail!("the server waits for more than a whole request");
         };

@@ -30,7 +30,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use self::cache::LookupCache;
-use self::config::{ResolverFilesVersion, ResolverConfig};
+use self::config::{ResolverConfig, ResolverFilesVersion};
 use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 use self::lookup_result::LookupResult;
 use crate::system;
@@ -235,8 +235,9 @@ impl Resolver {
             };
             if let Ok(found) = &found {
                 let mut state = lock_shared_state(&noted.state);
-                let is_current =
-                    |(_, known): &(ResolverFilesVersion, Arc<ResolverConfig>)| Arc::ptr_eq(known, &config);
+                let is_current = |(_, known): &(ResolverFilesVersion, Arc<ResolverConfig>)| {
+                    Arc::ptr_eq(known, &config)
+                };
                 if state.known.as_ref().is_some_and(is_current) {
                     state.cache.insert(&name, found, system::monotonic_now());
                 }

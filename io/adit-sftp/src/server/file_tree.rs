@@ -258,7 +258,11 @@ impl Handler for FileTree {
 
 impl FileTree {
     /// Resolves two names that will be changed.
-    fn resolve_two<'a>(&self, from: &'a [u8], to: &'a [u8]) -> Answer<(NameInDirectory<'a>, NameInDirectory<'a>)> {
+    fn resolve_two<'a>(
+        &self,
+        from: &'a [u8],
+        to: &'a [u8],
+    ) -> Answer<(NameInDirectory<'a>, NameInDirectory<'a>)> {
         let from = self.tree.at_to_change(from).map_err(refusal)?;
         let to = self.tree.at_to_change(to).map_err(refusal)?;
         Ok((from, to))

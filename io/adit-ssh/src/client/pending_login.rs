@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::auth::{
-    self, AuthMethod, ClientAnswer, ClientAuthQuery, ClientAuth, ClientStep, sanitize_for_display,
+    self, AuthMethod, ClientAnswer, ClientAuth, ClientAuthQuery, ClientStep, sanitize_for_display,
 };
 use adit_ssh_proto::connection::ConnectionLimits;
 use adit_ssh_proto::transport::Event;
@@ -121,7 +121,9 @@ impl PendingLogin {
                     }
                     ClientStep::Wait
                 }
-                ClientStep::Query(ask) => auth.answer_query(answer_auth_request(login, ask).await)?,
+                ClientStep::Query(ask) => {
+                    auth.answer_query(answer_auth_request(login, ask).await)?
+                }
                 ClientStep::Success => return Ok(LoginOutcome::LoggedIn),
                 ClientStep::Failed { methods } => {
                     let partial = auth.was_partial();

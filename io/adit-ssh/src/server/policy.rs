@@ -82,7 +82,9 @@ pub trait AuthPolicy: Send + Sync {
                 ServerAuthQuery::NewPassword { user, old, new } => {
                     return Ok(self.change_password(user, old, new).await);
                 }
-                ServerAuthQuery::Interactive { user, .. } => return Ok(self.prompt_user(user).await),
+                ServerAuthQuery::Interactive { user, .. } => {
+                    return Ok(self.prompt_user(user).await);
+                }
                 ServerAuthQuery::Responses { user, responses } => {
                     return Ok(self.check_responses(user, responses).await);
                 }

@@ -171,7 +171,7 @@ impl PacketKey {
     }
 
     /// Seals `packet` in place; all of it is the datagram afterwards. The payload is between `head`
-    /// and `tail` bytes that are overwritten; the nonce is drawn from `chance`.
+    /// and `tail` bytes that are overwritten; the nonce is drawn from `rng`.
     ///
     /// # Errors
     /// [`CryptoError::NoRoom`] and [`CryptoError::TooLong`]; the packet is unchanged then.
@@ -219,7 +219,11 @@ impl PacketKey {
     }
 
     /// Splits a decrypted packet into nonce, check and payload, if it is long enough.
-    fn split_decrypted<'p>(&self, checker: &KeyedCheck, packet: &'p [u8]) -> Option<PacketParts<'p>> {
+    fn split_decrypted<'p>(
+        &self,
+        checker: &KeyedCheck,
+        packet: &'p [u8],
+    ) -> Option<PacketParts<'p>> {
         self.check_len(packet.len()).ok()?;
         let (nonce, rest) = packet.split_at_checked(NONCE)?;
         let (check, payload) = rest.split_at_checked(checker.check_kind().byte_len())?;
@@ -393,11 +397,7 @@ fn slice_payload(packet: &mut [u8], range: Range<usize>) -> Result<&mut [u8], Cr
     packet.get_mut(range).ok_or(CryptoError::NoRoom)
 }
 
-fn seal_aead(
-    key: &AeadKey,
-    packet: &mut [u8],
-    rng: &mut dyn Entropy,
-) -> Result<(), CryptoError> {
+fn seal_aead(key: &AeadKey, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError> {
     let (nonce, rest) = packet.split_at_mut(GCM_NONCE);
     let (payload, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
     rng.fill(nonce);

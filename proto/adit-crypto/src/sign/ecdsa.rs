@@ -110,11 +110,11 @@ impl EcdsaKey {
         })
     }
 
-    /// Generates a key: the first number from `chance` that is valid for the curve (FIPS 186-5 appendix
+    /// Generates a key: the first number from `rng` that is valid for the curve (FIPS 186-5 appendix
     /// A.2.2).
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] if `chance` returns no valid number in 64 attempts, which a random
+    /// [`CryptoError::InvalidKey`] if `rng` returns no valid number in 64 attempts, which a random
     /// source does not do.
     pub fn generate(curve: NistCurve, rng: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let mut number = Secret::new(vec![0; curve.field_len()]);

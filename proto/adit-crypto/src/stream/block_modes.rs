@@ -7,7 +7,7 @@ use aes::cipher::{BlockCipherEncrypt, BlockSizeUser, consts::U16};
 use super::{
     Direction, Mode,
     counter::CounterMode,
-    feedback::{FeedbackSource, Feedback},
+    feedback::{Feedback, FeedbackSource},
     short_cfb::ShortCfb,
 };
 

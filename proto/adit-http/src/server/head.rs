@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput, subslice_mut};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step, subslice_mut};
 use zeroize::Zeroize;
 
 use super::forward::{self, OriginUri};
@@ -172,7 +172,11 @@ impl Handshake for RequestHandshake<'_> {
     type Output = Request;
     type Error = Refusal;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Request>, Refusal> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         loop {
             let verdict = match self.scan.advance(rx.bytes()) {
                 Ok(None) => {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 
-use super::link::{TestRng, Path, World};
+use super::link::{Path, TestRng, World};
 use super::*;
 
 const HOUR: u64 = 3_600_000_000;

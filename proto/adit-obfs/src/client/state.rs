@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adit_crypto::{Secret, hmac_sha256};
 use adit_wire::{Entropy, Target, UnixTime};
 
-use super::{ClientHandshake, AwaitedData};
+use super::{AwaitedData, ClientHandshake};
 use crate::http::{HttpMethod, RequestTemplate};
 use crate::quiet::{self, Browser, HelloRandom, ProofKey, TICKET_LEN};
 use crate::random_head::client_head;

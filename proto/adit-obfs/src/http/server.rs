@@ -1,6 +1,6 @@
 //! A server's parser of request heads.
 
-use adit_wire::{ProtocolError, HandshakeInput, Step, subslice};
+use adit_wire::{HandshakeInput, ProtocolError, Step, subslice};
 
 use super::{MAX_HEAD, head_end};
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use adit_crypto::HeaderCipher;
 use adit_wire::{ProtocolError, usize_from};
 
-use crate::identity::{IdentityHashIndex, IdentityHash};
+use crate::identity::{IdentityHash, IdentityHashIndex};
 use crate::{Key, Method};
 
 pub use tcp::{RelayedStream, TcpRelay};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 use super::RelayTable;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -38,7 +38,10 @@ impl TcpRelay {
         }
     }
 
-    fn read_header(&self, rx: &mut HandshakeInput<'_>) -> Result<Step<RelayedStream>, ProtocolError> {
+    fn read_header(
+        &self,
+        rx: &mut HandshakeInput<'_>,
+    ) -> Result<Step<RelayedStream>, ProtocolError> {
         let method = self.table.method();
         // The relay cannot open the fixed header. It still waits for it, so that an observer who
         // counts the bytes before the reaction finds the same number as with a server.

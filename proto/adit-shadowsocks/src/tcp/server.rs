@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
 use adit_wire::{
-    AddrError, Clock, Entropy, Handshake, Open, Opened, ProtocolError, HandshakeInput, Step, Target, HandshakeOutput,
-    parse_addr, subslice,
+    AddrError, Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened,
+    ProtocolError, Step, Target, parse_addr, subslice,
 };
 
 use self::stream::StreamRequest;
@@ -296,7 +296,10 @@ impl ServerHandshake {
     }
 
     /// Method `none`: reads the address; the data after it stays in `rx`.
-    fn accept_raw(&mut self, rx: &mut HandshakeInput<'_>) -> Result<Step<AcceptedRequest>, ProtocolError> {
+    fn accept_raw(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
         let (target, used) = match parse_addr(rx.bytes()) {
             Ok(found) => found,
             Err(AddrError::Incomplete { total }) => return Ok(Step::NeedMore { total }),

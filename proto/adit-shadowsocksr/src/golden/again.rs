@@ -8,7 +8,8 @@ use super::{Exchange, Write, wires};
 use crate::OpenedFrame;
 use crate::chain_padding::PaddingSizes;
 use crate::frame::{
-    AdlerKind, FrameOpen, FrameOpener, FrameSeal, LengthEncoding, PaddingBlock, TaggedCodec, pack_crc,
+    AdlerKind, FrameOpen, FrameOpener, FrameSeal, LengthEncoding, PaddingBlock, TaggedCodec,
+    pack_crc,
 };
 use crate::head::{aes::AesHead, chain, sha1::Sha1Head, simple};
 use crate::hello::HELLO_LEN;

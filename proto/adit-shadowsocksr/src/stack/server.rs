@@ -4,7 +4,10 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::{CryptoError, Direction, StreamCipher, StreamKey, StreamKind};
-use adit_wire::{Clock, Entropy, Handshake, ProtocolError, HandshakeInput, Step, Target, HandshakeOutput, subslice};
+use adit_wire::{
+    Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target,
+    subslice,
+};
 
 use super::{StackOpen, StackSeal, cipher_fault, header};
 use crate::noise::NoiseRng;

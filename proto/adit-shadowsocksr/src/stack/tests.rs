@@ -10,7 +10,7 @@ use adit_wire::{ProtocolError, Seal, Step, Target};
 use proptest::prelude::*;
 
 use super::{ClientStack, ServerStack, StackAccepted, StackOpen};
-use crate::tests::{TestRng, NOW};
+use crate::tests::{NOW, TestRng};
 use crate::{ClientParam, OpenedFrame, PACKET_TAIL, ProtocolKind, ReplayStore, ServerParam};
 
 const PASSWORD: &[u8] = b"barfoo!";
@@ -194,7 +194,9 @@ fn all_ciphers() {
     let target: Target = "a.example:80".parse().unwrap();
     for method in StreamKind::ALL {
         let (client, server) = pair(method, ProtocolKind::AuthAes128Md5);
-        let (mut seal, mut open) = client.connect_codecs(&target, NOW, &mut TestRng(4)).unwrap();
+        let (mut seal, mut open) = client
+            .connect_codecs(&target, NOW, &mut TestRng(4))
+            .unwrap();
         let wire = seal_all(&mut seal, &data(3000), 1000).unwrap();
         let (mut accepted, plain) = serve(&server, &wire, 100).unwrap();
         assert!(plain == data(3000) && accepted.target == target, "{method}");
@@ -221,7 +223,9 @@ fn strangers_are_refused() {
         for (method, password, kind) in strangers {
             let param = ClientParam::default();
             let client = ClientStack::new(method, password, kind, param, 0).unwrap();
-            let (mut seal, _) = client.connect_codecs(&target, NOW, &mut TestRng(5)).unwrap();
+            let (mut seal, _) = client
+                .connect_codecs(&target, NOW, &mut TestRng(5))
+                .unwrap();
             let wire = seal_all(&mut seal, &data(3000), 1000).unwrap();
             assert_eq!(serve_some(&server, &wire, 9000), None, "{method} {kind}");
         }
@@ -233,7 +237,9 @@ fn strangers_are_refused() {
 fn a_seal_without_room_changes_nothing() {
     let (client, server) = pair(StreamKind::Aes128Ctr, ProtocolKind::AuthSha1V4);
     let target: Target = "a.example:80".parse().unwrap();
-    let (mut seal, _) = client.connect_codecs(&target, NOW, &mut TestRng(6)).unwrap();
+    let (mut seal, _) = client
+        .connect_codecs(&target, NOW, &mut TestRng(6))
+        .unwrap();
     let room = seal.overhead();
     let mut short = vec![0; room.head + 10];
     assert!(seal.seal(&mut short, 3..10).is_err());

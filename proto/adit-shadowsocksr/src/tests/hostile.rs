@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adit_wire::{ProtocolError, Step, UnixTime};
 use proptest::prelude::*;
 
-use super::{TestRng, NOW, open_some, pair, serve, write};
+use super::{NOW, TestRng, open_some, pair, serve, write};
 use crate::{
     AcceptedConnection, ClientParam, OpenedFrame, Protocol, ProtocolClient, ProtocolKind,
     ProtocolServer, ReplayStore, ServerParam,

@@ -63,9 +63,7 @@ fn strangers_and_altered_packets_are_dropped() {
         let sealed = |client: &crate::ProtocolClient, rng: &mut TestRng| {
             let mut packet = vec![0; 100 + PACKET_TAIL];
             let association = client.new_association(rng);
-            let range = association
-                .seal_packet(&mut packet, 0..100, rng)
-                .unwrap();
+            let range = association.seal_packet(&mut packet, 0..100, rng).unwrap();
             packet[range].to_vec()
         };
         let mut packet = sealed(&stranger, &mut rng);

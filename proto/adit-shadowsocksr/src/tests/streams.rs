@@ -3,7 +3,7 @@
 use adit_wire::Seal;
 use proptest::prelude::*;
 
-use super::{TestRng, NOW, open_all, pair, serve, write};
+use super::{NOW, TestRng, open_all, pair, serve, write};
 use crate::{OpenedFrame, ProtocolKind};
 
 fn kinds() -> impl Strategy<Value = ProtocolKind> {

@@ -3,7 +3,9 @@
 use alloc::string::String;
 use core::fmt;
 
-use adit_wire::{Handshake, HandshakeInput, Step, Target, HandshakeOutput, encode_addr, narrow_int};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, Step, Target, encode_addr, narrow_int,
+};
 use zeroize::Zeroizing;
 
 use super::{ClientError, read_reply};
@@ -109,7 +111,11 @@ impl Socks5Connect {
     }
 
     /// Handles the proxy's choice of a method and returns the next state.
-    fn handle_method(&self, method: u8, tx: &mut HandshakeOutput<'_>) -> Result<State, ClientError> {
+    fn handle_method(
+        &self,
+        method: u8,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<State, ClientError> {
         let offered_none = self.auth.is_none() || (self.optional && !self.pipelined);
         match method {
             NO_AUTH if offered_none => {
@@ -134,7 +140,11 @@ impl Handshake for Socks5Connect {
     type Output = Target;
     type Error = ClientError;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Target>, ClientError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Target>, ClientError> {
         loop {
             self.state = match (self.state, rx.bytes()) {
                 (State::Opening, _) => {

@@ -5,7 +5,9 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use adit_wire::{EndOfInput, Handshake, Host, Reader, HandshakeInput, Step, Target, HandshakeOutput};
+use adit_wire::{
+    EndOfInput, Handshake, HandshakeInput, HandshakeOutput, Host, Reader, Step, Target,
+};
 
 use super::{Refusal, encode_reply};
 use crate::{Command, Reply, Request, Version};
@@ -49,7 +51,11 @@ impl Handshake for Socks4 {
     type Output = Request;
     type Error = Refusal;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Request>, Refusal> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != VERSION) {
             return Err(Refusal::Malformed("SOCKS version"));
         }

@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 
-use adit_wire::{AddrError, Handshake, HandshakeInput, Step, HandshakeOutput, parse_addr};
+use adit_wire::{AddrError, Handshake, HandshakeInput, HandshakeOutput, Step, parse_addr};
 use zeroize::Zeroize;
 
 use super::{Credentials, Refusal, encode_reply};
@@ -111,7 +111,11 @@ impl<'c> Socks5<'c> {
         }
     }
 
-    fn read_greeting(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<()>, Refusal> {
+    fn read_greeting(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<()>, Refusal> {
         let total = match rx.bytes() {
             [] => 1,
             [VERSION] => 2,
@@ -135,7 +139,11 @@ impl<'c> Socks5<'c> {
         Ok(Step::Done(()))
     }
 
-    fn read_login(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<()>, Refusal> {
+    fn read_login(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<()>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != LOGIN_VERSION) {
             tx.extend_from_slice(&[LOGIN_VERSION, 0x01]);
             return Err(Refusal::Malformed("version of the login"));
@@ -163,7 +171,11 @@ impl<'c> Socks5<'c> {
         Ok(Step::Done(()))
     }
 
-    fn read_request(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Request>, Refusal> {
+    fn read_request(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         let fields = match RequestFields::parse(rx.bytes()) {
             Ok(Step::Done(fields)) => fields,
             Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
@@ -241,7 +253,11 @@ impl Handshake for Socks5<'_> {
     type Output = Request;
     type Error = Refusal;
 
-    fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Request>, Refusal> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         loop {
             let step = match self.state {
                 State::Greeting => self.read_greeting(rx, tx)?,

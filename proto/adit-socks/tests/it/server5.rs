@@ -255,7 +255,12 @@ fn the_password_is_wiped_from_the_buffer() {
     let mut wire = hex(&format!("050102 {LOGIN}"));
     let mut core = Socks5::new(&User);
     let mut rx = adit_wire::HandshakeInput::new(&mut wire);
-    adit_wire::Handshake::step(&mut core, &mut rx, &mut adit_wire::HandshakeOutput::new(&mut vec![])).unwrap();
+    adit_wire::Handshake::step(
+        &mut core,
+        &mut rx,
+        &mut adit_wire::HandshakeOutput::new(&mut vec![]),
+    )
+    .unwrap();
     assert_eq!(wire[3..], [0; 9]);
     assert!(!format!("{core:?}").contains("user"));
 }

@@ -1,6 +1,6 @@
 //! Client: messages from the server.
 
-use super::client::{ClientAuthQuery, ClientAuth, ClientAuthState, ClientStep};
+use super::client::{ClientAuth, ClientAuthQuery, ClientAuthState, ClientStep};
 use super::display_text::sanitize_for_display;
 use super::message::{InteractivePrompt, MAX_PROMPTS, check_auth_service, put_request};
 use crate::error::SshError;

@@ -82,7 +82,7 @@ impl PrivateKey {
         }
     }
 
-    /// Generates a new key from `chance`. RSA uses the provider's random generator instead, and
+    /// Generates a new key from `rng`. RSA uses the provider's random generator instead, and
     /// takes up to a minute.
     ///
     /// # Errors
@@ -151,8 +151,7 @@ impl PrivateKey {
         encryption: Option<Encryption<'_>>,
         rng: &mut dyn Entropy,
     ) -> Result<Secret<String>, KeyError> {
-        let document =
-            openssh_file::write_document(&self.inner, &self.comment, encryption, rng)?;
+        let document = openssh_file::write_document(&self.inner, &self.comment, encryption, rng)?;
         Ok(pem::encode_pem(OPENSSH, document.expose()))
     }
 

@@ -10,8 +10,8 @@ use adit_crypto::sha256;
 use adit_ssh_proto::Role;
 use adit_ssh_proto::algorithm::{AlgorithmPreferences, Compression, KeyAlgorithm};
 use adit_ssh_proto::auth::{
-    AuthPayload, ClientAnswer, ClientAuthQuery, ClientAuth, ClientAuthConfig, ClientIdentity, ClientStep,
-    ServerAnswer, ServerAuthQuery, ServerAuth, ServerAuthConfig, ServerStep,
+    AuthPayload, ClientAnswer, ClientAuth, ClientAuthConfig, ClientAuthQuery, ClientIdentity,
+    ClientStep, ServerAnswer, ServerAuth, ServerAuthConfig, ServerAuthQuery, ServerStep,
 };
 use adit_ssh_proto::connection::{
     self, ChannelId, ChannelKind, Connection, ConnectionLimits, DataKind, GlobalAnswer,

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::text::{Cc, KcpCrypt, KcpMode};
 use crate::schema::{
-    SchemeParam, ParamKey, PositiveNumber, Seconds, SecretValue, WholeNumber, hop_param as for_hop,
+    ParamKey, PositiveNumber, SchemeParam, Seconds, SecretValue, WholeNumber, hop_param as for_hop,
     shared_param,
 };
 

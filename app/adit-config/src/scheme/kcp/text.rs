@@ -129,6 +129,10 @@ mod tests {
             KcpCrypt::read("aes-129").unwrap_err(),
             "did you mean `aes-128`?"
         );
-        assert!(KcpCrypt::read("").is_err() && KcpMode::read("Fast").is_err() && Cc::read("on").is_err());
+        assert!(
+            KcpCrypt::read("").is_err()
+                && KcpMode::read("Fast").is_err()
+                && Cc::read("on").is_err()
+        );
     }
 }

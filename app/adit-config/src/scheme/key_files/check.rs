@@ -7,7 +7,7 @@ use adit_shadowsocks::{Edition, Method};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::scheme::key_files::{TruncatedList, KeyEntry};
+use crate::scheme::key_files::{KeyEntry, TruncatedList};
 use crate::text::{ConfigError, Secret, Span, base64};
 
 /// Maximum length of a name, in bytes.

@@ -9,8 +9,8 @@ use crate::grammar::parse_bare_host;
 use crate::scheme::endpoint_types::{RelayTarget, SsUser};
 use crate::scheme::key_files::check::{self, KeyListKind};
 use crate::scheme::key_files::json::{self, ArrayItems, ObjectPairs};
-use crate::scheme::key_files::{self, TruncatedList, KeyEntry, MAX_USERS, NextServer};
-use crate::text::{ConfigError, Origin, SourceLocation, Problem, Secret, Span, nearest_word};
+use crate::scheme::key_files::{self, KeyEntry, MAX_USERS, NextServer, TruncatedList};
+use crate::text::{ConfigError, Origin, Problem, Secret, SourceLocation, Span, nearest_word};
 
 /// Maximum number of keys in the object of a user or a next server. One more is read to detect an excess.
 const FIELDS: usize = 32;

@@ -5,8 +5,8 @@
 
 pub(crate) mod check;
 mod file;
-mod truncated_list;
 mod json;
+mod truncated_list;
 
 use std::path::Path;
 

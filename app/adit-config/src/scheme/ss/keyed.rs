@@ -7,7 +7,7 @@ use adit_shadowsocks::{Edition, Method};
 use crate::scheme::builder::{EndpointBuilder, KeyTable, KeyTableEntries};
 use crate::scheme::endpoint_types::{RelayTarget, SsRole, SsUser};
 use crate::scheme::key_files::check::{self, KeyListKind};
-use crate::scheme::key_files::{self, TruncatedList, KeyEntry, MAX_USERS_FILE};
+use crate::scheme::key_files::{self, KeyEntry, MAX_USERS_FILE, TruncatedList};
 use crate::scheme::shared_keys;
 use crate::text::{ConfigError, Secret, Span, nearest_word};
 

@@ -119,7 +119,7 @@ fn salts() -> SaltPool {
 
 fn keyed(users: Arc<Users>, rejects: Arc<RejectHandler>) -> Box<dyn RequestAcceptor> {
     Box::new(ShadowsocksAcceptor {
-        roster: Arc::new(UserTable::new(users, None)),
+        user_table: Arc::new(UserTable::new(users, None)),
         salts: Arc::new(salts()),
         rejects,
         deadline: DEADLINE,

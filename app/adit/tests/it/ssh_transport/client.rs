@@ -8,7 +8,7 @@ use adit_interop::openssh::{self, Sshd};
 use adit_interop::{TEST_TIMEOUT, TempFolder, external_tools};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::auth::{
-    ClientAnswer, ClientAuthQuery, ClientAuth, ClientAuthConfig, ClientIdentity, ClientStep,
+    ClientAnswer, ClientAuth, ClientAuthConfig, ClientAuthQuery, ClientIdentity, ClientStep,
 };
 use adit_ssh_proto::key::{AnyKey, PrivateKey};
 use adit_ssh_proto::transport::{OpenStep, TransportConfig};

@@ -9,7 +9,7 @@ use chacha20poly1305::{
 };
 use poly1305::{Poly1305, universal_hash::UniversalHash};
 
-use super::{ALL_ROUNDS, ChaCha, TestRng, Mac, TagInput, key, wider};
+use super::{ALL_ROUNDS, ChaCha, Mac, TagInput, TestRng, key, wider};
 use crate::{
     AeadKey, AeadKind, CryptoError, chacha,
     simd::{ChaChaRounds, CpuPath},

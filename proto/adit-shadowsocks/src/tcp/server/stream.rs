@@ -1,7 +1,7 @@
 //! The stream edition: an IV, then an address of which no byte too many is decrypted.
 
 use adit_crypto::{Direction, StreamCipher};
-use adit_wire::{AddrError, ProtocolError, HandshakeInput, Step, Target, parse_addr, subslice};
+use adit_wire::{AddrError, HandshakeInput, ProtocolError, Step, Target, parse_addr, subslice};
 
 use super::super::ServerSeal;
 use super::super::body::{BodyOpen, BodySeal};

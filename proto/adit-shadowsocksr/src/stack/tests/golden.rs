@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState};
 use adit_wire::codec_laws::{open_all as law_open_all, run_handshake};
-use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Step, HandshakeOutput, UnixTime};
+use adit_wire::{FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Step, UnixTime};
 use serde_json::Value;
 
 use super::{ClientStack, ServerStack, StackOpen, open_all};

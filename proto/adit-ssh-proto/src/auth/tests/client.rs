@@ -216,7 +216,9 @@ fn passwords_are_changed() {
     change.put_string(b"too \x1b[31mold");
     change.put_string(b"");
     let step = client.handle_input(&change).unwrap();
-    assert!(matches!(asked(step), ClientAuthQuery::NewPassword { prompt } if prompt == "too [31mold"));
+    assert!(
+        matches!(asked(step), ClientAuthQuery::NewPassword { prompt } if prompt == "too [31mold")
+    );
     let (old, new) = (secret("old"), secret("new"));
     let _ = client.poll_output();
     let _ = client
@@ -293,7 +295,9 @@ fn questions_are_bounded() {
     let mut client = start();
     let ended = (0..1000).find(|_| match client.handle_input(&info(&[])) {
         Ok(_) => {
-            let _ = client.answer_query(ClientAnswer::Responses(vec![])).unwrap();
+            let _ = client
+                .answer_query(ClientAnswer::Responses(vec![]))
+                .unwrap();
             false
         }
         Err(_) => true,

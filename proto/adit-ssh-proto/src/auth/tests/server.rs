@@ -10,7 +10,7 @@ use crate::key::Certificate;
 /// have to be those of the key that signed.
 #[test]
 fn query_then_sign_other() {
-    let (asked, signs) = (key(1), key(2));
+    let (asked, signer) = (key(1), key(2));
     let mut server = server_with(&[AuthMethod::PublicKey]);
     let ServerAuthQuery::KeyQuery { key, .. } = ask(&mut server, &query("u", &asked)) else {
         panic!("a query");
@@ -19,14 +19,19 @@ fn query_then_sign_other() {
     let step = server.answer_query(ServerAnswer::Accept).unwrap();
     assert!(matches!(step, ServerStep::Wait), "a query does not log in");
     assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
-    let ServerAuthQuery::Key { key, .. } = ask(&mut server, &signed("u", &signs, &signs, SESSION)) else {
+    let ServerAuthQuery::Key { key, .. } =
+        ask(&mut server, &signed("u", &signer, &signer, SESSION))
+    else {
         panic!("a signature");
     };
-    assert_eq!(key, shown(&signs), "the key that signed is asked about");
+    assert_eq!(key, shown(&signer), "the key that signed is asked about");
     let ServerStep::Success(login) = server.answer_query(ServerAnswer::Accept).unwrap() else {
         panic!("in");
     };
-    assert_eq!((login.user.as_str(), login.key), ("u", Some(shown(&signs))));
+    assert_eq!(
+        (login.user.as_str(), login.key),
+        ("u", Some(shown(&signer)))
+    );
 }
 
 /// The reverse: the last query is for another key than the one that signed and was accepted.
@@ -86,7 +91,10 @@ fn nothing_is_asked_without_a_valid_signature() {
         );
     }
     let mut server = server_with(&[AuthMethod::PublicKey]);
-    assert!(matches!(ask(&mut server, &good), ServerAuthQuery::Key { .. }));
+    assert!(matches!(
+        ask(&mut server, &good),
+        ServerAuthQuery::Key { .. }
+    ));
 }
 
 /// Methods that succeeded for one user do not count for the next.

@@ -115,7 +115,7 @@ fn the_algorithm_must_be_the_one_agreed_on() {
             rsa_key()
         }
     }
-    for (signs, agreed, fine) in [
+    for (signed_with, agreed, fine) in [
         (KeyAlgorithm::RsaSha512, KeyAlgorithm::RsaSha512, true),
         (KeyAlgorithm::RsaSha256, KeyAlgorithm::RsaSha512, false),
         (KeyAlgorithm::Ed25519, KeyAlgorithm::RsaSha512, false),
@@ -124,13 +124,13 @@ fn the_algorithm_must_be_the_one_agreed_on() {
         let mut config = settings();
         config.preferred.host_key = vec![agreed];
         let rng = Box::new(TestRng(2));
-        let signer = Arc::new(Other(signs));
+        let signer = Arc::new(Other(signed_with));
         let server = Transport::new_server(Arc::new(config.clone()), signer, rng).unwrap();
         let mut link = Link {
             client: End::client(config),
             server: End::new(server),
         };
-        assert_eq!(link.settle().is_ok(), fine, "{signs} for {agreed}");
+        assert_eq!(link.settle().is_ok(), fine, "{signed_with} for {agreed}");
         assert_eq!(link.client.events.is_empty(), !fine);
     }
 }

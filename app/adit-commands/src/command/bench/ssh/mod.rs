@@ -1,10 +1,10 @@
 //! `adit bench ssh`: the algorithms of an SSH server, the cost of each of its ciphers and MACs on
 //! this machine, and a recommendation. It disconnects after the cleartext lists, without a login.
 
-mod recommendation;
 mod cost;
 mod offer;
 mod output;
+mod recommendation;
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::args;
-use recommendation::CipherRecommendation;
 use offer::{OfferReader, ServerOffer};
+use recommendation::CipherRecommendation;
 
 /// The default port of SSH.
 const PORT: u16 = 22;

@@ -4,9 +4,9 @@ use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_wire::Target;
 use serde_json::{Value, json};
 
-use super::recommendation::CipherRecommendation;
 use super::cost::CipherCost;
 use super::offer::{DirectionalNames, ServerOffer};
+use super::recommendation::CipherRecommendation;
 
 /// The mark of an algorithm that adit does not support.
 const UNKNOWN: &str = "~";
@@ -65,7 +65,11 @@ pub(super) fn print_cost(cost: &CipherCost, first: bool) {
 }
 
 /// Prints the advice. `user` is the user of the argument.
-pub(super) fn print_recommendation(target: &Target, user: Option<&str>, recommendation: &CipherRecommendation) {
+pub(super) fn print_recommendation(
+    target: &Target,
+    user: Option<&str>,
+    recommendation: &CipherRecommendation,
+) {
     println!();
     if let Some(take) = &recommendation.take {
         let place = match user {

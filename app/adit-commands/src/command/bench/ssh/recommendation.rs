@@ -123,8 +123,10 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::Umac128Etm), 0.4),
         ];
-        let strict =
-            CipherRecommendation::from_offer_and_costs(&offer(true, &["hmac-sha1-etm@openssh.com"]), &costs);
+        let strict = CipherRecommendation::from_offer_and_costs(
+            &offer(true, &["hmac-sha1-etm@openssh.com"]),
+            &costs,
+        );
         assert_eq!(strict.take, Some(costs[1]));
         let [old] = &strict.warnings[..] else {
             panic!("{:?}", strict.warnings);
@@ -157,7 +159,9 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::HmacSha256Etm), 9.0),
         ];
-        let take = |costs: &[CipherCost]| CipherRecommendation::from_offer_and_costs(&offer(true, &[]), costs);
+        let take = |costs: &[CipherCost]| {
+            CipherRecommendation::from_offer_and_costs(&offer(true, &[]), costs)
+        };
         assert_eq!(take(&costs).take, Some(costs[3]));
         let short = take(&costs[..3]);
         assert_eq!(short.take, Some(costs[2]));
