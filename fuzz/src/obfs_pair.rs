@@ -7,7 +7,7 @@ use adit_obfs::{
     ServerSettings, ServerState, UnrecognizedPolicy,
 };
 use adit_wire::codec_laws::seal_all;
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 use crate::{NOW, SeededRng};
 

@@ -7,7 +7,7 @@ use adit_fuzz::obfs_pair::{new_server_handshake, new_server_state, record_connec
 use adit_fuzz::{ActionScript, SplitInput, alter_byte};
 use adit_obfs::{ObfsKind, ServerState, UnrecognizedPolicy};
 use adit_wire::codec_laws::open_all;
-use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 /// The outcome of a connection.

@@ -62,16 +62,16 @@ impl LookupLimiter {
     /// All slots of `origin` are in use.
     pub(super) fn reserve_slot(self: &Arc<Self>, origin: LookupOrigin) -> io::Result<LookupSlot> {
         let mut table = self.lock();
-        let party = table.origins.entry(origin).or_default();
+        let state = table.origins.entry(origin).or_default();
         // The number of names in a configuration is bounded by the configuration.
-        if party.slots >= MAX_SLOTS && origin != LookupOrigin::Configuration {
+        if state.slots >= MAX_SLOTS && origin != LookupOrigin::Configuration {
             return Err(too_many_lookups());
         }
-        party.slots += 1;
+        state.slots += 1;
         Ok(LookupSlot {
-            shares: self.clone(),
+            limiter: self.clone(),
             origin,
-            ended: party.ended.clone(),
+            ended: state.ended.clone(),
         })
     }
 
@@ -101,7 +101,7 @@ pub(super) fn too_many_lookups() -> io::Error {
 /// A slot of a waiting or running lookup.
 #[derive(Debug)]
 pub(super) struct LookupSlot {
-    shares: Arc<LookupLimiter>,
+    limiter: Arc<LookupLimiter>,
     origin: LookupOrigin,
     ended: Arc<Notify>,
 }
@@ -109,7 +109,7 @@ pub(super) struct LookupSlot {
 impl LookupSlot {
     /// Permits a lookup of this weight to run, if the limits allow it now.
     pub(super) fn try_start(&self, weight: u32) -> Option<LookupPermit> {
-        let mut table = self.shares.lock();
+        let mut table = self.limiter.lock();
         let total = table.running + weight;
         let each = match self.origin {
             LookupOrigin::Configuration => MAX_RUNNING,
@@ -121,19 +121,19 @@ impl LookupSlot {
         let is_greedy = total > SCARCITY_THRESHOLD
             && of_user > 0
             && of_user + weight > MAX_PER_USER_WHEN_SCARCE;
-        let party = table.origins.get_mut(&self.origin)?;
+        let state = table.origins.get_mut(&self.origin)?;
         // At least one may run, whatever its weight.
-        let is_first = party.running == 0;
-        if total > MAX_RUNNING || is_greedy || (party.running + weight > each && !is_first) {
+        let is_first = state.running == 0;
+        if total > MAX_RUNNING || is_greedy || (state.running + weight > each && !is_first) {
             return None;
         }
-        party.running += weight;
+        state.running += weight;
         table.running = total;
         if let Some(user) = user {
             table.users.insert(user, of_user + weight);
         }
         Some(LookupPermit {
-            shares: self.shares.clone(),
+            limiter: self.limiter.clone(),
             origin: self.origin,
             weight,
         })
@@ -148,10 +148,10 @@ impl LookupSlot {
 
 impl Drop for LookupSlot {
     fn drop(&mut self) {
-        let mut table = self.shares.lock();
-        if let Some(party) = table.origins.get_mut(&self.origin) {
-            party.slots -= 1;
-            if party.is_idle() {
+        let mut table = self.limiter.lock();
+        if let Some(state) = table.origins.get_mut(&self.origin) {
+            state.slots -= 1;
+            if state.is_idle() {
                 table.origins.remove(&self.origin);
             }
         }
@@ -161,14 +161,14 @@ impl Drop for LookupSlot {
 /// The permit of a running lookup; dropping it ends the lookup.
 #[derive(Debug)]
 pub(super) struct LookupPermit {
-    shares: Arc<LookupLimiter>,
+    limiter: Arc<LookupLimiter>,
     origin: LookupOrigin,
     weight: u32,
 }
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        let mut table = self.shares.lock();
+        let mut table = self.limiter.lock();
         table.running -= self.weight;
         if let Some(Entry::Occupied(mut user)) =
             identified_user(self.origin).map(|user| table.users.entry(user))
@@ -178,10 +178,10 @@ impl Drop for LookupPermit {
                 user.remove();
             }
         }
-        if let Some(party) = table.origins.get_mut(&self.origin) {
-            party.running -= self.weight;
-            party.ended.notify_one();
-            if party.is_idle() {
+        if let Some(state) = table.origins.get_mut(&self.origin) {
+            state.running -= self.weight;
+            state.ended.notify_one();
+            if state.is_idle() {
                 table.origins.remove(&self.origin);
             }
         }
@@ -199,67 +199,67 @@ mod tests {
 
     #[test]
     fn however_many_are_greedy_a_newcomer_has_a_share() {
-        let shares = Arc::new(LookupLimiter::default());
+        let limiter = Arc::new(LookupLimiter::default());
         let mut held = Vec::new();
         for user in 0..20 {
             for _ in 0..MAX_SLOTS {
-                let place = shares.reserve_slot(client(user)).unwrap();
-                if let Some(running) = place.try_start(1) {
+                let slot = limiter.reserve_slot(client(user)).unwrap();
+                if let Some(running) = slot.try_start(1) {
                     held.push(running);
                 }
                 held.last().unwrap();
-                std::mem::forget(place);
+                std::mem::forget(slot);
             }
-            let refused = shares.reserve_slot(client(user)).unwrap_err();
+            let refused = limiter.reserve_slot(client(user)).unwrap_err();
             assert!(
                 refused.to_string().contains("too many lookups"),
                 "{refused}"
             );
         }
-        let newcomer = shares.reserve_slot(client(99)).unwrap();
-        let first = newcomer.try_start(1).expect("a new origin need not wait");
-        assert!(shares.running() < MAX_RUNNING);
+        let new_origin = limiter.reserve_slot(client(99)).unwrap();
+        let first = new_origin.try_start(1).expect("a new origin need not wait");
+        assert!(limiter.running() < MAX_RUNNING);
         drop((held, first));
-        assert_eq!(shares.running(), 0);
+        assert_eq!(limiter.running(), 0);
     }
 
     #[test]
     fn a_user_with_many_sources_leaves_room_for_others() {
-        let shares = Arc::new(LookupLimiter::default());
+        let limiter = Arc::new(LookupLimiter::default());
         let from = |user, source: u16| {
             let [a, b] = source.to_be_bytes();
             let source = [10, 0, a, b].into();
-            shares
+            limiter
                 .reserve_slot(LookupOrigin::Client { user, source })
                 .unwrap()
         };
-        let (mut places, mut held) = (Vec::new(), Vec::new());
+        let (mut slots, mut held) = (Vec::new(), Vec::new());
         for source in 0..600 {
-            let place = from(1, source);
-            held.extend(place.try_start(1));
-            places.push(place);
+            let slot = from(1, source);
+            held.extend(slot.try_start(1));
+            slots.push(slot);
         }
-        assert_eq!(shares.running(), SCARCITY_THRESHOLD);
+        assert_eq!(limiter.running(), SCARCITY_THRESHOLD);
         // Users that are not identified are distinguished by their sources.
         for user in [2, 3, 0] {
-            let newcomer = from(user, 7);
-            held.push(newcomer.try_start(1).expect("a new origin need not wait"));
-            places.push(newcomer);
+            let new_origin = from(user, 7);
+            held.push(new_origin.try_start(1).expect("a new origin need not wait"));
+            slots.push(new_origin);
         }
-        drop((held, places));
-        let table = shares.lock();
+        drop((held, slots));
+        let table = limiter.lock();
         assert!(table.users.is_empty() && table.origins.is_empty());
     }
 
     #[test]
     fn who_has_nothing_is_forgotten() {
-        let shares = Arc::new(LookupLimiter::default());
-        let place = shares.reserve_slot(client(1)).unwrap();
-        let running = place.try_start(4);
+        let limiter = Arc::new(LookupLimiter::default());
+        let slot = limiter.reserve_slot(client(1)).unwrap();
+        let running = slot.try_start(4);
         assert!(running.is_some());
-        drop(place);
-        assert_eq!(shares.lock().origins.len(), 1);
+        drop(slot);
+        assert_eq!(limiter.lock().origins.len(), 1);
         drop(running);
-        assert!(shares.lock().origins.is_empty());
+        assert!(limiter.lock().origins.is_empty());
     }
 }

@@ -58,7 +58,7 @@ pub use numeric::parse_numeric_v4;
 #[derive(Debug)]
 pub struct Resolver {
     files: ResolverFiles,
-    shares: Arc<LookupLimiter>,
+    limiter: Arc<LookupLimiter>,
     state: Arc<Mutex<State>>,
     /// Locked while the files are read: one thread is enough for that.
     reading: tokio::sync::Mutex<()>,
@@ -108,7 +108,7 @@ impl Resolver {
     pub fn new(files: ResolverFiles) -> Self {
         Self {
             files,
-            shares: Arc::default(),
+            limiter: Arc::default(),
             state: Arc::default(),
             reading: tokio::sync::Mutex::default(),
         }
@@ -156,9 +156,9 @@ impl Resolver {
         if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {
             return found.addresses(&name);
         }
-        let place = self.shares.reserve_slot(origin)?;
+        let slot = self.limiter.reserve_slot(origin)?;
         let until = Instant::now() + RESOLVE_DEADLINE;
-        let lookup = match timeout_at(until, self.join_or_start(&place, &config, &name)).await {
+        let lookup = match timeout_at(until, self.join_or_start(&slot, &config, &name)).await {
             Ok(StartedLookup::Known(found)) => return found.addresses(&name),
             Ok(StartedLookup::Running(lookup)) => lookup,
             Err(_) => return Err(lookup_limiter::too_many_lookups()),
@@ -178,7 +178,7 @@ impl Resolver {
     /// Joins the lookup of a name, or starts it once the limits allow it.
     async fn join_or_start(
         &self,
-        place: &LookupSlot,
+        slot: &LookupSlot,
         config: &Arc<ResolverConfig>,
         name: &str,
     ) -> StartedLookup {
@@ -197,16 +197,16 @@ impl Resolver {
                 if let Some(found) = state.cache.get(name, system::monotonic_now()) {
                     return StartedLookup::Known(found);
                 }
-                if let Some(share) = place.try_start(weight) {
+                if let Some(permit) = slot.try_start(weight) {
                     state.last_number += 1;
                     let number = state.last_number;
-                    let lookup = self.spawn_lookup(config, name, share, number);
+                    let lookup = self.spawn_lookup(config, name, permit, number);
                     let note = (number, Arc::downgrade(&lookup));
                     state.running.insert(name.into(), note);
                     return StartedLookup::Running(lookup);
                 }
             }
-            place.wait_for_release().await;
+            slot.wait_for_release().await;
         }
     }
 
@@ -214,7 +214,7 @@ impl Resolver {
         &self,
         config: &Arc<ResolverConfig>,
         name: &str,
-        share: LookupPermit,
+        permit: LookupPermit,
         number: u64,
     ) -> Arc<RunningLookup> {
         let (tell, answer) = watch::channel(None);
@@ -227,10 +227,10 @@ impl Resolver {
         };
         let task = tokio::spawn(async move {
             let found = if config.sources.needs_system(&name) {
-                c_library::look_up(name.clone(), share).await
+                c_library::look_up(name.clone(), permit).await
             } else {
                 let found = lookup::look_up(&config, &name).await;
-                drop(share);
+                drop(permit);
                 found
             };
             if let Ok(found) = &found {
