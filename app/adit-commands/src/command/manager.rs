@@ -43,9 +43,9 @@ pub(super) fn serve_commands(
 ) -> CommandResult {
     settings.check()?;
     adit_cli::block_on_with_nofile(opened.nofile, |mut signals| async {
-        let door = CommandListener::open(opened.address, opened.exposed);
-        let door = async { door.await.map_err(to_failure) };
-        let door = signals.run_until_ended(door).await?;
+        let listener = CommandListener::open(opened.address, opened.exposed);
+        let listener = async { listener.await.map_err(to_failure) };
+        let listener = signals.run_until_ended(listener).await?;
         // There are no servers yet: each is added by a datagram.
         let nothing = Plan {
             routes: Vec::new(),
@@ -62,10 +62,10 @@ pub(super) fn serve_commands(
                 return Err(Failure::new(FailureCode::Failure, what));
             }
         }
-        eprintln!("manager listening on {door}");
+        eprintln!("manager listening on {listener}");
         begun()?;
         tokio::select! {
-            () = door.serve(&mut manager) => Ok(()),
+            () = listener.serve(&mut manager) => Ok(()),
             done = run::serve_until_signal(engine, signals) => done,
         }
     })
