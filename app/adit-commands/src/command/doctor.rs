@@ -1,13 +1,13 @@
 //! `adit doctor URL`: finds out why an endpoint does not work, step by step. [`subject`] knows each scheme.
 //!
-//! Each step is a [`Step`] of the [`Findings`]: look up the name, connect to the server, use its
-//! protocol, and send a datagram through it. [`neighbours`] are tried only if the server does not
+//! Each step is a [`Step`] of the [`DoctorReport`]: look up the name, connect to the server, use its
+//! protocol, and send a datagram through it. [`settings_variants`] are tried only if the server does not
 //! understand the settings of the URL, and nowhere else in the program.
 
 mod hints;
 mod local;
-mod neighbours;
 mod requests;
+mod settings_variants;
 mod step;
 mod subject;
 mod tunnel;
@@ -24,9 +24,9 @@ use adit_wire::Target;
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
-use self::neighbours::probe_settings;
 use self::requests::WebTarget;
-use self::step::{Findings, Step, StepState};
+use self::settings_variants::probe_settings;
+use self::step::{DoctorReport, Step, StepState};
 use self::subject::Subject;
 use super::run;
 use crate::args;
@@ -70,12 +70,12 @@ pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
             (name, Examination::WithoutServer(subject))
         }
     };
-    let mut chart = Findings::new(name, typed.json);
+    let mut report = DoctorReport::new(name, typed.json);
     adit_cli::block_on(|mut signals| async move {
-        // Findings are printed as steps, so the log is silent.
+        // DoctorReport are printed as steps, so the log is silent.
         let examined = async {
-            let done = examine(&mut chart, typed, &work).await;
-            chart.finish(done.as_ref().err().map_or(0, |why| why.code() as u8));
+            let done = examine(&mut report, typed, &work).await;
+            report.finish(done.as_ref().err().map_or(0, |why| why.code() as u8));
             done
         };
         let examined = examined.with_subscriber(NoSubscriber::default());
@@ -94,7 +94,7 @@ enum Examination {
 }
 
 async fn examine(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     work: &Examination,
 ) -> CommandResult {
@@ -103,18 +103,18 @@ async fn examine(
             let mut done = Ok(());
             for hop in hops {
                 let Hop::Server(server) = hop else { continue };
-                let examined = run_steps(chart, typed, server, hop.carries_udp()).await;
+                let examined = run_steps(report, typed, server, hop.carries_udp()).await;
                 done = done.and(examined);
             }
             done
         }
         Examination::Listener(Subject::Forwarder { tcp, udp }, plan) => {
-            local::examine_forwarder(chart, plan, *tcp, *udp).await
+            local::examine_forwarder(report, plan, *tcp, *udp).await
         }
-        Examination::Listener(_, plan) => local::examine_transparent(chart, plan).await,
-        Examination::WithoutServer(Subject::Direct) => local::examine_direct(chart, typed).await,
+        Examination::Listener(_, plan) => local::examine_transparent(report, plan).await,
+        Examination::WithoutServer(Subject::Direct) => local::examine_direct(report, typed).await,
         Examination::WithoutServer(_) => {
-            local::examine_reject(chart);
+            local::examine_reject(report);
             Ok(())
         }
     }
@@ -144,39 +144,39 @@ fn name_of_hop(hop: &Hop) -> String {
 }
 
 async fn run_steps(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
     udp: bool,
 ) -> CommandResult {
     match &hop.carrier {
-        None => check_reachable(chart, hop).await?,
+        None => check_reachable(report, hop).await?,
         Some(_) => {
             let why = "a carrier over UDP only answers peers with the key: see the dialogue";
-            chart.add_step(Step::new("connect", StepState::Skipped, why));
+            report.add_step(Step::new("connect", StepState::Skipped, why));
         }
     }
     if matches!(hop.kind, HopKind::RemoteTarget) {
-        return tunnel::examine_tunnel(chart, typed, hop).await;
+        return tunnel::examine_tunnel(report, typed, hop).await;
     }
     let way = probe::build_hop_connector(hop).await?;
     let site = typed.to.clone().map(WebTarget::new);
-    check_dialogue(chart, typed, hop, &*way, site.as_ref()).await?;
+    check_dialogue(report, typed, hop, &*way, site.as_ref()).await?;
     let carried = match &site {
-        Some(site) => check_page(chart, &hop.kind, &*way, site).await,
+        Some(site) => check_page(report, &hop.kind, &*way, site).await,
         None => Ok(()),
     };
     if !udp {
         let why = "this URL or its protocol does not carry datagrams";
-        chart.add_step(Step::new("udp", StepState::Skipped, why));
+        report.add_step(Step::new("udp", StepState::Skipped, why));
         return carried;
     }
-    let datagrams = check_datagrams(chart, typed, &hop.kind, &*way).await;
+    let datagrams = check_datagrams(report, typed, &hop.kind, &*way).await;
     carried.and(datagrams)
 }
 
 /// Looks up the name and connects to the server.
-async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult {
+async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandResult {
     let server = &hop.server;
     let network = |what: String, advice: &str| {
         let failure = Failure::new(FailureCode::Network, what.clone()).with_hint(advice);
@@ -189,7 +189,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
         Ok((found, took)) => {
             let shown: Vec<String> = found.iter().map(|addr| addr.ip().to_string()).collect();
             let what = format!("{} is {}", server.host, shown.join(", "));
-            chart.add_step(
+            report.add_step(
                 Step::new("resolve", StepState::Ok, what)
                     .with_duration("ms", took)
                     .with_figure("addresses", shown),
@@ -199,7 +199,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
         Err(why) => {
             let what = format!("{} has no address: {why}", server.host);
             let (step, failure) = network(what, "is the name correct, and is this machine online?");
-            chart.add_step(Step {
+            report.add_step(Step {
                 name: "resolve",
                 ..step
             });
@@ -220,7 +220,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
             Err(why) => {
                 let what = format!("no connection to {server}: {why}");
                 let (step, failure) = network(what, hints::connect_hint(&why));
-                chart.add_step(Step {
+                report.add_step(Step {
                     name: "connect",
                     ..step
                 });
@@ -235,7 +235,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
             ms(took),
             ms(worst)
         );
-        chart.add_step(
+        report.add_step(
             Step::new("connect", StepState::Ok, what).with_duration("round_trip_ms", took),
         );
     }
@@ -244,7 +244,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
 
 /// Checks that the server understands the client, and finds the difference if it does not.
 async fn check_dialogue(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
     way: &dyn Connector,
@@ -255,12 +255,12 @@ async fn check_dialogue(
     let name = "dialogue";
     if hints::is_understood(kind, &heard) {
         let what = format!("the server understands {}", hints::describe_settings(kind));
-        chart.add_step(Step::new(name, StepState::Ok, what));
+        report.add_step(Step::new(name, StepState::Ok, what));
         return match heard {
             ProbeResult::Answer {
                 skew: Some(skew), ..
             } => {
-                add_clock_step(chart, skew, "the server's");
+                add_clock_step(report, skew, "the server's");
                 Ok(())
             }
             _ => Ok(()),
@@ -271,14 +271,14 @@ async fn check_dialogue(
             format!("the server has our key but refuses our clock, which differs by {skew} s");
         let step = Step::new("clock", StepState::Failed, what.clone());
         let step = step.with_advice(hints::SET_CLOCK);
-        chart.add_step(step.with_figure("skew_s", skew));
+        report.add_step(step.with_figure("skew_s", skew));
         return Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK));
     }
     if let Some(server) = &typed.clock {
-        compare_clocks(chart, kind, server).await?;
+        compare_clocks(report, kind, server).await?;
     }
     let (what, advice) = hints::explain_finding(kind, &heard, site.is_some());
-    chart.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
+    report.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
     let code = match &heard {
         ProbeResult::Failed(why) if hints::is_network_failure(why) => FailureCode::Network,
         _ => FailureCode::Key,
@@ -287,7 +287,7 @@ async fn check_dialogue(
     if code == FailureCode::Network {
         return Err(failure.with_hint(advice));
     }
-    match try_neighbours(chart, typed, hop, site).await {
+    match try_variants(report, typed, hop, site).await {
         Some(hint) => Err(failure.with_hint(hint)),
         None => Err(failure.with_hint(advice)),
     }
@@ -298,24 +298,28 @@ async fn check_dialogue(
 /// # Errors
 ///
 /// The difference is why the server does not answer.
-async fn compare_clocks(chart: &mut Findings, kind: &HopKind, server: &Target) -> CommandResult {
+async fn compare_clocks(
+    report: &mut DoctorReport,
+    kind: &HopKind,
+    server: &Target,
+) -> CommandResult {
     let offset = match clock_reference::ask_web_server(server, PATIENCE).await {
         Ok(Some(offset)) => offset,
         Ok(None) => {
             let why = format!("{server} does not report its time");
-            chart.add_step(Step::new("clock", StepState::Skipped, why));
+            report.add_step(Step::new("clock", StepState::Skipped, why));
             return Ok(());
         }
         Err(why) => {
             let why = format!("{server} does not answer directly: {why}");
-            chart.add_step(Step::new("clock", StepState::Skipped, why));
+            report.add_step(Step::new("clock", StepState::Skipped, why));
             return Ok(());
         }
     };
     let is_dated = matches!(kind, HopKind::Shadowsocks { method, .. }
         if method.edition() == Edition::Aead2022);
     if !is_dated || offset.seconds.unsigned_abs() <= hints::MAX_SKEW {
-        add_clock_step(chart, offset.seconds, &format!("that of {server}"));
+        add_clock_step(report, offset.seconds, &format!("that of {server}"));
         return Ok(());
     }
     let what = format!(
@@ -323,13 +327,13 @@ async fn compare_clocks(chart: &mut Findings, kind: &HopKind, server: &Target) -
         hints::MAX_SKEW
     );
     let step = Step::new("clock", StepState::Failed, what.clone()).with_advice(hints::SET_CLOCK);
-    chart.add_step(step.with_figure("skew_s", offset.seconds));
+    report.add_step(step.with_figure("skew_s", offset.seconds));
     Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK))
 }
 
-/// Tries the neighbours. Returns what to write into the URL.
-async fn try_neighbours(
-    chart: &mut Findings,
+/// Tries variants of the settings. Returns what to write into the URL.
+async fn try_variants(
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
     site: Option<&WebTarget>,
@@ -338,7 +342,7 @@ async fn try_neighbours(
     if hop.carrier.is_some() {
         return None;
     }
-    let among = neighbours::neighbours_of(&hop.kind, usize::from(typed.tries));
+    let among = settings_variants::variants_of(&hop.kind, usize::from(typed.tries));
     if among.is_empty() {
         return None;
     }
@@ -349,17 +353,17 @@ async fn try_neighbours(
         among.len(),
         hop.server
     );
-    let (found, tried) = neighbours::find_understood(hop, &among, site).await;
+    let (found, tried) = settings_variants::find_understood(hop, &among, site).await;
     let Some(found) = found else {
         let what = format!("the server does not understand any of {tried} other settings");
         let step = Step::new(name, StepState::Failed, what).with_advice(hints::REMAINING_CAUSES);
-        chart.add_step(step.with_figure("tried", tried));
+        report.add_step(step.with_figure("tried", tried));
         return None;
     };
     let what = format!("the server understands {}", found.describe());
     let advice = format!("write {} into the URL", found.describe());
     let step = Step::new(name, StepState::Ok, what).with_advice(advice.clone());
-    chart.add_step(
+    report.add_step(
         step.with_figure("tried", tried)
             .with_figure("found", found.describe()),
     );
@@ -387,7 +391,7 @@ async fn refused_clock(hop: &ServerHop) -> Option<i64> {
     }
 }
 
-fn add_clock_step(chart: &mut Findings, skew: i64, whose: &str) {
+fn add_clock_step(report: &mut DoctorReport, skew: i64, whose: &str) {
     let what = match skew.unsigned_abs() {
         0..=CLOCK_NOISE => format!("ours and {whose} agree"),
         off => format!(
@@ -401,12 +405,12 @@ fn add_clock_step(chart: &mut Findings, skew: i64, whose: &str) {
     } else {
         Step::new("clock", StepState::Ok, what)
     };
-    chart.add_step(step.with_figure("skew_s", skew));
+    report.add_step(step.with_figure("skew_s", skew));
 }
 
 /// Requests the head of a page through the server.
 async fn check_page(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     kind: &HopKind,
     way: &dyn Connector,
     site: &WebTarget,
@@ -418,10 +422,10 @@ async fn check_page(
             let line = String::from_utf8_lossy(&bytes);
             let line = line.lines().next().unwrap_or_default().to_owned();
             let what = format!("{target} answers{}: {line}", through(kind));
-            chart.add_step(Step::new("target", StepState::Ok, what));
+            report.add_step(Step::new("target", StepState::Ok, what));
             if let Some(date) = clock_reference::parse_date_header(&bytes) {
                 let offset = ClockOffset::from_date(target, date);
-                add_clock_step(chart, offset.seconds, &format!("that of {target}"));
+                add_clock_step(report, offset.seconds, &format!("that of {target}"));
             }
             Ok(())
         }
@@ -440,7 +444,7 @@ async fn check_page(
             };
             let advice = "can the server reach it? A server refuses private addresses unless its \
                           settings allow them";
-            chart
+            report
                 .add_step(Step::new("target", StepState::Failed, what.clone()).with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
@@ -457,7 +461,7 @@ const fn through(kind: &HopKind) -> &'static str {
 
 /// Sends a query to a DNS server through the server.
 async fn check_datagrams(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     kind: &HopKind,
     way: &dyn Connector,
@@ -468,7 +472,7 @@ async fn check_datagrams(
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
             let what = format!("{} answers{} in {ms:.1} ms", typed.dns, through(kind));
-            chart.add_step(Step::new("udp", StepState::Ok, what).with_duration("ms", took));
+            report.add_step(Step::new("udp", StepState::Ok, what).with_duration("ms", took));
             Ok(())
         }
         Err(why) => {
@@ -477,7 +481,7 @@ async fn check_datagrams(
                 typed.dns, why.source_error
             );
             let advice = hints::datagram_hint(kind);
-            chart.add_step(Step::new("udp", StepState::Failed, what.clone()).with_advice(advice));
+            report.add_step(Step::new("udp", StepState::Failed, what.clone()).with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }

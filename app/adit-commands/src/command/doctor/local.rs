@@ -8,13 +8,13 @@ use adit_engine::probe;
 use adit_wire::{Host, Target};
 
 use super::requests::WebTarget;
-use super::step::{Findings, Step, StepState};
+use super::step::{DoctorReport, Step, StepState};
 use super::{PATIENCE, check_datagrams, check_page, hints};
 use crate::args;
 
 /// Checks a port that forwards, and its target.
 pub(super) async fn examine_forwarder(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     plan: &Plan,
     tcp: bool,
     udp: bool,
@@ -26,52 +26,52 @@ pub(super) async fn examine_forwarder(
         ListenerKind::Forward(forward) => forward.target.clone(),
         _ => None,
     };
-    check_port(chart, &address_of(plan), tcp).await?;
+    check_port(report, &address_of(plan), tcp).await?;
     let Some(target) = target else {
         let why = "the remote end of the chain has the target";
-        chart.add_step(Step::new("target", StepState::Skipped, why));
+        report.add_step(Step::new("target", StepState::Skipped, why));
         return Ok(());
     };
     if !tcp && udp {
         let why = format!("{target} is reached by UDP, which has no answer of its own");
-        chart.add_step(Step::new("target", StepState::Skipped, why));
+        report.add_step(Step::new("target", StepState::Skipped, why));
         return Ok(());
     }
-    check_target(chart, &target).await
+    check_target(report, &target).await
 }
 
 /// Checks a port for redirected traffic.
-pub(super) async fn examine_transparent(chart: &mut Findings, plan: &Plan) -> CommandResult {
-    check_port(chart, &address_of(plan), true).await?;
+pub(super) async fn examine_transparent(report: &mut DoctorReport, plan: &Plan) -> CommandResult {
+    check_port(report, &address_of(plan), true).await?;
     let why = "the rules of the firewall are not visible from here";
     let advice = "`nft list ruleset` or `iptables-save` shows which traffic is redirected";
-    chart.add_step(Step::new("firewall", StepState::Skipped, why).with_advice(advice));
+    report.add_step(Step::new("firewall", StepState::Skipped, why).with_advice(advice));
     Ok(())
 }
 
 /// Checks the network of this machine.
 pub(super) async fn examine_direct(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
 ) -> CommandResult {
     let way = probe::direct_connector();
     let kind = HopKind::RemoteTarget;
     let page = match typed.to.clone().map(WebTarget::new) {
-        Some(site) => check_page(chart, &kind, &*way, &site).await,
+        Some(site) => check_page(report, &kind, &*way, &site).await,
         None => {
             let why = "`--to HOST:PORT` names a web server to connect to";
-            chart.add_step(Step::new("target", StepState::Skipped, why));
+            report.add_step(Step::new("target", StepState::Skipped, why));
             Ok(())
         }
     };
-    let datagrams = check_datagrams(chart, typed, &kind, &*way).await;
+    let datagrams = check_datagrams(report, typed, &kind, &*way).await;
     page.and(datagrams)
 }
 
 /// Reports that there is nothing to check.
-pub(super) fn examine_reject(chart: &mut Findings) {
+pub(super) fn examine_reject(report: &mut DoctorReport) {
     let why = "reject:// refuses every request, so nothing is connected";
-    chart.add_step(Step::new("dialogue", StepState::Skipped, why));
+    report.add_step(Step::new("dialogue", StepState::Skipped, why));
 }
 
 /// Returns the address of the plan's listener, as this machine reaches it.
@@ -89,26 +89,26 @@ fn address_of(plan: &Plan) -> Target {
 }
 
 /// Checks that a listener runs.
-async fn check_port(chart: &mut Findings, at: &Target, tcp: bool) -> CommandResult {
+async fn check_port(report: &mut DoctorReport, at: &Target, tcp: bool) -> CommandResult {
     if !tcp {
         let why = format!("nothing shows whether the UDP port {at} is open");
-        chart.add_step(Step::new("connect", StepState::Skipped, why));
+        report.add_step(Step::new("connect", StepState::Skipped, why));
         return Ok(());
     }
     let advice = "start it with `adit run URL`; it is a listener of this machine";
-    connect(chart, "connect", at, advice).await
+    connect(report, "connect", at, advice).await
 }
 
 /// Checks that the target accepts connections from this machine.
-async fn check_target(chart: &mut Findings, target: &Target) -> CommandResult {
+async fn check_target(report: &mut DoctorReport, target: &Target) -> CommandResult {
     let advice =
         "is the target running? Behind a chain, its last server connects to it: check that server";
-    connect(chart, "target", target, advice).await
+    connect(report, "target", target, advice).await
 }
 
 /// Looks up an address and connects to it.
 async fn connect(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     name: &'static str,
     to: &Target,
     advice: &str,
@@ -122,7 +122,7 @@ async fn connect(
         Ok((at, _)) => {
             let what = format!("{at} accepts connections");
             let step = Step::new(name, StepState::Ok, what);
-            chart.add_step(step.with_duration("ms", begun.elapsed()));
+            report.add_step(step.with_duration("ms", begun.elapsed()));
             Ok(())
         }
         Err(why) => {
@@ -132,7 +132,7 @@ async fn connect(
                 _ => hints::connect_hint(&why),
             };
             let step = Step::new(name, StepState::Failed, what.clone());
-            chart.add_step(step.with_advice(advice));
+            report.add_step(step.with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }

@@ -1,10 +1,10 @@
 //! `adit bench ssh`: the algorithms of an SSH server, the cost of each of its ciphers and MACs on
 //! this machine, and a recommendation. It disconnects after the cleartext lists, without a login.
 
-mod advice;
 mod cost;
 mod offer;
 mod output;
+mod recommendation;
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::args;
-use advice::Advice;
 use offer::{OfferReader, ServerOffer};
+use recommendation::CipherRecommendation;
 
 /// The default port of SSH.
 const PORT: u16 = 22;
@@ -68,15 +68,15 @@ fn print_measurements(
         }
         costs.push(cost);
     }
-    let advice = Advice::from_offer_and_costs(offer, &costs);
+    let recommendation = CipherRecommendation::from_offer_and_costs(offer, &costs);
     if json {
-        output::print_advice_json(&advice);
+        output::print_recommendation_json(&recommendation);
     } else {
-        output::print_advice(target, user, &advice);
+        output::print_recommendation(target, user, &recommendation);
     }
 }
 
-/// Splits `[USER@]HOST[:PORT]` into the user and the rest. The user only appears in the advice.
+/// Splits `[USER@]HOST[:PORT]` into the user and the rest. The user only appears in the recommendation.
 fn split_user(text: &str) -> Result<(Option<&str>, &str), Failure> {
     match text.rsplit_once('@') {
         None => Ok((None, text)),
