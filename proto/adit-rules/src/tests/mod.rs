@@ -1,0 +1,3 @@
+//! Sets and lists as a whole.
+
+mod decisions;
