@@ -5,6 +5,10 @@ use core::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
+use crate::bounds::{
+    AddError, LIST_PATTERN_SIZE, MAX_ALL_PATTERNS, MAX_DEPTH, MAX_GLOBS, MAX_KEYWORDS, MAX_PATTERN,
+    MAX_PATTERNS, MAX_PEERS, MAX_SETS, MAX_TEXT,
+};
 use crate::condition::Condition;
 use crate::glob::Glob;
 use crate::keyword_set::KeywordSet;
@@ -13,64 +17,7 @@ use crate::name_table::{BELOW, EXACT, NameTableBuilder};
 use crate::network_table::{NetworkTableBuilder, Ranges};
 use crate::pattern::NamePattern;
 use crate::request::Transport;
-use crate::rule_set::{Group, RuleSet};
-
-/// Maximum regular expressions of a set.
-pub(crate) const MAX_PATTERNS: usize = 1024;
-/// Maximum memory of a regular expression of a list, in bytes.
-pub(crate) const LIST_PATTERN_SIZE: usize = 64 * 1024;
-/// Maximum patterns with wildcards of a set.
-pub(crate) const MAX_GLOBS: usize = 16 * 1024;
-/// Maximum keywords of a set.
-pub(crate) const MAX_KEYWORDS: usize = 64 * 1024;
-/// Maximum users, and maximum listeners, of a set.
-pub(crate) const MAX_PEERS: usize = 64 * 1024;
-/// Maximum length of a keyword, a user or a listener, in bytes.
-pub(crate) const MAX_TEXT: usize = 255;
-/// Maximum levels of sets inside of sets.
-pub(crate) const MAX_DEPTH: usize = 16;
-
-/// An error from adding a condition.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AddError {
-    /// No host can have the name.
-    #[error("not a host name")]
-    Name,
-    /// The keyword is empty, longer than 255 bytes or has characters that are not in names.
-    #[error("not a part of a host name")]
-    Keyword,
-    /// The pattern with wildcards is empty, too long or has characters that are not in names.
-    #[error("not a pattern of host names")]
-    Glob,
-    /// The regular expression is wrong or too large; the text says why.
-    #[error("wrong regular expression: {0}")]
-    Pattern(String),
-    /// Not a network or an address.
-    #[error("not a network or an address")]
-    Network,
-    /// Not a port or a range of ports.
-    #[error("not a port or a range of ports")]
-    Ports,
-    /// The name of a user or a listener is empty or longer than 255 bytes.
-    #[error("a name must have 1 to 255 bytes")]
-    Text,
-    /// The transport is not `tcp` or `udp`.
-    #[error("neither `tcp` nor `udp`")]
-    Transport,
-    /// The text has no known form of a condition.
-    #[error(
-        "expected a network, a name, `*.suffix`, `domain:…`, `keyword:…`, `glob:…`, `regex:…`, `:port`, \
-         `:from-to`, `network:tcp`, `network:udp`, `source:…`, `user:…`, `listener:…` or `*`"
-    )]
-    Condition,
-    /// The set has the maximum number of entries of this kind, or its table is full.
-    #[error("too many {0} in one set")]
-    TooMany(&'static str),
-    /// More than 16 levels of sets inside of sets.
-    #[error("more than 16 levels of conditions")]
-    Depth,
-}
+use crate::rule_set::{Group, Nested, RuleSet};
 
 /// Conditions that become a [`RuleSet`], in any order.
 #[derive(Debug, Clone, Default)]
@@ -87,6 +34,7 @@ pub struct RuleSetBuilder {
     users: Vec<Box<str>>,
     listeners: Vec<Box<str>>,
     groups: Vec<Group>,
+    nested: Nested,
 }
 
 impl RuleSetBuilder {
@@ -176,6 +124,11 @@ impl RuleSetBuilder {
     }
 
     fn push_pattern(&mut self, pattern: NamePattern) -> Result<(), AddError> {
+        if pattern.as_str().len() > MAX_PATTERN {
+            return Err(AddError::Pattern(format!(
+                "longer than {MAX_PATTERN} bytes"
+            )));
+        }
         if self.patterns.len() >= MAX_PATTERNS {
             return Err(AddError::TooMany("regular expressions"));
         }
@@ -233,7 +186,7 @@ impl RuleSetBuilder {
     /// Adds requests that match each of the sets. Without a set nothing is added.
     pub fn add_all(&mut self, sets: Vec<RuleSet>) -> Result<(), AddError> {
         if !sets.is_empty() {
-            check_depth(sets.iter())?;
+            self.count_nested(&sets)?;
             self.groups.push(Group::All(sets.into()));
         }
         Ok(())
@@ -241,8 +194,20 @@ impl RuleSetBuilder {
 
     /// Adds requests that do not match the set.
     pub fn add_not(&mut self, set: RuleSet) -> Result<(), AddError> {
-        check_depth([&set].into_iter())?;
+        self.count_nested(core::slice::from_ref(&set))?;
         self.groups.push(Group::Not(set.into()));
+        Ok(())
+    }
+
+    fn count_nested(&mut self, sets: &[RuleSet]) -> Result<(), AddError> {
+        if sets.iter().any(|set| set.depth() >= MAX_DEPTH) {
+            return Err(AddError::Depth);
+        }
+        let mut nested = self.nested;
+        for set in sets {
+            nested = nested.with(set.count_all())?;
+        }
+        self.nested = nested;
         Ok(())
     }
 
@@ -270,9 +235,11 @@ impl RuleSetBuilder {
         if let Some((_, _, kind)) = full.iter().find(|(sum, most, _)| sum > most) {
             return Err(AddError::TooMany(kind));
         }
+        let nested = self.nested.with(other.nested)?;
         if !self.names.append(&other.names) {
             return Err(AddError::TooMany("names"));
         }
+        self.nested = nested;
         self.set.everything |= other.set.everything;
         self.set.transports |= other.set.transports;
         self.keywords.append(&mut other.keywords);
@@ -332,6 +299,23 @@ impl RuleSetBuilder {
     }
 }
 
+impl Nested {
+    /// Returns the sum.
+    const fn with(self, other: Self) -> Result<Self, AddError> {
+        let sum = Self {
+            sets: self.sets.saturating_add(other.sets),
+            patterns: self.patterns.saturating_add(other.patterns),
+        };
+        if sum.sets > MAX_SETS {
+            return Err(AddError::TooMany("rules of rules"));
+        }
+        if sum.patterns > MAX_ALL_PATTERNS {
+            return Err(AddError::TooMany("regular expressions"));
+        }
+        Ok(sum)
+    }
+}
+
 fn push_ports(list: &mut Vec<(u16, u16)>, ports: &RangeInclusive<u16>) {
     if !ports.is_empty() {
         list.push((*ports.start(), *ports.end()));
@@ -347,9 +331,4 @@ fn push_text(list: &mut Vec<Box<str>>, text: &str, kind: &'static str) -> Result
     }
     list.push(text.into());
     Ok(())
-}
-
-fn check_depth<'a>(mut sets: impl Iterator<Item = &'a RuleSet>) -> Result<(), AddError> {
-    let good = sets.all(|set| set.depth() < MAX_DEPTH);
-    good.then_some(()).ok_or(AddError::Depth)
 }

@@ -5,7 +5,8 @@ use core::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
-use crate::builder::{AddError, RuleSetBuilder};
+use crate::bounds::AddError;
+use crate::builder::RuleSetBuilder;
 use crate::glob::Glob;
 use crate::name::rule_name;
 use crate::network_table::parse_network;
@@ -83,7 +84,12 @@ impl Condition {
         }
         let parsed = match text.strip_prefix("*.") {
             Some(suffix) => name(suffix).map(Self::NameSuffix),
-            None => name(text).map(Self::NameExact),
+            // With a dot behind it an address would pass as a name.
+            None => name(text)
+                .ok()
+                .filter(|name| parse_network(name).is_none())
+                .ok_or(AddError::Condition)
+                .map(Self::NameExact),
         };
         parsed.map_err(|_| AddError::Condition)
     }

@@ -45,6 +45,13 @@ pub(crate) enum Group {
     Not(Box<RuleSet>),
 }
 
+/// The numbers of sets and regular expressions inside of a set, at all levels.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Nested {
+    pub(crate) sets: usize,
+    pub(crate) patterns: usize,
+}
+
 /// The result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -210,6 +217,22 @@ impl RuleSet {
             + texts(&self.users)
             + texts(&self.listeners)
             + self.groups.iter().map(inside).sum::<usize>()
+    }
+
+    /// Counts this set and those inside of it.
+    pub(crate) fn count_all(&self) -> Nested {
+        let own = Nested {
+            sets: 1,
+            patterns: self.patterns.len(),
+        };
+        let inside = self.groups.iter().flat_map(|group| match group {
+            Group::All(sets) => &**sets,
+            Group::Not(set) => core::slice::from_ref(&**set),
+        });
+        inside.map(Self::count_all).fold(own, |all, one| Nested {
+            sets: all.sets + one.sets,
+            patterns: all.patterns + one.patterns,
+        })
     }
 
     /// Returns the number of levels of sets in this one.

@@ -115,6 +115,7 @@ fn wrong_conditions_are_refused() {
         "network:sctp",
         "source:a",
         "domain:",
+        "10.0.0.1.",
     ] {
         assert!(Condition::parse(text).is_err(), "{text}");
     }
