@@ -8,6 +8,7 @@
 
 pub mod disguise;
 pub mod forge;
+pub mod rules;
 mod script;
 pub mod ssr;
 pub mod users;

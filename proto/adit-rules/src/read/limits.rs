@@ -70,7 +70,7 @@ pub enum NoteKind {
     Value {
         /// The value.
         text: String,
-        /// What is wrong with it.
+        /// The error.
         why: AddError,
     },
     /// A kind of condition that adit does not have.
@@ -105,7 +105,7 @@ pub enum ReadError {
     Syntax {
         /// Where.
         place: Place,
-        /// What the format has there.
+        /// The form that is required there.
         expected: &'static str,
     },
     /// The document is not of the format, or is cut off or damaged.

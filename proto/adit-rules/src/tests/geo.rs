@@ -42,8 +42,8 @@ fn category(code: &str, entries: &[Vec<u8>]) -> Vec<u8> {
 
 fn cidr(ip: &str, prefix: u64) -> Vec<u8> {
     let ip: Vec<u8> = match ip.parse().unwrap() {
-        std::net::IpAddr::V4(ip) => ip.octets().to_vec(),
-        std::net::IpAddr::V6(ip) => ip.octets().to_vec(),
+        core::net::IpAddr::V4(ip) => ip.octets().to_vec(),
+        core::net::IpAddr::V6(ip) => ip.octets().to_vec(),
     };
     bytes(2, &[bytes(1, &ip), number(2, prefix)].concat())
 }
