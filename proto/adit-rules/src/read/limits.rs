@@ -82,6 +82,9 @@ pub enum NoteKind {
     /// A rule without conditions.
     #[error("the rule has no conditions")]
     Empty,
+    /// A rule that would match more requests without the values that were noted.
+    #[error("the rule is skipped: without its wrong values it would match more")]
+    Incomplete,
     /// Bytes that are not UTF-8.
     #[error("the line is not UTF-8")]
     Encoding,

@@ -13,14 +13,28 @@ use crate::rule_set::RuleSet;
 /// which are noted.
 pub(super) const MAX_VERSION: u64 = 5;
 
+/// A group of alternatives.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    Destination,
+    Ports,
+    Source,
+    SourcePorts,
+    Transports,
+}
+
+/// The conditions of a group.
+#[derive(Debug, Default)]
+struct Alternatives {
+    set: RuleSetBuilder,
+    /// A value was not understood.
+    incomplete: bool,
+}
+
 /// A rule.
 #[derive(Debug, Default)]
 pub(super) struct SingBoxRule {
-    pub(super) destination: RuleSetBuilder,
-    pub(super) ports: RuleSetBuilder,
-    pub(super) source: RuleSetBuilder,
-    pub(super) source_ports: RuleSetBuilder,
-    pub(super) transports: RuleSetBuilder,
+    groups: [Alternatives; 5],
     pub(super) invert: bool,
     /// The reason why the rule is skipped as a whole.
     pub(super) refused: Option<NoteKind>,
@@ -32,20 +46,27 @@ pub(super) struct SingBoxRule {
 }
 
 impl SingBoxRule {
-    /// Counts an entry. A wrong value refuses the rule, unless it is an alternative of others.
-    pub(super) fn count(
+    /// Adds an entry to a group, and counts it.
+    pub(super) fn add(
         &mut self,
+        kind: Kind,
         place: Place,
         text: &str,
-        added: Result<(), AddError>,
         tally: &mut Tally<'_>,
+        add: impl FnOnce(&mut RuleSetBuilder) -> Result<(), AddError>,
     ) -> Result<(), ReadError> {
-        match added {
+        let Some(group) = self.groups.get_mut(kind as usize) else {
+            return Ok(());
+        };
+        match add(&mut group.set) {
             Ok(()) => {
                 self.accepted += 1;
                 tally.see()
             }
-            added => tally.count(place, text, added),
+            added => {
+                group.incomplete = true;
+                tally.count(place, text, added)
+            }
         }
     }
 
@@ -80,9 +101,17 @@ impl SingBoxRule {
         self.accepted + parts.sum::<usize>()
     }
 
+    fn is_incomplete(&self) -> bool {
+        let own = self.groups.iter().any(|group| group.incomplete);
+        own || self.parts.iter().any(Self::is_incomplete)
+    }
+
     fn compile(self) -> Result<RuleSetBuilder, Refusal> {
         if let Some(kind) = self.refused {
             return Err(Refusal::Note(kind));
+        }
+        if self.invert && self.is_incomplete() {
+            return Err(Refusal::Note(NoteKind::Incomplete));
         }
         let mut parts = Vec::new();
         let mut any = false;
@@ -92,14 +121,12 @@ impl SingBoxRule {
                 parts.push(part.compile()?);
             }
         } else {
-            let groups = [
-                self.destination,
-                self.ports,
-                self.source,
-                self.source_ports,
-                self.transports,
-            ];
-            parts.extend(groups.into_iter().filter(|group| !group.is_empty()));
+            let is_lost = |group: &Alternatives| group.incomplete && group.set.is_empty();
+            if self.groups.iter().any(is_lost) {
+                return Err(Refusal::Note(NoteKind::Incomplete));
+            }
+            let sets = self.groups.into_iter().map(|group| group.set);
+            parts.extend(sets.filter(|set| !set.is_empty()));
         }
         let mut set = RuleSetBuilder::new();
         match parts.len() {

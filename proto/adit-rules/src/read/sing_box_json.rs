@@ -2,7 +2,7 @@
 
 use super::json::Json;
 use super::limits::{Limits, Loaded, NoteKind, ReadError};
-use super::sing_box::{MAX_VERSION, SingBoxRule};
+use super::sing_box::{Kind, MAX_VERSION, SingBoxRule};
 use super::tally::{Tally, shorten};
 use crate::bounds::AddError;
 use crate::builder::RuleSetBuilder;
@@ -70,24 +70,23 @@ fn read_rule(
             "invert" => rule.invert = json.bool()?,
             "port" | "source_port" => json.one_or_many(|json| {
                 let (place, text) = (json.place(), json.word()?);
-                let to = if key == "port" {
-                    &mut rule.ports
-                } else {
-                    &mut rule.source_ports
-                };
-                let added = text.parse().map_err(|_| AddError::Ports);
-                let added = added.map(|port: u16| match key {
-                    "port" => to.add_ports(port..=port),
-                    _ => to.add_source_ports(port..=port),
-                });
-                rule.count(place, text, added, tally)
+                let kind = kind_of(key);
+                rule.add(kind, place, text, tally, |set| {
+                    let port: u16 = text.parse().map_err(|_| AddError::Ports)?;
+                    match kind {
+                        Kind::SourcePorts => set.add_source_ports(port..=port),
+                        _ => set.add_ports(port..=port),
+                    }
+                    Ok(())
+                })
             })?,
             "domain" | "domain_suffix" | "domain_keyword" | "domain_regex" | "ip_cidr"
             | "source_ip_cidr" | "port_range" | "source_port_range" | "network" => {
                 json.one_or_many(|json| {
                     let (place, text) = (json.place(), json.string()?);
-                    let added = add_text(&mut rule, key, &text);
-                    rule.count(place, &text, added, tally)
+                    rule.add(kind_of(key), place, &text, tally, |set| {
+                        add_text(set, key, &text)
+                    })
                 })?;
             }
             other => {
@@ -100,24 +99,35 @@ fn read_rule(
     Ok(rule)
 }
 
+/// Returns the group of a key.
+fn kind_of(key: &str) -> Kind {
+    match key {
+        "port" | "port_range" => Kind::Ports,
+        "source_ip_cidr" => Kind::Source,
+        "source_port" | "source_port_range" => Kind::SourcePorts,
+        "network" => Kind::Transports,
+        _ => Kind::Destination,
+    }
+}
+
 /// Adds a condition whose value is a text.
-fn add_text(rule: &mut SingBoxRule, key: &str, text: &str) -> Result<(), AddError> {
+fn add_text(set: &mut RuleSetBuilder, key: &str, text: &str) -> Result<(), AddError> {
     let network = || parse_network(text).ok_or(AddError::Network);
     match key {
-        "domain" => rule.destination.add_exact(text),
+        "domain" => set.add_exact(text),
         "domain_suffix" => match text.strip_prefix('.') {
-            Some(name) => rule.destination.add_below(name),
-            None => rule.destination.add_domain(text),
+            Some(name) => set.add_below(name),
+            None => set.add_domain(text),
         },
-        "domain_keyword" => rule.destination.add_keyword(text),
-        "domain_regex" => rule.destination.add_pattern(text),
-        "ip_cidr" => network().map(|net| rule.destination.add_network(&net)),
-        "source_ip_cidr" => network().map(|net| rule.source.add_source(&net)),
-        "port_range" => add_range(&mut rule.ports, false, text),
-        "source_port_range" => add_range(&mut rule.source_ports, true, text),
+        "domain_keyword" => set.add_keyword(text),
+        "domain_regex" => set.add_pattern(text),
+        "ip_cidr" => network().map(|net| set.add_network(&net)),
+        "source_ip_cidr" => network().map(|net| set.add_source(&net)),
+        "port_range" => add_range(set, false, text),
+        "source_port_range" => add_range(set, true, text),
         _ => match Transport::parse(text) {
             Some(transport) => {
-                rule.transports.add_transport(transport);
+                set.add_transport(transport);
                 Ok(())
             }
             None => Err(AddError::Transport),

@@ -9,7 +9,7 @@ use adit_wire::{EndOfInput, Reader};
 use super::adblock::add_filter;
 use super::limits::{Limits, Loaded, Place, ReadError};
 use super::protobuf::read_varint;
-use super::sing_box::{MAX_VERSION, SingBoxRule};
+use super::sing_box::{Kind, MAX_VERSION, SingBoxRule};
 use super::sing_box_json::add_range;
 use super::succinct::{Stop, SuccinctSet};
 use super::tally::Tally;
@@ -100,29 +100,36 @@ fn read_item(
     tally: &mut Tally<'_>,
 ) -> Result<bool, ReadError> {
     let kind = from.u8()?;
+    let group = match kind {
+        1 => Kind::Transports,
+        5 => Kind::Source,
+        7 | 8 => Kind::SourcePorts,
+        9 | 10 => Kind::Ports,
+        _ => Kind::Destination,
+    };
     match kind {
         0 => {
             read_numbers(from, |_| Ok(()))?;
             rule.refuse("query_type");
         }
         1 | 3 | 4 | 8 | 10 => read_texts(from, |text| {
-            let added = add_text(rule, kind, text);
-            rule.count(place, text, added, tally)
+            rule.add(group, place, text, tally, |set| add_text(set, kind, text))
         })?,
         2 => read_names(from, place, rule, tally)?,
         5 | 6 => read_networks(from, |start, end| {
-            let added = match kind {
-                5 => rule.source.add_source_range(start, end),
-                _ => rule.destination.add_range(start, end),
-            };
-            rule.count(place, "", added, tally)
+            rule.add(group, place, "", tally, |set| match kind {
+                5 => set.add_source_range(start, end),
+                _ => set.add_range(start, end),
+            })
         })?,
         7 | 9 => read_numbers(from, |port| {
-            match kind {
-                7 => rule.source_ports.add_source_ports(port..=port),
-                _ => rule.ports.add_ports(port..=port),
-            }
-            rule.count(place, "", Ok(()), tally)
+            rule.add(group, place, "", tally, |set| {
+                match kind {
+                    7 => set.add_source_ports(port..=port),
+                    _ => set.add_ports(port..=port),
+                }
+                Ok(())
+            })
         })?,
         11..=15 | 17 => {
             read_texts(from, |_| tally.see())?;
@@ -156,17 +163,17 @@ fn read_item(
     Ok(true)
 }
 
-fn add_text(rule: &mut SingBoxRule, kind: u8, text: &str) -> Result<(), AddError> {
+fn add_text(set: &mut RuleSetBuilder, kind: u8, text: &str) -> Result<(), AddError> {
     match kind {
         1 => {
             let transport = Transport::parse(text).ok_or(AddError::Transport)?;
-            rule.transports.add_transport(transport);
+            set.add_transport(transport);
             Ok(())
         }
-        3 => rule.destination.add_keyword(text),
-        4 => rule.destination.add_pattern(text),
-        8 => add_range(&mut rule.source_ports, true, text),
-        _ => add_range(&mut rule.ports, false, text),
+        3 => set.add_keyword(text),
+        4 => set.add_pattern(text),
+        8 => add_range(set, true, text),
+        _ => add_range(set, false, text),
     }
 }
 
@@ -237,15 +244,15 @@ fn read_names(
     let set = SuccinctSet::read(from).ok_or(DAMAGED)?;
     visit(&set, |key| {
         let (mark, name) = split_mark(key);
-        let to = &mut rule.destination;
-        let added = match (mark, name.strip_prefix('.')) {
-            (Some(ROOT), None) => to.add_domain(name),
-            (Some(ROOT), Some(name)) | (Some(SUFFIX), Some(name)) => to.add_below(name),
-            // In the oldest files a suffix may begin inside of a label.
-            (Some(SUFFIX), None) => to.add_glob(&format!("**{name}")),
-            _ => to.add_exact(name),
-        };
-        rule.count(place, name, added, tally)
+        rule.add(Kind::Destination, place, name, tally, |to| {
+            match (mark, name.strip_prefix('.')) {
+                (Some(ROOT), None) => to.add_domain(name),
+                (Some(ROOT), Some(name)) | (Some(SUFFIX), Some(name)) => to.add_below(name),
+                // In the oldest files a suffix may begin inside of a label.
+                (Some(SUFFIX), None) => to.add_glob(&format!("**{name}")),
+                _ => to.add_exact(name),
+            }
+        })
     })
 }
 
@@ -269,8 +276,9 @@ fn read_filters(
             None => "|",
         };
         let filter = format!("{start}{name}{end}");
-        let added = add_filter(&filter, &mut rule.destination);
-        rule.count(place, &filter, added, tally)
+        rule.add(Kind::Destination, place, &filter, tally, |to| {
+            add_filter(&filter, to)
+        })
     })
 }
 

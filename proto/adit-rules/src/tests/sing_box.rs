@@ -35,7 +35,7 @@ const SOURCE: &str = r#"{
 #[test]
 fn source_documents_are_read() {
     let loaded = read_sing_box_json(SOURCE.as_bytes(), &Limits::default()).unwrap();
-    assert_eq!(loaded.accepted, 19);
+    assert_eq!(loaded.accepted, 18);
     assert_eq!(noted(&loaded), [21, 22, 23, 24]);
     assert_eq!(
         loaded.notes[0].kind,
@@ -82,6 +82,25 @@ fn source_documents_are_read() {
     ] {
         assert_eq!(matches(&loaded.set, target), expected, "{target}");
     }
+}
+
+/// A rule whose only port, or whose excepted name, is not understood would match more than it says.
+#[test]
+fn a_rule_never_loses_a_condition() {
+    let source = r#"{"version":3,"rules":[
+        {"domain":"a.example","port_range":"x"},
+        {"domain":["b.example","b b"],"invert":true},
+        {"domain":"c.example","port_range":["x",":443"]},
+        {"type":"logical","mode":"and","rules":[{"domain":["d d","d.example"]}],"invert":true}]}"#;
+    let loaded = read_sing_box_json(source.as_bytes(), &Limits::default()).unwrap();
+    assert_eq!(loaded.accepted, 2);
+    assert_eq!(noted(&loaded), [2, 2, 3, 3, 4, 5, 5]);
+    assert_eq!(loaded.notes[1].kind, NoteKind::Incomplete);
+    assert_matches(
+        &loaded.set,
+        &["c.example"],
+        &["a.example", "b.example", "other.example"],
+    );
 }
 
 #[test]
