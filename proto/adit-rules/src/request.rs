@@ -45,7 +45,10 @@ pub enum Addresses<'a> {
 /// A request, prepared for decisions. A condition on a fact that is missing does not match.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    pub(crate) host: RequestHost,
+    /// The target, if it is an address.
+    pub(crate) ip: Option<IpAddr>,
+    /// The target, if it is a name. A name of more than 255 bytes in ASCII is missing: no rule has it.
+    pub(crate) name: Option<NameKey>,
     pub(crate) port: u16,
     pub(crate) source: Option<SocketAddr>,
     pub(crate) transport: Option<Transport>,
@@ -53,23 +56,17 @@ pub struct Request<'a> {
     pub(crate) listener: Option<&'a str>,
 }
 
-/// The host of a target. Names of more than 255 bytes in ASCII are `Name(None)`: no rule has them.
-#[derive(Debug, Clone)]
-pub(crate) enum RequestHost {
-    Ip(IpAddr),
-    Name(Option<NameKey>),
-}
-
 impl<'a> Request<'a> {
     /// Prepares a request for a target. The name is converted to lower-case ASCII without the dot at its end.
     #[must_use]
     pub fn new(target: &Target) -> Self {
-        let host = match &target.host {
-            Host::Ip(ip) => RequestHost::Ip(*ip),
-            Host::Name(name) => RequestHost::Name(NameKey::new(name.as_str())),
+        let (ip, name) = match &target.host {
+            Host::Ip(ip) => (Some(*ip), None),
+            Host::Name(name) => (None, NameKey::new(name.as_str())),
         };
         Self {
-            host,
+            ip,
+            name,
             port: target.port,
             source: None,
             transport: None,
@@ -109,6 +106,6 @@ impl<'a> Request<'a> {
     /// True if the target is a name.
     #[must_use]
     pub const fn has_name(&self) -> bool {
-        matches!(self.host, RequestHost::Name(_))
+        self.ip.is_none()
     }
 }

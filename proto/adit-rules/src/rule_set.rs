@@ -6,10 +6,11 @@ use ipnet::IpNet;
 
 use crate::glob::Glob;
 use crate::keyword_set::KeywordSet;
+use crate::name::NameKey;
 use crate::name_table::NameTable;
 use crate::network_table::{NetworkTable, Ranges};
 use crate::pattern::NamePattern;
-use crate::request::{Addresses, Request, RequestHost};
+use crate::request::{Addresses, Request};
 
 /// An immutable set of conditions, of which at least one has to match. It has its conditions on names and
 /// networks in tables, so that a decision takes the same time for ten entries as for many thousands.
@@ -95,32 +96,34 @@ impl RuleSet {
         if self.everything || self.matches_facts(request) {
             return Outcome::Match;
         }
-        let mut outcome = match &request.host {
-            RequestHost::Ip(ip) if self.networks.contains(*ip) => return Outcome::Match,
-            RequestHost::Ip(_) | RequestHost::Name(None) => Outcome::NoMatch,
-            RequestHost::Name(Some(name)) => {
-                let matches = self.names.contains(name)
-                    || self.keywords.is_in(name.bytes())
-                    || self.globs.iter().any(|glob| glob.matches(name.bytes()))
-                    || (!self.patterns.is_empty() && {
-                        let text = name.text();
-                        self.patterns.iter().any(|pattern| pattern.matches(text))
-                    });
-                if matches {
-                    return Outcome::Match;
-                }
-                Outcome::NoMatch
-            }
-        };
-        if request.has_name() && !self.networks.is_empty() {
-            outcome = match addresses {
-                Addresses::Unknown => Outcome::NeedsLookup,
-                Addresses::Known(all) if all.iter().any(|ip| self.networks.contains(*ip)) => {
-                    return Outcome::Match;
-                }
-                Addresses::Known(_) => outcome,
-            };
+        if request
+            .name
+            .as_ref()
+            .is_some_and(|name| self.matches_name(name))
+        {
+            return Outcome::Match;
         }
+        let own = match (&request.ip, addresses) {
+            _ if self.networks.is_empty() => &[],
+            (None, Addresses::Unknown) => {
+                return self.evaluate_groups(Outcome::NeedsLookup, request, addresses);
+            }
+            (None, Addresses::Known(all)) => all,
+            (Some(ip), _) => core::slice::from_ref(ip),
+        };
+        if own.iter().any(|ip| self.networks.contains(*ip)) {
+            return Outcome::Match;
+        }
+        self.evaluate_groups(Outcome::NoMatch, request, addresses)
+    }
+
+    /// Returns the outcome of all conditions, of which those outside of groups have the given one.
+    fn evaluate_groups(
+        &self,
+        mut outcome: Outcome,
+        request: &Request<'_>,
+        addresses: Addresses<'_>,
+    ) -> Outcome {
         for group in &self.groups {
             outcome = outcome.or(group.evaluate(request, addresses));
             if outcome == Outcome::Match {
@@ -128,6 +131,16 @@ impl RuleSet {
             }
         }
         outcome
+    }
+
+    fn matches_name(&self, name: &NameKey) -> bool {
+        self.names.contains(name)
+            || self.keywords.is_in(name.bytes())
+            || self.globs.iter().any(|glob| glob.matches(name.bytes()))
+            || (!self.patterns.is_empty() && {
+                let text = name.text();
+                self.patterns.iter().any(|pattern| pattern.matches(text))
+            })
     }
 
     /// True if a condition other than those on the target's host matches.

@@ -96,7 +96,7 @@ fn add_domain(text: &str, set: &mut RuleSetBuilder) -> Result<(), AddError> {
         return set.add_exact(text);
     }
     // A wildcard is a whole label.
-    let labels = text.strip_prefix("+.").or(text.strip_prefix('.'));
+    let labels = text.strip_prefix("+.").or_else(|| text.strip_prefix('.'));
     let whole = |label: &str| label == "*" || (!label.is_empty() && !label.contains('*'));
     if !labels.unwrap_or(text).split('.').all(whole) {
         return Err(AddError::Glob);
