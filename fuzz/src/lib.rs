@@ -1,17 +1,17 @@
 //! The code that the targets share.
 //!
-//! An input is a plan for its own splitting, followed by the bytes: [`Pieces`]. Codecs that require
-//! a key receive their bytes through [`forge`], which seals the fuzzer's content: otherwise no code
-//! behind the first tag would ever be reached.
+//! An input is a plan for its own splitting, followed by the bytes: [`SplitInput`]. Codecs that
+//! require a key receive their bytes through [`forged_wire`], which seals the fuzzer's content:
+//! otherwise no code behind the first tag would ever be reached.
 
 #![forbid(unsafe_code)]
 
-pub mod disguise;
-pub mod forge;
+mod action_script;
+pub mod forged_wire;
+pub mod obfs_pair;
 pub mod rules;
-mod script;
-pub mod ssr;
-pub mod users;
+pub mod ssr_pair;
+pub mod user_fixture;
 
 use std::fmt::Debug;
 use std::io;
@@ -21,21 +21,21 @@ use adit_config::{FileText, Sources};
 use adit_wire::{Entropy, UnixTime};
 use zeroize::Zeroizing;
 
-pub use script::Script;
+pub use action_script::ActionScript;
 
 /// The wall clock of all targets.
 pub const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// An input that arrives in pieces.
 #[derive(Debug, Clone)]
-pub struct Pieces<'a> {
+pub struct SplitInput<'a> {
     /// Sizes of the pieces, repeated indefinitely.
     pub sizes: Vec<usize>,
     /// The bytes that arrive.
     pub bytes: &'a [u8],
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> SplitInput<'a> {
     /// Parses an input. The first byte is the number of sizes that follow it (at most seven; none
     /// means one byte at a time); a size of 0 means all bytes at once.
     #[must_use]
@@ -59,7 +59,10 @@ impl<'a> Pieces<'a> {
 
     /// Runs the body over the bytes in these pieces and in one piece, and checks that the outcome
     /// is the same.
-    pub fn same<T: PartialEq + Debug>(&self, run: impl Fn(&[u8], &[usize]) -> T) -> T {
+    pub fn assert_split_independent<T: PartialEq + Debug>(
+        &self,
+        run: impl Fn(&[u8], &[usize]) -> T,
+    ) -> T {
         let whole = run(self.bytes, &[usize::MAX]);
         let split = run(self.bytes, &self.sizes);
         assert_eq!(split, whole, "split {:?}", self.sizes);
@@ -69,7 +72,7 @@ impl<'a> Pieces<'a> {
 
 /// Splits off one byte that steers the target.
 #[must_use]
-pub fn steer(input: &[u8]) -> (u8, &[u8]) {
+pub fn split_flags(input: &[u8]) -> (u8, &[u8]) {
     input
         .split_first()
         .map_or((0, input), |(first, rest)| (*first, rest))
@@ -77,9 +80,9 @@ pub fn steer(input: &[u8]) -> (u8, &[u8]) {
 
 /// Randomness of zeros: every run is the same, and salts are known.
 #[derive(Debug, Clone, Copy)]
-pub struct Zeros;
+pub struct ZeroEntropy;
 
-impl Entropy for Zeros {
+impl Entropy for ZeroEntropy {
     fn fill(&mut self, out: &mut [u8]) {
         out.fill(0);
     }
@@ -87,9 +90,9 @@ impl Entropy for Zeros {
 
 /// Pseudorandom numbers, the same for the same seed (SplitMix64).
 #[derive(Debug, Clone)]
-pub struct Chance(pub u64);
+pub struct SeededRng(pub u64);
 
-impl Entropy for Chance {
+impl Entropy for SeededRng {
     fn fill(&mut self, out: &mut [u8]) {
         for piece in out.chunks_mut(8) {
             self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -102,7 +105,7 @@ impl Entropy for Chance {
 
 /// Changes one byte of `wire`, which is not empty: the one at `place` of 65,536 parts of its
 /// length. Returns its index.
-pub fn alter(wire: &mut [u8], place: u16, flip: u8) -> usize {
+pub fn alter_byte(wire: &mut [u8], place: u16, flip: u8) -> usize {
     let at = usize::from(place) * wire.len() / 65_536;
     wire[at] ^= flip.max(1);
     at
@@ -110,40 +113,40 @@ pub fn alter(wire: &mut [u8], place: u16, flip: u8) -> usize {
 
 /// A server with one user and one password, or without users.
 #[derive(Debug, Clone, Copy)]
-pub struct Door {
+pub struct SingleUserAuth {
     /// True if a login is required.
-    pub locked: bool,
+    pub required: bool,
 }
 
-impl Door {
-    fn opens(user: &[u8], password: &[u8]) -> bool {
+impl SingleUserAuth {
+    fn is_valid_login(user: &[u8], password: &[u8]) -> bool {
         user == b"user" && password == b"pw"
     }
 }
 
-impl adit_socks::Credentials for Door {
+impl adit_socks::Credentials for SingleUserAuth {
     fn is_required(&self) -> bool {
-        self.locked
+        self.required
     }
     fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
-        Self::opens(user, password)
+        Self::is_valid_login(user, password)
     }
 }
 
-impl adit_http::server::BasicAuth for Door {
+impl adit_http::server::BasicAuth for SingleUserAuth {
     fn is_required(&self) -> bool {
-        self.locked
+        self.required
     }
     fn check_password(&self, user: &[u8], password: &[u8]) -> bool {
-        Self::opens(user, password)
+        Self::is_valid_login(user, password)
     }
 }
 
 /// A machine with a single file and a single variable.
 #[derive(Debug, Clone, Copy)]
-pub struct Bare;
+pub struct MinimalSources;
 
-impl Sources for Bare {
+impl Sources for MinimalSources {
     fn read_file(&self, path: &Path) -> io::Result<FileText> {
         if path.file_name().is_some_and(|name| name == "f") {
             let text = Zeroizing::new("user:pw\n".to_owned());

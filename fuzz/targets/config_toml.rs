@@ -3,14 +3,14 @@
 #![no_main]
 
 use adit_config::{Plan, explain_plan};
-use adit_fuzz::Bare;
+use adit_fuzz::MinimalSources;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
-    match Plan::from_toml_with(text, "adit.toml", &Bare) {
+    match Plan::from_toml_with(text, "adit.toml", &MinimalSources) {
         Ok(plan) => drop(explain_plan(&plan)),
         Err(problems) => {
             assert!(!problems.is_empty());

@@ -3,7 +3,7 @@
 #![no_main]
 
 use adit_config::{Endpoint, Plan, explain_plan, link};
-use adit_fuzz::Bare;
+use adit_fuzz::MinimalSources;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|input: &[u8]| {
     };
     // A chain: one URL per line.
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
-    match Plan::from_words_with(&words, &Bare) {
+    match Plan::from_words_with(&words, &MinimalSources) {
         Ok(plan) => drop(explain_plan(&plan)),
         Err(problems) => {
             assert!(!problems.is_empty());

@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 use adit_fec::{
     CodeMatrix, Decoder, Encoder, ErasureCode, FecLevel, HEADER, Packet, effective_level,
 };
-use adit_fuzz::Script;
+use adit_fuzz::ActionScript;
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
-const LONGEST: usize = 300;
+const MAX_DATAGRAM: usize = 300;
 
-fn code(matrix: CodeMatrix, data: usize, parity: usize, plain: bool) -> ErasureCode {
+fn erasure_code(matrix: CodeMatrix, data: usize, parity: usize, plain: bool) -> ErasureCode {
     let code = ErasureCode::new(matrix, data, parity).expect("few shards");
     code.with_level(if plain {
         FecLevel::Portable
@@ -24,7 +24,7 @@ fn code(matrix: CodeMatrix, data: usize, parity: usize, plain: bool) -> ErasureC
     })
 }
 
-fn restored(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
+fn feed_decoder(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
     decoder.handle_input(packet);
     let mut datagrams = Vec::new();
     while let Some(datagram) = decoder.poll_recovered() {
@@ -34,36 +34,40 @@ fn restored(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Arbitrary packets; two decoders with different kernels interpret them in the same way.
-fn hostile(script: &mut Script<'_>, matrix: CodeMatrix) {
-    let (data, parity) = (script.below(6) + 1, script.below(5) + 1);
-    let known = script.flag();
+fn check_arbitrary_packets(script: &mut ActionScript<'_>, matrix: CodeMatrix) {
+    let (data, parity) = (script.read_below(6) + 1, script.read_below(5) + 1);
+    let known = script.read_flag();
     let decoder = |plain| match known {
-        true => Decoder::new(code(matrix, data, parity, plain), LONGEST),
-        false => Decoder::with_unknown_shards(matrix, LONGEST),
+        true => Decoder::new(erasure_code(matrix, data, parity, plain), MAX_DATAGRAM),
+        false => Decoder::with_unknown_shards(matrix, MAX_DATAGRAM),
     };
     let (mut fast, mut plain) = (decoder(false), decoder(true));
-    while !script.is_over() {
-        let shape = script.byte();
+    while !script.is_empty() {
+        let shape = script.read_u8();
         let seqid = match shape & 1 {
-            0 => u32::from(script.byte()),
-            _ => script.word(),
+            0 => u32::from(script.read_u8()),
+            _ => script.read_u32(),
         };
         let mut packet = seqid.to_le_bytes().to_vec();
         packet.extend([0xf0 + (shape >> 1) % 4, 0]);
-        let body = script.bytes();
+        let body = script.read_bytes();
         let size = if shape & 8 == 0 {
             body.len() + 2
         } else {
-            script.byte().into()
+            script.read_u8().into()
         };
         packet.extend(u16::try_from(size).unwrap_or(0).to_le_bytes());
         packet.extend_from_slice(body);
         if shape & 16 != 0 {
-            packet.truncate(script.byte().into());
+            packet.truncate(script.read_u8().into());
         }
-        let found = restored(&mut fast, &packet);
-        assert!(found.iter().all(|d| !d.is_empty() && d.len() <= LONGEST));
-        assert_eq!(found, restored(&mut plain, &packet));
+        let found = feed_decoder(&mut fast, &packet);
+        assert!(
+            found
+                .iter()
+                .all(|d| !d.is_empty() && d.len() <= MAX_DATAGRAM)
+        );
+        assert_eq!(found, feed_decoder(&mut plain, &packet));
         assert_eq!(fast.counters(), plain.counters());
         assert_eq!(fast.known_shards(), plain.known_shards());
         if shape & 224 == 224 {
@@ -74,7 +78,7 @@ fn hostile(script: &mut Script<'_>, matrix: CodeMatrix) {
 }
 
 /// A sender, its clock and its packets.
-struct Sender {
+struct FecSender {
     encoder: Encoder,
     now: u64,
     count: u8,
@@ -83,8 +87,8 @@ struct Sender {
     packets: Vec<Vec<u8>>,
 }
 
-impl Sender {
-    fn send(&mut self, len: usize) {
+impl FecSender {
+    fn send_datagram(&mut self, len: usize) {
         self.count = self.count.wrapping_add(1);
         let datagram: Vec<u8> = (0..len).map(|n| self.count ^ n.to_le_bytes()[0]).collect();
         let mut packet = [&[0; HEADER], &datagram[..]].concat();
@@ -93,10 +97,10 @@ impl Sender {
             .expect("short");
         self.sealed.insert(datagram);
         self.packets.push(packet);
-        self.drain();
+        self.collect_output();
     }
 
-    fn drain(&mut self) {
+    fn collect_output(&mut self) {
         let mut out = vec![0; self.encoder.max_packet()];
         while let Some(len) = self.encoder.poll_output(&mut out) {
             self.packets.push(out[..len].to_vec());
@@ -105,15 +109,18 @@ impl Sender {
 }
 
 /// A sender and its losses. The decoder knows the numbers of shards, or detects them.
-fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
-    let (data, parity) = (script.below(6) + 1, script.below(4) + 1);
-    let flags = script.byte();
+fn check_lossy_path(script: &mut ActionScript<'_>, matrix: CodeMatrix) {
+    let (data, parity) = (script.read_below(6) + 1, script.read_below(4) + 1);
+    let flags = script.read_u8();
     let mut decoder = match flags & 1 {
-        0 => Decoder::new(code(matrix, data, parity, flags & 2 != 0), LONGEST),
-        _ => Decoder::with_unknown_shards(matrix, LONGEST),
+        0 => Decoder::new(
+            erasure_code(matrix, data, parity, flags & 2 != 0),
+            MAX_DATAGRAM,
+        ),
+        _ => Decoder::with_unknown_shards(matrix, MAX_DATAGRAM),
     };
-    let encoder = Encoder::new(code(matrix, data, parity, false), LONGEST);
-    let mut sender = Sender {
+    let encoder = Encoder::new(erasure_code(matrix, data, parity, false), MAX_DATAGRAM);
+    let mut sender = FecSender {
         encoder: encoder.expect("a sender"),
         now: 0,
         count: 0,
@@ -125,19 +132,19 @@ fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
         sender.encoder.set_early(Some(wait));
     }
     let mut late: Vec<Vec<u8>> = Vec::new();
-    while !script.is_over() {
-        let act = script.byte();
+    while !script.is_empty() {
+        let act = script.read_u8();
         match act % 4 {
             0 => {
-                sender.now += u64::from(script.byte()) << (act >> 4);
+                sender.now += u64::from(script.read_u8()) << (act >> 4);
                 sender.encoder.handle_timeout(Time(sender.now), &[0xf1; 24]);
-                sender.drain();
+                sender.collect_output();
             }
-            1 => sender.send(LONGEST - usize::from(act >> 2)),
-            _ => sender.send(usize::from(act >> 2) + 1),
+            1 => sender.send_datagram(MAX_DATAGRAM - usize::from(act >> 2)),
+            _ => sender.send_datagram(usize::from(act >> 2) + 1),
         }
         for packet in core::mem::take(&mut sender.packets) {
-            let fate = script.byte() % 8;
+            let fate = script.read_u8() % 8;
             let arriving = match fate {
                 1 | 2 => vec![],
                 3 => {
@@ -149,7 +156,7 @@ fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
                 _ => vec![packet],
             };
             for packet in arriving {
-                for datagram in restored(&mut decoder, &packet) {
+                for datagram in feed_decoder(&mut decoder, &packet) {
                     assert!(
                         sender.sealed.contains(&datagram),
                         "restored a datagram that was never sent"
@@ -161,21 +168,21 @@ fn lossy(script: &mut Script<'_>, matrix: CodeMatrix) {
 }
 
 /// Whole groups that lose no more than their parity compensates.
-fn mended(script: &mut Script<'_>, matrix: CodeMatrix) {
-    let (data, parity) = (script.below(10) + 1, script.below(6) + 1);
-    let plain = script.flag();
-    let mut decoder = Decoder::new(code(matrix, data, parity, plain), LONGEST);
-    let encoder = Encoder::new(code(matrix, data, parity, !plain), LONGEST);
-    let mut sender = Sender {
+fn check_full_recovery(script: &mut ActionScript<'_>, matrix: CodeMatrix) {
+    let (data, parity) = (script.read_below(10) + 1, script.read_below(6) + 1);
+    let plain = script.read_flag();
+    let mut decoder = Decoder::new(erasure_code(matrix, data, parity, plain), MAX_DATAGRAM);
+    let encoder = Encoder::new(erasure_code(matrix, data, parity, !plain), MAX_DATAGRAM);
+    let mut sender = FecSender {
         encoder: encoder.expect("a sender"),
         now: 0,
         count: 0,
         sealed: BTreeSet::new(),
         packets: Vec::new(),
     };
-    while !script.is_over() {
+    while !script.is_empty() {
         for _ in 0..data {
-            sender.send(script.below(LONGEST) + 1);
+            sender.send_datagram(script.read_below(MAX_DATAGRAM) + 1);
         }
         let mut group = core::mem::take(&mut sender.packets);
         assert!(group.len() >= data, "a group without its data");
@@ -192,15 +199,15 @@ fn mended(script: &mut Script<'_>, matrix: CodeMatrix) {
             .collect()
         };
         let sent = datagrams(&group);
-        for _ in 0..script.below(parity + 1) {
-            group.remove(script.below(group.len()));
+        for _ in 0..script.read_below(parity + 1) {
+            group.remove(script.read_below(group.len()));
         }
-        let at = script.below(group.len());
+        let at = script.read_below(group.len());
         group.rotate_left(at);
         let mut seen = datagrams(&group);
         for packet in &group {
             // A packet that is only late may be restored before it arrives.
-            seen.extend(restored(&mut decoder, packet));
+            seen.extend(feed_decoder(&mut decoder, packet));
         }
         assert_eq!(
             seen, sent,
@@ -211,15 +218,15 @@ fn mended(script: &mut Script<'_>, matrix: CodeMatrix) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let flags = script.byte();
+    let mut script = ActionScript::new(input);
+    let flags = script.read_u8();
     let matrix = match flags & 1 {
         0 => CodeMatrix::Vandermonde,
         _ => CodeMatrix::Cauchy,
     };
     match (flags >> 1) % 3 {
-        0 => hostile(&mut script, matrix),
-        1 => lossy(&mut script, matrix),
-        _ => mended(&mut script, matrix),
+        0 => check_arbitrary_packets(&mut script, matrix),
+        1 => check_lossy_path(&mut script, matrix),
+        _ => check_full_recovery(&mut script, matrix),
     }
 });

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use adit_config::{FileText, Plan, Problem, Sources, explain_plan};
 use adit_convert::{AllowedPlugins, ConvertOptions, Converted, Role, convert};
-use adit_fuzz::{Bare, steer};
+use adit_fuzz::{MinimalSources, split_flags};
 use libfuzzer_sys::fuzz_target;
 
 /// A password that a message must never show.
-const PLANTED: &str = "hunter2";
+const PLANTED_PASSWORD: &str = "hunter2";
 
-fn shown(problems: &[Problem], text: &str) {
+fn check_problems(problems: &[Problem], text: &str) {
     assert!(!problems.is_empty() && problems.len() <= 200);
     for problem in problems {
         let shown = problem.to_string();
@@ -26,7 +26,7 @@ fn shown(problems: &[Problem], text: &str) {
     }
 }
 
-fn converted(converted: &Converted) {
+fn check_converted(converted: &Converted) {
     assert!(converted.notes.len() <= 201);
     for note in &converted.notes {
         let shown = note.to_string();
@@ -35,16 +35,16 @@ fn converted(converted: &Converted) {
     // It may be refused for its content, not for its syntax.
     let read = toml::de::DeTable::parse(&converted.toml);
     assert!(read.is_ok(), "{}", &*converted.toml);
-    match Plan::from_toml_with(&converted.toml, "converted.toml", &Bare) {
+    match Plan::from_toml_with(&converted.toml, "converted.toml", &MinimalSources) {
         Ok(plan) => drop(explain_plan(&plan)),
-        Err(problems) => shown(&problems, &converted.toml),
+        Err(problems) => check_problems(&problems, &converted.toml),
     }
 }
 
 /// A machine on which every file has this text.
-struct Everywhere<'a>(&'a str);
+struct SameTextEverywhere<'a>(&'a str);
 
-impl Sources for Everywhere<'_> {
+impl Sources for SameTextEverywhere<'_> {
     fn read_file(&self, _: &Path) -> io::Result<FileText> {
         Ok(FileText {
             text: self.0.to_owned().into(),
@@ -58,11 +58,11 @@ impl Sources for Everywhere<'_> {
 }
 
 /// The text as an ACL of a client or a server.
-const LISTED: &str =
+const ACL_CONFIG: &str =
     r#"{"server":"127.0.0.1","server_port":1,"method":"none","password":"p","acl":"a"}"#;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
@@ -74,25 +74,26 @@ fuzz_target!(|input: &[u8]| {
         },
     };
     let name = ["config.json", "list.txt", "dir/config.json5"][usize::from(flags >> 3) % 3];
-    match convert(text, name, &wish, &Bare) {
+    match convert(text, name, &wish, &MinimalSources) {
         Ok(found) => {
-            converted(&found);
-            let again = convert(text, name, &wish, &Bare).expect("as before");
+            check_converted(&found);
+            let again = convert(text, name, &wish, &MinimalSources).expect("as before");
             assert!(again.toml == found.toml && again.notes == found.notes);
         }
-        Err(problems) => shown(&problems, text),
+        Err(problems) => check_problems(&problems, text),
     }
-    match convert(LISTED, name, &wish, &Everywhere(text)) {
-        Ok(found) => converted(&found),
-        Err(problems) => shown(&problems, text),
+    match convert(ACL_CONFIG, name, &wish, &SameTextEverywhere(text)) {
+        Ok(found) => check_converted(&found),
+        Err(problems) => check_problems(&problems, text),
     }
-    if text.contains(PLANTED) {
+    if text.contains(PLANTED_PASSWORD) {
         return;
     }
     // A password in well-formed JSON appears nowhere but in the file.
-    let text =
-        format!(r#"{{"server":"a.b","server_port":1,"password":"{PLANTED}","method":{text}}}"#);
-    let told = match convert(&text, name, &wish, &Bare) {
+    let text = format!(
+        r#"{{"server":"a.b","server_port":1,"password":"{PLANTED_PASSWORD}","method":{text}}}"#
+    );
+    let told = match convert(&text, name, &wish, &MinimalSources) {
         Ok(found) => found
             .notes
             .iter()
@@ -100,5 +101,5 @@ fuzz_target!(|input: &[u8]| {
             .collect::<String>(),
         Err(problems) => problems.iter().map(ToString::to_string).collect(),
     };
-    assert!(!told.contains(PLANTED), "{told}");
+    assert!(!told.contains(PLANTED_PASSWORD), "{told}");
 });

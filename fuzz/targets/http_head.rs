@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use adit_fuzz::{Door, Pieces, steer};
+use adit_fuzz::{SingleUserAuth, SplitInput, split_flags};
 use adit_http::MAX_HEAD;
 use adit_http::body::exchange_codecs;
 use adit_http::server::{Request, RequestHandshake};
@@ -11,12 +11,12 @@ use adit_wire::codec_laws::{open_all, run_handshake};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
-    let door = Door {
-        locked: flags & 1 != 0,
+    let (flags, input) = split_flags(input);
+    let door = SingleUserAuth {
+        required: flags & 1 != 0,
     };
-    let pieces = Pieces::new(input);
-    let outcome = pieces.same(|bytes, pieces| {
+    let pieces = SplitInput::new(input);
+    let outcome = pieces.assert_split_independent(|bytes, pieces| {
         let head = RequestHandshake::new(&door);
         let mut head = if flags & 2 == 0 {
             head
@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
         }
         Ok((Step::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),
         Ok((Step::Done(Request::Connect { user, .. }), ..)) => {
-            assert_eq!(user.is_some(), door.locked)
+            assert_eq!(user.is_some(), door.required)
         }
         Ok((
             Step::Done(Request::Forward {
@@ -45,13 +45,13 @@ fuzz_target!(|input: &[u8]| {
             _,
             rest,
         )) => {
-            assert_eq!(user.is_some(), door.locked);
+            assert_eq!(user.is_some(), door.required);
             check_rewritten(&head);
-            let behind = Pieces {
+            let behind = SplitInput {
                 sizes: pieces.sizes,
                 bytes: &rest,
             };
-            let opened = behind.same(|bytes, pieces| {
+            let opened = behind.assert_split_independent(|bytes, pieces| {
                 let (mut open, _) = exchange_codecs(body, upgrade, head_request);
                 open_all(&mut open, bytes, pieces)
             });

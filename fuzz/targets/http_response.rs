@@ -3,17 +3,17 @@
 
 #![no_main]
 
-use adit_fuzz::{Pieces, steer};
+use adit_fuzz::{SplitInput, split_flags};
 use adit_http::Framing;
 use adit_http::body::exchange_codecs;
 use adit_wire::codec_laws::seal_all;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let (upgrade, to_head) = (flags & 1 != 0, flags & 2 != 0);
-    let pieces = Pieces::new(input);
-    let wire = pieces.same(|bytes, sizes| {
+    let pieces = SplitInput::new(input);
+    let wire = pieces.assert_split_independent(|bytes, sizes| {
         let (_, mut seal) = exchange_codecs(Framing::None, upgrade, to_head);
         // `seal_all` takes one size; the first one is used.
         let wire = seal_all(&mut seal, bytes, sizes[0]);

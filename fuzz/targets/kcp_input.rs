@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use adit_fuzz::Script;
+use adit_fuzz::ActionScript;
 use adit_kcp_proto::{
     Command, Compat, Config, CongestionControl, HEADER_LEN, KcpSession, SegmentHeader, SessionState,
 };
@@ -12,23 +12,23 @@ use libfuzzer_sys::fuzz_target;
 
 const CONV: u32 = 9;
 /// Maximum memory of a session besides segments, in bytes.
-const OWN: usize = 64 * 1024;
+const BASE_MEMORY: usize = 64 * 1024;
 
-fn config(script: &mut Script<'_>) -> Config {
-    let flags = script.byte();
+fn read_config(script: &mut ActionScript<'_>) -> Config {
+    let flags = script.read_u8();
     Config {
         nodelay: flags % 3,
-        interval_ms: u32::from(script.byte()),
-        resend: script.byte().into(),
-        congestion: script.pick(&[
+        interval_ms: u32::from(script.read_u8()),
+        resend: script.read_u8().into(),
+        congestion: script.pick_one(&[
             CongestionControl::Off,
             CongestionControl::Reno,
             CongestionControl::Bbr,
             CongestionControl::Auto,
         ]),
-        send_window: u32::from(script.byte()) % 65,
-        recv_window: u32::from(script.byte()) % 65,
-        mtu: 50 + usize::from(script.byte()),
+        send_window: u32::from(script.read_u8()) % 65,
+        recv_window: u32::from(script.read_u8()) % 65,
+        mtu: 50 + usize::from(script.read_u8()),
         stream: flags & 4 != 0,
         dead_link: u16::from(flags >> 6) * 7,
         silence_ms: 0,
@@ -41,14 +41,14 @@ fn config(script: &mut Script<'_>) -> Config {
     }
 }
 
-struct Scene {
+struct HostileSession {
     kcp: KcpSession,
     now: u64,
     /// Maximum number of bytes that the session may use.
-    bound: usize,
+    memory_limit: usize,
 }
 
-impl Scene {
+impl HostileSession {
     fn new(config: Config) -> Self {
         let kcp = KcpSession::new(CONV, config, Time(0));
         let held = kcp.config();
@@ -56,23 +56,27 @@ impl Scene {
         // Twice the window, in order and out of order; a ring grows by doubling, and is copied
         // then.
         let segments = 2 * held.recv_window as usize + held.send_window as usize;
-        let bound = OWN + 4 * segments * (longest + 64);
-        Self { kcp, now: 0, bound }
+        let memory_limit = BASE_MEMORY + 4 * segments * (longest + 64);
+        Self {
+            kcp,
+            now: 0,
+            memory_limit,
+        }
     }
 
     /// Returns segments whose header is nearly correct, or not.
-    fn lie(&mut self, script: &mut Script<'_>) -> Vec<u8> {
+    fn forge_datagram(&mut self, script: &mut ActionScript<'_>) -> Vec<u8> {
         let mut datagram = Vec::new();
-        for _ in 0..=script.below(4) {
-            let shape = script.byte();
-            let near = |script: &mut Script<'_>| match shape & 16 {
-                0 => u32::from(script.byte()),
-                _ => script.word(),
+        for _ in 0..=script.read_below(4) {
+            let shape = script.read_u8();
+            let near = |script: &mut ActionScript<'_>| match shape & 16 {
+                0 => u32::from(script.read_u8()),
+                _ => script.read_u32(),
             };
             let (sn, una) = (near(script), near(script));
             let len = match shape & 32 {
-                0 => script.byte().into(),
-                _ => script.short() % 1600,
+                0 => script.read_u8().into(),
+                _ => script.read_u16() % 1600,
             };
             let header = SegmentHeader {
                 conv: CONV,
@@ -82,11 +86,15 @@ impl Scene {
                     Command::WindowProbe,
                     Command::WindowReport,
                 ][usize::from(shape % 4)],
-                frg: if shape & 4 == 0 { 0 } else { script.byte() },
-                wnd: if shape & 8 == 0 { 64 } else { script.short() },
+                frg: if shape & 4 == 0 { 0 } else { script.read_u8() },
+                wnd: if shape & 8 == 0 {
+                    64
+                } else {
+                    script.read_u16()
+                },
                 ts: match shape & 64 {
                     0 => u32::try_from(self.now / 1000 % (1 << 32)).unwrap_or(0),
-                    _ => script.word(),
+                    _ => script.read_u32(),
                 },
                 sn,
                 una: if shape & 128 == 0 { 0 } else { una },
@@ -98,24 +106,26 @@ impl Scene {
         datagram
     }
 
-    fn act(&mut self, script: &mut Script<'_>) {
-        let act = script.byte();
+    fn perform_action(&mut self, script: &mut ActionScript<'_>) {
+        let act = script.read_u8();
         let now = Time(self.now);
         match act % 8 {
             0 => {
-                let _ = self.kcp.handle_input(now, script.bytes(), act & 128 != 0);
+                let _ = self
+                    .kcp
+                    .handle_input(now, script.read_bytes(), act & 128 != 0);
             }
             1 | 2 => {
-                let lie = self.lie(script);
+                let lie = self.forge_datagram(script);
                 let _ = self.kcp.handle_input(now, &lie, act & 128 != 0);
             }
             3 => {
                 // From a microsecond to the maximum.
-                let step = u64::from(script.short()) << (act >> 3);
+                let step = u64::from(script.read_u16()) << (act >> 3);
                 self.now = self.now.saturating_add(step);
             }
             4 => {
-                let len = usize::from(script.short()) % 2000;
+                let len = usize::from(script.read_u16()) % 2000;
                 let room = self.kcp.send_capacity();
                 let sent = self.kcp.send(&vec![3; len]);
                 assert!(
@@ -124,7 +134,7 @@ impl Scene {
                 );
             }
             5 => {
-                let mut out = vec![0; usize::from(script.byte()) * 8];
+                let mut out = vec![0; usize::from(script.read_u8()) * 8];
                 let (readable, front) = (self.kcp.readable_len(), self.kcp.front_bytes().is_some());
                 let read = self.kcp.recv(&mut out);
                 assert_eq!(read.is_some(), front);
@@ -134,7 +144,7 @@ impl Scene {
             }
             6 => {
                 let most = self.kcp.front_bytes().map_or(0, <[u8]>::len);
-                let wanted = usize::from(script.byte());
+                let wanted = usize::from(script.read_u8());
                 let passed = self.kcp.consume(wanted);
                 assert!(passed <= wanted && passed >= wanted.min(most));
             }
@@ -143,18 +153,22 @@ impl Scene {
     }
 
     /// Performs a driver's actions after every call.
-    fn drive(&mut self) {
+    fn drive_session(&mut self) {
         let now = Time(self.now);
-        self.transmit(now);
+        self.check_output(now);
         self.kcp.handle_timeout(now);
-        self.transmit(now);
+        self.check_output(now);
         let next = self.kcp.poll_timeout();
         assert!(next.is_none_or(|at| at > now), "a timer that is always due");
         let memory = self.kcp.memory_size();
-        assert!(memory <= self.bound, "{memory} of {} bytes", self.bound);
+        assert!(
+            memory <= self.memory_limit,
+            "{memory} of {} bytes",
+            self.memory_limit
+        );
     }
 
-    fn transmit(&mut self, now: Time) {
+    fn check_output(&mut self, now: Time) {
         let mtu = self.kcp.config().mtu;
         let mut out = [0; 400];
         let was = self.kcp.state();
@@ -178,10 +192,10 @@ impl Scene {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let mut scene = Scene::new(config(&mut script));
-    while !script.is_over() {
-        scene.act(&mut script);
-        scene.drive();
+    let mut script = ActionScript::new(input);
+    let mut session = HostileSession::new(read_config(&mut script));
+    while !script.is_empty() {
+        session.perform_action(&mut script);
+        session.drive_session();
     }
 });

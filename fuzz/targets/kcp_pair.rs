@@ -5,41 +5,41 @@
 
 use std::collections::VecDeque;
 
-use adit_fuzz::Script;
+use adit_fuzz::ActionScript;
 use adit_kcp_proto::{Compat, Config, CongestionControl, KcpSession};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
 const CONV: u32 = 0x0102_0304;
 /// Turns within which a clean path must have delivered everything.
-const PATIENCE: usize = 20_000;
+const MAX_TURNS: usize = 20_000;
 
 /// One end and its application.
-struct End {
+struct KcpEnd {
     kcp: KcpSession,
     /// Data that the peer must still read: messages, or pieces of a stream.
-    owed: VecDeque<Vec<u8>>,
+    unread_by_peer: VecDeque<Vec<u8>>,
     sent: u64,
     /// Datagrams on their way to this end, and those that are held back.
-    wire: VecDeque<Vec<u8>>,
-    late: VecDeque<Vec<u8>>,
+    inbox: VecDeque<Vec<u8>>,
+    delayed: VecDeque<Vec<u8>>,
 }
 
-impl End {
-    fn new(script: &mut Script<'_>, stream: bool) -> Self {
-        let flags = script.byte();
+impl KcpEnd {
+    fn new(script: &mut ActionScript<'_>, stream: bool) -> Self {
+        let flags = script.read_u8();
         let config = Config {
             nodelay: flags % 3,
-            interval_ms: u32::from(script.byte()),
-            resend: u16::from(script.byte()) % 8,
-            congestion: script.pick(&[
+            interval_ms: u32::from(script.read_u8()),
+            resend: u16::from(script.read_u8()) % 8,
+            congestion: script.pick_one(&[
                 CongestionControl::Off,
                 CongestionControl::Reno,
                 CongestionControl::Bbr,
             ]),
-            send_window: u32::from(script.byte()) % 65,
-            recv_window: u32::from(script.byte()) % 65,
-            mtu: 50 + usize::from(script.byte()),
+            send_window: u32::from(script.read_u8()) % 65,
+            recv_window: u32::from(script.read_u8()) % 65,
+            mtu: 50 + usize::from(script.read_u8()),
             stream,
             dead_link: 0,
             silence_ms: 0,
@@ -52,26 +52,26 @@ impl End {
         };
         Self {
             kcp: KcpSession::new(CONV, config, Time(0)),
-            owed: VecDeque::new(),
+            unread_by_peer: VecDeque::new(),
             sent: 0,
-            wire: VecDeque::new(),
-            late: VecDeque::new(),
+            inbox: VecDeque::new(),
+            delayed: VecDeque::new(),
         }
     }
 
-    fn send(&mut self, len: usize) {
+    fn send_data(&mut self, len: usize) {
         let next = |n: usize| ((self.sent + n as u64) % 251).to_le_bytes()[0];
         let data: Vec<u8> = (0..len).map(next).collect();
         if let Ok(taken) = self.kcp.send(&data) {
             self.sent += taken as u64;
             if taken > 0 || !self.kcp.config().stream {
-                self.owed.push_back(data[..taken].to_vec());
+                self.unread_by_peer.push_back(data[..taken].to_vec());
             }
         }
     }
 
     /// Reads all available data, which must be the data that `peer` has sent.
-    fn read(&mut self, peer: &mut VecDeque<Vec<u8>>) {
+    fn check_received(&mut self, peer: &mut VecDeque<Vec<u8>>) {
         let stream = self.kcp.config().stream;
         loop {
             let len = self.kcp.readable_len();
@@ -100,8 +100,8 @@ impl End {
         }
     }
 
-    fn take_in(&mut self, now: Time) -> bool {
-        let Some(datagram) = self.wire.pop_front() else {
+    fn handle_next_datagram(&mut self, now: Time) -> bool {
+        let Some(datagram) = self.inbox.pop_front() else {
             return false;
         };
         assert_eq!(self.kcp.handle_input(now, &datagram, false), Ok(()));
@@ -109,14 +109,14 @@ impl End {
     }
 }
 
-struct Pair {
-    ends: [End; 2],
+struct KcpPair {
+    ends: [KcpEnd; 2],
     now: Time,
 }
 
-impl Pair {
+impl KcpPair {
     /// Puts everything that is due on the path; `fate` determines the fate of each datagram.
-    fn transmit(&mut self, mut fate: impl FnMut() -> u8) -> bool {
+    fn transmit_due(&mut self, mut fate: impl FnMut() -> u8) -> bool {
         let mut out = [0; 400];
         let mut busy = false;
         for from in 0..2 {
@@ -125,23 +125,23 @@ impl Pair {
                 let (to, datagram) = (&mut self.ends[1 - from], out[..len].to_vec());
                 match fate() % 8 {
                     1 | 2 => {}
-                    3 => to.late.push_back(datagram),
-                    4 => to.wire.push_front(datagram),
+                    3 => to.delayed.push_back(datagram),
+                    4 => to.inbox.push_front(datagram),
                     5 => {
-                        to.late.push_back(datagram.clone());
-                        to.wire.push_back(datagram);
+                        to.delayed.push_back(datagram.clone());
+                        to.inbox.push_back(datagram);
                     }
-                    _ => to.wire.push_back(datagram),
+                    _ => to.inbox.push_back(datagram),
                 }
             }
         }
         busy
     }
 
-    fn read(&mut self, end: usize) {
+    fn check_received(&mut self, end: usize) {
         let [a, b] = &mut self.ends;
         let (reader, writer) = if end == 0 { (a, b) } else { (b, a) };
-        reader.read(&mut writer.owed);
+        reader.check_received(&mut writer.unread_by_peer);
     }
 
     fn next_timer(&self) -> Option<Time> {
@@ -152,38 +152,38 @@ impl Pair {
     }
 
     fn is_done(&self) -> bool {
-        let done = |end: &End| end.owed.is_empty() && end.kcp.is_drained();
+        let done = |end: &KcpEnd| end.unread_by_peer.is_empty() && end.kcp.is_drained();
         self.ends.iter().all(done)
     }
 
     /// Returns the longest message that the peer of `from` can hold.
-    fn longest(&self, from: usize) -> usize {
+    fn max_message_len(&self, from: usize) -> usize {
         let mss = self.ends[from].kcp.config().mtu - 24;
         mss * self.ends[1 - from].kcp.config().recv_window as usize
     }
 
-    fn act(&mut self, script: &mut Script<'_>) {
-        let act = script.byte();
+    fn perform_action(&mut self, script: &mut ActionScript<'_>) {
+        let act = script.read_u8();
         let end = usize::from(act >> 7);
         match act % 8 {
             0 | 1 => {
-                let mut len = usize::from(script.short()) % 6000;
+                let mut len = usize::from(script.read_u16()) % 6000;
                 if !self.ends[end].kcp.config().stream {
-                    len = len.min(self.longest(end));
+                    len = len.min(self.max_message_len(end));
                 }
-                self.ends[end].send(len);
+                self.ends[end].send_data(len);
             }
-            2 => self.now = Time(self.now.0 + u64::from(script.short())),
+            2 => self.now = Time(self.now.0 + u64::from(script.read_u16())),
             3 => {
                 let next = self.next_timer().unwrap_or(self.now);
                 self.now = self.now.max(next);
             }
-            4 => self.read(end),
+            4 => self.check_received(end),
             5 => {
-                let mut late = core::mem::take(&mut self.ends[end].late);
-                self.ends[end].wire.append(&mut late);
+                let mut late = core::mem::take(&mut self.ends[end].delayed);
+                self.ends[end].inbox.append(&mut late);
             }
-            6 => while self.ends[end].take_in(self.now) {},
+            6 => while self.ends[end].handle_next_datagram(self.now) {},
             _ => {
                 // A datagram of another conversation is refused, and changes nothing.
                 let mut foreign = CONV.to_be_bytes().to_vec();
@@ -199,21 +199,21 @@ impl Pair {
         for end in &mut self.ends {
             end.kcp.handle_timeout(self.now);
         }
-        self.transmit(|| script.byte());
+        self.transmit_due(|| script.read_u8());
     }
 
     /// Delivers the rest over a clean path.
-    fn finish(&mut self) {
+    fn deliver_rest(&mut self) {
         for end in &mut self.ends {
-            end.wire.append(&mut end.late);
+            end.inbox.append(&mut end.delayed);
         }
-        for _ in 0..PATIENCE {
-            let mut busy = self.transmit(|| 0);
+        for _ in 0..MAX_TURNS {
+            let mut busy = self.transmit_due(|| 0);
             for end in 0..2 {
-                while self.ends[end].take_in(self.now) {
+                while self.ends[end].handle_next_datagram(self.now) {
                     busy = true;
                 }
-                self.read(end);
+                self.check_received(end);
             }
             if self.is_done() {
                 return;
@@ -233,12 +233,15 @@ impl Pair {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let stream = script.flag();
-    let ends = [End::new(&mut script, stream), End::new(&mut script, stream)];
-    let mut pair = Pair { ends, now: Time(0) };
-    while !script.is_over() {
-        pair.act(&mut script);
+    let mut script = ActionScript::new(input);
+    let stream = script.read_flag();
+    let ends = [
+        KcpEnd::new(&mut script, stream),
+        KcpEnd::new(&mut script, stream),
+    ];
+    let mut pair = KcpPair { ends, now: Time(0) };
+    while !script.is_empty() {
+        pair.perform_action(&mut script);
     }
-    pair.finish();
+    pair.deliver_rest();
 });

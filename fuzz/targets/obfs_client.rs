@@ -2,25 +2,25 @@
 
 #![no_main]
 
-use adit_fuzz::disguise::{client, talk};
-use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
+use adit_fuzz::obfs_pair::{new_client_state, record_connection};
+use adit_fuzz::{ActionScript, NOW, SeededRng, SplitInput, alter_byte};
 use adit_obfs::ObfsKind;
 use adit_wire::codec_laws::{open_all, run_handshake};
 use adit_wire::{ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 /// The data, and the number of bytes that wait for more; `None` before the end of the handshake.
-type Heard = Result<Option<(Vec<u8>, usize)>, ProtocolError>;
+type ReadOutcome = Result<Option<(Vec<u8>, usize)>, ProtocolError>;
 
 /// Returns the hello, and the result of the answer.
-fn hear(
+fn read_response(
     kind: ObfsKind,
     (seed, joined): (u64, bool),
     wire: &[u8],
     pieces: &[usize],
-) -> (Vec<u8>, Heard) {
-    let state = client(kind, seed);
-    let mut core = state.new_handshake(NOW, &mut Chance(seed));
+) -> (Vec<u8>, ReadOutcome) {
+    let state = new_client_state(kind, seed);
+    let mut core = state.new_handshake(NOW, &mut SeededRng(seed));
     match run_handshake(&mut core, wire, pieces) {
         Err((why, sent)) => (sent, Err(why)),
         Ok((Step::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
@@ -37,19 +37,21 @@ fn hear(
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let kind = script.pick(&ObfsKind::ALL);
-    let flags = script.byte();
+    let mut script = ActionScript::new(input);
+    let kind = script.pick_one(&ObfsKind::ALL);
+    let flags = script.read_u8();
     let seed = u64::from(flags >> 4);
     let joined = flags & 2 != 0;
-    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let SplitInput { sizes, bytes } = SplitInput::new(script.take_rest());
     let heard = |wire: &[u8]| {
         // A head of random bytes has no end: it is everything that arrived first.
         let sizes = match kind {
             ObfsKind::RandomHead => vec![usize::MAX],
             _ => sizes.clone(),
         };
-        Pieces { sizes, bytes: wire }.same(|wire, pieces| hear(kind, (seed, joined), wire, pieces))
+        SplitInput { sizes, bytes: wire }.assert_split_independent(|wire, pieces| {
+            read_response(kind, (seed, joined), wire, pieces)
+        })
     };
     let keyed = kind.overhead() > 0;
     if flags & 1 == 0 {
@@ -67,32 +69,32 @@ fuzz_target!(|input: &[u8]| {
         }
         return;
     }
-    let mut script = Script::new(bytes);
-    let (place, flip) = (script.short(), script.byte());
-    let piece = usize::from(script.short()).max(13);
-    let data = [b"thirteen byte", script.rest()].concat();
-    let said = talk(kind, seed, &data, piece);
-    let (hello, whole) = heard(&said.response);
-    assert_eq!(hello, said.request[..said.hello]);
+    let mut script = ActionScript::new(bytes);
+    let (place, flip) = (script.read_u16(), script.read_u8());
+    let piece = usize::from(script.read_u16()).max(13);
+    let data = [b"thirteen byte", script.take_rest()].concat();
+    let transcript = record_connection(kind, seed, &data, piece);
+    let (hello, whole) = heard(&transcript.response);
+    assert_eq!(hello, transcript.request[..transcript.hello_len]);
     if kind != ObfsKind::RandomHead {
         assert_eq!(whole, Ok(Some((data.clone(), 0))));
     }
-    let mut wire = said.response.clone();
-    let at = alter(&mut wire, place, flip);
+    let mut wire = transcript.response.clone();
+    let at = alter_byte(&mut wire, place, flip);
     let (_, bad) = heard(&wire);
     let tagged = matches!(kind, ObfsKind::TicketAuth | ObfsKind::TicketFastAuth);
-    if tagged && at < said.flight {
+    if tagged && at < transcript.flight_len {
         let silent = bad.is_err()
             || bad
                 .as_ref()
                 .is_ok_and(|heard| heard.as_ref().is_none_or(|(plain, _)| plain.is_empty()));
         assert!(silent, "an altered answer was accepted");
     } else if keyed
-        && at >= said.flight
+        && at >= transcript.flight_len
         && let Ok(Some((plain, _))) = bad
     {
         // Data has no tag; the records before the altered one remain valid.
-        let before = (at - said.flight) / (piece + 5) * piece;
+        let before = (at - transcript.flight_len) / (piece + 5) * piece;
         assert!(plain.starts_with(&data[..before]));
     }
 });

@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use adit_fuzz::disguise::{server, server_handshake, talk};
-use adit_fuzz::{Pieces, Script, alter};
+use adit_fuzz::obfs_pair::{new_server_handshake, new_server_state, record_connection};
+use adit_fuzz::{ActionScript, SplitInput, alter_byte};
 use adit_obfs::{ObfsKind, ServerState, UnrecognizedPolicy};
 use adit_wire::codec_laws::open_all;
 use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
@@ -12,15 +12,20 @@ use libfuzzer_sys::fuzz_target;
 
 /// The outcome of a connection.
 #[derive(Debug, PartialEq, Eq)]
-struct Met {
+struct ServerOutcome {
     /// The data and the number of bytes that wait for more, if the handshake finished.
     opened: Result<Option<(Vec<u8>, usize)>, ProtocolError>,
     sent: Vec<u8>,
     answered: bool,
 }
 
-fn meet(state: &ServerState, strangers: UnrecognizedPolicy, wire: &[u8], pieces: &[usize]) -> Met {
-    let mut core = server_handshake(state);
+fn run_server(
+    state: &ServerState,
+    strangers: UnrecognizedPolicy,
+    wire: &[u8],
+    pieces: &[usize],
+) -> ServerOutcome {
+    let mut core = new_server_handshake(state);
     let (mut held, mut rest, mut sent) = (Vec::new(), wire, Vec::new());
     let mut sizes = pieces.iter().cycle();
     let mut eaten = 0;
@@ -71,7 +76,7 @@ fn meet(state: &ServerState, strangers: UnrecognizedPolicy, wire: &[u8], pieces:
             Ok(None)
         }
     });
-    Met {
+    ServerOutcome {
         opened,
         sent,
         answered,
@@ -79,7 +84,7 @@ fn meet(state: &ServerState, strangers: UnrecognizedPolicy, wire: &[u8], pieces:
 }
 
 /// Returns true if the server checks the byte at `place` of a genuine hello before it answers.
-fn is_judged(kind: ObfsKind, place: usize) -> bool {
+fn is_checked_byte(kind: ObfsKind, place: usize) -> bool {
     match kind {
         // Up to the session id; the rest of a hello has no tag.
         ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => place < 76,
@@ -90,9 +95,9 @@ fn is_judged(kind: ObfsKind, place: usize) -> bool {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let kind = script.pick(&ObfsKind::ALL);
-    let flags = script.byte();
+    let mut script = ActionScript::new(input);
+    let kind = script.pick_one(&ObfsKind::ALL);
+    let flags = script.read_u8();
     let strangers = match flags & 1 {
         0 => UnrecognizedPolicy::Refuse,
         _ => UnrecognizedPolicy::PassOn,
@@ -104,12 +109,12 @@ fuzz_target!(|input: &[u8]| {
         ""
     };
     let seed = u64::from(flags >> 5);
-    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let SplitInput { sizes, bytes } = SplitInput::new(script.take_rest());
     let met = |wire: &[u8]| {
         let sizes = sizes.clone();
-        Pieces { sizes, bytes: wire }.same(|wire, pieces| {
-            let state = server(kind, strangers, hosts);
-            meet(&state, strangers, wire, pieces)
+        SplitInput { sizes, bytes: wire }.assert_split_independent(|wire, pieces| {
+            let state = new_server_state(kind, strangers, hosts);
+            run_server(&state, strangers, wire, pieces)
         })
     };
     let mode = (flags >> 2) % 3;
@@ -121,19 +126,19 @@ fuzz_target!(|input: &[u8]| {
         }
         return;
     }
-    let mut script = Script::new(bytes);
-    let (place, flip) = (script.short(), script.byte());
-    let piece = usize::from(script.short()).max(1);
-    let data = [b"thirteen byte", script.rest()].concat();
-    let said = talk(kind, seed, &data, piece.max(13));
-    let whole = met(&said.request);
+    let mut script = ActionScript::new(bytes);
+    let (place, flip) = (script.read_u16(), script.read_u8());
+    let piece = usize::from(script.read_u16()).max(1);
+    let data = [b"thirteen byte", script.take_rest()].concat();
+    let transcript = record_connection(kind, seed, &data, piece.max(13));
+    let whole = met(&transcript.request);
     assert_eq!(whole.opened, Ok(Some((data.clone(), 0))));
     assert!(whole.answered);
-    let mut wire = said.request.clone();
+    let mut wire = transcript.request.clone();
     if mode == 1 {
-        let at = alter(&mut wire, place, flip);
+        let at = alter_byte(&mut wire, place, flip);
         let bad = met(&wire);
-        if is_judged(kind, at) {
+        if is_checked_byte(kind, at) {
             assert!(!bad.answered, "an altered hello was answered");
         }
     } else {
@@ -142,11 +147,11 @@ fuzz_target!(|input: &[u8]| {
         let noise = data.get(13..).unwrap_or_default();
         let _ = met(&[&wire[..at], noise].concat());
         // The recorded hello is sent again.
-        let state = server(kind, strangers, hosts);
-        let first = meet(&state, strangers, &wire, &[usize::MAX]);
+        let state = new_server_state(kind, strangers, hosts);
+        let first = run_server(&state, strangers, &wire, &[usize::MAX]);
         assert_eq!(first, whole);
         if keyed {
-            let again = meet(&state, strangers, &wire, &[usize::MAX]);
+            let again = run_server(&state, strangers, &wire, &[usize::MAX]);
             assert!(
                 !again.answered && again.sent.is_empty(),
                 "a replay was answered"

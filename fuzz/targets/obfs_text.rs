@@ -2,14 +2,14 @@
 
 #![no_main]
 
-use adit_fuzz::steer;
+use adit_fuzz::split_flags;
 use adit_obfs::{ObfsKind, ObfsParam, RedirectRule};
 use adit_shadowsocksr::{ClientParam, Protocol, ProtocolKind, ServerParam};
 use adit_wire::Target;
 use libfuzzer_sys::fuzz_target;
 
 /// Rules, one per line, then a line with a port, then the bytes of a client.
-fn redirect(text: &str) {
+fn check_redirect(text: &str) {
     let (head, seen) = text.split_once("\n\n").unwrap_or((text, ""));
     let texts: Vec<&str> = head.lines().collect();
     let rules: Vec<RedirectRule> = texts
@@ -45,7 +45,7 @@ fn redirect(text: &str) {
     }
 }
 
-fn parameters(text: &str) {
+fn check_parameters(text: &str) {
     if let Ok(param) = ObfsParam::parse(text) {
         assert!(text.len() <= 2048);
         for host in param.hosts() {
@@ -68,13 +68,13 @@ fn parameters(text: &str) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
     match flags % 3 {
-        0 => redirect(text),
-        1 => parameters(text),
+        0 => check_redirect(text),
+        1 => check_parameters(text),
         _ => {
             if let Ok(protocol) = text.parse::<Protocol>() {
                 assert_eq!(protocol.to_string().parse(), Ok(protocol));

@@ -3,7 +3,7 @@
 #![no_main]
 
 use adit_config::{Hop, HopKind, Plan, Plugin, Stage, link};
-use adit_fuzz::{Bare, steer};
+use adit_fuzz::{MinimalSources, split_flags};
 use libfuzzer_sys::fuzz_target;
 use options::parse_options;
 
@@ -11,7 +11,7 @@ use options::parse_options;
 #[path = "../../app/adit-engine/src/plugin/options.rs"]
 mod options;
 
-fn options(text: &str) {
+fn check_options(text: &str) {
     let Ok(options) = parse_options(text) else {
         // A text without escapes and duplicate keys always parses.
         assert!(text.contains(['\\', '=', ';']), "{text:?}");
@@ -35,9 +35,9 @@ fn options(text: &str) {
 }
 
 /// Returns the plugin of a hop's URL.
-fn plugin(url: &str) -> Option<Plugin> {
+fn plugin_of_url(url: &str) -> Option<Plugin> {
     let words = ["socks5://127.0.0.1:1080".to_owned(), url.to_owned()];
-    let plan = Plan::from_words_with(&words, &Bare).ok()?;
+    let plan = Plan::from_words_with(&words, &MinimalSources).ok()?;
     match plan.routes.first()?.via.stages.first()? {
         Stage::Single(Hop::Server(server)) => match &server.kind {
             HopKind::Shadowsocks { plugin, .. } => plugin.clone(),
@@ -48,18 +48,18 @@ fn plugin(url: &str) -> Option<Plugin> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };
     if flags & 1 == 0 {
-        return options(text);
+        return check_options(text);
     }
     let url = format!("ss://aes-128-gcm:pw@a.test:1/?plugin={text}");
-    if let (Some(read), Ok(canonical)) = (plugin(&url), link::canonical_url(&url)) {
+    if let (Some(read), Ok(canonical)) = (plugin_of_url(&url), link::canonical_url(&url)) {
         assert!(!read.program.is_empty());
         assert!(!read.program.contains('\0') && !read.options.contains('\0'));
-        let again = plugin(&canonical);
+        let again = plugin_of_url(&canonical);
         let again = again.unwrap_or_else(|| panic!("{canonical:?} has no plugin"));
         assert!(again == read, "{canonical:?}");
     }

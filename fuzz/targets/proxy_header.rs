@@ -2,14 +2,14 @@
 
 #![no_main]
 
-use adit_fuzz::Pieces;
+use adit_fuzz::SplitInput;
 use adit_socks::ProxyHeader;
 use adit_wire::Step;
 use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let outcome = Pieces::new(input).same(|bytes, pieces| {
+    let outcome = SplitInput::new(input).assert_split_independent(|bytes, pieces| {
         run_handshake(&mut ProxyHeader, bytes, pieces)
             .map_err(|(why, sent)| (why.to_string(), sent))
     });

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use adit_fuzz::{Pieces, Script};
+use adit_fuzz::{ActionScript, SplitInput};
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::sftp::{
     Download, DownloadedChunk, ExtensionSet, FrameReader, HandleId, MAX_HANDLES, OwnerNames,
@@ -13,9 +13,9 @@ use adit_ssh_proto::sftp::{
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
-type Cut = Result<(Vec<Vec<u8>>, bool), SshError>;
+type FrameSplit = Result<(Vec<Vec<u8>>, bool), SshError>;
 
-fn cut(wire: &[u8], pieces: &[usize]) -> Cut {
+fn split_frames(wire: &[u8], pieces: &[usize]) -> FrameSplit {
     let (mut frames, mut found, mut rest) = (FrameReader::new(), Vec::new(), wire);
     for piece in pieces.iter().cycle() {
         let (mut now, later) = rest.split_at(rest.len().min(*piece));
@@ -32,7 +32,7 @@ fn cut(wire: &[u8], pieces: &[usize]) -> Cut {
 }
 
 /// Checks that a parsed message is encoded so that it parses the same.
-fn messages(frame: &[u8]) {
+fn check_messages(frame: &[u8]) {
     let mut out = Vec::new();
     if let Ok((id, request)) = SftpRequest::parse(frame) {
         request.encode(id, &mut out);
@@ -61,7 +61,7 @@ fn messages(frame: &[u8]) {
     }
 }
 
-fn server(frames: &[Vec<u8>]) {
+fn check_server(frames: &[Vec<u8>]) {
     let mut server = SftpServer::new(ExtensionSet::ALL);
     let mut out = Vec::new();
     for frame in frames {
@@ -111,12 +111,12 @@ fn server(frames: &[Vec<u8>]) {
     }
 }
 
-fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
+fn check_client(script: &mut ActionScript<'_>, frames: &[Vec<u8>]) {
     let mut out = Vec::new();
     let mut client = SftpClient::new(&mut out);
-    let size = script.flag().then(|| u64::from(script.short()));
-    let mut download = Download::new(b"h", u64::from(script.byte()), size, script.word());
-    let mut upload = Upload::new(b"g", 0, u32::from(script.short()));
+    let size = script.read_flag().then(|| u64::from(script.read_u16()));
+    let mut download = Download::new(b"h", u64::from(script.read_u8()), size, script.read_u32());
+    let mut upload = Upload::new(b"g", 0, u32::from(script.read_u16()));
     for (n, frame) in frames.iter().enumerate() {
         out.clear();
         let now = Time(n as u64 * 1000);
@@ -158,31 +158,31 @@ fn client(script: &mut Script<'_>, frames: &[Vec<u8>]) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    match script.byte() % 4 {
-        0 => messages(script.rest()),
+    let mut script = ActionScript::new(input);
+    match script.read_u8() % 4 {
+        0 => check_messages(script.take_rest()),
         1 => {
-            let pieces = Pieces::new(script.rest());
-            let _ = pieces.same(cut);
+            let pieces = SplitInput::new(script.take_rest());
+            let _ = pieces.assert_split_independent(split_frames);
         }
         2 => {
             let mut frames = vec![vec![1, 0, 0, 0, 3]];
-            while !script.is_over() {
-                frames.push(script.bytes().to_vec());
+            while !script.is_empty() {
+                frames.push(script.read_bytes().to_vec());
             }
-            server(&frames);
+            check_server(&frames);
         }
         _ => {
             let mut frames = vec![vec![2, 0, 0, 0, 3]];
-            let mut plan = Script::new(script.bytes());
+            let mut plan = ActionScript::new(script.read_bytes());
             // The kind of each reply, and a small number, like those of requests.
-            while !script.is_over() {
-                let kind = script.byte();
-                let mut frame = vec![kind, 0, 0, script.byte(), script.byte()];
-                frame.extend_from_slice(script.bytes());
+            while !script.is_empty() {
+                let kind = script.read_u8();
+                let mut frame = vec![kind, 0, 0, script.read_u8(), script.read_u8()];
+                frame.extend_from_slice(script.read_bytes());
                 frames.push(frame);
             }
-            client(&mut plan, &frames);
+            check_client(&mut plan, &frames);
         }
     }
 });

@@ -4,11 +4,11 @@
 
 use adit_convert::sip008::{MAX_BODY, read_subscription, write_subscription};
 use adit_convert::{AllowedPlugins, MAX_SERVERS};
-use adit_fuzz::steer;
+use adit_fuzz::split_flags;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let Ok(text) = std::str::from_utf8(input) else {
         return;
     };

@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use adit_fuzz::{Pieces, Script};
+use adit_fuzz::{ActionScript, SplitInput};
 use adit_smux_proto::{Config, Event, Role, Session, StreamId, Version};
 use adit_wire::{ProtocolError, Time};
 use libfuzzer_sys::fuzz_target;
 
-const STREAMS: usize = 5;
-const BUFFER: u32 = 400;
+const MAX_STREAMS: usize = 5;
+const SESSION_BUFFER: u32 = 400;
 
-fn session(flags: u8) -> Session {
+fn new_session(flags: u8) -> Session {
     let version = if flags & 1 == 0 {
         Version::V1
     } else {
@@ -25,32 +25,32 @@ fn session(flags: u8) -> Session {
         Role::Server
     };
     let mut config = Config::new(version, role);
-    (config.max_streams, config.backlog) = (STREAMS, usize::from(flags >> 2) % 4);
-    (config.session_buffer, config.stream_buffer) = (BUFFER, 100);
+    (config.max_streams, config.backlog) = (MAX_STREAMS, usize::from(flags >> 2) % 4);
+    (config.session_buffer, config.stream_buffer) = (SESSION_BUFFER, 100);
     (config.max_frame, config.send_buffer) = (50, 300);
     Session::new(config, Time(0)).expect("right settings")
 }
 
 /// Returns frames whose headers are correct, or not.
-fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
+fn read_frames(script: &mut ActionScript<'_>, flags: u8) -> Vec<u8> {
     let mut wire = Vec::new();
-    while !script.is_over() {
-        let shape = script.byte();
+    while !script.is_empty() {
+        let shape = script.read_u8();
         let command = shape % 8;
         let body = match command {
             0 | 1 | 3 if shape & 8 == 0 => &[],
-            4 if shape & 8 == 0 => script.take(8),
-            _ => script.bytes(),
+            4 if shape & 8 == 0 => script.take_up_to(8),
+            _ => script.read_bytes(),
         };
         let version = if shape & 0xf0 == 0xf0 {
-            script.byte()
+            script.read_u8()
         } else {
             1 + (flags & 1)
         };
-        let id = u32::from(script.byte() % 12);
+        let id = u32::from(script.read_u8() % 12);
         let len = u16::try_from(body.len()).unwrap_or(0);
         let len = if shape & 0xf0 == 0xe0 {
-            script.short()
+            script.read_u16()
         } else {
             len
         };
@@ -63,7 +63,7 @@ fn frames(script: &mut Script<'_>, flags: u8) -> Vec<u8> {
 }
 
 /// The view of the application and of the peer if the application does nothing.
-type Seen = (
+type SessionOutcome = (
     Result<usize, ProtocolError>,
     Vec<Event>,
     BTreeMap<u32, Vec<u8>>,
@@ -71,8 +71,8 @@ type Seen = (
     usize,
 );
 
-fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
-    let mut session = session(flags);
+fn run_session(flags: u8, wire: &[u8], pieces: &[usize]) -> SessionOutcome {
+    let mut session = new_session(flags);
     let (mut taken, mut rest) = (Ok(0), wire);
     for piece in pieces.iter().cycle() {
         let (now, later) = rest.split_at(rest.len().min(*piece));
@@ -102,7 +102,7 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
             break;
         }
     }
-    assert!(session.stream_count() <= STREAMS);
+    assert!(session.stream_count() <= MAX_STREAMS);
     let events: Vec<Event> = core::iter::from_fn(|| session.poll_event()).collect();
     let opened = events.iter().filter_map(|event| match event {
         Event::Opened(id) => Some(*id),
@@ -118,12 +118,15 @@ fn watch(flags: u8, wire: &[u8], pieces: &[usize]) -> Seen {
             held += len;
         }
     }
-    assert!(held < BUFFER as usize + 65_536, "{held} bytes were held");
-    let answer = output(&mut session);
+    assert!(
+        held < SESSION_BUFFER as usize + 65_536,
+        "{held} bytes were held"
+    );
+    let answer = collect_output(&mut session);
     (taken, events, read, answer, session.stream_count())
 }
 
-fn output(session: &mut Session) -> Vec<u8> {
+fn collect_output(session: &mut Session) -> Vec<u8> {
     let (mut wire, mut out) = (Vec::new(), [0; 300]);
     loop {
         let len = session.poll_output(&mut out);
@@ -136,17 +139,17 @@ fn output(session: &mut Session) -> Vec<u8> {
 }
 
 /// The application acts between the frames.
-fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
-    let mut session = session(flags);
+fn check_actions(flags: u8, script: &mut ActionScript<'_>, wire: &[u8]) {
+    let mut session = new_session(flags);
     let mut rest = wire;
     let mut now = 0;
     let mut open: Vec<StreamId> = Vec::new();
-    while !script.is_over() {
-        let act = script.byte();
+    while !script.is_empty() {
+        let act = script.read_u8();
         let id = open.get(usize::from(act >> 4) % open.len().max(1)).copied();
         match (act % 12, id) {
             (0 | 1, _) => {
-                let piece = usize::from(script.byte());
+                let piece = usize::from(script.read_u8());
                 let (now_here, _) = rest.split_at(rest.len().min(piece));
                 match session.handle_input(Time(now), now_here) {
                     Ok(used) => rest = &rest[used..],
@@ -155,9 +158,9 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
             }
             (2, _) => open.extend(session.accept()),
             (3, _) => open.extend(session.open().ok()),
-            (4, _) => now += u64::from(script.short()) << (act >> 4),
-            (5, Some(id)) => drop(session.write(id, &[7; 200][..script.below(200)])),
-            (6, Some(id)) => drop(session.consume(id, script.byte().into())),
+            (4, _) => now += u64::from(script.read_u16()) << (act >> 4),
+            (5, Some(id)) => drop(session.write(id, &[7; 200][..script.read_below(200)])),
+            (6, Some(id)) => drop(session.consume(id, script.read_u8().into())),
             (7, Some(id)) => drop(session.close_write(id)),
             (8, Some(id)) => {
                 match act & 128 {
@@ -179,7 +182,7 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
             }
             _ => {
                 let mut out = [0; 64];
-                let len = session.poll_output(&mut out[..16 + script.below(48)]);
+                let len = session.poll_output(&mut out[..16 + script.read_below(48)]);
                 assert!(
                     len > 0 || !session.wants_output(),
                     "nothing fits where a frame does"
@@ -187,25 +190,26 @@ fn act(flags: u8, script: &mut Script<'_>, wire: &[u8]) {
                 while session.poll_event().is_some() {}
             }
         }
-        assert!(session.stream_count() <= STREAMS);
+        assert!(session.stream_count() <= MAX_STREAMS);
     }
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let flags = script.byte();
+    let mut script = ActionScript::new(input);
+    let flags = script.read_u8();
     if flags & 64 == 0 {
-        let Pieces { sizes, bytes } = Pieces::new(script.rest());
+        let SplitInput { sizes, bytes } = SplitInput::new(script.take_rest());
         let wire = match flags & 32 {
-            0 => frames(&mut Script::new(bytes), flags),
+            0 => read_frames(&mut ActionScript::new(bytes), flags),
             _ => bytes.to_vec(),
         };
         let bytes = &wire[..];
-        let _ = Pieces { sizes, bytes }.same(|wire, pieces| watch(flags, wire, pieces));
+        let _ = SplitInput { sizes, bytes }
+            .assert_split_independent(|wire, pieces| run_session(flags, wire, pieces));
     } else {
-        let acts = script.short();
-        let acts = script.take(usize::from(acts) % 512);
-        let wire = frames(&mut script, flags);
-        act(flags, &mut Script::new(acts), &wire);
+        let acts = script.read_u16();
+        let acts = script.take_up_to(usize::from(acts) % 512);
+        let wire = read_frames(&mut script, flags);
+        check_actions(flags, &mut ActionScript::new(acts), &wire);
     }
 });

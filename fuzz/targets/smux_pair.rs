@@ -6,18 +6,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use adit_fuzz::Script;
+use adit_fuzz::ActionScript;
 use adit_smux_proto::{Config, Event, FRAME_HEADER, ReadFront, Role, Session, StreamId, Version};
 use adit_wire::Time;
 use libfuzzer_sys::fuzz_target;
 
 const NOW: Time = Time(0);
 /// Turns within which everything must have arrived.
-const PATIENCE: usize = 20_000;
+const MAX_TURNS: usize = 20_000;
 
 /// A stream from the point of view of one end's application.
 #[derive(Default)]
-struct Line {
+struct StreamProgress {
     written: usize,
     read: usize,
     /// `ended`: this end has ended its own side; `finished`: it has read the peer's end.
@@ -25,59 +25,64 @@ struct Line {
     finished: bool,
 }
 
-struct End {
+struct SmuxEnd {
     session: Session,
     role: Role,
-    wire: VecDeque<u8>,
-    lines: BTreeMap<StreamId, Line>,
+    inbox: VecDeque<u8>,
+    streams: BTreeMap<StreamId, StreamProgress>,
 }
 
 /// Returns the byte at `at` of the data that this end writes to a stream.
-fn text(role: Role, id: StreamId, at: usize) -> u8 {
+fn expected_byte(role: Role, id: StreamId, at: usize) -> u8 {
     let from = usize::from(role == Role::Client) * 101;
     ((at * 31 + at / 256 + id.get() as usize * 7 + from) % 256).to_le_bytes()[0]
 }
 
-impl End {
-    fn new(script: &mut Script<'_>, version: Version, role: Role) -> Self {
+impl SmuxEnd {
+    fn new(script: &mut ActionScript<'_>, version: Version, role: Role) -> Self {
         let mut config = Config::new(version, role);
-        config.max_frame = u16::from(script.byte()).max(1) * 8;
-        config.stream_buffer = (u32::from(script.byte()) * 16).max(2);
-        config.session_buffer = config.stream_buffer + u32::from(script.byte()) * 16;
-        config.send_buffer = usize::from(script.byte()) * 8 + 1;
+        config.max_frame = u16::from(script.read_u8()).max(1) * 8;
+        config.stream_buffer = (u32::from(script.read_u8()) * 16).max(2);
+        config.session_buffer = config.stream_buffer + u32::from(script.read_u8()) * 16;
+        config.send_buffer = usize::from(script.read_u8()) * 8 + 1;
         config.backlog = 2;
         Self {
             session: Session::new(config, NOW).expect("right settings"),
             role,
-            wire: VecDeque::new(),
-            lines: BTreeMap::new(),
+            inbox: VecDeque::new(),
+            streams: BTreeMap::new(),
         }
     }
 
-    fn open(&mut self) {
-        if self.lines.len() < 8
+    fn open_stream(&mut self) {
+        if self.streams.len() < 8
             && let Ok(id) = self.session.open()
         {
-            self.lines.insert(id, Line::default());
+            self.streams.insert(id, StreamProgress::default());
         }
     }
 
-    fn accept(&mut self) -> bool {
+    fn accept_stream(&mut self) -> bool {
         let accepted = self.session.accept();
-        accepted.is_some_and(|id| self.lines.insert(id, Line::default()).is_none())
+        accepted.is_some_and(|id| self.streams.insert(id, StreamProgress::default()).is_none())
     }
 
-    fn nth(&self, n: usize) -> Option<StreamId> {
-        self.lines.keys().nth(n % self.lines.len().max(1)).copied()
+    fn nth_stream(&self, n: usize) -> Option<StreamId> {
+        self.streams
+            .keys()
+            .nth(n % self.streams.len().max(1))
+            .copied()
     }
 
     /// Writes through the session's queue, or seals a frame in place.
-    fn write(&mut self, id: StreamId, len: usize, direct: bool, peer: &mut VecDeque<u8>) {
-        let Some(line) = self.lines.get_mut(&id).filter(|line| !line.ended) else {
+    fn write_stream(&mut self, id: StreamId, len: usize, direct: bool, peer: &mut VecDeque<u8>) {
+        let Some(progress) = self.streams.get_mut(&id).filter(|progress| !progress.ended) else {
             return;
         };
-        let at = line.written;
-        let bytes: Vec<u8> = (at..at + len).map(|at| text(self.role, id, at)).collect();
+        let at = progress.written;
+        let bytes: Vec<u8> = (at..at + len)
+            .map(|at| expected_byte(self.role, id, at))
+            .collect();
         let most = self
             .session
             .direct_capacity(id)
@@ -90,21 +95,21 @@ impl End {
                 .seal_frame(id, &mut frame)
                 .expect("a frame that fits");
             peer.extend(&frame);
-            line.written += most;
+            progress.written += most;
         } else {
-            line.written += self.session.write(id, &bytes).expect("an open stream");
+            progress.written += self.session.write(id, &bytes).expect("an open stream");
         }
     }
 
-    fn end(&mut self, id: StreamId) {
+    fn end_stream(&mut self, id: StreamId) {
         self.session.close_write(id).expect("an open stream");
-        if let Some(line) = self.lines.get_mut(&id) {
-            line.ended = true;
+        if let Some(progress) = self.streams.get_mut(&id) {
+            progress.ended = true;
         }
     }
 
-    fn read(&mut self, id: StreamId, most: usize) -> bool {
-        let Some(line) = self.lines.get_mut(&id) else {
+    fn read_stream(&mut self, id: StreamId, most: usize) -> bool {
+        let Some(progress) = self.streams.get_mut(&id) else {
             return false;
         };
         let writer = self.role.peer();
@@ -112,31 +117,35 @@ impl End {
             ReadFront::Bytes(bytes) => {
                 let bytes = &bytes[..bytes.len().min(most)];
                 for (n, byte) in bytes.iter().enumerate() {
-                    assert_eq!(*byte, text(writer, id, line.read + n), "a different byte");
+                    assert_eq!(
+                        *byte,
+                        expected_byte(writer, id, progress.read + n),
+                        "a different byte"
+                    );
                 }
                 let len = bytes.len();
-                line.read += len;
+                progress.read += len;
                 self.session.consume(id, len).expect("an open stream");
                 len > 0
             }
-            ReadFront::End => !core::mem::replace(&mut line.finished, true),
+            ReadFront::End => !core::mem::replace(&mut progress.finished, true),
             ReadFront::Nothing => false,
         }
     }
 
-    fn take_in(&mut self, most: usize) -> bool {
-        let count = most.min(self.wire.len());
-        let bytes: Vec<u8> = self.wire.iter().take(count).copied().collect();
+    fn handle_inbox(&mut self, most: usize) -> bool {
+        let count = most.min(self.inbox.len());
+        let bytes: Vec<u8> = self.inbox.iter().take(count).copied().collect();
         let used = self
             .session
             .handle_input(NOW, &bytes)
             .expect("the peer's own bytes");
         assert!(used == count || !self.session.wants_input());
-        self.wire.drain(..used);
+        self.inbox.drain(..used);
         used > 0
     }
 
-    fn send(&mut self, room: usize, peer: &mut VecDeque<u8>) -> bool {
+    fn send_output(&mut self, room: usize, peer: &mut VecDeque<u8>) -> bool {
         while let Some(event) = self.session.poll_event() {
             assert!(
                 !matches!(event, Event::Failed(_)),
@@ -150,61 +159,64 @@ impl End {
     }
 }
 
-fn act(script: &mut Script<'_>, ends: &mut [End; 2]) {
-    let act = script.byte();
+fn perform_action(script: &mut ActionScript<'_>, ends: &mut [SmuxEnd; 2]) {
+    let act = script.read_u8();
     let [a, b] = ends;
     let (end, peer) = if act & 128 == 0 { (a, b) } else { (b, a) };
-    let id = end.nth(usize::from(act >> 4));
+    let id = end.nth_stream(usize::from(act >> 4));
     match (act % 8, id) {
-        (0, _) => end.open(),
-        (1, _) => drop(end.accept()),
+        (0, _) => end.open_stream(),
+        (1, _) => drop(end.accept_stream()),
         (2, Some(id)) => {
-            let len = usize::from(script.short()) % 3000;
-            end.write(id, len, len % 2 == 0, &mut peer.wire);
+            let len = usize::from(script.read_u16()) % 3000;
+            end.write_stream(id, len, len % 2 == 0, &mut peer.inbox);
         }
-        (3, Some(id)) => drop(end.read(id, script.byte().into())),
-        (4, Some(id)) => end.end(id),
-        (5, _) => drop(end.take_in(script.byte().into())),
-        _ => drop(end.send(16 + usize::from(script.byte()) * 8, &mut peer.wire)),
+        (3, Some(id)) => drop(end.read_stream(id, script.read_u8().into())),
+        (4, Some(id)) => end.end_stream(id),
+        (5, _) => drop(end.handle_inbox(script.read_u8().into())),
+        _ => drop(end.send_output(16 + usize::from(script.read_u8()) * 8, &mut peer.inbox)),
     }
 }
 
 /// Each end closes its streams; all data arrives.
-fn finish(ends: &mut [End; 2]) {
-    for _ in 0..PATIENCE {
+fn finish_streams(ends: &mut [SmuxEnd; 2]) {
+    for _ in 0..MAX_TURNS {
         let mut busy = false;
         for n in 0..2 {
             let [a, b] = &mut *ends;
             let (end, peer) = if n == 0 { (a, b) } else { (b, a) };
-            busy |= end.take_in(usize::MAX);
-            while end.accept() {
+            busy |= end.handle_inbox(usize::MAX);
+            while end.accept_stream() {
                 busy = true;
             }
-            let ids: Vec<StreamId> = end.lines.keys().copied().collect();
+            let ids: Vec<StreamId> = end.streams.keys().copied().collect();
             for id in ids {
-                if !end.lines.get(&id).is_some_and(|line| line.ended) {
-                    end.end(id);
+                if !end.streams.get(&id).is_some_and(|progress| progress.ended) {
+                    end.end_stream(id);
                     busy = true;
                 }
-                while end.read(id, usize::MAX) {
+                while end.read_stream(id, usize::MAX) {
                     busy = true;
                 }
             }
-            busy |= end.send(4096, &mut peer.wire);
+            busy |= end.send_output(4096, &mut peer.inbox);
         }
         if !busy {
             break;
         }
     }
     let [a, b] = &mut *ends;
-    assert_eq!(a.lines.len(), b.lines.len());
-    for (id, line) in &a.lines {
-        let other = b.lines.get(id).expect("the same stream");
-        assert_eq!((line.read, other.read), (other.written, line.written));
-        assert!(line.finished && other.finished, "an end was lost");
+    assert_eq!(a.streams.len(), b.streams.len());
+    for (id, progress) in &a.streams {
+        let other = b.streams.get(id).expect("the same stream");
+        assert_eq!(
+            (progress.read, other.read),
+            (other.written, progress.written)
+        );
+        assert!(progress.finished && other.finished, "an end was lost");
     }
     for end in [a, b] {
-        for id in end.lines.keys() {
+        for id in end.streams.keys() {
             end.session.close(*id);
         }
         assert_eq!(end.session.stream_count(), 0, "a stream is left behind");
@@ -212,17 +224,17 @@ fn finish(ends: &mut [End; 2]) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let version = if script.flag() {
+    let mut script = ActionScript::new(input);
+    let version = if script.read_flag() {
         Version::V2
     } else {
         Version::V1
     };
-    let client = End::new(&mut script, version, Role::Client);
-    let server = End::new(&mut script, version, Role::Server);
+    let client = SmuxEnd::new(&mut script, version, Role::Client);
+    let server = SmuxEnd::new(&mut script, version, Role::Server);
     let mut ends = [client, server];
-    while !script.is_over() {
-        act(&mut script, &mut ends);
+    while !script.is_empty() {
+        perform_action(&mut script, &mut ends);
     }
-    finish(&mut ends);
+    finish_streams(&mut ends);
 });

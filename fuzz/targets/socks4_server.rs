@@ -2,16 +2,16 @@
 
 #![no_main]
 
-use adit_fuzz::{Pieces, steer};
+use adit_fuzz::{SplitInput, split_flags};
 use adit_socks::server::Socks4;
 use adit_wire::Step;
 use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let allowed = flags & 1 == 0;
-    let outcome = Pieces::new(input).same(|bytes, pieces| {
+    let outcome = SplitInput::new(input).assert_split_independent(|bytes, pieces| {
         run_handshake(&mut Socks4::new(allowed), bytes, pieces)
             .map_err(|(why, sent)| (why.to_string(), sent))
     });

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use adit_fuzz::steer;
+use adit_fuzz::split_flags;
 use adit_socks::udp::{
     MAX_DATAGRAM, Reassembly, ReassemblyResult, header_len, parse_header, put_header,
     write_in_place,
@@ -19,8 +19,8 @@ fuzz_target!(|input: &[u8]| {
     let mut seen = 0;
     // Consecutive packets: a length, a step of the clock in seconds, the bytes.
     while rest.len() > 2 {
-        let (len, after) = steer(rest);
-        let (step, after) = steer(after);
+        let (len, after) = split_flags(rest);
+        let (step, after) = split_flags(after);
         let (packet, after) = after.split_at(usize::from(len).min(after.len()));
         rest = after;
         now = now + Duration::from_secs(u64::from(step % 8));

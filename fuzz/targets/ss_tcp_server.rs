@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use adit_fuzz::forge::{Edition, SALT, Stream, legacy};
-use adit_fuzz::{NOW, Pieces, Zeros, steer};
+use adit_fuzz::forged_wire::{ForgedEdition, ForgedStream, SALT, legacy_key};
+use adit_fuzz::{NOW, SplitInput, ZeroEntropy, split_flags};
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Key, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
@@ -14,14 +14,14 @@ use adit_wire::{FixedEntropy, Open, ProtocolError, Step, Target};
 use libfuzzer_sys::fuzz_target;
 
 /// The target, all plaintext, and whether the stream may end here.
-type Served = Result<Option<(Target, Vec<u8>, bool)>, ProtocolError>;
+type ServeOutcome = Result<Option<(Target, Vec<u8>, bool)>, ProtocolError>;
 
-fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
+fn serve_stream(key: &Key, wire: &[u8], pieces: &[usize]) -> ServeOutcome {
     let salts = Arc::new(SaltPool::new([1; 16], NOW, RestartPolicy::Lenient));
     // Not the client's salt: a server refuses its own.
-    let mut chance = FixedEntropy::new([7; 32]);
+    let mut rng = FixedEntropy::new([7; 32]);
     let users = Users::with_single_key(key.clone());
-    let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut chance);
+    let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut rng);
     let (step, sent, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, sent)| {
         assert!(sent.is_empty(), "a refusal is silent");
         why
@@ -40,28 +40,33 @@ fn serve(key: &Key, wire: &[u8], pieces: &[usize]) -> Served {
 }
 
 /// Returns a whole stream of our own client.
-fn genuine(key: &Key, payload: &[u8], piece: usize) -> Vec<u8> {
+fn seal_stream(key: &Key, payload: &[u8], piece: usize) -> Vec<u8> {
     let target: Target = "example.test:443".parse().expect("a target");
-    let codecs = client_codecs(&key.clone().into(), &target, Arc::new(NOW), &mut Zeros);
+    let codecs = client_codecs(
+        &key.clone().into(),
+        &target,
+        Arc::new(NOW),
+        &mut ZeroEntropy,
+    );
     let (mut seal, _) = codecs.expect("a client");
     seal_all(&mut seal, payload, piece).expect("sealed")
 }
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
-    let edition = Edition::of(flags);
-    let key = legacy(flags).cloned().unwrap_or_else(|| edition.key());
-    let Pieces { sizes, bytes } = Pieces::new(input);
+    let (flags, input) = split_flags(input);
+    let edition = ForgedEdition::from_lowest_bit(flags);
+    let key = legacy_key(flags).cloned().unwrap_or_else(|| edition.key());
+    let SplitInput { sizes, bytes } = SplitInput::new(input);
     let split = |wire: &[u8]| {
-        Pieces {
+        SplitInput {
             sizes: sizes.clone(),
             bytes: wire,
         }
-        .same(|w, p| serve(&key, w, p))
+        .assert_split_independent(|w, p| serve_stream(&key, w, p))
     };
-    if legacy(flags).is_some() {
+    if legacy_key(flags).is_some() {
         let _ = split(bytes);
-        let wire = genuine(&key, bytes, usize::from(flags).max(1));
+        let wire = seal_stream(&key, bytes, usize::from(flags).max(1));
         let whole = split(&wire).expect("genuine").expect("complete");
         assert_eq!((whole.1.as_slice(), whole.2), (bytes, true));
         return;
@@ -75,23 +80,23 @@ fuzz_target!(|input: &[u8]| {
         }
         1 => {
             // Arbitrary headers, sealed correctly.
-            let mut stream = Stream::new(edition, &SALT);
+            let mut stream = ForgedStream::new(edition, &SALT);
             match edition {
-                Edition::Aead2022 => {
+                ForgedEdition::Aead2022 => {
                     let (fixed, variable) = bytes.split_at(bytes.len().min(11));
-                    stream.block(fixed);
-                    stream.block(variable);
+                    stream.append_block(fixed);
+                    stream.append_block(variable);
                 }
-                Edition::Aead => bytes.chunks(9).for_each(|chunk| stream.block(chunk)),
+                ForgedEdition::Aead => bytes.chunks(9).for_each(|chunk| stream.append_block(chunk)),
             }
             let _ = split(&stream.wire);
         }
         2 => {
             // A correct frame around arbitrary content.
-            let mut stream = Stream::new(edition, &SALT);
-            let (most, content) = steer(bytes);
+            let mut stream = ForgedStream::new(edition, &SALT);
+            let (most, content) = split_flags(bytes);
             let mut rest = content;
-            if edition == Edition::Aead2022 {
+            if edition == ForgedEdition::Aead2022 {
                 let (len, after) = content.split_at(content.len().min(1));
                 let len = len
                     .first()
@@ -102,17 +107,17 @@ fuzz_target!(|input: &[u8]| {
                 let count = u16::try_from(variable.len())
                     .unwrap_or(u16::MAX)
                     .to_be_bytes();
-                stream.block(&[&[0][..], &stamp, &count].concat());
-                stream.block(variable);
+                stream.append_block(&[&[0][..], &stamp, &count].concat());
+                stream.append_block(variable);
                 rest = after;
             }
-            stream.chunks(rest, usize::from(most));
+            stream.append_chunks(rest, usize::from(most));
             let _ = split(&stream.wire);
         }
         _ => {
-            let (place, payload) = steer(bytes);
-            let (flip, payload) = steer(payload);
-            let mut wire = genuine(&key, payload, usize::from(flip).max(1));
+            let (place, payload) = split_flags(bytes);
+            let (flip, payload) = split_flags(payload);
+            let mut wire = seal_stream(&key, payload, usize::from(flip).max(1));
             let whole = split(&wire).expect("genuine").expect("complete");
             assert_eq!((whole.1.as_slice(), whole.2), (payload, true));
             let at = usize::from(place) * wire.len() / 256;

@@ -3,12 +3,12 @@
 
 #![no_main]
 
-use adit_fuzz::{NOW, steer};
+use adit_fuzz::{NOW, split_flags};
 use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, KeyDenied, KeyOffer, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let key = PublicKey::Ed25519([0x5a; 32]);
     let line = key.to_line("");
     let text = String::from_utf8_lossy(input);

@@ -3,14 +3,14 @@
 
 #![no_main]
 
-use adit_fuzz::{NOW, steer};
+use adit_fuzz::{NOW, split_flags};
 use adit_ssh_proto::key::{AnyKey, CertCheck, CertError, PublicKey};
 use libfuzzer_sys::fuzz_target;
 
 /// The authority of the corpus; its private key was discarded.
-const AUTHORITY: &str = include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/ca.pub");
+const AUTHORITY_KEY: &str = include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/ca.pub");
 /// The certificates that it signed, for alice.
-const GENUINE: [&str; 8] = [
+const GENUINE_CERTS: [&str; 8] = [
     include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user-cert.pub"),
     include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user_rsa-cert.pub"),
     include_str!("../../proto/adit-ssh-proto/vectors/ssh/keys/user_p256-cert.pub"),
@@ -22,7 +22,7 @@ const GENUINE: [&str; 8] = [
 ];
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     if flags & 1 != 0 {
         let text = String::from_utf8_lossy(input);
         if let Ok((key, comment)) = PublicKey::from_line(&text) {
@@ -40,7 +40,9 @@ fuzz_target!(|input: &[u8]| {
     let Some(certificate) = key.certificate() else {
         return;
     };
-    let authority = PublicKey::from_line(AUTHORITY).expect("the authority").0;
+    let authority = PublicKey::from_line(AUTHORITY_KEY)
+        .expect("the authority")
+        .0;
     let check = CertCheck::user(&["alice"], NOW, None);
     match certificate.check_validity(&check, |by| *by == authority) {
         Ok(_) => {
@@ -50,7 +52,7 @@ fuzz_target!(|input: &[u8]| {
                 other.blob() == input
             };
             assert!(
-                GENUINE.iter().any(|line| genuine(&line)),
+                GENUINE_CERTS.iter().any(|line| genuine(&line)),
                 "a forged certificate"
             );
         }

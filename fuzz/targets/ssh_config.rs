@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use adit_config::{FileText, Sources};
-use adit_fuzz::Script;
+use adit_fuzz::ActionScript;
 use adit_ssh_commands::ssh_config::{
     SshConfigFiles, SshConfigQuery, SshConfigSources, SshSettings,
 };
@@ -14,9 +14,9 @@ use libfuzzer_sys::fuzz_target;
 use zeroize::Zeroizing;
 
 /// A file that may include itself under every name.
-struct One<'a>(&'a str);
+struct SelfIncludingFile<'a>(&'a str);
 
-impl Sources for One<'_> {
+impl Sources for SelfIncludingFile<'_> {
     fn read_file(&self, path: &Path) -> io::Result<FileText> {
         if path.starts_with("/etc") {
             return Err(io::ErrorKind::NotFound.into());
@@ -32,19 +32,19 @@ impl Sources for One<'_> {
     }
 }
 
-impl SshConfigSources for One<'_> {
+impl SshConfigSources for SelfIncludingFile<'_> {
     fn file_names(&self, _: &Path) -> io::Result<Vec<String>> {
         Ok(["a", "b.conf", ".c"].map(str::to_owned).to_vec())
     }
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let flags = script.byte();
-    let option = script.bytes();
+    let mut script = ActionScript::new(input);
+    let flags = script.read_u8();
+    let option = script.read_bytes();
     let (Ok(option), Ok(text)) = (
         std::str::from_utf8(option),
-        std::str::from_utf8(script.rest()),
+        std::str::from_utf8(script.take_rest()),
     ) else {
         return;
     };
@@ -64,7 +64,7 @@ fuzz_target!(|input: &[u8]| {
         home: "/home/me".into(),
         local_host: "desk".to_owned(),
     };
-    let sources = One(text);
+    let sources = SelfIncludingFile(text);
     let told = match SshSettings::resolve(&question, &sources) {
         Ok(found) => {
             assert!(found.port > 0 && found.warnings.len() <= 100);

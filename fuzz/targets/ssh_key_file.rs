@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use adit_fuzz::steer;
+use adit_fuzz::split_flags;
 use adit_ssh_proto::key::{MAX_KEY_FILE, PrivateKey};
 use adit_wire::FixedEntropy;
 use libfuzzer_sys::fuzz_target;
@@ -16,10 +16,10 @@ const LABELS: [&str; 4] = [
 ];
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let text = match LABELS.get(usize::from(flags & 7)) {
         // Arbitrary bytes as a document.
-        Some(label) => armour(label, input),
+        Some(label) => encode_pem(label, input),
         None => String::from_utf8_lossy(input).into_owned(),
     };
     // Without a passphrase: the KDF may take up to half a minute.
@@ -35,15 +35,15 @@ fuzz_target!(|input: &[u8]| {
         .verify_signature(algorithm, b"data", &signature);
     assert!(verified.is_ok(), "{verified:?}");
     // A written key parses as the same.
-    let mut chance = FixedEntropy::new([7; 4]);
-    let written = key.to_openssh(None, &mut chance).expect("a file");
+    let mut rng = FixedEntropy::new([7; 4]);
+    let written = key.to_openssh(None, &mut rng).expect("a file");
     let again = PrivateKey::from_text(written.expose(), None).expect("our own file");
     assert_eq!(again.public_key(), key.public_key());
     assert_eq!(again.comment(), key.comment());
 });
 
 /// Encodes the document in base64, independently of the reader's own code.
-fn armour(label: &str, document: &[u8]) -> String {
+fn encode_pem(label: &str, document: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = format!("-----BEGIN {label}-----\n");
     for chunk in document.chunks(3) {

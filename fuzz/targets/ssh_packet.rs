@@ -4,7 +4,7 @@
 #![no_main]
 
 use adit_crypto::Secret;
-use adit_fuzz::{Pieces, Script, alter};
+use adit_fuzz::{ActionScript, SplitInput, alter_byte};
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
 use adit_ssh_proto::packet::{
@@ -20,7 +20,7 @@ struct Outcome {
     error: Option<SshError>,
 }
 
-fn keys(cipher: Cipher, mac: Mac, compression: Compression) -> DirectionKeys {
+fn direction_keys(cipher: Cipher, mac: Mac, compression: Compression) -> DirectionKeys {
     let (key, iv) = cipher.key_iv_len();
     DirectionKeys {
         cipher,
@@ -33,7 +33,7 @@ fn keys(cipher: Cipher, mac: Mac, compression: Compression) -> DirectionKeys {
 }
 
 /// Opens `wire` as it arrives in pieces of these sizes, the last of which is repeated.
-fn open(mut opener: Opener, wire: &[u8], sizes: &[usize]) -> Outcome {
+fn open_packets(mut opener: Opener, wire: &[u8], sizes: &[usize]) -> Outcome {
     let mut payloads = Vec::new();
     let mut buffer = Vec::new();
     let mut rest = wire;
@@ -68,9 +68,9 @@ fn open(mut opener: Opener, wire: &[u8], sizes: &[usize]) -> Outcome {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let (flags, place, flip) = (script.byte(), script.short(), script.byte());
-    let (cipher, mac) = (script.pick(Cipher::ALL), script.pick(Mac::ALL));
+    let mut script = ActionScript::new(input);
+    let (flags, place, flip) = (script.read_u8(), script.read_u16(), script.read_u8());
+    let (cipher, mac) = (script.pick_one(Cipher::ALL), script.pick_one(Mac::ALL));
     let compression = match flags & 1 {
         0 => Compression::None,
         _ => Compression::Zlib,
@@ -79,18 +79,18 @@ fuzz_target!(|input: &[u8]| {
         let mut opener = Opener::new();
         if flags & 2 == 0 {
             opener
-                .set_keys(keys(cipher, mac, compression), true)
+                .set_keys(direction_keys(cipher, mac, compression), true)
                 .expect("keys");
         }
         opener
     };
-    let pieces = Pieces::new(script.rest());
+    let pieces = SplitInput::new(script.take_rest());
     let opened = |wire: &[u8]| {
-        let pieces = Pieces {
+        let pieces = SplitInput {
             sizes: pieces.sizes.clone(),
             bytes: wire,
         };
-        pieces.same(|wire, sizes| open(opener(), wire, sizes))
+        pieces.assert_split_independent(|wire, sizes| open_packets(opener(), wire, sizes))
     };
     if flags & 4 != 0 {
         let outcome = opened(pieces.bytes);
@@ -110,13 +110,15 @@ fuzz_target!(|input: &[u8]| {
             compression
         };
         sealer
-            .set_keys(keys(cipher, mac, compression), true)
+            .set_keys(direction_keys(cipher, mac, compression), true)
             .expect("keys");
     }
-    let mut said = Script::new(pieces.bytes);
+    let mut said = ActionScript::new(pieces.bytes);
     let (mut wire, mut payloads, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    while !said.is_over() {
-        let payload = said.bytes().repeat(if flags & 16 == 0 { 1 } else { 100 });
+    while !said.is_empty() {
+        let payload = said
+            .read_bytes()
+            .repeat(if flags & 16 == 0 { 1 } else { 100 });
         if payload.is_empty() {
             assert!(sealer.seal(&payload, &mut wire).is_err());
             continue;
@@ -141,9 +143,9 @@ fuzz_target!(|input: &[u8]| {
     if wire.is_empty() || flags & 2 != 0 {
         return;
     }
-    let at = alter(&mut wire, place, flip);
+    let at = alter_byte(&mut wire, place, flip);
     let before = ends.iter().filter(|end| **end <= at).count();
-    let outcome = open(opener(), &wire, &[usize::MAX]);
+    let outcome = open_packets(opener(), &wire, &[usize::MAX]);
     assert_eq!(
         outcome.payloads.len(),
         before,

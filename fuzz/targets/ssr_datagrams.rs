@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use adit_fuzz::Pieces;
+use adit_fuzz::SplitInput;
 use adit_shadowsocksr::{ParsedDatagram, parse_datagram, put_datagram_head};
 use adit_wire::{ProtocolError, Target};
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 type Datagrams = Vec<(Target, Vec<u8>)>;
 
 /// Returns all datagrams, and the number of bytes that wait for more.
-fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), ProtocolError> {
+fn read_datagrams(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), ProtocolError> {
     let (mut held, mut found, mut rest) = (Vec::new(), Vec::new(), wire);
     for piece in pieces.iter().cycle() {
         let (now, later) = rest.split_at(rest.len().min(*piece));
@@ -41,13 +41,13 @@ fn read_all(wire: &[u8], pieces: &[usize]) -> Result<(Datagrams, usize), Protoco
 }
 
 fuzz_target!(|input: &[u8]| {
-    let found = Pieces::new(input).same(read_all);
+    let found = SplitInput::new(input).assert_split_independent(read_datagrams);
     if let Ok((datagrams, _)) = found {
         let mut wire = Vec::new();
         for (peer, data) in &datagrams {
             put_datagram_head(peer, data.len(), &mut wire).expect("it was read");
             wire.extend_from_slice(data);
         }
-        assert_eq!(read_all(&wire, &[usize::MAX]), Ok((datagrams, 0)));
+        assert_eq!(read_datagrams(&wire, &[usize::MAX]), Ok((datagrams, 0)));
     }
 });

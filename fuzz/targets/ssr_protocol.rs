@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use adit_fuzz::ssr::{UID, open_frames, pair};
-use adit_fuzz::{Chance, NOW, Pieces, Script, alter};
+use adit_fuzz::ssr_pair::{UID, new_pair, open_frames};
+use adit_fuzz::{ActionScript, NOW, SeededRng, SplitInput, alter_byte};
 use adit_shadowsocksr::{AcceptedConnection, Protocol, ProtocolKind};
 use adit_wire::codec_laws::seal_all;
 use adit_wire::{ProtocolError, Step};
@@ -12,9 +12,9 @@ use libfuzzer_sys::fuzz_target;
 
 const IV: [u8; 16] = [9; 16];
 /// The beginning of a first payload: the target header.
-const TARGET: [u8; 7] = [1, 127, 0, 0, 1, 0, 80];
+const TARGET_HEADER: [u8; 7] = [1, 127, 0, 0, 1, 0, 80];
 
-struct Case {
+struct ProtocolCase {
     protocol: Protocol,
     users: bool,
     seed: u64,
@@ -22,7 +22,7 @@ struct Case {
 
 /// The server's result for a stream.
 #[derive(Debug, PartialEq, Eq)]
-struct Served {
+struct ServerOutcome {
     uid: Option<u32>,
     fell_back: bool,
     plain: Vec<u8>,
@@ -30,25 +30,25 @@ struct Served {
 }
 
 /// Everything that a client sends and receives.
-struct Talk {
+struct Transcript {
     request: Vec<u8>,
-    asked: Vec<u8>,
+    request_data: Vec<u8>,
     response: Vec<u8>,
-    answered: Vec<u8>,
+    response_data: Vec<u8>,
 }
 
-impl Case {
+impl ProtocolCase {
     fn kind(&self) -> ProtocolKind {
         self.protocol.kind
     }
 
-    fn accept(
+    fn accept_stream(
         &self,
         wire: &[u8],
         pieces: &[usize],
     ) -> Result<Option<(AcceptedConnection, usize)>, ProtocolError> {
-        let (_, server) = pair(self.protocol, self.users);
-        let mut handshake = server.new_handshake(&IV, 1460, &mut Chance(2));
+        let (_, server) = new_pair(self.protocol, self.users);
+        let mut handshake = server.new_handshake(&IV, 1460, &mut SeededRng(2));
         let (mut held, mut rest) = (Vec::new(), wire);
         let mut pieces = pieces.iter().cycle();
         loop {
@@ -78,14 +78,18 @@ impl Case {
         }
     }
 
-    fn serve(&self, wire: &[u8], pieces: &[usize]) -> Result<Option<Served>, ProtocolError> {
-        let (_, server) = pair(self.protocol, self.users);
-        let Some((_, len)) = self.accept(wire, pieces)? else {
+    fn serve_stream(
+        &self,
+        wire: &[u8],
+        pieces: &[usize],
+    ) -> Result<Option<ServerOutcome>, ProtocolError> {
+        let (_, server) = new_pair(self.protocol, self.users);
+        let Some((_, len)) = self.accept_stream(wire, pieces)? else {
             return Ok(None);
         };
         // Once more, to obtain the bytes as the handshake left them.
         let mut held = wire[..len].to_vec();
-        let mut handshake = server.new_handshake(&IV, 1460, &mut Chance(2));
+        let mut handshake = server.new_handshake(&IV, 1460, &mut SeededRng(2));
         let Step::Done(mut accepted) = handshake.step(&mut held, NOW)? else {
             panic!("it was complete before");
         };
@@ -94,7 +98,7 @@ impl Case {
         let (more, waiting) = open_frames(&mut accepted.open, held, &wire[len..], pieces)?;
         plain.extend(more);
         let (uid, fell_back) = (accepted.uid, accepted.fell_back);
-        Ok(Some(Served {
+        Ok(Some(ServerOutcome {
             uid,
             fell_back,
             plain,
@@ -103,73 +107,79 @@ impl Case {
     }
 
     /// Returns the answers that a client reads from arbitrary bytes.
-    fn hear(&self, wire: &[u8], pieces: &[usize]) -> Result<(Vec<u8>, usize), ProtocolError> {
-        let (client, _) = pair(self.protocol, self.users);
-        let codecs = client.connect_codecs(&IV, NOW, &mut Chance(self.seed));
+    fn read_response(
+        &self,
+        wire: &[u8],
+        pieces: &[usize],
+    ) -> Result<(Vec<u8>, usize), ProtocolError> {
+        let (client, _) = new_pair(self.protocol, self.users);
+        let codecs = client.connect_codecs(&IV, NOW, &mut SeededRng(self.seed));
         let (_, mut open) = codecs.expect("a client");
         open_frames(&mut open, Vec::new(), wire, pieces)
     }
 
-    fn talk(&self, data: &[u8], piece: usize) -> Talk {
-        let (client, _) = pair(self.protocol, self.users);
-        let codecs = client.connect_codecs(&IV, NOW, &mut Chance(self.seed));
+    fn record_connection(&self, data: &[u8], piece: usize) -> Transcript {
+        let (client, _) = new_pair(self.protocol, self.users);
+        let codecs = client.connect_codecs(&IV, NOW, &mut SeededRng(self.seed));
         let (mut seal, _) = codecs.expect("a client");
-        let asked = [&TARGET, data].concat();
-        let piece = piece.max(TARGET.len());
+        let asked = [&TARGET_HEADER, data].concat();
+        let piece = piece.max(TARGET_HEADER.len());
         let request = seal_all(&mut seal, &asked, piece).expect("sealed");
-        let accepted = self.accept(&request, &[usize::MAX]).expect("genuine");
+        let accepted = self
+            .accept_stream(&request, &[usize::MAX])
+            .expect("genuine");
         let (mut accepted, _) = accepted.expect("complete");
         let response = seal_all(&mut accepted.seal, data, piece).expect("sealed");
-        Talk {
+        Transcript {
             request,
-            asked,
+            request_data: asked,
             response,
-            answered: data.to_vec(),
+            response_data: data.to_vec(),
         }
     }
 
     /// Returns true if the data from an altered stream is certainly the beginning of the original
     /// data: the tags are long enough, or the check detects any single altered byte.
-    fn prefix_holds(&self) -> bool {
+    fn detects_alteration(&self) -> bool {
         let kind = self.kind();
         !matches!(kind, ProtocolKind::Origin | ProtocolKind::VerifyDeflate)
             && kind < ProtocolKind::AuthChainA
     }
 
-    fn altered_request(&self, talk: &Talk, wire: &[u8], told: &Served) {
+    fn check_altered_request(&self, transcript: &Transcript, wire: &[u8], told: &ServerOutcome) {
         if told.fell_back {
             assert!(self.protocol.compatible && told.plain == wire);
             return;
         }
-        assert_eq!(told.uid, self.uid(), "taken for another user");
-        if self.prefix_holds() {
-            assert!(talk.asked.starts_with(&told.plain));
+        assert_eq!(told.uid, self.expected_uid(), "taken for another user");
+        if self.detects_alteration() {
+            assert!(transcript.request_data.starts_with(&told.plain));
         }
     }
 
-    fn uid(&self) -> Option<u32> {
+    fn expected_uid(&self) -> Option<u32> {
         (self.users && self.kind().has_users()).then_some(UID)
     }
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let kind = script.pick(&ProtocolKind::ALL);
-    let flags = script.byte();
+    let mut script = ActionScript::new(input);
+    let kind = script.pick_one(&ProtocolKind::ALL);
+    let flags = script.read_u8();
     let compatible = flags & 1 != 0 && kind.has_compatible();
-    let case = Case {
+    let case = ProtocolCase {
         protocol: Protocol { kind, compatible },
         users: flags & 2 != 0,
         seed: u64::from(flags >> 5),
     };
-    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let SplitInput { sizes, bytes } = SplitInput::new(script.take_rest());
     let served = |wire: &[u8]| {
         let sizes = sizes.clone();
-        Pieces { sizes, bytes: wire }.same(|w, p| case.serve(w, p))
+        SplitInput { sizes, bytes: wire }.assert_split_independent(|w, p| case.serve_stream(w, p))
     };
     let heard = |wire: &[u8]| {
         let sizes = sizes.clone();
-        Pieces { sizes, bytes: wire }.same(|w, p| case.hear(w, p))
+        SplitInput { sizes, bytes: wire }.assert_split_independent(|w, p| case.read_response(w, p))
     };
     let mode = (flags >> 2) % 6;
     if mode < 2 {
@@ -186,51 +196,57 @@ fuzz_target!(|input: &[u8]| {
         }
         return;
     }
-    let mut script = Script::new(bytes);
-    let (place, flip, piece) = (script.short(), script.byte(), script.short());
-    let data = script.rest();
-    let talk = case.talk(data, usize::from(piece));
+    let mut script = ActionScript::new(bytes);
+    let (place, flip, piece) = (script.read_u16(), script.read_u8(), script.read_u16());
+    let data = script.take_rest();
+    let transcript = case.record_connection(data, usize::from(piece));
     match mode {
         2 => {
-            let whole = Served {
-                uid: case.uid(),
+            let whole = ServerOutcome {
+                uid: case.expected_uid(),
                 fell_back: false,
-                plain: talk.asked.clone(),
+                plain: transcript.request_data.clone(),
                 waiting: 0,
             };
-            assert_eq!(served(&talk.request), Ok(Some(whole)));
-            let mut wire = talk.request.clone();
-            alter(&mut wire, place, flip);
+            assert_eq!(served(&transcript.request), Ok(Some(whole)));
+            let mut wire = transcript.request.clone();
+            alter_byte(&mut wire, place, flip);
             if let Ok(Some(told)) = served(&wire) {
-                case.altered_request(&talk, &wire, &told);
+                case.check_altered_request(&transcript, &wire, &told);
             }
         }
         3 => {
             // Arbitrary bytes after a genuine beginning.
-            let wire = [&talk.request, data].concat();
+            let wire = [&transcript.request, data].concat();
             if let Ok(Some(told)) = served(&wire) {
-                assert!(told.plain.starts_with(&talk.asked) && told.uid == case.uid());
+                assert!(
+                    told.plain.starts_with(&transcript.request_data)
+                        && told.uid == case.expected_uid()
+                );
             }
         }
         4 => {
-            assert_eq!(heard(&talk.response), Ok((talk.answered.clone(), 0)));
-            let mut wire = talk.response;
+            assert_eq!(
+                heard(&transcript.response),
+                Ok((transcript.response_data.clone(), 0))
+            );
+            let mut wire = transcript.response;
             if !wire.is_empty() {
-                alter(&mut wire, place, flip);
+                alter_byte(&mut wire, place, flip);
             }
             // The server's stream of this protocol is not authenticated.
             let open = kind == ProtocolKind::VerifySha1;
             if let Ok((plain, _)) = heard(&wire)
-                && case.prefix_holds()
+                && case.detects_alteration()
                 && !open
             {
-                assert!(talk.answered.starts_with(&plain));
+                assert!(transcript.response_data.starts_with(&plain));
             }
         }
         _ => {
-            let wire = [&talk.response, data].concat();
+            let wire = [&transcript.response, data].concat();
             if let Ok((plain, _)) = heard(&wire) {
-                assert!(plain.starts_with(&talk.answered));
+                assert!(plain.starts_with(&transcript.response_data));
             }
         }
     }

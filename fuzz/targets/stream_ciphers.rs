@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use adit_crypto::{Direction, StreamCipher, StreamKey, StreamKind};
-use adit_fuzz::{Pieces, Script};
+use adit_fuzz::{ActionScript, SplitInput};
 use libfuzzer_sys::fuzz_target;
 
 /// Expanded once: some keys take milliseconds.
@@ -18,7 +18,7 @@ static KEYS: LazyLock<Vec<StreamKey>> = LazyLock::new(|| {
     all.map(key).collect()
 });
 
-fn in_pieces(cipher: &mut StreamCipher, bytes: &[u8], pieces: &[usize]) -> Vec<u8> {
+fn apply_in_parts(cipher: &mut StreamCipher, bytes: &[u8], pieces: &[usize]) -> Vec<u8> {
     let mut done = bytes.to_vec();
     let mut rest = &mut done[..];
     for piece in pieces.iter().cycle() {
@@ -35,12 +35,12 @@ fn in_pieces(cipher: &mut StreamCipher, bytes: &[u8], pieces: &[usize]) -> Vec<u
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let key = &KEYS[script.below(KEYS.len())];
-    let times = script.below(4) + 1;
-    let mut iv = script.take(key.kind().iv_len()).to_vec();
+    let mut script = ActionScript::new(input);
+    let key = &KEYS[script.read_below(KEYS.len())];
+    let times = script.read_below(4) + 1;
+    let mut iv = script.take_up_to(key.kind().iv_len()).to_vec();
     iv.resize(key.kind().iv_len(), 0);
-    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let SplitInput { sizes, bytes } = SplitInput::new(script.take_rest());
     // Long enough for the code that processes many blocks at once. CFB1 is eight times slower.
     let times = if key.kind().name().ends_with("cfb1") {
         1
@@ -48,12 +48,13 @@ fuzz_target!(|input: &[u8]| {
         times
     };
     let plain = bytes.repeat(times);
-    let message = Pieces {
+    let message = SplitInput {
         sizes: sizes.clone(),
         bytes: &plain,
     };
     let start = |direction| key.start_stream(&iv, direction).expect("a right IV");
-    let sealed = message.same(|b, p| in_pieces(&mut start(Direction::Encrypt), b, p));
+    let sealed = message
+        .assert_split_independent(|b, p| apply_in_parts(&mut start(Direction::Encrypt), b, p));
     // Decrypted in other pieces than it was encrypted in, and as if it were arbitrary ciphertext.
     let (mut first, mut back) = (sealed.clone(), start(Direction::Decrypt));
     let middle = first.len() / 2;
@@ -61,7 +62,7 @@ fuzz_target!(|input: &[u8]| {
     back.apply(front);
     back.apply(rest);
     assert!(first == plain, "{} does not decrypt", key.kind());
-    message.same(|b, p| in_pieces(&mut start(Direction::Decrypt), b, p));
+    message.assert_split_independent(|b, p| apply_in_parts(&mut start(Direction::Decrypt), b, p));
     // CFB1 under half of all keys, and CFB8 under one in 256, leave zeros after an IV of zeros
     // unchanged: the first bits of that block's encryption are zero, and the register stays the
     // same. Data after the first other byte is encrypted.

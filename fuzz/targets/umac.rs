@@ -3,19 +3,19 @@
 
 #![no_main]
 
-use adit_fuzz::{Pieces, Script, alter};
+use adit_fuzz::{ActionScript, SplitInput, alter_byte};
 use adit_umac::{Nonce, SimdLevel, Umac, UmacSession, WrongTag};
 use libfuzzer_sys::fuzz_target;
 
-struct Case<'a> {
+struct UmacCase<'a> {
     key: [u8; 16],
     nonce: Nonce,
-    message: Pieces<'a>,
+    message: SplitInput<'a>,
     place: u16,
     flip: u8,
 }
 
-fn check<const TAG: usize>(case: &Case<'_>) {
+fn check_tag<const TAG: usize>(case: &UmacCase<'_>) {
     let bytes = case.message.bytes;
     let plain = Umac::<TAG>::with_level(&case.key, SimdLevel::Portable).expect("plain code");
     let right = plain.compute_tag(case.nonce, bytes);
@@ -55,14 +55,14 @@ fn check<const TAG: usize>(case: &Case<'_>) {
         Ok(())
     );
     let mut wrong = right.into_array();
-    alter(&mut wrong, case.place, case.flip);
+    alter_byte(&mut wrong, case.place, case.flip);
     assert_eq!(plain.verify_tag(case.nonce, bytes, &wrong), Err(WrongTag));
     let short = &right.as_ref()[..TAG - 1];
     assert_eq!(plain.verify_tag(case.nonce, bytes, short), Err(WrongTag));
     // One guess in 2⁹⁰ would pass.
     if TAG >= 12 && !bytes.is_empty() {
         let mut other = bytes.to_vec();
-        alter(&mut other, case.place, case.flip);
+        alter_byte(&mut other, case.place, case.flip);
         assert_eq!(
             plain.verify_tag(case.nonce, &other, right.as_ref()),
             Err(WrongTag)
@@ -71,19 +71,19 @@ fn check<const TAG: usize>(case: &Case<'_>) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
-    let (flags, place, flip) = (script.byte(), script.short(), script.byte());
+    let mut script = ActionScript::new(input);
+    let (flags, place, flip) = (script.read_u8(), script.read_u16(), script.read_u8());
     let mut key = [0; 16];
-    let given = script.take(16);
+    let given = script.take_up_to(16);
     key[..given.len()].copy_from_slice(given);
-    let octets = script.take(usize::from(flags >> 4) + 1);
+    let octets = script.take_up_to(usize::from(flags >> 4) + 1);
     let nonce = Nonce::new(octets).unwrap_or(Nonce::from(7));
-    let Pieces { sizes, bytes } = Pieces::new(script.rest());
+    let SplitInput { sizes, bytes } = SplitInput::new(script.take_rest());
     let bytes = bytes.repeat(usize::from(flags >> 2) % 4 + 1);
-    let case = Case {
+    let case = UmacCase {
         key,
         nonce,
-        message: Pieces {
+        message: SplitInput {
             sizes,
             bytes: &bytes,
         },
@@ -91,9 +91,9 @@ fuzz_target!(|input: &[u8]| {
         flip,
     };
     match flags % 4 {
-        0 => check::<4>(&case),
-        1 => check::<8>(&case),
-        2 => check::<12>(&case),
-        _ => check::<16>(&case),
+        0 => check_tag::<4>(&case),
+        1 => check_tag::<8>(&case),
+        2 => check_tag::<12>(&case),
+        _ => check_tag::<16>(&case),
     }
 });

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use adit_fuzz::{Pieces, Script, steer};
+use adit_fuzz::{ActionScript, SplitInput, split_flags};
 use adit_shadowsocks::uot::{
     Frame, HEAD_MAX, Request, parse_frame, parse_request, put_head, put_request,
 };
@@ -12,7 +12,7 @@ use libfuzzer_sys::fuzz_target;
 type Datagrams = Vec<(Option<Target>, Vec<u8>)>;
 
 /// Returns all frames, and the number of bytes that wait for more.
-fn read_all(
+fn read_datagrams(
     wire: &[u8],
     pieces: &[usize],
     connected: bool,
@@ -48,7 +48,7 @@ fn read_all(
     Ok((found, held.len()))
 }
 
-fn write(datagrams: &Datagrams) -> Vec<u8> {
+fn write_datagrams(datagrams: &Datagrams) -> Vec<u8> {
     let mut wire = Vec::new();
     for (peer, data) in datagrams {
         put_head(peer.as_ref(), data.len(), &mut wire).expect("short");
@@ -57,7 +57,7 @@ fn write(datagrams: &Datagrams) -> Vec<u8> {
     wire
 }
 
-fn request(bytes: &[u8]) {
+fn check_request(bytes: &[u8]) {
     match parse_request(bytes) {
         Ok(Ok((request, len))) => {
             assert!(len <= bytes.len());
@@ -75,39 +75,40 @@ fn request(bytes: &[u8]) {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let connected = flags & 1 != 0;
     match (flags >> 1) % 3 {
         0 => {
-            let found = Pieces::new(input).same(|bytes, pieces| read_all(bytes, pieces, connected));
+            let found = SplitInput::new(input)
+                .assert_split_independent(|bytes, pieces| read_datagrams(bytes, pieces, connected));
             if let Ok((datagrams, _)) = found {
                 // The result is encoded, and parses as the same.
-                let wire = write(&datagrams);
-                let again = read_all(&wire, &[usize::MAX], connected);
+                let wire = write_datagrams(&datagrams);
+                let again = read_datagrams(&wire, &[usize::MAX], connected);
                 assert_eq!(again, Ok((datagrams, 0)));
             }
         }
         1 => {
-            let mut script = Script::new(input);
+            let mut script = ActionScript::new(input);
             let mut datagrams = Vec::new();
             let mut piece = 0;
-            while !script.is_over() {
-                piece = usize::from(script.byte()).max(1);
-                let peer = parse_addr(script.bytes()).map(|(target, _)| target);
+            while !script.is_empty() {
+                piece = usize::from(script.read_u8()).max(1);
+                let peer = parse_addr(script.read_bytes()).map(|(target, _)| target);
                 let fallback = Target::from(core::net::SocketAddr::from(([192, 0, 2, 1], 53)));
                 let peer = (!connected).then(|| peer.unwrap_or(fallback));
-                datagrams.push((peer, script.bytes().to_vec()));
+                datagrams.push((peer, script.read_bytes().to_vec()));
             }
-            let wire = write(&datagrams);
-            let read = read_all(&wire, &[piece.max(1)], connected);
+            let wire = write_datagrams(&datagrams);
+            let read = read_datagrams(&wire, &[piece.max(1)], connected);
             assert_eq!(read, Ok((datagrams, 0)));
         }
         _ => {
-            request(input);
+            check_request(input);
             if let Ok((target, _)) = parse_addr(input) {
                 let mut bytes = Vec::new();
                 put_request(&Request { connected, target }, &mut bytes);
-                request(&bytes);
+                check_request(&bytes);
             }
         }
     }

@@ -6,13 +6,13 @@ use std::io;
 use std::path::Path;
 
 use adit_config::{FileText, Secret, Sources, read_users};
-use adit_fuzz::{Script, users};
+use adit_fuzz::{ActionScript, user_fixture};
 use adit_shadowsocks::{MAX_TRIAL_USERS, Method, Users};
 use libfuzzer_sys::fuzz_target;
 use zeroize::Zeroizing;
 
 /// A key that a message must never show.
-const PLANTED: &str = "AAECAwQFBgcICQoLDA0ODw";
+const PLANTED_KEY: &str = "AAECAwQFBgcICQoLDA0ODw";
 
 /// A machine whose one file has this text.
 struct OneFile<'a>(&'a str);
@@ -32,29 +32,29 @@ impl Sources for OneFile<'_> {
 
 /// Returns true if no character adjoins the key, or could: otherwise it is not a key, and may be a
 /// name.
-fn stands_alone(text: &str) -> bool {
+fn is_key_delimited(text: &str) -> bool {
     let glue = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
     let alone = |(at, _): (usize, &str)| {
         let (before, key) = text.split_at(at);
-        let behind = &key[PLANTED.len()..];
+        let behind = &key[PLANTED_KEY.len()..];
         let behind = behind.strip_prefix("==").unwrap_or(behind);
         !before.ends_with(glue) && !behind.starts_with(glue)
     };
-    !text.contains('\\') && text.match_indices(PLANTED).all(alone)
+    !text.contains('\\') && text.match_indices(PLANTED_KEY).all(alone)
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut script = Script::new(input);
+    let mut script = ActionScript::new(input);
     let methods = [
         Method::Blake3Aes128Gcm,
         Method::Blake3Aes256Gcm,
         Method::Aes128Gcm,
     ];
-    let method = script.pick(&methods);
-    let Ok(text) = std::str::from_utf8(script.rest()) else {
+    let method = script.pick_one(&methods);
+    let Ok(text) = std::str::from_utf8(script.take_rest()) else {
         return;
     };
-    let (key, secret) = users::key(method, 99);
+    let (key, secret) = user_fixture::generate_key(method, 99);
     let identity = method.has_identities().then(|| Secret::from(&*secret));
     let path = Path::new("users.json");
     match read_users(method, identity.as_ref(), path, &OneFile(text)) {
@@ -77,11 +77,11 @@ fuzz_target!(|input: &[u8]| {
         }
         Err(problems) => {
             assert!(!problems.is_empty() && problems.len() < 1000);
-            let is_key = method == Method::Blake3Aes128Gcm && stands_alone(text);
+            let is_key = method == Method::Blake3Aes128Gcm && is_key_delimited(text);
             for problem in problems {
                 let shown = problem.to_string();
                 assert!(!shown.is_empty());
-                assert!(!is_key || !shown.contains(PLANTED), "{shown}");
+                assert!(!is_key || !shown.contains(PLANTED_KEY), "{shown}");
                 let lines = text.lines().count().max(1);
                 assert!(problem.place.is_none_or(|place| place.line <= lines + 1));
             }

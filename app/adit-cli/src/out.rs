@@ -2,7 +2,7 @@
 //!
 //! If the reader of standard output closes it, the program ends without an error, like any filter
 //! (`adit explain … | head -1`). Each stream may be shared with a program that has made it non-blocking
-//! (see `patient`).
+//! (see `blocking_stream`).
 //!
 //! The macros shadow those of the standard library, which panic.
 

@@ -4,6 +4,7 @@ pub(crate) mod classic;
 pub(crate) mod kcp;
 pub(crate) mod route_options;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,6 +143,9 @@ pub(crate) enum Command {
     Help(HelpArgs),
     /// Print shell completions
     Completion(CompletionArgs),
+    /// Print possible continuations of a word, for the scripts of `adit completion`
+    #[command(hide = true)]
+    Complete(CompleteArgs),
     /// Print a manual page, or write all pages into a folder
     Man(ManArgs),
 }
@@ -441,6 +445,30 @@ pub(crate) struct HelpArgs {
 pub(crate) struct CompletionArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompleteArgs {
+    /// The shell whose script runs this
+    #[arg(long)]
+    pub(crate) shell: ScriptedShell,
+    /// The position of the word to complete, counted from 0, which is the program
+    #[arg(long, value_name = "N")]
+    pub(crate) index: usize,
+    /// The word is inside quotes: escape nothing
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// The words of the line
+    #[arg(last = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// The shells whose completion scripts run `adit complete`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ScriptedShell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 #[derive(Debug, clap::Args)]

@@ -99,7 +99,7 @@ impl<'a> ConversionContext<'a> {
         self.text_or_problem(path, file, read)
     }
 
-    /// As [`file`](Self::file), of at most `limit` bytes.
+    /// Does the same as [`read_file`](Self::read_file) with a file of at most `limit` bytes.
     pub(crate) fn read_long_file(
         &mut self,
         path: &str,

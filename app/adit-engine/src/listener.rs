@@ -6,7 +6,7 @@
 //! ```
 //!
 //! [`build_handlers`] creates what the dialect needs. Each transport of a listener has a module that binds its
-//! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::build_carrier`].
+//! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
 mod keyed;
 mod open_sockets;
@@ -44,7 +44,7 @@ use crate::acceptor::{
 use crate::carrier;
 use crate::chain_builder::build_router;
 use crate::credentials::ListenerCredentials;
-use crate::limiter::HandshakeLimiter;
+use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
 use crate::plugin::PluginHost;
 use crate::serve::{ConnectionHandler, ConnectionLimiter, UdpAssociateOptions};
@@ -303,10 +303,9 @@ impl<'a> ListenerBuilder<'a> {
         ConnectionHandler {
             acceptor,
             router,
-            limits: RelayTimeouts {
-                idle: limits.idle,
-                half_close_idle: limits.half_close_idle,
-            },
+            limits: RelayTimeouts::NEVER
+                .with_idle(limits.idle)
+                .with_half_close_idle(limits.half_close_idle),
             meter,
             ttl,
             associate: UdpAssociateOptions::default(),

@@ -1,5 +1,5 @@
-//! Serving a connection, from accepting to the relay. The accept loop is in `gate`; requests for anything
-//! but streams are in `udp_and_bind`.
+//! Serving a connection, from accepting to the relay. `connection_limiter` bounds the connections;
+//! requests for anything but streams are in `udp_and_bind`.
 
 mod connection_limiter;
 mod proxy_header;
@@ -28,7 +28,7 @@ use crate::acceptor::{
 };
 use crate::connector::{HopWatch, MemberHealth};
 use crate::error::{AcceptError, DialError};
-use crate::limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
+use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
 use crate::router::Router;
 use crate::udp::{AssociationTtl, ListenerQuota};

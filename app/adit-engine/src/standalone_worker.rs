@@ -42,13 +42,10 @@ impl ConnectionHandler {
         Arc::new(Self {
             acceptor,
             router: Arc::new(Router::new(Vec::new(), way, Family::Any)),
-            limits: RelayTimeouts {
-                idle: Duration::ZERO,
-                half_close_idle: Duration::ZERO,
-            },
+            limits: RelayTimeouts::NEVER,
             meter: Arc::default(),
             ttl: AssociationTtl {
-                idle: Duration::from_mins(1),
+                idle: Duration::from_secs(60),
                 dns: Duration::from_secs(10),
             },
             associate: UdpAssociateOptions::default(),

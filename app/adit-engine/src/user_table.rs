@@ -69,7 +69,7 @@ impl UserTable {
         users.clone()
     }
 
-    /// Returns how often the users were replaced: a cheap check before [`parse_users`](Self::parse_users).
+    /// Returns how often the users were replaced: a cheap check before [`users`](Self::users).
     pub(crate) fn change_count(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }

@@ -25,6 +25,6 @@ mod terminal_modes;
 
 pub use scp::scp;
 pub use sftp::sftp;
-pub use sftp_server::command::sftp_server;
+pub use sftp_server::sftp_server;
 pub use ssh::ssh;
 pub use sshd::sshd;

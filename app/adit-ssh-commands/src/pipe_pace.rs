@@ -11,7 +11,7 @@ use adit_wire::u64_from;
 
 /// Amount of data over which the rate is measured, in bytes.
 const PACE_WINDOW: u64 = 2 << 20;
-/// Maximum time for [`WINDOW`] in a fast flow: 16 MiB/s. Slower flows are not paced.
+/// Maximum time for [`PACE_WINDOW`] in a fast flow: 16 MiB/s. Slower flows are not paced.
 const FAST_WINDOW_TIME: Duration = Duration::from_millis(125);
 /// Maximum pause.
 const MAX_PAUSE: Duration = Duration::from_millis(3);
@@ -73,7 +73,7 @@ impl PipePacer {
     }
 }
 
-/// Returns the time that a flow of `bytes` per `time` takes for `half`, up to [`MOST`].
+/// Returns the time that a flow of `bytes` per `time` takes for `half`, up to [`MAX_PAUSE`].
 fn fill_time(half: u64, bytes: u64, time: Duration) -> Duration {
     let share = u128::from(half) * time.as_nanos() / u128::from(bytes.max(1));
     Duration::from_nanos(u64::try_from(share).unwrap_or(u64::MAX)).min(MAX_PAUSE)

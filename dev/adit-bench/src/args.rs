@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use adit_crypto::packet::PacketKind;
-use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, Method};
+use adit_interop::shadowsocks::{BLAKE3_AES_128, CHACHA20, METHODS, MethodKey};
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -32,6 +32,12 @@ pub(crate) struct BenchArgs {
     /// Write the counts instead of comparing them
     #[arg(long, requires = "instructions")]
     pub(crate) bless: bool,
+    /// Draw the charts of the documents again, from the figures of their pages, instead of measuring
+    #[arg(long, conflicts_with_all = ["suite", "write_docs", "instructions"])]
+    pub(crate) plots: bool,
+    /// Run a server and a client and draw their output, for the README, instead of measuring
+    #[arg(long, conflicts_with_all = ["suite", "write_docs", "instructions", "plots"])]
+    pub(crate) terminal: bool,
     #[command(subcommand)]
     pub(crate) own: Option<InternalCommand>,
 }
@@ -100,7 +106,7 @@ pub(crate) struct BenchSettings {
     /// Use tiny amounts: shows that the suites work, but the figures mean nothing
     #[arg(long, conflicts_with = "write_docs")]
     pub(crate) smoke: bool,
-    /// Write the results of these suites, with a chart for each, into the documents
+    /// Write the results of these suites, with their charts, into the documents
     #[arg(long)]
     pub(crate) write_docs: bool,
 }
@@ -165,7 +171,7 @@ impl LoadAmounts {
 #[derive(Debug)]
 pub(crate) struct SuiteExtent {
     rounds: u32,
-    methods: &'static [Method],
+    methods: &'static [MethodKey],
     /// Numbers of parallel streams.
     pub(crate) streams: &'static [u32],
     /// Numbers of connections that are held open.
@@ -219,7 +225,7 @@ impl BenchSettings {
         }
     }
 
-    pub(crate) fn methods(&self) -> Vec<Method> {
+    pub(crate) fn methods(&self) -> Vec<MethodKey> {
         if self.method.is_empty() {
             return self.extent().methods.to_vec();
         }

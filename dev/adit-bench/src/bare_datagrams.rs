@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use adit_crypto::{AeadKey, AeadKind, TAG_LEN};
-use adit_interop::loopback;
+use adit_interop::loopback_addr;
 use anyhow::{Context, Result, bail, ensure};
 
 /// Length of the number in front of a datagram: its nonce, padded with zeros.
@@ -30,7 +30,7 @@ pub(crate) fn run_end(
         kind,
         key: AeadKey::new(kind, &vec![0x42; kind.key_len()])?,
         local: UdpSocket::bind(at)?,
-        remote: UdpSocket::bind(loopback(0))?,
+        remote: UdpSocket::bind(loopback_addr(0))?,
         client: OnceLock::new(),
     });
     let back = end.clone();

@@ -79,7 +79,7 @@ fn splice_all(from: &TcpStream, to: &TcpStream) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use adit_interop::socks::{self, Dest};
+    use adit_interop::socks_client::{self, Destination};
     use adit_interop::traffic;
 
     use super::*;
@@ -96,8 +96,8 @@ mod tests {
         for told in [true, false] {
             let relay = relay((!told).then_some(to));
             let mut client = match told {
-                true => socks::connect(at, None, &Dest::Addr(to)).unwrap(),
-                false => traffic::dial(at).unwrap(),
+                true => socks_client::connect_through(at, None, &Destination::Addr(to)).unwrap(),
+                false => traffic::connect_directly(at).unwrap(),
             };
             let (mut target, _) = far.accept().unwrap();
             client.write_all(b"there").unwrap();

@@ -62,26 +62,22 @@ pub(crate) fn run_echo_server(cipher: PacketKind) -> Result<()> {
 
 fn kcp_settings(cipher: PacketKind) -> Result<Settings> {
     let (data, parity) = FEC_SHARDS;
-    Ok(Settings {
-        mtu: MTU,
-        key: Some(Arc::new(PacketKey::new(
-            cipher,
-            PacketCheck::Crc32,
-            PASSWORD,
-        )?)),
-        fec: Some(Fec {
-            data,
-            parity,
-            matrix: CodeMatrix::Vandermonde,
-        }),
-        // All its clients are on one machine.
-        per_source: usize::MAX,
-        ..Settings::new(Config {
-            send_window: 1024,
-            recv_window: 1024,
-            ..Config::fast3()
-        })
-    })
+    let mut settings = Settings::new(Config {
+        send_window: 1024,
+        recv_window: 1024,
+        ..Config::fast3()
+    });
+    settings.mtu = MTU;
+    let key = PacketKey::new(cipher, PacketCheck::Crc32, PASSWORD)?;
+    settings.key = Some(Arc::new(key));
+    settings.fec = Some(Fec {
+        data,
+        parity,
+        matrix: CodeMatrix::Vandermonde,
+    });
+    // All its clients are on one machine.
+    settings.per_source = usize::MAX;
+    Ok(settings)
 }
 
 async fn echo_sessions(cipher: PacketKind) -> Result<()> {

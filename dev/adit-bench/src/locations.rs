@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::tool;
+use adit_interop::external_tools;
 use anyhow::{Context, Result, ensure};
 
 /// Returns the folder of the workspace.
@@ -66,9 +66,9 @@ pub(crate) fn build_adit() -> Result<PathBuf> {
 pub(crate) fn output_of(program: impl AsRef<Path>, args: &[&str]) -> String {
     let mut command = Command::new(program.as_ref());
     command.args(args).current_dir(workspace_root());
-    let ended = tool::run(command, Duration::from_secs(10));
+    let ended = external_tools::run_to_end(command, Duration::from_secs(10));
     ended
-        .and_then(tool::Ended::success)
+        .and_then(external_tools::ToolOutput::expect_success)
         .unwrap_or_default()
         .trim()
         .to_owned()
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn the_named_folder_comes_before_the_path() {
-        let folder = adit_interop::Folder::new("places").unwrap();
+        let folder = adit_interop::TempFolder::new("places").unwrap();
         assert_ne!(
             find_program("sh", folder.path()).unwrap(),
             folder.path().join("sh")
         );
-        let own = folder.write("sh", "").unwrap();
+        let own = folder.write_file("sh", "").unwrap();
         assert_eq!(find_program("sh", folder.path()).unwrap(), own);
         assert_eq!(find_program("no-such-program", folder.path()), None);
     }

@@ -30,6 +30,7 @@ mod sample_log;
 mod short_turns;
 mod suite;
 mod syscall_counter;
+mod terminal;
 mod topology;
 
 use std::fs;
@@ -42,6 +43,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use args::{BenchArgs, BenchSettings, InternalCommand};
 use environment::RunEnvironment;
+use locations::workspace_root;
 use peers::{InstalledPeer, KINDS, PeerKind};
 use sample_log::SampleLog;
 use suite::BenchRun;
@@ -59,6 +61,11 @@ fn main() -> ExitCode {
 fn run_command(args: BenchArgs) -> Result<()> {
     match args.own {
         None if args.instructions => instructions::count_instructions(args.bless),
+        None if args.plots => report::redraw_charts(&workspace_root().join("docs")),
+        None if args.terminal => terminal::draw_terminals(
+            &adit_binary(&args.settings)?,
+            &workspace_root().join("docs"),
+        ),
         None => run_suites(args.settings),
         Some(InternalCommand::Hot { name, times }) => instructions::run_hot_loop(&name, times),
         Some(InternalCommand::KcpServe { cipher }) => kcp_session::run_echo_server(cipher),
@@ -180,19 +187,20 @@ fn publish_results(
     journal: &SampleLog,
 ) -> Result<()> {
     for suite in journal.suites() {
-        println!("{}", report::suite_tables(journal, suite, None));
+        println!("{}", report::suite_tables(journal, suite));
     }
-    println!("{}", report::machine_paragraph(environment));
+    let rounds = journal
+        .suites()
+        .into_iter()
+        .map(|suite| journal.round_count(suite));
+    let rounds = rounds.max().unwrap_or(0);
+    println!("{}", report::machine_paragraph(environment, rounds));
     if let Some(file) = &settings.json {
         fs::write(file, report::json_lines(environment, journal))
             .with_context(|| file.display().to_string())?;
     }
     if settings.write_docs {
-        report::write_docs(
-            &locations::workspace_root().join("docs"),
-            environment,
-            journal,
-        )?;
+        report::write_docs(&workspace_root().join("docs"), environment, journal)?;
     }
     let failed = journal.gaps.iter().filter(|gap| gap.failed).count();
     ensure!(failed == 0, "{failed} measurements failed");

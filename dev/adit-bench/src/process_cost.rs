@@ -170,13 +170,13 @@ mod tests {
             "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done & wait; echo done; sleep 60";
         let mut command = std::process::Command::new("sh");
         command.args(["-c", script]);
-        let mut process = adit_interop::Process::spawn(command).unwrap();
+        let mut process = adit_interop::ChildProcess::spawn(command).unwrap();
         process
-            .wait_lines("done", 1, adit_interop::PATIENCE)
+            .wait_lines("done", 1, adit_interop::TEST_TIMEOUT)
             .unwrap();
         assert!(cpu_time(process.id()).unwrap() >= Duration::from_millis(10));
         // The shell and its `sleep`, which starts a moment after the word.
-        let late = std::time::Instant::now() + adit_interop::PATIENCE;
+        let late = std::time::Instant::now() + adit_interop::TEST_TIMEOUT;
         while process_tree(process.id()).unwrap().len() < 2 && std::time::Instant::now() < late {
             std::thread::sleep(Duration::from_millis(5));
         }

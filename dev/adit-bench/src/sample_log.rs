@@ -173,6 +173,12 @@ impl SampleLog {
         distinct_values(samples.chain(failures.map(|gap| gap.suite)))
     }
 
+    /// Returns the number of rounds in which a suite was measured; 0 if it has no sample.
+    pub(crate) fn round_count(&self, suite: Suite) -> u32 {
+        let own = self.samples.iter().filter(|sample| sample.suite == suite);
+        own.map(|sample| sample.round).max().unwrap_or(0)
+    }
+
     /// Returns the cases of a suite, each with the medians of its rounds.
     pub(crate) fn case_tables(&self, suite: Suite) -> Vec<CaseTable> {
         let of_suite = || {
@@ -219,7 +225,7 @@ fn row_cells(samples: &[&BenchSample], who: &str, columns: &[Metric]) -> Vec<Opt
 
 /// Returns the most important figures, for the line of progress.
 fn progress_figures(suite: Suite, figures: &Figures) -> String {
-    let charted = |metric: &Metric| metric.quantity == suite.chart().quantity;
+    let charted = |metric: &Metric| metric.quantity == suite.headline_quantity();
     let shown = figures
         .iter()
         .filter(|(metric, _)| charted(metric) || metric.part.is_empty());
@@ -287,6 +293,8 @@ pub(crate) mod tests {
     fn rounds_become_rows() {
         let journal = journal();
         assert_eq!(journal.suites(), [Suite::SsTcp]);
+        assert_eq!(journal.round_count(Suite::SsTcp), 2);
+        assert_eq!(journal.round_count(Suite::Idle), 0);
         let tables = journal.case_tables(Suite::SsTcp);
         let [table] = &tables[..] else {
             panic!("{tables:?}")

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::{Folder, Process};
+use adit_interop::{ChildProcess, TempFolder};
 use anyhow::{Context, Result};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
@@ -33,14 +33,14 @@ pub(crate) fn perf_version() -> Option<String> {
 /// perf attached to every process of a rig.
 #[derive(Debug)]
 pub(crate) struct SyscallTrace {
-    tracers: Vec<Process>,
-    folder: Folder,
+    tracers: Vec<ChildProcess>,
+    folder: TempFolder,
 }
 
 impl SyscallTrace {
     /// Starts counting, in all threads and in everything they start.
     pub(crate) fn attach(rig: &ProcessRig) -> Result<Self> {
-        let folder = Folder::new("calls")?;
+        let folder = TempFolder::new("calls")?;
         let mut tracers = Vec::new();
         for (index, member) in rig.members().iter().enumerate() {
             let pids = process_cost::process_tree(member.running.pid())?;
@@ -52,7 +52,7 @@ impl SyscallTrace {
     /// Detaches, and returns the number of calls of each process since [`Self::attach`].
     pub(crate) fn detach(mut self) -> Result<Vec<u64>> {
         for tracer in &self.tracers {
-            tracer.signal(Signal::INT)?;
+            tracer.send_signal(Signal::INT)?;
         }
         let mut counts = Vec::new();
         for (index, tracer) in self.tracers.iter_mut().enumerate() {
@@ -67,7 +67,7 @@ impl SyscallTrace {
 /// The event of every system call.
 const EVENT: &str = "raw_syscalls:sys_enter";
 
-fn start_perf(pids: &[u32], out: &Path) -> Result<Process> {
+fn start_perf(pids: &[u32], out: &Path) -> Result<ChildProcess> {
     let fifo = out.with_extension("control");
     mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
         .context("cannot create a pipe for perf")?;
@@ -79,7 +79,7 @@ fn start_perf(pids: &[u32], out: &Path) -> Result<Process> {
         .arg(format!("fifo:{}", fifo.display()))
         .arg("-o")
         .arg(out);
-    let mut perf = Process::spawn(command)?;
+    let mut perf = ChildProcess::spawn(command)?;
     let why = "perf cannot attach";
     perf.wait_lines("Events disabled", 1, PATIENCE)
         .context(why)?;

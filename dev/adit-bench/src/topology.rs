@@ -4,9 +4,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adit_interop::loopback;
-use adit_interop::shadowsocks::Method;
-use adit_interop::ssr::Setup;
+use adit_interop::loopback_addr;
+use adit_interop::shadowsocks::MethodKey;
+use adit_interop::ssr::SsrSetup;
 use anyhow::{Context, Error, Result};
 
 use crate::figures::{Figures, Quantity, figures_with_sum};
@@ -24,15 +24,15 @@ pub(crate) enum Topology {
     /// One: SOCKS5 in, directly out.
     Relay,
     /// Two: an entry that leads through a server to one destination.
-    Tunnel(Method),
+    Tunnel(MethodKey),
     /// Three: an entry that leads through a relay, by identity header, and a server behind it.
-    Relayed(Method),
+    Relayed(MethodKey),
     /// Two: SOCKS5 in, out through a server.
-    Client(Method),
+    Client(MethodKey),
     /// Two: an entry of a kcptun tunnel, and its other end, with these options.
     Kcptun(&'static str),
     /// Two: SOCKS5 in, out through a ShadowsocksR server.
-    Ssr(Setup<'static>),
+    Ssr(SsrSetup<'static>),
     /// Two: an SSH client with `-L`, and its server.
     SshForward(ssh_common::SshSuite),
     /// Two: an SSH client with `-D`, and its server.
@@ -94,7 +94,7 @@ impl Topology {
     }
 
     /// Returns the method of Shadowsocks, if any.
-    pub(crate) const fn method(self) -> Option<Method> {
+    pub(crate) const fn method(self) -> Option<MethodKey> {
         match self {
             Self::Tunnel(method) | Self::Relayed(method) | Self::Client(method) => Some(method),
             _ => None,
@@ -121,7 +121,7 @@ impl Topology {
 
     /// Returns all roles, with placeholder addresses.
     pub(crate) fn roles(self) -> impl Iterator<Item = PeerRole> {
-        let somewhere = loopback(1);
+        let somewhere = loopback_addr(1);
         let role = move |n| self.role_of(n, somewhere, somewhere);
         (0..).map_while(role).map(|(_, role)| role)
     }
@@ -134,7 +134,7 @@ impl fmt::Display for Topology {
             Self::Kcptun(_) => write!(f, "client and server of kcptun, fast3, aes, FEC 10+3"),
             Self::Tunnel(method) => write!(f, "forwarder and server, {}", method.name),
             Self::Relayed(method) => write!(f, "forwarder, relay and server, {}", method.name),
-            Self::Ssr(Setup {
+            Self::Ssr(SsrSetup {
                 method,
                 protocol,
                 obfs,

@@ -7,38 +7,41 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{PATIENCE, Process};
+use crate::{ChildProcess, TEST_TIMEOUT};
 
 /// A running `adit` that has printed its addresses.
 #[derive(Debug)]
-pub struct Adit {
-    process: Process,
-    listening: Vec<SocketAddr>,
+pub struct AditProcess {
+    process: ChildProcess,
+    listen_addrs: Vec<SocketAddr>,
 }
 
-impl Adit {
+impl AditProcess {
     /// Starts the binary that `ADIT_BIN` names, or the one in the build folder of the running test,
     /// and waits until it listens on `listeners` addresses.
     pub fn start(args: &[&str], listeners: usize) -> Result<Self> {
-        Self::start_with(&find()?, args, listeners)
+        Self::start_with(&find_binary()?, args, listeners)
     }
 
     /// Starts the binary `bin`.
     pub fn start_with(bin: &Path, args: &[&str], listeners: usize) -> Result<Self> {
         let mut command = Command::new(bin);
         command.args(args);
-        Self::launch(command, listeners)
+        Self::start_command(command, listeners)
     }
 
     /// Starts a prepared command, for instance with lowered limits.
-    pub fn launch(command: Command, listeners: usize) -> Result<Self> {
-        let mut process = Process::spawn(command)?;
-        let lines = process.wait_lines("listening on ", listeners, PATIENCE)?;
+    pub fn start_command(command: Command, listeners: usize) -> Result<Self> {
+        let mut process = ChildProcess::spawn(command)?;
+        let lines = process.wait_lines("listening on ", listeners, TEST_TIMEOUT)?;
         let listening = lines
             .iter()
-            .map(|line| address(line))
+            .map(|line| parse_listen_addr(line))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self { process, listening })
+        Ok(Self {
+            process,
+            listen_addrs: listening,
+        })
     }
 
     /// Returns the first address it listens on.
@@ -50,11 +53,11 @@ impl Adit {
     /// Returns the addresses it listens on, in the order in which it printed them.
     #[must_use]
     pub fn addrs(&self) -> &[SocketAddr] {
-        &self.listening
+        &self.listen_addrs
     }
 
     /// Returns the running program.
-    pub fn process(&mut self) -> &mut Process {
+    pub fn process(&mut self) -> &mut ChildProcess {
         &mut self.process
     }
 
@@ -62,14 +65,14 @@ impl Adit {
     /// (SEC-X8).
     pub fn stop(mut self) -> Result<()> {
         let status = self.process.terminate()?;
-        let log = self.process.log();
+        let log = self.process.output();
         ensure!(status.code() == Some(0), "adit ended with {status}:\n{log}");
         ensure!(!log.contains("panicked"), "adit panicked:\n{log}");
         Ok(())
     }
 }
 
-fn address(line: &str) -> Result<SocketAddr> {
+fn parse_listen_addr(line: &str) -> Result<SocketAddr> {
     let (_, rest) = line
         .split_once("listening on ")
         .context("the line has no address")?;
@@ -79,7 +82,7 @@ fn address(line: &str) -> Result<SocketAddr> {
         .with_context(|| line.to_owned())
 }
 
-fn find() -> Result<PathBuf> {
+fn find_binary() -> Result<PathBuf> {
     if let Some(path) = env::var_os("ADIT_BIN") {
         return Ok(path.into());
     }
@@ -104,9 +107,9 @@ mod tests {
             ("listening on 127.0.0.1:1080", "127.0.0.1:1080"),
             ("12:00 INFO listening on [::1]:80 (mixed)", "[::1]:80"),
         ] {
-            assert_eq!(address(line).unwrap(), addr.parse().unwrap());
+            assert_eq!(parse_listen_addr(line).unwrap(), addr.parse().unwrap());
         }
-        assert!(address("listening on somewhere").is_err());
+        assert!(parse_listen_addr("listening on somewhere").is_err());
     }
 
     #[test]
@@ -117,7 +120,7 @@ mod tests {
                 "trap '{end}' TERM; echo listening on [::1]:9 >&2; while :; do sleep 0.05; done"
             );
             command.args(["-c", &script]);
-            Adit::launch(command, 1).unwrap()
+            AditProcess::start_command(command, 1).unwrap()
         };
         assert_eq!(script("exit 0").addr(), "[::1]:9".parse().unwrap());
         script("exit 0").stop().unwrap();

@@ -7,10 +7,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::openssh::{keygen, user};
-use crate::port::{Transport, free_port, wait_port};
-use crate::sshpeer::Algorithms;
-use crate::{Folder, PATIENCE, Process, tool};
+use crate::openssh::{current_user, generate_key};
+use crate::ports::{Transport, free_port, wait_port};
+use crate::ssh_peer::AlgorithmNames;
+use crate::{ChildProcess, TEST_TIMEOUT, TempFolder, external_tools};
 
 /// Path of the server on Debian, which the PATH of an ordinary user does not include.
 const DROPBEAR: &str = "/usr/sbin/dropbear";
@@ -27,27 +27,27 @@ const KEX: [&str; 6] = [
 ];
 
 /// A library that shows a process other users than the system's.
-const WRAPPER: &str = "libnss_wrapper.so";
+const NSS_WRAPPER: &str = "libnss_wrapper.so";
 
 /// A running server on loopback that accepts the calling user with one key.
 #[derive(Debug)]
 pub struct Dropbear {
-    folder: Folder,
-    process: Process,
+    folder: TempFolder,
+    process: ChildProcess,
     port: u16,
 }
 
 impl Dropbear {
     /// Starts the server.
     pub fn start() -> Result<Self> {
-        let folder = Folder::new("dropbear")?;
+        let folder = TempFolder::new("dropbear")?;
         let path = |name: &str| folder.path().join(name);
-        keygen(folder.path(), "host")?;
-        keygen(folder.path(), "id")?;
+        generate_key(folder.path(), "host")?;
+        generate_key(folder.path(), "id")?;
         let mut convert = Command::new("dropbearconvert");
         convert.args(["openssh", "dropbear"]);
         convert.args([path("host"), path("dropbear")]);
-        tool::run(convert, PATIENCE)?.success()?;
+        external_tools::run_to_end(convert, TEST_TIMEOUT)?.expect_success()?;
         // Others must not have write access to the path of the keys.
         let home = path("home");
         fs::create_dir_all(home.join(".ssh"))?;
@@ -55,17 +55,17 @@ impl Dropbear {
         for place in [home.clone(), home.join(".ssh")] {
             fs::set_permissions(place, fs::Permissions::from_mode(0o700))?;
         }
-        let users = folder.write("passwd", other_home(&home)?)?;
+        let users = folder.write_file("passwd", passwd_with_home(&home)?)?;
         let port = free_port();
         let mut command = Command::new(DROPBEAR);
         command.args(["-F", "-E", "-p", &format!("127.0.0.1:{port}"), "-r"]);
         command.arg(path("dropbear")).arg("-P").arg(path("pid"));
-        command.env("LD_PRELOAD", tool::library(WRAPPER)?);
+        command.env("LD_PRELOAD", external_tools::library_path(NSS_WRAPPER)?);
         command.env("NSS_WRAPPER_PASSWD", users);
         command.env("NSS_WRAPPER_GROUP", "/etc/group");
-        let process = Process::spawn(command)?;
-        wait_port(Transport::Tcp, port, PATIENCE)
-            .with_context(|| format!("dropbear did not start:\n{}", process.log()))?;
+        let process = ChildProcess::spawn(command)?;
+        wait_port(Transport::Tcp, port, TEST_TIMEOUT)
+            .with_context(|| format!("dropbear did not start:\n{}", process.output()))?;
         Ok(Self {
             folder,
             process,
@@ -75,9 +75,9 @@ impl Dropbear {
 
     /// Returns the algorithms of version 2022.83, except for key exchanges with SHA-1.
     #[must_use]
-    pub fn algorithms() -> Algorithms {
+    pub fn algorithms() -> AlgorithmNames {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Algorithms {
+        AlgorithmNames {
             cipher: names(&CIPHERS),
             mac: names(&MACS),
             kex: names(&KEX),
@@ -98,14 +98,14 @@ impl Dropbear {
 
     /// Returns the listener's process.
     #[must_use]
-    pub const fn process(&self) -> &Process {
+    pub const fn process(&self) -> &ChildProcess {
         &self.process
     }
 }
 
 /// Returns the system's user database, with `home` as the home directory of the calling user.
-fn other_home(home: &Path) -> Result<String> {
-    let (users, me) = (fs::read_to_string("/etc/passwd")?, user());
+fn passwd_with_home(home: &Path) -> Result<String> {
+    let (users, me) = (fs::read_to_string("/etc/passwd")?, current_user());
     let mut lines = String::new();
     for line in users.lines() {
         let mut fields: Vec<&str> = line.split(':').collect();

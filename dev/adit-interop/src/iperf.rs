@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::port::{Transport, free_port, loopback, wait_port};
-use crate::{PATIENCE, Process, tool};
+use crate::ports::{Transport, free_port, loopback_addr, wait_port};
+use crate::{ChildProcess, TEST_TIMEOUT, external_tools};
 
 /// Longest run of one client.
 const LIMIT: Duration = Duration::from_secs(40);
 
 /// A server on 127.0.0.1, for one client at a time. It ends when it is dropped.
 #[derive(Debug)]
-pub struct Iperf {
+pub struct IperfServer {
     port: u16,
-    _process: Process,
+    _process: ChildProcess,
 }
 
-impl Iperf {
+impl IperfServer {
     /// Starts the server.
     pub fn start() -> Result<Self> {
         let port = free_port();
         let mut command = Command::new("iperf3");
         command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
-        let process = Process::spawn(command)?;
-        wait_port(Transport::Tcp, port, PATIENCE)?;
+        let process = ChildProcess::spawn(command)?;
+        wait_port(Transport::Tcp, port, TEST_TIMEOUT)?;
         Ok(Self {
             port,
             _process: process,
@@ -36,21 +36,21 @@ impl Iperf {
     /// Returns its address.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
-        loopback(self.port)
+        loopback_addr(self.port)
     }
 }
 
 /// Runs a client with these additional options against the server behind `entry`. Fails if no data
 /// arrives.
-pub fn client(entry: SocketAddr, options: &[&str]) -> Result<()> {
+pub fn run_client(entry: SocketAddr, options: &[&str]) -> Result<()> {
     let mut command = Command::new("iperf3");
     let (host, port) = (entry.ip().to_string(), entry.port().to_string());
     command.args(["-c", &host, "-p", &port]).args(options);
-    let told = tool::run(command, LIMIT)?
-        .success()
+    let output = external_tools::run_to_end(command, LIMIT)?
+        .expect_success()
         .with_context(|| format!("iperf3 {options:?}"))?;
-    let moved = told.lines().rev().find(|line| line.contains("receiver"));
-    let moved = moved.with_context(|| format!("iperf3 {options:?} printed no sum:\n{told}"))?;
+    let moved = output.lines().rev().find(|line| line.contains("receiver"));
+    let moved = moved.with_context(|| format!("iperf3 {options:?} printed no sum:\n{output}"))?;
     ensure!(
         !moved.contains(" 0.00 Bytes"),
         "iperf3 {options:?}: no data arrived: {moved}"
@@ -62,6 +62,6 @@ pub fn client(entry: SocketAddr, options: &[&str]) -> Result<()> {
 ///
 /// Not up: a server that learns of the end while data is still in flight resets the stream that
 /// carries it.
-pub fn down(entry: SocketAddr) -> Result<()> {
-    client(entry, &["-n", "1M", "-R"])
+pub fn download_megabyte(entry: SocketAddr) -> Result<()> {
+    run_client(entry, &["-n", "1M", "-R"])
 }

@@ -5,17 +5,17 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::port::{Transport, free_port, loopback, wait_port};
-use crate::{PATIENCE, Process};
+use crate::ports::{Transport, free_port, loopback_addr, wait_port};
+use crate::{ChildProcess, TEST_TIMEOUT};
 
 /// A running end of a tunnel.
 #[derive(Debug)]
-pub struct Running {
+pub struct KcptunProcess {
     addr: SocketAddr,
-    process: Process,
+    process: ChildProcess,
 }
 
-impl Running {
+impl KcptunProcess {
     /// Returns the address it listens on: for datagrams on the server, for connections on the
     /// client.
     #[must_use]
@@ -24,38 +24,42 @@ impl Running {
     }
 
     /// Returns the running program.
-    pub const fn process(&mut self) -> &mut Process {
+    pub const fn process(&mut self) -> &mut ChildProcess {
         &mut self.process
     }
 }
 
 /// Starts a server in front of `target`, with these additional options.
-pub fn server(target: SocketAddr, options: &[&str]) -> Result<Running> {
-    server_at(loopback(free_port()), target, options)
+pub fn start_server(target: SocketAddr, options: &[&str]) -> Result<KcptunProcess> {
+    start_server_at(loopback_addr(free_port()), target, options)
 }
 
 /// Starts a server at this address, in front of `target`.
-pub fn server_at(at: SocketAddr, target: SocketAddr, options: &[&str]) -> Result<Running> {
-    start("kcptun-server", at, ("-t", target), options, Transport::Udp)
+pub fn start_server_at(
+    at: SocketAddr,
+    target: SocketAddr,
+    options: &[&str],
+) -> Result<KcptunProcess> {
+    start_program("kcptun-server", at, ("-t", target), options, Transport::Udp)
 }
 
 /// Starts a client of `server`, with these additional options.
-pub fn client(server: SocketAddr, options: &[&str]) -> Result<Running> {
-    let at = loopback(free_port());
-    start("kcptun-client", at, ("-r", server), options, Transport::Tcp)
+pub fn start_client(server: SocketAddr, options: &[&str]) -> Result<KcptunProcess> {
+    let at = loopback_addr(free_port());
+    start_program("kcptun-client", at, ("-r", server), options, Transport::Tcp)
 }
 
-fn start(
+fn start_program(
     program: &str,
     addr: SocketAddr,
     (flag, to): (&str, SocketAddr),
     options: &[&str],
     transport: Transport,
-) -> Result<Running> {
+) -> Result<KcptunProcess> {
     let mut command = Command::new(program);
     command.args(["-l", &addr.to_string(), flag, &to.to_string()]);
     command.args(options);
-    let process = Process::spawn(command)?;
-    wait_port(transport, addr.port(), PATIENCE)?;
-    Ok(Running { addr, process })
+    let process = ChildProcess::spawn(command)?;
+    wait_port(transport, addr.port(), TEST_TIMEOUT)?;
+    Ok(KcptunProcess { addr, process })
 }

@@ -7,9 +7,9 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::port::{Transport, free_port, wait_port};
-use crate::tool::{self, Ended};
-use crate::{Folder, PATIENCE, Process};
+use crate::external_tools::{self, ToolOutput};
+use crate::ports::{Transport, free_port, wait_port};
+use crate::{ChildProcess, TEST_TIMEOUT, TempFolder};
 
 /// Path of the server on Debian; sshd requires to be started by its full path.
 const SSHD: &str = "/usr/sbin/sshd";
@@ -17,25 +17,25 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// A running `sshd` on loopback that accepts the calling user with one key.
 #[derive(Debug)]
 pub struct Sshd {
-    folder: Folder,
-    process: Process,
+    folder: TempFolder,
+    process: ChildProcess,
     port: u16,
 }
 
 /// Creates the folder of sshd's unprivileged part, which its service otherwise creates.
-pub fn make_room() {
+pub fn create_run_folder() {
     let _ = fs::create_dir_all("/run/sshd");
 }
 
 impl Sshd {
     /// Starts the server; `more` are additional lines of its configuration.
     pub fn start(more: &str) -> Result<Self> {
-        let folder = Folder::new("sshd")?;
-        keygen(folder.path(), "host")?;
-        keygen(folder.path(), "id")?;
+        let folder = TempFolder::new("sshd")?;
+        generate_key(folder.path(), "host")?;
+        generate_key(folder.path(), "id")?;
         let keys = folder.path().join("authorized_keys");
         fs::copy(folder.path().join("id.pub"), &keys)?;
-        make_room();
+        create_run_folder();
         let port = free_port();
         let folder_path = folder.path().display();
         // The first value of a keyword counts, so `more` precedes the defaults. A shell of sshd
@@ -51,12 +51,12 @@ impl Sshd {
              MaxStartups 200\nMaxSessions 200\nAllowTcpForwarding yes\n\
              AllowStreamLocalForwarding yes\nSubsystem sftp internal-sftp\n"
         );
-        let config = folder.write("sshd_config", config)?;
+        let config = folder.write_file("sshd_config", config)?;
         let mut command = Command::new(SSHD);
         command.args(["-D", "-e", "-f"]).arg(config);
-        let process = Process::spawn(command)?;
-        wait_port(Transport::Tcp, port, PATIENCE)
-            .with_context(|| format!("sshd did not start:\n{}", process.log()))?;
+        let process = ChildProcess::spawn(command)?;
+        wait_port(Transport::Tcp, port, TEST_TIMEOUT)
+            .with_context(|| format!("sshd did not start:\n{}", process.output()))?;
         Ok(Self {
             folder,
             process,
@@ -88,14 +88,14 @@ impl Sshd {
 
     /// Returns the listener's process.
     #[must_use]
-    pub const fn process(&self) -> &Process {
+    pub const fn process(&self) -> &ChildProcess {
         &self.process
     }
 }
 
 /// Returns the user that the tests run as.
 #[must_use]
-pub fn user() -> String {
+pub fn current_user() -> String {
     env::var("USER").unwrap_or_else(|_| {
         let mut command = Command::new("id");
         command.arg("-un");
@@ -107,20 +107,20 @@ pub fn user() -> String {
 }
 
 /// Generates a key pair `name`, `name.pub` without a passphrase in `folder`.
-pub fn keygen(folder: &Path, name: &str) -> Result<PathBuf> {
+pub fn generate_key(folder: &Path, name: &str) -> Result<PathBuf> {
     let file = folder.join(name);
     let mut command = Command::new("ssh-keygen");
     command
         .args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"])
         .arg(&file);
-    tool::run(command, PATIENCE)?.success()?;
+    external_tools::run_to_end(command, TEST_TIMEOUT)?.expect_success()?;
     Ok(file)
 }
 
 /// Returns the command `ssh` of OpenSSH to 127.0.0.1, with a key, any host key, and no user
 /// configuration.
 #[must_use]
-pub fn ssh(port: u16, key: &Path) -> Command {
+pub fn ssh_command(port: u16, key: &Path) -> Command {
     let mut command = Command::new("ssh");
     command.args(["-F", "none", "-p", &port.to_string(), "-i"]);
     command.arg(key);
@@ -140,7 +140,10 @@ pub fn ssh(port: u16, key: &Path) -> Command {
 }
 
 /// Runs the command to its end, for at most `limit`.
-pub fn run(command: Command, limit: Duration) -> Result<Ended> {
-    ensure!(Path::new(SSHD).is_file(), tool::missing("sshd"));
-    tool::run(command, limit)
+pub fn run_command(command: Command, limit: Duration) -> Result<ToolOutput> {
+    ensure!(
+        Path::new(SSHD).is_file(),
+        external_tools::missing_program_message("sshd")
+    );
+    external_tools::run_to_end(command, limit)
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `ECHO` | every byte comes back; its end of stream answers ours |
 //! | `PUT n` | `n` bytes are read, their checksum is answered |
-//! | `GET n seed` | `n` bytes of a [`Pattern`] are sent, then the stream ends |
+//! | `GET n seed` | `n` bytes of a [`BytePattern`] are sent, then the stream ends |
 //! | `LATE n seed` | all is read until our end of stream; only then count and checksum are answered, followed by `n` bytes |
 //! | `RESET` | the connection is reset |
 
@@ -18,32 +18,32 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use socket2::SockRef;
 
-use crate::pattern::{Pattern, Sum};
-use crate::port::free_port;
+use crate::ports::free_port;
+use crate::test_pattern::{BytePattern, Checksum};
 
 const CHUNK: usize = 64 * 1024;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running origin. It ends with the process.
 #[derive(Debug)]
-pub struct Origin {
+pub struct OriginServer {
     addr: SocketAddr,
     connections: Arc<AtomicUsize>,
 }
 
-impl Origin {
+impl OriginServer {
     /// Starts the origin on 127.0.0.1, with TCP and UDP on one port.
     pub fn start() -> Result<Self> {
-        Self::at((Ipv4Addr::LOCALHOST, free_port()).into())
+        Self::start_at((Ipv4Addr::LOCALHOST, free_port()).into())
     }
 
     /// Starts the origin on ::1.
     pub fn start_v6() -> Result<Self> {
-        Self::at((Ipv6Addr::LOCALHOST, free_port()).into())
+        Self::start_at((Ipv6Addr::LOCALHOST, free_port()).into())
     }
 
     /// Starts the origin at this address.
-    pub fn at(addr: SocketAddr) -> Result<Self> {
+    pub fn start_at(addr: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(addr).with_context(|| addr.to_string())?;
         let socket = UdpSocket::bind(addr).with_context(|| addr.to_string())?;
         let connections = Arc::new(AtomicUsize::new(0));
@@ -51,7 +51,7 @@ impl Origin {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 counter.fetch_add(1, Ordering::Relaxed);
-                thread::spawn(move || serve(stream));
+                thread::spawn(move || serve_stream(stream));
             }
         });
         thread::spawn(move || {
@@ -71,13 +71,13 @@ impl Origin {
 
     /// Returns the number of streams that have reached it.
     #[must_use]
-    pub fn connections(&self) -> usize {
+    pub fn connection_count(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 }
 
 /// An error here is a stream that its client aborted.
-fn serve(stream: TcpStream) -> io::Result<()> {
+fn serve_stream(stream: TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(DEADLINE))?;
     stream.set_write_timeout(Some(DEADLINE))?;
     stream.set_nodelay(true)?;
@@ -98,12 +98,12 @@ fn serve(stream: TcpStream) -> io::Result<()> {
             io::copy(&mut reader, &mut writer)?;
         }
         "PUT" => {
-            let (_, sum) = drain(&mut reader.take(number()))?;
+            let (_, sum) = checksum_to_end(&mut reader.take(number()))?;
             writer.write_all(format!("{:016x}\n", sum.0).as_bytes())?;
         }
         "GET" => send_pattern(&mut writer, number(), number())?,
         "LATE" => {
-            let (count, sum) = drain(&mut reader)?;
+            let (count, sum) = checksum_to_end(&mut reader)?;
             writer.write_all(format!("{count} {:016x}\n", sum.0).as_bytes())?;
             send_pattern(&mut writer, number(), number())?;
         }
@@ -116,8 +116,8 @@ fn serve(stream: TcpStream) -> io::Result<()> {
     writer.shutdown(Shutdown::Write)
 }
 
-fn drain(from: &mut impl Read) -> io::Result<(u64, Sum)> {
-    let (mut count, mut sum) = (0, Sum::EMPTY);
+fn checksum_to_end(from: &mut impl Read) -> io::Result<(u64, Checksum)> {
+    let (mut count, mut sum) = (0, Checksum::EMPTY);
     let mut buf = vec![0; CHUNK];
     loop {
         let n = from.read(&mut buf)?;
@@ -125,15 +125,15 @@ fn drain(from: &mut impl Read) -> io::Result<(u64, Sum)> {
             return Ok((count, sum));
         }
         count += n as u64;
-        sum = sum.with(&buf[..n]);
+        sum = sum.extend_with(&buf[..n]);
     }
 }
 
 fn send_pattern(to: &mut impl Write, mut len: u64, seed: u64) -> io::Result<()> {
-    let mut pattern = Pattern::new(seed);
+    let mut pattern = BytePattern::new(seed);
     while len > 0 {
         let now = len.min(CHUNK as u64);
-        to.write_all(&pattern.take(usize::try_from(now).unwrap_or(CHUNK)))?;
+        to.write_all(&pattern.next_bytes(usize::try_from(now).unwrap_or(CHUNK)))?;
         len -= now;
     }
     Ok(())

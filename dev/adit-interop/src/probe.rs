@@ -1,10 +1,10 @@
 //! Many concurrent probes, and a test whether their ends can be told apart.
 //!
-//! [`volley`] starts probes from one thread in a random order: anything that slows the machine for
+//! [`run_probes`] starts probes from one thread in a random order: anything that slows the machine for
 //! a moment then affects all causes alike, and only the server can make a difference between them.
-//! [`told_apart`] looks for such a difference.
+//! [`find_distinguishable_cause`] looks for such a difference.
 
-mod apart;
+mod distribution_test;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,80 +14,80 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::hostile::{Ending, Manner, Reaction};
-use crate::pattern::Pattern;
-use crate::traffic::dial;
+use crate::hostile_clients::{AfterWrite, Reaction, WriteMode};
+use crate::test_pattern::BytePattern;
+use crate::traffic::connect_directly;
 
-pub use apart::{Odd, Sample, likeness, told_apart};
+pub use distribution_test::{Outlier, TimingSample, find_distinguishable_cause, ks_p_value};
 
 /// Time between the bytes of a slow probe.
-const PAUSE: Duration = Duration::from_millis(1);
+const BYTE_INTERVAL: Duration = Duration::from_millis(1);
 /// Probes that start in one batch, before the others are polled again.
-const BURST: usize = 8;
+const START_BATCH: usize = 8;
 /// Number of bytes kept of an answer.
-const KEPT: usize = 64;
+const KEPT_ANSWER_LEN: usize = 64;
 
 /// One probe.
 #[derive(Debug, Clone, Copy)]
-pub struct Shot<'a> {
+pub struct ProbePlan<'a> {
     /// Bytes to send.
     pub bytes: &'a [u8],
     /// The way in which they are sent.
-    pub manner: Manner,
+    pub mode: WriteMode,
     /// The action that follows.
-    pub ending: Ending,
+    pub after_write: AfterWrite,
 }
 
 /// The outcome of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ProbeOutcome {
     /// The reaction it saw; an answer counts more than the end that follows it.
     pub reaction: Reaction,
     /// The first bytes of an answer.
-    pub said: Vec<u8>,
+    pub answer: Vec<u8>,
     /// Time from before it connected until the end, or for as long as it waited.
-    pub after: Duration,
+    pub elapsed: Duration,
 }
 
-/// Runs all `shots`, at most `crowd` of them at the same time, and watches each for `patience`.
-/// Returns their outcomes in the order of `shots`; `seed` determines the order in which they start.
-pub fn volley(
+/// Runs all `probes` and watches each for `timeout`, with at most `max_concurrent` of them in flight.
+/// Returns their outcomes in the order of `probes`; `seed` determines the order in which they start.
+pub fn run_probes(
     addr: SocketAddr,
-    shots: &[Shot<'_>],
-    crowd: usize,
-    patience: Duration,
+    probes: &[ProbePlan<'_>],
+    max_concurrent: usize,
+    timeout: Duration,
     seed: u64,
-) -> Result<Vec<Outcome>> {
-    let mut waiting = shuffled(shots.len(), seed);
-    let mut done: Vec<Option<Outcome>> = shots.iter().map(|_| None).collect();
-    let mut flying: Vec<Flight<'_>> = Vec::new();
-    while !(waiting.is_empty() && flying.is_empty()) {
-        for _ in 0..BURST.min(crowd.saturating_sub(flying.len())) {
-            let Some(place) = waiting.pop() else { break };
-            let mut flight = Flight::start(addr, place, &shots[place])?;
-            if flight.is_over() {
-                done[place] = Some(flight.outcome(Reaction::Silence));
+) -> Result<Vec<ProbeOutcome>> {
+    let mut waiting = shuffle_indices(probes.len(), seed);
+    let mut done: Vec<Option<ProbeOutcome>> = probes.iter().map(|_| None).collect();
+    let mut in_flight: Vec<ProbeInFlight<'_>> = Vec::new();
+    while !(waiting.is_empty() && in_flight.is_empty()) {
+        for _ in 0..START_BATCH.min(max_concurrent.saturating_sub(in_flight.len())) {
+            let Some(index) = waiting.pop() else { break };
+            let mut running = ProbeInFlight::start(addr, index, &probes[index])?;
+            if running.is_finished() {
+                done[index] = Some(running.take_outcome(Reaction::Silence));
             } else {
-                flying.push(flight);
+                in_flight.push(running);
             }
         }
-        let busy = !waiting.is_empty() && flying.len() < crowd;
-        let slow = flying.iter().any(|flight| !flight.left.is_empty());
+        let busy = !waiting.is_empty() && in_flight.len() < max_concurrent;
+        let slow = in_flight.iter().any(|running| !running.unsent.is_empty());
         let wait = match (busy, slow) {
             (true, _) => Duration::ZERO,
-            (_, true) => PAUSE,
+            (_, true) => BYTE_INTERVAL,
             _ => Duration::from_millis(50),
         };
-        let ready = readable(&flying, wait)?;
+        let ready = poll_readable(&in_flight, wait)?;
         let now = Instant::now();
-        let mut flown = Vec::with_capacity(flying.len());
-        for (mut flight, ready) in flying.into_iter().zip(ready) {
-            match flight.go_on(now, ready, patience) {
-                Some(outcome) => done[flight.place] = Some(outcome),
-                None => flown.push(flight),
+        let mut still_running = Vec::with_capacity(in_flight.len());
+        for (mut running, ready) in in_flight.into_iter().zip(ready) {
+            match running.advance(now, ready, timeout) {
+                Some(outcome) => done[running.index] = Some(outcome),
+                None => still_running.push(running),
             }
         }
-        flying = flown;
+        in_flight = still_running;
     }
     done.into_iter()
         .map(|outcome| outcome.context("a probe was never started"))
@@ -105,18 +105,18 @@ pub fn raise_descriptor_limit() -> Result<()> {
 }
 
 /// Returns the numbers below `len` in random order.
-fn shuffled(len: usize, seed: u64) -> Vec<usize> {
-    let mut chance = Pattern::new(seed);
-    let mut keyed: Vec<_> = (0..len).map(|n| (chance.take(8), n)).collect();
+fn shuffle_indices(len: usize, seed: u64) -> Vec<usize> {
+    let mut rng = BytePattern::new(seed);
+    let mut keyed: Vec<_> = (0..len).map(|n| (rng.next_bytes(8), n)).collect();
     keyed.sort();
     keyed.into_iter().map(|(_, n)| n).collect()
 }
 
 /// Returns which of them are readable, once one is or the time has elapsed.
-fn readable(flying: &[Flight<'_>], wait: Duration) -> Result<Vec<bool>> {
-    let mut fds: Vec<_> = flying
+fn poll_readable(in_flight: &[ProbeInFlight<'_>], wait: Duration) -> Result<Vec<bool>> {
+    let mut fds: Vec<_> = in_flight
         .iter()
-        .map(|flight| PollFd::new(&flight.stream, PollFlags::IN))
+        .map(|running| PollFd::new(&running.stream, PollFlags::IN))
         .collect();
     let wait = Timespec::try_from(wait)?;
     match poll(&mut fds, Some(&wait)) {
@@ -127,115 +127,116 @@ fn readable(flying: &[Flight<'_>], wait: Duration) -> Result<Vec<bool>> {
 }
 
 /// A probe in flight.
-struct Flight<'a> {
-    place: usize,
+struct ProbeInFlight<'a> {
+    index: usize,
     stream: TcpStream,
     /// Bytes still to send.
-    left: &'a [u8],
-    manner: Manner,
-    ending: Ending,
+    unsent: &'a [u8],
+    mode: WriteMode,
+    after_write: AfterWrite,
     /// True if it has ended its own direction, if it does.
     ended: bool,
     /// True if a write was refused. The next read then no longer reports the error.
-    reset: bool,
-    said: Vec<u8>,
-    heard: usize,
-    began: Instant,
-    next: Instant,
+    write_failed: bool,
+    answer: Vec<u8>,
+    received_len: usize,
+    started_at: Instant,
+    next_write_at: Instant,
 }
 
-impl<'a> Flight<'a> {
-    fn start(addr: SocketAddr, place: usize, shot: &Shot<'a>) -> Result<Self> {
+impl<'a> ProbeInFlight<'a> {
+    fn start(addr: SocketAddr, index: usize, probe: &ProbePlan<'a>) -> Result<Self> {
         let began = Instant::now();
-        let stream = dial(addr)?;
+        let stream = connect_directly(addr)?;
         stream.set_nonblocking(true)?;
-        let mut flight = Self {
-            place,
+        let mut running = Self {
+            index,
             stream,
-            left: shot.bytes,
-            manner: shot.manner,
-            ending: shot.ending,
+            unsent: probe.bytes,
+            mode: probe.mode,
+            after_write: probe.after_write,
             ended: false,
-            reset: false,
-            said: Vec::new(),
-            heard: 0,
-            began,
-            next: began,
+            write_failed: false,
+            answer: Vec::new(),
+            received_len: 0,
+            started_at: began,
+            next_write_at: began,
         };
-        flight.say(began);
-        Ok(flight)
+        running.send_due(began);
+        Ok(running)
     }
 
-    /// Sends what is due, and performs the ending when all bytes are sent.
-    fn say(&mut self, now: Instant) {
-        while !self.left.is_empty() && now >= self.next {
-            let part = match self.manner {
-                Manner::AtOnce => self.left,
-                Manner::ByteByByte => &self.left[..1],
+    /// Sends the bytes that are due, and performs `after_write` when all bytes are sent.
+    fn send_due(&mut self, now: Instant) {
+        while !self.unsent.is_empty() && now >= self.next_write_at {
+            let part = match self.mode {
+                WriteMode::OneWrite => self.unsent,
+                WriteMode::ByteByByte => &self.unsent[..1],
             };
             match self.stream.write(part) {
-                Ok(n) => self.left = &self.left[n..],
+                Ok(n) => self.unsent = &self.unsent[n..],
                 Err(why) if why.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => {
-                    self.reset = true;
+                    self.write_failed = true;
                     return;
                 }
             }
-            if self.manner == Manner::ByteByByte {
-                self.next = now + PAUSE;
+            if self.mode == WriteMode::ByteByByte {
+                self.next_write_at = now + BYTE_INTERVAL;
             }
         }
-        if self.left.is_empty() && !self.ended {
+        if self.unsent.is_empty() && !self.ended {
             self.ended = true;
-            if self.ending == Ending::HalfClose {
+            if self.after_write == AfterWrite::HalfClose {
                 let _ = self.stream.shutdown(Shutdown::Write);
             }
         }
     }
 
     /// Returns true if it has sent all bytes and does not wait for a reaction.
-    fn is_over(&self) -> bool {
-        self.ended && self.ending == Ending::Close
+    fn is_finished(&self) -> bool {
+        self.ended && self.after_write == AfterWrite::Close
     }
 
     /// Returns the outcome, once there is one.
-    fn go_on(&mut self, now: Instant, ready: bool, patience: Duration) -> Option<Outcome> {
+    fn advance(&mut self, now: Instant, ready: bool, timeout: Duration) -> Option<ProbeOutcome> {
         // Received data comes first: what is sent after an end may be answered by a reset.
         if ready {
             let mut buf = [0; 4096];
             match self.stream.read(&mut buf) {
-                Ok(0) => return Some(self.outcome(Reaction::End)),
+                Ok(0) => return Some(self.take_outcome(Reaction::End)),
                 Ok(n) => {
-                    let room = KEPT.saturating_sub(self.said.len()).min(n);
-                    self.said.extend_from_slice(&buf[..room]);
-                    self.heard += n;
+                    let room = KEPT_ANSWER_LEN.saturating_sub(self.answer.len()).min(n);
+                    self.answer.extend_from_slice(&buf[..room]);
+                    self.received_len += n;
                 }
                 Err(why) if why.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => self.reset = true,
+                Err(_) => self.write_failed = true,
             }
         }
-        if !self.reset {
-            self.say(now);
+        if !self.write_failed {
+            self.send_due(now);
         }
-        if self.reset {
-            return Some(self.outcome(Reaction::Reset));
+        if self.write_failed {
+            return Some(self.take_outcome(Reaction::Reset));
         }
-        if self.is_over() {
-            return Some(self.outcome(Reaction::Silence));
+        if self.is_finished() {
+            return Some(self.take_outcome(Reaction::Silence));
         }
-        (now.duration_since(self.began) >= patience).then(|| self.outcome(Reaction::Silence))
+        (now.duration_since(self.started_at) >= timeout)
+            .then(|| self.take_outcome(Reaction::Silence))
     }
 
-    fn outcome(&mut self, end: Reaction) -> Outcome {
-        Outcome {
-            reaction: match self.heard {
+    fn take_outcome(&mut self, end: Reaction) -> ProbeOutcome {
+        ProbeOutcome {
+            reaction: match self.received_len {
                 // A probe that closed the stream would not have seen it.
-                0 if self.ending == Ending::Close => Reaction::Silence,
+                0 if self.after_write == AfterWrite::Close => Reaction::Silence,
                 0 => end,
                 n => Reaction::Answer(n),
             },
-            said: std::mem::take(&mut self.said),
-            after: self.began.elapsed(),
+            answer: std::mem::take(&mut self.answer),
+            elapsed: self.started_at.elapsed(),
         }
     }
 }
@@ -243,27 +244,27 @@ impl<'a> Flight<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::origin::Origin;
+    use crate::origin::OriginServer;
 
     #[test]
     fn each_probe_gets_its_own_outcome() {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let lines: Vec<String> = (0..60).map(|n| format!("LATE {n} 1\n")).collect();
-        let mut shots = Vec::new();
+        let mut probes = Vec::new();
         for (n, line) in lines.iter().enumerate() {
-            shots.push(Shot {
+            probes.push(ProbePlan {
                 bytes: line.as_bytes(),
-                manner: [Manner::AtOnce, Manner::ByteByByte][n % 2],
-                ending: [Ending::HalfClose, Ending::Hold, Ending::Close][n % 3],
+                mode: [WriteMode::OneWrite, WriteMode::ByteByByte][n % 2],
+                after_write: [AfterWrite::HalfClose, AfterWrite::Hold, AfterWrite::Close][n % 3],
             });
         }
-        shots.extend([&b"RESET\n"[..], b"nothing\n"].map(|bytes| Shot {
+        probes.extend([&b"RESET\n"[..], b"nothing\n"].map(|bytes| ProbePlan {
             bytes,
-            manner: Manner::AtOnce,
-            ending: Ending::Hold,
+            mode: WriteMode::OneWrite,
+            after_write: AfterWrite::Hold,
         }));
         let short = Duration::from_millis(300);
-        let seen = volley(origin.addr(), &shots, 25, short, 3).unwrap();
+        let seen = run_probes(origin.addr(), &probes, 25, short, 3).unwrap();
         for (n, outcome) in seen.iter().enumerate() {
             // The origin reports how much it received, then sends as much as the line requested.
             let wanted = match n {
@@ -274,14 +275,18 @@ mod tests {
             };
             assert_eq!(outcome.reaction, wanted, "{n}");
             let held = n < 60 && n % 3 == 1;
-            assert_eq!(outcome.after >= short, held, "{n}: {:?}", outcome.after);
-            assert_eq!(outcome.said.starts_with(b"0 "), n < 60 && n % 3 == 0, "{n}");
+            assert_eq!(outcome.elapsed >= short, held, "{n}: {:?}", outcome.elapsed);
+            assert_eq!(
+                outcome.answer.starts_with(b"0 "),
+                n < 60 && n % 3 == 0,
+                "{n}"
+            );
         }
     }
 
     #[test]
     fn the_order_is_drawn() {
-        let (one, other) = (shuffled(500, 1), shuffled(500, 2));
+        let (one, other) = (shuffle_indices(500, 1), shuffle_indices(500, 2));
         assert_ne!(one, other);
         let mut sorted = one;
         sorted.sort_unstable();

@@ -11,44 +11,44 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::tool;
+use crate::external_tools;
 
 /// Time that a process may take to end after SIGTERM.
-const LAST_WORDS: Duration = Duration::from_secs(8);
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A running program; dropping it ends it.
 #[derive(Debug)]
-pub struct Process {
+pub struct ChildProcess {
     name: String,
     child: Child,
-    log: Arc<Log>,
+    log: Arc<OutputLog>,
     reader: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Log {
-    said: Mutex<Said>,
-    more: Condvar,
+struct OutputLog {
+    output: Mutex<CapturedOutput>,
+    new_lines: Condvar,
 }
 
 /// Output read so far, and the pipes it comes from.
 #[derive(Debug)]
-struct Said {
+struct CapturedOutput {
     lines: Vec<String>,
-    pipes: Vec<Pipe>,
+    pipes: Vec<OutputPipe>,
 }
 
 #[derive(Debug)]
-struct Pipe {
+struct OutputPipe {
     from: Arc<OwnedFd>,
     /// The beginning of an incomplete line.
     partial: Vec<u8>,
     ended: bool,
 }
 
-impl Pipe {
+impl OutputPipe {
     /// Reads the available output without waiting for more.
-    fn read(&mut self, lines: &mut Vec<String>) {
+    fn read_available(&mut self, lines: &mut Vec<String>) {
         let mut some = [0; 8192];
         while !self.ended {
             match rustix::io::read(&self.from, &mut some) {
@@ -70,42 +70,42 @@ impl Pipe {
     }
 }
 
-impl Log {
-    fn of(pipes: impl Iterator<Item = OwnedFd>) -> Result<Arc<Self>> {
+impl OutputLog {
+    fn from_pipes(pipes: impl Iterator<Item = OwnedFd>) -> Result<Arc<Self>> {
         let pipe = |from: OwnedFd| {
             rustix::io::ioctl_fionbio(&from, true)?;
-            Ok(Pipe {
+            Ok(OutputPipe {
                 from: Arc::new(from),
                 partial: Vec::new(),
                 ended: false,
             })
         };
-        let said = Said {
+        let said = CapturedOutput {
             lines: Vec::new(),
             pipes: pipes.map(pipe).collect::<Result<_>>()?,
         };
         Ok(Arc::new(Self {
-            said: Mutex::new(said),
-            more: Condvar::new(),
+            output: Mutex::new(said),
+            new_lines: Condvar::new(),
         }))
     }
 
     /// Returns the output up to now. It includes a line that the program has written, even if the
     /// reader's thread has not run since.
-    fn lock(&self) -> MutexGuard<'_, Said> {
-        let mut guard = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock_updated(&self) -> MutexGuard<'_, CapturedOutput> {
+        let mut guard = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         let said = &mut *guard;
         for pipe in &mut said.pipes {
-            pipe.read(&mut said.lines);
+            pipe.read_available(&mut said.lines);
         }
         guard
     }
 
     /// Reads until the pipes end, so that a full pipe never blocks the program.
-    fn read_to_the_end(&self) {
+    fn read_to_end(&self) {
         loop {
-            let said = self.lock();
-            self.more.notify_all();
+            let said = self.lock_updated();
+            self.new_lines.notify_all();
             let open = said.pipes.iter().filter(|pipe| !pipe.ended);
             let open: Vec<_> = open.map(|pipe| Arc::clone(&pipe.from)).collect();
             drop(said);
@@ -122,7 +122,7 @@ impl Log {
     }
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts a program without input; both outputs go to the log.
     pub fn spawn(mut command: Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
@@ -130,16 +130,18 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().with_context(|| tool::missing(&name))?;
+        let mut child = command
+            .spawn()
+            .with_context(|| external_tools::missing_program_message(&name))?;
         let out = child.stdout.take().map(OwnedFd::from);
         let err = child.stderr.take().map(OwnedFd::from);
-        let log = Log::of(out.into_iter().chain(err))?;
+        let log = OutputLog::from_pipes(out.into_iter().chain(err))?;
         let reader = Arc::clone(&log);
         Ok(Self {
             name,
             child,
             log,
-            reader: thread::spawn(move || reader.read_to_the_end()),
+            reader: thread::spawn(move || reader.read_to_end()),
         })
     }
 
@@ -151,8 +153,8 @@ impl Process {
 
     /// Returns all output so far.
     #[must_use]
-    pub fn log(&self) -> String {
-        self.log.lock().lines.join("\n")
+    pub fn output(&self) -> String {
+        self.log.lock_updated().lines.join("\n")
     }
 
     /// Waits for `count` lines that contain `needle`, and returns them.
@@ -160,15 +162,15 @@ impl Process {
         &mut self,
         needle: &str,
         count: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Vec<String>> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         loop {
             let ended = self.child.try_wait()?;
             if ended.is_some() {
-                self.drained();
+                self.wait_for_output_end();
             }
-            let said = self.log.lock();
+            let said = self.log.lock_updated();
             let found: Vec<String> = said
                 .lines
                 .iter()
@@ -186,33 +188,37 @@ impl Process {
                     "{} of {count} lines with `{needle}` from {} ({state}):\n{}",
                     found.len(),
                     self.name,
-                    self.log()
+                    self.output()
                 );
             }
             // A short wait, since an end without a line wakes no waiter.
-            drop(self.log.more.wait_timeout(said, Duration::from_millis(50)));
+            drop(
+                self.log
+                    .new_lines
+                    .wait_timeout(said, Duration::from_millis(50)),
+            );
         }
     }
 
     /// Sends a signal.
-    pub fn signal(&self, signal: Signal) -> Result<()> {
+    pub fn send_signal(&self, signal: Signal) -> Result<()> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.context("no process id")?, signal).context("signal")
     }
 
     /// Waits for its end.
-    pub fn wait(&mut self, patience: Duration) -> Result<ExitStatus> {
-        let deadline = Instant::now() + patience;
+    pub fn wait(&mut self, timeout: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(status) = self.child.try_wait()? {
-                self.drained();
+                self.wait_for_output_end();
                 return Ok(status);
             }
             if Instant::now() > deadline {
                 bail!(
-                    "{} still runs after {patience:?}:\n{}",
+                    "{} still runs after {timeout:?}:\n{}",
                     self.name,
-                    self.log()
+                    self.output()
                 );
             }
             thread::sleep(Duration::from_millis(5));
@@ -221,13 +227,13 @@ impl Process {
 
     /// Sends SIGTERM, and returns how the program ended.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
-        self.signal(Signal::TERM)?;
-        self.wait(LAST_WORDS)
+        self.send_signal(Signal::TERM)?;
+        self.wait(TERMINATE_TIMEOUT)
     }
 
     /// Waits briefly for the last output of an ended process. Not without a limit: a child of its
     /// own may still hold the pipes.
-    pub(crate) fn drained(&self) {
+    pub(crate) fn wait_for_output_end(&self) {
         let deadline = Instant::now() + Duration::from_secs(2);
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(2));
@@ -248,14 +254,14 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) && self.terminate().is_err() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
         if thread::panicking() {
-            eprintln!("--- log of {}:\n{}\n---", self.name, self.log());
+            eprintln!("--- log of {}:\n{}\n---", self.name, self.output());
         }
     }
 }
@@ -264,16 +270,16 @@ impl Drop for Process {
 mod tests {
     use super::*;
 
-    fn shell(script: &str) -> Process {
+    fn shell(script: &str) -> ChildProcess {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        Process::spawn(command).unwrap()
+        ChildProcess::spawn(command).unwrap()
     }
 
     #[test]
     fn lines_are_waited_for() {
         let mut process = shell("echo one; sleep 0.1; echo two one >&2; sleep 60");
-        let lines = process.wait_lines("one", 2, LAST_WORDS).unwrap();
+        let lines = process.wait_lines("one", 2, TERMINATE_TIMEOUT).unwrap();
         assert_eq!(lines, ["one", "two one"]);
         let why = process
             .wait_lines("three", 1, Duration::from_millis(200))
@@ -288,11 +294,11 @@ mod tests {
         for turn in 0..50 {
             let path = folder.with_extension(turn.to_string());
             let process = shell(&format!("echo said; : > {}; exec sleep 60", path.display()));
-            let deadline = Instant::now() + LAST_WORDS;
+            let deadline = Instant::now() + TERMINATE_TIMEOUT;
             while !path.exists() && Instant::now() < deadline {
                 std::hint::spin_loop();
             }
-            assert_eq!(process.log(), "said", "turn {turn}");
+            assert_eq!(process.output(), "said", "turn {turn}");
             std::fs::remove_file(path).unwrap();
         }
     }
@@ -300,7 +306,7 @@ mod tests {
     #[test]
     fn an_early_end_is_told_with_the_log() {
         let why = shell("echo bad luck; exit 3")
-            .wait_lines("x", 1, LAST_WORDS)
+            .wait_lines("x", 1, TERMINATE_TIMEOUT)
             .unwrap_err();
         let why = why.to_string();
         assert!(
@@ -312,7 +318,7 @@ mod tests {
     #[test]
     fn dropping_ends_even_the_deaf() {
         let mut process = shell("trap '' TERM; echo up; sleep 1 & wait; sleep 20");
-        process.wait_lines("up", 1, LAST_WORDS).unwrap();
+        process.wait_lines("up", 1, TERMINATE_TIMEOUT).unwrap();
         let id = process.id();
         process.child.kill().unwrap();
         drop(process);
@@ -321,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_with_the_way_to_get_it() {
-        let why = Process::spawn(Command::new("no-such-peer"))
+        let why = ChildProcess::spawn(Command::new("no-such-peer"))
             .unwrap_err()
             .to_string();
         assert!(

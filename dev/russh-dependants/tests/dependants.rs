@@ -4,8 +4,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{env, fs};
 
-use adit_interop::openssh::{Sshd, keygen, user};
-use adit_interop::{Folder, PATIENCE, Process, wait_socket};
+use adit_interop::openssh::{Sshd, current_user, generate_key};
+use adit_interop::{ChildProcess, TEST_TIMEOUT, TempFolder, wait_socket};
 use async_ssh2_tokio::{AuthMethod, Client, ServerCheckMethod};
 use russh::client;
 use russh::keys::{PrivateKeyWithHashAlg, PublicKeyOrCertificate, load_secret_key};
@@ -22,7 +22,11 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// Runs one dialogue; a hanging one fails.
 fn run<T>(dialogue: impl Future<Output = T>) -> T {
-    let limited = async { timeout(PATIENCE, dialogue).await.expect("no end in time") };
+    let limited = async {
+        timeout(TEST_TIMEOUT, dialogue)
+            .await
+            .expect("no end in time")
+    };
     runtime().block_on(limited)
 }
 
@@ -35,7 +39,7 @@ fn host_key(sshd: &Sshd) -> String {
 async fn connect(sshd: &Sshd, host_key: &str) -> Result<Client, async_ssh2_tokio::Error> {
     Client::connect(
         ("127.0.0.1", sshd.port()),
-        &user(),
+        &current_user(),
         AuthMethod::with_key_file(sshd.folder().join("id"), None),
         ServerCheckMethod::with_public_key(host_key),
     )
@@ -81,16 +85,16 @@ fn async_ssh2_tokio_refuses_another_host_key_and_is_refused_with_another_key() {
 #[test]
 fn async_ssh2_tokio_copies_files_and_connects_through_a_session() {
     let (sshd, inner) = (Sshd::start("").unwrap(), Sshd::start("").unwrap());
-    let folder = Folder::new("dependants").unwrap();
+    let folder = TempFolder::new("dependants").unwrap();
     let bytes: Vec<u8> = (0..300_000_u32).flat_map(u32::to_be_bytes).collect();
-    let local = folder.write("local", &bytes).unwrap();
+    let local = folder.write_file("local", &bytes).unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     run(async {
         let outer = connect(&sshd, &host_key(&sshd)).await.unwrap();
         let client = Client::connect_via(
             &outer,
             ("127.0.0.1", inner.port()),
-            &user(),
+            &current_user(),
             AuthMethod::with_key(&inner.user_key().unwrap(), None),
             ServerCheckMethod::with_public_key(&host_key(&inner)),
         )
@@ -117,7 +121,7 @@ fn async_ssh2_tokio_logs_in_with_an_agent() {
         run(async {
             let client = Client::connect(
                 ("127.0.0.1", port.parse().unwrap()),
-                &user(),
+                &current_user(),
                 AuthMethod::with_agent(),
                 ServerCheckMethod::NoCheck,
             )
@@ -129,14 +133,14 @@ fn async_ssh2_tokio_logs_in_with_an_agent() {
         return;
     }
     let sshd = Sshd::start("").unwrap();
-    let folder = Folder::new("agent").unwrap();
+    let folder = TempFolder::new("agent").unwrap();
     let socket = folder.path().join("socket");
     let mut agent = Command::new("ssh-agent");
     agent.arg("-D").arg("-a").arg(&socket);
-    let _agent = Process::spawn(agent).unwrap();
-    wait_socket(&socket, PATIENCE).unwrap();
+    let _agent = ChildProcess::spawn(agent).unwrap();
+    wait_socket(&socket, TEST_TIMEOUT).unwrap();
     // A key that the server does not know is tried before.
-    keygen(folder.path(), "other").unwrap();
+    generate_key(folder.path(), "other").unwrap();
     for key in [folder.path().join("other"), sshd.folder().join("id")] {
         let mut add = Command::new("ssh-add");
         add.arg("-q").arg(key).env("SSH_AUTH_SOCK", &socket);
@@ -173,7 +177,7 @@ impl client::Handler for Pinned {
 #[test]
 fn russh_sftp_writes_and_reads_a_file() {
     let sshd = Sshd::start("").unwrap();
-    let folder = Folder::new("sftp").unwrap();
+    let folder = TempFolder::new("sftp").unwrap();
     let remote = folder.path().join("file").to_str().unwrap().to_owned();
     let bytes: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     run(async {
@@ -184,7 +188,10 @@ fn russh_sftp_writes_and_reads_a_file() {
             .unwrap();
         let key = load_secret_key(sshd.folder().join("id"), None).unwrap();
         let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
-        let entered = session.authenticate_publickey(user(), key).await.unwrap();
+        let entered = session
+            .authenticate_publickey(current_user(), key)
+            .await
+            .unwrap();
         assert!(entered.success());
         let channel = session.channel_open_session().await.unwrap();
         channel.request_subsystem(true, "sftp").await.unwrap();

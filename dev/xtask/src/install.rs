@@ -11,7 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::{CommandRun, find_program, root, target_dir};
 use crate::dependants;
+use crate::oldest_rust;
 use crate::steps::StepRunner;
+use crate::toolchain::{self, Toolchain};
 
 /// The extent of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("sshfs", "sshfs"),
     ("fusermount3", "fuse3"),
     ("git", "git"),
+    ("bash", "bash"),
+    ("zsh", "zsh"),
+    ("fish", "fish"),
     ("firefox-esr", "firefox-esr"),
     ("faketime", "faketime"),
     ("g++", "g++"),
@@ -132,6 +137,11 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
     steps.run_step("fetch crates on russh", || fetch_crates(dependants::FOLDER));
     steps.run_step("install peers in Python", install_python_peers);
     steps.run_step("install mdbook", build_mdbook);
+    steps.run_step("install toolchains", || {
+        let oldest = oldest_rust::install()?;
+        let api = Toolchain::active_or_private(toolchain::API_VERSION)?;
+        Ok(format!("{oldest}, {api}"))
+    });
     if scope == InstallScope::All {
         steps.run_step("install shadowsocks-rust", build_shadowsocks_rust);
     }

@@ -9,8 +9,12 @@ mod dependants;
 mod doc_links;
 mod fuzz;
 mod install;
+mod license_expression;
+mod license_texts;
+mod oldest_rust;
 mod package_graph;
 mod packages;
+mod public_api;
 mod release_check;
 mod source_files;
 mod steps;
@@ -18,6 +22,7 @@ mod supply_chain;
 mod test_command;
 mod test_run;
 mod tidy;
+mod toolchain;
 
 use std::process::ExitCode;
 
@@ -30,9 +35,10 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
-                                crates that need russh, tests, the release binary, instruction counts of hot loops, docs,
-                                links, the book, a tiny benchmark, and a short run of every fuzz
-                                target
+                                the public API, the oldest Rust, cores without std, crates that
+                                need russh, tests, the release binary, instruction counts of hot
+                                loops, docs, links, the book, a tiny benchmark, and a short run of
+                                every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
@@ -41,6 +47,12 @@ cargo xtask COMMAND
   tidy                          check the rules that lints cannot: dependencies between rings,
                                 module cycles, module docs, purity of proto, unsafe, file sizes,
                                 paths
+  api [--bless]                 compare the public API of each library with its snapshot in api/
+                                --bless: write the snapshots
+  msrv                          check all libraries and adit with the oldest Rust they promise
+  no-std                        check the cores that need no standard library without one
+  licenses                      write the licences of all crates in adit to
+                                THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
   bench ...                     run adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
@@ -98,6 +110,26 @@ fn run_command(args: &[String]) -> Result<bool> {
             let mut steps = StepRunner::default();
             steps.run_step("tidy", tidy::check_tree);
             Ok(steps.print_summary())
+        }
+        "api" => {
+            let bless = match rest {
+                [] => false,
+                [bless] if bless == "--bless" => true,
+                _ => bail!("`api` takes `--bless`, nothing else"),
+            };
+            Ok(StepRunner::default().run_step("public api", || public_api::check_api(bless)))
+        }
+        "msrv" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("msrv", oldest_rust::check_msrv))
+        }
+        "no-std" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("no_std", oldest_rust::check_no_std))
+        }
+        "licenses" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("licence texts", license_texts::write_texts))
         }
         "fuzz" => {
             let wish = fuzz::FuzzOptions::from_args(rest)?;

@@ -1,6 +1,7 @@
 //! The workspace's packages and dependencies, from `cargo metadata`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub(crate) struct Package {
     pub(crate) version: String,
     /// SPDX expression; empty if the manifest has none.
     pub(crate) license: String,
+    /// The folder of its manifest.
+    pub(crate) folder: PathBuf,
 }
 
 /// The output of `cargo metadata`.
@@ -46,15 +49,19 @@ pub(crate) struct PackageGraph {
 impl PackageGraph {
     /// Runs `cargo metadata` for this host.
     pub(crate) fn load() -> Result<Self> {
-        let triple = host_triple()?;
-        let text = CommandRun::cargo([
-            "metadata",
-            "--format-version=1",
-            "--filter-platform",
-            &triple,
-        ])
-        .env("CARGO_TERM_QUIET", "true")
-        .run_captured("metadata")?;
+        Self::load_for(&[&host_triple()?])
+    }
+
+    /// Runs `cargo metadata` for these targets together.
+    pub(crate) fn load_for(targets: &[&str]) -> Result<Self> {
+        let text = CommandRun::cargo(["metadata", "--format-version=1"])
+            .args(
+                targets
+                    .iter()
+                    .flat_map(|target| ["--filter-platform", target]),
+            )
+            .env("CARGO_TERM_QUIET", "true")
+            .run_captured("metadata")?;
         // The first run prints progress lines of downloads before the object.
         let json = text.lines().find(|line| line.starts_with('{'));
         Self::parse(json.context("cargo metadata printed no object")?)
@@ -81,6 +88,9 @@ impl PackageGraph {
                     name: name.to_owned(),
                     version: text_field(package, "version").to_owned(),
                     license: text_field(package, "license").to_owned(),
+                    folder: Path::new(text_field(package, "manifest_path"))
+                        .parent()
+                        .map_or_else(PathBuf::new, Path::to_path_buf),
                 },
             );
             if !members.contains(id) {
@@ -117,6 +127,23 @@ impl PackageGraph {
             graph.edges.insert(text_field(node, "id").to_owned(), edges);
         }
         Ok(graph)
+    }
+
+    /// Returns the names of the libraries in `proto` and `io`, sorted.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &str> {
+        let rings = self.rings.iter();
+        rings
+            .filter(|(_, ring)| matches!(ring.as_str(), "proto" | "io"))
+            .map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the version of a package.
+    pub(crate) fn version(&self, name: &str) -> Result<&str> {
+        let mut packages = self.packages.values();
+        packages
+            .find(|package| package.name == name)
+            .map(|package| package.version.as_str())
+            .with_context(|| format!("cargo metadata lists no package `{name}`"))
     }
 
     /// Returns all packages that a release build of `name` compiles, including `name`.
@@ -191,6 +218,9 @@ mod tests {
         assert_eq!(graph.rings.get("top").map(String::as_str), Some("app"));
         assert_eq!(graph.dependencies.len(), 2);
         assert_eq!(graph.dependencies[1].kind, DependencyKind::Dev);
+        assert_eq!(graph.version("top").unwrap(), "1.0.0");
+        assert!(graph.version("none").is_err());
+        assert_eq!(graph.libraries().count(), 0);
     }
 
     #[test]

@@ -9,7 +9,10 @@ use crate::command::{CommandRun, find_program, root};
 use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
-use crate::{book_build, dependants, doc_links, fuzz, packages, release_check, supply_chain, tidy};
+use crate::{
+    book_build, dependants, doc_links, fuzz, license_texts, oldest_rust, packages, public_api,
+    release_check, supply_chain, tidy,
+};
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
 /// on two processors they need 478 s with four threads and 322 s with eight.
@@ -112,7 +115,11 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     });
     steps.run_step("tidy", tidy::check_tree);
     steps.run_step("licences", supply_chain::check_supply_chain);
+    steps.run_step("licence texts", license_texts::check_texts);
     steps.run_step("packages", packages::check_packages);
+    steps.run_step("public api", || public_api::check_api(false));
+    steps.run_step("msrv", oldest_rust::check_msrv);
+    steps.run_step("no_std", oldest_rust::check_no_std);
     steps.run_step("crates on russh", dependants::check_dependants);
     if wish.scope == InstallScope::All {
         steps.run_step("cargo-deny", run_cargo_deny);
@@ -250,13 +257,21 @@ fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary> {
 }
 
 /// Runs `cargo doc` without warnings, the link check of all documents, and the build of the book.
+///
+/// The documentation of private items is built first: its links name modules and functions as they were
+/// called, and only rustdoc notices when one is renamed. The public one remains in the target folder.
 pub(crate) fn check_docs(steps: &mut StepRunner) {
-    steps.run_step("docs", || {
-        let doc = ["doc", "--workspace", "--no-deps"];
-        CommandRun::cargo(doc)
-            .env("RUSTDOCFLAGS", "-D warnings")
+    let build = |log: &str, flags: &str, options: &[&str]| {
+        CommandRun::cargo(["doc", "--workspace", "--no-deps"])
+            .args(options.iter().copied())
+            .env("RUSTDOCFLAGS", flags)
             .with_limit(20)
-            .run_captured("docs")?;
+            .run_captured(log)
+    };
+    steps.run_step("docs", || {
+        let private = "-D warnings -A rustdoc::private_intra_doc_links";
+        build("docs-private", private, &["--document-private-items"])?;
+        build("docs", "-D warnings", &[])?;
         Ok(String::new())
     });
     steps.run_step("links", doc_links::check_links);

@@ -6,7 +6,7 @@
 //! This makes a listener useless for flooding a third party. RFC 9000, section 8, has the same
 //! factor.
 //!
-//! When more data waits, the peer is sent a probe of 24 bytes ([`adit_kcp_proto::KcpCommand::question`]),
+//! When more data waits, the peer is sent a probe of 24 bytes ([`adit_kcp_proto::Command::WindowProbe`]),
 //! for which the limit always leaves space.
 
 use std::time::Duration;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use adit_crypto::packet::session::SessionKey;
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
-use adit_interop::Pattern;
-use adit_interop::lossy::{Faults, Lossy};
+use adit_interop::BytePattern;
+use adit_interop::lossy_relay::{FaultRates, LossyRelay};
 use adit_kcp_proto::Config;
 use adit_stream::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -59,16 +59,16 @@ async fn read_all(stream: &mut KcpStream) -> Vec<u8> {
 
 #[tokio::test]
 async fn what_was_written_is_read_to_its_end() {
-    let text = Pattern::new(1).take(100_000);
+    let text = BytePattern::new(1).next_bytes(100_000);
     for settings in modes() {
         let mut listener = KcpListener::bind(any(), settings.clone()).unwrap();
         let addr = listener.local_addr().unwrap();
-        let faults = Faults {
+        let faults = FaultRates {
             lost: 50,
             doubled: 10,
             late: 30,
         };
-        let path = Lossy::start(addr, faults, 1).unwrap();
+        let path = LossyRelay::start(addr, faults, 1).unwrap();
         let mut client = KcpStream::connect(path.addr(), settings).await.unwrap();
         let serve = async {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -145,7 +145,8 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     let idle = Duration::from_millis(600);
     let short = Settings { idle, ..plain() };
     let mut listener = KcpListener::bind(any(), short).unwrap();
-    let relay = Lossy::start(listener.local_addr().unwrap(), Faults::default(), 1).unwrap();
+    let relay =
+        LossyRelay::start(listener.local_addr().unwrap(), FaultRates::default(), 1).unwrap();
     // Its own limit is far away: it only answers.
     let mut client = KcpStream::connect(relay.addr(), plain()).await.unwrap();
     client.write_all(b"x").await.unwrap();
@@ -154,7 +155,7 @@ async fn a_silent_peer_is_given_up_and_a_quiet_one_is_not() {
     let mut byte = [0];
     let quiet = timeout(idle * 4, stream.read(&mut byte)).await;
     assert!(quiet.is_err(), "the client must not time out: {quiet:?}");
-    relay.cut();
+    relay.cut_off();
     let read = timeout(PATIENCE, stream.read(&mut byte)).await;
     let why = read.expect("the silence must be detected").unwrap_err();
     assert_eq!(why.kind(), std::io::ErrorKind::TimedOut);

@@ -67,16 +67,22 @@
 //! };
 //!
 //! async fn dial(server: &str, password: &[u8]) -> Result<KcpStream, Box<dyn std::error::Error>> {
-//!     let settings = Settings {
-//!         key: Some(Arc::new(PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, password)?)),
-//!         fec: Some(Fec { data: 10, parity: 3, matrix: CodeMatrix::Vandermonde }),
-//!         ..Settings::new(Config::fast3())
-//!     };
+//!     let mut settings = Settings::new(Config::fast3());
+//!     settings.key = Some(Arc::new(PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, password)?));
+//!     settings.fec = Some(Fec { data: 10, parity: 3, matrix: CodeMatrix::Vandermonde });
 //!     Ok(KcpStream::connect(server, settings).await?)
 //! }
 //! ```
+//!
+//! # More
+//!
+//! Two programs of the repository that you can copy: `examples/src/bin/kcp-echo.rs`, which echoes all it
+//! receives, and `examples/src/bin/kcp-frames.rs`, which sends messages over an encrypted session with forward
+//! error correction. The guide `docs/guides/kcp-library.md` lists the name of each function of kcp-go in this
+//! crate.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod amplification_limit;
 mod buffer_parts;

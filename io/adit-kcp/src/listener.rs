@@ -22,6 +22,29 @@ use super::transport::{DatagramTransport, Transport};
 /// sessions a second are started.
 ///
 /// When the listener is dropped, the accepted sessions continue.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_kcp::{Config, KcpListener, KcpStream, Settings};
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// let settings = Settings::new(Config::fast3());
+/// let mut listener = KcpListener::bind("127.0.0.1:0".parse()?, settings.clone())?;
+/// let mut client = KcpStream::connect(listener.local_addr()?, settings).await?;
+///
+/// // The first datagram starts the session.
+/// client.write_all(b"hello").await?;
+/// let (mut session, from) = listener.accept().await?;
+/// assert_eq!(from.port(), client.local_addr()?.port());
+/// let mut text = [0; 5];
+/// session.read_exact(&mut text).await?;
+/// assert_eq!(&text, b"hello");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct KcpListener {
     socket: Arc<KcpSocket>,

@@ -25,7 +25,7 @@ const SEAL_BATCH: usize = 16;
 /// Bytes by which sending may exceed the rate.
 const RATE_BURST: u64 = 64 * 1500;
 
-/// The stages between a session's [`KcpCommand`] and its socket. The encoder and the decoder are created
+/// The stages between a session's packets and its socket. The encoder and the decoder are created
 /// when they are needed, and freed while the session is idle.
 #[derive(Debug, Default)]
 pub(super) struct DatagramPipeline {

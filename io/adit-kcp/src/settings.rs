@@ -20,7 +20,24 @@ const MIN_KCP_MTU: usize = 50;
 const DEFAULT_IDLE: Duration = Duration::from_secs(600);
 
 /// The settings of a socket and its sessions.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use adit_kcp::{Config, PacketCheck, PacketKey, PacketKind, Settings, SettingsError};
+///
+/// let mut settings = Settings::new(Config::fast3());
+/// settings.key = Some(Arc::new(PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, b"password")?));
+/// assert!(settings.check().is_ok());
+///
+/// settings.mtu = 9000;
+/// assert!(matches!(settings.check(), Err(SettingsError::Mtu { .. })));
+/// # Ok::<(), adit_kcp::CryptoError>(())
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Settings {
     /// The ARQ. Its `mtu` limits the KCP part of a datagram, in addition to [`Self::mtu`].
     pub kcp: Config,

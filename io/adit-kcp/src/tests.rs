@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
-use adit_interop::Pattern;
-use adit_interop::lossy::{Faults, Lossy};
+use adit_interop::BytePattern;
+use adit_interop::lossy_relay::{FaultRates, LossyRelay};
 use adit_kcp_proto::{Command, Config, SegmentHeader};
 use adit_stream::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -47,7 +47,7 @@ fn plain() -> Settings {
 
 /// Sends `len` bytes in one direction and back again, and compares.
 async fn echo(mut near: KcpStream, mut far: KcpStream, len: usize, seed: u64) {
-    let bytes = Pattern::new(seed).take(len);
+    let bytes = BytePattern::new(seed).next_bytes(len);
     let back = tokio::spawn(async move {
         let mut left = len;
         let mut buf = vec![0; 20_000];
@@ -180,7 +180,7 @@ async fn the_mode_kcp9_is_another() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bulk_comes_through_a_bad_path() {
-    let faults = Faults {
+    let faults = FaultRates {
         lost: 80,
         doubled: 20,
         late: 50,
@@ -189,7 +189,7 @@ async fn bulk_comes_through_a_bad_path() {
         let server = settings(PacketKind::Salsa20, fec);
         let counters = Arc::clone(&server.counters);
         let mut listener = KcpListener::bind(any(), server).unwrap();
-        let relay = Lossy::start(listener.local_addr().unwrap(), faults, seed).unwrap();
+        let relay = LossyRelay::start(listener.local_addr().unwrap(), faults, seed).unwrap();
         let client = settings(PacketKind::Salsa20, fec);
         let (near, far) = through(&mut listener, relay.addr(), client).await;
         let probe = far.session_probe();
@@ -202,7 +202,7 @@ async fn bulk_comes_through_a_bad_path() {
         assert_eq!(counts.fec_recovered > 0, fec.is_some(), "{counts:?}");
         assert_eq!(counts.fec_shard_min > 0, fec.is_some(), "{counts:?}");
         assert_eq!(probe.peer_shards(), fec.map(|fec| (fec.data, fec.parity)));
-        let (_, lost) = relay.counts();
+        let (_, lost) = relay.packet_counts();
         assert!(lost > 100, "{lost}");
     }
 }
@@ -218,7 +218,7 @@ async fn messages_keep_their_boundaries() {
     };
     let (_listener, mut near, mut far) = pair(messages.clone(), messages).await;
     for len in [1, 1376, 1377, 20_000] {
-        let message = Pattern::new(len as u64).take(len);
+        let message = BytePattern::new(len as u64).next_bytes(len);
         assert_eq!(near.write(&message).await.unwrap(), len);
         let mut got = vec![0; 30_000];
         let n = far.read(&mut got).await.unwrap();
@@ -231,7 +231,7 @@ async fn messages_keep_their_boundaries() {
 #[tokio::test]
 async fn what_was_written_arrives_though_the_stream_is_dropped() {
     let (_listener, mut near, mut far) = pair(plain(), plain()).await;
-    let bytes = Pattern::new(3).take(100_000);
+    let bytes = BytePattern::new(3).next_bytes(100_000);
     // More than is sent at once, less than the window.
     near.write_all(&bytes).await.unwrap();
     drop(near);
@@ -425,12 +425,13 @@ async fn a_peer_that_is_gone_ends_reads_and_writes() {
         ..plain()
     };
     let mut listener = KcpListener::bind(any(), plain()).unwrap();
-    let relay = Lossy::start(listener.local_addr().unwrap(), Faults::default(), 1).unwrap();
+    let relay =
+        LossyRelay::start(listener.local_addr().unwrap(), FaultRates::default(), 1).unwrap();
     let (mut near, _far) = through(&mut listener, relay.addr(), hasty).await;
     let probe = near.session_probe();
     sleep(Duration::from_millis(100)).await;
     assert_eq!(probe.unanswered_for(), None);
-    relay.cut();
+    relay.cut_off();
     near.write_all(b"lost").await.unwrap();
     sleep(Duration::from_millis(100)).await;
     let waited = probe.unanswered_for().expect("nothing was received since");
@@ -476,7 +477,7 @@ async fn an_idle_session_gives_its_memory_back_and_wakes_nobody() {
 #[tokio::test]
 async fn relays_lend_and_reserve() {
     let (_listener, mut near, mut far) = pair(plain(), plain()).await;
-    let bytes = Pattern::new(8).take(50_000);
+    let bytes = BytePattern::new(8).next_bytes(50_000);
     let mut left = &bytes[..];
     while !left.is_empty() {
         let room = std::future::poll_fn(|cx| near.poll_slot(cx, 1))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
-use adit_interop::{kcpgo, loopback};
+use adit_interop::{kcp_go, loopback_addr};
 use adit_kcp::{Fec, KcpListener, Settings};
 use adit_kcp_proto::Config;
 use tokio::io::AsyncReadExt;
@@ -48,22 +48,20 @@ async fn sessions_at_rest_cost_little() {
 /// memory for the next ones.
 async fn at_rest((data, parity): (usize, usize), most: usize) {
     let key = PacketKey::new(PacketKind::Aes128Gcm, PacketCheck::Crc32, b"idle").unwrap();
-    let settings = Settings {
-        key: Some(Arc::new(key)),
-        fec: (data > 0).then_some(Fec {
-            data,
-            parity,
-            matrix: CodeMatrix::Vandermonde,
-        }),
-        ..Settings::new(Config::fast3())
-    };
-    let mut listener = KcpListener::bind(loopback(0), settings).unwrap();
+    let mut settings = Settings::new(Config::fast3());
+    settings.key = Some(Arc::new(key));
+    settings.fec = (data > 0).then_some(Fec {
+        data,
+        parity,
+        matrix: CodeMatrix::Vandermonde,
+    });
+    let mut listener = KcpListener::bind(loopback_addr(0), settings).unwrap();
     let addr = listener.local_addr().unwrap();
     let peers = spawn_blocking(move || {
         let shards = [format!("-ds={data}"), format!("-ps={parity}")];
         let [data, parity] = shards.each_ref().map(String::as_str);
         let options = ["-key=idle", "-crypt=aes-128-gcm", data, parity];
-        kcpgo::idle(addr, SESSIONS, &options).unwrap()
+        kcp_go::start_idle_sessions(addr, SESSIONS, &options).unwrap()
     });
     let mut streams = Vec::with_capacity(SESSIONS);
     let (mut before, mut tasks) = (0, 0);

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use adit_interop::kcpcore::Core;
-use adit_interop::lossy::{Faults, Lossy};
-use adit_interop::{Pattern, loopback};
+use adit_interop::bare_kcp::BareKcp;
+use adit_interop::lossy_relay::{FaultRates, LossyRelay};
+use adit_interop::{BytePattern, loopback_addr};
 use adit_kcp::{KcpListener, KcpStream, Settings};
 use adit_kcp_proto::{Compat, Config};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,16 +16,16 @@ use tokio::time::timeout;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const LEN: usize = 300_000;
-const FAULTS: Faults = Faults {
+const FAULTS: FaultRates = FaultRates {
     lost: 80,
     doubled: 20,
     late: 50,
 };
 const MANNERS: [Compat; 2] = [Compat::Go, Compat::C];
 
-fn settings(core: Core, compat: Compat) -> Settings {
+fn settings(core: BareKcp, compat: Compat) -> Settings {
     Settings::new(Config {
-        stream: core.streams(),
+        stream: core.is_stream(),
         compat,
         send_window: 256,
         recv_window: 256,
@@ -34,12 +34,12 @@ fn settings(core: Core, compat: Compat) -> Settings {
 }
 
 /// Their client and our server.
-async fn ours_serves(core: Core, compat: Compat, faults: Option<Faults>) {
-    let mut listener = KcpListener::bind(loopback(0), settings(core, compat)).unwrap();
+async fn ours_serves(core: BareKcp, compat: Compat, faults: Option<FaultRates>) {
+    let mut listener = KcpListener::bind(loopback_addr(0), settings(core, compat)).unwrap();
     let addr = listener.local_addr().unwrap();
-    let path = faults.map(|faults| Lossy::start(addr, faults, 3).unwrap());
-    let to = path.as_ref().map_or(addr, Lossy::addr);
-    let sent = spawn_blocking(move || core.send(to, LEN));
+    let path = faults.map(|faults| LossyRelay::start(addr, faults, 3).unwrap());
+    let to = path.as_ref().map_or(addr, LossyRelay::addr);
+    let sent = spawn_blocking(move || core.run_sender(to, LEN));
     let serve = async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut buf = vec![0; 1 << 17];
@@ -55,16 +55,18 @@ async fn ours_serves(core: Core, compat: Compat, faults: Option<Faults>) {
 }
 
 /// Our client and their server. Messages are returned as they were sent.
-async fn theirs_serves(core: Core, compat: Compat, faults: Option<Faults>) {
+async fn theirs_serves(core: BareKcp, compat: Compat, faults: Option<FaultRates>) {
     let what = format!("{core:?}, {compat:?}");
-    let server = core.echo().unwrap();
-    let path = faults.map(|faults| Lossy::start(server.addr(), faults, 4).unwrap());
-    let to = path.as_ref().map_or_else(|| server.addr(), Lossy::addr);
+    let server = core.start_echo_server().unwrap();
+    let path = faults.map(|faults| LossyRelay::start(server.addr(), faults, 4).unwrap());
+    let to = path
+        .as_ref()
+        .map_or_else(|| server.addr(), LossyRelay::addr);
     let mut stream = KcpStream::connect(to, settings(core, compat))
         .await
         .unwrap();
-    let (pattern, mut buf) = (Pattern::new(9).take(LEN), vec![0; 1 << 17]);
-    if core.streams() {
+    let (pattern, mut buf) = (BytePattern::new(9).next_bytes(LEN), vec![0; 1 << 17]);
+    if core.is_stream() {
         let (mut reader, mut writer) = stream.into_split();
         let mut got = vec![0; LEN];
         let read = timeout(LIMIT, reader.read_exact(&mut got));
@@ -89,7 +91,7 @@ async fn theirs_serves(core: Core, compat: Compat, faults: Option<Faults>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_ways_in_either_manner() {
-    for core in Core::ALL {
+    for core in BareKcp::ALL {
         for compat in MANNERS {
             ours_serves(core, compat, None).await;
             theirs_serves(core, compat, None).await;
@@ -99,7 +101,7 @@ async fn both_ways_in_either_manner() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_path_is_repaired() {
-    for core in Core::ALL {
+    for core in BareKcp::ALL {
         ours_serves(core, Compat::Go, Some(FAULTS)).await;
         theirs_serves(core, Compat::Go, Some(FAULTS)).await;
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
-use adit_interop::lossy::{Faults, Lossy};
-use adit_interop::{Pattern, kcpgo, loopback};
+use adit_interop::lossy_relay::{FaultRates, LossyRelay};
+use adit_interop::{BytePattern, kcp_go, loopback_addr};
 use adit_kcp::{Fec, KcpListener, KcpStream, Settings};
 use adit_kcp_proto::Config;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -42,21 +42,20 @@ impl Case {
     fn settings(self) -> Settings {
         let key = || PacketKey::new(self.kind, PacketCheck::Crc32, b"between two").unwrap();
         let (data, parity) = self.shards;
-        Settings {
-            mtu: 1350,
-            key: (self.kind != PacketKind::Null).then(|| Arc::new(key())),
-            fec: (data > 0).then_some(Fec {
-                data,
-                parity,
-                matrix: CodeMatrix::Vandermonde,
-            }),
-            ..Settings::new(Config {
-                stream: self.stream,
-                send_window: 1024,
-                recv_window: 1024,
-                ..Config::fast3()
-            })
-        }
+        let mut settings = Settings::new(Config {
+            stream: self.stream,
+            send_window: 1024,
+            recv_window: 1024,
+            ..Config::fast3()
+        });
+        settings.mtu = 1350;
+        settings.key = (self.kind != PacketKind::Null).then(|| Arc::new(key()));
+        settings.fec = (data > 0).then_some(Fec {
+            data,
+            parity,
+            matrix: CodeMatrix::Vandermonde,
+        });
+        settings
     }
 
     /// Bytes of a segment's data.
@@ -77,15 +76,15 @@ impl Case {
 }
 
 /// Their client and our server, with `faults` on the path.
-async fn ours_serves(case: Case, len: usize, faults: Option<Faults>) {
-    let mut listener = KcpListener::bind(loopback(0), case.settings()).unwrap();
+async fn ours_serves(case: Case, len: usize, faults: Option<FaultRates>) {
+    let mut listener = KcpListener::bind(loopback_addr(0), case.settings()).unwrap();
     let addr = listener.local_addr().unwrap();
-    let path = faults.map(|faults| Lossy::start(addr, faults, 3).unwrap());
-    let to = path.as_ref().map_or(addr, Lossy::addr);
+    let path = faults.map(|faults| LossyRelay::start(addr, faults, 3).unwrap());
+    let to = path.as_ref().map_or(addr, LossyRelay::addr);
     let sent = spawn_blocking(move || {
         let options = case.options();
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        kcpgo::send(to, len, &options)
+        kcp_go::run_sender(to, len, &options)
     });
     let serve = async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -102,14 +101,16 @@ async fn ours_serves(case: Case, len: usize, faults: Option<Faults>) {
 }
 
 /// Our client and their server.
-async fn theirs_serves(case: Case, len: usize, faults: Option<Faults>) {
+async fn theirs_serves(case: Case, len: usize, faults: Option<FaultRates>) {
     let options = case.options();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let server = kcpgo::echo(&options).unwrap();
-    let path = faults.map(|faults| Lossy::start(server.addr(), faults, 4).unwrap());
-    let to: SocketAddr = path.as_ref().map_or_else(|| server.addr(), Lossy::addr);
+    let server = kcp_go::start_echo_server(&options).unwrap();
+    let path = faults.map(|faults| LossyRelay::start(server.addr(), faults, 4).unwrap());
+    let to: SocketAddr = path
+        .as_ref()
+        .map_or_else(|| server.addr(), LossyRelay::addr);
     let mut stream = KcpStream::connect(to, case.settings()).await.unwrap();
-    let pattern = Pattern::new(9).take(len);
+    let pattern = BytePattern::new(9).next_bytes(len);
     if case.stream {
         let (mut reader, mut writer) = stream.into_split();
         let mut got = vec![0; len];
@@ -179,7 +180,7 @@ async fn datagrams_go_beside_the_stream() {
         };
         let options = case.options();
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let server = kcpgo::echo(&options).unwrap();
+        let server = kcp_go::start_echo_server(&options).unwrap();
         let mut stream = KcpStream::connect(server.addr(), case.settings())
             .await
             .unwrap();
@@ -189,7 +190,7 @@ async fn datagrams_go_beside_the_stream() {
         let longest = stream.oob_max_size();
         assert!((1_310..1_340).contains(&longest), "{case:?}: {longest}");
         for len in [0, 1, 24, 700, longest] {
-            let datagram = Pattern::new(2).take(len);
+            let datagram = BytePattern::new(2).next_bytes(len);
             let came = async {
                 loop {
                     stream.send_oob(&datagram).unwrap();
@@ -203,12 +204,12 @@ async fn datagrams_go_beside_the_stream() {
             came.unwrap_or_else(|_| panic!("{case:?}: {len} bytes never came"));
         }
         drop(stream);
-        let mut listener = KcpListener::bind(loopback(0), case.settings()).unwrap();
+        let mut listener = KcpListener::bind(loopback_addr(0), case.settings()).unwrap();
         let addr = listener.local_addr().unwrap();
         let options = case.options();
         let sent = spawn_blocking(move || {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
-            kcpgo::beside(addr, &options)
+            kcp_go::run_datagram_client(addr, &options)
         });
         let serve = async move {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -237,12 +238,12 @@ async fn datagrams_come_several_times() {
         let mut options = case.options();
         options.push("-dup=2".to_owned());
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let server = kcpgo::echo(&options).unwrap();
+        let server = kcp_go::start_echo_server(&options).unwrap();
         let settings = case.settings();
         let counters = Arc::clone(&settings.counters);
         let stream = KcpStream::connect(server.addr(), settings).await.unwrap();
         stream.set_copies(3).unwrap();
-        let pattern = Pattern::new(9).take(300_000);
+        let pattern = BytePattern::new(9).next_bytes(300_000);
         let mut got = vec![0; pattern.len()];
         let (mut reader, mut writer) = stream.into_split();
         let both =
@@ -257,7 +258,7 @@ async fn datagrams_come_several_times() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_path_is_repaired() {
-    let faults = Some(Faults {
+    let faults = Some(FaultRates {
         lost: 80,
         doubled: 20,
         late: 50,

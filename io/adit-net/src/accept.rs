@@ -13,6 +13,25 @@ use crate::tcp;
 ///
 /// When the process runs out of descriptors, the reserve is released for a moment to accept the waiting
 /// connection and close it, so that its peer notices; then the loop pauses. It never spins and never ends.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_net::accept::{AcceptOutcome, TcpAcceptor};
+/// use adit_net::tcp;
+///
+/// let mut acceptor = TcpAcceptor::new(tcp::listen("127.0.0.1:0".parse()?)?);
+/// let client = tcp::connect(acceptor.local_addr()?).await?;
+/// match acceptor.next().await {
+///     AcceptOutcome::Connection(_, from) => assert_eq!(from, client.local_addr()?),
+///     // The acceptor has paused already.
+///     AcceptOutcome::Exhausted(why) => eprintln!("cannot accept connections: {why}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct TcpAcceptor {
     socket: TcpListener,
@@ -28,6 +47,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The outcome of one iteration of the accept loop.
+///
+/// The enum is exhaustive, so that no accept loop ignores an outcome.
 #[derive(Debug)]
 pub enum AcceptOutcome {
     /// A connection, with the options of [`tcp::set_stream_options`] set.
@@ -50,12 +71,18 @@ impl TcpAcceptor {
     }
 
     /// Returns the address of the listening socket.
+    ///
+    /// # Errors
+    /// Errors of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
     /// Returns the local address of a connection. This costs a system call if the listener has several
     /// addresses: on a wildcard, and where the firewall redirects connections meant for other addresses.
+    ///
+    /// # Errors
+    /// Errors of the system.
     pub fn local_addr_of(&self, stream: &TcpStream) -> io::Result<SocketAddr> {
         self.sole_addr.map_or_else(|| stream.local_addr(), Ok)
     }

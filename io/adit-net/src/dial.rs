@@ -42,6 +42,9 @@ pub enum Family {
 ///
 /// # Errors
 /// The lookup fails, or there is no address of the requested family.
+///
+/// # Cancel safety
+/// Cancel safe. The lookup ends with its last caller.
 pub async fn resolve(name: &str, port: u16, family: Family) -> io::Result<Vec<SocketAddr>> {
     let found = Resolver::system()
         .look_up(name, LookupOrigin::current())
@@ -97,6 +100,26 @@ pub fn order_candidates(found: Vec<SocketAddr>, family: Family) -> Vec<SocketAdd
 /// # Errors
 /// If all fail, the most informative error: refused, then timed out, then unreachable.
 /// [`TimedOut`](io::ErrorKind::TimedOut) after `deadline`.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+///
+/// use adit_net::{dial, tcp};
+///
+/// let listener = tcp::listen("127.0.0.1:0".parse()?)?;
+/// let candidates = [listener.local_addr()?];
+/// let stream = dial::connect_first(&candidates, Duration::from_secs(5)).await?;
+/// assert_eq!(stream.peer_addr()?, candidates[0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cancel safety
+/// If the call is cancelled, all attempts end and their connections are closed.
 pub async fn connect_first(candidates: &[SocketAddr], deadline: Duration) -> io::Result<TcpStream> {
     timeout(deadline, connect_first_with(candidates, FastOpen::Off))
         .await
@@ -104,6 +127,13 @@ pub async fn connect_first(candidates: &[SocketAddr], deadline: Duration) -> io:
 }
 
 /// Like [`connect_first`] without a deadline; each attempt uses TCP Fast Open if it is on.
+///
+/// # Errors
+/// If all attempts fail, the most informative error, as with [`connect_first`];
+/// [`HostUnreachable`](io::ErrorKind::HostUnreachable) without candidates.
+///
+/// # Cancel safety
+/// If the future is dropped, all attempts end and their connections are closed.
 pub async fn connect_first_with(
     candidates: &[SocketAddr],
     fast_open: FastOpen,

@@ -32,6 +32,8 @@
 //! # }
 //! ```
 
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
 pub mod accept;
 #[cfg(unix)]
 pub mod child;

@@ -52,6 +52,9 @@ mod unix {
         }
 
         /// Deregisters a socket. Tasks that waited for it have to poll again.
+        ///
+        /// # Errors
+        /// Errors of the system; the socket is closed then.
         pub fn new(socket: TcpStream) -> io::Result<Self> {
             let socket = socket.into_std()?;
             Ok(Self {
@@ -62,6 +65,9 @@ mod unix {
 
         /// Converts the socket to one that is always registered. Tasks that waited for it have to poll
         /// again.
+        ///
+        /// # Errors
+        /// Errors of the system, and those of the runtime's registration; the socket is closed then.
         pub fn into_registered(self) -> io::Result<TcpStream> {
             let Self {
                 registration: wait,

@@ -12,6 +12,16 @@ pub const TAIL_SPACE: usize = 512;
 pub const MAX_PAYLOAD: usize = 65_507;
 
 /// A reusable datagram buffer.
+///
+/// # Examples
+///
+/// ```
+/// use adit_net::PacketBuf;
+///
+/// let mut packet = PacketBuf::from_payload(b"header and text");
+/// packet.narrow_to(11..15);
+/// assert_eq!(packet.payload(), b"text");
+/// ```
 #[derive(Debug)]
 pub struct PacketBuf {
     bytes: Box<[u8]>,

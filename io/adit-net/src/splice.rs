@@ -111,6 +111,9 @@ mod linux {
 
         /// Moves available bytes from the socket into the pipe, which must be empty. Returns the number of
         /// bytes; 0 is the end of the stream.
+        ///
+        /// # Errors
+        /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing is available, and errors of the system.
         pub fn fill_from(&mut self, from: &impl AsFd) -> io::Result<usize> {
             let Some((_, write)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());
@@ -124,6 +127,9 @@ mod linux {
         /// Like [`fill_from`](Self::fill_from), for a socket whose next byte may be urgent data, which splicing never
         /// passes: the error is then [`InvalidInput`](io::ErrorKind::InvalidInput), and the available data
         /// has to be copied.
+        ///
+        /// # Errors
+        /// Those of [`fill_from`](Self::fill_from), and [`InvalidInput`](io::ErrorKind::InvalidInput) as described.
         pub fn fill_or_copy(&mut self, from: &impl AsFd) -> io::Result<usize> {
             match self.fill_from(from) {
                 Err(e)
@@ -137,6 +143,10 @@ mod linux {
         }
 
         /// Moves bytes from the pipe into the socket and returns their number.
+        ///
+        /// # Errors
+        /// [`WouldBlock`](io::ErrorKind::WouldBlock) if the socket accepts nothing, and errors of the system. The bytes stay in the
+        /// pipe.
         pub fn drain_to(&mut self, to: &impl AsFd) -> io::Result<usize> {
             let Some((read, _)) = &self.ends else {
                 return Err(io::ErrorKind::BrokenPipe.into());

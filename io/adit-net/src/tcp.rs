@@ -18,6 +18,9 @@ const FAST_OPEN_QUEUE: u32 = 256;
 const OPTIONS_ARE_INHERITED: bool = cfg!(target_os = "linux");
 
 /// Opens a listening socket. An IPv6 wildcard also accepts IPv4.
+///
+/// # Errors
+/// Errors of the system, such as [`AddrInUse`](io::ErrorKind::AddrInUse).
 pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     listen_with_fast_open(addr, FastOpen::Off)
 }
@@ -36,6 +39,9 @@ pub enum FastOpen {
 
 /// Like [`listen`], with TCP Fast Open if it is on. The system decides whether to grant it
 /// (`net.ipv4.tcp_fastopen` on Linux); otherwise connections start as usual.
+///
+/// # Errors
+/// See [`listen`].
 pub fn listen_with_fast_open(addr: SocketAddr, fast_open: FastOpen) -> io::Result<TcpListener> {
     listen_prepared(addr, |_socket| {
         #[cfg(target_os = "linux")]
@@ -76,11 +82,23 @@ pub(crate) fn listen_prepared(
 }
 
 /// Connects and sets the options of [`set_stream_options`].
+///
+/// # Errors
+/// Errors of the system, such as [`ConnectionRefused`](io::ErrorKind::ConnectionRefused).
+///
+/// # Cancel safety
+/// If the future is dropped, the attempt ends and the socket is closed.
 pub async fn connect(addr: SocketAddr) -> io::Result<TcpStream> {
     connect_with_fast_open(addr, FastOpen::Off).await
 }
 
 /// Like [`connect`], with Fast Open if it is on and the system has connected there before.
+///
+/// # Errors
+/// See [`connect`].
+///
+/// # Cancel safety
+/// See [`connect`].
 pub async fn connect_with_fast_open(
     addr: SocketAddr,
     fast_open: FastOpen,
@@ -140,6 +158,9 @@ fn set_options(socket: &Socket) {
 }
 
 /// Reads the available data into several buffers with one call.
+///
+/// # Errors
+/// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing is available, and errors of the system.
 #[cfg(unix)]
 pub fn read_vectored(
     stream: &impl std::os::fd::AsFd,

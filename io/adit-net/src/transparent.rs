@@ -50,6 +50,9 @@ mod linux {
 
     /// Opens a listening socket for connections that `REDIRECT` diverts; it needs no special option. An
     /// IPv6 wildcard also accepts IPv4.
+    ///
+    /// # Errors
+    /// Errors of the system.
     pub fn listen_redirected(addr: SocketAddr) -> io::Result<TcpListener> {
         tcp::listen(addr)
     }
@@ -102,6 +105,9 @@ mod linux {
         }
 
         /// Returns the local address.
+        ///
+        /// # Errors
+        /// Errors of the system.
         pub fn local_addr(&self) -> io::Result<SocketAddr> {
             self.socket.local_addr()
         }
@@ -113,12 +119,21 @@ mod linux {
         }
 
         /// Waits until there may be something to receive.
+        ///
+        /// # Errors
+        /// Errors of the system.
+        ///
+        /// # Cancel safety
+        /// This method is cancel safe.
         pub async fn readable(&self) -> io::Result<()> {
             self.socket.readable().await
         }
 
         /// Receives the available datagrams, up to a batch, without waiting: each is placed in `packet` and
         /// passed to `each` with its sender and its destination.
+        ///
+        /// # Errors
+        /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing is available, and errors of the system.
         pub fn try_recv(
             &self,
             packet: &mut PacketBuf,

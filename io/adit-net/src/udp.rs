@@ -32,6 +32,31 @@ const BUFFER: usize = 4 << 20;
 /// A UDP socket that supports IPv4 and, if it is bound to an IPv6 address, IPv6.
 ///
 /// Addresses in arguments and results are unmapped: a dual-stack socket never shows `::ffff:a.b.c.d`.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::future::poll_fn;
+///
+/// use adit_net::BatchUdpSocket;
+///
+/// let near = BatchUdpSocket::bind("127.0.0.1:0".parse()?)?;
+/// let far = BatchUdpSocket::bind("127.0.0.1:0".parse()?)?;
+/// for text in [b"one", b"two"] {
+///     near.queue(text, far.local_addr()?)?;
+/// }
+/// near.flush()?;
+///
+/// let mut received = Vec::new();
+/// while received.len() < 2 {
+///     poll_fn(|cx| far.poll_recv(cx, &mut |datagram, _| received.push(datagram.to_vec()))).await?;
+/// }
+/// assert_eq!(received, [b"one", b"two"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct BatchUdpSocket {
     socket: WatchedSocket,
@@ -51,6 +76,9 @@ pub fn portable_io() -> bool {
 
 impl BatchUdpSocket {
     /// Binds a socket. An IPv6 wildcard also receives IPv4.
+    ///
+    /// # Errors
+    /// Errors of the system, such as [`AddrInUse`](io::ErrorKind::AddrInUse).
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
         Self::bind_prepared(open_unbound(addr)?, addr)
     }
@@ -73,6 +101,9 @@ impl BatchUdpSocket {
 
     /// Binds `count` sockets to one port. The system spreads the peers among them: each peer always reaches
     /// the same socket. Returns a single socket where this is not supported.
+    ///
+    /// # Errors
+    /// See [`bind`](Self::bind).
     pub fn bind_shared(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
         let alone = Self::bind(addr)?;
         if count <= 1 || portable_io() || !cfg!(target_os = "linux") {
@@ -112,6 +143,9 @@ impl BatchUdpSocket {
     /// Binds an ephemeral port for both families, or for IPv4 alone where there is no IPv6.
     ///
     /// Datagrams leave by the interface of [`outbound`](crate::outbound), if one is set.
+    ///
+    /// # Errors
+    /// Errors of the system; those for IPv4 if both families fail.
     pub fn bind_ephemeral() -> io::Result<Self> {
         let open = |addr: SocketAddr| {
             let socket = open_unbound(addr)?;
@@ -123,6 +157,9 @@ impl BatchUdpSocket {
     }
 
     /// Returns the local address.
+    ///
+    /// # Errors
+    /// Errors of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let addr = self.socket.local_addr()?;
         Ok(SocketAddr::new(unmap_ipv4(addr.ip()), addr.port()))

@@ -15,6 +15,9 @@ use std::io;
 /// The system enlarges a receive buffer that is too small for a mark. Older kernels then leave a window of
 /// just the mark, and the sender would stall whenever it is reached: so space for two marks is requested
 /// first.
+///
+/// # Errors
+/// Errors of the system.
 #[cfg(target_os = "linux")]
 pub fn set_receive_mark(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Result<()> {
     let set = |bytes| {
@@ -27,6 +30,9 @@ pub fn set_receive_mark(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Resu
 }
 
 /// Returns the receive mark, in bytes.
+///
+/// # Errors
+/// Errors of the system.
 #[cfg(target_os = "linux")]
 pub fn receive_mark(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
     crate::socket_option::int_option(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT)
@@ -34,12 +40,18 @@ pub fn receive_mark(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
 
 /// Limits the data waiting in the socket to be sent, in bytes; 0 is the system's default, which usually
 /// means no limit except the socket's buffer.
+///
+/// # Errors
+/// Errors of the system.
 #[cfg(target_os = "linux")]
 pub fn set_unsent_limit(socket: &impl std::os::fd::AsFd, bytes: u32) -> io::Result<()> {
     socket2::SockRef::from(socket).set_tcp_notsent_lowat(bytes)
 }
 
 /// Returns the unsent limit, in bytes.
+///
+/// # Errors
+/// Errors of the system.
 #[cfg(target_os = "linux")]
 pub fn unsent_limit(socket: &impl std::os::fd::AsFd) -> io::Result<u32> {
     socket2::SockRef::from(socket).tcp_notsent_lowat()

@@ -14,6 +14,9 @@ use crate::{Error, IntoTarget};
 /// # Errors
 ///
 /// See [`Error`]; [`Error::HttpProxy`] has the proxy's status.
+///
+/// # Cancel safety
+/// If the call is cancelled, the stream is closed.
 pub async fn connect(
     proxy: impl ToSocketAddrs,
     target: impl IntoTarget,
@@ -29,6 +32,30 @@ pub async fn connect(
 /// # Errors
 ///
 /// As [`connect`]. The stream is dropped; pass `&mut` to keep it.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_proxy::{Error, Reply, Users, accept, http};
+///
+/// let (client, proxy) = tokio::io::duplex(1024);
+/// tokio::spawn(async move {
+///     let request = accept(proxy, &Users::anyone()).await?;
+///     request.refuse(Reply::NotAllowed).await?;
+///     Ok::<(), Error>(())
+/// });
+///
+/// let refused = http::connect_over(client, "example.test:443", None).await;
+/// assert!(matches!(refused, Err(Error::HttpProxy(_))));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cancel safety
+/// If the call is cancelled, the stream is dropped. If you passed `&mut`, close the stream: part of a handshake was
+/// exchanged.
 pub async fn connect_over<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     target: impl IntoTarget,

@@ -46,6 +46,29 @@ pub struct Accepted<S> {
 ///
 /// [`Error::SocksClient`], [`Error::HttpClient`] or [`Error::NotConnect`] for clients that were
 /// refused, [`Error::Eof`] for those that left, and [`Error::Io`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_proxy::{Protocol, Users, accept, socks4};
+///
+/// let (client, proxy) = tokio::io::duplex(1024);
+/// let client = tokio::spawn(socks4::connect_over(client, "example.test:80", None));
+///
+/// let request = accept(proxy, &Users::anyone()).await?;
+/// assert_eq!(request.protocol(), Protocol::Socks4);
+/// assert_eq!(request.target().to_string(), "example.test:80");
+/// request.grant(None).await?;
+/// client.await??;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cancel safety
+/// If the call is cancelled, the stream is dropped. If you passed `&mut`, close the stream: part of a handshake was
+/// exchanged.
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     credentials: &dyn Credentials,
@@ -175,6 +198,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Accepted<S> {
     /// # Errors
     ///
     /// The stream failed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the stream is closed.
     pub async fn grant(mut self, bound: Option<SocketAddr>) -> io::Result<S> {
         match self.version() {
             Some(version) => {
@@ -192,6 +218,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Accepted<S> {
     /// # Errors
     ///
     /// The stream failed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the stream is closed.
     pub async fn refuse(mut self, reply: Reply) -> io::Result<()> {
         let answer = match self.version() {
             Some(version) => encode_reply(version, reply, None),
@@ -211,6 +240,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Accepted<S> {
     /// # Errors
     ///
     /// [`Error::Command`] for a command other than CONNECT, or [`Error::Io`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the stream is closed.
     pub async fn connect(self) -> Result<(S, TcpStream), Error> {
         let command = self.command;
         if command != Command::Connect {

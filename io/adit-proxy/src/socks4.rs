@@ -15,6 +15,9 @@ use crate::{Error, IntoTarget};
 /// # Errors
 ///
 /// See [`Error`]; [`Error::SocksProxy`] has the proxy's reply.
+///
+/// # Cancel safety
+/// If the call is cancelled, the stream is closed.
 pub async fn connect(
     proxy: impl ToSocketAddrs,
     target: impl IntoTarget,
@@ -30,6 +33,10 @@ pub async fn connect(
 /// # Errors
 ///
 /// As [`connect`]. The stream is dropped; pass `&mut` to keep it.
+///
+/// # Cancel safety
+/// If the call is cancelled, the stream is dropped. If you passed `&mut`, close the stream: part of a handshake was
+/// exchanged.
 pub async fn connect_over<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     target: impl IntoTarget,

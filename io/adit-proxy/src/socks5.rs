@@ -16,6 +16,9 @@ use crate::{Error, IntoTarget};
 /// # Errors
 ///
 /// See [`Error`]; [`Error::SocksProxy`] has the proxy's reply.
+///
+/// # Cancel safety
+/// If the call is cancelled, the stream is closed.
 pub async fn connect(
     proxy: impl ToSocketAddrs,
     target: impl IntoTarget,
@@ -31,6 +34,35 @@ pub async fn connect(
 /// # Errors
 ///
 /// As [`connect`]. The stream is dropped; pass `&mut` to keep it.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_proxy::{Users, accept, socks5};
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// // A proxy at the other end of a pipe; usually a TCP connection.
+/// let (client, proxy) = tokio::io::duplex(1024);
+/// tokio::spawn(async move {
+///     let request = accept(proxy, &Users::new([("ann", "secret")])).await?;
+///     request.grant(None).await?.write_all(b"hello").await?;
+///     Ok::<(), adit_proxy::Error>(())
+/// });
+///
+/// let login = Some(("ann", "secret"));
+/// let mut stream = socks5::connect_over(client, "example.test:80", login).await?;
+/// let mut text = String::new();
+/// stream.read_to_string(&mut text).await?;
+/// assert_eq!(text, "hello");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Cancel safety
+/// If the call is cancelled, the stream is dropped. If you passed `&mut`, close the stream: part of a handshake was
+/// exchanged.
 pub async fn connect_over<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     target: impl IntoTarget,
@@ -47,6 +79,9 @@ pub async fn connect_over<S: AsyncRead + AsyncWrite + Unpin>(
 /// # Errors
 ///
 /// As [`connect`].
+///
+/// # Cancel safety
+/// Not cancel safe: part of a handshake was exchanged. Close the stream.
 pub async fn request<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     command: Command,
@@ -63,6 +98,9 @@ pub async fn request<S: AsyncRead + AsyncWrite + Unpin>(
 /// # Errors
 ///
 /// As [`connect`].
+///
+/// # Cancel safety
+/// Not cancel safe: part of the reply may have been read. Close the stream.
 pub async fn second_reply<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
 ) -> Result<Target, Error> {

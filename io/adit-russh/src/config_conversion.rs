@@ -17,7 +17,7 @@ pub(crate) const DEFAULT_QUEUE: usize = 100;
 /// Default number of unanswered keepalive requests.
 pub(crate) const DEFAULT_KEEPALIVES: usize = 3;
 /// A time longer than any wait.
-const FOREVER: Duration = Duration::from_hours(24 * 365 * 30);
+const FOREVER: Duration = Duration::from_secs(3600 * 24 * 365 * 30);
 
 pub(crate) fn transport_config(
     preferred: AlgorithmPreferences,
@@ -32,13 +32,11 @@ pub(crate) fn transport_config(
 }
 
 pub(crate) fn connection_limits(window: u32, packet: u32) -> connection::ConnectionLimits {
-    let defaults = connection::ConnectionLimits::default();
-    connection::ConnectionLimits {
-        window,
-        max_window: defaults.max_window.max(window),
-        max_packet: packet,
-        ..defaults
-    }
+    let mut limits = connection::ConnectionLimits::default();
+    limits.window = window;
+    limits.max_window = limits.max_window.max(window);
+    limits.max_packet = packet;
+    limits
 }
 
 /// Converts the settings of keepalive requests.

@@ -33,6 +33,20 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # Crates that depend on russh
+//!
+//! Cargo can replace russh in your whole dependency graph, so that crates from the registry use this crate
+//! unchanged:
+//!
+//! ```toml
+//! [patch.crates-io]
+//! russh = { path = "adit/compat/russh" }
+//! russh-062 = { package = "russh", path = "adit/compat/russh-0.62" }
+//! ```
+//!
+//! List only the lines for the versions that your graph contains: 0.65 for the first, 0.62 for the second. The
+//! guide `docs/guides/ssh-russh.md` in the repository has the details, and what to change in a program.
+//!
 //! # What is supported
 //!
 //! * [`client`]: connections, authentication by keys, certificates, passwords and keyboard-interactive,
@@ -59,6 +73,13 @@
 //!   application-defined names, and the answers to them (`request_success`).
 //! * `SshId::Raw`, the type `CryptoVec`, WebAssembly.
 //!
+//! # Cancel safety
+//!
+//! The calls of handles and channels send a request to the session's task and wait for its answer. If such a call is
+//! cancelled, the request may have been sent; its answer is discarded, and a channel that opens nevertheless is
+//! closed. [`Channel::wait`] is cancel safe. Calls that send data are not: a part may have been sent. If
+//! [`client::connect`] or a login is cancelled, drop the handle.
+//!
 //! # Differences
 //!
 //! * Strict key exchange and EXT_INFO are always offered, even if [`Preferred::kex`] does not name
@@ -71,6 +92,8 @@
 //! * RSA keys sign with SHA-2 only.
 //! * A user's certificate is checked (time, type, signature of the authority) before the server's
 //!   handler is called, and is refused if it restricts its holder.
+
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod channel;
 mod channel_id;

@@ -35,6 +35,6 @@ impl Limits {
 impl Default for Limits {
     /// One GiB and one hour (RFC 4253 section 9).
     fn default() -> Self {
-        Self::new(1 << 30, 1 << 30, Duration::from_hours(1))
+        Self::new(1 << 30, 1 << 30, Duration::from_secs(3600))
     }
 }

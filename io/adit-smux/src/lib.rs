@@ -10,11 +10,8 @@
 //! use adit_smux_proto::{Config, Role, Version};
 //! use tokio::io::AsyncWriteExt;
 //!
-//! let settings = Settings {
-//!     config: Config::new(Version::V2, Role::Client),
-//!     compress: true,
-//!     pads: None,
-//! };
+//! let mut settings = Settings::new(Config::new(Version::V2, Role::Client));
+//! settings.compress = true;
 //! let mux = Mux::new(below, settings)?;
 //! mux.open()?.write_all(b"hello").await?;
 //! # Ok(())
@@ -22,6 +19,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod driver;
 mod end_reason;

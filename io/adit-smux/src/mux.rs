@@ -18,6 +18,7 @@ use super::stream::{Link, SmuxStream};
 
 /// Settings of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Settings of smux; the version must be equal at both ends.
     pub config: Config,
@@ -27,10 +28,50 @@ pub struct Settings {
     pub pads: Option<Arc<PermutationPads>>,
 }
 
+impl Settings {
+    /// Creates settings without compression and pads.
+    #[must_use]
+    pub const fn new(config: Config) -> Self {
+        Self {
+            config,
+            compress: false,
+            pads: None,
+        }
+    }
+}
+
 /// One end of a connection with many streams.
 ///
 /// Clones are handles to the same session. After the last one is dropped, the session ends with its
 /// last stream.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_smux::{Mux, Settings};
+/// use adit_smux_proto::{Config, Role, Version};
+/// use adit_stream::Tcp;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// use tokio::net::{TcpListener, TcpStream};
+///
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let near = TcpStream::connect(listener.local_addr()?).await?;
+/// let (far, _) = listener.accept().await?;
+/// let settings = |role| Settings::new(Config::new(Version::V2, role));
+/// let client = Mux::new(Box::new(Tcp::new(near)), settings(Role::Client))?;
+/// let server = Mux::new(Box::new(Tcp::new(far)), settings(Role::Server))?;
+///
+/// let mut stream = client.open()?;
+/// stream.write_all(b"hello").await?;
+/// stream.shutdown().await?;
+/// let mut text = String::new();
+/// server.accept().await?.read_to_string(&mut text).await?;
+/// assert_eq!(text, "hello");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Mux {
     shared: Arc<SharedSession>,
@@ -132,6 +173,9 @@ impl Mux {
     }
 
     /// Waits for the end of the session.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe.
     pub async fn wait_end(&self) -> EndReason {
         self.new_watch().wait_end().await
     }
@@ -164,6 +208,9 @@ impl MuxWatch {
     }
 
     /// Waits for the end of the session.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe.
     pub async fn wait_end(&self) -> EndReason {
         loop {
             // Created before the check, so that an end between the two is not missed.

@@ -26,6 +26,9 @@ impl SmuxFormat {
     /// # Errors
     ///
     /// The stream fails or ends, or the bytes are neither smux nor Snappy.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the bytes stay in the stream.
     pub async fn detect(below: &mut BoxStream) -> Result<Self, EndReason> {
         poll_fn(|cx| Self::poll_detect(below, cx)).await
     }

@@ -57,7 +57,7 @@ impl SnappyEncoder {
     }
 
     /// Writes one block of at most [`MAX_BLOCK`] bytes to the front of `out`, which needs
-    /// [space](Self::room) for it. Returns its length.
+    /// [space](Self::max_encoded_len) for it. Returns its length.
     pub(super) fn encode_block(&mut self, plain: &[u8], out: &mut [u8]) -> Option<usize> {
         let start = if self.begun {
             0
@@ -301,7 +301,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(pieces in proptest::collection::vec((any::<u8>(), 1..3000usize, any::<bool>()), 1..6)) {
             let pieces: Vec<Vec<u8>> = pieces.into_iter().map(|(seed, len, dull)| {
-                if dull { vec![seed; len] } else { adit_interop::Pattern::new(seed.into()).take(len) }
+                if dull { vec![seed; len] } else { adit_interop::BytePattern::new(seed.into()).next_bytes(len) }
             }).collect();
             let all: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
             prop_assert_eq!(decoded(&encoded(&all)).unwrap(), pieces.concat());

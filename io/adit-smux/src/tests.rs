@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_interop::Pattern;
+use adit_interop::BytePattern;
 use adit_smux_proto::{Config, Role, Version};
 use adit_stream::lane::RelayLane;
 use adit_stream::{BoxStream, Stream, Tcp};
@@ -58,7 +58,7 @@ fn echo(mux: Mux) {
 }
 
 async fn there_and_back(stream: SmuxStream, len: usize, seed: u64) {
-    let bytes = Pattern::new(seed).take(len);
+    let bytes = BytePattern::new(seed).next_bytes(len);
     let sent = bytes.clone();
     let (mut reader, mut writer) = stream.into_split();
     let send = tokio::spawn(async move {
@@ -127,10 +127,8 @@ async fn a_golden_packet_of_kcptun_opens_a_stream() {
         .map(|at| u8::from_str_radix(&packet[at..at + 2], 16).unwrap())
         .collect();
     let key = PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, b"it's a secrect").unwrap();
-    let kcp = adit_kcp::Settings {
-        key: Some(std::sync::Arc::new(key)),
-        ..adit_kcp::Settings::new(adit_kcp_proto::Config::fast())
-    };
+    let mut kcp = adit_kcp::Settings::new(adit_kcp_proto::Config::fast());
+    kcp.key = Some(std::sync::Arc::new(key));
     let mut listener = KcpListener::bind("127.0.0.1:0".parse().unwrap(), kcp).unwrap();
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     client

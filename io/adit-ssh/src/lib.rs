@@ -17,9 +17,9 @@
 //!                                                           many packets for each write
 //! ```
 //!
-//! Handles and the task share two things: `mail` holds pending commands, a `pipe` holds the bytes of
-//! one channel. The task never waits for a channel: a slow reader only stalls its own window, and the
-//! data that the peer has sent within that window stays in the pipe.
+//! Handles and the task share two things: `shared_session` holds pending commands, a `shared_channel`
+//! holds the bytes of one channel. The task never waits for a channel: a slow reader only stalls its own window, and the
+//! data that the peer has sent within that window stays there.
 //!
 //! # Examples
 //!
@@ -38,6 +38,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 /// Compiles the snippets of the guide as tests. The guide is outside of the package, and documentation
 /// tests are the only builds that read it.

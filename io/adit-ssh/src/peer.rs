@@ -104,6 +104,9 @@ impl Peer {
     ///
     /// # Errors
     /// Returns the reason if the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn ping(&self) -> Result<Duration, SessionEnd> {
         self.shared.call_driver(Command::Ping).await
     }
@@ -125,6 +128,9 @@ impl Peer {
     }
 
     /// Waits until the session ends and returns the reason.
+    ///
+    /// # Cancel safety
+    /// This method is cancel-safe.
     pub async fn wait_closed(&self) -> SessionEnd {
         self.shared.wait_end().await
     }

@@ -11,8 +11,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adit_interop::Folder;
-use adit_interop::openssh::{Sshd, keygen, user};
+use adit_interop::TempFolder;
+use adit_interop::openssh::{Sshd, current_user, generate_key};
 use adit_ssh::SessionEnd;
 use adit_ssh::client::{Client, ClientConfig, Exit, Login, Session};
 use adit_ssh::server::{Incoming, Server};
@@ -128,7 +128,7 @@ impl Host {
     }
 
     async fn dial(&self) -> Session {
-        let (key, user) = (self.sshd.folder().join("id"), user());
+        let (key, user) = (self.sshd.folder().join("id"), current_user());
         let (port, known) = (self.sshd.port(), &self.known_hosts);
         let dialled = ssh_client::dial("127.0.0.1", port, &user, &key, known);
         dialled.await.unwrap()
@@ -170,7 +170,7 @@ async fn programs_of_the_client() {
 #[tokio::test]
 async fn an_unknown_host_is_refused() {
     let host = Host::start();
-    let another = keygen(host.sshd.folder(), "another").unwrap();
+    let another = generate_key(host.sshd.folder(), "another").unwrap();
     let line = fs::read_to_string(another.with_extension("pub")).unwrap();
     let (key, _) = PublicKey::from_line(&line).unwrap();
     let name = HostName::new("127.0.0.1", host.sshd.port()).unwrap();
@@ -248,10 +248,10 @@ async fn connections_both_ways() {
 
 #[tokio::test]
 async fn ways_to_log_in() {
-    let folder = Folder::new("guide").unwrap();
+    let folder = TempFolder::new("guide").unwrap();
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-    keygen(folder.path(), "host").unwrap();
-    keygen(folder.path(), "id").unwrap();
+    generate_key(folder.path(), "host").unwrap();
+    generate_key(folder.path(), "id").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let users = ssh_server::Users {
@@ -315,7 +315,7 @@ async fn agents_and_certificates() {
     let host = Host::start();
     let folder = host.sshd.folder();
     agent.add(&folder.join("id"));
-    let login = ssh_login::with_agent(&user(), &agent.socket())
+    let login = ssh_login::with_agent(&current_user(), &agent.socket())
         .await
         .unwrap();
     let pinned = || ssh_login::fixed_host_key(&host.sshd.host_key().unwrap()).unwrap();
@@ -329,14 +329,14 @@ async fn agents_and_certificates() {
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
     assert!(listed.contains("(ED25519)"), "{listed}");
 
-    let authority = keygen(folder, "ca").unwrap();
+    let authority = generate_key(folder, "ca").unwrap();
     let mut keygen = std::process::Command::new("ssh-keygen");
     keygen
         .args(["-q", "-t", "ed25519", "-N", "hidden", "-f"])
         .arg(folder.join("sealed"));
     assert!(keygen.status().unwrap().success());
     let mut sign = std::process::Command::new("ssh-keygen");
-    sign.args(["-q", "-I", "me", "-n", &user(), "-s"])
+    sign.args(["-q", "-I", "me", "-n", &current_user(), "-s"])
         .arg(&authority);
     sign.arg(folder.join("sealed.pub"));
     assert!(sign.status().unwrap().success());
@@ -349,7 +349,8 @@ async fn agents_and_certificates() {
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
     let (key, certificate) = (read("sealed"), read("sealed-cert.pub"));
     assert!(ssh_login::with_certificate("me", &key, "wrong", &certificate).is_err());
-    let login = ssh_login::with_certificate(&user(), &key, "hidden", certificate.trim()).unwrap();
+    let login =
+        ssh_login::with_certificate(&current_user(), &key, "hidden", certificate.trim()).unwrap();
     let config = ClientConfig::new(pinned(), login);
     let session = Client::connect_tcp("127.0.0.1", host.sshd.port(), config)
         .await
@@ -361,9 +362,9 @@ async fn agents_and_certificates() {
 /// privileged user.
 #[tokio::test]
 async fn signals_arrive() {
-    let folder = Folder::new("guide").unwrap();
+    let folder = TempFolder::new("guide").unwrap();
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-    keygen(folder.path(), "host").unwrap();
+    generate_key(folder.path(), "host").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let config = ssh_server::config(&read("host")).unwrap();
@@ -446,13 +447,13 @@ async fn channels_and_requests_of_own_types() {
 
 /// OpenSSH's agent, stopped with the test.
 struct Agent {
-    folder: Folder,
+    folder: TempFolder,
     process: std::process::Child,
 }
 
 impl Agent {
     fn start() -> Self {
-        let folder = Folder::new("agent").unwrap();
+        let folder = TempFolder::new("agent").unwrap();
         let mut command = std::process::Command::new("ssh-agent");
         command
             .arg("-D")

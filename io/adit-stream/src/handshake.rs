@@ -10,6 +10,8 @@ use crate::stream::{fill_to, flush_stream};
 /// Error of a handshake that did not complete.
 ///
 /// Implements [`std::error::Error`] where the core's error can be displayed.
+///
+/// The enum is exhaustive, so that programs that answer each kind of failure differently miss none.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError<E> {
     /// The core refused the peer's bytes. The caller sends the reply, since it may have to wait
@@ -35,6 +37,9 @@ pub enum HandshakeError<E> {
 ///
 /// See [`HandshakeError`]. The end of the stream before the handshake is complete is
 /// [`HandshakeError::Eof`].
+///
+/// # Cancel safety
+/// Not cancel safe: part of an answer may have been written, or input consumed. Close the stream.
 pub async fn run_handshake<H: Handshake>(
     io: &mut dyn Stream,
     core: &mut H,
@@ -71,6 +76,9 @@ pub async fn run_handshake<H: Handshake>(
 /// # Errors
 ///
 /// As [`write_all`].
+///
+/// # Cancel safety
+/// Not cancel safe: a part of `bytes` may have been written.
 pub async fn write_and_flush(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()> {
     write_all(io, bytes).await?;
     flush_stream(io).await
@@ -83,6 +91,9 @@ pub async fn write_and_flush(io: &mut dyn Stream, bytes: &[u8]) -> io::Result<()
 ///
 /// Fails with [`WriteZero`](io::ErrorKind::WriteZero) if the write direction is complete, or with
 /// the error of the stream.
+///
+/// # Cancel safety
+/// Not cancel safe: a part of `bytes` may have been written.
 pub async fn write_all(io: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let size = std::future::poll_fn(|cx| io.poll_slot(cx, 1)).await?;

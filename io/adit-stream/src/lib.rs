@@ -32,10 +32,9 @@
 //! async fn forward(client: TcpStream, target: &str) -> std::io::Result<()> {
 //!     let target = TcpStream::connect(target).await?;
 //!     let meter = TrafficMeter::default();
-//!     let timeouts = RelayTimeouts {
-//!         idle: Duration::from_secs(300),
-//!         half_close_idle: Duration::from_secs(15),
-//!     };
+//!     let timeouts = RelayTimeouts::NEVER
+//!         .with_idle(Duration::from_secs(300))
+//!         .with_half_close_idle(Duration::from_secs(15));
 //!     relay(&mut Tcp::new(client), &mut Tcp::new(target), &timeouts, &meter).await;
 //!     println!("{:?}", meter.stats());
 //!     Ok(())
@@ -59,6 +58,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod buffered;
 pub mod bulk;

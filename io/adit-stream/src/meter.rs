@@ -9,6 +9,18 @@ const SHARDS: usize = 16;
 /// Byte and session counters of a listener or a user.
 ///
 /// Each thread adds to its own cache line; a reader sums them up. There is no lock and no channel.
+///
+/// # Examples
+///
+/// ```
+/// use adit_stream::{CountBytes, TrafficMeter};
+///
+/// let meter = TrafficMeter::default();
+/// meter.count_opened();
+/// meter.add_up(5);
+/// meter.add_up(2);
+/// assert_eq!(meter.stats().up, 7);
+/// ```
 #[derive(Debug, Default)]
 pub struct TrafficMeter {
     shards: [Shard; SHARDS],

@@ -27,6 +27,7 @@ const QUIET_PARTS: u32 = 4;
 
 /// Deadlines of a relayed session. Zero means never.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct RelayTimeouts {
     /// Maximum silence in both directions.
     pub idle: Duration,
@@ -34,8 +35,31 @@ pub struct RelayTimeouts {
     pub half_close_idle: Duration,
 }
 
+impl RelayTimeouts {
+    /// No deadlines: sessions last until one end closes them.
+    pub const NEVER: Self = Self {
+        idle: Duration::ZERO,
+        half_close_idle: Duration::ZERO,
+    };
+
+    /// Sets the maximum silence in both directions.
+    #[must_use]
+    pub const fn with_idle(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Sets the maximum silence once one direction has ended.
+    #[must_use]
+    pub const fn with_half_close_idle(mut self, idle: Duration) -> Self {
+        self.half_close_idle = idle;
+        self
+    }
+}
+
 /// Result of a relayed session.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RelayOutcome {
     /// Payload bytes from near to far.
     pub up: u64,
@@ -48,6 +72,8 @@ pub struct RelayOutcome {
 }
 
 /// Reason for the end of a session.
+///
+/// The enum is exhaustive, so that programs that decide which side is at fault miss no reason.
 #[derive(Debug)]
 pub enum EndReason {
     /// Both directions have ended.
@@ -68,6 +94,38 @@ pub enum EndReason {
 /// # Cancel safety
 ///
 /// Not cancel safe: bytes that are in a pipe between two sockets are lost.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_stream::{EndReason, RelayTimeouts, Tcp, TrafficMeter, relay};
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// use tokio::net::{TcpListener, TcpStream};
+///
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let addr = listener.local_addr()?;
+/// let mut client = TcpStream::connect(addr).await?;
+/// let (near, _) = listener.accept().await?;
+/// let far = TcpStream::connect(addr).await?;
+/// let (mut target, _) = listener.accept().await?;
+///
+/// client.write_all(b"hello").await?;
+/// client.shutdown().await?;
+/// target.shutdown().await?;
+/// let meter = TrafficMeter::default();
+/// let outcome =
+///     relay(&mut Tcp::new(near), &mut Tcp::new(far), &RelayTimeouts::NEVER, &meter).await;
+/// assert!(matches!(outcome.end, EndReason::Finished));
+/// assert_eq!((outcome.up, outcome.down), (5, 0));
+///
+/// let mut text = String::new();
+/// target.read_to_string(&mut text).await?;
+/// assert_eq!(text, "hello");
+/// # Ok(())
+/// # }
+/// ```
 pub async fn relay(
     near: &mut dyn Stream,
     far: &mut dyn Stream,

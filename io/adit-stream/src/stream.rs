@@ -58,6 +58,9 @@ pub trait Stream: Send {
 
     /// Marks the first `n` bytes of the slot, or of [`slots`](Self::slots), as written, and seals
     /// them.
+    ///
+    /// # Errors
+    /// The codec cannot seal the bytes. The direction is unusable then.
     fn commit(&mut self, n: usize) -> io::Result<()>;
 
     /// Sends all committed bytes, and a head that is owed.
@@ -164,6 +167,9 @@ impl<S: Stream + ?Sized> Stream for Box<S> {
 /// # Errors
 ///
 /// The error of the stream.
+///
+/// # Cancel safety
+/// Cancel safe: what has arrived stays readable.
 pub async fn fill_to(io: &mut dyn Stream, want: usize) -> io::Result<usize> {
     poll_fn(|cx| io.poll_fill(cx, want)).await
 }
@@ -173,6 +179,9 @@ pub async fn fill_to(io: &mut dyn Stream, want: usize) -> io::Result<usize> {
 /// # Errors
 ///
 /// The error of the stream.
+///
+/// # Cancel safety
+/// Cancel safe: a later flush sends the rest.
 pub async fn flush_stream(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_flush(cx)).await
 }
@@ -182,6 +191,9 @@ pub async fn flush_stream(io: &mut dyn Stream) -> io::Result<()> {
 /// # Errors
 ///
 /// The error of the stream.
+///
+/// # Cancel safety
+/// Cancel safe: call it again to finish.
 pub async fn finish_stream(io: &mut dyn Stream) -> io::Result<()> {
     poll_fn(|cx| io.poll_finish(cx)).await
 }

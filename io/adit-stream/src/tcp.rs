@@ -22,6 +22,26 @@ const MIN_SLOT: usize = 4096;
 ///
 /// Each direction takes a buffer when it has bytes and returns it when it is empty. The size
 /// follows the traffic: it grows when reads or writes fill it and shrinks when they do not.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_stream::{Stream, Tcp, fill_to, write_and_flush};
+/// use tokio::net::{TcpListener, TcpStream};
+///
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let mut near = Tcp::new(TcpStream::connect(listener.local_addr()?).await?);
+/// let mut far = Tcp::new(listener.accept().await?.0);
+///
+/// write_and_flush(&mut near, b"hello").await?;
+/// assert_eq!(fill_to(&mut far, 5).await?, 5);
+/// assert_eq!(far.filled(), b"hello");
+/// far.consume(5);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Tcp {
     socket: WatchedSocket,

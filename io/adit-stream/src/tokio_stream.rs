@@ -20,6 +20,29 @@ use crate::{BoxStream, Stream, Tcp};
 /// writes.
 ///
 /// `shutdown` closes the write direction, and the stream remains readable.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_stream::{BoxStream, Stream, Tcp};
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// use tokio::net::{TcpListener, TcpStream};
+///
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let near: BoxStream = Box::new(Tcp::new(TcpStream::connect(listener.local_addr()?).await?));
+/// let (far, _) = listener.accept().await?;
+///
+/// let (mut near, mut far) = (near.into_tokio(), Tcp::new(far).into_tokio());
+/// near.write_all(b"hello").await?;
+/// near.shutdown().await?;
+/// let mut text = String::new();
+/// far.read_to_string(&mut text).await?;
+/// assert_eq!(text, "hello");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct TokioStream<S>(S);
 

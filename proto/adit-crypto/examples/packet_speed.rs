@@ -12,8 +12,8 @@ use std::{env, hint::black_box};
 use adit_crypto::packet::session::{Role, SessionCipher, SessionKey};
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_crypto::{CpuLevel, CryptoError, Direction, cpu_level, limit_cpu};
+use adit_interop::cpu_time::BatchTiming;
 use adit_wire::Entropy;
-use rustix::time::{ClockId, clock_gettime};
 
 const PACKET: usize = 1500;
 const SIDE: usize = 32;
@@ -132,24 +132,12 @@ fn rate(packets: usize, ns: f64) -> f64 {
     (2 * PACKET * packets) as f64 / ns * 1e3
 }
 
-/// Returns the nanoseconds of one call, the best of all batches.
+/// Returns the CPU time of one call in nanoseconds, the average of the fastest batch.
 fn best(mut call: impl FnMut()) -> f64 {
-    let mut batch = |count: u32| {
-        let start = cpu_ns();
-        for _ in 0..count {
-            call();
-        }
-        (cpu_ns() - start) / f64::from(count)
+    let timing = BatchTiming {
+        batches: BATCHES,
+        batch_ns: BATCH_NS,
+        trial_calls: [1, 4],
     };
-    let rough = batch(1).min(batch(4));
-    let count = (BATCH_NS / rough).clamp(1.0, 1e6) as u32;
-    (0..BATCHES)
-        .map(|_| batch(count))
-        .fold(f64::INFINITY, f64::min)
-}
-
-/// Returns the CPU time of this thread.
-fn cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    timing.measure_call(|_| call())
 }

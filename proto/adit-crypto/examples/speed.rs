@@ -9,12 +9,12 @@
 use std::{env, hint::black_box};
 
 use adit_crypto::{AeadKey, AeadKind, CpuLevel, cpu_level, limit_cpu};
+use adit_interop::cpu_time::BatchTiming;
 use aws_lc_rs::aead as lc;
 use chacha20poly1305::{
     ChaCha8Poly1305, ChaCha20Poly1305, KeyInit, XChaCha8Poly1305, XChaCha20Poly1305,
     aead::AeadInOut,
 };
-use rustix::time::{ClockId, clock_gettime};
 
 const SIZES: [usize; 5] = [32, 1024, 1400, 16384, 65536];
 const BATCHES: usize = 16;
@@ -155,24 +155,12 @@ fn both(
     (sealing, opening - copying)
 }
 
-/// Returns the nanoseconds of one call, the best of all batches.
+/// Returns the CPU time of one call in nanoseconds, the average of the fastest batch.
 fn best(mut call: impl FnMut(usize)) -> f64 {
-    let mut batch = |count: u32, offset: usize| {
-        let start = cpu_ns();
-        for _ in 0..count {
-            call(offset);
-        }
-        (cpu_ns() - start) / f64::from(count)
+    let timing = BatchTiming {
+        batches: BATCHES,
+        batch_ns: BATCH_NS,
+        trial_calls: [8, 64],
     };
-    let rough = batch(8, 0).min(batch(64, 0));
-    let count = (BATCH_NS / rough).clamp(1.0, 1e6) as u32;
-    (0..BATCHES)
-        .map(|round| batch(count, round * 208 % 4096))
-        .fold(f64::INFINITY, f64::min)
-}
-
-/// Returns the CPU time of this thread.
-fn cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    timing.measure_call(|batch| call(batch * 208 % 4096))
 }

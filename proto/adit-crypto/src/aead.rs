@@ -92,6 +92,20 @@ impl AeadKind {
 }
 
 /// An expanded AEAD key; cleared on drop. Never seal twice with the same nonce.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::{AeadKey, AeadKind, CryptoError};
+///
+/// let key = AeadKey::new(AeadKind::Aes256Gcm, &[7; 32])?;
+/// let mut message = *b"in place";
+/// let mut tag = key.seal_in_place(&[0; 12], &mut message)?;
+/// tag[0] ^= 1;
+/// let opened = key.open_in_place(&[0; 12], &mut message, &tag);
+/// assert_eq!(opened, Err(CryptoError::Unauthentic));
+/// # Ok::<(), CryptoError>(())
+/// ```
 pub struct AeadKey {
     kind: AeadKind,
     inner: Inner,

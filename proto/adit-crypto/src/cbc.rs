@@ -42,6 +42,9 @@ pub fn aes128_cbc_decrypt(
 }
 
 /// Like [`aes128_cbc_decrypt`], with AES-256.
+///
+/// # Errors
+/// [`CryptoError::PartialBlock`] if `data` does not consist of whole blocks.
 pub fn aes256_cbc_decrypt(
     key: &[u8; 32],
     iv: &[u8; 16],

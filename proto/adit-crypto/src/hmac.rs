@@ -30,6 +30,16 @@ const BLOCK: usize = 64;
 
 /// An HMAC key, stored as the states of its two hashes after the padded key: this saves two blocks per
 /// message. Nothing is allocated for a message.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::{HmacKey, HmacKind};
+///
+/// let key = HmacKey::new(HmacKind::Sha256, b"key");
+/// let tag = key.tag(&[b"one ", b"message"]);
+/// assert!(tag == *key.tag(&[b"one message"]).as_ref());
+/// ```
 pub struct HmacKey(KeyState);
 
 /// The states after the padded key. The compression functions are called directly: the contexts of

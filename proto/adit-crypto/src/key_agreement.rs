@@ -70,6 +70,19 @@ impl AgreementCurve {
 }
 
 /// An ephemeral key for one exchange.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::{AgreementCurve, EcdhKey};
+/// use adit_wire::FixedEntropy;
+///
+/// // Use the system's random numbers in a program.
+/// let near = EcdhKey::generate(AgreementCurve::X25519, &mut FixedEntropy::new([1; 32]))?;
+/// let far = EcdhKey::generate(AgreementCurve::X25519, &mut FixedEntropy::new([2; 32]))?;
+/// assert_eq!(near.derive_secret(far.public_key())?, far.derive_secret(near.public_key())?);
+/// # Ok::<(), adit_crypto::CryptoError>(())
+/// ```
 pub struct EcdhKey {
     curve: AgreementCurve,
     private: PrivateKey,

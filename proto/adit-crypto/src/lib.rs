@@ -23,6 +23,7 @@
 //! ```
 
 #![deny(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod aead;
 mod bcrypt;

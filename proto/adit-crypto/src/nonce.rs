@@ -24,6 +24,17 @@ impl Deref for Nonce {
 ///
 /// The number has 64 bits and is at the front of the nonce; the rest is zero. An exhausted counter returns
 /// errors permanently; it never wraps.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::{AeadKind, NonceCounter};
+///
+/// let mut counter = NonceCounter::new(AeadKind::Aes128Gcm);
+/// assert_eq!(counter.next_nonce()?[..], [0; 12]);
+/// assert_eq!(counter.next_nonce()?[..2], [1, 0]);
+/// # Ok::<(), adit_crypto::CryptoError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct NonceCounter {
     next: Option<u64>,

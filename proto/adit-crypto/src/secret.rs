@@ -9,6 +9,16 @@ use zeroize::{Zeroize, Zeroizing};
 ///
 /// Reading it is explicit: [`Secret::expose`]. Only the final allocation is cleared; a `String` or `Vec`
 /// that grew has left copies behind, so build it with its full capacity.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::Secret;
+///
+/// let password = Secret::new(String::from("hunter2"));
+/// assert_eq!(password.expose(), "hunter2");
+/// assert!(!format!("{password:?}").contains("hunter2"));
+/// ```
 pub struct Secret<T: Zeroize>(Zeroizing<T>);
 
 impl<T: Zeroize> Secret<T> {

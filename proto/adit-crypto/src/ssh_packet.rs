@@ -29,6 +29,9 @@ pub struct SshGcm {
 
 impl SshGcm {
     /// Expands a key of 16 or 32 bytes.
+    ///
+    /// # Errors
+    /// [`CryptoError::KeyLength`] for any other length.
     pub fn new(key: &[u8], iv: &[u8; 12]) -> Result<Self, CryptoError> {
         let (algorithm, expected) = match key.len() {
             16 => (&lc::AES_128_GCM, 16),
@@ -46,6 +49,10 @@ impl SshGcm {
     }
 
     /// Encrypts all of `packet` except its length, and returns the tag.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoRoom`] if the packet is shorter than its length field, [`CryptoError::TooLong`] if AES-GCM
+    /// cannot seal as much with one nonce.
     pub fn seal(&mut self, packet: &mut [u8]) -> Result<[u8; TAG_LEN], CryptoError> {
         let (length, body) = packet
             .split_at_mut_checked(LENGTH)
@@ -60,6 +67,10 @@ impl SshGcm {
 
     /// Verifies `tag` and decrypts all of `packet` except its length. After an error the content of the
     /// packet is unspecified, and the nonce has advanced.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoRoom`] if the packet is shorter than its length field, [`CryptoError::Unauthentic`] if the tag
+    /// does not match.
     pub fn open(&mut self, packet: &mut [u8], tag: &[u8]) -> Result<(), CryptoError> {
         let (length, body) = packet
             .split_at_mut_checked(LENGTH)
@@ -126,6 +137,9 @@ impl SshChaCha {
     }
 
     /// Encrypts `packet` and returns the tag.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoRoom`] if the packet is shorter than its length field.
     pub fn seal(&self, sequence: u32, packet: &mut [u8]) -> Result<[u8; TAG_LEN], CryptoError> {
         if packet.len() < LENGTH {
             return Err(CryptoError::NoRoom);
@@ -140,6 +154,10 @@ impl SshChaCha {
 
     /// Verifies `tag` and decrypts all of `packet` except its length, which stays encrypted. After an error
     /// the content of the packet is unspecified.
+    ///
+    /// # Errors
+    /// [`CryptoError::NoRoom`] if the packet is shorter than its length field, [`CryptoError::Unauthentic`] if the tag
+    /// does not match.
     pub fn open(&self, sequence: u32, packet: &mut [u8], tag: &[u8]) -> Result<(), CryptoError> {
         let tag = tag.try_into().map_err(|_| CryptoError::Unauthentic)?;
         if packet.len() < LENGTH {

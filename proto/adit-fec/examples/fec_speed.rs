@@ -6,8 +6,8 @@
 use std::{env, hint::black_box};
 
 use adit_fec::{Decoder, Encoder, ErasureCode, FecLevel, HEADER};
+use adit_interop::cpu_time::thread_cpu_ns;
 use adit_wire::Time;
-use rustix::time::{ClockId, clock_gettime};
 
 const SHAPES: [[usize; 3]; 3] = [[10, 3, 1350], [70, 30, 1350], [200, 50, 65_536]];
 
@@ -60,14 +60,14 @@ fn report(shape: [usize; 3], only: Option<FecLevel>) -> Result<(), Box<dyn std::
 fn measure(mut call: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..BATCHES {
-        let (start, mut calls) = (cpu_ns(), 0);
+        let (start, mut calls) = (thread_cpu_ns(), 0);
         let spent = loop {
             // Few enough reads of the clock for calls of less than a microsecond.
             for _ in 0..1 + calls / 8 {
                 call();
                 calls += 1;
             }
-            let spent = cpu_ns() - start;
+            let spent = thread_cpu_ns() - start;
             if spent >= BATCH_NS {
                 break spent;
             }
@@ -75,11 +75,6 @@ fn measure(mut call: impl FnMut()) -> f64 {
         best = best.min(spent / f64::from(calls));
     }
     best
-}
-
-fn cpu_ns() -> f64 {
-    let now = clock_gettime(ClockId::ThreadCPUTime);
-    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
 }
 
 fn shards(count: usize, len: usize) -> Vec<Vec<u8>> {

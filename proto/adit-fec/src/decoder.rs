@@ -16,6 +16,7 @@ const WINDOW: usize = 4;
 
 /// Counters of a [`Decoder`], since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FecCounters {
     /// Parity shards received.
     pub parity: u64,
@@ -39,6 +40,22 @@ pub struct FecCounters {
 ///
 /// Memory: buffers for the shards of incomplete groups, four groups at most. They are kept for later
 /// groups; `trim` frees them when the peer is idle.
+///
+/// # Examples
+///
+/// ```
+/// use adit_fec::{Decoder, Encoder, ErasureCode, HEADER, Packet};
+/// use adit_wire::Time;
+///
+/// let mut encoder = Encoder::new(ErasureCode::vandermonde(2, 1)?, 1400)?;
+/// let mut packet = [&[0; HEADER], &b"hello"[..]].concat();
+/// encoder.seal(Time(0), &mut packet).unwrap();
+///
+/// let mut decoder = Decoder::new(ErasureCode::vandermonde(2, 1)?, 1400);
+/// assert!(matches!(decoder.handle_input(&packet), Some(Packet::Data { datagram: b"hello", .. })));
+/// assert_eq!(decoder.poll_recovered(), None, "nothing was lost");
+/// # Ok::<(), adit_fec::CodeError>(())
+/// ```
 #[derive(Debug)]
 pub struct Decoder {
     matrix: CodeMatrix,

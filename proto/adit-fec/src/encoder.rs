@@ -38,6 +38,25 @@ const MAX_GAP: Duration = Duration::from_millis(500);
 /// than 12 bytes (32 in its first versions) before they are counted, and reports content that is not a KCP
 /// segment as an error: a KCP sender should use a whole segment without effect, such as a window
 /// announcement of 24 bytes.
+///
+/// # Examples
+///
+/// ```
+/// use adit_fec::{Encoder, ErasureCode, HEADER};
+/// use adit_wire::Time;
+///
+/// let mut encoder = Encoder::new(ErasureCode::vandermonde(2, 1)?, 1400)?;
+/// for text in [b"first", b"later"] {
+///     // Space for the header, then the datagram. The packet is ready to send afterwards.
+///     let mut packet = [&[0; HEADER], &text[..]].concat();
+///     encoder.seal(Time(0), &mut packet).unwrap();
+/// }
+/// // The group is complete: its parity follows.
+/// let mut parity = vec![0; encoder.max_packet()];
+/// assert!(encoder.poll_output(&mut parity).is_some());
+/// assert!(encoder.poll_output(&mut parity).is_none());
+/// # Ok::<(), adit_fec::CodeError>(())
+/// ```
 #[derive(Debug)]
 pub struct Encoder {
     code: ErasureCode,
@@ -78,6 +97,9 @@ impl Encoder {
     /// Creates an encoder for datagrams of at most `max_datagram` bytes (65,533 at most). With the first
     /// datagrams it allocates memory for the parity of two groups, and for copies of one group's shards if
     /// they may be sent [again](Self::set_early), until it is trimmed.
+    ///
+    /// # Errors
+    /// [`CodeError::Shards`] if the code has no shards; every [`ErasureCode`] has some.
     pub fn new(code: ErasureCode, max_datagram: usize) -> Result<Self, CodeError> {
         let longest = max_datagram.min(usize::from(u16::MAX) - SIZE) + SIZE;
         let none = QueuedShards {
@@ -107,6 +129,9 @@ impl Encoder {
 
     /// Continues where another encoder of the same code [stopped](Self::position). An open group gets no
     /// parity.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
     pub fn resume(
         code: ErasureCode,
         max_datagram: usize,
@@ -157,6 +182,10 @@ impl Encoder {
 
     /// Turns `packet` into a data shard in place: it consists of [`HEADER`](crate::HEADER) bytes that are
     /// overwritten, and the datagram.
+    ///
+    /// # Errors
+    /// [`ProtocolError::TooLong`] if the datagram is longer than the encoder allows, or the packet shorter than its
+    /// header. Nothing has changed then.
     pub fn seal(&mut self, now: Time, packet: &mut [u8]) -> Result<(), ProtocolError> {
         let payload = packet.len().checked_sub(SHARD_HEADER);
         let payload = payload.filter(|len| (SIZE..=self.longest).contains(len));

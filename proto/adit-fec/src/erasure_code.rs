@@ -99,11 +99,17 @@ impl ErasureCode {
     }
 
     /// Creates the code of kcp-go and kcptun.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
     pub fn vandermonde(data: usize, parity: usize) -> Result<Self, CodeError> {
         Self::new(CodeMatrix::Vandermonde, data, parity)
     }
 
     /// Creates the code of ISA-L and of adit's `kcp9` mode.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
     pub fn cauchy(data: usize, parity: usize) -> Result<Self, CodeError> {
         Self::new(CodeMatrix::Cauchy, data, parity)
     }

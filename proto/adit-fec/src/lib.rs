@@ -5,8 +5,14 @@
 //! kcp-go and kcptun: bytes and the time are arguments, packets are in the caller's buffers, and once the
 //! buffers exist nothing is allocated for a packet.
 //!
-//! The crate needs an allocator. Without the default feature `std`, its kernel is that of the CPU features
-//! that the program is compiled for (`-C target-feature`, `-C target-cpu`).
+//! The crate needs an allocator, and no `std` without the feature of that name.
+//!
+//! # Features
+//!
+//! * `std`, which is enabled by default, chooses the kernel for the CPU at run time. Without it, the kernel is that
+//!   of the CPU features that the program is compiled for (`-C target-feature`, `-C target-cpu`).
+//!
+//! # Examples
 //!
 //! ```
 //! use adit_fec::{Decoder, Encoder, ErasureCode, HEADER};
@@ -34,6 +40,7 @@
 //! ```
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 extern crate alloc;
 

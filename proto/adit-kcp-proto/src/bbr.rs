@@ -275,7 +275,7 @@ impl BbrModel {
         self.idle_until = Some(self.delivered + out);
     }
 
-    /// Returns the bytes of memory that [`release`](Self::release) frees.
+    /// Returns the bytes of memory that [`release_memory`](Self::release_memory) frees.
     pub(crate) const fn freeable_size(&self) -> usize {
         self.sent.heap_size()
     }

@@ -19,6 +19,7 @@ pub enum Compat {
 
 /// Limit of the sender besides the two windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum CongestionControl {
     /// No limit, as in all named modes.
     #[default]
@@ -34,6 +35,8 @@ pub enum CongestionControl {
 }
 
 /// The settings of a session. Both ends may differ in all of them except `stream`.
+///
+/// Later versions may add fields: start from a preset, as in `Config { stream: true, ..Config::fast3() }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// 0: patient (time-outs of at least 100 ms, doubled); 1: hasty (30 ms, increased by half);

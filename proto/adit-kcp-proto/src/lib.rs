@@ -35,6 +35,7 @@
 //! unauthenticated peers can send.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod acks;
 mod bbr;

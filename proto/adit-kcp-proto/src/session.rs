@@ -16,6 +16,37 @@ use crate::timers::WindowProbe;
 use crate::{Compat, Config, CongestionControl, Stats};
 
 /// One end of a KCP session.
+///
+/// # Examples
+///
+/// ```
+/// use adit_kcp_proto::{Config, KcpSession};
+/// use adit_wire::Time;
+///
+/// let mut now = Time(0);
+/// let mut client = KcpSession::new(7, Config::fast3(), now);
+/// let mut server = KcpSession::new(7, Config::fast3(), now);
+/// client.send(b"hello").unwrap();
+///
+/// // The first datagram is lost. The session sends its bytes again when they are due.
+/// let mut datagram = [0; 1400];
+/// let mut lost = client.poll_output(now, &mut datagram).is_some();
+/// assert!(lost);
+/// for _ in 0..100 {
+///     while let Some(len) = client.poll_output(now, &mut datagram) {
+///         server.handle_input(now, &datagram[..len], false).unwrap();
+///         lost = false;
+///     }
+///     if !lost {
+///         break;
+///     }
+///     now = client.poll_timeout().unwrap();
+///     client.handle_timeout(now);
+/// }
+/// let mut text = [0; 16];
+/// assert_eq!(server.recv(&mut text), Some(5));
+/// assert_eq!(&text[..5], b"hello");
+/// ```
 #[derive(Debug)]
 pub struct KcpSession {
     pub(crate) conv: u32,

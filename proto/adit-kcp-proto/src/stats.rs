@@ -2,6 +2,7 @@
 
 /// Counters since the session's start, and current gauges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Stats {
     /// Datagrams received.
     pub datagrams_in: u64,

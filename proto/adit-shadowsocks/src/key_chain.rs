@@ -12,6 +12,22 @@ use crate::{Key, KeyError, Method};
 ///
 /// Each relay and each multi-user server on the path has one of the identity keys and strips one
 /// header; the last key seals the data and opens the answers.
+///
+/// # Examples
+///
+/// ```
+/// use adit_shadowsocks::{KeyChain, Method};
+///
+/// // The identity key of a server, and the key of its user.
+/// let method: Method = "2022-blake3-aes-128-gcm".parse().unwrap();
+/// let chain = KeyChain::parse(method, "AAAAAAAAAAAAAAAAAAAAAA==:AQEBAQEBAQEBAQEBAQEBAQ==")?;
+/// assert_eq!(chain.identity_keys().len(), 1);
+///
+/// // Older editions have passwords.
+/// let chain = KeyChain::parse(Method::Aes256Gcm, "a password")?;
+/// assert_eq!(chain.identity_keys().len(), 0);
+/// # Ok::<(), adit_shadowsocks::KeyError>(())
+/// ```
 #[derive(Clone)]
 pub struct KeyChain {
     key: Key,

@@ -74,7 +74,7 @@ impl FrameSeal {
         }
     }
 
-    /// Implements [`adit_wire::Seal::looks_ahead`].
+    /// Implements [`adit_wire::Seal::wants_seal_ahead`].
     pub(crate) fn looks_ahead(&self) -> bool {
         matches!(self, Self::Tagged(frames) if frames.looks_ahead())
     }

@@ -138,6 +138,7 @@ pub struct ServerHandshake {
 
 /// An accepted connection.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct AcceptedConnection {
     /// Number of bytes in the first message; 0 if the protocol has none.
     pub consumed: usize,

@@ -10,7 +10,7 @@
 //! Only `verify_deflate` cannot be opened in place, see [`ProtocolKind::opens_in_place`]: call
 //! [`StackOpen::open_frame`] for it and read the data from [`StackOpen::inflated`].
 //!
-//! [`ProtocolKind::opens_in_place`]: crate::ProtocolKind::in_place
+//! [`ProtocolKind::opens_in_place`]: crate::ProtocolKind::opens_in_place
 
 mod client;
 mod header;

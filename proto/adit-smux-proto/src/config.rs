@@ -28,6 +28,7 @@ impl Version {
 
 /// The settings of a session. Only the version must be equal at both ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// The protocol version.
     pub version: Version,

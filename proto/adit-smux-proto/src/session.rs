@@ -18,6 +18,38 @@ use crate::{
 ///
 /// A stream exists until it is [closed](Self::close), even when both directions have ended. The end
 /// of a session sends nothing: drop it and the connection.
+///
+/// # Examples
+///
+/// ```
+/// use adit_smux_proto::{Config, Event, Role, Session, Version};
+/// use adit_wire::Time;
+///
+/// let now = Time(0);
+/// let mut client = Session::new(Config::new(Version::V2, Role::Client), now)?;
+/// let mut server = Session::new(Config::new(Version::V2, Role::Server), now)?;
+///
+/// // Two streams, whose frames share the connection.
+/// for text in [b"one", b"two"] {
+///     let id = client.open()?;
+///     client.write(id, text)?;
+/// }
+/// let mut wire = [0; 256];
+/// loop {
+///     let len = client.poll_output(&mut wire);
+///     if len == 0 {
+///         break;
+///     }
+///     assert_eq!(server.handle_input(now, &wire[..len])?, len);
+/// }
+/// let mut text = [0; 3];
+/// for expected in [b"one", b"two"] {
+///     let id = server.accept().unwrap();
+///     assert_eq!(server.read(id, &mut text)?, 3);
+///     assert_eq!(&text, expected);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Session {
     pub(crate) config: Config,

@@ -22,6 +22,21 @@ const TCP4: u8 = 0x11;
 const TCP6: u8 = 0x21;
 
 /// Reads one header. The handshake returns the client's address, if the proxy reports one.
+///
+/// # Examples
+///
+/// ```
+/// use adit_socks::ProxyHeader;
+/// use adit_wire::{Handshake, Rx, Step, Tx};
+///
+/// // TCP over IPv4, from 192.0.2.1:1000 to 198.51.100.1:443; then the client's first bytes.
+/// let mut bytes = *b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x01\x03\xe8\x01\xbbhello";
+/// let mut rx = Rx::new(&mut bytes);
+/// let step = ProxyHeader.step(&mut rx, &mut Tx::new(&mut Vec::new()))?;
+/// assert_eq!(step, Step::Done(Some("192.0.2.1:1000".parse().unwrap())));
+/// assert_eq!(rx.bytes(), b"hello");
+/// # Ok::<(), adit_wire::ProtocolError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ProxyHeader;
 

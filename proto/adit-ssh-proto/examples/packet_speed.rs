@@ -8,9 +8,9 @@
 use std::hint::black_box;
 
 use adit_crypto::{Secret, cpu_level};
+use adit_interop::cpu_time::{BatchTiming, thread_cpu_ns};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Mac};
 use adit_ssh_proto::packet::{DirectionKeys, Opened, Opener, Sealer};
-use rustix::time::{ClockId, clock_gettime};
 
 const DATA: usize = 32 * 1024;
 const TOGETHER: usize = 8;
@@ -84,7 +84,7 @@ fn measure(cipher: Cipher, mac: Option<Mac>, len: usize) -> (f64, f64) {
     let turns = (BATCH_NS * 10.0 / (seal * 2.0)).clamp(200.0, 20_000.0) as usize;
     for _ in 0..turns {
         seal_all(&mut sealer, &mut out, &data);
-        let start = cpu_ns();
+        let start = thread_cpu_ns();
         let mut wire = out.as_mut_slice();
         while !wire.is_empty() {
             let Ok(Opened::Packet { consumed, .. }) = opener.open(wire) else {
@@ -92,7 +92,7 @@ fn measure(cipher: Cipher, mac: Option<Mac>, len: usize) -> (f64, f64) {
             };
             wire = &mut wire[consumed..];
         }
-        least = least.min(cpu_ns() - start);
+        least = least.min(thread_cpu_ns() - start);
     }
     (seal / TOGETHER as f64, least / TOGETHER as f64)
 }
@@ -109,22 +109,12 @@ fn keys(cipher: Cipher, mac: Option<Mac>) -> DirectionKeys {
     }
 }
 
-/// Returns the time of one call in nanoseconds, the best of all batches.
+/// Returns the CPU time of one call in nanoseconds, the average of the fastest batch.
 fn best(mut call: impl FnMut()) -> f64 {
-    let mut batch = |count: u32| {
-        let start = cpu_ns();
-        (0..count).for_each(|_| call());
-        (cpu_ns() - start) / f64::from(count)
+    let timing = BatchTiming {
+        batches: BATCHES,
+        batch_ns: BATCH_NS,
+        trial_calls: [3, 30],
     };
-    let rough = batch(3).min(batch(30));
-    let count = (BATCH_NS / rough).clamp(1.0, 1e5) as u32;
-    (0..BATCHES)
-        .map(|_| batch(count))
-        .fold(f64::INFINITY, f64::min)
-}
-
-/// Returns the CPU time of this thread.
-fn cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    timing.measure_call(|_| call())
 }

@@ -8,8 +8,8 @@
 use std::hint::black_box;
 
 use adit_crypto::{hmac_md5, hmac_sha256};
+use adit_interop::cpu_time::BatchTiming;
 use adit_umac::{Nonce, SimdLevel, Umac, UmacSession};
-use rustix::time::{ClockId, clock_gettime};
 
 const SIZES: [usize; 6] = [32, 36, 256, 1024, 16 * 1024, 32 * 1024];
 const BATCHES: usize = 12;
@@ -96,24 +96,12 @@ fn row(name: &str, mut measure: impl FnMut(&[u8]) -> f64) {
     println!(" {last:>10.2}");
 }
 
-/// Returns the time of one call in nanoseconds, the best of all batches.
+/// Returns the CPU time of one call in nanoseconds, the average of the fastest batch.
 fn best(mut call: impl FnMut()) -> f64 {
-    let mut batch = |count: u32| {
-        let start = cpu_ns();
-        for _ in 0..count {
-            call();
-        }
-        (cpu_ns() - start) / f64::from(count)
+    let timing = BatchTiming {
+        batches: BATCHES,
+        batch_ns: BATCH_NS,
+        trial_calls: [10, 100],
     };
-    let rough = batch(10).min(batch(100));
-    let count = (BATCH_NS / rough).clamp(1.0, 1e6) as u32;
-    (0..BATCHES)
-        .map(|_| batch(count))
-        .fold(f64::INFINITY, f64::min)
-}
-
-/// Returns the CPU time of this thread.
-fn cpu_ns() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    timing.measure_call(|_| call())
 }

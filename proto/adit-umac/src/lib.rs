@@ -15,9 +15,15 @@
 //! half of the AES calls of UMAC-64. [`Hasher`] processes the message in parts. The crate needs no
 //! allocator, no `std`, no clock and no random numbers.
 //!
+//! # Features
+//!
+//! No feature is enabled by default.
+//!
+//! * `traits` implements the traits of RustCrypto.
+//!
 //! # Traits of RustCrypto
 //!
-//! The feature `traits`, which is off by default, implements `KeyInit` for the keys, and adds
+//! The feature `traits` implements `KeyInit` for the keys, and adds
 //! `NoncedUmac`, one message with its nonce, which implements `Mac` and `KeyIvInit` of the crate
 //! `digest` 0.11:
 //!
@@ -85,6 +91,7 @@
 
 #![no_std]
 #![deny(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the links between private modules are for readers of the source"

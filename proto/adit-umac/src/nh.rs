@@ -103,7 +103,7 @@ impl<'a> GroupRun<'a> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn block(&self) -> Option<&'a [Group; GROUPS]> {
-        self.groups.as_array()
+        self.groups.try_into().ok()
     }
 }
 

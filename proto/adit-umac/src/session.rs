@@ -10,6 +10,21 @@ use crate::{Hasher, Nonce, SimdLevel, Tag, Umac, WrongTag};
 /// The nonces `2k` and `2k + 1` of UMAC-64 (`4k` to `4k + 3` of UMAC-32) share a block, so a
 /// counter requires AES only for every second (fourth) message. The tags are the same as those of
 /// [`Umac`], in any order of the nonces.
+///
+/// # Examples
+///
+/// ```
+/// use adit_umac::{Nonce, UmacSession};
+///
+/// let (mut near, mut far) = (
+///     UmacSession::<8>::new(b"abcdefghijklmnop"),
+///     UmacSession::<8>::new(b"abcdefghijklmnop"),
+/// );
+/// for number in 0u64..4 {
+///     let tag = near.compute_tag(Nonce::from(number), b"packet");
+///     assert!(far.verify_tag(Nonce::from(number), b"packet", tag.as_ref()).is_ok());
+/// }
+/// ```
 #[derive(Clone)]
 pub struct UmacSession<const TAG: usize> {
     umac: Umac<TAG>,

@@ -15,6 +15,18 @@ use crate::uhash::{UhashState, uhash};
 ///
 /// It is expanded once (about 2 µs, 2.5 KiB) and cleared on drop. Use one key for one direction of
 /// one connection and one tag length.
+///
+/// # Examples
+///
+/// ```
+/// use adit_umac::{Nonce, Umac};
+///
+/// let umac = Umac::<16>::new(b"abcdefghijklmnop"); // UMAC-128
+/// let tag = umac.compute_tag(Nonce::from(1), b"message");
+/// assert_eq!(tag.as_ref().len(), 16);
+/// assert!(umac.verify_tag(Nonce::from(1), b"message", tag.as_ref()).is_ok());
+/// assert!(umac.verify_tag(Nonce::from(2), b"message", tag.as_ref()).is_err());
+/// ```
 #[derive(Clone)]
 pub struct Umac<const TAG: usize> {
     hash: HashKeys,
@@ -123,6 +135,19 @@ impl<const TAG: usize> fmt::Debug for Umac<TAG> {
 
 /// Computes the tag of a message in parts of any length. Whole groups of 32 bytes are hashed in
 /// place; only the rest of a part is copied.
+///
+/// # Examples
+///
+/// ```
+/// use adit_umac::{Nonce, Umac};
+///
+/// let umac = Umac::<8>::new(b"abcdefghijklmnop");
+/// let mut hasher = umac.new_hasher();
+/// hasher.update(b"mess");
+/// hasher.update(b"age");
+/// let tag = hasher.finish_tag(Nonce::from(7));
+/// assert!(umac.verify_tag(Nonce::from(7), b"message", tag.as_ref()).is_ok());
+/// ```
 pub struct Hasher<'a, const TAG: usize> {
     umac: &'a Umac<TAG>,
     last: Option<&'a mut CachedPad>,

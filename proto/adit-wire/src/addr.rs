@@ -16,6 +16,8 @@ const NAME: u8 = 0x03;
 const IPV6: u8 = 0x04;
 
 /// An error from decoding an address.
+///
+/// The enum is exhaustive: RFC 1928 defines no other part of an address, and servers have an answer for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddrError {
     /// The input ends before the address does.

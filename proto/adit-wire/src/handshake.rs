@@ -8,6 +8,41 @@ use crate::{ProtocolError, subslice, subslice_mut};
 ///
 /// The driver reads bytes, calls [`step`](Self::step), sends what was appended to `tx`, and continues until
 /// [`Step::Done`]. Bytes after the end of the dialogue stay in `rx`.
+///
+/// # Examples
+///
+/// A server whose client sends one name with its length:
+///
+/// ```
+/// use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+///
+/// struct NameServer;
+///
+/// impl Handshake for NameServer {
+///     type Output = Vec<u8>;
+///     type Error = ProtocolError;
+///
+///     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Vec<u8>>, ProtocolError> {
+///         let Some((len, rest)) = rx.bytes().split_first() else {
+///             return Ok(Step::NeedMore { total: 1 });
+///         };
+///         let Some(name) = rest.get(..usize::from(*len)) else {
+///             return Ok(Step::NeedMore { total: 1 + usize::from(*len) });
+///         };
+///         let name = name.to_vec();
+///         rx.consume(1 + name.len());
+///         tx.extend_from_slice(b"ok");
+///         Ok(Step::Done(name))
+///     }
+/// }
+///
+/// let (mut received, mut answer) = (*b"\x04adit and more", Vec::new());
+/// let mut rx = Rx::new(&mut received);
+/// let step = NameServer.step(&mut rx, &mut Tx::new(&mut answer))?;
+/// assert_eq!(step, Step::Done(b"adit".to_vec()));
+/// assert_eq!((rx.bytes(), &*answer), (&b" and more"[..], &b"ok"[..]));
+/// # Ok::<(), ProtocolError>(())
+/// ```
 pub trait Handshake {
     /// The result of the dialogue.
     type Output;

@@ -24,13 +24,22 @@
 //! assert_eq!(parse_addr(&bytes), Ok((target, bytes.len())));
 //! # Ok::<(), adit_wire::TargetError>(())
 //! ```
+//!
+//! # Features
+//!
+//! No feature is enabled by default.
+//!
+//! * `test-util` adds `codec_laws`: functions that run a handshake or a codec over divided input and check the
+//!   contracts of [`Handshake`], [`Seal`] and [`Open`]. Enable it in `[dev-dependencies]`.
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 extern crate alloc;
 
 mod addr;
+#[cfg(any(test, feature = "test-util"))]
 pub mod codec_laws;
 mod error;
 mod handshake;

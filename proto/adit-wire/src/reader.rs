@@ -5,6 +5,19 @@
 pub struct EndOfInput;
 
 /// A reader of big-endian fields in a slice, front to back.
+///
+/// # Examples
+///
+/// ```
+/// use adit_wire::{EndOfInput, Reader};
+///
+/// let mut reader = Reader::new(&[0, 2, b'h', b'i', 9]);
+/// let len = reader.u16()?;
+/// assert_eq!(reader.take(len.into())?, b"hi");
+/// assert_eq!(reader.u16(), Err(EndOfInput));
+/// assert_eq!(reader.rest(), [9]);
+/// # Ok::<(), EndOfInput>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -36,8 +49,7 @@ impl<'a> Reader<'a> {
     /// Reads the next `n` bytes.
     ///
     /// # Errors
-    /// [`EndOfInput`] if fewer than `n` bytes are left; nothing is read then. The same applies to the other
-    /// methods.
+    /// [`EndOfInput`] if fewer than `n` bytes are left; nothing is read then.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], EndOfInput> {
         let (head, tail) = self.rest.split_at_checked(n).ok_or(EndOfInput)?;
         self.rest = tail;
@@ -45,6 +57,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the next `N` bytes as an array.
+    ///
+    /// # Errors
+    /// [`EndOfInput`] if fewer than `N` bytes are left.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], EndOfInput> {
         let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(EndOfInput)?;
         self.rest = tail;
@@ -52,16 +67,25 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one byte.
+    ///
+    /// # Errors
+    /// [`EndOfInput`] if no byte is left.
     pub fn u8(&mut self) -> Result<u8, EndOfInput> {
         self.array::<1>().map(|[b]| b)
     }
 
     /// Reads two bytes as a big-endian number.
+    ///
+    /// # Errors
+    /// [`EndOfInput`] if fewer than two bytes are left.
     pub fn u16(&mut self) -> Result<u16, EndOfInput> {
         self.array().map(u16::from_be_bytes)
     }
 
     /// Reads eight bytes as a big-endian number.
+    ///
+    /// # Errors
+    /// [`EndOfInput`] if fewer than eight bytes are left.
     pub fn u64(&mut self) -> Result<u64, EndOfInput> {
         self.array().map(u64::from_be_bytes)
     }

@@ -39,6 +39,10 @@ pub trait Seal: Send {
 
     /// Seals `record[payload]` in place. At least [`Overhead::head`] bytes precede the payload and
     /// [`Overhead::tail`] follow it. Returns the range of the wire bytes, which contains the payload's range.
+    ///
+    /// # Errors
+    /// [`ProtocolError::NoRoom`] if the overhead does not fit around the payload; otherwise the error of the codec,
+    /// after which the direction is unusable.
     fn seal(
         &mut self,
         record: &mut [u8],
@@ -77,6 +81,9 @@ pub trait Open: Send {
     /// After [`Opened::NeedMore`], the next call's `wire` begins with the same bytes as this call left
     /// them: a codec may already have opened a length field in place. `total` is always greater than
     /// `wire.len()`.
+    ///
+    /// # Errors
+    /// The record is not authentic or not well formed. The stream is unusable then.
     fn open(&mut self, wire: &mut [u8]) -> Result<Opened, ProtocolError>;
 
     /// Returns true if the stream may end here: not inside a record, and the header was seen.

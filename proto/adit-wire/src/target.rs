@@ -6,6 +6,18 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
 
 /// A host and a port as a client named them, not resolved.
+///
+/// # Examples
+///
+/// ```
+/// use adit_wire::{Host, Target};
+///
+/// let target: Target = "[2001:db8::1]:443".parse()?;
+/// assert_eq!(target.port, 443);
+/// assert!(matches!(target.host, Host::Ip(ip) if ip.is_ipv6()));
+/// assert_eq!(Target::new(Host::parse("example.test")?, 80).to_string(), "example.test:80");
+/// # Ok::<(), adit_wire::TargetError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
     /// The host.

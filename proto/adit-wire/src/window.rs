@@ -12,6 +12,19 @@ const WORDS: usize = (BITS / 64) as usize;
 ///
 /// The arithmetic is correct for every 64-bit number. [`would_accept`](Self::would_accept) only reads,
 /// [`accept`](Self::accept) writes: mark only what has been authenticated.
+///
+/// # Examples
+///
+/// ```
+/// use adit_wire::SlidingWindow;
+///
+/// let mut window = SlidingWindow::default();
+/// assert!(window.accept(7));
+/// assert!(window.accept(5), "late, but new");
+/// assert!(!window.accept(7), "a replay");
+/// assert!(window.accept(1_000_000));
+/// assert!(!window.would_accept(6), "too far behind");
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct SlidingWindow {
     /// The highest number seen plus one; 0 before the first.

@@ -1,4 +1,4 @@
-//! `adit help`, `adit completion` and `adit man`, which share their tables.
+//! `adit help` and `adit man`, which share their tables.
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{nearest_word, schemes};
@@ -42,16 +42,6 @@ pub(super) fn print_help(typed: &args::HelpArgs) -> CommandResult {
             })
         }
     }
-}
-
-pub(super) fn print_completion(typed: &args::CompletionArgs) -> CommandResult {
-    clap_complete::generate(
-        typed.shell,
-        &mut Args::command(),
-        "adit",
-        &mut std::io::stdout(),
-    );
-    Ok(())
 }
 
 pub(super) fn write_manual(typed: &args::ManArgs) -> CommandResult {

@@ -4,6 +4,7 @@ mod admin;
 mod bench;
 mod classic;
 mod client;
+mod complete;
 mod convert;
 mod doctor;
 mod help;
@@ -54,7 +55,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         #[cfg(unix)]
         Command::Sshd(typed) => adit_ssh_commands::sshd(&typed),
         Command::Help(help) => help::print_help(&help),
-        Command::Completion(completion) => help::print_completion(&completion),
+        Command::Completion(completion) => complete::print_script(&completion),
+        Command::Complete(typed) => complete::print_candidates(&typed),
         Command::Man(man) => help::write_manual(&man),
     }
 }

@@ -10,9 +10,9 @@ use adit_smux_proto::{ConfigError as SmuxError, Role as SmuxRole, Version};
 use adit_wire::{Time, narrow_int, usize_from};
 
 use self::keys::{
-    ACKNODELAY, CC, COMP, CONN, DATA, EXPIRE, FRAMESIZE, INTERVAL, KEEPALIVE, LINGER, MAX_CONN,
-    MODE, MTU, NC, NOCOMP, NODELAY, PARITY, QPP, QPPCOUNT, RATE, RCVWND, RESEND, SMUX, SMUXBUF,
-    SNDWND, STREAMBUF,
+    ACKNODELAY, CC, COMP, CONN, DATA, EXPIRE, FRAMESIZE, HOP_RCVWND, HOP_SNDWND, INTERVAL,
+    KEEPALIVE, LINGER, LISTENER_RCVWND, LISTENER_SNDWND, MAX_CONN, MODE, MTU, NC, NOCOMP, NODELAY,
+    PARITY, QPP, QPPCOUNT, RATE, RCVWND, RESEND, SMUX, SMUXBUF, SNDWND, STREAMBUF,
 };
 pub(crate) use self::keys::{CRYPT, KCP9, KEY, PARAMS};
 use self::seal::warn_default_key;
@@ -332,8 +332,8 @@ fn read_arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &KcpDefaults) -> Co
     };
     let config = Config {
         congestion,
-        send_window: window(builder.get(&SNDWND), 1024, 128),
-        recv_window: window(builder.get(&RCVWND), 1024, 512),
+        send_window: window(builder.get(&SNDWND), LISTENER_SNDWND, HOP_SNDWND),
+        recv_window: window(builder.get(&RCVWND), LISTENER_RCVWND, HOP_RCVWND),
         ack_nodelay: builder.get(&ACKNODELAY),
         ..named
     };

@@ -1,8 +1,9 @@
 //! The schemes: a closed set. Each has a file with its definition ([`Scheme`]) and the code that builds
 //! a typed value.
 //!
-//! Dependencies: `typed`, `definition` and `builder` are the lowest, the schemes use them, `table`
-//! lists all schemes, and `names` and `secret_mask` look names up in it.
+//! Dependencies: `endpoint_types`, `definition` and `builder` are the lowest; `shared_keys` has the keys
+//! and defaults that several schemes share (time limits among them); the schemes use these,
+//! `scheme_table` lists all schemes, and `name_lookup` and `secret_redaction` look names up in it.
 
 pub(crate) mod builder;
 mod chain_ends;
@@ -14,8 +15,8 @@ mod http;
 mod kcp;
 mod kcptun;
 pub(crate) mod key_files;
-mod lookup;
 mod mixed_proxy;
+mod name_lookup;
 mod scheme_table;
 pub(crate) mod secret_redaction;
 pub(crate) mod shared_keys;
@@ -35,7 +36,7 @@ use crate::text::{Diagnostics, SecretLookup, UrlSnippet};
 pub(crate) use definition::SchemeWithCarrier;
 pub use definition::{Carrier, Scheme};
 pub(crate) use kcp::mode_name;
-pub(crate) use lookup::{duplicate_key, parse_scheme, unknown_key_error};
+pub(crate) use name_lookup::{duplicate_key, parse_scheme, unknown_key_error};
 pub(crate) use scheme_table::{CARRIERS, find_dialect};
 pub use scheme_table::{UnknownScheme, schemes};
 
@@ -48,7 +49,7 @@ pub(crate) fn build_listener(
     excerpt: UrlSnippet<'_>,
     table: Option<KeyTable>,
 ) -> Option<ListenerConfig> {
-    let builder = lookup::checked_builder(
+    let builder = name_lookup::checked_builder(
         diagnostics,
         lookup,
         endpoint,
@@ -72,7 +73,7 @@ pub(crate) fn build_hop(
     excerpt: UrlSnippet<'_>,
 ) -> Option<Hop> {
     let mut builder =
-        lookup::checked_builder(diagnostics, lookup, endpoint, excerpt, EndpointRole::Hop)?;
+        name_lookup::checked_builder(diagnostics, lookup, endpoint, excerpt, EndpointRole::Hop)?;
     match ((builder.scheme().hop)(&mut builder)?, builder.carrier()) {
         (Hop::Server(server), Some(carrier)) => (carrier.hop)(&mut builder, server),
         (hop, _) => Some(hop),

@@ -106,7 +106,7 @@ static KEEPALIVE: ParamKey<Duration> = ParamKey::new(
 );
 static HANDSHAKE: ParamKey<Duration> = ParamKey::new(
     shared_keys::HANDSHAKE.name,
-    Duration::from_mins(2),
+    Duration::from_secs(120),
     "Maximum time from accepting a connection until the user is logged in; typing a password takes time.",
 );
 static SESSIONS: ParamKey<PositiveNumber> = ParamKey::new(

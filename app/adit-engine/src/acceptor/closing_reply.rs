@@ -42,7 +42,7 @@ pub(crate) async fn close_with_reply(io: &mut BoxStream, last: &[u8]) {
     close_with_reply_and_budget(io, last, MAX_UNREAD_BYTES).await;
 }
 
-/// Does the same as [`farewell`], reading at most `budget` bytes.
+/// Does the same as [`close_with_reply`], reading at most `budget` bytes.
 pub(super) async fn close_with_reply_and_budget(
     io: &mut BoxStream,
     last: &[u8],

@@ -36,7 +36,7 @@ pub use socks::{BindRequest, UdpAssociateRequest};
 pub use transparent::InterceptedAcceptor;
 pub(crate) use transparent::is_own_listener;
 
-use crate::limiter::HandshakeSlot;
+use crate::handshake_limiter::HandshakeSlot;
 use crate::udp::UdpOverTcp;
 use crate::user_account::UserAccount;
 use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, Request};

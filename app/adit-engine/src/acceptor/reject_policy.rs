@@ -234,10 +234,9 @@ impl RejectHandler {
         if write_and_flush(&mut far, &seen.bytes).await.is_err() {
             return;
         }
-        let limits = RelayTimeouts {
-            idle: self.hold,
-            half_close_idle: self.hold,
-        };
+        let limits = RelayTimeouts::NEVER
+            .with_idle(self.hold)
+            .with_half_close_idle(self.hold);
         let meter = TrafficMeter::default();
         tokio::select! {
             _ = relay(&mut io, &mut far, &limits, &meter) => {}

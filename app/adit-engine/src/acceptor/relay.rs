@@ -43,7 +43,7 @@ impl RequestAcceptor for RelayAcceptor {
                 salts: &self.salts,
             };
             let read = header::read_header(io, core, self.deadline, place, &self.rejects).await;
-            let (mut io, RelayedStream { next, head }, seen) = match read {
+            let (mut io, RelayedStream { next, head, .. }, seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };

@@ -65,6 +65,7 @@ impl RequestAcceptor for ShadowsocksAcceptor {
                 first,
                 open,
                 seal,
+                ..
             } = accepted;
             if let Some(user) = user.as_ref().filter(|_| users.uses_trial())
                 && hint != Some(user.id())

@@ -139,6 +139,7 @@ impl ShadowsocksRAcceptor {
             first,
             open,
             seal,
+            ..
         } = accepted;
         let mut io: BoxStream = if self.stack.kind().opens_in_place() {
             Box::new(Layered::new(io, seal, open))

@@ -130,22 +130,18 @@ pub(super) fn session_settings(
     } = derive_keys(&plan.seal)?;
     let mut arq = plan.arq;
     arq.mtu = plan.mtu;
-    let settings = adit_kcp::Settings {
-        mtu: plan.mtu,
-        fec: plan.fec.map(|shards| fec_code(shards, &plan.seal)),
-        fec_follows: plan.adopts.fec,
-        key: packet,
-        session,
-        rate: plan.rate,
-        counters,
-        ..adit_kcp::Settings::new(arq)
-    };
+    let mut settings = adit_kcp::Settings::new(arq);
+    settings.mtu = plan.mtu;
+    settings.fec = plan.fec.map(|shards| fec_code(shards, &plan.seal));
+    settings.fec_follows = plan.adopts.fec;
+    settings.key = packet;
+    settings.session = session;
+    settings.rate = plan.rate;
+    settings.counters = counters;
     settings.check()?;
-    let smux = adit_smux::Settings {
-        config: plan.smux.clone(),
-        compress: plan.compress,
-        pads: qpp_pads(plan),
-    };
+    let mut smux = adit_smux::Settings::new(plan.smux.clone());
+    smux.compress = plan.compress;
+    smux.pads = qpp_pads(plan);
     Ok(SessionSettings {
         kcp: settings,
         streams: StreamSettings {
@@ -171,12 +167,11 @@ pub(super) fn fec_settings(plan: &FecPlan) -> Result<fec::FecSettings, CarrierEr
     let CarrierKeys {
         packet, session, ..
     } = derive_keys(&plan.seal)?;
-    Ok(fec::FecSettings {
-        fec: fec_code(plan.shards, &plan.seal),
-        mtu: plan.mtu,
-        parity_wait: plan.wait,
-        key: packet,
-        session,
-        max_channels: MAX_CHANNELS,
-    })
+    let mut settings = fec::FecSettings::new(fec_code(plan.shards, &plan.seal));
+    settings.mtu = plan.mtu;
+    settings.parity_wait = plan.wait;
+    settings.key = packet;
+    settings.session = session;
+    settings.max_channels = MAX_CHANNELS;
+    Ok(settings)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use adit_config::{SsrHop, UdpTransport};
 use adit_net::system::{self, ThreadRng};
-use adit_obfs::{Browser, ClientSettings, ClientState, Codecs, ObfsKind};
+use adit_obfs::{ClientSettings, ClientState, Codecs, ObfsKind};
 use adit_shadowsocksr::{ClientCodecs, ClientParam, ClientStack};
 use adit_stream::{BoxStream, Layered, run_handshake, write_all};
 use adit_wire::{ProtocolError, Target, narrow_int};
@@ -42,15 +42,10 @@ impl SsrDialect {
         let password = plan.password.expose().as_bytes();
         let overhead = narrow_int(obfs.overhead());
         let key = method.key_from_password(password);
-        let settings = ClientSettings {
-            kind: obfs,
-            param: &plan.obfs_param,
-            server,
-            key: key.expose(),
-            password,
-            browser: Browser::Chrome,
-            url_bytes: method.iv_len() + 30,
-        };
+        let mut settings = ClientSettings::new(obfs, &plan.obfs_param, server);
+        settings.key = key.expose();
+        settings.password = password;
+        settings.url_bytes = method.iv_len() + 30;
         let doubt = format!(
             "another password, or another method, protocol or obfs than here ({method}, {kind}, \
              {obfs}); an unknown user; or a clock that differs by a day"

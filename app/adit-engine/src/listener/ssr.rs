@@ -27,15 +27,11 @@ pub(super) fn build_handlers(
     let overhead = narrow_int(obfs.overhead());
     let stack = ServerStack::new(method, password, server.protocol, &param, overhead, replays)?;
     let key = method.key_from_password(password);
-    let settings = ServerSettings {
-        kind: obfs,
-        unrecognized: server.strangers,
-        param: &server.obfs_param,
-        key: key.expose(),
-        password,
-        clock: Arc::new(SystemClock),
-        started,
-    };
+    let mut settings = ServerSettings::new(obfs, &server.obfs_param, Arc::new(SystemClock));
+    settings.unrecognized = server.strangers;
+    settings.key = key.expose();
+    settings.password = password;
+    settings.started = started;
     let stack = Arc::new(stack);
     let accounts = Arc::new(SsrAccounts::new(param.user_ids()));
     let rejects = RejectHandler::new(server.reject.clone()).with_redirects(server.redirect.clone());

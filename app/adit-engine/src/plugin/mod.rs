@@ -9,8 +9,8 @@
 //! (adit)        (loopback)            (public)            (adit, on loopback)
 //! ```
 //!
-//! * [`PluginHost`]: starts a plugin and keeps it running. `life` is one run of it, `find` locates its program,
-//!   `log` logs its output;
+//! * [`PluginHost`]: starts a plugin and keeps it running. `plugin_process` is one run of it,
+//!   `find_program` locates its program, `plugin_log` logs its output;
 //! * [`PluginEndpoint`]: adit as the plugin of another program, configured by [`options`].
 //!
 //! With SIP003u a plugin may carry datagrams too, on the same addresses: [`PluginTransports`].

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 
 /// Maximum number of bytes logged of a line.
 const MAX_LINE_BYTES: usize = 1024;
-/// Maximum number of lines logged per [`FAILURE_WINDOW`].
+/// Maximum number of lines logged per [`WINDOW`].
 const MAX_LINES: u32 = 50;
 /// The window of [`MAX_LINES`].
 const WINDOW: Duration = Duration::from_secs(1);

@@ -185,7 +185,7 @@ fn find_free_port(mode: PluginTransports) -> io::Result<SocketAddr> {
 }
 
 /// Waits until connections are accepted at `addr`. For datagrams there is no such signal: a plugin
-/// without streams must have run for [`SETTLED`].
+/// without streams must have run for [`MIN_UPTIME`].
 async fn wait_until_ready(addr: SocketAddr, mode: PluginTransports) {
     if !mode.carries_tcp() {
         return sleep(MIN_UPTIME).await;

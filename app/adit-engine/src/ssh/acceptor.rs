@@ -54,11 +54,9 @@ impl SshAcceptor {
         config.transport.preferred = server_algorithms(&server.algorithms);
         config.auth = rules.server_config();
         config.login_grace = grace;
-        config.limits = ConnectionLimits {
-            channels: MAX_CHANNELS,
-            pending_opens: MAX_PENDING_CHANNELS,
-            ..ConnectionLimits::default()
-        };
+        config.limits = ConnectionLimits::default();
+        config.limits.channels = MAX_CHANNELS;
+        config.limits.pending_opens = MAX_PENDING_CHANNELS;
         config.keepalive = Some(Keepalive {
             interval: server.keepalive,
             max_missed: MAX_MISSED_KEEPALIVES,

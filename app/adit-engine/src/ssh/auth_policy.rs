@@ -128,10 +128,9 @@ impl AuthRules {
         if self.passwords.required() {
             methods.push(AuthMethod::Password);
         }
-        ServerAuthConfig {
-            methods,
-            ..ServerAuthConfig::default()
-        }
+        let mut config = ServerAuthConfig::default();
+        config.methods = methods;
+        config
     }
 }
 

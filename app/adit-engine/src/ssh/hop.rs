@@ -207,10 +207,8 @@ impl SshServerParams {
         let preferred = &mut config.transport.preferred;
         preferred.clone_from(&self.offer);
         preferred.host_key = offered;
-        config.limits = ConnectionLimits {
-            channels: MAX_CHANNELS,
-            ..ConnectionLimits::default()
-        };
+        config.limits = ConnectionLimits::default();
+        config.limits.channels = MAX_CHANNELS;
         config.keepalive = Some(Keepalive {
             interval: self.keepalive,
             max_missed: MAX_MISSED_KEEPALIVES,

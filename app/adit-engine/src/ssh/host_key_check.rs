@@ -50,10 +50,7 @@ impl HostTrustRule {
         let rule = match trust {
             HostTrust::Pinned(pins) => TrustRule::Pinned(pins.clone()),
             HostTrust::Known { files, accept_new } => TrustRule::Files {
-                files: KnownHostsFiles {
-                    paths: files.clone(),
-                    hashed: false,
-                },
+                files: KnownHostsFiles::new(files.clone()),
                 accept_new: *accept_new,
             },
         };

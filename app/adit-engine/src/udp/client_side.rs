@@ -119,7 +119,7 @@ impl ClientSender {
         }
     }
 
-    /// Queues a reply from `source` for the client at `back`, until [`flush`](Self::flush).
+    /// Queues a reply from `source` for the client at `back`, until [`flush_replies`](Self::flush_replies).
     pub(super) fn queue_reply(
         &mut self,
         packet: &mut PacketBuf,

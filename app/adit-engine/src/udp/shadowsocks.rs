@@ -44,7 +44,7 @@ enum AnswerWait {
 
 impl AnswerWait {
     /// Records a sent packet. Returns true if the wait should be reported: at its first packet, and whenever
-    /// it has lasted for [`SILENCE`] again.
+    /// it has lasted for [`SILENCE_SECS`] again.
     fn record_sent(&mut self, now: UnixTime) -> bool {
         match self {
             Self::No => {
@@ -233,6 +233,7 @@ impl PacketCodec for ShadowsocksPackets {
             target,
             payload,
             new,
+            ..
         } = opened?;
         self.salts.record_salt(packet.payload_mut())?;
         packet.narrow_to(payload);

@@ -189,7 +189,7 @@ impl ReplySockets {
         &self.contacts
     }
 
-    /// Queues a reply from `source` for the client at `back`, until [`flush`](Self::flush).
+    /// Queues a reply from `source` for the client at `back`, until [`flush_replies`](Self::flush_replies).
     pub(super) fn queue_reply(
         &mut self,
         packet: &PacketBuf,

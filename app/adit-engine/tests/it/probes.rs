@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::RejectPolicy;
-use adit_interop::probe::{Sample, told_apart};
+use adit_interop::probe::{TimingSample, find_distinguishable_cause};
 use tokio::runtime::{Builder, Runtime};
 
 use self::doors::{DEADLINE, Door, KINDS};
@@ -175,14 +175,14 @@ fn the_time_of_draining_tells_no_cause() {
     for kind in &KINDS {
         let runtime = virtual_time();
         let door = runtime.block_on(kind.open(RejectPolicy::Drain));
-        let odd = told_apart(|| Ok(runtime.block_on(drained(&door, times()))));
+        let odd = find_distinguishable_cause(|| Ok(runtime.block_on(drained(&door, times()))));
         assert_eq!(odd.unwrap(), None, "{}", kind.name);
     }
 }
 
 /// Returns the duration of connections of each cause.
-async fn drained(door: &Arc<Door>, times: usize) -> Vec<Sample> {
-    let mut samples: Vec<Sample> = Vec::new();
+async fn drained(door: &Arc<Door>, times: usize) -> Vec<TimingSample> {
+    let mut samples: Vec<TimingSample> = Vec::new();
     // As many simultaneous connections as one listener holds.
     for round in (0..times).step_by(100) {
         let mut all = Vec::new();
@@ -196,7 +196,7 @@ async fn drained(door: &Arc<Door>, times: usize) -> Vec<Sample> {
             assert!(promised.contains(&held), "{what}: {held:?}");
             match samples.iter_mut().find(|sample| sample.cause == what) {
                 Some(sample) => sample.times.push(held),
-                None => samples.push(Sample {
+                None => samples.push(TimingSample {
                     cause: what,
                     times: vec![held],
                 }),

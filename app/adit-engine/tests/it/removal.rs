@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_interop::Folder;
+use adit_interop::TempFolder;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
@@ -13,9 +13,9 @@ const BOB: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
 
 #[tokio::test]
 async fn their_sessions_end_and_no_others() {
-    let folder = Folder::new("removal").unwrap();
+    let folder = TempFolder::new("removal").unwrap();
     let users = format!("alice:{ALICE}\nbob:{BOB}\n");
-    let users = folder.write("users", users).unwrap();
+    let users = folder.write_file("users", users).unwrap();
     let listen = format!(
         "ss://{METHOD}:{KEY}@127.0.0.1:0?allow_private=all&restart=lenient&users=@{}",
         users.display()

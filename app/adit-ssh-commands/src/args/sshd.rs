@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use adit_ssh_proto::auth::DEFAULT_TRIES;
+
 #[derive(Debug, clap::Args)]
 pub struct SshdArgs {
     /// Address to listen on; can be repeated
@@ -70,7 +72,7 @@ pub struct SshdArgs {
     #[arg(long, default_value = "2m", value_name = "TIME", value_parser = time)]
     pub(crate) login_grace: Duration,
     /// Maximum number of keys that a client may try per connection
-    #[arg(long, default_value_t = 6, value_name = "N",
+    #[arg(long, default_value_t = DEFAULT_TRIES, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) max_auth_tries: u32,
     /// Limits for unauthenticated connections: from the first number on, new ones are refused with

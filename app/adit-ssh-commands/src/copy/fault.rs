@@ -1,28 +1,21 @@
-//! What goes wrong with a file, or with all of them.
+//! Errors of copying a file, or of the whole session.
 
 use std::io;
 
-use adit_ssh_proto::SshError;
-use adit_ssh_proto::sftp::{SftpRefused, SftpStatus, TransferError};
+use adit_sftp::SftpError;
 
-/// Why something was not done.
+/// The reason why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CopyError {
-    /// The server says no.
+    /// The server refused the operation, or the session has ended.
     #[error(transparent)]
-    Refused(#[from] SftpRefused),
-    /// This machine says no.
+    Sftp(#[from] SftpError),
+    /// A local operation failed.
     #[error(transparent)]
     Local(#[from] io::Error),
-    /// It cannot be done.
+    /// The operation is not possible.
     #[error("{0}")]
     Other(String),
-    /// The server broke the protocol.
-    #[error("the SFTP server broke the protocol: {0}")]
-    Protocol(SshError),
-    /// The channel or the connection ended.
-    #[error("the connection was lost: {0}")]
-    ConnectionLost(io::Error),
 }
 
 impl CopyError {
@@ -30,28 +23,8 @@ impl CopyError {
         Self::Other(why.into())
     }
 
-    /// Whether nothing can go on after it.
+    /// Returns true if no further operation is possible.
     pub(crate) const fn is_fatal(&self) -> bool {
-        matches!(self, Self::Protocol(_) | Self::ConnectionLost(_))
-    }
-
-    /// Whether the server says that there is no such file.
-    pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Refused(refused) if refused.status == SftpStatus::NoSuchFile)
-    }
-}
-
-impl From<SshError> for CopyError {
-    fn from(why: SshError) -> Self {
-        Self::Protocol(why)
-    }
-}
-
-impl From<TransferError> for CopyError {
-    fn from(why: TransferError) -> Self {
-        match why {
-            TransferError::Refused(refused) => Self::Refused(refused),
-            TransferError::Protocol(why) => Self::Protocol(why),
-        }
+        matches!(self, Self::Sftp(why) if why.is_fatal())
     }
 }

@@ -1,6 +1,6 @@
 //! Glob patterns: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` as an escape.
 
-use super::names::join;
+use super::names::join_path;
 use super::{CopyError, Remote};
 
 /// Maximum number of paths that a pattern may match.
@@ -17,14 +17,14 @@ pub(crate) trait FolderSource {
 impl FolderSource for Remote {
     async fn list_names(&mut self, folder: &[u8]) -> Result<Vec<Vec<u8>>, CopyError> {
         let folder = if folder.is_empty() { b"." } else { folder };
-        let entries = self.entries(folder).await?;
+        let entries = self.read_dir(folder).await?;
         Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 
     async fn exists(&mut self, path: &[u8]) -> Result<bool, CopyError> {
         match self.lstat(path).await {
             Ok(_) => Ok(true),
-            Err(fault) if fault.is_fatal() => Err(fault),
+            Err(why) if why.is_fatal() => Err(why.into()),
             Err(_) => Ok(false),
         }
     }
@@ -63,9 +63,9 @@ pub(crate) async fn expand_pattern(
                     names => names.unwrap_or_default(),
                 };
                 let fit = names.iter().filter(|name| matches_pattern(part, name));
-                next.extend(fit.map(|name| join(folder, name)));
+                next.extend(fit.map(|name| join_path(folder, name)));
             } else {
-                let path = join(folder, &unescape(part));
+                let path = join_path(folder, &unescape(part));
                 if !after_magic || folders.exists(&path).await? {
                     next.push(path);
                 }

@@ -1,10 +1,10 @@
 //! A host with a session and an SFTP channel.
 
 use adit_cli::{Failure, FailureCode};
+use adit_sftp::{SftpError, is_entry_name};
 use adit_ssh::client::Session;
 
-use super::names::is_entry;
-use super::{CopyError, Remote, base};
+use super::{CopyError, Remote, base_name};
 use crate::args::HostArgs;
 use crate::ssh::connect::{ConnectRequest, ConnectedHost, connect};
 
@@ -41,7 +41,7 @@ impl SftpHost {
             let name = settings.host_name;
             let remote = Remote::open(&session)
                 .await
-                .map_err(|fault| to_failure(&name, &fault))?;
+                .map_err(|why| to_failure(&name, &why.into()))?;
             Ok(Self {
                 session,
                 remote,
@@ -58,19 +58,19 @@ impl SftpHost {
     /// the root it is empty, and its contents go into the folder itself.
     ///
     /// # Errors
-    /// The server has no word, or one that leads out of the folder.
-    pub(crate) async fn copy_name(&mut self, path: &[u8]) -> Result<Vec<u8>, CopyError> {
-        let name = match base(path) {
+    /// The server reports no name, or one that leads out of the folder.
+    pub(crate) async fn copy_name(&self, path: &[u8]) -> Result<Vec<u8>, CopyError> {
+        let name = match base_name(path) {
             b"" | b"." | b".." => {
-                let real = self.remote.real(path).await?;
+                let real = self.remote.real_path(path).await?;
                 match &*real {
                     b"/" => return Ok(Vec::new()),
-                    real => base(real).to_vec(),
+                    real => base_name(real).to_vec(),
                 }
             }
             name => name.to_vec(),
         };
-        match is_entry(&name) {
+        match is_entry_name(&name) {
             true => Ok(name),
             false => Err(CopyError::other(
                 "the server reports no name for the copy; choose one with a target that does not exist yet",
@@ -82,7 +82,7 @@ impl SftpHost {
 /// Converts a fault to the failure that ends the program.
 pub(crate) fn to_failure(host: &str, fault: &CopyError) -> Failure {
     let code = match fault {
-        CopyError::ConnectionLost(_) => FailureCode::Network,
+        CopyError::Sftp(SftpError::ConnectionLost(_)) => FailureCode::Network,
         _ => FailureCode::Failure,
     };
     let failure = Failure::new(code, format!("{host}: {fault}"));

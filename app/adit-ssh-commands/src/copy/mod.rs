@@ -1,38 +1,37 @@
-//! Files to and from other machines by SFTP: what `scp` and `sftp` have in common.
+//! Copies files over SFTP; shared by `scp` and `sftp`.
 //!
 //! ```text
-//! paths ─▶ glob ─▶ tree: a queue of files and folders ─▶ get │ put │ through ─▶ Remote ─▶ channel
+//! paths ─▶ glob ─▶ tree: a queue of files and folders │ through ─▶ adit-sftp ─▶ channel
 //!                        workers, a channel each                  meter, limit
 //! ```
 //!
-//! A [`Remote`] is one SFTP channel, used by one piece of work at a time; within a file many
-//! requests are in flight. Whole trees are carried over several channels of one session, so that
-//! small files do not wait for each other's round trips.
+//! A [`Remote`] is one SFTP channel; within a file, many requests are in flight. Whole trees are copied over several
+//! channels of one session, so that small files do not wait for each other's round trips.
 
 mod fault;
-mod files;
-mod get;
 mod glob;
 mod host;
 mod local;
 mod meter;
 mod names;
-mod put;
-mod remote;
+mod there;
 mod through;
 mod tree;
 
 use std::cell::Cell;
 
+use adit_sftp::client::TransferOptions;
+
+pub(super) use adit_sftp::SftpSession as Remote;
+pub(super) use adit_sftp::client::DirEntry as Entry;
 pub(super) use fault::CopyError;
-pub(super) use files::Entry;
 pub(super) use glob::{FolderSource, expand_pattern, unescape};
 pub(super) use host::{SftpHost, to_failure};
 pub(super) use local::{LocalFolders, local_copy_name, path_bytes, path_from_bytes};
 pub(super) use meter::ProgressMeter;
-pub(super) use names::{base, join, shown};
-pub(super) use remote::Remote;
-pub(super) use through::through;
+pub(super) use names::{base_name, display_path, join_path};
+pub(super) use there::{at_home, rename};
+pub(super) use through::copy_through;
 pub(super) use tree::{CopyJob, run_jobs};
 
 /// Options for copying, and the state of the whole copy.
@@ -51,11 +50,23 @@ pub(super) struct CopyOptions {
 }
 
 impl CopyOptions {
-    /// Tells what went wrong with a file, and goes on.
+    /// Returns the options for the transfer of one file.
+    pub(super) const fn transfer_options(&self) -> TransferOptions {
+        TransferOptions::new()
+            .with_resume(self.resume)
+            .with_preserve(self.preserve)
+    }
+
+    /// Reports an error with a file, and continues.
     ///
     /// # Errors
-    /// `fault`, if nothing can go on after it.
-    pub(super) fn report_and_skip(&self, name: &str, fault: CopyError) -> Result<(), CopyError> {
+    /// `fault`, if no further operation is possible.
+    pub(super) fn report_and_skip(
+        &self,
+        name: &str,
+        fault: impl Into<CopyError>,
+    ) -> Result<(), CopyError> {
+        let fault = fault.into();
         if fault.is_fatal() {
             return Err(fault);
         }

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::Poll;
 
+use adit_sftp::local::{apply_attrs, attrs_from_metadata};
 use adit_ssh::client::Session;
-use adit_ssh_proto::sftp::{FileAttrs, FileType, SftpRequest};
+use adit_ssh_proto::sftp::{FileAttrs, FileType};
 use tokio::sync::Notify;
 
-use super::local::{apply_attributes, attrs_of, path_bytes, path_from_bytes};
-use super::names::{join, shown};
+use super::local::{path_bytes, path_from_bytes};
+use super::names::{display_path, join_path};
+use super::there::make_folder;
 use super::{CopyError, CopyOptions, Remote};
 
 /// Number of channels that copy a tree in parallel.
@@ -68,7 +70,7 @@ struct JobQueue<'a> {
 /// # Errors
 /// The session failed.
 pub(crate) async fn run_jobs(
-    remote: &mut Remote,
+    remote: &Remote,
     session: &Session,
     mut jobs: Vec<CopyJob>,
     how: &CopyOptions,
@@ -91,7 +93,7 @@ pub(crate) async fn run_jobs(
         workers.push(Box::pin(async {
             // A server may allow fewer channels.
             match Remote::open(session).await {
-                Ok(mut remote) => queue.run_worker(&mut remote).await,
+                Ok(remote) => queue.run_worker(&remote).await,
                 Err(_) => Ok(()),
             }
         }));
@@ -122,8 +124,8 @@ async fn join_workers(mut workers: Vec<Worker<'_>>) -> Result<(), CopyError> {
 }
 
 impl JobQueue<'_> {
-    /// Takes jobs until there are none, and no one is busy who could bring more.
-    async fn run_worker(&self, remote: &mut Remote) -> Result<(), CopyError> {
+    /// Runs jobs until there are none left and no busy worker can add more.
+    async fn run_worker(&self, remote: &Remote) -> Result<(), CopyError> {
         loop {
             let more = self.more.notified();
             let job = self.jobs.borrow_mut().pop();
@@ -141,7 +143,7 @@ impl JobQueue<'_> {
         }
     }
 
-    async fn run_job(&self, remote: &mut Remote, job: CopyJob) -> Result<(), CopyError> {
+    async fn run_job(&self, remote: &Remote, job: CopyJob) -> Result<(), CopyError> {
         let (name, outcome) = match job {
             CopyJob::Get {
                 from,
@@ -150,11 +152,11 @@ impl JobQueue<'_> {
                 depth,
             } => {
                 let outcome = self.copy_from_host(remote, &from, attrs, &to, depth).await;
-                (shown(&from), outcome)
+                (display_path(&from), outcome)
             }
             CopyJob::Put { from, to, depth } => {
                 let outcome = self.copy_to_host(remote, &from, &to, depth).await;
-                (shown(path_bytes(&from)), outcome)
+                (display_path(path_bytes(&from)), outcome)
             }
         };
         outcome.or_else(|fault| self.how.report_and_skip(&name, fault))
@@ -169,14 +171,14 @@ impl JobQueue<'_> {
     fn check_folder(&self, depth: usize) -> Result<(), CopyError> {
         match (self.how.recursive, depth < MAX_DEPTH) {
             (true, true) => Ok(()),
-            (true, false) => Err(CopyError::other("too many folders in folders")),
+            (true, false) => Err(CopyError::other("folders are nested too deeply")),
             (false, _) => Err(CopyError::other("is a folder (-r copies folders)")),
         }
     }
 
     async fn copy_from_host(
         &self,
-        remote: &mut Remote,
+        remote: &Remote,
         from: &[u8],
         attrs: Option<FileAttrs>,
         to: &Path,
@@ -188,11 +190,11 @@ impl JobQueue<'_> {
         };
         match attrs.file_kind() {
             Some(FileType::Folder) => {}
-            Some(FileType::Regular) | None => return remote.get(from, &attrs, to, self.how).await,
-            Some(_) => return Err(CopyError::other("is no regular file")),
+            Some(FileType::Regular) | None => return get(remote, from, attrs, to, self.how).await,
+            Some(_) => return Err(CopyError::other("is not a regular file")),
         }
         self.check_folder(depth)?;
-        let entries = remote.entries(from).await?;
+        let entries = remote.read_dir(from).await?;
         let mode = attrs.permissions.unwrap_or(0o777) & 0o777 | 0o700;
         match fs::DirBuilder::new().mode(mode).create(to) {
             Err(_) if to.is_dir() => {}
@@ -204,7 +206,7 @@ impl JobQueue<'_> {
         self.add_jobs(entries.into_iter().map(|entry| {
             let link = matches!(entry.attrs.file_kind(), Some(FileType::Symlink) | None);
             CopyJob::Get {
-                from: join(from, &entry.name),
+                from: join_path(from, &entry.name),
                 attrs: (!link).then_some(entry.attrs),
                 to: to.join(path_from_bytes(&entry.name)),
                 depth: depth + 1,
@@ -215,44 +217,42 @@ impl JobQueue<'_> {
 
     async fn copy_to_host(
         &self,
-        remote: &mut Remote,
+        remote: &Remote,
         from: &Path,
         to: &[u8],
         depth: usize,
     ) -> Result<(), CopyError> {
         let found = fs::metadata(from)?;
         if found.is_file() {
-            return remote.put(from, to, self.how).await;
+            return put(remote, from, to, self.how).await;
         }
         if !found.is_dir() {
-            return Err(CopyError::other("is no regular file"));
+            return Err(CopyError::other("is not a regular file"));
         }
         self.check_folder(depth)?;
         let mut names = Vec::new();
         for entry in fs::read_dir(from)? {
             names.push(entry?.file_name());
         }
-        let attrs = attrs_of(&found);
-        remote
-            .make_folder(to, attrs.permissions.unwrap_or(0o777))
-            .await?;
+        let attrs = attrs_from_metadata(&found);
+        make_folder(remote, to, attrs.permissions.unwrap_or(0o777)).await?;
         if self.how.preserve {
             self.there.borrow_mut().push((to.to_vec(), attrs));
         }
         self.add_jobs(names.into_iter().map(|name| CopyJob::Put {
-            to: join(to, path_bytes(Path::new(&name))),
+            to: join_path(to, path_bytes(Path::new(&name))),
             from: from.join(name),
             depth: depth + 1,
         }));
         Ok(())
     }
 
-    /// Gives folders the attributes of their originals, those within others first.
-    async fn apply_folder_attributes(&self, remote: &mut Remote) -> Result<(), CopyError> {
+    /// Sets the attributes of all copied folders, innermost first.
+    async fn apply_folder_attributes(&self, remote: &Remote) -> Result<(), CopyError> {
         let here = self.here.take();
         for (path, attrs) in here.iter().rev() {
             let outcome = fs::File::open(path)
-                .and_then(|folder| apply_attributes(&folder, attrs, true))
+                .and_then(|folder| apply_attrs(&folder, attrs))
                 .map_err(CopyError::from);
             outcome
                 .or_else(|fault| self.how.report_and_skip(&path.display().to_string(), fault))?;
@@ -264,9 +264,44 @@ impl JobQueue<'_> {
                 times: attrs.times,
                 ..FileAttrs::default()
             };
-            let outcome = remote.perform(&SftpRequest::Setstat { path, attrs }).await;
-            outcome.or_else(|fault| self.how.report_and_skip(&shown(path), fault))?;
+            let outcome = remote.set_stat(path, attrs).await;
+            outcome.or_else(|fault| self.how.report_and_skip(&display_path(path), fault))?;
         }
         Ok(())
     }
+}
+
+/// Downloads a file whose attributes are `attrs`.
+async fn get(
+    remote: &Remote,
+    from: &[u8],
+    attrs: FileAttrs,
+    to: &Path,
+    how: &CopyOptions,
+) -> Result<(), CopyError> {
+    let options = how.transfer_options().with_attrs(attrs);
+    let mut get = remote.start_get(from, to, &options).await?;
+    let whole = get.is_complete();
+    let mut line = how
+        .meter
+        .start_file(display_path(from), get.size(), get.start());
+    while let Some(n) = get.advance().await? {
+        line.add_bytes(n).await;
+    }
+    if !whole {
+        line.finish();
+    }
+    Ok(())
+}
+
+/// Uploads a file.
+async fn put(remote: &Remote, from: &Path, to: &[u8], how: &CopyOptions) -> Result<(), CopyError> {
+    let mut put = remote.start_put(from, to, &how.transfer_options()).await?;
+    let name = display_path(path_bytes(from));
+    let mut line = how.meter.start_file(name, put.size(), put.start());
+    while let Some(n) = put.advance().await? {
+        line.add_bytes(n).await;
+    }
+    line.finish();
+    Ok(())
 }

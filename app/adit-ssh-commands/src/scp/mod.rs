@@ -11,8 +11,9 @@ use adit_cli::{CommandResult, Failure, FailureCode};
 
 use self::location::Location;
 use super::copy::{
-    CopyError, CopyJob, CopyOptions, ProgressMeter, Remote, SftpHost, expand_pattern, join,
-    local_copy_name, path_bytes, path_from_bytes, run_jobs, shown, through, to_failure,
+    CopyError, CopyJob, CopyOptions, ProgressMeter, Remote, SftpHost, at_home, copy_through,
+    display_path, expand_pattern, join_path, local_copy_name, path_bytes, path_from_bytes,
+    run_jobs, to_failure,
 };
 use super::ssh::connect;
 use crate::args::ScpArgs;
@@ -119,7 +120,7 @@ async fn download_pattern(
 ) -> Result<(), CopyError> {
     let found = match matching_paths(host, path).await {
         Ok(found) => found,
-        Err(fault) => return how.report_and_skip(&shown(path), fault),
+        Err(fault) => return how.report_and_skip(&display_path(path), fault),
     };
     if found.len() > 1 && !into {
         let why = CopyError::other(format!(
@@ -134,7 +135,7 @@ async fn download_pattern(
             true => match host.copy_name(&from).await {
                 Ok(name) => to.join(path_from_bytes(&name)),
                 Err(fault) => {
-                    how.report_and_skip(&shown(&from), fault)?;
+                    how.report_and_skip(&display_path(&from), fault)?;
                     continue;
                 }
             },
@@ -147,7 +148,7 @@ async fn download_pattern(
             depth: 0,
         });
     }
-    run_jobs(&mut host.remote, &host.session, jobs, how).await
+    run_jobs(&host.remote, &host.session, jobs, how).await
 }
 
 /// Copies all sources to a remote target.
@@ -161,11 +162,15 @@ async fn copy_to_host(
     let (destination, host) = target;
     let name = host.name.clone();
     let failed = |fault: CopyError| to_failure(&name, &fault);
-    let to = host.remote.at_home(to).await.map_err(failed)?;
+    let to = at_home(&host.remote, to).await.map_err(failed)?;
     let to = if to.is_empty() { b".".to_vec() } else { to };
-    let into = host.remote.is_folder(&to).await.map_err(failed)?;
+    let into = host
+        .remote
+        .is_dir(&to)
+        .await
+        .map_err(|why| failed(why.into()))?;
     if !into && (sources.len() > 1 || to.ends_with(b"/")) {
-        return Err(not_a_folder(&shown(&to)));
+        return Err(not_a_folder(&display_path(&to)));
     }
     let mut jobs = Vec::new();
     for source in sources {
@@ -173,7 +178,7 @@ async fn copy_to_host(
             Location::Local(from) => jobs.push(CopyJob::Put {
                 from: from.clone(),
                 to: match into {
-                    true => join(&to, &local_copy_name(from)),
+                    true => join_path(&to, &local_copy_name(from)),
                     false => to.clone(),
                 },
                 depth: 0,
@@ -182,15 +187,15 @@ async fn copy_to_host(
                 destination: from,
                 path,
             } if from == destination => {
-                // The same host: it talks to itself by a second channel.
-                let second = Remote::open(&host.session).await.map_err(failed)?;
+                // Source and target are the same host: a second channel is used for the source.
+                let second = Remote::open(&host.session).await;
+                let second = second.map_err(|why| failed(why.into()))?;
                 let mut source = SftpHost {
                     session: host.session.clone(),
                     remote: second,
                     name: name.clone(),
                 };
-                let copied =
-                    copy_between_hosts(&mut source, path, &mut host.remote, &to, into, how);
+                let copied = copy_between_hosts(&mut source, path, &host.remote, &to, into, how);
                 copied.await.map_err(failed)?;
             }
             Location::Remote {
@@ -199,8 +204,7 @@ async fn copy_to_host(
             } => {
                 let mut source = hosts.take_host(from).await?;
                 let both = format!("{} or {name}", source.name);
-                let copied =
-                    copy_between_hosts(&mut source, path, &mut host.remote, &to, into, how);
+                let copied = copy_between_hosts(&mut source, path, &host.remote, &to, into, how);
                 copied.await.map_err(|fault| to_failure(&both, &fault))?;
                 hosts.idle.insert(from.clone(), source);
             }
@@ -209,7 +213,7 @@ async fn copy_to_host(
     if jobs.is_empty() {
         return Ok(());
     }
-    let carried = run_jobs(&mut host.remote, &host.session, jobs, how);
+    let carried = run_jobs(&host.remote, &host.session, jobs, how);
     carried.await.map_err(failed)
 }
 
@@ -217,41 +221,41 @@ async fn copy_to_host(
 async fn copy_between_hosts(
     source: &mut SftpHost,
     path: &[u8],
-    target: &mut Remote,
+    target: &Remote,
     to: &[u8],
     into: bool,
     how: &CopyOptions,
 ) -> Result<(), CopyError> {
     let found = match matching_paths(source, path).await {
         Ok(found) => found,
-        Err(fault) => return how.report_and_skip(&shown(path), fault),
+        Err(fault) => return how.report_and_skip(&display_path(path), fault),
     };
     if found.len() > 1 && !into {
         let why = CopyError::other(format!(
             "is not a folder, but {} files are to be copied",
             found.len()
         ));
-        return how.report_and_skip(&shown(to), why);
+        return how.report_and_skip(&display_path(to), why);
     }
     for from in found {
         let to = match into {
             true => match source.copy_name(&from).await {
-                Ok(name) => join(to, &name),
+                Ok(name) => join_path(to, &name),
                 Err(fault) => {
-                    how.report_and_skip(&shown(&from), fault)?;
+                    how.report_and_skip(&display_path(&from), fault)?;
                     continue;
                 }
             },
             false => to.to_vec(),
         };
-        through(&mut source.remote, target, from, to, how).await?;
+        copy_through(&source.remote, target, from, to, how).await?;
     }
     Ok(())
 }
 
 /// Returns the paths that match a pattern.
 async fn matching_paths(host: &mut SftpHost, pattern: &[u8]) -> Result<Vec<Vec<u8>>, CopyError> {
-    let path = host.remote.at_home(pattern).await?;
+    let path = at_home(&host.remote, pattern).await?;
     match path.is_empty() {
         true => Ok(vec![b".".to_vec()]),
         false => expand_pattern(&path, &mut host.remote).await,

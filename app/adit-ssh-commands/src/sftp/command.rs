@@ -97,7 +97,7 @@ impl<'a> Command<'a> {
             .copied()
             .find(|(name, ..)| name.as_bytes() == lower)
         else {
-            let name = crate::copy::shown(name);
+            let name = crate::copy::display_path(name);
             return Err(format!(
                 "`{name}` is not a command; `help` lists the commands"
             ));

@@ -1,11 +1,11 @@
 //! Commands that change or show single remote paths.
 
-use adit_ssh_proto::sftp::{ExtendedRequest, Extension, FileAttrs, SftpRequest};
+use adit_ssh_proto::sftp::{Extension, FileAttrs};
 
 use super::command::{Command, CommandKind};
 use super::interpreter::Interpreter;
 use super::list::{format_long, format_size};
-use crate::copy::{CopyError, expand_pattern, shown, unescape};
+use crate::copy::{CopyError, display_path, expand_pattern, rename, unescape};
 
 impl Interpreter {
     /// Runs a command on paths that transfers no data.
@@ -18,27 +18,23 @@ impl Interpreter {
                     self.remote_path(first).await?,
                     self.remote_path(second).await?,
                 );
-                self.host.remote.rename(&from, &to).await
+                Ok(rename(&self.host.remote, &from, &to).await?)
             }
             CommandKind::Symlink => {
                 let (target, link) = (unescape(first), self.remote_path(second).await?);
-                let (target, link) = (&target[..], &link[..]);
-                let request = SftpRequest::Symlink { target, link };
-                self.host.remote.perform(&request).await
+                Ok(self.host.remote.symlink(&target, &link).await?)
             }
             CommandKind::HardLink => {
-                if !self.host.remote.has(Extension::HardLink) {
+                if !self.host.remote.supports(Extension::HardLink) {
                     return Err(CopyError::other(
-                        "the server cannot; ln -s makes another kind",
+                        "the server does not support hard links; ln -s creates a symbolic link",
                     ));
                 }
                 let (from, to) = (
                     self.remote_path(first).await?,
                     self.remote_path(second).await?,
                 );
-                let (from, to) = (&from[..], &to[..]);
-                let request = SftpRequest::Extended(ExtendedRequest::HardLink { from, to });
-                self.host.remote.perform(&request).await
+                Ok(self.host.remote.hard_link(&from, &to).await?)
             }
             CommandKind::Df => {
                 let path = self.remote_path(first).await?;
@@ -48,13 +44,15 @@ impl Interpreter {
                 for word in command.operands {
                     let path = self.remote_path(word).await?;
                     let outcome = self.make_folders(&path, command.has_option(b'p')).await;
-                    outcome
-                        .or_else(|fault| self.copy_options.report_and_skip(&shown(&path), fault))?;
+                    outcome.or_else(|fault| {
+                        self.copy_options
+                            .report_and_skip(&display_path(&path), fault)
+                    })?;
                 }
                 Ok(())
             }
             CommandKind::Chmod | CommandKind::Chown | CommandKind::Chgrp => {
-                let text = shown(first);
+                let text = display_path(first);
                 let radix = if command.kind == CommandKind::Chmod {
                     8
                 } else {
@@ -80,23 +78,26 @@ impl Interpreter {
             let pattern = self.resolve_pattern(word).await?;
             for path in expand_pattern(&pattern, &mut self.host.remote).await? {
                 let outcome = self.change_path(&path, command, number).await;
-                outcome.or_else(|fault| self.copy_options.report_and_skip(&shown(&path), fault))?;
+                outcome.or_else(|fault| {
+                    self.copy_options
+                        .report_and_skip(&display_path(&path), fault)
+                })?;
             }
         }
         Ok(())
     }
 
     async fn change_path(
-        &mut self,
+        &self,
         path: &[u8],
         command: &Command<'_>,
         number: u32,
     ) -> Result<(), CopyError> {
-        let remote = &mut self.host.remote;
+        let remote = &self.host.remote;
         let mut attrs = FileAttrs::default();
         match command.kind {
-            CommandKind::Rm => return remote.perform(&SftpRequest::Remove { path }).await,
-            CommandKind::Rmdir => return remote.perform(&SftpRequest::Rmdir { path }).await,
+            CommandKind::Rm => return Ok(remote.remove_file(path).await?),
+            CommandKind::Rmdir => return Ok(remote.remove_dir(path).await?),
             CommandKind::Stat => {
                 let found = remote.lstat(path).await?;
                 println!("{}", format_long(&found, path));
@@ -117,46 +118,37 @@ impl Interpreter {
                 });
             }
         }
-        let request = match command.has_option(b'h') {
-            false => SftpRequest::Setstat { path, attrs },
-            true if remote.has(Extension::LSetStat) => {
-                SftpRequest::Extended(ExtendedRequest::LSetStat { path, attrs })
+        match command.has_option(b'h') {
+            false => Ok(remote.set_stat(path, attrs).await?),
+            true if remote.supports(Extension::LSetStat) => {
+                Ok(remote.set_lstat(path, attrs).await?)
             }
-            true => return Err(CopyError::other("the server follows links")),
-        };
-        remote.perform(&request).await
+            true => Err(CopyError::other("the server cannot change symbolic links")),
+        }
     }
 
-    /// Makes a folder, with those above it if they are wanted.
-    async fn make_folders(&mut self, path: &[u8], above: bool) -> Result<(), CopyError> {
+    /// Creates a folder and, if `above` is true, its parents.
+    async fn make_folders(&self, path: &[u8], above: bool) -> Result<(), CopyError> {
         let attrs = FileAttrs::default();
         if !above {
-            return self
-                .host
-                .remote
-                .perform(&SftpRequest::Mkdir { path, attrs })
-                .await;
+            return Ok(self.host.remote.create_dir(path, attrs).await?);
         }
         let ends = path.iter().enumerate().skip(1);
         let ends = ends.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         for end in ends.chain([path.len()]) {
             let path = path.get(..end).unwrap_or(path);
-            if !self.host.remote.is_folder(path).await? {
-                self.host
-                    .remote
-                    .perform(&SftpRequest::Mkdir { path, attrs })
-                    .await?;
+            if !self.host.remote.is_dir(path).await? {
+                self.host.remote.create_dir(path, attrs).await?;
             }
         }
         Ok(())
     }
 
-    async fn print_file_system(
-        &mut self,
-        path: &[u8],
-        command: &Command<'_>,
-    ) -> Result<(), CopyError> {
-        let found = self.host.remote.file_system(path).await?;
+    async fn print_file_system(&self, path: &[u8], command: &Command<'_>) -> Result<(), CopyError> {
+        if !self.host.remote.supports(Extension::StatVfs) {
+            return Err(CopyError::other("the server does not report file systems"));
+        }
+        let found = self.host.remote.stat_vfs(path).await?;
         let (unit, all, free, left) = match command.has_option(b'i') {
             true => (
                 "Inodes",

@@ -80,7 +80,7 @@ impl CommandInput {
     /// Echoes a command in batch mode.
     pub(super) fn echo_command(&self, line: &[u8]) {
         if self.batch {
-            println!("{PROMPT}{}", crate::copy::shown(line.trim_ascii()));
+            println!("{PROMPT}{}", crate::copy::display_path(line.trim_ascii()));
         }
     }
 }

@@ -10,7 +10,8 @@ use super::input::CommandInput;
 use super::line_words::split_words;
 use crate::args::SftpArgs;
 use crate::copy::{
-    CopyError, CopyOptions, ProgressMeter, SftpHost, join, path_from_bytes, shown, unescape,
+    CopyError, CopyOptions, ProgressMeter, SftpHost, at_home, display_path, join_path,
+    path_from_bytes, unescape,
 };
 
 /// The next step after a command.
@@ -34,9 +35,9 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    pub(super) async fn new(mut host: SftpHost, typed: &SftpArgs) -> Result<Self, CopyError> {
+    pub(super) async fn new(host: SftpHost, typed: &SftpArgs) -> Result<Self, CopyError> {
         let rate = typed.copy_args.limit.map(|kbit| u64::from(kbit) * 1000 / 8);
-        let folder = host.remote.real(b".").await?;
+        let folder = host.remote.real_path(b".").await?;
         Ok(Self {
             host,
             folder,
@@ -57,10 +58,10 @@ impl Interpreter {
 
     /// Starts in a folder; a file is fetched instead. Returns true if a file was fetched, so that the program ends.
     pub(super) async fn open_start_path(&mut self, path: &[u8]) -> Result<bool, CopyError> {
-        let path = self.host.remote.at_home(path).await?;
-        let path = join(&self.folder, &path);
-        if self.host.remote.is_folder(&path).await? {
-            self.folder = self.host.remote.real(&path).await?;
+        let path = at_home(&self.host.remote, path).await?;
+        let path = join_path(&self.folder, &path);
+        if self.host.remote.is_dir(&path).await? {
+            self.folder = self.host.remote.real_path(&path).await?;
             return Ok(false);
         }
         self.apply_options(&[]);
@@ -92,7 +93,8 @@ impl Interpreter {
             let next = match self.run_line(text).await {
                 Err(fault) if fault.is_fatal() => return Err(fault),
                 Err(fault) => {
-                    self.copy_options.report_and_skip(&shown(text), fault)?;
+                    self.copy_options
+                        .report_and_skip(&display_path(text), fault)?;
                     NextStep::Continue
                 }
                 Ok(next) => next,
@@ -125,7 +127,9 @@ impl Interpreter {
             CommandKind::Mput => self.run_mput(&command).await?,
             CommandKind::Ls => self.run_ls(&command).await?,
             CommandKind::Help => print!("{}", help::HELP_TEXT),
-            CommandKind::Pwd => println!("Remote working directory: {}", shown(&self.folder)),
+            CommandKind::Pwd => {
+                println!("Remote working directory: {}", display_path(&self.folder));
+            }
             CommandKind::Version => {
                 println!("SFTP protocol version {}", adit_ssh_proto::sftp::VERSION);
             }
@@ -151,22 +155,22 @@ impl Interpreter {
         self.copy_options.resume = resume || has(b"a");
     }
 
-    /// A path there that is no pattern.
-    pub(super) async fn remote_path(&mut self, word: &[u8]) -> Result<Vec<u8>, CopyError> {
-        let path = self.host.remote.at_home(&unescape(word)).await?;
-        Ok(join(&self.folder, &path))
+    /// Returns the absolute remote path for an operand that is not a pattern.
+    pub(super) async fn remote_path(&self, word: &[u8]) -> Result<Vec<u8>, CopyError> {
+        let path = at_home(&self.host.remote, &unescape(word)).await?;
+        Ok(join_path(&self.folder, &path))
     }
 
     /// Runs `cd`.
     async fn change_folder(&mut self, operands: &[Vec<u8>]) -> Result<(), CopyError> {
         let path = match operands.first() {
             Some(word) => self.remote_path(word).await?,
-            None => self.host.remote.real(b".").await?,
+            None => self.host.remote.real_path(b".").await?,
         };
-        let path = self.host.remote.real(&path).await?;
-        // A path of what is not there may be real as well.
+        let path = self.host.remote.real_path(&path).await?;
+        // The server may resolve a path that does not exist.
         self.host.remote.stat(&path).await?;
-        match self.host.remote.is_folder(&path).await? {
+        match self.host.remote.is_dir(&path).await? {
             true => {
                 self.folder = path;
                 Ok(())

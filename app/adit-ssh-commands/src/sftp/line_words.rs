@@ -1,10 +1,10 @@
 //! Splits a command line into words.
 //!
 //! Words are separated by blanks, unless quoted by `"…"`, `'…'` or a backslash. Quoted characters are not part of
-//! a pattern: those with a special meaning are escaped by a backslash, as [`expand`] and [`unescape`] expect.
+//! a pattern: those with a special meaning are escaped by a backslash, as [`expand_pattern`] and [`unescape`] expect.
 //!
-//! [`expand`]: crate::copy::expand
-//! [`unescape`]: crate::copy::plain
+//! [`expand_pattern`]: crate::copy::expand_pattern
+//! [`unescape`]: crate::copy::unescape
 
 /// Splits a line into words; a `#` at the start of a word starts a comment.
 ///

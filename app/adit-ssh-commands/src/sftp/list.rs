@@ -7,7 +7,7 @@ use adit_ssh_proto::sftp::{FileAttrs, FileType};
 
 use super::command::Command;
 use super::interpreter::Interpreter;
-use crate::copy::{CopyError, Entry, expand_pattern, join, shown};
+use crate::copy::{CopyError, Entry, display_path, expand_pattern, join_path};
 
 /// Width of a terminal that does not report it, in columns.
 const DEFAULT_WIDTH: usize = 80;
@@ -17,7 +17,7 @@ impl Interpreter {
     pub(super) async fn run_ls(&mut self, command: &Command<'_>) -> Result<(), CopyError> {
         if command.operands.is_empty() {
             let folder = self.folder.clone();
-            let entries = self.host.remote.entries(&folder).await?;
+            let entries = self.host.remote.read_dir(&folder).await?;
             print_entries(entries, command);
             return Ok(());
         }
@@ -34,7 +34,9 @@ impl Interpreter {
                     found => found,
                 };
                 match attrs {
-                    Err(fault) => self.copy_options.report_and_skip(&shown(&path), fault)?,
+                    Err(fault) => self
+                        .copy_options
+                        .report_and_skip(&display_path(&path), fault)?,
                     Ok(attrs) if attrs.file_kind() == Some(FileType::Folder) => folders.push(path),
                     Ok(attrs) => files.push(Entry {
                         name: self.relative_name(path),
@@ -47,15 +49,15 @@ impl Interpreter {
         let named = !files.is_empty() || folders.len() > 1;
         print_entries(files, command);
         for folder in folders {
-            let mut entries = self.host.remote.entries(&folder).await?;
+            let mut entries = self.host.remote.read_dir(&folder).await?;
             let name = self.relative_name(folder);
             if named {
-                println!("\n{}:", shown(&name));
+                println!("\n{}:", display_path(&name));
             } else {
                 // As in OpenSSH: entries of a single folder have its name in front.
                 for entry in &mut entries {
                     entry.line.clear();
-                    entry.name = join(&name, &entry.name);
+                    entry.name = join_path(&name, &entry.name);
                 }
             }
             print_entries(entries, command);
@@ -76,7 +78,7 @@ impl Interpreter {
 /// Sorts and prints entries according to the options.
 fn print_entries(mut entries: Vec<Entry>, command: &Command<'_>) {
     if !command.has_option(b'a') {
-        entries.retain(|entry| !crate::copy::base(&entry.name).starts_with(b"."));
+        entries.retain(|entry| !crate::copy::base_name(&entry.name).starts_with(b"."));
     }
     match (command.has_option(b'S'), command.has_option(b't')) {
         (true, _) => entries.sort_by_key(|entry| Reverse(entry.attrs.size)),
@@ -91,13 +93,16 @@ fn print_entries(mut entries: Vec<Entry>, command: &Command<'_>) {
             let own = entry.line.is_empty() || command.has_option(b'n') || command.has_option(b'h');
             let line = match own {
                 true => format_long_entry(&entry.attrs, &entry.name, command.has_option(b'h')),
-                false => shown(&entry.line),
+                false => display_path(&entry.line),
             };
             println!("{line}");
         }
         return;
     }
-    let names: Vec<String> = entries.iter().map(|entry| shown(&entry.name)).collect();
+    let names: Vec<String> = entries
+        .iter()
+        .map(|entry| display_path(&entry.name))
+        .collect();
     let columns = match io::stdout().is_terminal() && !command.has_option(b'1') {
         true => rustix::termios::tcgetwinsize(io::stdout())
             .map_or(DEFAULT_WIDTH, |size| usize::from(size.ws_col).max(1)),
@@ -151,14 +156,14 @@ fn format_long_entry(attrs: &FileAttrs, name: &[u8], human: bool) -> String {
     let time = attrs
         .times
         .map_or_else(String::new, |times| format_utc(times.1));
-    let name = shown(name);
+    let name = display_path(name);
     format!("{kind}{bits} {user:>6} {group:>6} {size:>10} {time} {name}")
 }
 
 /// Formats seconds since 1970 as date and time of day.
 fn format_utc(seconds: u32) -> String {
     let (day, of_day) = (i64::from(seconds / 86_400), seconds % 86_400);
-    let (year, month, day) = crate::sftp_server::date(day);
+    let (year, month, day) = adit_sftp::listing::date(day);
     let (hour, minute) = (of_day / 3600, of_day % 3600 / 60);
     format!("{month} {day:>2} {year} {hour:02}:{minute:02}")
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::command::Command;
 use super::interpreter::Interpreter;
 use crate::copy::{
-    CopyError, CopyJob, LocalFolders, expand_pattern, join, local_copy_name, path_bytes,
-    path_from_bytes, run_jobs, unescape,
+    CopyError, CopyJob, LocalFolders, at_home, expand_pattern, join_path, local_copy_name,
+    path_bytes, path_from_bytes, run_jobs, unescape,
 };
 
 impl Interpreter {
@@ -29,9 +29,9 @@ impl Interpreter {
         Ok(())
     }
 
-    /// A pattern there, from where we are.
-    pub(super) async fn resolve_pattern(&mut self, word: &[u8]) -> Result<Vec<u8>, CopyError> {
-        let word = self.host.remote.at_home(word).await?;
+    /// Makes a remote pattern absolute.
+    pub(super) async fn resolve_pattern(&self, word: &[u8]) -> Result<Vec<u8>, CopyError> {
+        let word = at_home(&self.host.remote, word).await?;
         if word.starts_with(b"/") {
             return Ok(word);
         }
@@ -43,7 +43,7 @@ impl Interpreter {
             }
             folder.push(*byte);
         }
-        Ok(join(&folder, &word))
+        Ok(join_path(&folder, &word))
     }
 
     /// Downloads the files that match a pattern to `to`, into that folder, or into the local working directory.
@@ -75,7 +75,7 @@ impl Interpreter {
             });
         }
         run_jobs(
-            &mut self.host.remote,
+            &self.host.remote,
             &self.host.session,
             jobs,
             &self.copy_options,
@@ -83,7 +83,7 @@ impl Interpreter {
         .await
     }
 
-    pub(super) async fn run_put(&mut self, command: &Command<'_>) -> Result<(), CopyError> {
+    pub(super) async fn run_put(&self, command: &Command<'_>) -> Result<(), CopyError> {
         let [from, to @ ..] = command.operands else {
             return Ok(());
         };
@@ -94,18 +94,18 @@ impl Interpreter {
         self.upload_pattern(from, to).await
     }
 
-    pub(super) async fn run_mput(&mut self, command: &Command<'_>) -> Result<(), CopyError> {
+    pub(super) async fn run_mput(&self, command: &Command<'_>) -> Result<(), CopyError> {
         for word in command.operands {
             self.upload_pattern(word, None).await?;
         }
         Ok(())
     }
 
-    async fn upload_pattern(&mut self, from: &[u8], to: Option<Vec<u8>>) -> Result<(), CopyError> {
+    async fn upload_pattern(&self, from: &[u8], to: Option<Vec<u8>>) -> Result<(), CopyError> {
         let found = expand_pattern(from, &mut LocalFolders).await?;
         let into = match &to {
             None => true,
-            Some(path) => self.host.remote.is_folder(path).await?,
+            Some(path) => self.host.remote.is_dir(path).await?,
         };
         let to = to.unwrap_or_else(|| self.folder.clone());
         if !into && (found.len() > 1 || to.ends_with(b"/")) {
@@ -114,7 +114,7 @@ impl Interpreter {
         let jobs = found.into_iter().map(|from| {
             let path = path_from_bytes(&from);
             let to = match into {
-                true => join(&to, &local_copy_name(&path)),
+                true => join_path(&to, &local_copy_name(&path)),
                 false => to.clone(),
             };
             CopyJob::Put {
@@ -125,7 +125,7 @@ impl Interpreter {
         });
         let jobs = jobs.collect();
         run_jobs(
-            &mut self.host.remote,
+            &self.host.remote,
             &self.host.session,
             jobs,
             &self.copy_options,

@@ -2,8 +2,8 @@
 //!
 //! To find the settings of a host, the options of the command line, the user's file and the system's are read
 //! in this order; the first value of each keyword counts ([`SshSettings::resolve`]). For each line, `words`
-//! splits it, `reader` decides whether its block applies (`Host`, `Match`, `Include`) and `table` maps the
-//! keyword; `collected` holds the values read so far. At the end, `expand` replaces `~` and `%h`.
+//! splits it, `reader` decides whether its block applies (`Host`, `Match`, `Include`) and `keyword_table` maps
+//! the keyword; `collected` holds the values read so far. At the end, `expand` replaces `~` and `%h`.
 //!
 //! Unknown keywords, and known ones without effect in adit, cause warnings; invalid values are errors. `Match
 //! exec` is never run and does not match.

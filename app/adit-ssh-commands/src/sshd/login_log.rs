@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_wire::Time;
 
-/// Maximum number of lines per [`WINDOW`].
+/// Maximum number of lines per [`RATE_WINDOW`].
 const MAX_LINES: u32 = 60;
 /// Time window of the rate limit.
 const RATE_WINDOW: Duration = Duration::from_secs(60);

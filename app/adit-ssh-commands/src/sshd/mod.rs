@@ -1,7 +1,7 @@
 //! `adit sshd`: an SSH server for the user who runs it.
 //!
-//! [`settings`] holds the arguments. [`serve`] accepts connections that [`admission`] admits, and [`keys`]
-//! authenticates them. [`client_connection`] runs each request of a client in its own task: [`session`] collects the
+//! The arguments and their defaults are in `args/sshd.rs`; [`settings`] makes the server's settings of them.
+//! [`serve`] accepts connections that [`admission`] admits, and [`authorized_keys`] authenticates them. [`client_connection`] runs each request of a client in its own task: [`session`] collects the
 //! requests for a program and [`program`] runs it; [`direct`] connects to destinations and [`remote_forwards`]
 //! forwards incoming connections, both through the relay; [`agent`] is the socket of a forwarded agent, and
 //! [`login_log`] limits the log lines for failed logins.

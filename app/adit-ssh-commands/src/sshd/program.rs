@@ -179,7 +179,7 @@ async fn copy_input(mut from: ChannelReader, mut to: impl AsyncWrite + Unpin) {
     while let Some(1..) = copy_available(&mut from, &mut to).await {}
 }
 
-/// Like [`feed`], but hands over to a thread once the flow is fast.
+/// Does the same as [`copy_input`], but hands over to a thread once the flow is fast.
 async fn copy_input_adaptively(mut from: ChannelReader, mut to: pipe::Sender) {
     let mut pace = PipePacer::default();
     while !pace.is_fast() {

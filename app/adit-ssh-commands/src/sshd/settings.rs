@@ -26,7 +26,7 @@ use crate::args::SshdArgs;
 /// Command name of the internal SFTP server, as in OpenSSH.
 pub(super) const INTERNAL_SFTP: &str = "internal-sftp";
 /// Time that one end of a forwarded connection may be silent after the other has ended.
-const HALF_CLOSE_IDLE: Duration = Duration::from_hours(1);
+const HALF_CLOSE_IDLE: Duration = Duration::from_secs(3600);
 
 /// Settings shared by all connections.
 pub(super) struct ServerSettings {
@@ -97,10 +97,9 @@ pub(super) fn read_settings(typed: &SshdArgs) -> Result<(ServerSettings, Vec<Str
         accept_env: typed.accept_env.clone(),
         user_environment: typed.permit_user_environment.clone(),
         protected,
-        limits: RelayTimeouts {
-            idle: typed.idle,
-            half_close_idle: HALF_CLOSE_IDLE,
-        },
+        limits: RelayTimeouts::NEVER
+            .with_idle(typed.idle)
+            .with_half_close_idle(HALF_CLOSE_IDLE),
     };
     Ok((settings, told))
 }

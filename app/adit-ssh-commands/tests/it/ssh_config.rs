@@ -135,7 +135,7 @@ fn files_are_included_in_place_and_within_their_block() {
             "Include conf.d/*.conf\nHost h\n Include only-h missing\n BatchMode yes\nHost other\n Include bad\n",
         )
         .with_file("/home/me/.ssh/conf.d/2.conf", "Port 2\nCompression yes\n")
-        .with_file("/home/me/.ssh/conf.d/1.conf", "Host nobody\n Port 9\nHost h\n Port 1\n")
+        .with_file("/home/me/.ssh/conf.d/1.conf", "Host unmatched\n Port 9\nHost h\n Port 1\n")
         .with_file("/home/me/.ssh/conf.d/.hidden.conf", "Port 8\n")
         .with_file("/home/me/.ssh/conf.d/3.txt", "Port 8\n")
         .with_file("/home/me/.ssh/only-h", "Host x\n User x\nHost h\n User h\n")

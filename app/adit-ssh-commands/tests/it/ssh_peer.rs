@@ -33,14 +33,14 @@ fn peer(args: &[&str]) -> Result<Told, String> {
     Ok(told)
 }
 
-struct Desk {
+struct PeerSetup {
     folder: PathBuf,
     defaults: Told,
     home: PathBuf,
     user: String,
 }
 
-impl Desk {
+impl PeerSetup {
     fn new(name: &str) -> Self {
         let folder = env::temp_dir().join(format!("adit-ssh-config-{name}-{}", process::id()));
         fs::create_dir_all(&folder).unwrap();
@@ -105,7 +105,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for PeerSetup {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
@@ -185,7 +185,7 @@ Host alias
   HostName target
 Match originalhost alias
   Compression yes
-Match host target,x !user nobody,root2
+Match host target,x !user other,root2
   BatchMode yes
 Match !host *.com originalhost *
   GatewayPorts yes
@@ -194,7 +194,7 @@ Match final host target
   AddressFamily=inet
 Match user joe
   LogLevel quiet
-Match localuser nobody
+Match localuser other
   LogLevel fatal
 Match all
   User\tjoe
@@ -204,10 +204,10 @@ Match all
 
 #[test]
 fn the_peer_reads_the_same() {
-    let desk = Desk::new("same");
+    let setup = PeerSetup::new("same");
     for host in ["web", "other"] {
-        desk.same(BIG, host, &[]);
-        desk.same(BIG, host, &["User=opt", "port 99", "Ciphers=+aes128-cbc"]);
+        setup.same(BIG, host, &[]);
+        setup.same(BIG, host, &["User=opt", "port 99", "Ciphers=+aes128-cbc"]);
     }
     for host in [
         "www.example.com",
@@ -218,35 +218,35 @@ fn the_peer_reads_the_same() {
         "x",
         "y.com",
     ] {
-        desk.same(BLOCKS, host, &[]);
+        setup.same(BLOCKS, host, &[]);
     }
     for value in ["yes", "no", "ask"] {
         let text = format!("UserKnownHostsFile /a\nUpdateHostKeys {value}\n");
-        desk.same(&text, "h", &[]);
+        setup.same(&text, "h", &[]);
     }
-    desk.same("UpdateHostKeys ask\n", "h", &["RemoteCommand=x"]);
-    desk.same("UserKnownHostsFile /a\n", "h", &[]);
+    setup.same("UpdateHostKeys ask\n", "h", &["RemoteCommand=x"]);
+    setup.same("UserKnownHostsFile /a\n", "h", &[]);
 }
 
 #[test]
 fn the_peer_includes_the_same() {
-    let desk = Desk::new("include");
-    let folder = desk.folder.display();
-    desk.write("1.inc", "Host nobody\n Port 9\nHost h\n Port 1\n");
-    desk.write("2.inc", "Port 2\nUser two\n");
-    desk.write(".3.inc", "BatchMode yes\n");
-    desk.write("inner", "Compression yes\nHost x\n LogLevel quiet\n");
+    let setup = PeerSetup::new("include");
+    let folder = setup.folder.display();
+    setup.write("1.inc", "Host unmatched\n Port 9\nHost h\n Port 1\n");
+    setup.write("2.inc", "Port 2\nUser two\n");
+    setup.write(".3.inc", "BatchMode yes\n");
+    setup.write("inner", "Compression yes\nHost x\n LogLevel quiet\n");
     let text = format!(
         "Include {folder}/*.inc {folder}/absent\nHost h x\n Include {folder}/inner\n GatewayPorts yes\nHost z\n Include {folder}/inner\n"
     );
-    for host in ["h", "x", "nobody", "z"] {
-        desk.same(&text, host, &[]);
+    for host in ["h", "x", "unmatched", "z"] {
+        setup.same(&text, host, &[]);
     }
 }
 
 #[test]
 fn what_the_peer_refuses_is_refused() {
-    let desk = Desk::new("refused");
+    let setup = PeerSetup::new("refused");
     for (text, fine) in [
         ("Port 0", false),
         ("Port 65536", false),
@@ -290,8 +290,8 @@ fn what_the_peer_refuses_is_refused() {
         ("Include", false),
         ("IgnoreUnknown Foo*\nFooBar 1", true),
     ] {
-        let file = desk.write("config", &format!("{text}\n"));
-        let (theirs, ours) = (peer(&["-F", &file, "h"]), desk.ours(&file, "h", &[]));
+        let file = setup.write("config", &format!("{text}\n"));
+        let (theirs, ours) = (peer(&["-F", &file, "h"]), setup.ours(&file, "h", &[]));
         assert_eq!(theirs.is_ok(), fine, "{text}: {theirs:?}");
         assert_eq!(ours.is_ok(), fine, "{text}: {ours:?}");
     }

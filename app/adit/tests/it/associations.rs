@@ -6,10 +6,10 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, KEYRINGS, Method};
-use adit_interop::socks::{self, Dest};
-use adit_interop::{Adit, PATIENCE, traffic};
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, IDENTITY_KEYS, MethodKey};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::{AditProcess, TEST_TIMEOUT, traffic};
 use adit_net::PacketBuf;
 use adit_net::system::{self, ThreadRng};
 use adit_shadowsocks::udp::ClientSession;
@@ -18,7 +18,7 @@ use adit_shadowsocks::{KeyChain, Method as Edition};
 use crate::setup::{ALLOW, UsersFile, bin, resident, server};
 
 /// Returns the keys of a client as its URL writes them.
-pub(crate) fn chain(method: Method, secrets: &[&str]) -> KeyChain {
+pub(crate) fn chain(method: MethodKey, secrets: &[&str]) -> KeyChain {
     let edition: Edition = method.name.parse().unwrap();
     KeyChain::parse(edition, &secrets.join(":")).unwrap()
 }
@@ -88,14 +88,14 @@ pub(crate) fn whoami() -> SocketAddr {
     at
 }
 
-fn descriptors(adit: &mut Adit) -> usize {
+fn descriptors(adit: &mut AditProcess) -> usize {
     let folder = fs::read_dir(format!("/proc/{}/fd", adit.process().id()));
     folder.unwrap().count()
 }
 
 /// Waits until the process has at most this many descriptors.
-fn descriptors_fall_to(adit: &mut Adit, most: usize) {
-    let until = Instant::now() + PATIENCE;
+fn descriptors_fall_to(adit: &mut AditProcess, most: usize) {
+    let until = Instant::now() + TEST_TIMEOUT;
     while descriptors(adit) > most {
         assert!(Instant::now() < until, "{} descriptors", descriptors(adit));
         sleep(Duration::from_millis(20));
@@ -104,7 +104,7 @@ fn descriptors_fall_to(adit: &mut Adit, most: usize) {
 
 #[test]
 fn one_user_takes_udp_from_nobody() {
-    let ring = &KEYRINGS[0];
+    let ring = &IDENTITY_KEYS[0];
     let mut server = UsersFile::new(&ring.users).serve(ring.method);
     let target = whoami();
     let keys = |user: usize| chain(ring.method, &[ring.method.key, ring.users[user].1]);
@@ -133,7 +133,7 @@ fn one_user_takes_udp_from_nobody() {
 
 #[test]
 fn datagrams_leave_connections_their_descriptors() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let forward = format!("udp://127.0.0.1:0/{}", whoami());
     let socks = format!("socks5://127.0.0.1:0?{ALLOW}");
     let mut command = Command::new("sh");
@@ -141,7 +141,7 @@ fn datagrams_leave_connections_their_descriptors() {
         .args(["-c", "ulimit -n 400; exec \"$0\" \"$@\""])
         .arg(bin())
         .args(["run", "-L", &forward, "-L", &socks]);
-    let mut adit = Adit::launch(command, 2).unwrap();
+    let mut adit = AditProcess::start_command(command, 2).unwrap();
     let (entry, proxy) = (adit.addrs()[0], adit.addrs()[1]);
     let at_rest = descriptors(&mut adit);
     let all: Vec<UdpSocket> = (0..600)
@@ -164,12 +164,14 @@ fn datagrams_leave_connections_their_descriptors() {
     // Half of them, and a sixteenth that is being closed.
     let open = descriptors(&mut adit);
     assert!(open <= at_rest + 225, "{open} are open, {at_rest} at rest");
-    let to = Dest::Addr(origin.addr());
+    let to = Destination::Addr(origin.addr());
     let streams: Vec<_> = (0..20)
-        .map(|n| socks::connect(proxy, None, &to).unwrap_or_else(|e| panic!("{n}: {e}")))
+        .map(|n| {
+            socks_client::connect_through(proxy, None, &to).unwrap_or_else(|e| panic!("{n}: {e}"))
+        })
         .collect();
     for stream in streams {
-        traffic::one_byte(stream).unwrap();
+        traffic::check_one_byte(stream).unwrap();
     }
     drop(all);
     adit.stop().unwrap();
@@ -220,7 +222,7 @@ fn garbage_does_not_have_every_key_tried_for_ever() {
     let (socket, other) = (client(server.addr()), client(server.addr()));
     // The garbage uses up its attempts before the answer, on a busy machine too.
     for socket in [&socket, &other] {
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     }
     let mut last = Session::new(&keys(999));
     let mine = last.ask(&socket, b"?", target).expect("an answer");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_crypto::packet::PacketKind;
 use adit_fec::FecLevel;
-use adit_interop::tool;
+use adit_interop::external_tools;
 use adit_shadowsocks::Method;
 
 use crate::setup::{bin, ended};
@@ -13,7 +13,7 @@ use crate::setup::{bin, ended};
 #[test]
 fn bench_mac_prints_an_object_for_each_code_and_length() {
     let args = ["bench", "mac", "--json", "--millis", "20"];
-    let output = ended(&args).success().unwrap();
+    let output = ended(&args).expect_success().unwrap();
     let mut rows: Vec<_> = output.lines().collect();
     for name in [
         "umac-64",
@@ -34,7 +34,7 @@ fn bench_mac_prints_an_object_for_each_code_and_length() {
     }
     assert!(rows.is_empty(), "{rows:?}");
     let shown = ended(&["bench", "mac", "--bytes", "64", "--millis", "20"]);
-    let shown = shown.success().unwrap();
+    let shown = shown.expect_success().unwrap();
     for word in ["umac-128", "hmac-md5", "64"] {
         assert!(shown.contains(word), "{shown}");
     }
@@ -43,7 +43,7 @@ fn bench_mac_prints_an_object_for_each_code_and_length() {
 /// Returns the names and lengths of the rows of `adit bench WHAT --json`; each figure must be a number.
 fn bench_rows(what: &str) -> Vec<(String, u64)> {
     let output = ended(&["bench", what, "--json", "--millis", "1"]);
-    let output = output.success().unwrap();
+    let output = output.expect_success().unwrap();
     let row = |line: &str| {
         let row: serde_json::Value = serde_json::from_str(line).unwrap();
         let fields = row.as_object().unwrap();
@@ -131,8 +131,8 @@ fn kernels_of_correction_keep_to_the_limit_of_the_cpu() {
         let mut command = Command::new(bin());
         command.args(["bench", "fec", "--millis", "1"]);
         command.env("ADIT_CPU", limit);
-        let output = tool::run(command, Duration::from_secs(20)).unwrap();
-        let output = output.success().unwrap();
+        let output = external_tools::run_to_end(command, Duration::from_secs(20)).unwrap();
+        let output = output.expect_success().unwrap();
         let first = output.lines().next().unwrap().to_owned();
         first.strip_prefix("kernels: ").unwrap().to_owned()
     };

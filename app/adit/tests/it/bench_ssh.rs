@@ -5,13 +5,13 @@ use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use adit_interop::external_tools::ToolOutput;
 use adit_interop::free_port;
 use adit_interop::openssh::Sshd;
-use adit_interop::tool::Ended;
 
 use crate::setup::ended;
 
-fn bench(port: u16, more: &[&str]) -> Ended {
+fn bench(port: u16, more: &[&str]) -> ToolOutput {
     let host = format!("127.0.0.1:{port}");
     ended(&[&["bench", "ssh", &host, "--millis", "2"], more].concat())
 }
@@ -23,7 +23,7 @@ const LISTS: &str = "KexAlgorithms curve25519-sha256,diffie-hellman-group14-sha1
 #[test]
 fn what_sshd_offers_is_told_to_people() {
     let sshd = Sshd::start(LISTS).unwrap();
-    let told = bench(sshd.port(), &[]).success().unwrap();
+    let told = bench(sshd.port(), &[]).expect_success().unwrap();
     for words in [
         "is SSH-2.0-OpenSSH_",
         "strict key exchange    yes",
@@ -41,7 +41,7 @@ fn what_sshd_offers_is_told_to_people() {
     let rows = told.lines().filter(|line| line.starts_with("aes128-"));
     assert_eq!(rows.count(), 4, "{told}");
     // The client disconnected properly.
-    let log = sshd.process().log();
+    let log = sshd.process().output();
     assert!(!log.contains("Connection reset"), "{log}");
 }
 
@@ -62,7 +62,7 @@ fn figures_hold_beside_other_work() {
     let told = thread::scope(|scope| {
         let count = thread::available_parallelism().map_or(4, |n| 2 * n.get());
         (0..count).for_each(|_| drop(scope.spawn(spin)));
-        let told = ended(&["bench", "ssh", &host, "--millis", "60"]).success();
+        let told = ended(&["bench", "ssh", &host, "--millis", "60"]).expect_success();
         done.store(true, Ordering::Relaxed);
         told.unwrap()
     });
@@ -92,7 +92,7 @@ fn figures_hold_beside_other_work() {
 #[test]
 fn as_json() {
     let sshd = Sshd::start(LISTS).unwrap();
-    let told = bench(sshd.port(), &["--json"]).success().unwrap();
+    let told = bench(sshd.port(), &["--json"]).expect_success().unwrap();
     let lines: Vec<serde_json::Value> = told
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -119,7 +119,7 @@ fn as_json() {
 
 #[test]
 fn nobody_there() {
-    let Ended { code, output } = bench(free_port(), &[]);
+    let ToolOutput { code, output } = bench(free_port(), &[]);
     assert_eq!(code, Some(4), "{output}");
     assert!(output.contains("127.0.0.1:"), "{output}");
     assert!(output.to_lowercase().contains("refused"), "{output}");
@@ -156,10 +156,10 @@ fn no_ssh_server() {
             "(SSH-2.0-x) did not send its algorithms",
         ),
     ] {
-        let Ended { code, output } = bench(says(words), &[]);
+        let ToolOutput { code, output } = bench(says(words), &[]);
         assert_eq!(code, Some(4), "{output}");
         assert!(output.contains(told), "`{told}` is not in:\n{output}");
     }
-    let Ended { code, output } = ended(&["bench", "ssh", "host:port"]);
+    let ToolOutput { code, output } = ended(&["bench", "ssh", "host:port"]);
     assert_eq!(code, Some(2), "{output}");
 }

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::tap::Tap;
-use adit_interop::web::Web;
-use adit_interop::{Folder, Process};
+use adit_interop::http_server::HttpServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::{ChildProcess, TempFolder};
 
 use crate::setup::{Proxy, Way};
 
@@ -33,16 +33,16 @@ fn load(prefs: impl Fn(SocketAddr) -> String, host: &str, way: Way) -> Vec<Vec<u
         <script src="/code.js"></script><p>served through the proxy"#;
     let code = b"fetch('/ran-' + (6 * 7), {method: 'POST', body: 'x'.repeat(100000)});";
     let picture = br#"<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>"#;
-    let web = Web::start(&[
+    let web = HttpServer::start(&[
         ("/", "text/html", page),
         ("/code.js", "text/javascript", code),
         ("/picture.svg", "image/svg+xml", picture),
     ])
     .unwrap();
     let proxy = Proxy::mixed(way);
-    let tap = Tap::start(proxy.addr()).unwrap();
+    let tap = RecordingRelay::start(proxy.addr()).unwrap();
 
-    let home = Folder::new("firefox").unwrap();
+    let home = TempFolder::new("firefox").unwrap();
     let profile = home.path().join("profile");
     fs::create_dir(&profile).unwrap();
     fs::write(
@@ -62,20 +62,20 @@ fn load(prefs: impl Fn(SocketAddr) -> String, host: &str, way: Way) -> Vec<Vec<u
         .env("HOME", home.path())
         .env("MOZ_HEADLESS", "1")
         .env_remove("DISPLAY");
-    let mut firefox = Process::spawn(command).unwrap();
+    let mut firefox = ChildProcess::spawn(command).unwrap();
 
     let patience = Duration::from_secs(60);
     for target in ["/", "/picture.svg", "/code.js", "/ran-42"] {
         assert!(
-            web.wait_for(target, patience),
+            web.wait_for_request(target, patience),
             "{target} was not asked for:\n{}",
-            firefox.log()
+            firefox.output()
         );
     }
     assert!(
         firefox.wait(patience).unwrap().success(),
         "{}",
-        firefox.log()
+        firefox.output()
     );
     let picture = fs::metadata(home.path().join("page.png")).unwrap();
     assert!(
@@ -84,7 +84,7 @@ fn load(prefs: impl Fn(SocketAddr) -> String, host: &str, way: Way) -> Vec<Vec<u
         picture.len()
     );
     proxy.stop();
-    tap.seen()
+    tap.requests()
 }
 
 #[test]

@@ -5,18 +5,20 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use adit_interop::http_server::HttpServer;
 use adit_interop::kcptun;
-use adit_interop::lossy::{Faults, Lossy};
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{BLAKE3_AES_128, encode};
-use adit_interop::traffic::{self, Datagrams, Ends, Entry};
-use adit_interop::web::Web;
-use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback, tool};
+use adit_interop::lossy_relay::{FaultRates, LossyRelay};
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{BLAKE3_AES_128, percent_encode};
+use adit_interop::traffic::{self, CloseBehavior, DatagramLink, ForwarderEntry};
+use adit_interop::{
+    AditProcess, TEST_TIMEOUT, TempFolder, external_tools, free_port, loopback_addr,
+};
 
 use crate::setup::{ALLOW, bin, ended, start};
 
 const LEN: usize = 1 << 20;
-const FAULTS: Faults = Faults {
+const FAULTS: FaultRates = FaultRates {
     lost: 50,
     doubled: 10,
     late: 30,
@@ -24,29 +26,29 @@ const FAULTS: Faults = Faults {
 
 /// Returns a Shadowsocks URL over KCP, the same at both ends.
 pub(crate) fn ss(at: SocketAddr, keys: &str) -> String {
-    let (name, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
+    let (name, key) = (BLAKE3_AES_128.name, percent_encode(BLAKE3_AES_128.key));
     format!("ss+kcp://{name}:{key}@{at}?{ALLOW}&{keys}")
 }
 
 /// Starts a forwarder to `target` through a hop.
-fn front(target: SocketAddr, hop: &str) -> Adit {
+fn front(target: SocketAddr, hop: &str) -> AditProcess {
     start(&["run", &format!("tcp://127.0.0.1:0/{target}"), hop])
 }
 
 fn carries(entry: SocketAddr, what: &str) {
-    let dial = || traffic::dial(entry);
+    let dial = || traffic::connect_directly(entry);
     let all = || -> anyhow::Result<()> {
-        traffic::one_byte(dial()?)?;
-        traffic::up(dial()?, LEN)?;
-        traffic::down(dial()?, LEN)?;
-        traffic::both(dial()?, LEN)
+        traffic::check_one_byte(dial()?)?;
+        traffic::upload(dial()?, LEN)?;
+        traffic::download(dial()?, LEN)?;
+        traffic::transfer_both_ways(dial()?, LEN)
     };
     all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
 }
 
 #[test]
 fn every_dialect_over_kcp() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let keyed = "key=a%20word&mode=fast3";
     for (listen, hop) in [
         ("socks5+kcp://ann:secret", "socks5+kcp://ann:secret"),
@@ -68,15 +70,18 @@ fn every_dialect_over_kcp() {
     open.stop().unwrap();
     // These already have a key.
     for url in [
-        ss(loopback(free_port()), "mode=fast3&data=10&parity=3"),
+        ss(loopback_addr(free_port()), "mode=fast3&data=10&parity=3"),
         format!(
             "ssr+kcp://aes-128-cfb:word@{}?protocol=auth_aes128_sha1&{ALLOW}&mode=fast2",
-            loopback(free_port())
+            loopback_addr(free_port())
         ),
     ] {
         let back = start(&["run", &url]);
         let front = front(origin.addr(), &url);
-        traffic::streams(Ends::Each, || traffic::dial(front.addr())).unwrap();
+        traffic::check_streams(CloseBehavior::Independent, || {
+            traffic::connect_directly(front.addr())
+        })
+        .unwrap();
         front.stop().unwrap();
         back.stop().unwrap();
     }
@@ -87,14 +92,17 @@ fn every_dialect_over_kcp() {
     ]);
     let hop = format!("tcp+kcp://{}?{keyed}", far.addr());
     let near = start(&["run", "tcp://127.0.0.1:0", &hop]);
-    traffic::streams(Ends::Each, || traffic::dial(near.addr())).unwrap();
+    traffic::check_streams(CloseBehavior::Independent, || {
+        traffic::connect_directly(near.addr())
+    })
+    .unwrap();
     near.stop().unwrap();
     far.stop().unwrap();
 }
 
 #[test]
 fn every_way_to_seal_and_frame() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for keys in [
         "crypt=aes",
         "crypt=aes-128-gcm&comp=true&smux=1",
@@ -104,7 +112,7 @@ fn every_way_to_seal_and_frame() {
         "crypt=none&mode=manual&nodelay=1&interval=10&resend=2",
         "comp=true&conn=3&expire=1s&mtu=900&sndwnd=512&rcvwnd=512&acknodelay=true",
     ] {
-        let url = ss(loopback(free_port()), keys);
+        let url = ss(loopback_addr(free_port()), keys);
         let back = start(&["run", &url]);
         let front = front(origin.addr(), &url);
         carries(front.addr(), keys);
@@ -115,34 +123,34 @@ fn every_way_to_seal_and_frame() {
 
 #[test]
 fn curl_and_datagrams_through_a_session() {
-    let web = Web::start(&[("/a", "text/plain", b"from the web")]).unwrap();
-    let origin = Origin::start().unwrap();
-    let url = ss(loopback(free_port()), "mode=fast3");
+    let web = HttpServer::start(&[("/a", "text/plain", b"from the web")]).unwrap();
+    let origin = OriginServer::start().unwrap();
+    let url = ss(loopback_addr(free_port()), "mode=fast3");
     let back = start(&["run", &url]);
     let front = start(&["run", "mixed://127.0.0.1:0", &url]);
     let proxy = format!("socks5h://{}", front.addr());
     let mut curl = Command::new("curl");
     curl.args(["-sS", "--max-time", "20", "-x", &proxy]);
     curl.arg(format!("http://127.0.0.1:{}/a", web.port()));
-    let told = tool::run(curl, Duration::from_secs(30)).unwrap();
-    assert_eq!(told.success().unwrap().trim(), "from the web");
+    let told = external_tools::run_to_end(curl, Duration::from_secs(30)).unwrap();
+    assert_eq!(told.expect_success().unwrap().trim(), "from the web");
     front.stop().unwrap();
     // UDP is carried in a stream.
     let entry = start(&["run", &format!("udp://127.0.0.1:0/{}", origin.addr()), &url]);
-    traffic::datagrams(&Entry::open(entry.addr()).unwrap()).unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(entry.addr()).unwrap()).unwrap();
     entry.stop().unwrap();
     back.stop().unwrap();
 }
 
 #[test]
 fn losses_are_repaired() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for (seed, keys) in [(1, "mode=fast3"), (2, "mode=fast3&crypt=aes&data=0")] {
-        let back = start(&["run", &ss(loopback(free_port()), keys)]);
-        let path = Lossy::start(back.addr(), FAULTS, seed).unwrap();
+        let back = start(&["run", &ss(loopback_addr(free_port()), keys)]);
+        let path = LossyRelay::start(back.addr(), FAULTS, seed).unwrap();
         let front = front(origin.addr(), &ss(path.addr(), keys));
         carries(front.addr(), keys);
-        let (passed, lost) = path.counts();
+        let (passed, lost) = path.packet_counts();
         assert!(lost > 100 && passed > 1000, "{keys}: {passed}, {lost}");
         front.stop().unwrap();
         back.stop().unwrap();
@@ -151,15 +159,18 @@ fn losses_are_repaired() {
 
 #[test]
 fn a_server_that_begins_anew_is_found_again() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for keys in ["mode=fast3", "mode=fast3&crypt=aes"] {
-        let url = ss(loopback(free_port()), &format!("{keys}&restart=lenient"));
+        let url = ss(
+            loopback_addr(free_port()),
+            &format!("{keys}&restart=lenient"),
+        );
         let first = start(&["run", &url]);
         let front = front(origin.addr(), &url);
         let try_once = || {
-            let stream = traffic::dial(front.addr())?;
+            let stream = traffic::connect_directly(front.addr())?;
             stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-            traffic::one_byte(stream)
+            traffic::check_one_byte(stream)
         };
         try_once().unwrap();
         first.stop().unwrap();
@@ -167,7 +178,10 @@ fn a_server_that_begins_anew_is_found_again() {
         let begun = Instant::now();
         while try_once().is_err() {
             let waited = begun.elapsed();
-            assert!(waited < PATIENCE, "{keys}: not found again in {waited:?}");
+            assert!(
+                waited < TEST_TIMEOUT,
+                "{keys}: not found again in {waited:?}"
+            );
             sleep(Duration::from_millis(100));
         }
         front.stop().unwrap();
@@ -177,10 +191,10 @@ fn a_server_that_begins_anew_is_found_again() {
 
 #[test]
 fn ends_that_do_not_fit_are_named_within_seconds() {
-    let origin = Origin::start().unwrap();
-    let at = loopback(free_port());
+    let origin = OriginServer::start().unwrap();
+    let at = loopback_addr(free_port());
     let back = start(&["run", &ss(at, "key=right")]);
-    let none = loopback(free_port());
+    let none = loopback_addr(free_port());
     for (at, keys, words) in [
         (at, "key=wrong", "no answer in 3 s"),
         (at, "key=right&crypt=aes", "no answer in 3 s"),
@@ -192,7 +206,7 @@ fn ends_that_do_not_fit_are_named_within_seconds() {
         let mut front = start(&["run", "-v", &target, &ss(at, keys)]);
         let begun = Instant::now();
         assert!(
-            traffic::one_byte(traffic::dial(front.addr()).unwrap()).is_err(),
+            traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).is_err(),
             "{keys}"
         );
         let found = front.process().wait_lines(words, 1, Duration::from_secs(2));
@@ -249,7 +263,7 @@ const SHARED: [(&[&str], &str); 3] = [
 
 #[test]
 fn kcptun_by_url_at_both_ends() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for (_, keys) in SHARED {
         let far = format!("kcptun://word@127.0.0.1:0/{}?{keys}", origin.addr());
         let back = start(&["run", &far]);
@@ -262,13 +276,13 @@ fn kcptun_by_url_at_both_ends() {
     // The target exchanges bytes with the user of the other end.
     let server = start(&[
         "run",
-        &format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback(free_port()))),
+        &format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback_addr(free_port()))),
     ]);
     let back = start(&["run", &format!("kcptun://127.0.0.1:0/{}", server.addr())]);
     let hops = [
         format!("tcp://127.0.0.1:0/{}", origin.addr()),
         format!("kcptun://{}", back.addr()),
-        BLAKE3_AES_128.url(loopback(1)),
+        BLAKE3_AES_128.url(loopback_addr(1)),
     ];
     let front = start(&["run", &hops[0], &hops[1], &hops[2]]);
     carries(front.addr(), "ss behind kcptun");
@@ -279,15 +293,15 @@ fn kcptun_by_url_at_both_ends() {
 
 #[test]
 fn kcptun_by_url_with_debians() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for (options, keys) in SHARED {
         let far = format!("kcptun://word@127.0.0.1:0/{}?{keys}", origin.addr());
         let back = start(&["run", &far]);
-        let front = kcptun::client(back.addr(), options).unwrap();
+        let front = kcptun::start_client(back.addr(), options).unwrap();
         carries(front.addr(), &format!("Debian's client, {keys}"));
         drop(front);
         back.stop().unwrap();
-        let back = kcptun::server(origin.addr(), options).unwrap();
+        let back = kcptun::start_server(origin.addr(), options).unwrap();
         let hop = format!("kcptun://word@{}?{keys}", back.addr());
         let front = start(&["run", "tcp://127.0.0.1:0", &hop]);
         carries(front.addr(), &format!("Debian's server, {keys}"));
@@ -297,7 +311,7 @@ fn kcptun_by_url_with_debians() {
 
 #[test]
 fn datagrams_with_correction_alone() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for keys in [
         "key=word",
         "key=word&crypt=aes&data=5&parity=2",
@@ -307,12 +321,12 @@ fn datagrams_with_correction_alone() {
         let back = start(&["run", &far]);
         let hop = |at| format!("udp+fec://{at}?{keys}");
         let front = start(&["run", "udp://127.0.0.1:0", &hop(back.addr())]);
-        traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+        traffic::check_datagrams(&ForwarderEntry::open(front.addr()).unwrap()).unwrap();
         front.stop().unwrap();
         // One datagram in twenty is lost in each direction, but nearly all arrive.
-        let path = Lossy::start(back.addr(), FAULTS, 7).unwrap();
+        let path = LossyRelay::start(back.addr(), FAULTS, 7).unwrap();
         let front = start(&["run", "udp://127.0.0.1:0", &hop(path.addr())]);
-        let entry = Entry::open(front.addr()).unwrap();
+        let entry = ForwarderEntry::open(front.addr()).unwrap();
         let mut got = Vec::new();
         for n in 0u32..150 {
             entry.send(&n.to_le_bytes()).unwrap();
@@ -328,7 +342,7 @@ fn datagrams_with_correction_alone() {
         got.dedup();
         assert_eq!(got.len(), all, "{keys}: some came twice");
         assert!(all >= 144, "{keys}: {all} of 150");
-        let (_, lost) = path.counts();
+        let (_, lost) = path.packet_counts();
         assert!(lost > 10, "{keys}: only {lost} were lost");
         front.stop().unwrap();
         back.stop().unwrap();
@@ -337,8 +351,8 @@ fn datagrams_with_correction_alone() {
 
 #[test]
 fn a_datagram_server_that_begins_anew_is_found_again() {
-    let origin = Origin::start().unwrap();
-    let at = loopback(free_port());
+    let origin = OriginServer::start().unwrap();
+    let at = loopback_addr(free_port());
     let far = format!("udp+fec://{at}/{}?key=word", origin.addr());
     let first = start(&["run", &far]);
     let front = start(&[
@@ -346,7 +360,7 @@ fn a_datagram_server_that_begins_anew_is_found_again() {
         "udp://127.0.0.1:0",
         &format!("udp+fec://{at}?key=word"),
     ]);
-    let entry = Entry::open(front.addr()).unwrap();
+    let entry = ForwarderEntry::open(front.addr()).unwrap();
     let once = || {
         entry.send(b"ping").unwrap();
         entry.recv_within(Duration::from_millis(200))
@@ -368,7 +382,7 @@ fn a_datagram_server_that_begins_anew_is_found_again() {
 
 #[test]
 fn what_cannot_be_is_told_with_its_place() {
-    let folder = Folder::new("carrier").unwrap();
+    let folder = TempFolder::new("carrier").unwrap();
     for (via, line, words) in [
         ("socks5+kcp://h:1", 3, "the key of the datagrams is missing"),
         ("socks5+kcp://h:1?key=x&udp=true", 3, "KCP cannot carry UDP"),
@@ -394,7 +408,7 @@ fn what_cannot_be_is_told_with_its_place() {
         ("udp+kcp://h:1?key=x", 3, "`kcp` does not carry `udp`"),
     ] {
         let text = format!("[route.a]\nlisten = [\"mixed://127.0.0.1:1\"]\nvia = [\"{via}\"]\n");
-        let file = folder.write("adit.toml", text).unwrap();
+        let file = folder.write_file("adit.toml", text).unwrap();
         let told = ended(&["check", file.to_str().unwrap()]);
         assert_ne!(told.code, Some(0), "{via}");
         assert!(told.output.contains(words), "{via}: {}", told.output);
@@ -428,14 +442,14 @@ fn what_cannot_be_is_told_with_its_place() {
 
 #[test]
 fn the_drawing_names_what_is_agreed_on() {
-    let key = encode(BLAKE3_AES_128.key);
+    let key = percent_encode(BLAKE3_AES_128.key);
     let hop = format!(
         "ss+kcp://{}:{key}@h:1?mode=fast2&conn=2",
         BLAKE3_AES_128.name
     );
     let mut command = Command::new(bin());
     command.args(["explain", "mixed://127.0.0.1:0", &hop]);
-    let told = tool::run(command, PATIENCE).unwrap();
+    let told = external_tools::run_to_end(command, TEST_TIMEOUT).unwrap();
     for words in [
         "KCP fast2, mtu 1350 (1310 for KCP), FEC 10+3, crypt aead",
         "2 sessions kept",
@@ -458,15 +472,15 @@ fn the_drawing_names_what_is_agreed_on() {
 
 #[test]
 fn a_client_asks_its_server_through_the_carrier() {
-    let at = loopback(free_port());
+    let at = loopback_addr(free_port());
     let url = ss(at, "mode=fast3");
     let back = start(&["run", &url]);
-    let (method, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
+    let (method, key) = (BLAKE3_AES_128.name, percent_encode(BLAKE3_AES_128.key));
     let hop = |at: SocketAddr| format!("ss+kcp://{method}:{key}@{at}?mode=fast3");
     let right = ended(&["client", "--check", &hop(at)]);
     assert_eq!(right.code, Some(0), "{}", right.output);
     assert!(right.output.contains("accepts us"), "{}", right.output);
-    let nobody = ended(&["client", "--check", &hop(loopback(free_port()))]);
+    let nobody = ended(&["client", "--check", &hop(loopback_addr(free_port()))]);
     assert_eq!(nobody.code, Some(4), "{}", nobody.output);
     assert!(nobody.output.contains("allow UDP"), "{}", nobody.output);
     back.stop().unwrap();

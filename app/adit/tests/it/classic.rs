@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::origin::Origin;
-use adit_interop::plugin::runs;
-use adit_interop::shadowsocks::{AES_256, Peer};
-use adit_interop::socks::{self, Association, Dest, Flow};
-use adit_interop::ssr::{self, Setup};
-use adit_interop::traffic::{self, Ends, Entry};
-use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback};
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::is_running;
+use adit_interop::shadowsocks::{AES_256, ShadowsocksPeer};
+use adit_interop::socks_client::{self, Destination, UdpAssociation, UdpFlow};
+use adit_interop::ssr::{self, SsrSetup};
+use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
+use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::setup::bin;
@@ -22,7 +22,7 @@ const KEY: &str = "it's a secret";
 const METHOD: &str = "aes-256-gcm";
 
 /// Returns the program as a link with this name, as `install-aliases` creates it.
-fn named(folder: &Folder, name: &str) -> Command {
+fn named(folder: &TempFolder, name: &str) -> Command {
     let path = folder.path().join(name);
     if !path.exists() {
         symlink(bin(), &path).unwrap();
@@ -31,46 +31,54 @@ fn named(folder: &Folder, name: &str) -> Command {
 }
 
 /// Starts a program by its name, and waits until it prints its listener.
-fn run(folder: &Folder, name: &str, words: &[&str]) -> Adit {
+fn run(folder: &TempFolder, name: &str, words: &[&str]) -> AditProcess {
     let mut command = named(folder, name);
     command.args(words);
-    Adit::launch(command, 1).unwrap()
+    AditProcess::start_command(command, 1).unwrap()
 }
 
 /// Runs the program until it exits. Returns the exit code and the output.
-fn ends(folder: &Folder, name: &str, words: &[&str]) -> (Option<i32>, String) {
+fn ends(folder: &TempFolder, name: &str, words: &[&str]) -> (Option<i32>, String) {
     let mut command = named(folder, name);
     command.args(words);
-    let mut process = Process::spawn(command).unwrap();
-    let status = process.wait(PATIENCE).unwrap();
-    (status.code(), process.log())
+    let mut process = ChildProcess::spawn(command).unwrap();
+    let status = process.wait(TEST_TIMEOUT).unwrap();
+    (status.code(), process.output())
 }
 
 fn to(addr: SocketAddr) -> [String; 2] {
     [addr.ip().to_string(), addr.port().to_string()]
 }
 
-fn by_socks(proxy: SocketAddr, dest: &Dest) -> anyhow::Result<TcpStream> {
-    socks::connect(proxy, None, dest)
+fn by_socks(proxy: SocketAddr, dest: &Destination) -> anyhow::Result<TcpStream> {
+    socks_client::connect_through(proxy, None, dest)
 }
 
 #[test]
 fn each_end_of_shadowsocks_talks_to_theirs() {
-    let (folder, origin) = (Folder::new("classic").unwrap(), Origin::start().unwrap());
+    let (folder, origin) = (
+        TempFolder::new("classic").unwrap(),
+        OriginServer::start().unwrap(),
+    );
     let key = ["-k", AES_256.key, "-m", AES_256.name, "-u"];
     let ours = ["-s", "127.0.0.1", "-p", "0", "--allow-private", "all"];
     let ours = run(&folder, "ss-server", &[&ours[..], &key].concat());
     let [ip, port] = to(ours.addr());
 
     // A peer's client with adit's server, two clients of adit with a peer's server.
-    let theirs = Peer::Libev.socks(AES_256, ours.addr()).unwrap();
-    let dest = Dest::Addr(origin.addr());
-    traffic::streams(Ends::Both, || by_socks(theirs.addr(), &dest)).unwrap();
-    let association = Association::open(theirs.addr(), None).unwrap();
-    traffic::datagrams(&Flow::new(&association, dest.clone(), origin.addr())).unwrap();
+    let theirs = ShadowsocksPeer::Libev
+        .start_socks_client(AES_256, ours.addr())
+        .unwrap();
+    let dest = Destination::Addr(origin.addr());
+    traffic::check_streams(CloseBehavior::OnEitherEnd, || {
+        by_socks(theirs.addr(), &dest)
+    })
+    .unwrap();
+    let association = UdpAssociation::open(theirs.addr(), None).unwrap();
+    traffic::check_datagrams(&UdpFlow::new(&association, dest.clone(), origin.addr())).unwrap();
     drop(theirs);
 
-    let theirs = Peer::Libev.server(AES_256).unwrap();
+    let theirs = ShadowsocksPeer::Libev.start_server(AES_256).unwrap();
     let [their_ip, their_port] = to(theirs.addr());
     let at = [
         "-s",
@@ -83,9 +91,9 @@ fn each_end_of_shadowsocks_talks_to_theirs() {
         "0",
     ];
     let local = run(&folder, "ss-local", &[&at[..], &key].concat());
-    traffic::streams(Ends::Both, || by_socks(local.addr(), &dest)).unwrap();
-    let association = Association::open(local.addr(), None).unwrap();
-    traffic::datagrams(&Flow::new(&association, dest.clone(), origin.addr())).unwrap();
+    traffic::check_streams(CloseBehavior::OnEitherEnd, || by_socks(local.addr(), &dest)).unwrap();
+    let association = UdpAssociation::open(local.addr(), None).unwrap();
+    traffic::check_datagrams(&UdpFlow::new(&association, dest.clone(), origin.addr())).unwrap();
     local.stop().unwrap();
 
     // Both ends of adit, with the commands of `adit`.
@@ -103,16 +111,22 @@ fn each_end_of_shadowsocks_talks_to_theirs() {
     ];
     let words: Vec<&str> = [&at[..], &key].concat();
     let tunnel = crate::setup::start(&words);
-    traffic::streams(Ends::Each, || traffic::dial(tunnel.addr())).unwrap();
-    traffic::datagrams(&Entry::open(tunnel.addr()).unwrap()).unwrap();
+    traffic::check_streams(CloseBehavior::Independent, || {
+        traffic::connect_directly(tunnel.addr())
+    })
+    .unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(tunnel.addr()).unwrap()).unwrap();
     tunnel.stop().unwrap();
     ours.stop().unwrap();
 }
 
 #[test]
 fn each_end_of_shadowsocksr_talks_to_theirs() {
-    let (folder, origin) = (Folder::new("classic").unwrap(), Origin::start().unwrap());
-    let setup = Setup::new("aes-128-cfb", "auth_aes128_md5", "tls1.2_ticket_auth");
+    let (folder, origin) = (
+        TempFolder::new("classic").unwrap(),
+        OriginServer::start().unwrap(),
+    );
+    let setup = SsrSetup::new("aes-128-cfb", "auth_aes128_md5", "tls1.2_ticket_auth");
     let way = [
         "-k",
         setup.password,
@@ -124,47 +138,52 @@ fn each_end_of_shadowsocksr_talks_to_theirs() {
     let way = [&way[..], &["-o", "tls1.2_ticket_auth", "-u"]].concat();
     let ours = ["-s", "127.0.0.1", "-p", "0", "--allow-private", "all"];
     let ours = run(&folder, "ssr-server", &[&ours[..], &way].concat());
-    let theirs = ssr::client(&setup, ours.addr(), "").unwrap();
-    let dest = Dest::Addr(origin.addr());
-    traffic::one_byte(by_socks(theirs.addr(), &dest).unwrap()).unwrap();
+    let theirs = ssr::start_client(&setup, ours.addr(), "").unwrap();
+    let dest = Destination::Addr(origin.addr());
+    traffic::check_one_byte(by_socks(theirs.addr(), &dest).unwrap()).unwrap();
     ours.stop().unwrap();
 
-    let theirs = ssr::server(&setup, "").unwrap();
+    let theirs = ssr::start_server(&setup, "").unwrap();
     let [ip, port] = to(theirs.addr());
     let local = ["-s", &ip, "-p", &port, "-l", "0"];
     let local = run(&folder, "ssr-local", &[&local[..], &way].concat());
-    traffic::one_byte(by_socks(local.addr(), &dest).unwrap()).unwrap();
-    let association = Association::open(local.addr(), None).unwrap();
-    traffic::datagrams(&Flow::new(&association, dest, origin.addr())).unwrap();
+    traffic::check_one_byte(by_socks(local.addr(), &dest).unwrap()).unwrap();
+    let association = UdpAssociation::open(local.addr(), None).unwrap();
+    traffic::check_datagrams(&UdpFlow::new(&association, dest, origin.addr())).unwrap();
     local.stop().unwrap();
 }
 
 #[test]
 fn a_file_says_what_is_not_typed_and_lists_decide() {
-    let (folder, origin) = (Folder::new("classic").unwrap(), Origin::start().unwrap());
+    let (folder, origin) = (
+        TempFolder::new("classic").unwrap(),
+        OriginServer::start().unwrap(),
+    );
     let file = format!(
         r#"{{ "server": "127.0.0.1", "server_port": 0, "password": "{KEY}", "method": "{METHOD}",
               "acl": "block.acl", "allow_private": "all", }}"#
     );
-    let file = folder.write("server.json", file).unwrap();
+    let file = folder.write_file("server.json", file).unwrap();
     folder
-        .write("block.acl", "[outbound_block_list]\n127.0.0.2\n")
+        .write_file("block.acl", "[outbound_block_list]\n127.0.0.2\n")
         .unwrap();
     let server = run(&folder, "ss-server", &["-c", file.to_str().unwrap()]);
     let [ip, port] = to(server.addr());
     let way = ["-s", &ip, "-p", &port, "-k", KEY, "-m", METHOD, "-l", "0"];
 
     let local = run(&folder, "ss-local", &way);
-    traffic::one_byte(by_socks(local.addr(), &Dest::Addr(origin.addr())).unwrap()).unwrap();
+    traffic::check_one_byte(by_socks(local.addr(), &Destination::Addr(origin.addr())).unwrap())
+        .unwrap();
     // The origin is reachable there too, because it listens on all addresses of this machine.
     let blocked = SocketAddr::new([127, 0, 0, 2].into(), origin.addr().port());
-    let refused = by_socks(local.addr(), &Dest::Addr(blocked)).and_then(traffic::one_byte);
+    let refused =
+        by_socks(local.addr(), &Destination::Addr(blocked)).and_then(traffic::check_one_byte);
     assert!(refused.is_err(), "a blocked address was reached");
     local.stop().unwrap();
 
     // Only the destinations in the list use the server, and names are looked up for that.
     let list = folder
-        .write("a.acl", "[bypass_all]\n[proxy_list]\n127.0.0.0/8\n")
+        .write_file("a.acl", "[bypass_all]\n[proxy_list]\n127.0.0.0/8\n")
         .unwrap();
     // A server that does not run shows which requests would use it.
     let gone = free_port().to_string();
@@ -182,20 +201,20 @@ fn a_file_says_what_is_not_typed_and_lists_decide() {
     ];
     let words = [&wrong[..], &["--acl", list.to_str().unwrap()]].concat();
     let local = run(&folder, "ss-local", &words);
-    let named = Dest::Name("localhost".into(), origin.addr().port());
-    let by_server = by_socks(local.addr(), &named).and_then(traffic::one_byte);
+    let named = Destination::Name("localhost".into(), origin.addr().port());
+    let by_server = by_socks(local.addr(), &named).and_then(traffic::check_one_byte);
     assert!(
         by_server.is_err(),
         "a name whose address is listed went directly"
     );
     local.stop().unwrap();
     let list = folder
-        .write("b.acl", "[proxy_all]\n[bypass_list]\n127.0.0.0/8\n")
+        .write_file("b.acl", "[proxy_all]\n[bypass_list]\n127.0.0.0/8\n")
         .unwrap();
     let words = [&wrong[..], &["--acl", list.to_str().unwrap()]].concat();
     let local = run(&folder, "ss-local", &words);
-    for dest in [named, Dest::Addr(origin.addr())] {
-        traffic::one_byte(by_socks(local.addr(), &dest).unwrap()).unwrap();
+    for dest in [named, Destination::Addr(origin.addr())] {
+        traffic::check_one_byte(by_socks(local.addr(), &dest).unwrap()).unwrap();
     }
     local.stop().unwrap();
     server.stop().unwrap();
@@ -203,7 +222,7 @@ fn a_file_says_what_is_not_typed_and_lists_decide() {
 
 #[test]
 fn in_the_background_it_serves_and_its_number_is_in_the_file() {
-    let folder = Folder::new("classic").unwrap();
+    let folder = TempFolder::new("classic").unwrap();
     let pid_file = folder.path().join("pid");
     let pid = pid_file.to_str().unwrap();
     let port = free_port().to_string();
@@ -223,7 +242,7 @@ fn in_the_background_it_serves_and_its_number_is_in_the_file() {
     let (code, log) = ends(&folder, "ss-local", &[&words[..], &rest].concat());
     assert_eq!(code, Some(0), "{log}");
     // It listens already.
-    TcpStream::connect(loopback(port.parse().unwrap())).unwrap();
+    TcpStream::connect(loopback_addr(port.parse().unwrap())).unwrap();
     let number = fs::read_to_string(&pid_file).unwrap();
     let number: u32 = number.trim().parse().unwrap();
     let limits = fs::read_to_string(format!("/proc/{number}/limits")).unwrap();
@@ -232,7 +251,7 @@ fn in_the_background_it_serves_and_its_number_is_in_the_file() {
         .find(|line| line.contains("open files"))
         .unwrap();
     assert!(limits.contains(" 200 "), "{limits}");
-    assert!(runs(number));
+    assert!(is_running(number));
     // Its failure is that of the program that was started.
     let (code, log) = ends(&folder, "ss-local", &[&words[..], &rest].concat());
     assert_eq!(code, Some(4), "{log}");
@@ -240,7 +259,7 @@ fn in_the_background_it_serves_and_its_number_is_in_the_file() {
     let number = Pid::from_raw(i32::try_from(number).unwrap()).unwrap();
     kill_process(number, Signal::TERM).unwrap();
     for _ in 0..500 {
-        if TcpStream::connect(loopback(port.parse().unwrap())).is_err() {
+        if TcpStream::connect(loopback_addr(port.parse().unwrap())).is_err() {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -250,7 +269,7 @@ fn in_the_background_it_serves_and_its_number_is_in_the_file() {
 
 #[test]
 fn it_becomes_the_user() {
-    let folder = Folder::new("classic").unwrap();
+    let folder = TempFolder::new("classic").unwrap();
     let words = [
         "-s",
         "127.0.0.1",
@@ -269,12 +288,12 @@ fn it_becomes_the_user() {
     assert_eq!(code, Some(2), "{log}");
     assert!(log.contains("no such user"), "{log}");
     if !rustix::process::geteuid().is_root() {
-        let (code, log) = ends(&folder, "ss-local", &with("nobody"));
+        let (code, log) = ends(&folder, "ss-local", &with("daemon"));
         assert_eq!(code, Some(1), "{log}");
         assert!(log.contains("only root"), "{log}");
         return;
     }
-    let mut local = run(&folder, "ss-local", &with("nobody"));
+    let mut local = run(&folder, "ss-local", &with("daemon"));
     let id = local.process().id();
     let status = || fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let users = || {
@@ -306,13 +325,16 @@ fn it_becomes_the_user() {
 
 #[test]
 fn a_manager_begins_with_the_servers_of_its_file() {
-    let (folder, origin) = (Folder::new("classic").unwrap(), Origin::start().unwrap());
+    let (folder, origin) = (
+        TempFolder::new("classic").unwrap(),
+        OriginServer::start().unwrap(),
+    );
     let (port, door) = (free_port(), free_port());
     let file = format!(
         r#"{{ "server": ["127.0.0.1"], "method": "{METHOD}", "mode": "tcp_and_udp",
               "port_password": {{ "{port}": "{KEY}" }} }}"#
     );
-    let file = folder.write("manager.json", file).unwrap();
+    let file = folder.write_file("manager.json", file).unwrap();
     let door = format!("127.0.0.1:{door}");
     let mut command = named(&folder, "ss-manager");
     command.args(["-c", file.to_str().unwrap(), "--manager-address", &door]);
@@ -324,9 +346,9 @@ fn a_manager_begins_with_the_servers_of_its_file() {
         "-D",
         "/",
     ]);
-    let mut manager = Process::spawn(command).unwrap();
+    let mut manager = ChildProcess::spawn(command).unwrap();
     manager
-        .wait_lines("manager listening on ", 1, PATIENCE)
+        .wait_lines("manager listening on ", 1, TEST_TIMEOUT)
         .unwrap();
     let port = port.to_string();
     let way = [
@@ -342,10 +364,11 @@ fn a_manager_begins_with_the_servers_of_its_file() {
         "0",
     ];
     let local = run(&folder, "ss-local", &way);
-    traffic::one_byte(by_socks(local.addr(), &Dest::Addr(origin.addr())).unwrap()).unwrap();
+    traffic::check_one_byte(by_socks(local.addr(), &Destination::Addr(origin.addr())).unwrap())
+        .unwrap();
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     client.connect(&door).unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     client.send(b"ping").unwrap();
     let mut buf = [0; 512];
     let n = client.recv(&mut buf).unwrap();
@@ -357,7 +380,7 @@ fn a_manager_begins_with_the_servers_of_its_file() {
 
 #[test]
 fn links_are_made_and_nothing_else_is_touched() {
-    let folder = Folder::new("classic").unwrap();
+    let folder = TempFolder::new("classic").unwrap();
     let dir = folder.path().join("bin");
     fs::create_dir(&dir).unwrap();
     let install = |dir: &Path| {
@@ -382,12 +405,12 @@ fn links_are_made_and_nothing_else_is_touched() {
             .contains("-O <PROTOCOL>")
     );
     fs::remove_file(dir.join("ss-local")).unwrap();
-    fs::write(dir.join("ss-local"), "somebody's").unwrap();
+    fs::write(dir.join("ss-local"), "another program").unwrap();
     let (code, said) = install(&dir);
     assert!(code == Some(1) && said.contains("ss-local in "), "{said}");
     assert_eq!(
         fs::read_to_string(dir.join("ss-local")).unwrap(),
-        "somebody's"
+        "another program"
     );
     let (code, said) = install(&folder.path().join("none"));
     assert!(code == Some(2) && said.contains("not a folder"), "{said}");
@@ -395,7 +418,7 @@ fn links_are_made_and_nothing_else_is_touched() {
 
 #[test]
 fn what_cannot_be_had_is_refused() {
-    let folder = Folder::new("classic").unwrap();
+    let folder = TempFolder::new("classic").unwrap();
     let way = ["-s", "127.0.0.1", "-p", "1", "-k", KEY, "-m", METHOD];
     for (name, more, said) in [
         (

@@ -5,13 +5,13 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, METHODS, Method};
-use adit_interop::socks::{self, Dest};
-use adit_interop::tap::Tap;
-use adit_interop::tool::{self, Ended};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, METHODS, MethodKey};
+use adit_interop::socks_client::{self, Destination};
 use adit_interop::traffic;
-use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 
 use crate::setup::{ALLOW, bin, ended, says, server, start};
 
@@ -19,7 +19,7 @@ const CONFIG: Option<i32> = Some(3);
 
 /// Runs a command that must fail with a configuration error. Returns its output.
 fn config_error(args: &[&str]) -> String {
-    let Ended { code, output } = ended(args);
+    let ToolOutput { code, output } = ended(args);
     assert_eq!(code, CONFIG, "{args:?}:\n{output}");
     assert!(!output.contains("panicked"), "{output}");
     output
@@ -30,7 +30,7 @@ fn keygen_makes_a_new_key_of_the_right_length() {
     for method in METHODS {
         let make = || {
             ended(&["keygen", method.name])
-                .success()
+                .expect_success()
                 .unwrap()
                 .trim()
                 .to_owned()
@@ -41,10 +41,10 @@ fn keygen_makes_a_new_key_of_the_right_length() {
             "run",
             &format!("ss://{}:{one}@127.0.0.1:0?{ALLOW}", method.name),
         ]);
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let hop = format!("ss://{}:{one}@{}", method.name, back.addr());
         let front = start(&["run", &format!("tcp://127.0.0.1:0/{}", origin.addr()), &hop]);
-        traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+        traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).unwrap();
         front.stop().unwrap();
         back.stop().unwrap();
         if method.name.starts_with("2022-") {
@@ -59,7 +59,7 @@ fn keygen_makes_a_new_key_of_the_right_length() {
 }
 
 fn config_or_usage(args: &[&str]) -> String {
-    let Ended { code, output } = ended(args);
+    let ToolOutput { code, output } = ended(args);
     assert!(matches!(code, Some(2 | 3)), "{args:?}: {code:?}\n{output}");
     output
 }
@@ -115,9 +115,9 @@ fn other_wrong_urls_are_config_errors() {
 
 #[test]
 fn a_wrong_file_is_told_with_its_line() {
-    let folder = Folder::new("cli").unwrap();
+    let folder = TempFolder::new("cli").unwrap();
     let text = "[route.home]\nlisten = [\"mixed://127.0.0.1:0\"]\nvai = [\"direct://\"]\n";
-    let file = folder.write("wrong.toml", text).unwrap();
+    let file = folder.write_file("wrong.toml", text).unwrap();
     let file = file.to_str().unwrap();
     for command in ["run", "check", "explain"] {
         says(
@@ -125,7 +125,7 @@ fn a_wrong_file_is_told_with_its_line() {
             &["wrong.toml:3", "vai", "via"],
         );
     }
-    let file = folder.write("broken.toml", "[route.home\n").unwrap();
+    let file = folder.write_file("broken.toml", "[route.home\n").unwrap();
     says(
         &config_error(&["run", "-c", file.to_str().unwrap()]),
         &["broken.toml:1"],
@@ -139,25 +139,25 @@ fn a_wrong_file_is_told_with_its_line() {
 
 #[test]
 fn a_file_says_the_same_as_the_command_line() {
-    let folder = Folder::new("cli").unwrap();
-    let (origin, port) = (Origin::start().unwrap(), free_port());
+    let folder = TempFolder::new("cli").unwrap();
+    let (origin, port) = (OriginServer::start().unwrap(), free_port());
     let text = format!(
         "[route.server]\nlisten = [\"{}?{ALLOW}\"]\n\n[route.entry]\n\
          listen = [\"tcp://127.0.0.1:0/{}\"]\nvia = [\"{}\"]\n",
-        BLAKE3_AES_128.url(loopback(port)),
+        BLAKE3_AES_128.url(loopback_addr(port)),
         origin.addr(),
-        BLAKE3_AES_128.url(loopback(port)),
+        BLAKE3_AES_128.url(loopback_addr(port)),
     );
-    let file = folder.write("adit.toml", text).unwrap();
+    let file = folder.write_file("adit.toml", text).unwrap();
     let file = file.to_str().unwrap();
     assert_eq!(ended(&["check", "-c", file]).code, Some(0));
-    let adit = Adit::start_with(&bin(), &["run", "-c", file], 2).unwrap();
+    let adit = AditProcess::start_with(&bin(), &["run", "-c", file], 2).unwrap();
     let entry = adit
         .addrs()
         .iter()
         .find(|addr| addr.port() != port)
         .unwrap();
-    traffic::one_byte(traffic::dial(*entry).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(*entry).unwrap()).unwrap();
     adit.stop().unwrap();
 }
 
@@ -165,17 +165,17 @@ fn a_file_says_the_same_as_the_command_line() {
 fn a_taken_port_is_told() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
-    let Ended { code, output } = ended(&["run", &format!("mixed://{addr}")]);
+    let ToolOutput { code, output } = ended(&["run", &format!("mixed://{addr}")]);
     assert!(matches!(code, Some(1 | 4)), "{code:?}\n{output}");
     says(&output, &[&addr, "in use"]);
 }
 
 #[test]
 fn sigterm_ends_it_well_with_work_in_progress() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let entry = start(&["run", &format!("tcp://127.0.0.1:0/{}", origin.addr())]);
-    let idle = traffic::dial(entry.addr()).unwrap();
-    traffic::one_byte(traffic::dial(entry.addr()).unwrap()).unwrap();
+    let idle = traffic::connect_directly(entry.addr()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(entry.addr()).unwrap()).unwrap();
     drop(idle);
     entry.stop().unwrap();
 }
@@ -186,27 +186,27 @@ fn the_port_is_free_again_at_once() {
     for _ in 0..3 {
         let url = format!("mixed://127.0.0.1:{port}");
         let adit = start(&["run", &url]);
-        assert_eq!(adit.addr(), loopback(port));
-        let _used = traffic::dial(adit.addr()).unwrap();
+        assert_eq!(adit.addr(), loopback_addr(port));
+        let _used = traffic::connect_directly(adit.addr()).unwrap();
         adit.stop().unwrap();
     }
 }
 
 #[test]
 fn two_listeners_share_a_process() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let first = format!("socks5://127.0.0.1:0?{ALLOW}");
     let second = format!("tcp://127.0.0.1:0/{}", origin.addr());
-    let adit = Adit::start_with(&bin(), &["run", "-L", &first, "-L", &second], 2).unwrap();
+    let adit = AditProcess::start_with(&bin(), &["run", "-L", &first, "-L", &second], 2).unwrap();
     assert_ne!(adit.addrs()[0], adit.addrs()[1]);
     adit.stop().unwrap();
 }
 
 #[test]
 fn a_hop_counts_however_its_option_is_spelled() {
-    let hop = format!("socks5://{}", loopback(9));
+    let hop = format!("socks5://{}", loopback_addr(9));
     let begin = ["explain", "-L", "mixed://127.0.0.1:0"];
-    let plan = |hop: &[&str]| ended(&[&begin[..], hop].concat()).success().unwrap();
+    let plan = |hop: &[&str]| ended(&[&begin[..], hop].concat()).expect_success().unwrap();
     let wanted = plan(&["-F", &hop]);
     says(&wanted, &["socks5", "127.0.0.1:9"]);
     for flag in ["-F", "-vF", "-vvF", "--forward"] {
@@ -227,16 +227,16 @@ fn a_hop_counts_however_its_option_is_spelled() {
 
 #[test]
 fn nothing_goes_past_a_hop_that_was_typed_in_a_group() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     // Nothing listens there: connections that arrive bypassed the hop.
-    let hop = format!("socks5://{}", loopback(free_port()));
+    let hop = format!("socks5://{}", loopback_addr(free_port()));
     let listen = format!("tcp://127.0.0.1:0/{}", origin.addr());
     for args in [
         ["run", "-L", &listen, "-vF", &hop],
         ["run", "-vvL", &listen, "-F", &hop],
     ] {
         let adit = start(&args);
-        let carried = traffic::dial(adit.addr()).and_then(traffic::one_byte);
+        let carried = traffic::connect_directly(adit.addr()).and_then(traffic::check_one_byte);
         assert!(carried.is_err(), "{args:?}: it went in the clear");
         adit.stop().unwrap();
     }
@@ -244,12 +244,12 @@ fn nothing_goes_past_a_hop_that_was_typed_in_a_group() {
 
 #[test]
 fn check_and_explain_show_the_chain_and_no_secret() {
-    let hop = BLAKE3_AES_128.url(loopback(8388));
+    let hop = BLAKE3_AES_128.url(loopback_addr(8388));
     let args = ["mixed://127.0.0.1:1080", &hop];
     let check = [&["check"][..], &args].concat();
     assert_eq!(ended(&check).code, Some(0));
     let output = ended(&[&["explain"][..], &args].concat())
-        .success()
+        .expect_success()
         .unwrap();
     says(
         &output,
@@ -263,7 +263,7 @@ fn check_and_explain_show_the_chain_and_no_secret() {
 #[test]
 fn url_and_qr_print_a_link_that_others_read() {
     let url = BLAKE3_AES_128.url("192.0.2.1:8388".parse().unwrap());
-    let told = ended(&["url", &url]).success().unwrap();
+    let told = ended(&["url", &url]).expect_success().unwrap();
     let link = told
         .split_whitespace()
         .find(|word| word.starts_with("ss://"))
@@ -274,7 +274,7 @@ fn url_and_qr_print_a_link_that_others_read() {
         Some(0),
         "{link}"
     );
-    let drawn = ended(&["qr", &url]).success().unwrap();
+    let drawn = ended(&["qr", &url]).expect_success().unwrap();
     let blocks = drawn.chars().filter(|c| "█▀▄".contains(*c)).count();
     assert!(blocks > 200, "no code drawn:\n{drawn}");
 }
@@ -289,7 +289,7 @@ fn wrong_use_ends_with_2_and_help_with_0() {
         &["run", "--help"],
         &["--version"],
     ] {
-        let Ended { code, output } = ended(args);
+        let ToolOutput { code, output } = ended(args);
         assert_eq!(code, Some(0), "{args:?}");
         says(&output, &["adit"]);
     }
@@ -317,10 +317,10 @@ fn key_id(text: &str) -> String {
 
 #[test]
 fn server_keeps_its_key_and_client_shows_the_same_key_id() {
-    let folder = Folder::new("state").unwrap();
+    let folder = TempFolder::new("state").unwrap();
     let state = folder.path().to_str().unwrap();
-    let listen = loopback(free_port()).to_string();
-    let origin = Origin::start().unwrap();
+    let listen = loopback_addr(free_port()).to_string();
+    let origin = OriginServer::start().unwrap();
     let mut seen = Vec::new();
     for _ in 0..2 {
         let args = [
@@ -333,18 +333,24 @@ fn server_keeps_its_key_and_client_shows_the_same_key_id() {
             "127.0.0.0/8",
             "--show-url",
         ];
-        let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
-        server.process().wait_lines("Client:", 1, PATIENCE).unwrap();
-        let told = server.process().log();
+        let mut server = AditProcess::start_with(&bin(), &args, 1).unwrap();
+        server
+            .process()
+            .wait_lines("Client:", 1, TEST_TIMEOUT)
+            .unwrap();
+        let told = server.process().output();
         says(&told, &["adit client", "█"]);
         let (url, id) = (word(&told, "ss://").to_owned(), key_id(&told));
         assert_eq!(id.len(), 4, "{id}");
 
-        let checked = ended(&["client", &url, "--check"]).success().unwrap();
+        let checked = ended(&["client", &url, "--check"])
+            .expect_success()
+            .unwrap();
         assert_eq!(key_id(&checked), id);
         let client = start(&["client", &url, "-l", "mixed://127.0.0.1:0"]);
-        let to = Dest::Addr(origin.addr());
-        traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+        let to = Destination::Addr(origin.addr());
+        traffic::check_one_byte(socks_client::connect_through(client.addr(), None, &to).unwrap())
+            .unwrap();
         client.stop().unwrap();
         server.stop().unwrap();
         seen.push((url, id));
@@ -355,18 +361,20 @@ fn server_keeps_its_key_and_client_shows_the_same_key_id() {
 /// Output that is not a terminal may be stored; systemd stores all of it.
 #[test]
 fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
-    let folder = Folder::new("a state").unwrap();
+    let folder = TempFolder::new("a state").unwrap();
     let state = folder.path().to_str().unwrap();
     let none = ended(&["server", "url", "--state", state]);
     assert_eq!(none.code, CONFIG, "{}", none.output);
     let listen = ["--listen", "127.0.0.1:0", "--host", "vps.example"];
     let args = [&["server", "--state", state][..], &listen].concat();
-    let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
-    let told = server.process().wait_lines("adit server url", 1, PATIENCE);
+    let mut server = AditProcess::start_with(&bin(), &args, 1).unwrap();
+    let told = server
+        .process()
+        .wait_lines("adit server url", 1, TEST_TIMEOUT);
     let told = told.unwrap().remove(0);
     let kept = std::fs::read_to_string(folder.path().join("server.key")).unwrap();
     let (_, key) = kept.trim().split_once(' ').unwrap();
-    let log = server.process().log();
+    let log = server.process().output();
     for secret in [key, key.trim_end_matches('='), "ss://", "█"] {
         assert!(!log.contains(secret), "`{secret}` is in:\n{log}");
     }
@@ -374,7 +382,10 @@ fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
     let (_, command) = told.split_once("adit ").unwrap();
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{:?} {command}", bin())]);
-    let url = tool::run(shell, PATIENCE).unwrap().success().unwrap();
+    let url = external_tools::run_to_end(shell, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     let port = server.addr().port();
     assert!(url.contains(&format!("@vps.example:{port}")), "{url}");
     let checked = ended(&[
@@ -382,7 +393,7 @@ fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
         &url.trim().replace("vps.example", "127.0.0.1"),
         "--check",
     ]);
-    let checked = checked.success().unwrap();
+    let checked = checked.expect_success().unwrap();
     assert_eq!(key_id(&checked), key_id(&log));
     server.stop().unwrap();
 }
@@ -391,7 +402,7 @@ fn server_leaves_its_key_out_of_logs_and_url_prints_it() {
 #[cfg(target_os = "linux")]
 #[test]
 fn server_shows_its_url_on_a_terminal() {
-    let folder = Folder::new("state").unwrap();
+    let folder = TempFolder::new("state").unwrap();
     let mut typescript = Command::new("script");
     let words = format!(
         "timeout 3 {:?} server --no-qr --listen 127.0.0.1:0 --state {:?}",
@@ -399,15 +410,17 @@ fn server_shows_its_url_on_a_terminal() {
         folder.path()
     );
     typescript.args(["-qec", &words, "/dev/null"]);
-    let told = tool::run(typescript, PATIENCE).unwrap().output;
+    let told = external_tools::run_to_end(typescript, TEST_TIMEOUT)
+        .unwrap()
+        .output;
     says(&told, &["url      ss://", "adit client 'ss://"]);
 }
 
 #[test]
 fn a_new_server_is_closed_to_private_networks() {
-    let folder = Folder::new("state").unwrap();
+    let folder = TempFolder::new("state").unwrap();
     let state = folder.path().to_str().unwrap();
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let args = [
         "server",
         "--listen",
@@ -417,18 +430,21 @@ fn a_new_server_is_closed_to_private_networks() {
         "--no-qr",
         "--show-url",
     ];
-    let mut server = Adit::start_with(&bin(), &args, 1).unwrap();
-    server.process().wait_lines("Client:", 1, PATIENCE).unwrap();
-    let told = server.process().log();
-    assert!(!told.contains('█'), "no code was wished for:\n{told}");
+    let mut server = AditProcess::start_with(&bin(), &args, 1).unwrap();
+    server
+        .process()
+        .wait_lines("Client:", 1, TEST_TIMEOUT)
+        .unwrap();
+    let told = server.process().output();
+    assert!(!told.contains('█'), "no QR code was requested:\n{told}");
     let client = start(&["client", word(&told, "ss://"), "-l", "mixed://127.0.0.1:0"]);
-    let to = Dest::Addr(origin.addr());
+    let to = Destination::Addr(origin.addr());
     assert!(
-        socks::connect(client.addr(), None, &to)
-            .and_then(traffic::one_byte)
+        socks_client::connect_through(client.addr(), None, &to)
+            .and_then(traffic::check_one_byte)
             .is_err()
     );
-    assert_eq!(origin.connections(), 0);
+    assert_eq!(origin.connection_count(), 0);
     client.stop().unwrap();
     server.stop().unwrap();
 }
@@ -439,7 +455,7 @@ fn client_check_tells_why_a_server_does_not_take_us() {
     let back = server(BLAKE3_AES_128);
     let url = BLAKE3_AES_128.url(back.addr());
     assert_eq!(ended(&["client", &url, "--check"]).code, Some(0));
-    let wrong = Method {
+    let wrong = MethodKey {
         key: "AAECAwQFBgcICQoLDA0ODw==",
         ..BLAKE3_AES_128
     };
@@ -447,12 +463,12 @@ fn client_check_tells_why_a_server_does_not_take_us() {
         ended(&["client", &wrong.url(back.addr()), "--check"]).code,
         Some(5)
     );
-    let nobody = BLAKE3_AES_128.url(loopback(free_port()));
+    let nobody = BLAKE3_AES_128.url(loopback_addr(free_port()));
     assert_eq!(ended(&["client", &nobody, "--check"]).code, Some(4));
     let mut late = Command::new(bin());
     late.args(["client", &url, "--check"]);
-    tool::shift_clock(&mut late, "+60s").unwrap();
-    let Ended { code, output } = tool::run(late, PATIENCE).unwrap();
+    external_tools::shift_clock(&mut late, "+60s").unwrap();
+    let ToolOutput { code, output } = external_tools::run_to_end(late, TEST_TIMEOUT).unwrap();
     assert_eq!(code, Some(6), "{output}");
     says(&output, &["60 s"]);
     back.stop().unwrap();
@@ -463,7 +479,7 @@ fn client_check_tells_why_a_server_does_not_take_us() {
 #[test]
 fn client_check_asks_a_server_that_refuses_it_few_times() {
     let back = server(BLAKE3_AES_128);
-    let wrong = Method {
+    let wrong = MethodKey {
         key: "AAECAwQFBgcICQoLDA0ODw==",
         ..BLAKE3_AES_128
     };
@@ -475,13 +491,14 @@ fn client_check_asks_a_server_that_refuses_it_few_times() {
         (BLAKE3_AES_128, "-30d"),
     ]
     .map(|(method, offset)| {
-        let tap = Tap::start(back.addr()).unwrap();
+        let tap = RecordingRelay::start(back.addr()).unwrap();
         thread::spawn(move || {
             let mut check = Command::new(bin());
             check.args(["client", &method.url(tap.addr()), "--check"]);
-            tool::shift_clock(&mut check, offset).unwrap();
-            let Ended { code, output } = tool::run(check, PATIENCE).unwrap();
-            let asked = tap.seen().len();
+            external_tools::shift_clock(&mut check, offset).unwrap();
+            let ToolOutput { code, output } =
+                external_tools::run_to_end(check, TEST_TIMEOUT).unwrap();
+            let asked = tap.requests().len();
             assert!((1..=4).contains(&asked), "{offset}: {asked} connections");
             assert_eq!(code, Some(5), "{offset}: {output}");
             says(&output, &["wrong key", "clock that is off", "date -u"]);
@@ -493,26 +510,27 @@ fn client_check_asks_a_server_that_refuses_it_few_times() {
     }
     back.stop().unwrap();
     let back = server(AES_256);
-    let wrong = Method {
+    let wrong = MethodKey {
         key: "another",
         ..AES_256
     };
-    let tap = Tap::start(back.addr()).unwrap();
-    let Ended { code, output } = ended(&["client", &wrong.url(tap.addr()), "--check"]);
-    assert_eq!((code, tap.seen().len()), (Some(5), 1), "{output}");
+    let tap = RecordingRelay::start(back.addr()).unwrap();
+    let ToolOutput { code, output } = ended(&["client", &wrong.url(tap.addr()), "--check"]);
+    assert_eq!((code, tap.requests().len()), (Some(5), 1), "{output}");
     assert!(!output.contains("clock"), "{output}");
     back.stop().unwrap();
 }
 
 #[test]
 fn up_carries_a_request_at_once() {
-    let told = ended(&["up", "--once"]).success().unwrap();
+    let told = ended(&["up", "--once"]).expect_success().unwrap();
     says(&told, &["carried", "key-id"]);
-    let origin = Origin::start().unwrap();
-    let adit = Adit::start_with(&bin(), &["up"], 2).unwrap();
+    let origin = OriginServer::start().unwrap();
+    let adit = AditProcess::start_with(&bin(), &["up"], 2).unwrap();
     // The second line is that of the proxy.
-    let to = Dest::Addr(origin.addr());
-    traffic::one_byte(socks::connect(adit.addrs()[1], None, &to).unwrap()).unwrap();
+    let to = Destination::Addr(origin.addr());
+    traffic::check_one_byte(socks_client::connect_through(adit.addrs()[1], None, &to).unwrap())
+        .unwrap();
     adit.stop().unwrap();
 }
 
@@ -526,13 +544,13 @@ fn slower_paths_carry_the_same() {
     ] {
         let mut command = Command::new(bin());
         command.args(["up", "--once"]).env(name, value);
-        let ended = tool::run(command, Duration::from_secs(20)).unwrap();
+        let ended = external_tools::run_to_end(command, Duration::from_secs(20)).unwrap();
         assert_eq!(ended.code, Some(0), "{name}={value}: {}", ended.output);
         says(&ended.output, &["every byte correct"]);
     }
     let mut command = Command::new(bin());
     command.args(["up", "--once"]).env("ADIT_CPU", "z80");
-    let ended = tool::run(command, Duration::from_secs(20)).unwrap();
+    let ended = external_tools::run_to_end(command, Duration::from_secs(20)).unwrap();
     assert_eq!(ended.code, Some(2), "{}", ended.output);
     says(&ended.output, &["z80", "portable, avx2, avx2-vaes, avx512"]);
 }
@@ -540,7 +558,7 @@ fn slower_paths_carry_the_same() {
 /// `adit … | head -1`: a closed pipe ends the output without a message.
 #[test]
 fn a_reader_may_leave() {
-    let url = BLAKE3_AES_128.url(loopback(1));
+    let url = BLAKE3_AES_128.url(loopback_addr(1));
     for args in [
         &["explain", "mixed://127.0.0.1:0", &url][..],
         &["qr", &url],

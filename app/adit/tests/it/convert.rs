@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, Method, Peer};
-use adit_interop::socks::{self, Association, Dest, Flow};
-use adit_interop::ssr::Setup;
-use adit_interop::web::Web;
-use adit_interop::{Adit, Folder, PATIENCE, free_port, tool, traffic};
+use adit_interop::http_server::HttpServer;
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, MethodKey, ShadowsocksPeer};
+use adit_interop::socks_client::{self, Destination, UdpAssociation, UdpFlow};
+use adit_interop::ssr::SsrSetup;
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, external_tools, free_port, traffic};
 
 use crate::setup::{bin, ended, server, start};
 use crate::ssr;
@@ -64,19 +64,21 @@ fn the_result_goes_out_and_the_notes_beside() {
 
 #[test]
 fn a_file_is_written_once_and_for_its_owner_alone() {
-    let folder = Folder::new("convert").unwrap();
-    let from = folder.write("config.json", CLIENT).unwrap();
+    let folder = TempFolder::new("convert").unwrap();
+    let from = folder.write_file("config.json", CLIENT).unwrap();
     let to = folder.path().join("adit.toml");
     let (from, to) = (from.to_str().unwrap(), to.to_str().unwrap());
-    ended(&["convert", from, "-o", to]).success().unwrap();
+    ended(&["convert", from, "-o", to])
+        .expect_success()
+        .unwrap();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(to).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    ended(&["check", "-c", to]).success().unwrap();
-    ended(&["check", to]).success().unwrap();
+    ended(&["check", "-c", to]).expect_success().unwrap();
+    ended(&["check", to]).expect_success().unwrap();
     let text = std::fs::read_to_string(to).unwrap();
     let again = ended(&["convert", from, "-o", to]);
     assert_eq!(again.code, Some(1), "{}", again.output);
@@ -111,8 +113,8 @@ fn a_plugin_from_elsewhere_has_to_be_allowed() {
 
 #[test]
 fn a_file_of_another_program_runs_as_it_is() {
-    let folder = Folder::new("convert").unwrap();
-    let origin = Origin::start().unwrap();
+    let folder = TempFolder::new("convert").unwrap();
+    let origin = OriginServer::start().unwrap();
     let back = server(BLAKE3_AES_128);
     let text = format!(
         r#"{{"servers": [{{"server": "127.0.0.1", "server_port": {}, "method": "{}", "password": "{}",}}],
@@ -125,7 +127,7 @@ fn a_file_of_another_program_runs_as_it_is() {
         origin.addr().port(),
     );
     // The content decides, not the name.
-    let file = folder.write("config", text).unwrap();
+    let file = folder.write_file("config", text).unwrap();
     let file = file.to_str().unwrap();
     let checked = ended(&["check", file]);
     assert_eq!(checked.code, Some(0), "{}", checked.output);
@@ -139,11 +141,11 @@ fn a_file_of_another_program_runs_as_it_is() {
         "{}",
         checked.output
     );
-    let front = Adit::start_with(&bin(), &["run", "-c", file], 1).unwrap();
-    traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+    let front = AditProcess::start_with(&bin(), &["run", "-c", file], 1).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).unwrap();
     front.stop().unwrap();
     back.stop().unwrap();
-    let broken = folder.write("broken.json", "[").unwrap();
+    let broken = folder.write_file("broken.json", "[").unwrap();
     let said = ended(&["run", "-c", broken.to_str().unwrap()]);
     assert_eq!(said.code, Some(3));
     assert!(said.output.contains("broken.json:1"), "{}", said.output);
@@ -153,8 +155,8 @@ fn a_file_of_another_program_runs_as_it_is() {
 /// The file of ShadowsocksR's Windows program, which has another key for its local port.
 #[test]
 fn the_window_programs_file_is_a_clients() {
-    let folder = Folder::new("convert").unwrap();
-    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let folder = TempFolder::new("convert").unwrap();
+    let setup = SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "plain");
     let theirs = ssr::server(&setup, "");
     let (at, local) = (theirs.addr(), free_port());
     let text = format!(
@@ -170,7 +172,7 @@ fn the_window_programs_file_is_a_clients() {
         setup.protocol,
         setup.obfs,
     );
-    let file = folder.write("gui-config.json", text).unwrap();
+    let file = folder.write_file("gui-config.json", text).unwrap();
     let (code, toml, notes) = stdout(&["convert", file.to_str().unwrap()], "");
     assert_eq!(code, Some(0), "{notes}");
     assert!(
@@ -178,21 +180,22 @@ fn the_window_programs_file_is_a_clients() {
         "{toml}{notes}"
     );
     let client = start(&["run", file.to_str().unwrap()]);
-    let origin = Origin::start().unwrap();
-    let stream = socks::connect(client.addr(), None, &Dest::Addr(origin.addr()));
-    traffic::one_byte(stream.unwrap()).unwrap();
+    let origin = OriginServer::start().unwrap();
+    let stream =
+        socks_client::connect_through(client.addr(), None, &Destination::Addr(origin.addr()));
+    traffic::check_one_byte(stream.unwrap()).unwrap();
     client.stop().unwrap();
     theirs.stop().unwrap();
 }
 
 #[test]
 fn curl_by_the_file_of_shadowsocks_libev() {
-    let web = Web::start(&[("/page", "text/plain", b"hello by libev.json")]).unwrap();
-    let theirs = Peer::Libev.server(AES_256).unwrap();
+    let web = HttpServer::start(&[("/page", "text/plain", b"hello by libev.json")]).unwrap();
+    let theirs = ShadowsocksPeer::Libev.start_server(AES_256).unwrap();
     let ours = server(AES_256);
     for at in [theirs.addr(), ours.addr()] {
-        let folder = Folder::new("convert").unwrap();
-        let Method { name, key } = AES_256;
+        let folder = TempFolder::new("convert").unwrap();
+        let MethodKey { name, key } = AES_256;
         let text = format!(
             r#"{{
     "server": ["127.0.0.1"], "server_port": {}, "mode": "tcp_and_udp",
@@ -202,8 +205,9 @@ fn curl_by_the_file_of_shadowsocks_libev() {
             at.port(),
             free_port(),
         );
-        let file = folder.write("libev.json", text).unwrap();
-        let front = Adit::start_with(&bin(), &["run", "-c", file.to_str().unwrap()], 1).unwrap();
+        let file = folder.write_file("libev.json", text).unwrap();
+        let front =
+            AditProcess::start_with(&bin(), &["run", "-c", file.to_str().unwrap()], 1).unwrap();
         let proxy = format!("socks5h://{}", front.addr());
         let page = format!("http://localhost:{}/page", web.port());
         let mut curl = Command::new("curl");
@@ -218,12 +222,15 @@ fn curl_by_the_file_of_shadowsocks_libev() {
             &proxy,
             &page,
         ]);
-        let told = tool::run(curl, PATIENCE).unwrap().success().unwrap();
+        let told = external_tools::run_to_end(curl, TEST_TIMEOUT)
+            .unwrap()
+            .expect_success()
+            .unwrap();
         assert_eq!(told, "hello by libev.json");
-        let origin = Origin::start().unwrap();
-        let association = Association::open(front.addr(), None).unwrap();
-        let flow = Flow::new(&association, origin.addr().into(), origin.addr());
-        traffic::datagrams(&flow).unwrap();
+        let origin = OriginServer::start().unwrap();
+        let association = UdpAssociation::open(front.addr(), None).unwrap();
+        let flow = UdpFlow::new(&association, origin.addr().into(), origin.addr());
+        traffic::check_datagrams(&flow).unwrap();
         front.stop().unwrap();
     }
     ours.stop().unwrap();
@@ -231,14 +238,12 @@ fn curl_by_the_file_of_shadowsocks_libev() {
 
 #[test]
 fn help_and_completion_know_it() {
-    let help = ended(&["help", "convert"]).success().unwrap();
+    let help = ended(&["help", "convert"]).expect_success().unwrap();
     for word in ["--role", "--output", "SIP008", "shadowsocks-rust"] {
         assert!(help.contains(word), "{word}\n{help}");
     }
-    let completion = ended(&["completion", "bash"]).success().unwrap();
-    assert!(completion.contains("adit__convert") || completion.contains("convert"));
-    assert!(
-        completion.contains("--allow-plugin"),
-        "the options are missing"
-    );
+    let typed = ["complete", "--shell", "fish", "--index", "2", "--"];
+    let typed = [&typed[..], &["adit", "convert", "--allow-pl"]].concat();
+    let completion = ended(&typed).expect_success().unwrap();
+    assert!(completion.starts_with("--allow-plugin\t"), "{completion}");
 }

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use adit_interop::hostile::{Reaction, idle_crowd, idle_crowd_from, seen_by, time_to_end};
-use adit_interop::origin::Origin;
+use adit_interop::hostile_clients::{
+    Reaction, open_idle_connections, open_idle_connections_from, read_reactions, time_to_end,
+};
+use adit_interop::origin::OriginServer;
 use adit_interop::probe::raise_descriptor_limit;
 use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
-use adit_interop::ssr::Setup;
-use adit_interop::{Adit, PATIENCE, Pattern, loopback, traffic};
+use adit_interop::ssr::SsrSetup;
+use adit_interop::{AditProcess, BytePattern, TEST_TIMEOUT, loopback_addr, traffic};
 
 use crate::setup::{ALLOW, resident, start};
 
@@ -21,7 +23,7 @@ const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFI
 
 /// A keyed listener under attack, and its address.
 struct Port {
-    adit: Adit,
+    adit: AditProcess,
     /// Returns its URL for a client, from its address.
     hop: fn(SocketAddr) -> String,
 }
@@ -30,7 +32,7 @@ impl Port {
     const KINDS: [fn(SocketAddr) -> String; 3] = [
         |addr| BLAKE3_AES_128.url(addr),
         |addr| AES_128.url(addr),
-        |addr| Setup::new("aes-256-ctr", "auth_aes128_sha1", "plain").url(addr),
+        |addr| SsrSetup::new("aes-256-ctr", "auth_aes128_sha1", "plain").url(addr),
     ];
 
     fn start(hop: fn(SocketAddr) -> String, more: &str) -> Self {
@@ -41,28 +43,28 @@ impl Port {
     }
 
     fn addr(&self) -> SocketAddr {
-        loopback(self.adit.addr().port())
+        loopback_addr(self.adit.addr().port())
     }
 
     /// Starts a client of adit, each connection of which is a request for the origin.
-    fn client(&self, origin: &Origin) -> Adit {
+    fn client(&self, origin: &OriginServer) -> AditProcess {
         let entry = format!("tcp://127.0.0.1:0/{}", origin.addr());
         start(&["run", &entry, &(self.hop)(self.addr())])
     }
 }
 
-fn served(client: &Adit) {
-    traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
+fn served(client: &AditProcess) {
+    traffic::check_one_byte(traffic::connect_directly(client.addr()).unwrap()).unwrap();
 }
 
 /// Returns how many connections are still open, once there are `most` of them or the time is over. The
 /// others were the oldest, and saw `end`.
 fn still_open(crowd: &mut [TcpStream], most: usize, end: Reaction) -> usize {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TEST_TIMEOUT;
     let mut gone = 0;
     loop {
         // Each end is seen once.
-        let seen = seen_by(&mut crowd[gone..]).unwrap();
+        let seen = read_reactions(&mut crowd[gone..]).unwrap();
         gone += seen.iter().take_while(|seen| **seen == end).count();
         let open = &seen[seen.len() + gone - crowd.len()..];
         assert!(
@@ -80,8 +82,8 @@ fn still_open(crowd: &mut [TcpStream], most: usize, end: Reaction) -> usize {
 fn a_crowd_of_one_address_sees_no_limit() {
     for (kind, reject) in Port::KINDS.into_iter().zip(["drain", "reset", "close"]) {
         let more = format!("reject={reject}");
-        let (port, origin) = (Port::start(kind, &more), Origin::start().unwrap());
-        let mut crowd = idle_crowd(port.addr(), 200);
+        let (port, origin) = (Port::start(kind, &more), OriginServer::start().unwrap());
+        let mut crowd = open_idle_connections(port.addr(), 200);
         let client = port.client(&origin);
         served(&client);
         assert_eq!(still_open(&mut crowd, 200, Reaction::End), 200, "{reject}");
@@ -102,8 +104,8 @@ fn the_oldest_make_room_as_the_policy_says() {
     ];
     for (kind, (reject, end)) in Port::KINDS.into_iter().zip(ends) {
         let more = format!("reject={reject}&max_connections=40");
-        let (port, origin) = (Port::start(kind, &more), Origin::start().unwrap());
-        let mut crowd = idle_crowd(port.addr(), 60);
+        let (port, origin) = (Port::start(kind, &more), OriginServer::start().unwrap());
+        let mut crowd = open_idle_connections(port.addr(), 60);
         let client = port.client(&origin);
         served(&client);
         let open = still_open(&mut crowd, 40, end);
@@ -121,11 +123,13 @@ fn an_end_is_answered_without_a_wait_of_our_own() {
     let port = Port::start(Port::KINDS[0], "reject=drain");
     for pause in [Duration::ZERO, Duration::from_millis(30)] {
         let soonest = (0..30).map(|n| {
-            let mut stream = traffic::dial(port.addr()).unwrap();
-            stream.write_all(&Pattern::new(n).take(100)).unwrap();
+            let mut stream = traffic::connect_directly(port.addr()).unwrap();
+            stream
+                .write_all(&BytePattern::new(n).next_bytes(100))
+                .unwrap();
             sleep(pause);
             stream.shutdown(Shutdown::Write).unwrap();
-            time_to_end(&mut stream, PATIENCE).unwrap().unwrap()
+            time_to_end(&mut stream, TEST_TIMEOUT).unwrap().unwrap()
         });
         let soonest = soonest.min().unwrap();
         let bound = Duration::from_millis(if pause.is_zero() { 6 } else { 1 });
@@ -139,7 +143,7 @@ fn an_end_is_answered_without_a_wait_of_our_own() {
 fn a_flood_keeps_nobody_out_and_leaves_no_memory_behind() {
     raise_descriptor_limit().unwrap();
     let mut port = Port::start(Port::KINDS[0], "reject=drain");
-    let (addr, origin) = (port.addr(), Origin::start().unwrap());
+    let (addr, origin) = (port.addr(), OriginServer::start().unwrap());
     let client = port.client(&origin);
     served(&client);
     let before = resident(&mut port.adit);
@@ -148,9 +152,9 @@ fn a_flood_keeps_nobody_out_and_leaves_no_memory_behind() {
     let mut requests = 0;
     let peak = scope(|scope| {
         let flood = scope.spawn(|| {
-            let mut crowd = idle_crowd_from(&sources, addr, 5000).unwrap();
+            let mut crowd = open_idle_connections_from(&sources, addr, 5000).unwrap();
             over.store(true, Ordering::Relaxed);
-            let seen = seen_by(&mut crowd).unwrap();
+            let seen = read_reactions(&mut crowd).unwrap();
             let open = seen.iter().filter(|seen| **seen == Reaction::Silence);
             let open = open.count();
             assert!(open >= 2000, "{open} of {} are left", crowd.len());

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::tool::{self, Ended};
-use adit_interop::web::Web;
-use adit_interop::{Pattern, Sum};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::http_server::HttpServer;
+use adit_interop::{BytePattern, Checksum};
 
 use crate::setup::{Proxy, Way};
 
@@ -45,7 +45,7 @@ const RECEIVE_FAILED: i32 = 56;
 
 impl Scheme {
     /// Runs curl through the proxy at `addr`.
-    fn curl(self, addr: SocketAddr, login: &str, args: &[&str]) -> Ended {
+    fn curl(self, addr: SocketAddr, login: &str, args: &[&str]) -> ToolOutput {
         let name = match self {
             Self::Socks4 => "socks4",
             Self::Socks4a => "socks4a",
@@ -60,7 +60,7 @@ impl Scheme {
             command.arg("-p");
         }
         command.args(args);
-        tool::run(command, Duration::from_secs(40)).unwrap()
+        external_tools::run_to_end(command, Duration::from_secs(40)).unwrap()
     }
 
     fn has_ipv6(self) -> bool {
@@ -68,13 +68,13 @@ impl Scheme {
     }
 }
 
-fn site() -> (Web, Vec<u8>) {
-    let big = Pattern::new(21).take(3_000_000);
+fn site() -> (HttpServer, Vec<u8>) {
+    let big = BytePattern::new(21).next_bytes(3_000_000);
     let files: [(&str, &str, &[u8]); 2] = [
         ("/page", "text/plain", b"hello through the proxy"),
         ("/big", "x/y", &big),
     ];
-    (Web::start(&files).unwrap(), big)
+    (HttpServer::start(&files).unwrap(), big)
 }
 
 /// A page, a long download, a long upload, HEAD, a missing page, two requests on one connection.
@@ -82,11 +82,16 @@ fn visit(scheme: Scheme, proxy: SocketAddr, login: &str, host: &str) {
     let (web, big) = site();
     let url = |path: &str| format!("http://{host}:{}{path}", web.port());
     let what = format!("{scheme:?} by {proxy} to {host}");
-    let get = |args: &[&str]| scheme.curl(proxy, login, args).success().expect(&what);
+    let get = |args: &[&str]| {
+        scheme
+            .curl(proxy, login, args)
+            .expect_success()
+            .expect(&what)
+    };
 
     assert_eq!(get(&[&url("/page")]), "hello through the proxy", "{what}");
 
-    let folder = adit_interop::Folder::new("curl").unwrap();
+    let folder = adit_interop::TempFolder::new("curl").unwrap();
     let file = folder.path().join("got");
     let file = file.to_str().unwrap();
     get(&["-o", file, &url("/big")]);
@@ -98,7 +103,7 @@ fn visit(scheme: Scheme, proxy: SocketAddr, login: &str, host: &str) {
     let told = get(&["-T", file, &url("/up")]);
     assert_eq!(
         told,
-        format!("{} {:016x}", big.len(), Sum::EMPTY.with(&big).0),
+        format!("{} {:016x}", big.len(), Checksum::EMPTY.extend_with(&big).0),
         "{what}"
     );
 
@@ -117,7 +122,7 @@ fn visit(scheme: Scheme, proxy: SocketAddr, login: &str, host: &str) {
         "{what}"
     );
 
-    for asked in web.asked() {
+    for asked in web.requests() {
         assert!(
             asked.target.starts_with('/'),
             "{what}: origin-form, not {}",
@@ -233,7 +238,7 @@ fn a_wrong_or_missing_login_opens_nothing() {
             }
         }
     }
-    assert_eq!(web.asked(), [], "nothing reached the server");
+    assert_eq!(web.requests(), [], "nothing reached the server");
     visit(Scheme::Socks5h, proxy.addr(), LOGIN, "127.0.0.1");
     proxy.stop();
 }

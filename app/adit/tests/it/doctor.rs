@@ -5,27 +5,27 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::dns::Dns;
-use adit_interop::shadowsocks::{AES_128, AES_256, BLAKE3_AES_128, Method};
-use adit_interop::ssr::Setup;
-use adit_interop::tool::{self, Ended};
-use adit_interop::web::Web;
-use adit_interop::{Adit, free_port, loopback};
+use adit_interop::dns_server::DnsServer;
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::http_server::HttpServer;
+use adit_interop::shadowsocks::{AES_128, AES_256, BLAKE3_AES_128, MethodKey};
+use adit_interop::ssr::SsrSetup;
+use adit_interop::{AditProcess, free_port, loopback_addr};
 
 use crate::setup::{ALLOW, bin, server, start};
 use crate::ssr;
 
 /// Runs it on `url`, with a DNS server of this machine.
-fn doctor(url: &str, more: &[&str]) -> Ended {
-    let dns = Dns::start().unwrap();
+fn doctor(url: &str, more: &[&str]) -> ToolOutput {
+    let dns = DnsServer::start().unwrap();
     let mut command = Command::new(bin());
     let dns = dns.addr().to_string();
     command.args(["doctor", url, "--dns", &dns]).args(more);
-    tool::run(command, Duration::from_secs(40)).unwrap()
+    external_tools::run_to_end(command, Duration::from_secs(40)).unwrap()
 }
 
 #[track_caller]
-fn says(ended: &Ended, code: i32, parts: &[&str]) {
+fn says(ended: &ToolOutput, code: i32, parts: &[&str]) {
     assert_eq!(ended.code, Some(code), "{}", ended.output);
     for part in parts {
         assert!(
@@ -36,21 +36,21 @@ fn says(ended: &Ended, code: i32, parts: &[&str]) {
     }
 }
 
-const RIGHT: Setup<'_> = Setup::new("aes-256-ctr", "auth_aes128_md5", "tls1.2_ticket_auth");
+const RIGHT: SsrSetup<'_> = SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "tls1.2_ticket_auth");
 
-fn ssr_server(setup: &Setup<'_>) -> Adit {
+fn ssr_server(setup: &SsrSetup<'_>) -> AditProcess {
     ssr::server(setup, "")
 }
 
 #[test]
 fn a_server_that_works() {
-    let web = Web::start(&[("/", "text/plain", b"hello")]).unwrap();
+    let web = HttpServer::start(&[("/", "text/plain", b"hello")]).unwrap();
     let site = format!("127.0.0.1:{}", web.port());
     for setup in [
         RIGHT,
-        Setup::new("none", "auth_chain_a", "http_simple"),
-        Setup::new("aes-128-cfb", "origin", "plain"),
-        Setup::new("rc4-md5", "verify_simple", "random_head"),
+        SsrSetup::new("none", "auth_chain_a", "http_simple"),
+        SsrSetup::new("aes-128-cfb", "origin", "plain"),
+        SsrSetup::new("rc4-md5", "verify_simple", "random_head"),
     ] {
         let back = ssr_server(&setup);
         for udp in ["true", "over-tcp"] {
@@ -76,35 +76,35 @@ fn a_server_that_works() {
 fn the_right_settings_are_found_and_named() {
     for (ours, found) in [
         (
-            Setup {
+            SsrSetup {
                 protocol: "auth_sha1_v4",
                 ..RIGHT
             },
             "protocol=auth_aes128_md5, obfs=tls1.2_ticket_auth",
         ),
         (
-            Setup {
+            SsrSetup {
                 obfs: "plain",
                 ..RIGHT
             },
             "protocol=auth_aes128_md5, obfs=tls1.2_ticket_auth",
         ),
         (
-            Setup {
+            SsrSetup {
                 obfs: "http_simple",
                 ..RIGHT
             },
             "obfs=tls1.2_ticket_auth",
         ),
         (
-            Setup {
+            SsrSetup {
                 method: "aes-128-cfb",
                 ..RIGHT
             },
             "method aes-256-ctr",
         ),
         (
-            Setup {
+            SsrSetup {
                 protocol: "origin",
                 obfs: "plain",
                 ..RIGHT
@@ -131,10 +131,10 @@ fn the_right_settings_are_found_and_named() {
 
 #[test]
 fn a_wrong_password_is_what_remains() {
-    let back = ssr_server(&Setup::new("aes-256-ctr", "auth_aes128_md5", "plain"));
-    let wrong = Setup {
+    let back = ssr_server(&SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "plain"));
+    let wrong = SsrSetup {
         password: "x",
-        ..Setup::new("aes-256-ctr", "auth_aes128_md5", "plain")
+        ..SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "plain")
     };
     let url = wrong.url(back.addr());
     says(
@@ -159,7 +159,7 @@ fn a_wrong_password_is_what_remains() {
 #[test]
 fn methods_and_keys_of_shadowsocks() {
     let back = server(AES_256);
-    let same_key = |name| Method { name, ..AES_256 };
+    let same_key = |name| MethodKey { name, ..AES_256 };
     let ours = same_key(AES_128.name).url(back.addr());
     says(
         &doctor(&ours, &[]),
@@ -178,7 +178,7 @@ fn methods_and_keys_of_shadowsocks() {
         0,
         &["ok       clock", "agree"],
     );
-    let other = Method {
+    let other = MethodKey {
         key: "AAAAAAAAAAAAAAAAAAAAAA==",
         ..BLAKE3_AES_128
     };
@@ -195,15 +195,15 @@ fn a_clock_that_is_refused() {
     let back = server(BLAKE3_AES_128);
     let mut command = Command::new(bin());
     command.args(["doctor", &BLAKE3_AES_128.url(back.addr())]);
-    tool::shift_clock(&mut command, "-60s").unwrap();
-    let ended = tool::run(command, Duration::from_secs(40)).unwrap();
+    external_tools::shift_clock(&mut command, "-60s").unwrap();
+    let ended = external_tools::run_to_end(command, Duration::from_secs(40)).unwrap();
     says(&ended, 6, &["failed   clock", "60 s"]);
     // A larger difference looks like a wrong key: both are named.
     let mut command = Command::new(bin());
     command.args(["doctor", "--tries", "0"]);
     command.arg(BLAKE3_AES_128.url(back.addr()));
-    tool::shift_clock(&mut command, "+2d").unwrap();
-    let ended = tool::run(command, Duration::from_secs(40)).unwrap();
+    external_tools::shift_clock(&mut command, "+2d").unwrap();
+    let ended = external_tools::run_to_end(command, Duration::from_secs(40)).unwrap();
     says(&ended, 5, &["failed   dialogue", "key-id", "clock is off"]);
     back.stop().unwrap();
 }
@@ -229,7 +229,7 @@ fn proxies_and_their_logins() {
 
 #[test]
 fn nobody_there_and_no_such_name() {
-    let url = RIGHT.url(loopback(free_port()));
+    let url = RIGHT.url(loopback_addr(free_port()));
     says(
         &doctor(&url, &[]),
         4,
@@ -259,7 +259,7 @@ fn another_program_at_the_port() {
                 stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\nInvalid SSH identification string.\r\n");
         }
     });
-    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let setup = SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "plain");
     let ended = doctor(&setup.url(at), &["--tries", "3"]);
     says(&ended, 5, &["failed   dialogue"]);
 }
@@ -267,11 +267,11 @@ fn another_program_at_the_port() {
 #[test]
 fn programs_get_one_object() {
     let back = ssr_server(&RIGHT);
-    let dns = Dns::start().unwrap();
+    let dns = DnsServer::start().unwrap();
     for (setup, code, last) in [
         (RIGHT, 0, "\"step\":\"udp\""),
         (
-            Setup {
+            SsrSetup {
                 protocol: "origin",
                 ..RIGHT
             },
@@ -282,7 +282,7 @@ fn programs_get_one_object() {
         let mut command = Command::new(bin());
         let url = setup.url(back.addr());
         command.args(["doctor", &url, "--json", "--dns", &dns.addr().to_string()]);
-        let ended = tool::run(command, Duration::from_secs(40)).unwrap();
+        let ended = external_tools::run_to_end(command, Duration::from_secs(40)).unwrap();
         says(
             &ended,
             code,
@@ -300,7 +300,7 @@ fn programs_get_one_object() {
 
 #[test]
 fn far_ends_are_looked_at_too() {
-    let web = Web::start(&[("/", "text/plain", b"hello")]).unwrap();
+    let web = HttpServer::start(&[("/", "text/plain", b"hello")]).unwrap();
     let site = format!("127.0.0.1:{}", web.port());
     let keys = "crypt=aes&mode=fast3";
     let tunnel = start(&["run", &format!("kcptun://word@127.0.0.1:0/{site}?{keys}")]);
@@ -314,7 +314,7 @@ fn far_ends_are_looked_at_too() {
     says(&doctor(&other, &[]), 4, &["failed   dialogue", "password"]);
     tunnel.stop().unwrap();
 
-    let silent = std::net::UdpSocket::bind(loopback(0)).unwrap();
+    let silent = std::net::UdpSocket::bind(loopback_addr(0)).unwrap();
     let target = silent.local_addr().unwrap();
     let lane = start(&["run", &format!("udp+fec://127.0.0.1:0/{target}?key=word")]);
     let url = |key: &str| format!("udp+fec://{}?key={key}", lane.addr());

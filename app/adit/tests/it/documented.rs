@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, thread};
 
-use adit_interop::tool::{self, Ended};
-use adit_interop::{Adit, Folder};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::{AditProcess, TempFolder};
 
 use crate::setup::{bin, ended};
 
@@ -28,8 +28,8 @@ struct Documented {
 impl Documented {
     /// Prepares a folder and checks the file in it; then starts it, unless that needs root.
     fn works(&self) {
-        let folder = Folder::new("documented").unwrap();
-        let at = |name: &str, text: &str| folder.write(name, text).unwrap();
+        let folder = TempFolder::new("documented").unwrap();
+        let at = |name: &str, text: &str| folder.write_file(name, text).unwrap();
         let file = at(&self.name, &self.text);
         self.prepare_in(folder.path());
         self.is_checked(&file);
@@ -42,7 +42,7 @@ impl Documented {
         let (text, listeners) = on_free_ports(&self.text);
         let file = at("started.toml", &text);
         let args = ["run", "-c", file.to_str().unwrap()];
-        let adit = Adit::start_with(&bin(), &args, listeners)
+        let adit = AditProcess::start_with(&bin(), &args, listeners)
             .unwrap_or_else(|why| panic!("{}: {why:#}\n{text}", self.name));
         adit.stop().unwrap();
     }
@@ -63,12 +63,12 @@ impl Documented {
 }
 
 /// Runs lines in a shell, where `adit` is the binary under test.
-fn typed(folder: &Path, lines: &str) -> Ended {
+fn typed(folder: &Path, lines: &str) -> ToolOutput {
     let mut shell = Command::new("sh");
     let adit = "adit() { \"$ADIT\" \"$@\"; }";
     shell.arg("-c").arg(format!("{adit}\n{lines}"));
     shell.current_dir(folder).env("ADIT", bin());
-    tool::run(shell, Duration::from_secs(30)).unwrap()
+    external_tools::run_to_end(shell, Duration::from_secs(30)).unwrap()
 }
 
 /// Tests all files simultaneously, because they mostly wait.
@@ -114,7 +114,7 @@ fn every_file_of_the_reference_is_checked_and_started() {
 /// The dialogue of the page: the commands, and the message for a wrong key.
 #[test]
 fn a_wrong_key_says_what_the_reference_shows() {
-    let folder = Folder::new("documented").unwrap();
+    let folder = TempFolder::new("documented").unwrap();
     for dialogue in blocks(&reference(), "console") {
         let (commands, printed): (Vec<&str>, Vec<&str>) =
             dialogue.lines().partition(|line| line.starts_with("$ "));
@@ -133,7 +133,7 @@ fn every_file_of_the_help_is_checked_and_started() {
         (["help", "groups"], 2),
         (["help", "users"], 3),
     ] {
-        let files = indented_files(&ended(&args).success().unwrap());
+        let files = indented_files(&ended(&args).expect_success().unwrap());
         assert!(files.len() >= least, "{args:?}: {} files", files.len());
         all_work(&beside_keys(args[1], &reference(), files));
     }

@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
 
-use adit_interop::deaf::Deaf;
-use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, Peer};
-use adit_interop::traffic::dial;
-use adit_interop::{Adit, PATIENCE, loopback};
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, ShadowsocksPeer};
+use adit_interop::traffic::connect_directly;
+use adit_interop::unanswering_port::UnansweringPort;
+use adit_interop::{AditProcess, TEST_TIMEOUT, loopback_addr};
 
 use crate::setup::{ALLOW, bin, server, start};
 
@@ -32,7 +32,7 @@ fn banners() -> SocketAddr {
 
 /// Returns the greeting that a client receives.
 fn greeted(entry: SocketAddr) -> std::io::Result<String> {
-    let mut stream = dial(entry).map_err(std::io::Error::other)?;
+    let mut stream = connect_directly(entry).map_err(std::io::Error::other)?;
     let mut lines = BufReader::new(stream.try_clone()?);
     let mut heard = String::new();
     lines.read_line(&mut heard)?;
@@ -47,8 +47,8 @@ fn greeted(entry: SocketAddr) -> std::io::Result<String> {
 fn server_first_protocols_pass_from_xrays_client() {
     for method in [AES_256, CHACHA20] {
         let ours = server(method);
-        let theirs = Peer::Xray
-            .forwarder(method, ours.addr(), banners())
+        let theirs = ShadowsocksPeer::Xray
+            .start_forwarder(method, ours.addr(), banners())
             .unwrap();
         let entry = theirs.addr();
         let clients: Vec<_> = (0..20)
@@ -84,15 +84,15 @@ fn corrupting(upstream: SocketAddr) -> SocketAddr {
 /// While the target is being dialled: the log names the invalid bytes, not the end of the client.
 #[test]
 fn a_protocol_error_before_the_dial_ended_is_named() {
-    let target = Deaf::start().unwrap();
-    let url = format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback(0)));
+    let target = UnansweringPort::start().unwrap();
+    let url = format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback_addr(0)));
     let mut command = Command::new(bin());
     command.args(["run", "-v", &url]);
-    let mut back = Adit::launch(command, 1).unwrap();
+    let mut back = AditProcess::start_command(command, 1).unwrap();
     let hop = BLAKE3_AES_128.url(corrupting(back.addr()));
     let entry = format!("tcp://127.0.0.1:0/{}", target.addr());
     let front = start(&["run", &entry, &hop]);
-    let mut stream = dial(front.addr()).unwrap();
+    let mut stream = connect_directly(front.addr()).unwrap();
     stream.write_all(b"with the request").unwrap();
     thread::sleep(std::time::Duration::from_millis(200));
     stream.write_all(b"changed on the way").unwrap();
@@ -101,7 +101,7 @@ fn a_protocol_error_before_the_dial_ended_is_named() {
         .wait_lines(
             "the client closed before the connection was open",
             1,
-            PATIENCE,
+            TEST_TIMEOUT,
         )
         .unwrap();
     assert!(

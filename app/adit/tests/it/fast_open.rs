@@ -5,17 +5,17 @@ use std::fs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::BLAKE3_AES_128;
-use adit_interop::{Adit, loopback, traffic};
+use adit_interop::{AditProcess, loopback_addr, traffic};
 
 use crate::netns::{GATEWAY, command, enter, world};
 use crate::setup::bin;
 
-fn adit(args: &[&str]) -> Adit {
+fn adit(args: &[&str]) -> AditProcess {
     let bin = bin();
     let words: Vec<&str> = [&[bin.to_str().unwrap(), "run"], args].concat();
-    Adit::launch(command(GATEWAY, &words), 1).unwrap()
+    AditProcess::start_command(command(GATEWAY, &words), 1).unwrap()
 }
 
 /// Returns a counter of the network namespace of the calling thread.
@@ -46,7 +46,7 @@ fn requests_travel_with_the_syn_where_that_is_wanted() {
     }
     let origin = enter(GATEWAY, || {
         fs::write("/proc/sys/net/ipv4/tcp_fastopen", "3").unwrap();
-        Origin::at(loopback(7000))
+        OriginServer::start_at(loopback_addr(7000))
     })
     .unwrap();
     let url = |at, keys: &str| format!("{}?{keys}", BLAKE3_AES_128.url(at));
@@ -57,21 +57,24 @@ fn requests_travel_with_the_syn_where_that_is_wanted() {
     in_dialect(&origin, url, 4);
 }
 
-fn in_dialect(origin: &Origin, url: impl Fn(SocketAddr, &str) -> String, with_syn: u64) {
+fn in_dialect(origin: &OriginServer, url: impl Fn(SocketAddr, &str) -> String, with_syn: u64) {
     let before = accepted(0);
     let private = "allow_private=127.0.0.0/8";
     let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
-    let carry = |server: &Adit, keys: &str| {
+    let carry = |server: &AditProcess, keys: &str| {
         let client = adit(&[&target, &url(server.addr(), keys)]);
         for _ in 0..4 {
             enter(GATEWAY, || {
-                traffic::both(traffic::dial(client.addr()).unwrap(), 300_000)
+                traffic::transfer_both_ways(
+                    traffic::connect_directly(client.addr()).unwrap(),
+                    300_000,
+                )
             })
             .unwrap();
         }
         client.stop().unwrap();
     };
-    let fast = adit(&[&url(loopback(0), &format!("{private}&fast_open=true"))]);
+    let fast = adit(&[&url(loopback_addr(0), &format!("{private}&fast_open=true"))]);
     // Clients that do not request it are served normally.
     carry(&fast, "");
     assert_eq!(accepted(0), before);
@@ -80,14 +83,14 @@ fn in_dialect(origin: &Origin, url: impl Fn(SocketAddr, &str) -> String, with_sy
     assert_eq!(accepted(before + with_syn), before + with_syn);
     fast.stop().unwrap();
     // A server without it: the client falls back automatically.
-    let plain = adit(&[&url(loopback(0), private)]);
+    let plain = adit(&[&url(loopback_addr(0), private)]);
     carry(&plain, "fast_open=true");
     assert_eq!(accepted(before + with_syn), before + with_syn);
     plain.stop().unwrap();
     // The failure is reported as such, although the connection seemed to be established.
-    let gone = adit(&[&target, &url(loopback(1), "fast_open=true")]);
+    let gone = adit(&[&target, &url(loopback_addr(1), "fast_open=true")]);
     enter(GATEWAY, || {
-        assert!(traffic::one_byte(traffic::dial(gone.addr()).unwrap()).is_err());
+        assert!(traffic::check_one_byte(traffic::connect_directly(gone.addr()).unwrap()).is_err());
     });
     gone.stop().unwrap();
 }

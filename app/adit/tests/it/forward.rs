@@ -1,33 +1,36 @@
 //! Fixed forwarders, and iperf3 as a user of one.
 
-use adit_interop::iperf::{self, Iperf};
-use adit_interop::origin::Origin;
+use adit_interop::iperf::{self, IperfServer};
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_256, BLAKE3_CHACHA20};
-use adit_interop::traffic::{self, Ends, Entry};
+use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
 
 use crate::setup::{ALLOW, server, start};
 
 #[test]
 fn one_port_for_tcp_and_udp() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let entry = start(&["run", &format!("tcp+udp://127.0.0.1:0/{}", origin.addr())]);
-    traffic::streams(Ends::Each, || traffic::dial(entry.addr())).unwrap();
-    traffic::datagrams(&Entry::open(entry.addr()).unwrap()).unwrap();
+    traffic::check_streams(CloseBehavior::Independent, || {
+        traffic::connect_directly(entry.addr())
+    })
+    .unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(entry.addr()).unwrap()).unwrap();
     entry.stop().unwrap();
 }
 
 #[test]
 fn a_tcp_forwarder_by_name_over_ipv6() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let url = format!("tcp://[::1]:0/localhost:{}", origin.addr().port());
     let entry = start(&["run", &url]);
-    traffic::one_byte(traffic::dial(entry.addr()).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(entry.addr()).unwrap()).unwrap();
     entry.stop().unwrap();
 }
 
 #[test]
 fn two_hops_one_after_the_other() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let (near, far) = (server(BLAKE3_CHACHA20), server(AES_256));
     let entry = start(&[
         "run",
@@ -35,8 +38,11 @@ fn two_hops_one_after_the_other() {
         &BLAKE3_CHACHA20.url(near.addr()),
         &AES_256.url(far.addr()),
     ]);
-    traffic::streams(Ends::Each, || traffic::dial(entry.addr())).unwrap();
-    assert_eq!(origin.connections(), 5);
+    traffic::check_streams(CloseBehavior::Independent, || {
+        traffic::connect_directly(entry.addr())
+    })
+    .unwrap();
+    assert_eq!(origin.connection_count(), 5);
     for adit in [entry, near, far] {
         adit.stop().unwrap();
     }
@@ -44,7 +50,7 @@ fn two_hops_one_after_the_other() {
 
 #[test]
 fn a_socks_and_an_http_proxy_as_hops() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let socks = start(&["run", &format!("socks5://ann:secret@127.0.0.1:0?{ALLOW}")]);
     let http = start(&["run", &format!("http://bob:secret@127.0.0.1:0?{ALLOW}")]);
     let (first, second) = (
@@ -61,7 +67,10 @@ fn a_socks_and_an_http_proxy_as_hops() {
         let mut args = vec!["run", &target];
         args.extend(chain.iter().map(|hop| hop.as_str()));
         let entry = start(&args);
-        traffic::streams(Ends::Each, || traffic::dial(entry.addr())).unwrap();
+        traffic::check_streams(CloseBehavior::Independent, || {
+            traffic::connect_directly(entry.addr())
+        })
+        .unwrap();
         entry.stop().unwrap();
     }
     // Datagrams pass a SOCKS5 hop through an association.
@@ -70,7 +79,7 @@ fn a_socks_and_an_http_proxy_as_hops() {
         &format!("udp://127.0.0.1:0/{}", origin.addr()),
         &first,
     ]);
-    traffic::datagrams(&Entry::open(entry.addr()).unwrap()).unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(entry.addr()).unwrap()).unwrap();
     entry.stop().unwrap();
     socks.stop().unwrap();
     http.stop().unwrap();
@@ -78,7 +87,7 @@ fn a_socks_and_an_http_proxy_as_hops() {
 
 #[test]
 fn iperf3_both_ways_over_tcp_and_udp() {
-    let iperf = Iperf::start().unwrap();
+    let iperf = IperfServer::start().unwrap();
     let back = server(BLAKE3_AES_256);
     let target = format!("tcp+udp://127.0.0.1:0/{}", iperf.addr());
     let entry = start(&["run", &target, &BLAKE3_AES_256.url(back.addr())]);
@@ -88,7 +97,7 @@ fn iperf3_both_ways_over_tcp_and_udp() {
         &["-t", "1", "-u", "-b", "20M", "-l", "1390"],
         &["-t", "1", "-u", "-R", "-b", "20M", "-l", "1382"],
     ] {
-        iperf::client(entry.addr(), mode).unwrap();
+        iperf::run_client(entry.addr(), mode).unwrap();
     }
     entry.stop().unwrap();
     back.stop().unwrap();

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::deaf::Deaf;
-use adit_interop::origin::Origin;
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
-use adit_interop::socks::{self, Dest};
-use adit_interop::{Adit, Folder, PATIENCE, traffic};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::unanswering_port::UnansweringPort;
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, traffic};
 
 use crate::setup::{server, start};
 
@@ -54,24 +54,28 @@ impl Useless {
 }
 
 /// Starts a client with a group of these two servers.
-fn client(first: &str, second: &str) -> Adit {
-    let folder = Folder::new("group").unwrap();
+fn client(first: &str, second: &str) -> AditProcess {
+    let folder = TempFolder::new("group").unwrap();
     let config = format!(
         "[route.r]\nlisten = [\"socks5://127.0.0.1:0\"]\nvia = [[\"{first}\", \"{second}\"]]\n"
     );
-    let file = folder.write("group.toml", config).unwrap();
+    let file = folder.write_file("group.toml", config).unwrap();
     // The file is read once, at the start.
     start(&["run", file.to_str().unwrap()])
 }
 
-fn works(front: &Adit, origin: &Origin) {
-    let stream = socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap();
-    traffic::one_byte(stream).unwrap();
+fn works(front: &AditProcess, origin: &OriginServer) {
+    let stream =
+        socks_client::connect_through(front.addr(), None, &Destination::Addr(origin.addr()))
+            .unwrap();
+    traffic::check_one_byte(stream).unwrap();
 }
 
 /// Sends a request, and gives up after a while.
-fn fails(front: &Adit, origin: &Origin, patience: Duration) {
-    let mut stream = socks::connect(front.addr(), None, &Dest::Addr(origin.addr())).unwrap();
+fn fails(front: &AditProcess, origin: &OriginServer, patience: Duration) {
+    let mut stream =
+        socks_client::connect_through(front.addr(), None, &Destination::Addr(origin.addr()))
+            .unwrap();
     stream.write_all(b"ECHO\nx").unwrap();
     stream.set_read_timeout(Some(patience)).unwrap();
     assert!(!matches!(stream.read(&mut [0]), Ok(1..)), "an answer");
@@ -79,7 +83,10 @@ fn fails(front: &Adit, origin: &Origin, patience: Duration) {
 
 #[test]
 fn a_member_that_drops_syns_costs_a_head_start_once() {
-    let (deaf, origin) = (Deaf::start().unwrap(), Origin::start().unwrap());
+    let (deaf, origin) = (
+        UnansweringPort::start().unwrap(),
+        OriginServer::start().unwrap(),
+    );
     let back = server(BLAKE3_AES_128);
     let first = BLAKE3_AES_128.url(deaf.addr());
     let front = client(&first, &BLAKE3_AES_128.url(back.addr()));
@@ -97,7 +104,7 @@ fn a_member_that_drops_syns_costs_a_head_start_once() {
 
 #[test]
 fn a_silent_member_is_left_by_the_next_request() {
-    let (silent, origin) = (Useless::silent(), Origin::start().unwrap());
+    let (silent, origin) = (Useless::silent(), OriginServer::start().unwrap());
     let back = server(AES_128);
     let mut front = client(&AES_128.url(silent.addr), &AES_128.url(back.addr()));
     // Longer than the time after which a server counts as silent.
@@ -105,7 +112,7 @@ fn a_silent_member_is_left_by_the_next_request() {
     // The client has disconnected before the end of its session is noticed.
     let noticed = front
         .process()
-        .wait_lines("has not answered in ", 1, PATIENCE);
+        .wait_lines("has not answered in ", 1, TEST_TIMEOUT);
     noticed.unwrap();
     for _ in 0..5 {
         works(&front, &origin);
@@ -118,7 +125,7 @@ fn a_silent_member_is_left_by_the_next_request() {
 /// If the server answers before anything was sent, the request itself finds out.
 #[test]
 fn a_silent_proxy_costs_a_head_start_once() {
-    let (silent, origin) = (Useless::silent(), Origin::start().unwrap());
+    let (silent, origin) = (Useless::silent(), OriginServer::start().unwrap());
     let back = server(AES_128);
     let first = format!("socks5://{}", silent.addr);
     let front = client(&first, &AES_128.url(back.addr()));
@@ -132,10 +139,10 @@ fn a_silent_proxy_costs_a_head_start_once() {
 
 #[test]
 fn a_resetting_member_is_left_by_the_next_request() {
-    let (resetting, origin) = (Useless::resetting(), Origin::start().unwrap());
+    let (resetting, origin) = (Useless::resetting(), OriginServer::start().unwrap());
     let back = server(AES_128);
     let front = client(&AES_128.url(resetting.addr), &AES_128.url(back.addr()));
-    fails(&front, &origin, PATIENCE);
+    fails(&front, &origin, TEST_TIMEOUT);
     for _ in 0..5 {
         works(&front, &origin);
     }

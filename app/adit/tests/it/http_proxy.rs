@@ -7,11 +7,11 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::PATIENCE;
-use adit_interop::tap::Tap;
-use adit_interop::tool;
-use adit_interop::traffic::dial;
-use adit_interop::web::Web;
+use adit_interop::TEST_TIMEOUT;
+use adit_interop::external_tools;
+use adit_interop::http_server::HttpServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::traffic::connect_directly;
 
 use crate::setup::{ALLOW, Proxy, Way, start};
 
@@ -63,11 +63,11 @@ fn answer(reader: &mut impl BufRead) -> (Vec<String>, String) {
     (head, String::from_utf8(body).unwrap())
 }
 
-fn curl(proxy: SocketAddr, args: &[&str]) -> tool::Ended {
+fn curl(proxy: SocketAddr, args: &[&str]) -> external_tools::ToolOutput {
     let mut command = Command::new("curl");
     command.args(["-q", "-sS", "--max-time", "20", "--noproxy", ""]);
     command.args(["-x", &format!("http://{proxy}")]).args(args);
-    tool::run(command, Duration::from_secs(30)).unwrap()
+    external_tools::run_to_end(command, Duration::from_secs(30)).unwrap()
 }
 
 /// Responses that origins send and browsers accept.
@@ -85,7 +85,7 @@ fn long_and_odd_responses_pass() {
     ] {
         let at = origin(format!("HTTP/1.1 200 OK\r\n{fields}\r\nhello"));
         let got = curl(proxy.addr(), &["-i", &format!("http://{at}/")]);
-        let got = got.success().unwrap().replace('\r', "");
+        let got = got.expect_success().unwrap().replace('\r', "");
         assert!(
             got.starts_with("HTTP/1.1 200 OK") && got.ends_with("\n\nhello"),
             "{fields}\n{got}"
@@ -114,10 +114,10 @@ fn long_and_odd_responses_pass() {
 #[test]
 fn a_connection_carries_one_request_after_the_other() {
     for way in [Way::Alone, Way::Tunnel] {
-        let web = Web::start(&[("/page", "text/plain", b"of the web")]).unwrap();
+        let web = HttpServer::start(&[("/page", "text/plain", b"of the web")]).unwrap();
         let other = origin("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello".to_owned());
         let proxy = Proxy::mixed(way);
-        let mut stream = dial(proxy.addr()).unwrap();
+        let mut stream = connect_directly(proxy.addr()).unwrap();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let at = format!("127.0.0.1:{}", web.port());
         for _ in 0..3 {
@@ -170,8 +170,8 @@ fn a_connection_that_cannot_stay_is_closed() {
         format!("GET http://{sized}/ HTTP/1.1\r\nHost: {sized}\r\nConnection: close\r\n\r\n"),
         format!("GET http://{sized}/ HTTP/1.0\r\n\r\n"),
     ] {
-        let mut stream = dial(proxy.addr()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut stream = connect_directly(proxy.addr()).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut got = String::new();
         stream.read_to_string(&mut got).unwrap();
@@ -183,13 +183,15 @@ fn a_connection_that_cannot_stay_is_closed() {
 /// curl requests two pages over one connection, as browsers do for the parts of a page.
 #[test]
 fn curl_uses_its_connection_again() {
-    let web = Web::start(&[("/page", "text/plain", b"hello")]).unwrap();
+    let web = HttpServer::start(&[("/page", "text/plain", b"hello")]).unwrap();
     let proxy = Proxy::mixed(Way::Tunnel);
-    let tap = Tap::start(proxy.addr()).unwrap();
+    let tap = RecordingRelay::start(proxy.addr()).unwrap();
     let url = format!("http://127.0.0.1:{}/page", web.port());
-    let got = curl(tap.addr(), &[&url, &url, &url]).success().unwrap();
+    let got = curl(tap.addr(), &[&url, &url, &url])
+        .expect_success()
+        .unwrap();
     assert_eq!(got, "hellohellohello");
-    assert_eq!(tap.seen().len(), 1, "connections");
+    assert_eq!(tap.requests().len(), 1, "connections");
     proxy.stop();
 }
 
@@ -197,7 +199,7 @@ fn curl_uses_its_connection_again() {
 #[test]
 fn a_password_that_the_next_proxy_refuses_is_named() {
     let next = start(&["run", &format!("http://u:right@127.0.0.1:0?{ALLOW}")]);
-    let web = Web::start(&[("/page", "text/plain", b"hello")]).unwrap();
+    let web = HttpServer::start(&[("/page", "text/plain", b"hello")]).unwrap();
     let url = format!("http://127.0.0.1:{}/page", web.port());
     for login in ["", "u:wrong@"] {
         let hop = format!("http://{login}{}", next.addr());
@@ -214,6 +216,6 @@ fn a_password_that_the_next_proxy_refuses_is_named() {
         assert!(got.output.contains("502"), "{}", got.output);
         front.stop().unwrap();
     }
-    assert_eq!(web.asked(), []);
+    assert_eq!(web.requests(), []);
     next.stop().unwrap();
 }

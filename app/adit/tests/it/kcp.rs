@@ -5,24 +5,24 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use adit_interop::kcptun;
-use adit_interop::lossy::{Faults, Lossy};
-use adit_interop::origin::Origin;
-use adit_interop::traffic::{self, Ends};
-use adit_interop::{Adit, Folder, PATIENCE, free_port, loopback};
+use adit_interop::lossy_relay::{FaultRates, LossyRelay};
+use adit_interop::origin::OriginServer;
+use adit_interop::traffic::{self, CloseBehavior};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 
 use crate::setup::{bin, ended, start};
 
 const LEN: usize = 1 << 20;
 
 /// Starts a server of adit in front of `target`.
-pub(crate) fn server(target: SocketAddr, options: &[&str]) -> Adit {
+pub(crate) fn server(target: SocketAddr, options: &[&str]) -> AditProcess {
     let target = target.to_string();
     let args = ["kcp", "server", "-l", "127.0.0.1:0", "-t", &target];
     start(&[&args[..], options].concat())
 }
 
 /// Starts a client of adit.
-pub(crate) fn client(server: SocketAddr, options: &[&str]) -> Adit {
+pub(crate) fn client(server: SocketAddr, options: &[&str]) -> AditProcess {
     let server = server.to_string();
     let args = ["kcp", "client", "-l", "127.0.0.1:0", "-r", &server];
     start(&[&args[..], options].concat())
@@ -30,19 +30,19 @@ pub(crate) fn client(server: SocketAddr, options: &[&str]) -> Adit {
 
 /// Sends bytes in each direction separately and in both together; kcptun closes both at the first end.
 pub(crate) fn carries(entry: SocketAddr, what: &str) {
-    let dial = || traffic::dial(entry);
+    let dial = || traffic::connect_directly(entry);
     let all = || -> anyhow::Result<()> {
-        traffic::one_byte(dial()?)?;
-        traffic::up(dial()?, LEN)?;
-        traffic::down(dial()?, LEN)?;
-        traffic::both(dial()?, LEN)
+        traffic::check_one_byte(dial()?)?;
+        traffic::upload(dial()?, LEN)?;
+        traffic::download(dial()?, LEN)?;
+        traffic::transfer_both_ways(dial()?, LEN)
     };
     all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
 }
 
 #[test]
 fn both_ends_ours_in_every_mode() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for options in [
         &[][..],
         &["--crypt", "aes-128-gcm", "--mode", "fast3"],
@@ -61,7 +61,10 @@ fn both_ends_ours_in_every_mode() {
     ] {
         let back = server(origin.addr(), options);
         let front = client(back.addr(), options);
-        traffic::streams(Ends::Each, || traffic::dial(front.addr())).unwrap();
+        traffic::check_streams(CloseBehavior::Independent, || {
+            traffic::connect_directly(front.addr())
+        })
+        .unwrap();
         front.stop().unwrap();
         back.stop().unwrap();
     }
@@ -70,7 +73,7 @@ fn both_ends_ours_in_every_mode() {
 /// Settings that no other program has, and settings that differ.
 #[test]
 fn kcp9_is_between_two_adits() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let way = ["--key", "k", "--crypt", "salsa20", "--kcp9", "--quiet"];
     let far = server(origin.addr(), &way);
     let near = client(far.addr(), &way);
@@ -90,46 +93,46 @@ fn kcp9_is_between_two_adits() {
 
 #[test]
 fn losses_are_repaired_by_every_pair() {
-    let faults = Faults {
+    let faults = FaultRates {
         lost: 50,
         doubled: 10,
         late: 30,
     };
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let options = ["--crypt", "aes", "--smuxver", "1", "--mode", "fast3"];
     let through = |server: SocketAddr, seed, what: &str, debian: bool| {
-        let path = Lossy::start(server, faults, seed).unwrap();
+        let path = LossyRelay::start(server, faults, seed).unwrap();
         if debian {
-            let front = kcptun::client(path.addr(), &options).unwrap();
+            let front = kcptun::start_client(path.addr(), &options).unwrap();
             carries(front.addr(), what);
         } else {
             let front = client(path.addr(), &options);
             carries(front.addr(), what);
             front.stop().unwrap();
         }
-        let (passed, lost) = path.counts();
+        let (passed, lost) = path.packet_counts();
         assert!(lost > 100 && passed > 1000, "{what}: {passed}, {lost}");
     };
     let ours = server(origin.addr(), &options);
     through(ours.addr(), 1, "both ours", false);
     through(ours.addr(), 2, "our server", true);
     ours.stop().unwrap();
-    let theirs = kcptun::server(origin.addr(), &options).unwrap();
+    let theirs = kcptun::start_server(origin.addr(), &options).unwrap();
     through(theirs.addr(), 3, "our client", false);
 }
 
 #[test]
 fn a_server_that_begins_anew_is_found_again() {
-    let origin = Origin::start().unwrap();
-    let at = loopback(free_port()).to_string();
+    let origin = OriginServer::start().unwrap();
+    let at = loopback_addr(free_port()).to_string();
     let target = origin.addr().to_string();
     let args = ["kcp", "server", "-l", &at, "-t", &target];
     let first = start(&args);
     let front = client(first.addr(), &[]);
     let try_once = || {
-        let stream = traffic::dial(front.addr())?;
+        let stream = traffic::connect_directly(front.addr())?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        traffic::one_byte(stream)
+        traffic::check_one_byte(stream)
     };
     try_once().unwrap();
     first.stop().unwrap();
@@ -137,7 +140,7 @@ fn a_server_that_begins_anew_is_found_again() {
     let begun = Instant::now();
     while try_once().is_err() {
         let waited = begun.elapsed();
-        assert!(waited < PATIENCE, "not found again in {waited:?}");
+        assert!(waited < TEST_TIMEOUT, "not found again in {waited:?}");
         sleep(Duration::from_millis(200));
     }
     front.stop().unwrap();
@@ -146,15 +149,15 @@ fn a_server_that_begins_anew_is_found_again() {
 
 #[test]
 fn several_sessions_over_a_range_of_ports_that_expire() {
-    let origin = Origin::start().unwrap();
-    let low = (20_000..)
-        .step_by(10)
-        .find(|low| (*low..*low + 4).all(|port| std::net::UdpSocket::bind(loopback(port)).is_ok()));
+    let origin = OriginServer::start().unwrap();
+    let low = (20_000..).step_by(10).find(|low| {
+        (*low..*low + 4).all(|port| std::net::UdpSocket::bind(loopback_addr(port)).is_ok())
+    });
     let low = low.unwrap();
     let range = format!("127.0.0.1:{low}-{}", low + 3);
     let target = origin.addr().to_string();
     let args = ["kcp", "server", "-l", &range, "-t", &target];
-    let back = Adit::start_with(&bin(), &args, 4).unwrap();
+    let back = AditProcess::start_with(&bin(), &args, 4).unwrap();
     let options = [
         "--conn",
         "3",
@@ -168,14 +171,14 @@ fn several_sessions_over_a_range_of_ports_that_expire() {
     let mut front = start(&[&args[..], &options].concat());
     for _ in 0..3 {
         for _ in 0..3 {
-            traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+            traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).unwrap();
         }
         sleep(Duration::from_millis(1100));
     }
     // Three at the start, and three that replace them.
     let gone = front
         .process()
-        .wait_lines("the session has ended", 3, PATIENCE);
+        .wait_lines("the session has ended", 3, TEST_TIMEOUT);
     gone.unwrap();
     front.stop().unwrap();
     back.stop().unwrap();
@@ -183,7 +186,10 @@ fn several_sessions_over_a_range_of_ports_that_expire() {
 
 #[test]
 fn a_file_wins_and_counters_are_written() {
-    let (origin, folder) = (Origin::start().unwrap(), Folder::new("kcp").unwrap());
+    let (origin, folder) = (
+        OriginServer::start().unwrap(),
+        TempFolder::new("kcp").unwrap(),
+    );
     let back = server(origin.addr(), &["--key", "in a file", "--crypt", "salsa20"]);
     let log = folder.path().join("snmp-2006.csv");
     let text = format!(
@@ -192,23 +198,23 @@ fn a_file_wins_and_counters_are_written() {
         back.addr(),
         log.display()
     );
-    let file = folder.write("client.json", text).unwrap();
+    let file = folder.write_file("client.json", text).unwrap();
     let file = file.to_str().unwrap();
     // With one dash, as with kcptun.
     let mut front = start(&["kcp", "client", "-c", file, "-key", "no", "-mode", "fast3"]);
     front
         .process()
-        .wait_lines("pprof has no effect", 1, PATIENCE)
+        .wait_lines("pprof has no effect", 1, TEST_TIMEOUT)
         .unwrap();
     carries(front.addr(), "from a file");
     sleep(Duration::from_millis(1200));
     front
         .process()
-        .signal(rustix::process::Signal::USR1)
+        .send_signal(rustix::process::Signal::USR1)
         .unwrap();
     let told = front
         .process()
-        .wait_lines("BytesSent: ", 1, PATIENCE)
+        .wait_lines("BytesSent: ", 1, TEST_TIMEOUT)
         .unwrap();
     let sent: usize = told[0].trim_start_matches("BytesSent: ").parse().unwrap();
     assert!(sent > LEN, "{sent}");

@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{BLAKE3_AES_128, encode};
-use adit_interop::traffic::{self, Datagrams, Ends, Entry};
-use adit_interop::{Adit, free_port, kcptun};
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{BLAKE3_AES_128, percent_encode};
+use adit_interop::traffic::{self, CloseBehavior, DatagramLink, ForwarderEntry};
+use adit_interop::{AditProcess, free_port, kcptun};
 use adit_link::{FAR, LinkPath, NEAR, NamespaceLink, run_as_root};
 
 use crate::kcp::carries;
@@ -25,7 +25,9 @@ struct World {
 impl World {
     fn new(path: LinkPath, seed: u64) -> Self {
         let link = NamespaceLink::start(path, seed).unwrap();
-        let origin = link.far().run_inside(|| Origin::at(at(FAR, free_port())));
+        let origin = link
+            .far()
+            .run_inside(|| OriginServer::start_at(at(FAR, free_port())));
         Self {
             link,
             origin: origin.unwrap().addr(),
@@ -39,23 +41,23 @@ impl World {
         Self::new(path, seed)
     }
 
-    fn far(&self, words: &[&str]) -> Adit {
+    fn far(&self, words: &[&str]) -> AditProcess {
         self.link.far().run_inside(|| start(words))
     }
 
-    fn near(&self, words: &[&str]) -> Adit {
+    fn near(&self, words: &[&str]) -> AditProcess {
         self.link.near().run_inside(|| start(words))
     }
 
     /// Starts the server of `adit kcp`.
-    fn server(&self, options: &[&str]) -> Adit {
+    fn server(&self, options: &[&str]) -> AditProcess {
         let (at, target) = (at(FAR, free_port()).to_string(), self.origin.to_string());
         let words = ["kcp", "server", "-l", &at, "-t", &target];
         self.far(&[&words[..], options].concat())
     }
 
     /// Starts the client of `adit kcp`.
-    fn client(&self, server: SocketAddr, options: &[&str]) -> Adit {
+    fn client(&self, server: SocketAddr, options: &[&str]) -> AditProcess {
         let server = server.to_string();
         let words = ["kcp", "client", "-l", "127.0.0.1:0", "-r", &server];
         self.near(&[&words[..], options].concat())
@@ -63,8 +65,8 @@ impl World {
 
     /// Starts both ends of `adit run` with Shadowsocks over KCP, which authenticates; the local end leads
     /// to the origin.
-    fn shadowsocks(&self, keys: &str) -> [Adit; 2] {
-        let (name, key) = (BLAKE3_AES_128.name, encode(BLAKE3_AES_128.key));
+    fn shadowsocks(&self, keys: &str) -> [AditProcess; 2] {
+        let (name, key) = (BLAKE3_AES_128.name, percent_encode(BLAKE3_AES_128.key));
         let url = format!("ss+kcp://{name}:{key}@{}", at(FAR, free_port()));
         let allow = format!("{ALLOW},{FAR}/32");
         let back = self.far(&["run", &format!("{url}?{keys}&{allow}")]);
@@ -92,7 +94,7 @@ fn at(address: Ipv4Addr, port: u16) -> SocketAddr {
 }
 
 fn dial(entry: SocketAddr) -> TcpStream {
-    traffic::dial(entry).unwrap()
+    traffic::connect_directly(entry).unwrap()
 }
 
 /// The settings of kcptun of 2021, in its fastest mode.
@@ -118,7 +120,12 @@ fn both_ends_ours() {
     }
     let world = World::lossy(50, 3);
     let [front, back] = world.shadowsocks("mode=fast3");
-    world.inside(|| traffic::streams(Ends::Each, || traffic::dial(front.addr())).unwrap());
+    world.inside(|| {
+        traffic::check_streams(CloseBehavior::Independent, || {
+            traffic::connect_directly(front.addr())
+        })
+        .unwrap();
+    });
     world.has_lost("ss+kcp");
     front.stop().unwrap();
     back.stop().unwrap();
@@ -131,7 +138,7 @@ fn debians_kcptun_at_either_end() {
     }
     let world = World::lossy(50, 4);
     let back = world.server(&DEBIAN);
-    let front = world.inside(|| kcptun::client(back.addr(), &DEBIAN).unwrap());
+    let front = world.inside(|| kcptun::start_client(back.addr(), &DEBIAN).unwrap());
     world.inside(|| carries(front.addr(), "Debian's client"));
     world.has_lost("Debian's client");
     drop(front);
@@ -141,7 +148,7 @@ fn debians_kcptun_at_either_end() {
     let _back = world
         .link
         .far()
-        .run_inside(|| kcptun::server_at(here, origin, &DEBIAN).unwrap());
+        .run_inside(|| kcptun::start_server_at(here, origin, &DEBIAN).unwrap());
     let front = world.client(here, &DEBIAN);
     world.inside(|| carries(front.addr(), "Debian's server"));
     world.has_lost("Debian's server");
@@ -164,13 +171,17 @@ fn a_blackout_is_survived() {
     let [front, back] = world.shadowsocks("mode=fast3&sndwnd=64&rcvwnd=64");
     let entries = [client.addr(), front.addr()];
     for entry in entries {
-        world.inside(|| traffic::one_byte(dial(entry)).unwrap());
+        world.inside(|| traffic::check_one_byte(dial(entry)).unwrap());
     }
     let began = Instant::now();
     let took = world.inside(|| {
         thread::scope(|scope| {
             let transfer = |entry, up: bool| {
-                let run = if up { traffic::up } else { traffic::down };
+                let run = if up {
+                    traffic::upload
+                } else {
+                    traffic::download
+                };
                 scope.spawn(move || {
                     run(dial(entry), LEN).unwrap();
                     began.elapsed()
@@ -221,8 +232,8 @@ fn a_client_that_moves_is_followed() {
     for go in moves {
         world.inside(|| {
             thread::scope(|scope| {
-                let up = scope.spawn(|| traffic::up(dial(entry), LEN).unwrap());
-                let down = scope.spawn(|| traffic::down(dial(entry), LEN).unwrap());
+                let up = scope.spawn(|| traffic::upload(dial(entry), LEN).unwrap());
+                let down = scope.spawn(|| traffic::download(dial(entry), LEN).unwrap());
                 thread::sleep(Duration::from_millis(700));
                 assert!(!up.is_finished() && !down.is_finished());
                 go();
@@ -258,7 +269,7 @@ impl Seen {
 
 /// Sends this many datagrams, one every 2 ms, to a target that returns them.
 fn talk(to: SocketAddr, sent: u32) -> Seen {
-    let entry = Entry::open(to).unwrap();
+    let entry = ForwarderEntry::open(to).unwrap();
     // A client is not served before it has proved that it is not a recording.
     while entry.recv_within(Duration::from_millis(100)).is_err() {
         entry.send(b"hello").unwrap();
@@ -364,8 +375,8 @@ fn ends_that_do_not_fit_are_named_and_others_are_not() {
     // smux and compression were not configured: they are learnt despite the losses.
     for _ in 0..3 {
         let mut front = world.client(back.addr(), &["--crypt", "salsa20"]);
-        world.inside(|| traffic::both(dial(front.addr()), 100_000).unwrap());
-        let log = front.process().log();
+        world.inside(|| traffic::transfer_both_ways(dial(front.addr()), 100_000).unwrap());
+        let log = front.process().output();
         for words in ["use `", "only", "another there"] {
             assert!(!log.contains(words), "{log}");
         }

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use adit_interop::origin::Origin;
-use adit_interop::{kcpgo, kcptun, traffic};
+use adit_interop::origin::OriginServer;
+use adit_interop::{kcp_go, kcptun, traffic};
 
 use crate::kcp::{carries, client, server};
 use crate::setup::start;
@@ -27,24 +27,24 @@ const LIKE: [&str; 7] = [
 
 fn some(entry: SocketAddr, what: &str) {
     let all = || -> anyhow::Result<()> {
-        traffic::one_byte(traffic::dial(entry)?)?;
-        traffic::both(traffic::dial(entry)?, 100_000)
+        traffic::check_one_byte(traffic::connect_directly(entry)?)?;
+        traffic::transfer_both_ways(traffic::connect_directly(entry)?, 100_000)
     };
     all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
 }
 
 /// Tests Debian's client with adit's server if `debian` is in front, otherwise the reverse.
 fn with_debian(front: bool, theirs: &[&str], ours: &[&str], check: fn(SocketAddr, &str)) {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let what = format!("Debian's {}, ours {}", theirs.join(" "), ours.join(" "));
     if front {
         let back = server(origin.addr(), ours);
-        let front = kcptun::client(back.addr(), theirs).unwrap();
+        let front = kcptun::start_client(back.addr(), theirs).unwrap();
         check(front.addr(), &what);
         drop(front);
         back.stop().unwrap();
     } else {
-        let back = kcptun::server(origin.addr(), theirs).unwrap();
+        let back = kcptun::start_server(origin.addr(), theirs).unwrap();
         let front = client(back.addr(), ours);
         check(front.addr(), &what);
         front.stop().unwrap();
@@ -103,7 +103,7 @@ fn what_is_not_said_is_as_debian_has_it() {
 
 #[test]
 fn both_manners_with_kcp_go() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for (version, crypt, comp) in [
         ("1", "aes", true),
         ("2", "aes-128-gcm", false),
@@ -123,11 +123,11 @@ fn both_manners_with_kcp_go() {
             }
             let what = format!("{theirs:?}, {ours:?}");
             let back = server(origin.addr(), &ours);
-            let front = kcpgo::client(back.addr(), &theirs).unwrap();
+            let front = kcp_go::start_tunnel_client(back.addr(), &theirs).unwrap();
             carries(front.addr(), &what);
             drop(front);
             back.stop().unwrap();
-            let back = kcpgo::server(origin.addr(), &theirs).unwrap();
+            let back = kcp_go::start_tunnel_server(origin.addr(), &theirs).unwrap();
             let front = client(back.addr(), &ours);
             carries(front.addr(), &what);
             front.stop().unwrap();
@@ -138,7 +138,7 @@ fn both_manners_with_kcp_go() {
 /// A feature of current kcptun only: pads over each stream.
 #[test]
 fn pads_over_each_stream_with_qpps_own_library() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for (count, key, comp) in [("61", "it's a secrect", true), ("7", "another", false)] {
         let theirs = [
             &["-qpp", count, "-key", key][..],
@@ -151,7 +151,7 @@ fn pads_over_each_stream_with_qpps_own_library() {
         }
         let what = format!("{theirs:?}");
         let back = server(origin.addr(), &ours);
-        let front = kcpgo::client(back.addr(), &theirs).unwrap();
+        let front = kcp_go::start_tunnel_client(back.addr(), &theirs).unwrap();
         carries(front.addr(), &what);
         // Both ends of adit, by URL.
         let near = format!(
@@ -165,7 +165,7 @@ fn pads_over_each_stream_with_qpps_own_library() {
         near.stop().unwrap();
         drop(front);
         back.stop().unwrap();
-        let back = kcpgo::server(origin.addr(), &theirs).unwrap();
+        let back = kcp_go::start_tunnel_server(origin.addr(), &theirs).unwrap();
         let front = client(back.addr(), &ours);
         carries(front.addr(), &what);
         front.stop().unwrap();

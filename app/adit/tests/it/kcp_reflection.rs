@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::{kcptun, loopback, traffic};
+use adit_interop::{kcptun, loopback_addr, traffic};
 
 use crate::kcp::{client, server};
 use crate::setup::start;
@@ -16,7 +16,7 @@ const MUCH: usize = 4 << 20;
 
 /// Starts a target that sends first, and much.
 fn talker() -> SocketAddr {
-    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let listener = TcpListener::bind(loopback_addr(0)).unwrap();
     let addr = listener.local_addr().unwrap();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -44,7 +44,7 @@ fn a_datagram_brings_three_times_as_much_at_most() {
     let url = format!("kcptun://127.0.0.1:0/{target}?{keys}");
     let listener = start(&["run", &url]);
     let attackers = [tunnel.addr(), listener.addr()].map(|at| {
-        let socket = UdpSocket::bind(loopback(0)).unwrap();
+        let socket = UdpSocket::bind(loopback_addr(0)).unwrap();
         socket.send_to(&opening(), at).unwrap();
         socket
     });
@@ -86,11 +86,11 @@ fn a_target_that_speaks_first_is_heard() {
         ],
     ] {
         let back = server(target, options);
-        let debian = kcptun::client(back.addr(), options).unwrap();
+        let debian = kcptun::start_client(back.addr(), options).unwrap();
         let ours = client(back.addr(), options);
         for entry in [debian.addr(), ours.addr()] {
             let begun = Instant::now();
-            let mut stream = traffic::dial(entry).unwrap();
+            let mut stream = traffic::connect_directly(entry).unwrap();
             let mut some = vec![0; 50_000];
             stream.read_exact(&mut some).unwrap();
             let took = begun.elapsed();

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
-use adit_interop::{Adit, PATIENCE, free_port, kcptun, loopback, traffic};
+use adit_interop::origin::OriginServer;
+use adit_interop::{AditProcess, TEST_TIMEOUT, free_port, kcptun, loopback_addr, traffic};
 
 use crate::carrier_kcp::ss;
 use crate::kcp::{client, server};
@@ -26,13 +26,13 @@ fn hears(server: SocketAddr, options: &[&str], word: &str) {
 
 /// A server of either program with these options.
 enum Server {
-    Ours(Adit),
-    Debian(kcptun::Running),
+    Ours(AditProcess),
+    Debian(kcptun::KcptunProcess),
 }
 
 impl Server {
-    fn both(origin: &Origin, options: &[&str]) -> [Self; 2] {
-        let debian = kcptun::server(origin.addr(), options).unwrap();
+    fn both(origin: &OriginServer, options: &[&str]) -> [Self; 2] {
+        let debian = kcptun::start_server(origin.addr(), options).unwrap();
         [
             Self::Ours(server(origin.addr(), options)),
             Self::Debian(debian),
@@ -55,7 +55,7 @@ impl Server {
 
 #[test]
 fn another_key_or_cipher() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for back in Server::both(&origin, &["--crypt", "salsa20"]) {
         hears(
             back.addr(),
@@ -66,12 +66,12 @@ fn another_key_or_cipher() {
         hears(back.addr(), &wrong, "`key` differs there");
         back.stop();
     }
-    hears(loopback(free_port()), &[], "nothing listens at");
+    hears(loopback_addr(free_port()), &[], "nothing listens at");
 }
 
 #[test]
 fn another_smux_or_compression() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for back in Server::both(&origin, &["--smuxver", "1", "--nocomp"]) {
         let at = back.addr();
         hears(at, &["--smuxver", "2", "--nocomp"], "use `smuxver=1`");
@@ -93,7 +93,7 @@ fn another_smux_or_compression() {
 
 #[test]
 fn another_correction() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let told = |theirs: &[&str], ours: &[&str], words: &str| {
         for back in Server::both(&origin, theirs) {
             hears(back.addr(), ours, words);
@@ -126,13 +126,15 @@ fn another_correction() {
 /// A server whose settings differ ends each session immediately: a connection tries a few, then ends.
 #[test]
 fn a_connection_through_ends_that_do_not_fit_is_ended() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for back in Server::both(&origin, &["--smuxver", "1", "--nocomp"]) {
         let mut front = client(back.addr(), &["--smuxver", "2", "--nocomp"]);
         let process = front.process();
-        process.wait_lines("use `smuxver=1`", 1, PATIENCE).unwrap();
-        let mut stream = traffic::dial(front.addr()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        process
+            .wait_lines("use `smuxver=1`", 1, TEST_TIMEOUT)
+            .unwrap();
+        let mut stream = traffic::connect_directly(front.addr()).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let ended = stream.read(&mut [0]);
         let waited = matches!(&ended, Err(why) if why.kind() == ErrorKind::WouldBlock);
         assert!(!waited && !matches!(ended, Ok(1..)), "{ended:?}");
@@ -147,10 +149,11 @@ fn a_connection_through_ends_that_do_not_fit_is_ended() {
 /// was opened before survives that.
 #[test]
 fn what_was_not_said_is_learnt_before_the_first_connection() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for back in Server::both(&origin, &["--smuxver", "1", "--nocomp"]) {
         let front = client(back.addr(), &[]);
-        traffic::both(traffic::dial(front.addr()).unwrap(), 300_000).unwrap();
+        traffic::transfer_both_ways(traffic::connect_directly(front.addr()).unwrap(), 300_000)
+            .unwrap();
         front.stop().unwrap();
         back.stop();
     }
@@ -161,8 +164,8 @@ fn what_was_not_said_is_learnt_before_the_first_connection() {
 fn slow_to_differ() -> SocketAddr {
     const PUSH: u8 = 81;
     const ACK: u8 = 82;
-    let socket = UdpSocket::bind(loopback(0)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let socket = UdpSocket::bind(loopback_addr(0)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let addr = socket.local_addr().unwrap();
     let segment = |conv: [u8; 4], cmd: u8, ts: [u8; 4], sn: u32, frame: &[u8]| {
         let len = u32::try_from(frame.len()).unwrap();
@@ -190,7 +193,7 @@ fn an_end_that_does_not_fit_is_named_behind_its_acknowledgement() {
     let keys = "crypt=null&data=0&parity=0&smux=1&comp=false";
     let hop = ss(slow_to_differ(), keys);
     let mut front = start(&["run", "-v", "tcp://127.0.0.1:0/127.0.0.1:1", &hop]);
-    assert!(traffic::one_byte(traffic::dial(front.addr()).unwrap()).is_err());
+    assert!(traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).is_err());
     let process = front.process();
     let found = process.wait_lines("use `smux=2`", 1, Duration::from_secs(2));
     found.unwrap();

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use adit_interop::openssh::{self, keygen, ssh};
-use adit_interop::{Adit, Folder, PATIENCE};
+use adit_interop::openssh::{self, generate_key, ssh_command};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 
 use crate::setup::{ALLOW, bin, ended};
 
@@ -36,7 +36,7 @@ fn is_untouched(victim: &Path) {
 
 #[test]
 fn a_planted_link_leads_no_key_elsewhere() {
-    let folder = Folder::new("planted").unwrap();
+    let folder = TempFolder::new("planted").unwrap();
     let (state, host) = (folder.path().join("state"), folder.path().join("host"));
     fs::create_dir(&state).unwrap();
     let beside = |path: &Path| PathBuf::from(format!("{}.new", path.display()));
@@ -46,7 +46,10 @@ fn a_planted_link_leads_no_key_elsewhere() {
         let mut args = vec!["server", "--listen", "127.0.0.1:0", "--no-qr", "--state"];
         args.push(state.to_str().unwrap());
         args.extend(words);
-        Adit::start_with(&bin(), &args, 1).unwrap().stop().unwrap();
+        AditProcess::start_with(&bin(), &args, 1)
+            .unwrap()
+            .stop()
+            .unwrap();
     };
     server(&["--method", "2022-blake3-aes-128-gcm"]);
     is_untouched(&victim);
@@ -59,28 +62,34 @@ fn a_planted_link_leads_no_key_elsewhere() {
     assert_ne!(fs::read(&key).unwrap(), text);
     is_untouched(&victim);
 
-    let id = keygen(folder.path(), "id").unwrap();
+    let id = generate_key(folder.path(), "id").unwrap();
     let keys = id.with_extension("pub");
     let mut args = vec!["sshd", "--listen", "127.0.0.1:0", "--host-key"];
     args.extend([host.to_str().unwrap(), "--authorized-keys"]);
     args.push(keys.to_str().unwrap());
-    Adit::start(&args, 1).unwrap().stop().unwrap();
+    AditProcess::start(&args, 1).unwrap().stop().unwrap();
     is_untouched(&victim);
     assert_eq!(mode(&host), 0o600);
     fs::remove_file(&host).unwrap();
     let (host, keys) = (host.display(), keys.display());
     let url = format!("ssh://:0?host_key=@{host}&authorized_keys=@{keys}&{ALLOW}");
-    Adit::start(&["run", &url], 1).unwrap().stop().unwrap();
+    AditProcess::start(&["run", &url], 1)
+        .unwrap()
+        .stop()
+        .unwrap();
     is_untouched(&victim);
 }
 
 #[test]
 fn a_secret_that_others_can_read_is_refused() {
-    let folder = Folder::new("readable").unwrap();
+    let folder = TempFolder::new("readable").unwrap();
     let key = folder.path().join("server.key");
     let state = folder.path().to_str().unwrap();
     let args = ["server", "--listen", "127.0.0.1:0", "--state", state];
-    Adit::start_with(&bin(), &args, 1).unwrap().stop().unwrap();
+    AditProcess::start_with(&bin(), &args, 1)
+        .unwrap()
+        .stop()
+        .unwrap();
     chmod(&key, 0o644);
     let text = fs::read(&key).unwrap();
     let told = ended(&args);
@@ -89,7 +98,7 @@ fn a_secret_that_others_can_read_is_refused() {
     assert!(told.output.contains(&mend), "{}", told.output);
     assert_eq!(fs::read(&key).unwrap(), text);
 
-    let host = keygen(folder.path(), "host").unwrap();
+    let host = generate_key(folder.path(), "host").unwrap();
     chmod(&host, 0o640);
     let url = format!("ssh://ann:secret@127.0.0.1:0?host_key=@{}", host.display());
     let told = ended(&["run", &url]);
@@ -99,17 +108,17 @@ fn a_secret_that_others_can_read_is_refused() {
 }
 
 /// Returns true if OpenSSH's client can log in with the key `id` of this folder.
-fn enters(folder: &Folder, port: u16, words: &[&str]) -> bool {
-    let mut command = ssh(port, &folder.path().join("id"));
+fn enters(folder: &TempFolder, port: u16, words: &[&str]) -> bool {
+    let mut command = ssh_command(port, &folder.path().join("id"));
     command.args(words);
-    let ended = openssh::run(command, PATIENCE).unwrap();
+    let ended = openssh::run_command(command, TEST_TIMEOUT).unwrap();
     !ended.output.contains("Permission denied")
 }
 
 #[test]
 fn keys_that_others_can_change_let_nobody_in() {
-    let folder = Folder::new("changed").unwrap();
-    let id = keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("changed").unwrap();
+    let id = generate_key(folder.path(), "id").unwrap();
     let above = folder.path().join("above");
     let keys = above.join("folder/keys");
     fs::create_dir_all(keys.parent().unwrap()).unwrap();
@@ -119,21 +128,22 @@ fn keys_that_others_can_change_let_nobody_in() {
     let url = format!("ssh://127.0.0.1:0?host_key=@{host}&authorized_keys=@{file}&{ALLOW}");
     let sshd = ["sshd", "-l", "127.0.0.1:0", "--host-key", &host];
     let sshd = [&sshd[..], &["--authorized-keys", &file]].concat();
-    let place = format!("{}@127.0.0.1", openssh::user());
+    let place = format!("{}@127.0.0.1", openssh::current_user());
     for (mut adit, words) in [
-        (Adit::start(&sshd, 1).unwrap(), vec![&*place, "true"]),
+        (AditProcess::start(&sshd, 1).unwrap(), vec![&*place, "true"]),
         (
-            Adit::start(&["run", &url], 1).unwrap(),
+            AditProcess::start(&["run", &url], 1).unwrap(),
             // Nothing listens there, which is reported after the login.
             vec!["-W", "127.0.0.1:1", &place],
         ),
     ] {
         let port = adit.addr().port();
-        let is_let_in = |adit: &mut Adit| {
-            let before = adit.process().log().len();
-            enters(&folder, port, &words) || !adit.process().log()[before..].contains("chmod go-w")
+        let is_let_in = |adit: &mut AditProcess| {
+            let before = adit.process().output().len();
+            enters(&folder, port, &words)
+                || !adit.process().output()[before..].contains("chmod go-w")
         };
-        assert!(is_let_in(&mut adit), "{}", adit.process().log());
+        assert!(is_let_in(&mut adit), "{}", adit.process().output());
         for (path, open, fine) in [
             (&keys, 0o666, 0o600),
             (&keys.parent().unwrap().to_owned(), 0o777, 0o755),
@@ -143,10 +153,10 @@ fn keys_that_others_can_change_let_nobody_in() {
             chmod(path, open);
             assert!(!enters(&folder, port, &words), "{}", path.display());
             let mend = format!("chmod go-w '{}'", path.display());
-            adit.process().wait_lines(&mend, 1, PATIENCE).unwrap();
+            adit.process().wait_lines(&mend, 1, TEST_TIMEOUT).unwrap();
             chmod(path, fine);
         }
-        assert!(enters(&folder, port, &words), "{}", adit.process().log());
+        assert!(enters(&folder, port, &words), "{}", adit.process().output());
         adit.stop().unwrap();
     }
 }
@@ -154,8 +164,8 @@ fn keys_that_others_can_change_let_nobody_in() {
 /// The file is read for each key that is offered.
 #[test]
 fn keys_that_others_can_change_are_told_once() {
-    let folder = Folder::new("told").unwrap();
-    let id = keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("told").unwrap();
+    let id = generate_key(folder.path(), "id").unwrap();
     let keys = folder.path().join("keys");
     fs::copy(id.with_extension("pub"), &keys).unwrap();
     chmod(&keys, 0o666);
@@ -164,12 +174,12 @@ fn keys_that_others_can_change_are_told_once() {
         folder.path().join("host").display(),
         keys.display()
     );
-    let mut adit = Adit::start(&["run", &url], 1).unwrap();
+    let mut adit = AditProcess::start(&["run", &url], 1).unwrap();
     let port = adit.addr().port();
-    let place = format!("{}@127.0.0.1", openssh::user());
-    let told = |adit: &mut Adit, times: usize| {
+    let place = format!("{}@127.0.0.1", openssh::current_user());
+    let told = |adit: &mut AditProcess, times: usize| {
         assert!(!enters(&folder, port, &["-W", "127.0.0.1:1", &place]));
-        let log = adit.process().log();
+        let log = adit.process().output();
         assert_eq!(log.matches("no key is accepted").count(), times, "{log}");
     };
     // At the start.

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::BLAKE3_AES_128;
 use adit_interop::traffic;
 
@@ -72,23 +72,23 @@ fn wait_for_work(name: &str, processes: &[u32]) {
 
 #[test]
 fn bulk_works_on_threads_of_its_own_and_ends_with_the_process() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let mut far = server(BLAKE3_AES_128);
     let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
     let mut near = start(&["run", &target, &BLAKE3_AES_128.url(far.addr())]);
-    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(near.addr()).unwrap()).unwrap();
     let processes = [near.process().id(), far.process().id()];
     for process in processes {
         assert_eq!(ticks(process, "bulk"), None, "not before there is bulk");
     }
-    let flow = traffic::dial(near.addr()).unwrap();
+    let flow = traffic::connect_directly(near.addr()).unwrap();
     let flow = thread::spawn(move || bulk(flow));
     wait_for_work("bulk", &processes);
     // Small requests are still served.
-    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(near.addr()).unwrap()).unwrap();
     for adit in [&mut near, &mut far] {
         adit.process().terminate().unwrap();
-        let log = adit.process().log();
+        let log = adit.process().output();
         assert!(!log.contains("panicked"), "{log}");
     }
     flow.join().unwrap();
@@ -97,24 +97,24 @@ fn bulk_works_on_threads_of_its_own_and_ends_with_the_process() {
 /// Several channels of one connection: its task and their relays share a thread.
 #[test]
 fn a_busy_ssh_connection_has_a_thread_of_its_own_and_leaves_it() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let mut far = Ours::start("");
     let hop = format!("{}&sessions=1", far.hop());
     let mut near = front(origin.addr(), &[&hop]);
-    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(near.addr()).unwrap()).unwrap();
     let processes = [near.process().id(), far.adit.process().id()];
     for process in processes {
         assert_eq!(ticks(process, "session"), None, "not before there is bulk");
     }
     let flows: Vec<_> = (0..2)
         .map(|_| {
-            let flow = traffic::dial(near.addr()).unwrap();
+            let flow = traffic::connect_directly(near.addr()).unwrap();
             let end = flow.try_clone().unwrap();
             (thread::spawn(move || bulk(flow)), end)
         })
         .collect();
     wait_for_work("session", &processes);
-    traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(near.addr()).unwrap()).unwrap();
     for (flow, end) in flows {
         end.shutdown(Shutdown::Both).unwrap();
         flow.join().unwrap();
@@ -123,7 +123,7 @@ fn a_busy_ssh_connection_has_a_thread_of_its_own_and_leaves_it() {
     let small = || {
         for _ in 0..8 {
             sleep(Duration::from_millis(110));
-            traffic::one_byte(traffic::dial(near.addr()).unwrap()).unwrap();
+            traffic::check_one_byte(traffic::connect_directly(near.addr()).unwrap()).unwrap();
         }
     };
     small();
@@ -132,7 +132,7 @@ fn a_busy_ssh_connection_has_a_thread_of_its_own_and_leaves_it() {
     assert_eq!(processes.map(|process| turns(process, "session")), before);
     for adit in [&mut near, &mut far.adit] {
         adit.process().terminate().unwrap();
-        let log = adit.process().log();
+        let log = adit.process().output();
         assert!(!log.contains("panicked"), "{log}");
     }
 }

@@ -8,27 +8,27 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::hostile::{Ending, Manner, Reaction, probe};
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_256, Method, Peer};
-use adit_interop::tap::Tap;
-use adit_interop::traffic::{self, Entry};
-use adit_interop::{Adit, Folder, free_port, loopback};
+use adit_interop::hostile_clients::{AfterWrite, Reaction, WriteMode, probe_server};
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::shadowsocks::{AES_256, MethodKey, ShadowsocksPeer};
+use adit_interop::traffic::{self, ForwarderEntry};
+use adit_interop::{AditProcess, TempFolder, free_port, loopback_addr};
 
 use crate::setup::{ALLOW, bin, ended, server, start};
 use crate::shadowsocks::{from_their_client, to_their_server};
 
 #[test]
 fn to_every_server_of_shadowsocks_libev() {
-    for method in Peer::Libev.legacy() {
-        to_their_server(Peer::Libev, *method);
+    for method in ShadowsocksPeer::Libev.legacy_methods() {
+        to_their_server(ShadowsocksPeer::Libev, *method);
     }
 }
 
 #[test]
 fn from_every_client_of_shadowsocks_libev() {
-    for method in Peer::Libev.legacy() {
-        from_their_client(Peer::Libev, *method);
+    for method in ShadowsocksPeer::Libev.legacy_methods() {
+        from_their_client(ShadowsocksPeer::Libev, *method);
     }
 }
 
@@ -37,31 +37,31 @@ fn shadowsocks_rust_every_method() {
     if env::var_os("ADIT_ALL_PEERS").is_none() {
         return;
     }
-    for method in Peer::Rust.legacy() {
-        to_their_server(Peer::Rust, *method);
-        from_their_client(Peer::Rust, *method);
+    for method in ShadowsocksPeer::Rust.legacy_methods() {
+        to_their_server(ShadowsocksPeer::Rust, *method);
+        from_their_client(ShadowsocksPeer::Rust, *method);
     }
 }
 
-fn legacy() -> impl Iterator<Item = Method> {
+fn legacy() -> impl Iterator<Item = MethodKey> {
     adit_shadowsocks::Method::ALL
         .into_iter()
         .filter(|method| method.is_legacy())
-        .map(|method| Method::legacy(method.name()))
+        .map(|method| MethodKey::legacy(method.name()))
 }
 
 /// Includes ciphers that no other implementation has: one server and one client with all of them.
 #[test]
 fn ours_to_ours_every_method() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let run = |words: Vec<String>, listeners| {
         let words: Vec<&str> = ["run"]
             .into_iter()
             .chain(words.iter().map(String::as_str))
             .collect();
-        Adit::start_with(&bin(), &words, listeners).unwrap()
+        AditProcess::start_with(&bin(), &words, listeners).unwrap()
     };
-    let any = loopback(0);
+    let any = loopback_addr(0);
     let servers: Vec<String> = legacy()
         .flat_map(|method| ["-L".to_owned(), format!("{}?{ALLOW}", method.url(any))])
         .collect();
@@ -78,11 +78,11 @@ fn ours_to_ours_every_method() {
     let front = run(clients, count);
     for (method, addr) in legacy().zip(front.addrs()) {
         let check = || {
-            traffic::one_byte(traffic::dial(*addr)?)?;
-            traffic::up(traffic::dial(*addr)?, 300_000)?;
-            traffic::down(traffic::dial(*addr)?, 300_000)?;
-            traffic::half_close(traffic::dial(*addr)?, 50_000)?;
-            traffic::datagrams(&Entry::open(*addr)?)
+            traffic::check_one_byte(traffic::connect_directly(*addr)?)?;
+            traffic::upload(traffic::connect_directly(*addr)?, 300_000)?;
+            traffic::download(traffic::connect_directly(*addr)?, 300_000)?;
+            traffic::check_half_close(traffic::connect_directly(*addr)?, 50_000)?;
+            traffic::check_datagrams(&ForwarderEntry::open(*addr)?)
         };
         if let Err(why) = check() {
             panic!("{}: {why:?}", method.name);
@@ -94,16 +94,16 @@ fn ours_to_ours_every_method() {
 
 #[test]
 fn a_method_is_made_checked_drawn_and_warned_about() {
-    let password = ended(&["keygen", "aes-256-cfb"]).success().unwrap();
+    let password = ended(&["keygen", "aes-256-cfb"]).expect_success().unwrap();
     assert_eq!(password.trim().len(), 32);
     let url = format!("ss://aes-256-cfb:{}@127.0.0.1:0", password.trim());
     for command in ["check", "explain"] {
-        let output = ended(&[command, &url]).success().unwrap();
+        let output = ended(&[command, &url]).expect_success().unwrap();
         let warned = output.matches("`aes-256-cfb` is broken").count();
         assert_eq!(warned, 1, "{output}");
     }
     let two = ended(&["check", &url, "ss://table:p@127.0.0.1:1"]);
-    let two = two.success().unwrap();
+    let two = two.expect_success().unwrap();
     assert_eq!(two.matches("is broken").count(), 2, "{two}");
     let unknown = ended(&["keygen", "nothing-like-it-at-all"]).output;
     assert!(unknown.contains("legacy ones"), "{unknown}");
@@ -112,12 +112,12 @@ fn a_method_is_made_checked_drawn_and_warned_about() {
 /// Any bytes decrypt to something, which is not taken for an answer.
 #[test]
 fn a_client_knows_whether_it_has_the_right_password() {
-    let method = Method::legacy("aes-128-cfb");
+    let method = MethodKey::legacy("aes-128-cfb");
     let back = server(method);
     let fine = ended(&["client", "--check", &method.url(back.addr())]);
     assert!(fine.output.contains("accepts us"), "{}", fine.output);
     assert_eq!(fine.code, Some(0));
-    let wrong = Method {
+    let wrong = MethodKey {
         key: "another",
         ..method
     };
@@ -127,11 +127,11 @@ fn a_client_knows_whether_it_has_the_right_password() {
     back.stop().unwrap();
 }
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nserver: nobody in particular\r\n\r\nthe secret";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nserver: unnamed test program\r\n\r\nthe secret";
 
 /// Starts a web server that sends [`ANSWER`] to every client.
 fn web() -> SocketAddr {
-    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let listener = TcpListener::bind(loopback_addr(0)).unwrap();
     let addr = listener.local_addr().unwrap();
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
@@ -144,7 +144,7 @@ fn web() -> SocketAddr {
 
 /// Opens a port of the attacker. Returns its address and the bytes that arrive.
 fn attacker() -> (SocketAddr, Receiver<Vec<u8>>) {
-    let listener = TcpListener::bind(loopback(0)).unwrap();
+    let listener = TcpListener::bind(loopback_addr(0)).unwrap();
     let addr = listener.local_addr().unwrap();
     let (tell, told) = channel();
     thread::spawn(move || {
@@ -160,21 +160,21 @@ fn attacker() -> (SocketAddr, Receiver<Vec<u8>>) {
 }
 
 /// Starts a server that stores its salts in `state`, if it is given.
-fn keeping(method: Method, state: Option<&Path>) -> Adit {
+fn keeping(method: MethodKey, state: Option<&Path>) -> AditProcess {
     let state = state.map_or_else(String::new, |path| format!("&state=@{}", path.display()));
     let url = format!(
         "{}?{ALLOW}&restart=lenient{state}",
-        method.url(loopback(free_port()))
+        method.url(loopback_addr(free_port()))
     );
     start(&["run", &url])
 }
 
 /// Returns the server's answer to a client of adit, as it was on the wire.
-fn recorded(method: Method, back: &Adit, to: SocketAddr) -> Vec<u8> {
-    let tap = Tap::start(back.addr()).unwrap();
+fn recorded(method: MethodKey, back: &AditProcess, to: SocketAddr) -> Vec<u8> {
+    let tap = RecordingRelay::start(back.addr()).unwrap();
     let entry = format!("tcp://127.0.0.1:0/{to}");
     let front = start(&["run", &entry, &method.url(tap.addr())]);
-    let mut stream = traffic::dial(front.addr()).unwrap();
+    let mut stream = traffic::connect_directly(front.addr()).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut got = vec![0; ANSWER.len()];
     stream.read_exact(&mut got).unwrap();
@@ -211,11 +211,11 @@ fn attack(server: SocketAddr, request: &[u8], told: &Receiver<Vec<u8>>) -> Optio
 /// as long as it remembers them.
 #[test]
 fn redirect_demo() {
-    let folder = Folder::new("redirect").unwrap();
+    let folder = TempFolder::new("redirect").unwrap();
     for (method, salt, works) in [
-        (Method::legacy("aes-256-ctr"), 16, true),
-        (Method::legacy("aes-128-cfb"), 16, true),
-        (Method::legacy("chacha20-ietf"), 12, true),
+        (MethodKey::legacy("aes-256-ctr"), 16, true),
+        (MethodKey::legacy("aes-128-cfb"), 16, true),
+        (MethodKey::legacy("chacha20-ietf"), 12, true),
         (AES_256, 32, false),
     ] {
         let state = folder.path().join(method.name);
@@ -250,16 +250,16 @@ fn redirect_demo() {
 /// SEC-P1: an invalid address has the same reaction as a replay or an incomplete request.
 #[test]
 fn one_reaction_to_what_is_no_request() {
-    let method = Method::legacy("chacha20-ietf");
+    let method = MethodKey::legacy("chacha20-ietf");
     let iv = 12;
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let ours = server(method);
-    let tap = Tap::start(ours.addr()).unwrap();
-    let client = Peer::Libev
-        .forwarder(method, tap.addr(), origin.addr())
+    let tap = RecordingRelay::start(ours.addr()).unwrap();
+    let client = ShadowsocksPeer::Libev
+        .start_forwarder(method, tap.addr(), origin.addr())
         .unwrap();
-    traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
-    let genuine = tap.seen().remove(0);
+    traffic::check_one_byte(traffic::connect_directly(client.addr()).unwrap()).unwrap();
+    let genuine = tap.requests().remove(0);
     // The address is 127.0.0.1 in four bytes, so this part of the plaintext is known.
     let mut bad_type = genuine.clone();
     bad_type[iv] ^= 1 ^ 5;
@@ -275,9 +275,9 @@ fn one_reaction_to_what_is_no_request() {
         ("nothing", &[]),
     ];
     let patience = Duration::from_secs(1);
-    for ending in [Ending::Hold, Ending::HalfClose] {
+    for ending in [AfterWrite::Hold, AfterWrite::HalfClose] {
         let seen = probes.map(|(what, bytes)| {
-            let reaction = probe(ours.addr(), bytes, Manner::AtOnce, ending, patience);
+            let reaction = probe_server(ours.addr(), bytes, WriteMode::OneWrite, ending, patience);
             (what, reaction.unwrap())
         });
         let (_, wanted) = seen[0];
@@ -287,6 +287,6 @@ fn one_reaction_to_what_is_no_request() {
             "{ending:?}: {seen:?}"
         );
     }
-    assert_eq!(origin.connections(), 1);
+    assert_eq!(origin.connection_count(), 1);
     ours.stop().unwrap();
 }

@@ -17,6 +17,7 @@ mod browser;
 mod carrier_kcp;
 mod classic;
 mod cli;
+mod completion;
 mod convert;
 #[cfg(target_os = "linux")]
 mod crowd;
@@ -24,6 +25,7 @@ mod curl;
 mod doctor;
 #[cfg(unix)]
 mod documented;
+mod documented_commands;
 mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;

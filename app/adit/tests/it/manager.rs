@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
-use adit_interop::socks::{self, Association, Dest, Flow};
+use adit_interop::origin::OriginServer;
+use adit_interop::socks_client::{self, Destination, UdpAssociation, UdpFlow};
 use adit_interop::traffic;
-use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback};
+use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 
 use crate::setup::{bin, ended, start};
 
@@ -29,14 +29,14 @@ impl Client {
     fn udp(at: SocketAddr) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(at).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self::Udp(socket)
     }
 
     fn unix(at: &Path, own: &Path) -> Self {
         let socket = UnixDatagram::bind(own).unwrap();
         socket.connect(at).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self::Unix(socket, own.to_owned())
     }
 
@@ -73,7 +73,7 @@ impl Client {
 
     /// Waits until a port has carried more than `bytes`, which are counted once they have passed.
     fn carried_more(&self, port: u16, bytes: u64) -> u64 {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let now = self.carried(port).unwrap();
             if now > bytes {
@@ -97,7 +97,7 @@ impl Drop for Client {
 }
 
 /// Starts a manager on a free UDP port.
-fn over_udp(more: &[&str]) -> (Adit, Client) {
+fn over_udp(more: &[&str]) -> (AditProcess, Client) {
     let args = [
         "manager",
         "--manager-address",
@@ -117,9 +117,9 @@ fn add(port: u16, method: &str, password: &str, more: &str) -> String {
 }
 
 /// Starts a SOCKS proxy through the server on `port`.
-fn proxy(port: u16, method: &str, password: &str) -> Adit {
+fn proxy(port: u16, method: &str, password: &str) -> AditProcess {
     let user = [method, password]
-        .map(adit_interop::shadowsocks::encode)
+        .map(adit_interop::shadowsocks::percent_encode)
         .join(":");
     start(&[
         "run",
@@ -130,8 +130,8 @@ fn proxy(port: u16, method: &str, password: &str) -> Adit {
 
 /// The life cycle of a server, through either socket.
 fn life(client: &Client) {
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
     let (one, two) = (free_port(), free_port());
     assert_eq!(client.ask("ping"), "stat: {}");
     assert_eq!(client.ask("list"), "[]");
@@ -153,16 +153,24 @@ fn life(client: &Client) {
     }
 
     let front = proxy(one, "aes-256-gcm", hard);
-    let mut session = socks::connect(front.addr(), None, &to).unwrap();
-    traffic::down(socks::connect(front.addr(), None, &to).unwrap(), 100_000).unwrap();
+    let mut session = socks_client::connect_through(front.addr(), None, &to).unwrap();
+    traffic::download(
+        socks_client::connect_through(front.addr(), None, &to).unwrap(),
+        100_000,
+    )
+    .unwrap();
     let first = client.carried_more(one, 99_999);
-    traffic::up(socks::connect(front.addr(), None, &to).unwrap(), 50_000).unwrap();
+    traffic::upload(
+        socks_client::connect_through(front.addr(), None, &to).unwrap(),
+        50_000,
+    )
+    .unwrap();
     let second = client.carried_more(one, first + 49_999);
     assert_eq!(client.carried(two), Some(0));
 
     let other = proxy(two, "2022-blake3-aes-128-gcm", KEY);
-    let association = Association::open(other.addr(), None).unwrap();
-    traffic::datagrams(&Flow::new(&association, to.clone(), origin.addr())).unwrap();
+    let association = UdpAssociation::open(other.addr(), None).unwrap();
+    traffic::check_datagrams(&UdpFlow::new(&association, to.clone(), origin.addr())).unwrap();
     client.carried_more(two, 0);
 
     // The same command changes nothing; with another password it is another server, and the traffic of
@@ -181,11 +189,12 @@ fn life(client: &Client) {
     assert_eq!(client.ask(&text), "ok");
     assert!(std::io::Read::read(&mut session, &mut byte).map_or(true, |n| n == 0));
     let replaced = proxy(one, "chacha20-ietf-poly1305", "new");
-    traffic::one_byte(socks::connect(replaced.addr(), None, &to).unwrap()).unwrap();
+    traffic::check_one_byte(socks_client::connect_through(replaced.addr(), None, &to).unwrap())
+        .unwrap();
     client.carried_more(one, second);
 
     // After removal, open sessions end and nothing listens.
-    let mut session = socks::connect(replaced.addr(), None, &to).unwrap();
+    let mut session = socks_client::connect_through(replaced.addr(), None, &to).unwrap();
     std::io::Write::write_all(&mut session, b"ECHO\nx").unwrap();
     std::io::Read::read_exact(&mut session, &mut byte).unwrap();
     assert_eq!(
@@ -193,7 +202,7 @@ fn life(client: &Client) {
         "ok"
     );
     assert!(std::io::Read::read(&mut session, &mut byte).map_or(true, |n| n == 0));
-    assert!(std::net::TcpStream::connect(loopback(one)).is_err());
+    assert!(std::net::TcpStream::connect(loopback_addr(one)).is_err());
     assert_eq!(
         client.ask(&format!(r#"remove: {{"server_port":{one}}}"#)),
         "err"
@@ -214,14 +223,14 @@ fn a_life_over_udp() {
 
 #[test]
 fn a_life_over_a_unix_socket() {
-    let folder = Folder::new("manager").unwrap();
+    let folder = TempFolder::new("manager").unwrap();
     let path = folder.path().join("manager.sock");
     let mut command = Command::new(bin());
     command.args(["manager", "-s", "127.0.0.1", "--manager-address"]);
     command.arg(&path).args(ALLOW);
-    let mut process = Process::spawn(command).unwrap();
+    let mut process = ChildProcess::spawn(command).unwrap();
     process
-        .wait_lines("manager listening on ", 1, PATIENCE)
+        .wait_lines("manager listening on ", 1, TEST_TIMEOUT)
         .unwrap();
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -309,14 +318,18 @@ fn mistakes_are_answered_and_noise_is_not() {
 #[test]
 fn users_have_keys_of_their_own() {
     let (adit, client) = over_udp(&[]);
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let port = free_port();
     let method = "2022-blake3-aes-128-gcm";
     let users = format!(r#","users":[{{"name":"anna","password":"{USER_KEY}"}}]"#);
     assert_eq!(client.ask(&add(port, method, KEY, &users)), "ok");
     let front = proxy(port, method, &format!("{KEY}:{USER_KEY}"));
-    let to = Dest::Addr(origin.addr());
-    traffic::down(socks::connect(front.addr(), None, &to).unwrap(), 10_000).unwrap();
+    let to = Destination::Addr(origin.addr());
+    traffic::download(
+        socks_client::connect_through(front.addr(), None, &to).unwrap(),
+        10_000,
+    )
+    .unwrap();
     client.carried_more(port, 9999);
     front.stop().unwrap();
     adit.stop().unwrap();
@@ -353,19 +366,23 @@ fn long_answers_come_in_pieces_that_are_json_each() {
 #[test]
 fn a_plugin_that_is_allowed_runs() {
     let (adit, client) = over_udp(&["--allow-plugin", "obfs-server"]);
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let port = free_port();
     let plugin = r#","plugin":"obfs-server","plugin_opts":"obfs=http""#;
     assert_eq!(client.ask(&add(port, "aes-128-gcm", "x", plugin)), "ok");
     let hop = format!("ss://aes-128-gcm:x@127.0.0.1:{port}/?plugin=obfs-local%3Bobfs%3Dhttp");
     let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
-    let to = Dest::Addr(origin.addr());
-    traffic::down(socks::connect(front.addr(), None, &to).unwrap(), 10_000).unwrap();
+    let to = Destination::Addr(origin.addr());
+    traffic::download(
+        socks_client::connect_through(front.addr(), None, &to).unwrap(),
+        10_000,
+    )
+    .unwrap();
     assert_eq!(
         client.ask(&format!(r#"remove: {{"server_port":{port}}}"#)),
         "ok"
     );
-    assert!(std::net::TcpStream::connect(loopback(port)).is_err());
+    assert!(std::net::TcpStream::connect(loopback_addr(port)).is_err());
     front.stop().unwrap();
     adit.stop().unwrap();
 }
@@ -384,7 +401,7 @@ fn an_address_that_others_reach_needs_consent() {
     }
     let at = format!("0.0.0.0:{port}");
     let adit = start(&["manager", "--manager-address", &at, "--manager-insecure"]);
-    assert_eq!(Client::udp(loopback(port)).ask("ping"), "stat: {}");
+    assert_eq!(Client::udp(loopback_addr(port)).ask("ping"), "stat: {}");
     adit.stop().unwrap();
     let wrong = ended(&["manager", "--manager-address", "127.0.0.1"]);
     assert!(wrong.output.contains("HOST:PORT"), "{}", wrong.output);
@@ -393,20 +410,20 @@ fn an_address_that_others_reach_needs_consent() {
 /// `protocol` and `obfs` make it a ShadowsocksR server, with a warning about its security.
 #[test]
 fn a_server_of_shadowsocksr() {
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
     let (mut adit, client) = over_udp(&[]);
     let port = free_port();
     let more = r#", "protocol": "auth_aes128_md5", "protocol_param": "64#7:user,8:other",
         "obfs": "http_simple", "obfs_param": "a.example", "mode": "tcp_and_udp""#;
     assert_eq!(client.ask(&add(port, "aes-128-ctr", "p@s#", more)), "ok");
     assert!(client.ask("list").contains(r#""method":"aes-128-ctr""#));
-    let log = adit.process().log();
+    let log = adit.process().output();
     let warning = format!("the server on port {port}: protocol `auth_aes128_md5` relies on old");
     assert!(log.contains(&warning), "{log}");
     // The same command changes nothing.
     assert_eq!(client.ask(&add(port, "aes-128-ctr", "p@s#", more)), "ok");
-    assert_eq!(adit.process().log().matches(&warning).count(), 1);
+    assert_eq!(adit.process().output().matches(&warning).count(), 1);
     let hop = |user: &str| {
         format!(
             "ssr://aes-128-ctr:p%40s%23@127.0.0.1:{port}?protocol=auth_aes128_md5\
@@ -414,10 +431,14 @@ fn a_server_of_shadowsocksr() {
         )
     };
     let front = start(&["run", "mixed://127.0.0.1:0", &hop("8:other")]);
-    traffic::down(socks::connect(front.addr(), None, &to).unwrap(), 100_000).unwrap();
+    traffic::download(
+        socks_client::connect_through(front.addr(), None, &to).unwrap(),
+        100_000,
+    )
+    .unwrap();
     client.carried_more(port, 99_999);
-    let association = Association::open(front.addr(), None).unwrap();
-    traffic::datagrams(&Flow::new(&association, to.clone(), origin.addr())).unwrap();
+    let association = UdpAssociation::open(front.addr(), None).unwrap();
+    traffic::check_datagrams(&UdpFlow::new(&association, to.clone(), origin.addr())).unwrap();
     front.stop().unwrap();
     // Unsupported settings are refused instead of replaced.
     for (method, more) in [
@@ -436,7 +457,7 @@ fn a_server_of_shadowsocksr() {
         let port = free_port();
         let answer = client.ask(&add(port, method, "x", more));
         assert_ne!(answer, "ok", "{more}");
-        assert!(std::net::TcpStream::connect(loopback(port)).is_err());
+        assert!(std::net::TcpStream::connect(loopback_addr(port)).is_err());
     }
     adit.stop().unwrap();
 }

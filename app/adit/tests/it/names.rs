@@ -7,31 +7,34 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_interop::dns::{Dns, Says};
-use adit_interop::origin::Origin;
-use adit_interop::socks::{Association, CONNECT, Dest, ask, connect, greet, request};
-use adit_interop::tool;
-use adit_interop::traffic::one_byte;
-use adit_interop::{Adit, Folder, loopback};
+use adit_interop::dns_server::{DnsReply, DnsServer};
+use adit_interop::external_tools;
+use adit_interop::origin::OriginServer;
+use adit_interop::socks_client::{
+    CONNECT, Destination, UdpAssociation, authenticate, connect_through, encode_request,
+    perform_request,
+};
+use adit_interop::traffic::check_one_byte;
+use adit_interop::{AditProcess, TempFolder, loopback_addr};
 use rustix::net::{AddressFamily, SocketType, bind, connect as connect_to, socket};
 
 use crate::netns::{GATEWAY, command, enter, world};
 use crate::setup::{ALLOW, bin};
 
-fn adit(args: &[&str]) -> Adit {
+fn adit(args: &[&str]) -> AditProcess {
     let bin = bin();
     let words: Vec<&str> = [&[bin.to_str().unwrap(), "run"], args].concat();
-    Adit::launch(command(GATEWAY, &words), 1).unwrap()
+    AditProcess::start_command(command(GATEWAY, &words), 1).unwrap()
 }
 
 /// Replaces a file of the system with `content`, for this process and its children.
-fn put(folder: &Folder, path: &str, content: &str) {
+fn put(folder: &TempFolder, path: &str, content: &str) {
     let name = Path::new(path).file_name().unwrap().to_str().unwrap();
-    let ours = folder.write(name, content).unwrap();
+    let ours = folder.write_file(name, content).unwrap();
     let mut mount = Command::new("mount");
     mount.arg("--bind").arg(ours).arg(path);
-    let mounted = tool::run(mount, Duration::from_secs(5)).unwrap();
-    mounted.success().unwrap();
+    let mounted = external_tools::run_to_end(mount, Duration::from_secs(5)).unwrap();
+    mounted.expect_success().unwrap();
 }
 
 /// Opens a connection to `proxy` from `source`.
@@ -42,12 +45,12 @@ fn dial_from(source: Ipv4Addr, proxy: SocketAddr) -> TcpStream {
     TcpStream::from(fd)
 }
 
-fn script(name: &str) -> Says {
+fn script(name: &str) -> DnsReply {
     match name {
-        "none.test" => Says::Nothing,
-        "short.test" => Says::Address(Ipv4Addr::LOCALHOST, 0),
-        name if name.starts_with("dead") => Says::Silence,
-        _ => Says::Address(Ipv4Addr::LOCALHOST, 60),
+        "none.test" => DnsReply::NoSuchName,
+        "short.test" => DnsReply::Address(Ipv4Addr::LOCALHOST, 0),
+        name if name.starts_with("dead") => DnsReply::NoReply,
+        _ => DnsReply::Address(Ipv4Addr::LOCALHOST, 60),
     }
 }
 
@@ -56,23 +59,24 @@ fn dead_names_of_one_client_stop_no_other() {
     if !world("names::dead_names_of_one_client_stop_no_other") {
         return;
     }
-    let folder = Folder::new("names").unwrap();
+    let folder = TempFolder::new("names").unwrap();
     put(&folder, "/etc/resolv.conf", "nameserver 127.0.0.1\n");
     put(&folder, "/etc/nsswitch.conf", "hosts: files dns\n");
     put(&folder, "/etc/hosts", "127.0.0.1 localhost\n");
     let dns_at = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), 53);
     let (dns, origin) = enter(GATEWAY, || {
         (
-            Dns::at(dns_at, script).unwrap(),
-            Origin::at(loopback(7000)).unwrap(),
+            DnsServer::start_at(dns_at, script).unwrap(),
+            OriginServer::start_at(loopback_addr(7000)).unwrap(),
         )
     });
     let port = origin.addr().port();
     let proxy = adit(&[&format!("mixed://127.0.0.1:0?{ALLOW}")]);
     let at = proxy.addr();
     let reply = |name: &str| {
-        let name = Dest::name(name, port);
-        let (_stream, reply) = enter(GATEWAY, || ask(at, None, CONNECT, &name)).unwrap();
+        let name = Destination::from_name(name, port);
+        let (_stream, reply) =
+            enter(GATEWAY, || perform_request(at, None, CONNECT, &name)).unwrap();
         reply.code
     };
 
@@ -82,21 +86,21 @@ fn dead_names_of_one_client_stop_no_other() {
         let from = Ipv4Addr::new(127, 0, 0, 2);
         let dead = (0..250).map(|n| {
             let mut stream = dial_from(from, at);
-            greet(&mut stream, None).unwrap();
-            let name = Dest::name(&format!("dead{n}.test"), port);
-            stream.write_all(&request(CONNECT, &name)).unwrap();
+            authenticate(&mut stream, None).unwrap();
+            let name = Destination::from_name(&format!("dead{n}.test"), port);
+            stream.write_all(&encode_request(CONNECT, &name)).unwrap();
             stream
         });
         dead.collect()
     });
     enter(GATEWAY, || {
         for n in 0..10 {
-            let name = Dest::name(&format!("good{n}.test"), port);
-            one_byte(connect(at, None, &name).unwrap()).unwrap();
+            let name = Destination::from_name(&format!("good{n}.test"), port);
+            check_one_byte(connect_through(at, None, &name).unwrap()).unwrap();
         }
-        let association = Association::open(at, None).unwrap();
-        let name = Dest::name("datagram.test", 53);
-        let query = adit_interop::dns::query(7, "short.test");
+        let association = UdpAssociation::open(at, None).unwrap();
+        let name = Destination::from_name("datagram.test", 53);
+        let query = adit_interop::dns_server::encode_query(7, "short.test");
         association.send_to(&name, &query).unwrap();
         let (_, answer) = association.recv().expect("a datagram to a name");
         assert!(answer.starts_with(&[0, 7]));
@@ -109,11 +113,11 @@ fn dead_names_of_one_client_stop_no_other() {
     drop(greedy);
 
     // The missing name is cached from then on; a change of the hosts file is noticed immediately.
-    let before = dns.asked();
+    let before = dns.query_count();
     for _ in 0..3 {
         assert_eq!(reply("none.test"), 4);
     }
-    let asked = dns.asked() - before;
+    let asked = dns.query_count() - before;
     assert!(asked <= 2, "asked {asked} times, of two families");
     // The file is written in place, because the mount is of the file, not of its name.
     fs::write("/etc/hosts", "127.0.0.1 none.test\n").unwrap();

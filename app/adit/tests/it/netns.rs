@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use adit_interop::tool;
+use adit_interop::external_tools;
 use adit_link::NetworkNamespace;
 
 /// Marks a process that is already inside.
@@ -80,7 +80,10 @@ pub(crate) fn world(test: &str) -> bool {
     command
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1");
-    let told = tool::run(command, LIMIT).unwrap().success().unwrap();
+    let told = external_tools::run_to_end(command, LIMIT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     assert!(told.contains("1 passed"), "the test did not run: {told}");
     false
 }
@@ -127,8 +130,8 @@ pub(crate) fn follow_guide(heading: &str) {
 fn sh(script: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", script]);
-    let ended = tool::run(command, Duration::from_secs(20)).unwrap();
+    let ended = external_tools::run_to_end(command, Duration::from_secs(20)).unwrap();
     ended
-        .success()
+        .expect_success()
         .unwrap_or_else(|why| panic!("{script}\n{why:#}"));
 }

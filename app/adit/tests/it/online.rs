@@ -7,12 +7,12 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, Method};
-use adit_interop::socks::{self, Dest};
-use adit_interop::ssr::Setup;
-use adit_interop::tool::Ended;
-use adit_interop::{Adit, Folder, PATIENCE, tool, traffic};
+use adit_interop::external_tools::ToolOutput;
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, MethodKey};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::ssr::SsrSetup;
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, external_tools, traffic};
 
 use crate::setup::{ended, server, start};
 use crate::ssr;
@@ -31,7 +31,7 @@ impl Provider {
         let shared = answer.clone();
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
                 let mut head = Vec::new();
                 let mut byte = [0];
                 while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
@@ -64,7 +64,7 @@ impl Provider {
     }
 }
 
-fn sip008(servers: &[(Method, SocketAddr, &str)]) -> String {
+fn sip008(servers: &[(MethodKey, SocketAddr, &str)]) -> String {
     let servers = servers.iter().enumerate().map(|(i, (method, at, more))| {
         format!(
             r#"{{"id":"{i}","remarks":"n{i}","server":"{}","server_port":{},"password":"{}","method":"{}"{more}}}"#,
@@ -81,7 +81,7 @@ fn sip008(servers: &[(Method, SocketAddr, &str)]) -> String {
     )
 }
 
-fn client(provider: &Provider, folder: &Folder) -> Adit {
+fn client(provider: &Provider, folder: &TempFolder) -> AditProcess {
     let url = provider.url();
     let state = folder.path().display().to_string();
     start(&[
@@ -97,7 +97,7 @@ fn client(provider: &Provider, folder: &Folder) -> Adit {
     ])
 }
 
-fn refused(more: &[&str]) -> Ended {
+fn refused(more: &[&str]) -> ToolOutput {
     ended(
         &[
             &["client", "-l", "mixed://127.0.0.1:0", "--subscribe"][..],
@@ -115,17 +115,17 @@ fn lives(stream: &mut TcpStream) -> bool {
 #[test]
 fn servers_change_and_open_tunnels_stay() {
     let (one, two) = (server(BLAKE3_AES_128), server(AES_256));
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
     let provider = Provider::start(&sip008(&[(BLAKE3_AES_128, one.addr(), "")]));
-    let folder = Folder::new("online").unwrap();
+    let folder = TempFolder::new("online").unwrap();
     let mut client = client(&provider, &folder);
-    let log = client.process().log();
+    let log = client.process().output();
     assert!(
         log.contains("1 server, 1.0 GiB used, 3.0 GiB left"),
         "{log}"
     );
-    let mut old = socks::connect(client.addr(), None, &to).unwrap();
+    let mut old = socks_client::connect_through(client.addr(), None, &to).unwrap();
     old.write_all(b"ECHO\n").unwrap();
     assert!(lives(&mut old));
 
@@ -133,23 +133,24 @@ fn servers_change_and_open_tunnels_stay() {
     provider.answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
     client
         .process()
-        .wait_lines("the current servers stay in use", 1, PATIENCE)
+        .wait_lines("the current servers stay in use", 1, TEST_TIMEOUT)
         .unwrap();
-    traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+    traffic::check_one_byte(socks_client::connect_through(client.addr(), None, &to).unwrap())
+        .unwrap();
 
     provider.says(&sip008(&[(AES_256, two.addr(), "")]));
     client
         .process()
-        .wait_lines("the servers have changed, there are now 1", 1, PATIENCE)
+        .wait_lines("the servers have changed, there are now 1", 1, TEST_TIMEOUT)
         .unwrap();
     assert!(lives(&mut old), "an open tunnel");
-    let mut new = socks::connect(client.addr(), None, &to).unwrap();
+    let mut new = socks_client::connect_through(client.addr(), None, &to).unwrap();
     new.write_all(b"ECHO\n").unwrap();
     assert!(lives(&mut new));
     one.stop().unwrap();
     assert!(!lives(&mut old), "it went through the first server");
     assert!(lives(&mut new), "it goes through the second");
-    let log = client.process().log();
+    let log = client.process().output();
     assert!(!log.contains("secret-path"), "{log}");
     client.stop().unwrap();
     two.stop().unwrap();
@@ -158,10 +159,10 @@ fn servers_change_and_open_tunnels_stay() {
 #[test]
 fn what_was_fetched_serves_when_nothing_can_be() {
     let theirs = server(BLAKE3_AES_128);
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
     let provider = Provider::start(&sip008(&[(BLAKE3_AES_128, theirs.addr(), "")]));
-    let folder = Folder::new("online").unwrap();
+    let folder = TempFolder::new("online").unwrap();
     client(&provider, &folder).stop().unwrap();
     let kept: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
     assert_eq!(kept.len(), 1);
@@ -181,16 +182,17 @@ fn what_was_fetched_serves_when_nothing_can_be() {
     ] {
         provider.answers(answer);
         let mut again = client(&provider, &folder);
-        let log = again.process().log();
+        let log = again.process().output();
         assert!(
             log.contains("using the servers of the stored document"),
             "{answer}:\n{log}"
         );
-        traffic::one_byte(socks::connect(again.addr(), None, &to).unwrap()).unwrap();
+        traffic::check_one_byte(socks_client::connect_through(again.addr(), None, &to).unwrap())
+            .unwrap();
         again.stop().unwrap();
     }
     // Nothing fetched, nothing stored.
-    let empty = Folder::new("online").unwrap();
+    let empty = TempFolder::new("online").unwrap();
     let state = empty.path().display().to_string();
     let failed = refused(&[&provider.url(), "--state", &state]);
     assert!(
@@ -206,7 +208,10 @@ fn what_was_fetched_serves_when_nothing_can_be() {
 fn encode_text(text: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", "printf %s \"$1\" | base64 -w 0", "sh", text]);
-    tool::run(command, PATIENCE).unwrap().success().unwrap()
+    external_tools::run_to_end(command, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap()
 }
 
 #[test]
@@ -221,12 +226,12 @@ fn other_forms_of_a_document_are_read() {
         AES_256.key,
         AES_256.name
     );
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
-    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let setup = SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "plain");
     let ssr_server = ssr::server(&setup, "");
     let ssr_link = ended(&["url", &setup.url(ssr_server.addr())]);
-    let ssr_link = ssr_link.success().unwrap().trim().to_owned();
+    let ssr_link = ssr_link.expect_success().unwrap().trim().to_owned();
     assert!(ssr_link.starts_with("ssr://"), "{ssr_link}");
     let list = format!("MAX=1\n{ssr_link}\n{ssr_link}\n");
     for document in [
@@ -237,9 +242,10 @@ fn other_forms_of_a_document_are_read() {
         encode_text(&list),
     ] {
         let provider = Provider::start(&document);
-        let folder = Folder::new("online").unwrap();
+        let folder = TempFolder::new("online").unwrap();
         let client = client(&provider, &folder);
-        traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+        traffic::check_one_byte(socks_client::connect_through(client.addr(), None, &to).unwrap())
+            .unwrap();
         client.stop().unwrap();
     }
     ssr_server.stop().unwrap();
@@ -248,11 +254,11 @@ fn other_forms_of_a_document_are_read() {
 
 #[test]
 fn a_document_does_not_start_programs_or_read_files() {
-    let folder = Folder::new("online").unwrap();
+    let folder = TempFolder::new("online").unwrap();
     let state = folder.path().display().to_string();
     let mark = folder.path().join("started");
     let program = folder
-        .write(
+        .write_file(
             "plugin.sh",
             format!("#!/bin/sh\ntouch {}\n", mark.display()),
         )
@@ -318,7 +324,7 @@ fn only_https_comes_from_elsewhere() {
     }
     // A server without TLS is not used.
     let plain = Provider::start("{}");
-    let folder = Folder::new("online").unwrap();
+    let folder = TempFolder::new("online").unwrap();
     let state = folder.path().display().to_string();
     let address = format!("https://{}/x", plain.at);
     let failed = refused(&[&address, "--state", &state]);

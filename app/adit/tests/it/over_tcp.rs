@@ -4,57 +4,60 @@ use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adit_interop::origin::Origin;
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
 use adit_interop::shadowsocks::{
-    AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20, CHACHA20, Client, KEYRINGS, Method, Peer,
+    AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20, CHACHA20, ClientSetup, IDENTITY_KEYS, MethodKey,
+    ShadowsocksPeer,
 };
-use adit_interop::socks::{Association, Dest, Flow};
-use adit_interop::tap::Tap;
-use adit_interop::traffic::{self, Datagrams, Entry};
-use adit_interop::{Adit, Pattern, free_port, loopback};
+use adit_interop::socks_client::{Destination, UdpAssociation, UdpFlow};
+use adit_interop::traffic::{self, DatagramLink, ForwarderEntry};
+use adit_interop::{AditProcess, BytePattern, free_port, loopback_addr};
 
 use crate::setup::{ALLOW, UsersFile, relay, server, start};
 
 /// Starts a client of adit for a server behind a tap, which does not carry datagrams.
-fn ours(client: &Client<'_>, origin: &Origin) -> Adit {
+fn ours(client: &ClientSetup<'_>, origin: &OriginServer) -> AditProcess {
     let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     start(&["run", &entry, &client.url()])
 }
 
 fn over_tcp<'a>(
-    method: Method,
+    method: MethodKey,
     keys: &'a [&'a str],
     server: SocketAddr,
     version: u8,
-) -> Client<'a> {
-    Client {
+) -> ClientSetup<'a> {
+    ClientSetup {
         over_tcp: Some(version),
-        ..Client::new(method, keys, server)
+        ..ClientSetup::new(method, keys, server)
     }
 }
 
 /// Each socket is a separate association, and therefore a separate stream.
 fn datagrams(entry: SocketAddr) {
-    let entries: Vec<Entry> = (0..3).map(|_| Entry::open(entry).unwrap()).collect();
+    let entries: Vec<ForwarderEntry> = (0..3)
+        .map(|_| ForwarderEntry::open(entry).unwrap())
+        .collect();
     for entry in entries.iter().chain(&entries) {
-        traffic::datagrams(entry).unwrap();
+        traffic::check_datagrams(entry).unwrap();
     }
 }
 
 #[test]
 fn to_their_servers() {
     for (peer, method) in [
-        (Peer::SingBox, BLAKE3_AES_128),
-        (Peer::SingBox, CHACHA20),
-        (Peer::Xray, BLAKE3_CHACHA20),
-        (Peer::Xray, AES_256),
+        (ShadowsocksPeer::SingBox, BLAKE3_AES_128),
+        (ShadowsocksPeer::SingBox, CHACHA20),
+        (ShadowsocksPeer::Xray, BLAKE3_CHACHA20),
+        (ShadowsocksPeer::Xray, AES_256),
     ] {
-        let origin = Origin::start().unwrap();
-        let theirs = peer.server(method).unwrap();
-        let tap = Tap::start(theirs.addr()).unwrap();
+        let origin = OriginServer::start().unwrap();
+        let theirs = peer.start_server(method).unwrap();
+        let tap = RecordingRelay::start(theirs.addr()).unwrap();
         let front = ours(&over_tcp(method, &[method.key], tap.addr(), 2), &origin);
         datagrams(front.addr());
-        assert!(tap.seen().len() >= 3, "{peer:?}: not through the tap");
+        assert!(tap.requests().len() >= 3, "{peer:?}: not through the tap");
         front.stop().unwrap();
     }
 }
@@ -62,20 +65,20 @@ fn to_their_servers() {
 #[test]
 fn from_their_clients() {
     for (peer, method) in [
-        (Peer::SingBox, BLAKE3_AES_128),
-        (Peer::SingBox, CHACHA20),
-        (Peer::Xray, BLAKE3_CHACHA20),
+        (ShadowsocksPeer::SingBox, BLAKE3_AES_128),
+        (ShadowsocksPeer::SingBox, CHACHA20),
+        (ShadowsocksPeer::Xray, BLAKE3_CHACHA20),
     ] {
         for version in [1, 2] {
-            let origin = Origin::start().unwrap();
+            let origin = OriginServer::start().unwrap();
             let back = server(method);
-            let tap = Tap::not_at_once(back.addr()).unwrap();
+            let tap = RecordingRelay::start_delayed(back.addr()).unwrap();
             let keys = [method.key];
             let client = over_tcp(method, &keys, tap.addr(), version);
-            let theirs = peer.forward(&client, origin.addr()).unwrap();
+            let theirs = peer.start_forwarder_for(&client, origin.addr()).unwrap();
             datagrams(theirs.addr());
             assert!(
-                tap.seen().len() >= 3,
+                tap.requests().len() >= 3,
                 "{peer:?} {version}: not through the tap"
             );
             back.stop().unwrap();
@@ -87,25 +90,28 @@ fn from_their_clients() {
 #[test]
 fn ours_to_ours() {
     for method in [BLAKE3_AES_128, AES_256] {
-        let (one, two) = (Origin::start().unwrap(), Origin::start().unwrap());
+        let (one, two) = (
+            OriginServer::start().unwrap(),
+            OriginServer::start().unwrap(),
+        );
         let back = server(method);
-        let tap = Tap::start(back.addr()).unwrap();
+        let tap = RecordingRelay::start(back.addr()).unwrap();
         let hop = over_tcp(method, &[method.key], tap.addr(), 2).url();
         let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
-        let association = Association::open(front.addr(), None).unwrap();
+        let association = UdpAssociation::open(front.addr(), None).unwrap();
         for origin in [&one, &two, &one] {
-            let to = Dest::Addr(origin.addr());
-            traffic::datagrams(&Flow::new(&association, to, origin.addr())).unwrap();
+            let to = Destination::Addr(origin.addr());
+            traffic::check_datagrams(&UdpFlow::new(&association, to, origin.addr())).unwrap();
         }
-        let name = Dest::name("localhost", two.addr().port());
-        let flow = Flow::new(&association, name, two.addr());
-        traffic::datagrams(&flow).unwrap();
+        let name = Destination::from_name("localhost", two.addr().port());
+        let flow = UdpFlow::new(&association, name, two.addr());
+        traffic::check_datagrams(&flow).unwrap();
         for len in [0, 1472, 9000, 60_000] {
-            let data = Pattern::new(len as u64).take(len);
+            let data = BytePattern::new(len as u64).next_bytes(len);
             flow.send(&data).unwrap();
             assert_eq!(flow.recv().unwrap(), data, "{len} bytes");
         }
-        assert_eq!(tap.seen().len(), 1, "one association, one stream");
+        assert_eq!(tap.requests().len(), 1, "one association, one stream");
         front.stop().unwrap();
         back.stop().unwrap();
     }
@@ -114,12 +120,12 @@ fn ours_to_ours() {
 /// A user behind a relay.
 #[test]
 fn behind_a_relay() {
-    for ring in &KEYRINGS {
-        let origin = Origin::start().unwrap();
+    for ring in &IDENTITY_KEYS {
+        let origin = OriginServer::start().unwrap();
         let (method, key) = (ring.method, ring.relays[0]);
         let back = UsersFile::new(&ring.users).serve(method);
-        let between = relay(Method { key, ..method }, &[(back.addr(), method.key)]);
-        let tap = Tap::start(between.addr()).unwrap();
+        let between = relay(MethodKey { key, ..method }, &[(back.addr(), method.key)]);
+        let tap = RecordingRelay::start(between.addr()).unwrap();
         let keys = [key, method.key, ring.users[0].1];
         let front = ours(&over_tcp(method, &keys, tap.addr(), 2), &origin);
         datagrams(front.addr());
@@ -133,23 +139,25 @@ fn behind_a_relay() {
 #[test]
 fn through_plugins() {
     let method = AES_256;
-    let origin = Origin::start().unwrap();
-    let public = loopback(free_port());
+    let origin = OriginServer::start().unwrap();
+    let public = loopback_addr(free_port());
     let plugin = "plugin=obfs-server%3Bobfs%3Dhttp";
     let back = start(&["run", &format!("{}?{plugin}&{ALLOW}", method.url(public))]);
-    let tap = Tap::start(public).unwrap();
+    let tap = RecordingRelay::start(public).unwrap();
     let keys = [method.key];
-    let client = Client {
+    let client = ClientSetup {
         plugin: Some(("obfs-local", "obfs=http;obfs-host=a.example")),
         ..over_tcp(method, &keys, tap.addr(), 2)
     };
     let front = ours(&client, &origin);
     datagrams(front.addr());
     front.stop().unwrap();
-    let theirs = Peer::SingBox.forward(&client, origin.addr()).unwrap();
+    let theirs = ShadowsocksPeer::SingBox
+        .start_forwarder_for(&client, origin.addr())
+        .unwrap();
     datagrams(theirs.addr());
     drop(theirs);
-    for first in tap.seen() {
+    for first in tap.requests() {
         let text = String::from_utf8_lossy(&first[..first.len().min(200)]);
         assert!(text.starts_with("GET / HTTP/1.1"), "{text:?}");
     }
@@ -159,15 +167,15 @@ fn through_plugins() {
 /// The rules for datagrams also apply to datagrams in a stream.
 #[test]
 fn a_server_that_has_no_way_for_them() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let method = BLAKE3_AES_128;
     let nowhere = "127.0.0.1:0".parse().unwrap();
     let query = "allow_private=none";
     let back = start(&["run", &format!("{}?{query}", method.url(nowhere))]);
     let hop = over_tcp(method, &[method.key], back.addr(), 2).url();
     let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
-    let association = Association::open(front.addr(), None).unwrap();
-    let to = Dest::Addr(origin.addr());
+    let association = UdpAssociation::open(front.addr(), None).unwrap();
+    let to = Destination::Addr(origin.addr());
     association.send_to(&to, b"x").unwrap();
     let back_soon = association.recv_within(Duration::from_secs(1));
     assert!(back_soon.is_err(), "{query}: {back_soon:?}");
@@ -177,7 +185,7 @@ fn a_server_that_has_no_way_for_them() {
 
 /// Returns true if the program has a datagram socket at that port, from its descriptors: binding the
 /// port would also fail if another program had it.
-fn has_udp_port(adit: &mut Adit, port: u16) -> bool {
+fn has_udp_port(adit: &mut AditProcess, port: u16) -> bool {
     let process = adit.process().id();
     let sockets: Vec<String> = fs::read_dir(format!("/proc/{process}/fd"))
         .unwrap()
@@ -207,7 +215,7 @@ fn has_udp_port(adit: &mut Adit, port: u16) -> bool {
 /// Datagrams in streams need no datagram socket, so none is opened.
 #[test]
 fn a_server_without_a_socket_for_datagrams() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     let nowhere = "127.0.0.1:0".parse().unwrap();
     let mut both = start(&["run", &format!("{}?{ALLOW}", BLAKE3_AES_128.url(nowhere))]);

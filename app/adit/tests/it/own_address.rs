@@ -1,16 +1,16 @@
 //! A machine with a public address, and its services that are for the machine only.
 
-use adit_interop::origin::Origin;
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::BLAKE3_AES_128;
-use adit_interop::{Adit, loopback, traffic};
+use adit_interop::{AditProcess, loopback_addr, traffic};
 
 use crate::netns::{GATEWAY, SERVER, command, enter, world};
 use crate::setup::bin;
 
-fn adit(args: &[&str]) -> Adit {
+fn adit(args: &[&str]) -> AditProcess {
     let bin = bin();
     let words: Vec<&str> = [&[bin.to_str().unwrap(), "run"], args].concat();
-    Adit::launch(command(GATEWAY, &words), 1).unwrap()
+    AditProcess::start_command(command(GATEWAY, &words), 1).unwrap()
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_public_address_of_the_machine_itself_is_private() {
     }
     let at = |name: &str, addr: &str| {
         let addr = addr.parse().unwrap();
-        enter(name, || Origin::at(addr)).unwrap()
+        enter(name, || OriginServer::start_at(addr)).unwrap()
     };
     let origins = [
         (at(GATEWAY, "9.9.9.1:7000"), false),
@@ -28,13 +28,13 @@ fn a_public_address_of_the_machine_itself_is_private() {
         (at(SERVER, "9.9.9.9:7000"), true),
         (at(SERVER, "[2620:fe::9]:7000"), true),
     ];
-    let reaches = |more: &str, origin: &Origin| {
-        let server = adit(&[&format!("{}{more}", BLAKE3_AES_128.url(loopback(0)))]);
+    let reaches = |more: &str, origin: &OriginServer| {
+        let server = adit(&[&format!("{}{more}", BLAKE3_AES_128.url(loopback_addr(0)))]);
         let entry = format!("tcp://127.0.0.1:0/{}", origin.addr());
         let client = adit(&[&entry, &BLAKE3_AES_128.url(server.addr())]);
         let passed = enter(GATEWAY, || {
-            traffic::dial(client.addr())
-                .and_then(traffic::one_byte)
+            traffic::connect_directly(client.addr())
+                .and_then(traffic::check_one_byte)
                 .is_ok()
         });
         client.stop().unwrap();

@@ -12,12 +12,12 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use adit_engine::plugin::{PluginError, PluginHost, PluginSide, PluginSpec, PluginTransports};
-use adit_interop::origin::Origin;
-use adit_interop::plugin::{Libev, Script, patiently};
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::{LibevPluginHost, PluginScript, retry_until_success};
 use adit_interop::shadowsocks::AES_256;
-use adit_interop::socks::{self, Dest};
-use adit_interop::traffic::{self, Ends, Entry};
-use adit_interop::{free_port, loopback};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
+use adit_interop::{free_port, loopback_addr};
 use adit_wire::{Host as HostName, Target};
 use tokio::runtime::Runtime;
 
@@ -52,7 +52,7 @@ fn in_front_of(
     local: SocketAddr,
     spec: PluginSpec,
 ) -> Result<(PluginHost, SocketAddr), PluginError> {
-    let public = loopback(free_port());
+    let public = loopback_addr(free_port());
     let host = RUNTIME.block_on(PluginHost::start_plugin(
         spec,
         PluginSide::Server { public, local },
@@ -66,22 +66,22 @@ fn stop(host: PluginHost) {
 }
 
 /// Returns a script; `$ADIT` in it is the binary under test.
-fn script(text: &str) -> Script {
+fn script(text: &str) -> PluginScript {
     let adit = bin();
-    Script::new("plugin", &format!("ADIT='{}'\n{text}", adit.display())).unwrap()
+    PluginScript::new("plugin", &format!("ADIT='{}'\n{text}", adit.display())).unwrap()
 }
 
 /// A plugin on both sides: bytes that enter arrive at the origin.
-fn through(server: PluginSpec, client_spec: PluginSpec, ends: Ends) {
-    let origin = Origin::start().unwrap();
+fn through(server: PluginSpec, client_spec: PluginSpec, ends: CloseBehavior) {
+    let origin = OriginServer::start().unwrap();
     let (back, public) = in_front_of(origin.addr(), server).unwrap();
     let front = client(client_spec, public).unwrap();
-    traffic::streams(ends, || traffic::dial(front.local_addr())).unwrap();
+    traffic::check_streams(ends, || traffic::connect_directly(front.local_addr())).unwrap();
     stop(front);
     stop(back);
     assert!(
-        traffic::dial(public).is_err(),
-        "somebody listens there still"
+        traffic::connect_directly(public).is_err(),
+        "a process still listens there"
     );
 }
 
@@ -93,7 +93,7 @@ fn simple_obfs_on_both_sides() {
         through(
             spec("obfs-server", &there),
             spec("obfs-local", &here),
-            Ends::Both,
+            CloseBehavior::OnEitherEnd,
         );
     }
 }
@@ -103,7 +103,7 @@ fn v2ray_plugin_on_both_sides() {
     through(
         spec("ss-v2ray-plugin", "server"),
         spec("ss-v2ray-plugin", ""),
-        Ends::Both,
+        CloseBehavior::OnEitherEnd,
     );
 }
 
@@ -111,13 +111,18 @@ fn v2ray_plugin_on_both_sides() {
 fn adit_on_both_sides() {
     let adit = bin();
     let adit = adit.display();
-    through(spec(&adit, "server"), spec(&adit, "obfs=plain"), Ends::Each);
+    through(
+        spec(&adit, "server"),
+        spec(&adit, "obfs=plain"),
+        CloseBehavior::Independent,
+    );
 }
 
 #[test]
 fn our_client_reaches_their_server_through_a_plugin() {
-    let origin = Origin::start().unwrap();
-    let theirs = Libev::server(AES_256, Path::new("obfs-server"), "obfs=tls").unwrap();
+    let origin = OriginServer::start().unwrap();
+    let theirs =
+        LibevPluginHost::start_server(AES_256, Path::new("obfs-server"), "obfs=tls").unwrap();
     let front = client(
         spec("obfs-local", "obfs=tls;obfs-host=a.example"),
         theirs.addr(),
@@ -125,21 +130,26 @@ fn our_client_reaches_their_server_through_a_plugin() {
     .unwrap();
     let entry = format!("tcp://127.0.0.1:0/{}", origin.addr());
     let ours = start(&["run", &entry, &AES_256.url(front.local_addr())]);
-    traffic::streams(Ends::Both, || traffic::dial(ours.addr())).unwrap();
+    traffic::check_streams(CloseBehavior::OnEitherEnd, || {
+        traffic::connect_directly(ours.addr())
+    })
+    .unwrap();
     ours.stop().unwrap();
     stop(front);
 }
 
 #[test]
 fn their_client_reaches_our_server_through_a_plugin() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let ours = server(AES_256);
     let (back, public) = in_front_of(ours.addr(), spec("ss-v2ray-plugin", "server")).unwrap();
-    let theirs = Libev::socks(AES_256, public, Path::new("ss-v2ray-plugin"), "").unwrap();
-    let to = Dest::Addr(origin.addr());
-    let open = || socks::connect(theirs.addr(), None, &to);
-    patiently(|| traffic::one_byte(open()?)).unwrap();
-    traffic::streams(Ends::Both, open).unwrap();
+    let theirs =
+        LibevPluginHost::start_socks_client(AES_256, public, Path::new("ss-v2ray-plugin"), "")
+            .unwrap();
+    let to = Destination::Addr(origin.addr());
+    let open = || socks_client::connect_through(theirs.addr(), None, &to);
+    retry_until_success(|| traffic::check_one_byte(open()?)).unwrap();
+    traffic::check_streams(CloseBehavior::OnEitherEnd, open).unwrap();
     ours.stop().unwrap();
     stop(back);
 }
@@ -149,7 +159,7 @@ fn their_client_reaches_our_server_through_a_plugin() {
 #[test]
 fn metachar_args() {
     let name = "a b;touch pwned;$(touch pwned)`touch pwned`'\"|&><*";
-    let script = Script::new(
+    let script = PluginScript::new(
         name,
         "echo $# > $HERE/count; tr '\\0' '\\n' < /proc/$$/environ > $HERE/env; note $$\nexec sleep 600\n",
     )
@@ -165,13 +175,13 @@ fn metachar_args() {
             PluginSide::Client { remote },
         ))
         .unwrap();
-    script.noted(1).unwrap();
+    script.wait_for_pids(1).unwrap();
     let local = host.local_addr();
     stop(host);
-    script.gone(1, NO_ORPHAN).unwrap();
+    script.wait_until_gone(1, NO_ORPHAN).unwrap();
 
-    assert_eq!(script.wrote("count"), "0\n");
-    let text = script.wrote("env");
+    assert_eq!(script.read_file("count"), "0\n");
+    let text = script.read_file("env");
     let mut vars: Vec<(&str, &str)> = text.lines().filter_map(|l| l.split_once('=')).collect();
     vars.sort_unstable();
     let value = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
@@ -202,7 +212,7 @@ fn metachar_args() {
 
 #[test]
 fn a_plugin_that_cannot_run_is_told_precisely() {
-    let remote = loopback(9);
+    let remote = loopback_addr(9);
     let told = |program: &str| client(spec(program, ""), remote).unwrap_err().to_string();
     assert!(told("no-such-plugin").contains("`no-such-plugin` was not found in"));
     assert!(told("./plugin").contains("a plain name or an absolute path is needed"));
@@ -211,7 +221,7 @@ fn a_plugin_that_cannot_run_is_told_precisely() {
     let nul = client(spec("obfs-local", "a\0b"), remote).unwrap_err();
     assert!(matches!(nul, PluginError::Options(_)), "{nul}");
 
-    let taken = Origin::start().unwrap();
+    let taken = OriginServer::start().unwrap();
     let side = |public| PluginSide::Server {
         public,
         local: remote,
@@ -224,7 +234,7 @@ fn a_plugin_that_cannot_run_is_told_precisely() {
     };
     let why = start(taken.addr()).unwrap_err().to_string();
     assert!(why.ends_with("is in use by another program"), "{why}");
-    let why = start(loopback(0)).unwrap_err();
+    let why = start(loopback_addr(0)).unwrap_err();
     assert!(matches!(why, PluginError::NoPort(_)), "{why}");
 }
 
@@ -234,15 +244,18 @@ fn datagrams_go_through_a_plugin_that_takes_them() {
         "note $$; exec \"$ADIT\" run \"tcp+udp://$SS_LOCAL_HOST:$SS_LOCAL_PORT/$SS_REMOTE_HOST:$SS_REMOTE_PORT\"\n",
     );
     for mode in [PluginTransports::Udp, PluginTransports::TcpAndUdp] {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let spec = PluginSpec {
             mode,
             ..spec(script.path().display(), "")
         };
         let host = client(spec, origin.addr()).unwrap();
-        patiently(|| traffic::one_byte(traffic::dial(host.local_addr())?)).unwrap();
-        traffic::datagrams(&Entry::open(host.local_addr()).unwrap()).unwrap();
+        retry_until_success(|| {
+            traffic::check_one_byte(traffic::connect_directly(host.local_addr())?)
+        })
+        .unwrap();
+        traffic::check_datagrams(&ForwarderEntry::open(host.local_addr()).unwrap()).unwrap();
         stop(host);
     }
-    script.gone(2, NO_ORPHAN).unwrap();
+    script.wait_until_gone(2, NO_ORPHAN).unwrap();
 }

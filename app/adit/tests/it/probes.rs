@@ -5,14 +5,15 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 use std::{mem, thread};
 
-use adit_interop::hostile::{Ending, Manner, Reaction, probe};
-use adit_interop::origin::Origin;
+use adit_interop::hostile_clients::{AfterWrite, Reaction, WriteMode, probe_server};
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
 use adit_interop::shadowsocks::{
-    AES_128, BLAKE3_AES_128, BLAKE3_AES_256, Client, KEYRINGS, Keyring, Method, Peer,
+    AES_128, BLAKE3_AES_128, BLAKE3_AES_256, ClientSetup, IDENTITY_KEYS, IdentityKeys, MethodKey,
+    ShadowsocksPeer,
 };
-use adit_interop::tap::Tap;
-use adit_interop::traffic::{self, Datagrams, Entry};
-use adit_interop::{Adit, Folder, PATIENCE, Pattern, free_port};
+use adit_interop::traffic::{self, DatagramLink, ForwarderEntry};
+use adit_interop::{AditProcess, BytePattern, TEST_TIMEOUT, TempFolder, free_port};
 
 use crate::setup::{UsersFile, relay, server, start};
 
@@ -24,23 +25,23 @@ const LENGTHS: [usize; 26] = [
 ];
 
 /// The reactions that a prober sees who holds the connection open, or ends its direction.
-const NOTHING: [(Ending, Reaction); 2] = [
-    (Ending::Hold, Reaction::Silence),
-    (Ending::HalfClose, Reaction::End),
+const NOTHING: [(AfterWrite, Reaction); 2] = [
+    (AfterWrite::Hold, Reaction::Silence),
+    (AfterWrite::HalfClose, Reaction::End),
 ];
 
 /// A port of adit, and the credentials for it.
 struct Port {
-    front: Adit,
+    front: AditProcess,
     /// The servers behind it.
-    behind: Vec<Adit>,
-    method: Method,
+    behind: Vec<AditProcess>,
+    method: MethodKey,
     keys: Vec<&'static str>,
 }
 
 impl Port {
     /// Starts a server with one key.
-    fn alone(method: Method) -> Self {
+    fn alone(method: MethodKey) -> Self {
         Self {
             front: server(method),
             behind: Vec::new(),
@@ -50,7 +51,7 @@ impl Port {
     }
 
     /// Starts a server with users, who are identified by identity headers or by trial.
-    fn with_users(method: Method, ring: &Keyring) -> Self {
+    fn with_users(method: MethodKey, ring: &IdentityKeys) -> Self {
         let (_, key) = ring.users[1];
         let own = method.name.starts_with("2022-").then_some(method.key);
         Self {
@@ -62,10 +63,10 @@ impl Port {
     }
 
     /// Starts a relay in front of a server with users.
-    fn relayed(ring: &Keyring) -> Self {
+    fn relayed(ring: &IdentityKeys) -> Self {
         let mut behind = Self::with_users(ring.method, ring);
         let [key, _] = ring.relays;
-        let method = Method { key, ..ring.method };
+        let method = MethodKey { key, ..ring.method };
         let front = relay(method, &[(behind.front.addr(), ring.method.key)]);
         behind.behind.push(mem::replace(&mut behind.front, front));
         behind.keys.insert(0, key);
@@ -73,8 +74,8 @@ impl Port {
     }
 
     /// Returns an authorized client for this address instead of that of the port.
-    fn client(&self, at: SocketAddr) -> Client<'_> {
-        Client::new(self.method, &self.keys, at)
+    fn client(&self, at: SocketAddr) -> ClientSetup<'_> {
+        ClientSetup::new(self.method, &self.keys, at)
     }
 
     fn stop(self) {
@@ -91,17 +92,20 @@ pub(crate) type Seen = (String, Reaction);
 pub(crate) fn send_all(
     addr: SocketAddr,
     probes: Vec<(String, Vec<u8>)>,
-    ending: Ending,
+    ending: AfterWrite,
 ) -> Vec<Seen> {
     let patience = Duration::from_secs(3);
     let send = |(what, bytes): (String, Vec<u8>)| {
         thread::spawn(move || {
-            let manner = if what.ends_with("slowly") {
-                Manner::ByteByByte
+            let mode = if what.ends_with("slowly") {
+                WriteMode::ByteByByte
             } else {
-                Manner::AtOnce
+                WriteMode::OneWrite
             };
-            (what, probe(addr, &bytes, manner, ending, patience).unwrap())
+            (
+                what,
+                probe_server(addr, &bytes, mode, ending, patience).unwrap(),
+            )
         })
     };
     let running: Vec<_> = probes.into_iter().map(send).collect();
@@ -115,7 +119,7 @@ pub(crate) fn send_all(
 pub(crate) fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for len in LENGTHS {
-        let garbage = Pattern::new(len as u64 + 1).take(len);
+        let garbage = BytePattern::new(len as u64 + 1).next_bytes(len);
         all.push((format!("{len} bytes"), garbage.clone()));
         if len <= 200 {
             all.push((format!("{len} bytes slowly"), garbage));
@@ -140,23 +144,23 @@ pub(crate) fn probes(genuine: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 /// Returns a genuine first flight, of a peer's client or of adit, through a tap.
-fn record(port: &Port, theirs: Option<Peer>) -> Vec<u8> {
-    let origin = Origin::start().unwrap();
-    let tap = Tap::start(port.front.addr()).unwrap();
+fn record(port: &Port, theirs: Option<ShadowsocksPeer>) -> Vec<u8> {
+    let origin = OriginServer::start().unwrap();
+    let tap = RecordingRelay::start(port.front.addr()).unwrap();
     let client = port.client(tap.addr());
     match theirs {
         Some(peer) => {
-            let client = peer.forward(&client, origin.addr()).unwrap();
-            traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
+            let client = peer.start_forwarder_for(&client, origin.addr()).unwrap();
+            traffic::check_one_byte(traffic::connect_directly(client.addr()).unwrap()).unwrap();
         }
         None => {
             let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
             let client = start(&["run", &target, &client.url()]);
-            traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
+            traffic::check_one_byte(traffic::connect_directly(client.addr()).unwrap()).unwrap();
             client.stop().unwrap();
         }
     }
-    let genuine = tap.seen().into_iter().next().unwrap();
+    let genuine = tap.requests().into_iter().next().unwrap();
     assert!(genuine.len() > 63, "a recording of {} bytes", genuine.len());
     genuine
 }
@@ -170,15 +174,15 @@ fn all_see_nothing(port: &Port, genuine: &[u8]) {
 }
 
 /// SEC-P1 to SEC-P3: zero bytes, and the same reaction for every cause at every port.
-fn nothing_to_be_seen(port: Port, theirs: Option<Peer>) {
+fn nothing_to_be_seen(port: Port, theirs: Option<ShadowsocksPeer>) {
     let genuine = record(&port, theirs);
     all_see_nothing(&port, &genuine);
     // A valid client is still served.
-    let origin = Origin::start().unwrap();
-    let peer = theirs.unwrap_or(Peer::SingBox);
+    let origin = OriginServer::start().unwrap();
+    let peer = theirs.unwrap_or(ShadowsocksPeer::SingBox);
     let client = port.client(port.front.addr());
-    let client = peer.forward(&client, origin.addr()).unwrap();
-    traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
+    let client = peer.start_forwarder_for(&client, origin.addr()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(client.addr()).unwrap()).unwrap();
     port.stop();
 }
 
@@ -192,21 +196,21 @@ macro_rules! nothing_to_be_seen {
 }
 
 nothing_to_be_seen! {
-    the_2022_edition: Port::alone(BLAKE3_AES_128), Some(Peer::SingBox);
+    the_2022_edition: Port::alone(BLAKE3_AES_128), Some(ShadowsocksPeer::SingBox);
     the_2022_edition_after_our_client: Port::alone(BLAKE3_AES_128), None;
-    sip004: Port::alone(AES_128), Some(Peer::Libev);
-    identity_headers_aes_128: Port::with_users(BLAKE3_AES_128, &KEYRINGS[0]), Some(Peer::SingBox);
-    identity_headers_aes_256: Port::with_users(BLAKE3_AES_256, &KEYRINGS[1]), None;
-    users_by_trial: Port::with_users(AES_128, &KEYRINGS[0]), Some(Peer::Libev);
-    a_relay_aes_128: Port::relayed(&KEYRINGS[0]), Some(Peer::SingBox);
-    a_relay_aes_256: Port::relayed(&KEYRINGS[1]), None;
+    sip004: Port::alone(AES_128), Some(ShadowsocksPeer::Libev);
+    identity_headers_aes_128: Port::with_users(BLAKE3_AES_128, &IDENTITY_KEYS[0]), Some(ShadowsocksPeer::SingBox);
+    identity_headers_aes_256: Port::with_users(BLAKE3_AES_256, &IDENTITY_KEYS[1]), None;
+    users_by_trial: Port::with_users(AES_128, &IDENTITY_KEYS[0]), Some(ShadowsocksPeer::Libev);
+    a_relay_aes_128: Port::relayed(&IDENTITY_KEYS[0]), Some(ShadowsocksPeer::SingBox);
+    a_relay_aes_256: Port::relayed(&IDENTITY_KEYS[1]), None;
 }
 
 /// A prober must not learn whether the server behind a relay is reachable: the header that names it
 /// may be a recording.
 #[test]
 fn a_relay_whose_server_is_gone() {
-    let mut port = Port::relayed(&KEYRINGS[0]);
+    let mut port = Port::relayed(&IDENTITY_KEYS[0]);
     let genuine = record(&port, None);
     for behind in port.behind.drain(..) {
         behind.stop().unwrap();
@@ -219,29 +223,32 @@ fn a_relay_whose_server_is_gone() {
 /// unchanged.
 #[test]
 fn strangers_meet_the_decoy() {
-    let [ring, _] = &KEYRINGS;
+    let [ring, _] = &IDENTITY_KEYS;
     let [key, _] = ring.relays;
     let decoy = TcpListener::bind("127.0.0.1:0").unwrap();
     let reject = format!("reject=forward:{}", decoy.local_addr().unwrap());
     let nowhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let (users, folder) = (UsersFile::new(&ring.users), Folder::new("relay").unwrap());
+    let (users, folder) = (
+        UsersFile::new(&ring.users),
+        TempFolder::new("relay").unwrap(),
+    );
     let next = format!(
         r#"[{{"server":"127.0.0.1","port":{},"psk":"{}"}}]"#,
         free_port(),
         ring.method.key
     );
-    let next = folder.write("relay.json", next).unwrap();
-    let relay = Method { key, ..ring.method }.url(nowhere);
+    let next = folder.write_file("relay.json", next).unwrap();
+    let relay = MethodKey { key, ..ring.method }.url(nowhere);
     // A request that the relay must refuse, because nothing listens at the server's address.
     let dumb = TcpListener::bind("127.0.0.1:0").unwrap();
     let keys = [key, ring.method.key];
-    let hop = Client::new(ring.method, &keys, dumb.local_addr().unwrap()).url();
+    let hop = ClientSetup::new(ring.method, &keys, dumb.local_addr().unwrap()).url();
     let client = start(&["run", "tcp://127.0.0.1:0/127.0.0.1:9", &hop]);
-    let mut dialled = traffic::dial(client.addr()).unwrap();
+    let mut dialled = traffic::connect_directly(client.addr()).unwrap();
     dialled.write_all(b"genuine").unwrap();
     let mut genuine = [0; 4096];
     let len = dumb.accept().unwrap().0.read(&mut genuine).unwrap();
-    let garbage = Pattern::new(77).take(300);
+    let garbage = BytePattern::new(77).next_bytes(300);
     for (url, bytes) in [
         (format!("{}?{reject}", ring.method.url(nowhere)), &*garbage),
         (format!("{}&{reject}", users.url(ring.method)), &garbage),
@@ -255,11 +262,11 @@ fn strangers_meet_the_decoy() {
         ),
     ] {
         let front = start(&["run", &url]);
-        let mut stranger = traffic::dial(front.addr()).unwrap();
+        let mut stranger = traffic::connect_directly(front.addr()).unwrap();
         stranger.write_all(bytes).unwrap();
         let (mut met, _) = decoy.accept().unwrap();
         let mut said = vec![0; bytes.len()];
-        met.set_read_timeout(Some(PATIENCE)).unwrap();
+        met.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         met.read_exact(&mut said).unwrap();
         assert_eq!(said, bytes, "{url}");
         met.write_all(b"welcome").unwrap();
@@ -273,7 +280,7 @@ fn strangers_meet_the_decoy() {
 
 /// Returns one port of each kind.
 fn ports() -> Vec<Port> {
-    let [ring, _] = &KEYRINGS;
+    let [ring, _] = &IDENTITY_KEYS;
     vec![
         Port::alone(BLAKE3_AES_128),
         Port::with_users(BLAKE3_AES_128, ring),
@@ -295,19 +302,21 @@ fn prober(server: SocketAddr) -> UdpSocket {
 #[test]
 fn datagrams_of_a_prober_are_never_answered() {
     for port in ports() {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let prober = prober(port.front.addr());
         for len in [
             0, 1, 2, 15, 16, 17, 31, 32, 33, 43, 47, 48, 49, 60, 64, 512, 1390, 60_000,
         ] {
             prober
-                .send(&Pattern::new(len as u64 + 9).take(len))
+                .send(&BytePattern::new(len as u64 + 9).next_bytes(len))
                 .unwrap();
         }
         assert!(prober.recv(&mut [0; 64]).is_err(), "{}", port.method.name);
         let client = port.client(port.front.addr());
-        let client = Peer::SingBox.forward(&client, origin.addr()).unwrap();
-        traffic::datagrams(&Entry::open(client.addr()).unwrap()).unwrap();
+        let client = ShadowsocksPeer::SingBox
+            .start_forwarder_for(&client, origin.addr())
+            .unwrap();
+        traffic::check_datagrams(&ForwarderEntry::open(client.addr()).unwrap()).unwrap();
         port.stop();
     }
 }
@@ -316,13 +325,15 @@ fn datagrams_of_a_prober_are_never_answered() {
 #[test]
 fn a_recorded_datagram_is_good_for_once() {
     for port in ports() {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         // It receives what a client sends, and sends nothing.
         let dumb = UdpSocket::bind("127.0.0.1:0").unwrap();
-        dumb.set_read_timeout(Some(PATIENCE)).unwrap();
+        dumb.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let client = port.client(dumb.local_addr().unwrap());
-        let client = Peer::SingBox.forward(&client, origin.addr()).unwrap();
-        let entry = Entry::open(client.addr()).unwrap();
+        let client = ShadowsocksPeer::SingBox
+            .start_forwarder_for(&client, origin.addr())
+            .unwrap();
+        let entry = ForwarderEntry::open(client.addr()).unwrap();
         entry.send(b"genuine").unwrap();
         let mut genuine = [0; 2048];
         let (len, _) = dumb.recv_from(&mut genuine).unwrap();

@@ -13,8 +13,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use std::{env, thread};
 
-use adit_interop::hostile::{Ending, Reaction};
-use adit_interop::probe::{Outcome, Sample, Shot, raise_descriptor_limit, told_apart, volley};
+use adit_interop::hostile_clients::{AfterWrite, Reaction};
+use adit_interop::probe::{
+    ProbeOutcome, ProbePlan, TimingSample, find_distinguishable_cause, raise_descriptor_limit,
+    run_probes,
+};
 
 use self::causes::Probe;
 use self::kinds::{KINDS, Kind, Port, Recording};
@@ -45,9 +48,9 @@ impl Policy {
     }
 
     /// Returns the reaction that a prober sees.
-    fn reaction(self, ending: Ending) -> Reaction {
+    fn reaction(self, ending: AfterWrite) -> Reaction {
         match (self, ending) {
-            (_, Ending::Close) | (Self::Drain, Ending::Hold) => Reaction::Silence,
+            (_, AfterWrite::Close) | (Self::Drain, AfterWrite::Hold) => Reaction::Silence,
             (Self::Drain | Self::Close, _) => Reaction::End,
             (Self::Reset, _) => Reaction::Reset,
         }
@@ -69,9 +72,9 @@ fn times() -> u64 {
 }
 
 /// Sends all probes, and returns their outcomes.
-fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> Vec<Outcome> {
-    let shots: Vec<Shot<'_>> = probes.iter().map(Probe::shot).collect();
-    volley(to, &shots, crowd, patience, probes.len() as u64).unwrap()
+fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> Vec<ProbeOutcome> {
+    let plans: Vec<ProbePlan<'_>> = probes.iter().map(Probe::plan).collect();
+    run_probes(to, &plans, crowd, patience, probes.len() as u64).unwrap()
 }
 
 /// A listener under test.
@@ -114,14 +117,15 @@ impl Case {
         let seen = send(at, probes, CROWD, self.policy.patience());
         for (probe, outcome) in probes.iter().zip(seen) {
             let what = || {
-                let (cause, ending) = (&probe.cause, probe.ending);
+                let (cause, ending) = (&probe.cause, probe.after_write);
                 format!("{}: {cause}, {ending:?}: {outcome:?}", self.name(context))
             };
-            let wanted = self.policy.reaction(probe.ending);
+            let wanted = self.policy.reaction(probe.after_write);
             assert_eq!(outcome.reaction, wanted, "{}", what());
-            let ends_by_itself = self.policy != Policy::Drain && probe.ending != Ending::Close;
+            let ends_by_itself =
+                self.policy != Policy::Drain && probe.after_write != AfterWrite::Close;
             if ends_by_itself && probe.bytes.len() < self.kind.head {
-                assert!(outcome.after >= DEADLINE, "{}", what());
+                assert!(outcome.elapsed >= DEADLINE, "{}", what());
             }
         }
     }
@@ -134,13 +138,13 @@ impl Case {
     /// from before the restart is one of the causes, if the listener recognizes it.
     fn times(&self, port: &Port, new: &Recording, old: Option<&Recording>) {
         let kind = self.kind;
-        let both = [Ending::HalfClose, Ending::Hold];
+        let both = [AfterWrite::HalfClose, AfterWrite::Hold];
         if self.policy == Policy::Drain {
             // Here a connection ends when the prober ends its direction, for any request.
             self.apart("ends", port, FEW, |seed| {
                 let mut probes = causes::whole(kind, new, old, seed);
                 for probe in &mut probes {
-                    probe.ending = Ending::HalfClose;
+                    probe.after_write = AfterWrite::HalfClose;
                 }
                 probes.extend(causes::short(kind, new, &both[..1], seed));
                 probes
@@ -158,7 +162,7 @@ impl Case {
     /// Times each cause that `one` returns for a seed, and checks that none differs.
     fn apart(&self, what: &str, port: &Port, crowd: usize, one: impl Fn(u64) -> Vec<Probe>) {
         let mut seed = 0;
-        let odd = told_apart(|| {
+        let odd = find_distinguishable_cause(|| {
             let mut probes = Vec::new();
             let mut count = 0;
             for _ in 0..times() {
@@ -169,13 +173,13 @@ impl Case {
             }
             let outcomes = send(port.addr(), &probes, crowd, LATE);
             for (probe, outcome) in probes.iter().zip(&outcomes) {
-                let (cause, wanted) = (&probe.cause, self.policy.reaction(probe.ending));
+                let (cause, wanted) = (&probe.cause, self.policy.reaction(probe.after_write));
                 assert_eq!(outcome.reaction, wanted, "{}: {cause}", self.name(what));
             }
-            let sample = |cause: usize| Sample {
-                cause: format!("{}, {:?}", probes[cause].cause, probes[cause].ending),
+            let sample = |cause: usize| TimingSample {
+                cause: format!("{}, {:?}", probes[cause].cause, probes[cause].after_write),
                 times: (outcomes.iter().skip(cause).step_by(count))
-                    .map(|outcome| outcome.after)
+                    .map(|outcome| outcome.elapsed)
                     .collect(),
             };
             Ok((0..count).map(sample).collect())

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use adit_interop::shadowsocks::BLAKE3_AES_128;
-use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback};
+use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -19,10 +19,10 @@ use crate::setup::{ALLOW, bin};
 /// Much longer than a shutdown takes, and much shorter than the other timeouts.
 const SOON: Duration = Duration::from_secs(2);
 
-fn adit(args: &[&str]) -> Process {
+fn adit(args: &[&str]) -> ChildProcess {
     let mut command = Command::new(bin());
     command.args(args);
-    Process::spawn(command).unwrap()
+    ChildProcess::spawn(command).unwrap()
 }
 
 /// A server that accepts connections and sends nothing.
@@ -38,10 +38,10 @@ impl Silent {
     fn ended(&self, args: &[&str], signal: Signal) -> (Option<i32>, String) {
         let mut process = adit(args);
         let waits = self.0.accept().unwrap();
-        process.signal(signal).unwrap();
+        process.send_signal(signal).unwrap();
         let begun = Instant::now();
-        let status = process.wait(PATIENCE).unwrap();
-        let (took, log) = (begun.elapsed(), process.log());
+        let status = process.wait(TEST_TIMEOUT).unwrap();
+        let (took, log) = (begun.elapsed(), process.output());
         assert!(took < SOON, "{args:?}: {took:?}\n{log}");
         drop(waits);
         (status.code(), log)
@@ -50,7 +50,7 @@ impl Silent {
 
 #[test]
 fn an_interrupt_is_obeyed_before_there_is_an_answer() {
-    let folder = Folder::new("process").unwrap();
+    let folder = TempFolder::new("process").unwrap();
     let state = folder.path().to_str().unwrap();
     for (args, signal, code) in [
         (&["client", "--check", "URL"][..], Signal::INT, 130),
@@ -89,11 +89,11 @@ fn an_interrupt_is_obeyed_before_there_is_an_answer() {
 
 #[test]
 fn a_hangup_ends_no_server() {
-    let folder = Folder::new("process").unwrap();
+    let folder = TempFolder::new("process").unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
-    folder.write("keys", "").unwrap();
-    let [port, kcp] = [free_port(), free_port()].map(|port| loopback(port).to_string());
-    let url = BLAKE3_AES_128.url(loopback(free_port()));
+    folder.write_file("keys", "").unwrap();
+    let [port, kcp] = [free_port(), free_port()].map(|port| loopback_addr(port).to_string());
+    let url = BLAKE3_AES_128.url(loopback_addr(free_port()));
     let (state, host, keys) = (at("state"), at("host"), at("keys"));
     for args in [
         &["run", "mixed://127.0.0.1:0"][..],
@@ -113,11 +113,13 @@ fn a_hangup_ends_no_server() {
         ],
     ] {
         let mut process = adit(args);
-        process.wait_lines("listening on ", 1, PATIENCE).unwrap();
-        process.signal(Signal::HUP).unwrap();
-        process.wait_lines("SIGHUP", 1, PATIENCE).unwrap();
+        process
+            .wait_lines("listening on ", 1, TEST_TIMEOUT)
+            .unwrap();
+        process.send_signal(Signal::HUP).unwrap();
+        process.wait_lines("SIGHUP", 1, TEST_TIMEOUT).unwrap();
         let status = process.terminate().unwrap();
-        let log = process.log();
+        let log = process.output();
         assert_eq!(status.code(), Some(0), "{args:?}\n{log}");
         assert_eq!(log.matches("SIGHUP").count(), 1, "{args:?}\n{log}");
     }
@@ -181,8 +183,8 @@ fn it_takes_as_many_descriptors_as_it_may() {
     command
         .args(["-c", "ulimit -S -n 300 && exec \"$0\" \"$@\""])
         .arg(bin());
-    let url = format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback(0)));
-    let mut adit = Adit::launch(
+    let url = format!("{}?{ALLOW}", BLAKE3_AES_128.url(loopback_addr(0)));
+    let mut adit = AditProcess::start_command(
         {
             command.args(["run", &url]);
             command

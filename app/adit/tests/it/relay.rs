@@ -6,21 +6,24 @@ mod splice;
 use std::env;
 use std::net::SocketAddr;
 
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{Client, KEYRINGS, Keyring, Method, Peer, Running, Serves, encode};
-use adit_interop::traffic::{self, Ends, Entry};
-use adit_interop::{Adit, Folder};
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{
+    ClientSetup, IDENTITY_KEYS, IdentityKeys, MethodKey, RunningPeer, ServedUsers, ShadowsocksPeer,
+    percent_encode,
+};
+use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
+use adit_interop::{AditProcess, TempFolder};
 
 use crate::setup::{UsersFile, relay, server, start};
 
 /// One position of a path; `None` is adit.
-type Who = Option<Peer>;
+type Who = Option<ShadowsocksPeer>;
 
 /// The process at a position.
 #[derive(Debug)]
 enum Place {
-    Ours(Adit),
-    Theirs(Running),
+    Ours(AditProcess),
+    Theirs(RunningPeer),
 }
 
 impl Place {
@@ -39,17 +42,20 @@ impl Place {
 }
 
 /// Returns the method with the key of the relay at this position of a path.
-fn relay_at(ring: &Keyring, place: usize) -> Method {
+fn relay_at(ring: &IdentityKeys, place: usize) -> MethodKey {
     let key = ring.relays[place];
-    Method { key, ..ring.method }
+    MethodKey { key, ..ring.method }
 }
 
 /// Tests a user of a server behind relays, with streams and datagrams.
-fn a_way(ring: &Keyring, client: Who, relays: &[Who], at_end: Who) {
-    let (origin, method) = (Origin::start().unwrap(), ring.method);
+fn a_way(ring: &IdentityKeys, client: Who, relays: &[Who], at_end: Who) {
+    let (origin, method) = (OriginServer::start().unwrap(), ring.method);
     let mut running = vec![match at_end {
         None => Place::Ours(UsersFile::new(&ring.users).serve(method)),
-        Some(peer) => Place::Theirs(peer.serve(method, Serves::Users(&ring.users)).unwrap()),
+        Some(peer) => Place::Theirs(
+            peer.start_server_for(method, ServedUsers::Users(&ring.users))
+                .unwrap(),
+        ),
     }];
     let mut keys = vec![ring.users[1].1, method.key];
     for (place, who) in relays.iter().enumerate().rev() {
@@ -58,37 +64,40 @@ fn a_way(ring: &Keyring, client: Who, relays: &[Who], at_end: Who) {
         let next = [(last.unwrap(), *keys.last().unwrap())];
         running.push(match who {
             None => Place::Ours(relay(own, &next)),
-            Some(peer) => Place::Theirs(peer.serve(own, Serves::Relay(&next)).unwrap()),
+            Some(peer) => Place::Theirs(
+                peer.start_server_for(own, ServedUsers::Relay(&next))
+                    .unwrap(),
+            ),
         });
         keys.push(own.key);
     }
     keys.reverse();
     let first = running.last().map(Place::addr);
-    let entry = Client::new(method, &keys, first.unwrap());
+    let entry = ClientSetup::new(method, &keys, first.unwrap());
     running.push(match client {
         None => {
             let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
             Place::Ours(start(&["run", &target, &entry.url()]))
         }
-        Some(peer) => Place::Theirs(peer.forward(&entry, origin.addr()).unwrap()),
+        Some(peer) => Place::Theirs(peer.start_forwarder_for(&entry, origin.addr()).unwrap()),
     });
     let ends = [relays, &[at_end]].concat().into_iter().flatten();
-    let ends = ends.map(|peer| peer.server_ends(method));
-    let ends = ends.chain(client.map(|peer| peer.client_ends(method)));
+    let ends = ends.map(|peer| peer.server_close_behavior(method));
+    let ends = ends.chain(client.map(|peer| peer.client_close_behavior(method)));
     let (at, ends) = (
         running.last().map(Place::addr),
-        ends.fold(Ends::Each, Ends::and),
+        ends.fold(CloseBehavior::Independent, CloseBehavior::combine_with),
     );
-    traffic::streams(ends, || traffic::dial(at.unwrap())).unwrap();
-    traffic::datagrams(&Entry::open(at.unwrap()).unwrap()).unwrap();
+    traffic::check_streams(ends, || traffic::connect_directly(at.unwrap())).unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(at.unwrap()).unwrap()).unwrap();
     running.into_iter().rev().for_each(Place::stop);
 }
 
 const OURS: Who = None;
-const SING_BOX: Who = Some(Peer::SingBox);
-const GO: Who = Some(Peer::Go);
-const XRAY: Who = Some(Peer::Xray);
-const RUST: Who = Some(Peer::Rust);
+const SING_BOX: Who = Some(ShadowsocksPeer::SingBox);
+const GO: Who = Some(ShadowsocksPeer::Go);
+const XRAY: Who = Some(ShadowsocksPeer::Xray);
+const RUST: Who = Some(ShadowsocksPeer::Rust);
 
 macro_rules! ways {
     ($($name:ident: $client:ident, [$($relay:ident),+], $server:ident;)+) => {
@@ -97,12 +106,12 @@ macro_rules! ways {
 
             #[test]
             fn aes_128() {
-                a_way(&KEYRINGS[0], $client, &[$($relay),+], $server);
+                a_way(&IDENTITY_KEYS[0], $client, &[$($relay),+], $server);
             }
 
             #[test]
             fn aes_256() {
-                a_way(&KEYRINGS[1], $client, &[$($relay),+], $server);
+                a_way(&IDENTITY_KEYS[1], $client, &[$($relay),+], $server);
             }
         })+
     };
@@ -130,17 +139,22 @@ fn shadowsocks_rust() {
     if env::var_os("ADIT_ALL_PEERS").is_none() {
         return;
     }
-    for ring in &KEYRINGS {
+    for ring in &IDENTITY_KEYS {
         a_way(ring, OURS, &[OURS], RUST);
         // It writes one identity header before its key, so the server behind it has one key.
-        let (origin, own) = (Origin::start().unwrap(), ring.method);
+        let (origin, own) = (OriginServer::start().unwrap(), ring.method);
         let back = server(own);
         let front = relay(relay_at(ring, 0), &[(back.addr(), own.key)]);
         let keys = [ring.relays[0], own.key];
-        let client = Client::new(own, &keys, front.addr());
-        let theirs = Peer::Rust.forward(&client, origin.addr()).unwrap();
-        traffic::streams(Ends::Each, || traffic::dial(theirs.addr())).unwrap();
-        traffic::datagrams(&Entry::open(theirs.addr()).unwrap()).unwrap();
+        let client = ClientSetup::new(own, &keys, front.addr());
+        let theirs = ShadowsocksPeer::Rust
+            .start_forwarder_for(&client, origin.addr())
+            .unwrap();
+        traffic::check_streams(CloseBehavior::Independent, || {
+            traffic::connect_directly(theirs.addr())
+        })
+        .unwrap();
+        traffic::check_datagrams(&ForwarderEntry::open(theirs.addr()).unwrap()).unwrap();
         front.stop().unwrap();
         back.stop().unwrap();
     }
@@ -149,14 +163,14 @@ fn shadowsocks_rust() {
 /// Several servers behind one relay: the key selects one. The documented form.
 #[test]
 fn the_key_chooses_the_server() {
-    for ring in &KEYRINGS {
-        let folder = Folder::new("relay").unwrap();
+    for ring in &IDENTITY_KEYS {
+        let folder = TempFolder::new("relay").unwrap();
         let (name, own) = (ring.method.name, ring.relays[0]);
-        let key = |key| Method { key, ..ring.method };
-        let ends: Vec<(Origin, Adit, &str)> = ring
+        let key = |key| MethodKey { key, ..ring.method };
+        let ends: Vec<(OriginServer, AditProcess, &str)> = ring
             .users
             .iter()
-            .map(|(_, secret)| (Origin::start().unwrap(), server(key(secret)), *secret))
+            .map(|(_, secret)| (OriginServer::start().unwrap(), server(key(secret)), *secret))
             .collect();
         let next: Vec<String> = ends
             .iter()
@@ -166,7 +180,7 @@ fn the_key_chooses_the_server() {
             })
             .collect();
         let file = folder
-            .write("relay.json", format!("[{}]", next.join(",")))
+            .write_file("relay.json", format!("[{}]", next.join(",")))
             .unwrap();
         let front = format!("ss://{name}:{own}@127.0.0.1:0?relay=@{}", file.display());
         let front = start(&["run", &front]);
@@ -174,16 +188,16 @@ fn the_key_chooses_the_server() {
             let hop = format!("ss://{name}:{own}:{secret}@{}", front.addr());
             let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
             let entry = start(&["run", &target, &hop]);
-            traffic::one_byte(traffic::dial(entry.addr()).unwrap()).unwrap();
-            traffic::datagrams(&Entry::open(entry.addr()).unwrap()).unwrap();
+            traffic::check_one_byte(traffic::connect_directly(entry.addr()).unwrap()).unwrap();
+            traffic::check_datagrams(&ForwarderEntry::open(entry.addr()).unwrap()).unwrap();
             entry.stop().unwrap();
         }
         // The servers do not depend on the relay: each also serves directly.
         let (origin, back, secret) = &ends[0];
         let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
-        let hop = format!("ss://{name}:{}@{}", encode(secret), back.addr());
+        let hop = format!("ss://{name}:{}@{}", percent_encode(secret), back.addr());
         let entry = start(&["run", &target, &hop]);
-        traffic::one_byte(traffic::dial(entry.addr()).unwrap()).unwrap();
+        traffic::check_one_byte(traffic::connect_directly(entry.addr()).unwrap()).unwrap();
         entry.stop().unwrap();
         front.stop().unwrap();
         for (_, back, _) in ends {

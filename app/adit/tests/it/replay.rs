@@ -4,39 +4,39 @@ use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adit_interop::hostile::{Ending, Manner, Reaction, probe};
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, CHACHA20, Method, Peer};
-use adit_interop::tap::Tap;
-use adit_interop::{Adit, Folder, PATIENCE, Process, traffic};
+use adit_interop::hostile_clients::{AfterWrite, Reaction, WriteMode, probe_server};
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, CHACHA20, MethodKey, ShadowsocksPeer};
+use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, traffic};
 
 #[cfg(target_os = "linux")]
 use crate::associations::{Session, chain, client, whoami};
 use crate::setup::{ALLOW, bin, start};
 
 /// Starts a server that stores its salts in this file, if there is one.
-fn serve(method: Method, state: Option<&str>) -> Adit {
+fn serve(method: MethodKey, state: Option<&str>) -> AditProcess {
     let state = state.map_or_else(String::new, |path| format!("&state=@{path}"));
     let anywhere = "127.0.0.1:0".parse().unwrap();
     start(&["run", &format!("{}?{ALLOW}{state}", method.url(anywhere))])
 }
 
 /// Returns the first flight of a peer's client to this server.
-fn record(method: Method, server: SocketAddr, origin: &Origin) -> Vec<u8> {
-    let tap = Tap::start(server).unwrap();
-    let theirs = Peer::SingBox
-        .forwarder(method, tap.addr(), origin.addr())
+fn record(method: MethodKey, server: SocketAddr, origin: &OriginServer) -> Vec<u8> {
+    let tap = RecordingRelay::start(server).unwrap();
+    let theirs = ShadowsocksPeer::SingBox
+        .start_forwarder(method, tap.addr(), origin.addr())
         .unwrap();
-    traffic::one_byte(traffic::dial(theirs.addr()).unwrap()).unwrap();
-    tap.seen().into_iter().next().unwrap()
+    traffic::check_one_byte(traffic::connect_directly(theirs.addr()).unwrap()).unwrap();
+    tap.requests().into_iter().next().unwrap()
 }
 
 /// Returns true if the server accepts the bytes as a request, which is another connection at the origin.
-fn accepts(server: SocketAddr, bytes: &[u8], origin: &Origin) -> bool {
-    let before = origin.connections();
-    let (manner, ending) = (Manner::AtOnce, Ending::Hold);
-    let seen = probe(server, bytes, manner, ending, Duration::from_secs(2)).unwrap();
-    let reached = origin.connections() > before;
+fn accepts(server: SocketAddr, bytes: &[u8], origin: &OriginServer) -> bool {
+    let before = origin.connection_count();
+    let (mode, ending) = (WriteMode::OneWrite, AfterWrite::Hold);
+    let seen = probe_server(server, bytes, mode, ending, Duration::from_secs(2)).unwrap();
+    let reached = origin.connection_count() > before;
     assert_eq!(seen != Reaction::Silence, reached, "{seen:?}");
     reached
 }
@@ -44,7 +44,10 @@ fn accepts(server: SocketAddr, bytes: &[u8], origin: &Origin) -> bool {
 #[test]
 fn a_kept_filter_refuses_what_was_seen_before_a_restart() {
     for method in [AES_128, CHACHA20] {
-        let (origin, folder) = (Origin::start().unwrap(), Folder::new("salts").unwrap());
+        let (origin, folder) = (
+            OriginServer::start().unwrap(),
+            TempFolder::new("salts").unwrap(),
+        );
         let path = folder.path().join("salts");
         let path = path.to_str().unwrap();
         let back = serve(method, Some(path));
@@ -57,7 +60,7 @@ fn a_kept_filter_refuses_what_was_seen_before_a_restart() {
                 !accepts(back.addr(), &seen, &origin),
                 "after restart {restart}"
             );
-            let log = back.process().log();
+            let log = back.process().output();
             assert!(log.contains("salts of earlier connections"), "{log}");
             // A new request still works.
             let fresh = record(method, back.addr(), &origin);
@@ -70,7 +73,7 @@ fn a_kept_filter_refuses_what_was_seen_before_a_restart() {
 /// The purpose of `state`: the AEAD edition has no time stamps, so a new filter knows no old requests.
 #[test]
 fn without_it_a_restart_forgets() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let back = serve(AES_128, None);
     let seen = record(AES_128, back.addr(), &origin);
     assert!(!accepts(back.addr(), &seen, &origin));
@@ -87,7 +90,7 @@ fn without_it_a_restart_forgets() {
 /// The 2022 edition needs no file: a request contains its time.
 #[test]
 fn a_request_from_before_the_start_is_refused() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let back = serve(BLAKE3_AES_128, None);
     let seen = record(BLAKE3_AES_128, back.addr(), &origin);
     back.stop().unwrap();
@@ -139,9 +142,9 @@ fn a_packet_from_before_the_start_is_refused() {
 #[test]
 fn listeners_with_one_key_share_what_they_have_seen() {
     for method in [BLAKE3_AES_128, AES_128] {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let url = format!("{}?{ALLOW}", method.url("127.0.0.1:0".parse().unwrap()));
-        let back = Adit::start_with(&bin(), &["run", "-L", &url, "-L", &url], 2).unwrap();
+        let back = AditProcess::start_with(&bin(), &["run", "-L", &url, "-L", &url], 2).unwrap();
         let (one, two) = (back.addrs()[0], back.addrs()[1]);
         let request = record(method, one, &origin);
         assert!(
@@ -160,7 +163,10 @@ fn listeners_with_one_key_share_what_they_have_seen() {
 /// The file does not reveal who used the server, and only its owner can read it.
 #[test]
 fn the_file_is_private_and_a_broken_one_is_moved_aside() {
-    let (origin, folder) = (Origin::start().unwrap(), Folder::new("salts").unwrap());
+    let (origin, folder) = (
+        OriginServer::start().unwrap(),
+        TempFolder::new("salts").unwrap(),
+    );
     let path = folder.path().join("salts");
     let back = serve(AES_128, path.to_str());
     let seen = record(AES_128, back.addr(), &origin);
@@ -180,8 +186,8 @@ fn the_file_is_private_and_a_broken_one_is_moved_aside() {
     }
     fs::write(&path, &kept[..kept.len() - 1]).unwrap();
     let mut back = serve(AES_128, path.to_str());
-    let process: &mut Process = back.process();
-    process.wait_lines("moved aside", 1, PATIENCE).unwrap();
+    let process: &mut ChildProcess = back.process();
+    process.wait_lines("moved aside", 1, TEST_TIMEOUT).unwrap();
     assert!(path.with_extension("broken").exists());
     record(AES_128, back.addr(), &origin);
     back.stop().unwrap();

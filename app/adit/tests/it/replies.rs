@@ -3,16 +3,17 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use adit_interop::hostile::{Reaction, watch};
-use adit_interop::origin::Origin;
-use adit_interop::socks::{self, ASSOCIATE, BIND, CONNECT, Dest};
-use adit_interop::traffic::{self, Ends, dial};
-use adit_interop::{PATIENCE, free_port, loopback};
+use adit_interop::hostile_clients::{Reaction, watch_reaction};
+use adit_interop::origin::OriginServer;
+use adit_interop::socks_client::{self, ASSOCIATE, BIND, CONNECT, Destination};
+use adit_interop::traffic::{self, CloseBehavior, connect_directly};
+use adit_interop::{TEST_TIMEOUT, free_port, loopback_addr};
 
 use crate::setup::{ALLOW, Proxy, Way, start};
 
-fn code_of(proxy: &Proxy, command: u8, to: &Dest) -> u8 {
-    let (mut stream, reply) = socks::ask(proxy.addr(), None, command, to).unwrap();
+fn code_of(proxy: &Proxy, command: u8, to: &Destination) -> u8 {
+    let (mut stream, reply) =
+        socks_client::perform_request(proxy.addr(), None, command, to).unwrap();
     if reply.code != 0 {
         assert_eq!(
             reply.bound,
@@ -27,11 +28,17 @@ fn code_of(proxy: &Proxy, command: u8, to: &Dest) -> u8 {
 #[test]
 fn streams_pass_whole_and_end_each_way_by_itself() {
     for way in [Way::Alone, Way::Tunnel] {
-        let (proxy, origin) = (Proxy::mixed(way), Origin::start().unwrap());
-        let to = Dest::Addr(origin.addr());
-        traffic::streams(Ends::Each, || socks::connect(proxy.addr(), None, &to)).unwrap();
-        let by_name = Dest::name("localhost", origin.addr().port());
-        traffic::one_byte(socks::connect(proxy.addr(), None, &by_name).unwrap()).unwrap();
+        let (proxy, origin) = (Proxy::mixed(way), OriginServer::start().unwrap());
+        let to = Destination::Addr(origin.addr());
+        traffic::check_streams(CloseBehavior::Independent, || {
+            socks_client::connect_through(proxy.addr(), None, &to)
+        })
+        .unwrap();
+        let by_name = Destination::from_name("localhost", origin.addr().port());
+        traffic::check_one_byte(
+            socks_client::connect_through(proxy.addr(), None, &by_name).unwrap(),
+        )
+        .unwrap();
         proxy.stop();
     }
 }
@@ -39,9 +46,10 @@ fn streams_pass_whole_and_end_each_way_by_itself() {
 #[test]
 fn a_stream_of_the_ipv6_origin() {
     for way in [Way::Alone, Way::Tunnel] {
-        let (proxy, origin) = (Proxy::mixed(way), Origin::start_v6().unwrap());
-        let to = Dest::Addr(origin.addr());
-        traffic::one_byte(socks::connect(proxy.addr(), None, &to).unwrap()).unwrap();
+        let (proxy, origin) = (Proxy::mixed(way), OriginServer::start_v6().unwrap());
+        let to = Destination::Addr(origin.addr());
+        traffic::check_one_byte(socks_client::connect_through(proxy.addr(), None, &to).unwrap())
+            .unwrap();
         proxy.stop();
     }
 }
@@ -49,32 +57,32 @@ fn a_stream_of_the_ipv6_origin() {
 #[test]
 fn failures_have_their_codes() {
     let proxy = Proxy::mixed(Way::Alone);
-    let dead = Dest::Addr(loopback(free_port()));
+    let dead = Destination::Addr(loopback_addr(free_port()));
     assert_eq!(code_of(&proxy, CONNECT, &dead), 5, "connection refused");
-    let nobody = Dest::name("no-such-name.invalid", 80);
+    let nobody = Destination::from_name("no-such-name.invalid", 80);
     assert_eq!(
         code_of(&proxy, CONNECT, &nobody),
         4,
         "a name without an address"
     );
-    let private = Dest::Addr("10.1.2.3:80".parse().unwrap());
+    let private = Destination::Addr("10.1.2.3:80".parse().unwrap());
     assert_eq!(code_of(&proxy, CONNECT, &private), 2, "not allowed");
-    let mapped = Dest::Addr("[::ffff:10.1.2.3]:80".parse().unwrap());
+    let mapped = Destination::Addr("[::ffff:10.1.2.3]:80".parse().unwrap());
     assert_eq!(
         code_of(&proxy, CONNECT, &mapped),
         2,
         "not allowed in another spelling"
     );
-    let spelled = Dest::name("0x0a010203", 80);
+    let spelled = Destination::from_name("0x0a010203", 80);
     assert_ne!(
         code_of(&proxy, CONNECT, &spelled),
         0,
         "an odd spelling of a private address"
     );
-    let nowhere = Dest::Addr(loopback(0));
+    let nowhere = Destination::Addr(loopback_addr(0));
     assert_eq!(code_of(&proxy, CONNECT, &nowhere), 1, "port 0");
-    let origin = Origin::start().unwrap();
-    let there = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let there = Destination::Addr(origin.addr());
     assert_eq!(code_of(&proxy, BIND, &there), 7, "BIND is off by default");
     assert_eq!(code_of(&proxy, 0xf0, &there), 7, "unknown command");
     assert_eq!(code_of(&proxy, CONNECT, &there), 0);
@@ -85,8 +93,8 @@ fn failures_have_their_codes() {
 fn an_unreachable_network_has_its_code() {
     let proxy = start(&["run", "mixed://127.0.0.1:0?allow_private=all"]);
     // No stream can reach the broadcast address: the system fails immediately.
-    let to = Dest::Addr("255.255.255.255:80".parse().unwrap());
-    let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &to).unwrap();
+    let to = Destination::Addr("255.255.255.255:80".parse().unwrap());
+    let (_, reply) = socks_client::perform_request(proxy.addr(), None, CONNECT, &to).unwrap();
     assert_eq!(reply.code, 3);
     proxy.stop().unwrap();
 }
@@ -112,7 +120,7 @@ fn strange_requests_are_refused_by_the_book() {
         ),
         (&[4, 1, 0, 80, 0, 0, 0, 0, 0], &[0, 0x5b, 0, 0, 0, 0, 0, 0]),
     ] {
-        let mut stream = dial(proxy.addr()).unwrap();
+        let mut stream = connect_directly(proxy.addr()).unwrap();
         stream.write_all(sent).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
@@ -123,13 +131,13 @@ fn strange_requests_are_refused_by_the_book() {
 
 #[test]
 fn all_at_once_and_byte_by_byte_are_the_same() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for way in [Way::Alone, Way::Tunnel] {
         let proxy = Proxy::mixed(way);
-        let request = socks::request(CONNECT, &Dest::Addr(origin.addr()));
+        let request = socks_client::encode_request(CONNECT, &Destination::Addr(origin.addr()));
         let hello = [&[5, 2, 0, 2][..], &request, b"PUT 4\nabcd"].concat();
         for piece in [hello.len(), 1] {
-            let mut stream = dial(proxy.addr()).unwrap();
+            let mut stream = connect_directly(proxy.addr()).unwrap();
             for bytes in hello.chunks(piece) {
                 stream.write_all(bytes).unwrap();
                 if piece == 1 {
@@ -139,7 +147,7 @@ fn all_at_once_and_byte_by_byte_are_the_same() {
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).unwrap();
             assert!(answer.starts_with(&[5, 0, 5, 0, 0]), "{answer:02x?}");
-            let sum = adit_interop::Sum::EMPTY.with(b"abcd").0;
+            let sum = adit_interop::Checksum::EMPTY.extend_with(b"abcd").0;
             assert!(
                 answer.ends_with(format!("{sum:016x}\n").as_bytes()),
                 "{answer:02x?}"
@@ -152,12 +160,12 @@ fn all_at_once_and_byte_by_byte_are_the_same() {
 #[test]
 fn a_reset_of_the_target_is_never_a_clean_end() {
     for way in [Way::Alone, Way::Tunnel] {
-        let (proxy, origin) = (Proxy::mixed(way), Origin::start().unwrap());
-        let to = Dest::Addr(origin.addr());
-        let mut stream = socks::connect(proxy.addr(), None, &to).unwrap();
+        let (proxy, origin) = (Proxy::mixed(way), OriginServer::start().unwrap());
+        let to = Destination::Addr(origin.addr());
+        let mut stream = socks_client::connect_through(proxy.addr(), None, &to).unwrap();
         stream.write_all(b"RESET\n").unwrap();
         assert_eq!(
-            watch(&mut stream, PATIENCE).unwrap(),
+            watch_reaction(&mut stream, TEST_TIMEOUT).unwrap(),
             Reaction::Reset,
             "{way:?}"
         );
@@ -169,11 +177,11 @@ fn a_reset_of_the_target_is_never_a_clean_end() {
 fn bind_waits_for_one_peer_and_joins_it() {
     let listen = format!("mixed://127.0.0.1:0?{ALLOW}&bind=true");
     let proxy = start(&["run", &listen]);
-    let any = Dest::Addr("0.0.0.0:0".parse().unwrap());
-    let (mut near, first) = socks::ask(proxy.addr(), None, BIND, &any).unwrap();
-    assert_eq!((first.code, first.bound.ip()), (0, loopback(0).ip()));
-    let mut peer = dial(first.bound).unwrap();
-    let second = socks::read_reply(&mut near).unwrap();
+    let any = Destination::Addr("0.0.0.0:0".parse().unwrap());
+    let (mut near, first) = socks_client::perform_request(proxy.addr(), None, BIND, &any).unwrap();
+    assert_eq!((first.code, first.bound.ip()), (0, loopback_addr(0).ip()));
+    let mut peer = connect_directly(first.bound).unwrap();
+    let second = socks_client::read_reply(&mut near).unwrap();
     assert_eq!((second.code, second.bound), (0, peer.local_addr().unwrap()));
     peer.write_all(b"from the peer").unwrap();
     let mut got = [0; 13];
@@ -192,15 +200,16 @@ fn bind_waits_for_one_peer_and_joins_it() {
 fn bind_and_associate_end_with_the_control_connection() {
     let listen = format!("mixed://127.0.0.1:0?{ALLOW}&bind=true");
     let proxy = start(&["run", &listen]);
-    let any = Dest::Addr("0.0.0.0:0".parse().unwrap());
+    let any = Destination::Addr("0.0.0.0:0".parse().unwrap());
     for (command, transport) in [
         (BIND, adit_interop::Transport::Tcp),
         (ASSOCIATE, adit_interop::Transport::Udp),
     ] {
-        let (control, reply) = socks::ask(proxy.addr(), None, command, &any).unwrap();
+        let (control, reply) =
+            socks_client::perform_request(proxy.addr(), None, command, &any).unwrap();
         assert_eq!(reply.code, 0, "command {command}");
         let port = reply.bound.port();
-        adit_interop::wait_port(transport, port, PATIENCE).unwrap();
+        adit_interop::wait_port(transport, port, TEST_TIMEOUT).unwrap();
         drop(control);
         let start = Instant::now();
         while adit_interop::wait_port(transport, port, Duration::ZERO).is_ok() {

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use adit_interop::shadowsocks::{BLAKE3_AES_128, Method, encode};
-use adit_interop::tool::{self, Ended};
-use adit_interop::{Adit, Folder, free_port, loopback};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::shadowsocks::{BLAKE3_AES_128, MethodKey, percent_encode};
+use adit_interop::{AditProcess, TempFolder, free_port, loopback_addr};
 
 /// The setting that lets a listener without a hop reach the servers of these tests.
 pub(crate) const ALLOW: &str = "allow_private=127.0.0.0/8,::1/128";
@@ -20,12 +20,12 @@ pub(crate) fn bin() -> PathBuf {
 }
 
 /// Starts `adit` with these arguments and one listener.
-pub(crate) fn start(args: &[&str]) -> Adit {
-    Adit::start_with(&bin(), args, 1).unwrap()
+pub(crate) fn start(args: &[&str]) -> AditProcess {
+    AditProcess::start_with(&bin(), args, 1).unwrap()
 }
 
 /// Returns the memory that a running `adit` has allocated, in KiB. It varies with the parts in use.
-pub(crate) fn resident(adit: &mut Adit) -> u64 {
+pub(crate) fn resident(adit: &mut AditProcess) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", adit.process().id())).unwrap();
     let mut lines = status.lines();
     let line = lines.find(|line| line.starts_with("RssAnon:")).unwrap();
@@ -33,10 +33,10 @@ pub(crate) fn resident(adit: &mut Adit) -> u64 {
 }
 
 /// Runs `adit` until it exits.
-pub(crate) fn ended(args: &[&str]) -> Ended {
+pub(crate) fn ended(args: &[&str]) -> ToolOutput {
     let mut command = Command::new(bin());
     command.args(args);
-    tool::run(command, Duration::from_secs(20)).unwrap()
+    external_tools::run_to_end(command, Duration::from_secs(20)).unwrap()
 }
 
 /// Asserts that the output has all of these words.
@@ -47,22 +47,22 @@ pub(crate) fn says(output: &str, words: &[&str]) {
 }
 
 /// Starts a Shadowsocks server of adit that may reach loopback.
-pub(crate) fn server(method: Method) -> Adit {
-    let url = format!("{}?{ALLOW}", method.url(loopback(free_port())));
+pub(crate) fn server(method: MethodKey) -> AditProcess {
+    let url = format!("{}?{ALLOW}", method.url(loopback_addr(free_port())));
     start(&["run", &url])
 }
 
 /// A Shadowsocks server of adit with a file of users, who have identity headers or only passwords.
 #[derive(Debug)]
 pub(crate) struct UsersFile {
-    folder: Folder,
+    folder: TempFolder,
 }
 
 impl UsersFile {
     /// Creates a file with these users.
     pub(crate) fn new(users: &[(&str, &str)]) -> Self {
         let file = Self {
-            folder: Folder::new("users").unwrap(),
+            folder: TempFolder::new("users").unwrap(),
         };
         file.hold(users);
         file
@@ -84,14 +84,14 @@ impl UsersFile {
 
     /// Replaces the text of the file. Readers see either the old text or the new one.
     pub(crate) fn say(&self, text: &str) {
-        let draft = self.folder.write("draft", text).unwrap();
+        let draft = self.folder.write_file("draft", text).unwrap();
         fs::rename(draft, self.path()).unwrap();
     }
 
     /// Returns the URL of a server for these users that may reach loopback.
-    pub(crate) fn url(&self, method: Method) -> String {
+    pub(crate) fn url(&self, method: MethodKey) -> String {
         let key = if method.name.starts_with("2022-") {
-            format!(":{}", encode(method.key))
+            format!(":{}", percent_encode(method.key))
         } else {
             String::new()
         };
@@ -104,28 +104,28 @@ impl UsersFile {
     }
 
     /// Starts that server.
-    pub(crate) fn serve(&self, method: Method) -> Adit {
+    pub(crate) fn serve(&self, method: MethodKey) -> AditProcess {
         start(&["run", &self.url(method)])
     }
 }
 
 /// Starts a relay of adit to servers, each with the key that leads to it.
-pub(crate) fn relay(method: Method, next: &[(SocketAddr, &str)]) -> Adit {
-    let folder = Folder::new("relay").unwrap();
+pub(crate) fn relay(method: MethodKey, next: &[(SocketAddr, &str)]) -> AditProcess {
+    let folder = TempFolder::new("relay").unwrap();
     let one = |(to, key): &(SocketAddr, &str)| {
         let (ip, port) = (to.ip(), to.port());
         format!("{{\"server\": \"{ip}\", \"port\": {port}, \"psk\": \"{key}\"}}")
     };
     let next: Vec<String> = next.iter().map(one).collect();
     let file = folder
-        .write("relay.json", format!("[{}]", next.join(",")))
+        .write_file("relay.json", format!("[{}]", next.join(",")))
         .unwrap();
     // The file is read once, at the start.
     start(&["run", &relay_url(method, &file)])
 }
 
-fn relay_url(method: Method, file: &Path) -> String {
-    let (name, key) = (method.name, encode(method.key));
+fn relay_url(method: MethodKey, file: &Path) -> String {
+    let (name, key) = (method.name, percent_encode(method.key));
     format!("ss://{name}:{key}@127.0.0.1:0?relay=@{}", file.display())
 }
 
@@ -141,8 +141,8 @@ pub(crate) enum Way {
 /// A listener of adit and the server behind it.
 #[derive(Debug)]
 pub(crate) struct Proxy {
-    front: Adit,
-    back: Option<Adit>,
+    front: AditProcess,
+    back: Option<AditProcess>,
 }
 
 impl Proxy {

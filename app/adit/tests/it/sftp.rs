@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::tool::{self, Ended};
-use adit_interop::{Folder, PATIENCE};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::{TEST_TIMEOUT, TempFolder};
 
 use crate::setup::bin;
 
@@ -23,13 +23,13 @@ fn noise(len: usize, mut seed: u64) -> Vec<u8> {
 }
 
 /// The folders of client and server, and the connection between them.
-struct Desk {
-    folder: Folder,
+struct SftpSetup {
+    folder: TempFolder,
 }
 
-impl Desk {
+impl SftpSetup {
     fn new() -> Self {
-        let folder = Folder::new("sftp").unwrap();
+        let folder = TempFolder::new("sftp").unwrap();
         for name in ["here", "there"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
@@ -47,18 +47,18 @@ impl Desk {
     /// Creates a program that is adit's server with these arguments.
     fn server(&self, args: &str) -> PathBuf {
         let script = format!("#!/bin/sh\nexec '{}' sftp-server {args}\n", bin().display());
-        let path = self.folder.write("server", script).unwrap();
+        let path = self.folder.write_file("server", script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
     /// Runs commands of `sftp` directly with adit's server.
-    fn direct(&self, args: &str, commands: &str) -> Ended {
-        let batch = self.folder.write("batch", commands).unwrap();
+    fn direct(&self, args: &str, commands: &str) -> ToolOutput {
+        let batch = self.folder.write_file("batch", commands).unwrap();
         let mut sftp = Command::new("sftp");
         sftp.arg("-b").arg(batch).arg("-D").arg(self.server(args));
         sftp.current_dir(self.folder.path().join("here"));
-        tool::run(sftp, Duration::from_secs(60)).unwrap()
+        external_tools::run_to_end(sftp, Duration::from_secs(60)).unwrap()
     }
 
     /// Returns the arguments that connect `sftp` and `scp` through a new sshd with adit's server.
@@ -67,7 +67,10 @@ impl Desk {
         for key in ["host", "user"] {
             let mut keygen = Command::new("ssh-keygen");
             keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]);
-            tool::run(keygen, PATIENCE).unwrap().success().unwrap();
+            external_tools::run_to_end(keygen, TEST_TIMEOUT)
+                .unwrap()
+                .expect_success()
+                .unwrap();
         }
         let settings = format!(
             "HostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nPermitRootLogin yes\nUsePAM no\n\
@@ -76,15 +79,19 @@ impl Desk {
             path("user.pub"),
             bin().display(),
         );
-        let settings = self.folder.write("sshd", settings).unwrap();
+        let settings = self.folder.write_file("sshd", settings).unwrap();
         // sshd needs a folder to change its root to, and its own name with the path.
-        adit_interop::openssh::make_room();
-        let found = tool::peer("sshd");
+        adit_interop::openssh::create_run_folder();
+        let found = external_tools::peer_path("sshd");
         let sshd = match found.is_absolute() {
             true => found,
             false => PathBuf::from("/usr/sbin/sshd"),
         };
-        assert!(sshd.is_file(), "{}", tool::missing("sshd"));
+        assert!(
+            sshd.is_file(),
+            "{}",
+            external_tools::missing_program_message("sshd")
+        );
         let log = path("sshd.log");
         let proxy = format!(
             "ProxyCommand={} -i -f {} -E {log}",
@@ -118,34 +125,34 @@ fn same(one: &Path, other: &Path) {
 
 #[test]
 fn big_files_go_both_ways_and_go_on_where_they_were_cut() {
-    let desk = Desk::new();
+    let setup = SftpSetup::new();
     let big = noise(48 * 1024 * 1024 + 12_345, 1);
-    fs::write(desk.here("big"), &big).unwrap();
-    fs::write(desk.here("part"), &big[..1_000_003]).unwrap();
-    fs::write(desk.there("part"), &big[..777]).unwrap();
-    fs::write(desk.here("empty"), "").unwrap();
-    let there = desk.there("");
+    fs::write(setup.here("big"), &big).unwrap();
+    fs::write(setup.here("part"), &big[..1_000_003]).unwrap();
+    fs::write(setup.there("part"), &big[..777]).unwrap();
+    fs::write(setup.here("empty"), "").unwrap();
+    let there = setup.there("");
     let commands = format!(
         "cd {}\nput -f big\nget big back\nreget big part\nreput big part\nput empty\nget empty empty2\n",
         there.display()
     );
-    desk.direct("", &commands).success().unwrap();
+    setup.direct("", &commands).expect_success().unwrap();
     for copy in [
-        desk.there("big"),
-        desk.here("back"),
-        desk.here("part"),
-        desk.there("part"),
+        setup.there("big"),
+        setup.here("back"),
+        setup.here("part"),
+        setup.there("part"),
     ] {
-        same(&desk.here("big"), &copy);
+        same(&setup.here("big"), &copy);
     }
-    assert_eq!(fs::metadata(desk.here("empty2")).unwrap().len(), 0);
+    assert_eq!(fs::metadata(setup.here("empty2")).unwrap().len(), 0);
 }
 
 #[test]
 fn trees_of_many_files_go_both_ways() {
-    let desk = Desk::new();
+    let setup = SftpSetup::new();
     for n in 0..400 {
-        let folder = desk.here(&format!("tree/{}", n % 20));
+        let folder = setup.here(&format!("tree/{}", n % 20));
         fs::create_dir_all(&folder).unwrap();
         fs::write(
             folder.join(format!("file {n} \u{e4}")),
@@ -153,13 +160,13 @@ fn trees_of_many_files_go_both_ways() {
         )
         .unwrap();
     }
-    fs::set_permissions(desk.here("tree/3"), fs::Permissions::from_mode(0o750)).unwrap();
-    let there = desk.there("");
+    fs::set_permissions(setup.here("tree/3"), fs::Permissions::from_mode(0o750)).unwrap();
+    let there = setup.there("");
     let commands = format!(
         "cd {}\nput -pR tree\nget -pR tree again\nls -l tree/3\n",
         there.display()
     );
-    let said = desk.direct("", &commands).success().unwrap();
+    let said = setup.direct("", &commands).expect_success().unwrap();
     assert_eq!(
         said.lines().filter(|line| line.contains("file ")).count() % 20,
         0,
@@ -167,10 +174,10 @@ fn trees_of_many_files_go_both_ways() {
     );
     for n in 0..400 {
         let name = format!("{}/file {n} \u{e4}", n % 20);
-        let original = desk.here("tree").join(&name);
+        let original = setup.here("tree").join(&name);
         for copy in [
-            desk.there("tree").join(&name),
-            desk.here("again").join(&name),
+            setup.there("tree").join(&name),
+            setup.here("again").join(&name),
         ] {
             same(&original, &copy);
             let times = |path: &Path| fs::metadata(path).unwrap().mtime();
@@ -178,21 +185,21 @@ fn trees_of_many_files_go_both_ways() {
         }
     }
     let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
-    assert_eq!(mode(desk.there("tree/3")), 0o750);
+    assert_eq!(mode(setup.there("tree/3")), 0o750);
 }
 
 #[test]
 fn every_command_of_the_client_works() {
-    let desk = Desk::new();
-    fs::write(desk.here("hello"), "hello, world\n").unwrap();
-    let said = desk
+    let setup = SftpSetup::new();
+    fs::write(setup.here("hello"), "hello, world\n").unwrap();
+    let said = setup
         .direct(
-            &format!("-d {}", desk.there("").display()),
+            &format!("-d {}", setup.there("").display()),
             "pwd\nmkdir sub\nput hello\nls -l\nln hello hard\nln -s hello soft\nchmod 600 hello\n\
              rename hard sub/hard\ncp hello copy\nget soft\ndf\nls -1 sub\nrm copy\nrm soft\n\
              -rm absent\n-rmdir sub\nls -la\nput hello hello\n-mkdir sub\nchown 12 hello\n",
         )
-        .success()
+        .expect_success()
         .unwrap();
     for words in [
         "-rw-r--r--",
@@ -206,81 +213,85 @@ fn every_command_of_the_client_works() {
     }
     assert!(
         said.contains(
-            &format!("Remote working directory: {}", desk.there("").display())
+            &format!("Remote working directory: {}", setup.there("").display())
                 .trim_end_matches('/')
                 .to_owned()
         )
     );
-    let hello = fs::metadata(desk.there("hello")).unwrap();
+    let hello = fs::metadata(setup.there("hello")).unwrap();
     assert_eq!(
         (hello.nlink(), hello.mode(), hello.uid()),
         (2, 0o100_600, 12)
     );
-    same(&desk.here("soft"), &desk.here("hello"));
-    assert!(!desk.there("copy").exists() && desk.there("sub/hard").exists());
+    same(&setup.here("soft"), &setup.here("hello"));
+    assert!(!setup.there("copy").exists() && setup.there("sub/hard").exists());
 }
 
 #[test]
 fn a_root_holds_a_client_under_sshd() {
-    let desk = Desk::new();
-    fs::write(desk.folder.path().join("secret"), "secret").unwrap();
-    symlink("../secret", desk.there("up")).unwrap();
-    fs::write(desk.there("file"), noise(3_000_000, 5)).unwrap();
-    fs::write(desk.here("new"), noise(2_000_000, 6)).unwrap();
-    let root = desk.there("");
-    let args = desk.through_sshd(&format!("--root {} -u 077", root.display()));
+    let setup = SftpSetup::new();
+    fs::write(setup.folder.path().join("secret"), "secret").unwrap();
+    symlink("../secret", setup.there("up")).unwrap();
+    fs::write(setup.there("file"), noise(3_000_000, 5)).unwrap();
+    fs::write(setup.here("new"), noise(2_000_000, 6)).unwrap();
+    let root = setup.there("");
+    let args = setup.through_sshd(&format!("--root {} -u 077", root.display()));
     let batch =
         "pwd\nget /file\n-get up\n-get /../secret\n-get /etc/passwd\nput new /../new\nls /\n";
-    let batch = desk.folder.write("batch", batch).unwrap();
+    let batch = setup.folder.write_file("batch", batch).unwrap();
     let mut sftp = Command::new("sftp");
     sftp.args(&args).arg("-b").arg(batch).arg("root@peer");
-    sftp.current_dir(desk.folder.path().join("here"));
-    let said = tool::run(sftp, Duration::from_secs(60)).unwrap();
-    let log = fs::read_to_string(desk.folder.path().join("sshd.log")).unwrap_or_default();
+    sftp.current_dir(setup.folder.path().join("here"));
+    let said = external_tools::run_to_end(sftp, Duration::from_secs(60)).unwrap();
+    let log = fs::read_to_string(setup.folder.path().join("sshd.log")).unwrap_or_default();
     assert_eq!(said.code, Some(0), "{}\n{log}", said.output);
     assert!(
         said.output.contains("Remote working directory: /\n"),
         "{}",
         said.output
     );
-    same(&desk.here("file"), &desk.there("file"));
-    same(&desk.here("new"), &desk.there("new"));
+    same(&setup.here("file"), &setup.there("file"));
+    same(&setup.here("new"), &setup.there("new"));
     assert_eq!(
-        fs::metadata(desk.there("new")).unwrap().mode() & 0o777,
+        fs::metadata(setup.there("new")).unwrap().mode() & 0o777,
         0o600,
         "the mask"
     );
     for name in ["up", "secret", "passwd"] {
-        assert!(!desk.here(name).exists(), "{name} came out");
+        assert!(!setup.here(name).exists(), "{name} came out");
     }
 }
 
 #[test]
 fn scp_copies_through_sshd_and_cannot_write_where_it_may_not() {
-    let desk = Desk::new();
-    fs::create_dir(desk.here("tree")).unwrap();
+    let setup = SftpSetup::new();
+    fs::create_dir(setup.here("tree")).unwrap();
     for n in 0..30 {
-        fs::write(desk.here(&format!("tree/{n}")), noise(n * 10_000, n as u64)).unwrap();
+        fs::write(
+            setup.here(&format!("tree/{n}")),
+            noise(n * 10_000, n as u64),
+        )
+        .unwrap();
     }
     let scp = |args: &[String], from: &str, to: &str| {
         let mut scp = Command::new("scp");
         scp.args(args).args(["-s", "-rp", from, to]);
-        scp.current_dir(desk.folder.path().join("here"));
-        tool::run(scp, Duration::from_secs(60)).unwrap()
+        scp.current_dir(setup.folder.path().join("here"));
+        external_tools::run_to_end(scp, Duration::from_secs(60)).unwrap()
     };
-    let args = desk.through_sshd("");
-    let there = format!("root@peer:{}", desk.there("").display());
-    scp(&args, "tree", &there).success().unwrap();
+    let args = setup.through_sshd("");
+    let there = format!("root@peer:{}", setup.there("").display());
+    scp(&args, "tree", &there).expect_success().unwrap();
     scp(&args, &format!("{there}tree"), "back")
-        .success()
+        .expect_success()
         .unwrap();
     for n in 0..30 {
-        let original = desk.here(&format!("tree/{n}"));
-        same(&original, &desk.there(&format!("tree/{n}")));
-        same(&original, &desk.here(&format!("back/{n}")));
+        let original = setup.here(&format!("tree/{n}"));
+        same(&original, &setup.there(&format!("tree/{n}")));
+        same(&original, &setup.here(&format!("back/{n}")));
     }
     // Another sshd with the same keys, whose server is read-only.
-    let settings = desk.folder.path().join("sshd");
+    let settings = setup.folder.path().join("sshd");
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.trim_end().to_owned() + " --read-only\n").unwrap();
     let refused = scp(&args, "tree/3", &there);
@@ -290,9 +301,9 @@ fn scp_copies_through_sshd_and_cannot_write_where_it_may_not() {
         "{}",
         refused.output
     );
-    assert!(!desk.there("3").exists());
+    assert!(!setup.there("3").exists());
     scp(&args, &format!("{there}tree/5"), "five")
-        .success()
+        .expect_success()
         .unwrap();
-    same(&desk.here("tree/5"), &desk.here("five"));
+    same(&setup.here("tree/5"), &setup.here("five"));
 }

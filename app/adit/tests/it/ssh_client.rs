@@ -19,8 +19,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::openssh::{Sshd, user};
-use adit_interop::{Folder, PATIENCE};
+use adit_interop::openssh::{Sshd, current_user};
+use adit_interop::{TEST_TIMEOUT, TempFolder};
 
 use crate::setup::bin;
 
@@ -47,7 +47,7 @@ impl Got {
 /// A server, and the home directory of a user.
 struct World {
     sshd: Sshd,
-    home: Folder,
+    home: TempFolder,
 }
 
 impl World {
@@ -55,7 +55,7 @@ impl World {
     fn new(more: &str) -> Self {
         Self {
             sshd: Sshd::start(more).unwrap(),
-            home: Folder::new("ssh-home").unwrap(),
+            home: TempFolder::new("ssh-home").unwrap(),
         }
     }
 
@@ -68,7 +68,7 @@ impl World {
     }
 
     fn place() -> String {
-        format!("{}@127.0.0.1", user())
+        format!("{}@127.0.0.1", current_user())
     }
 
     /// Returns `adit ssh` without options, which ends within a minute and has no terminal for prompts.
@@ -131,10 +131,10 @@ impl World {
              StrictHostKeyChecking accept-new\n LogLevel QUIET\n\
              Host far\n ProxyJump near\nHost farther\n ProxyJump far\n",
             self.sshd.port(),
-            user(),
+            current_user(),
             self.key().display(),
         );
-        self.home.write("config", text).unwrap()
+        self.home.write_file("config", text).unwrap()
     }
 }
 
@@ -167,7 +167,7 @@ fn appears(path: &Path) {
     let start = Instant::now();
     while !path.exists() {
         assert!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < TEST_TIMEOUT,
             "{} is not there",
             path.display()
         );

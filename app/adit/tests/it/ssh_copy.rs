@@ -1,6 +1,6 @@
 //! `adit scp` and `adit sftp` with OpenSSH's server and adit's.
 
 mod copies;
-mod desk;
+mod copy_setup;
 mod names;
 mod outside;

@@ -7,13 +7,15 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
+use adit_interop::http_server::HttpServer;
 use adit_interop::openssh::{self, Sshd};
-use adit_interop::origin::Origin;
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::BLAKE3_AES_128;
-use adit_interop::socks::{self, CONNECT, Dest};
-use adit_interop::traffic::{self, Datagrams, Ends, Entry};
-use adit_interop::web::Web;
-use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback, tool};
+use adit_interop::socks_client::{self, CONNECT, Destination};
+use adit_interop::traffic::{self, CloseBehavior, DatagramLink, ForwarderEntry};
+use adit_interop::{
+    AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, external_tools, free_port, loopback_addr,
+};
 
 use crate::setup::{ALLOW, bin, ended, server, start};
 
@@ -21,20 +23,20 @@ const LEN: usize = 1 << 20;
 
 /// A listener of adit, with its keys in a folder.
 pub(crate) struct Ours {
-    pub(crate) folder: Folder,
-    pub(crate) adit: Adit,
+    pub(crate) folder: TempFolder,
+    pub(crate) adit: AditProcess,
 }
 
 impl Ours {
     /// Accepts the key `id`, and the password of `ann`. `more` are further keys of its URL.
     pub(crate) fn start(more: &str) -> Self {
-        let folder = Folder::new("ssh").unwrap();
-        openssh::keygen(folder.path(), "id").unwrap();
+        let folder = TempFolder::new("ssh").unwrap();
+        openssh::generate_key(folder.path(), "id").unwrap();
         let adit = Self::at(&folder, 0, more);
         Self { folder, adit }
     }
 
-    pub(crate) fn at(folder: &Folder, port: u16, more: &str) -> Adit {
+    pub(crate) fn at(folder: &TempFolder, port: u16, more: &str) -> AditProcess {
         let at = folder.path().display();
         start(&[
             "-v",
@@ -70,37 +72,45 @@ pub(crate) fn hop(user: &str, at: SocketAddr, folder: &Path) -> String {
 }
 
 pub(crate) fn sshd_hop(sshd: &Sshd) -> String {
-    hop(&openssh::user(), loopback(sshd.port()), sshd.folder())
+    hop(
+        &openssh::current_user(),
+        loopback_addr(sshd.port()),
+        sshd.folder(),
+    )
 }
 
 /// Starts a forwarder to `target` through hops.
-pub(crate) fn front(target: SocketAddr, hops: &[&str]) -> Adit {
+pub(crate) fn front(target: SocketAddr, hops: &[&str]) -> AditProcess {
     let listen = format!("tcp://127.0.0.1:0/{target}");
     start(&[&["run", &listen][..], hops].concat())
 }
 
-pub(crate) fn proxy(hops: &[&str]) -> Adit {
+pub(crate) fn proxy(hops: &[&str]) -> AditProcess {
     start(&[&["run", "mixed://127.0.0.1:0"][..], hops].concat())
 }
 
 fn carries(entry: SocketAddr, what: &str) {
-    let all = || traffic::streams(Ends::Each, || traffic::dial(entry));
+    let all = || {
+        traffic::check_streams(CloseBehavior::Independent, || {
+            traffic::connect_directly(entry)
+        })
+    };
     all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
 }
 
 pub(crate) fn some(entry: SocketAddr, what: &str) {
     let all = || -> anyhow::Result<()> {
-        traffic::one_byte(traffic::dial(entry)?)?;
-        traffic::both(traffic::dial(entry)?, LEN)?;
-        traffic::half_close(traffic::dial(entry)?, LEN)
+        traffic::check_one_byte(traffic::connect_directly(entry)?)?;
+        traffic::transfer_both_ways(traffic::connect_directly(entry)?, LEN)?;
+        traffic::check_half_close(traffic::connect_directly(entry)?, LEN)
     };
     all().unwrap_or_else(|why| panic!("{what}: {why:#}"));
 }
 
 #[test]
 fn through_openssh_and_through_us() {
-    let origin = Origin::start().unwrap();
-    let web = Web::start(&[("/", "text/plain", b"through the tunnel")]).unwrap();
+    let origin = OriginServer::start().unwrap();
+    let web = HttpServer::start(&[("/", "text/plain", b"through the tunnel")]).unwrap();
     let (sshd, ours) = (Sshd::start("").unwrap(), Ours::start(""));
     for hop in [sshd_hop(&sshd), ours.hop()] {
         let front = front(origin.addr(), &[&hop]);
@@ -112,16 +122,20 @@ fn through_openssh_and_through_us() {
             curl.args(["-sS", "-p", "-x"])
                 .arg(format!("{scheme}://{}", proxy.addr()))
                 .arg(format!("http://localhost:{}/", web.port()));
-            let got = tool::run(curl, PATIENCE).unwrap().success().unwrap();
+            let got = external_tools::run_to_end(curl, TEST_TIMEOUT)
+                .unwrap()
+                .expect_success()
+                .unwrap();
             assert_eq!(got, "through the tunnel", "{scheme} {hop}");
         }
-        ended(&["doctor", &hop]).success().unwrap();
+        ended(&["doctor", &hop]).expect_success().unwrap();
         // Failures behind the server are reported unchanged.
-        let dead = Dest::Addr(loopback(free_port()));
-        let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &dead).unwrap();
+        let dead = Destination::Addr(loopback_addr(free_port()));
+        let (_, reply) = socks_client::perform_request(proxy.addr(), None, CONNECT, &dead).unwrap();
         assert_eq!(reply.code, 5, "connection refused, {hop}");
-        let nobody = Dest::name("no-such-name.invalid", 80);
-        let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &nobody).unwrap();
+        let nobody = Destination::from_name("no-such-name.invalid", 80);
+        let (_, reply) =
+            socks_client::perform_request(proxy.addr(), None, CONNECT, &nobody).unwrap();
         assert_ne!(reply.code, 0, "{hop}");
         proxy.stop().unwrap();
     }
@@ -130,7 +144,7 @@ fn through_openssh_and_through_us() {
 
 #[test]
 fn every_cipher_and_mac_that_can_be_asked_for() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let (sshd, ours) = (Sshd::start("").unwrap(), Ours::start("compression=true"));
     for hop in [sshd_hop(&sshd), ours.hop()] {
         for keys in [
@@ -149,7 +163,7 @@ fn every_cipher_and_mac_that_can_be_asked_for() {
 
 #[test]
 fn chains() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let (sshd, ours, ss) = (
         Sshd::start("").unwrap(),
         Ours::start(""),
@@ -175,12 +189,12 @@ fn chains() {
 
 #[test]
 fn datagrams_ride_in_a_stream_if_they_are_to() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let ours = Ours::start("");
     let listen = format!("udp://127.0.0.1:0/{}", origin.addr());
     let front = start(&["run", &listen, &format!("{}&udp=over-tcp", ours.hop())]);
-    let entry = Entry::open(front.addr()).unwrap();
-    traffic::datagrams(&entry as &dyn Datagrams).unwrap();
+    let entry = ForwarderEntry::open(front.addr()).unwrap();
+    traffic::check_datagrams(&entry as &dyn DatagramLink).unwrap();
     front.stop().unwrap();
     let refused = ended(&["run", &listen, &ours.hop()]);
     let told = format!("{refused:?}");
@@ -189,14 +203,14 @@ fn datagrams_ride_in_a_stream_if_they_are_to() {
 
 #[test]
 fn many_streams_at_a_time() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let (sshd, ours) = (Sshd::start("").unwrap(), Ours::start(""));
     for hop in [sshd_hop(&sshd), ours.hop()] {
         let front = front(origin.addr(), &[&hop]);
         let at = front.addr();
         let one = move || -> anyhow::Result<()> {
-            traffic::one_byte(traffic::dial(at)?)?;
-            traffic::both(traffic::dial(at)?, 64 << 10)
+            traffic::check_one_byte(traffic::connect_directly(at)?)?;
+            traffic::transfer_both_ways(traffic::connect_directly(at)?, 64 << 10)
         };
         let all: Vec<_> = (0..200).map(|_| thread::spawn(one)).collect();
         for (i, one) in all.into_iter().enumerate() {
@@ -209,23 +223,26 @@ fn many_streams_at_a_time() {
 
 #[test]
 fn an_agent_is_asked() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let sshd = Sshd::start("").unwrap();
-    let folder = Folder::new("agent").unwrap();
+    let folder = TempFolder::new("agent").unwrap();
     let socket = folder.path().join("socket");
     let mut command = Command::new("ssh-agent");
     command.arg("-D").arg("-a").arg(&socket);
-    let _agent = Process::spawn(command).unwrap();
+    let _agent = ChildProcess::spawn(command).unwrap();
     let since = Instant::now();
     while !socket.exists() {
-        assert!(since.elapsed() < PATIENCE, "no agent");
+        assert!(since.elapsed() < TEST_TIMEOUT, "no agent");
         sleep(Duration::from_millis(20));
     }
     let mut add = Command::new("ssh-add");
     add.arg("-q")
         .arg(sshd.folder().join("id"))
         .env("SSH_AUTH_SOCK", &socket);
-    tool::run(add, PATIENCE).unwrap().success().unwrap();
+    external_tools::run_to_end(add, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     let hop = sshd_hop(&sshd);
     let (at, query) = hop.split_once('?').unwrap();
     let (_, known) = query.split_once('&').unwrap();
@@ -236,7 +253,7 @@ fn an_agent_is_asked() {
         .env("SSH_AUTH_SOCK", &socket)
         .env("HOME", folder.path())
         .env("PATH", env::var_os("PATH").unwrap_or_default());
-    let front = Adit::launch(command, 1).unwrap();
+    let front = AditProcess::start_command(command, 1).unwrap();
     some(front.addr(), "by the agent");
     front.stop().unwrap();
 }

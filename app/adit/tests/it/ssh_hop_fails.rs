@@ -8,10 +8,12 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use adit_interop::openssh::{self, Sshd};
-use adit_interop::origin::Origin;
-use adit_interop::socks::{self, CONNECT, Dest};
+use adit_interop::origin::OriginServer;
+use adit_interop::socks_client::{self, CONNECT, Destination};
 use adit_interop::traffic;
-use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, loopback, tool};
+use adit_interop::{
+    AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, external_tools, free_port, loopback_addr,
+};
 use rustix::process::Signal;
 #[cfg(target_os = "linux")]
 use rustix::process::{Pid, kill_process};
@@ -21,12 +23,12 @@ use crate::ssh_hop::{Ours, front, hop, proxy, some, sshd_hop};
 
 const LEN: usize = 1 << 20;
 
-fn one(front: &Adit) -> anyhow::Result<()> {
-    traffic::one_byte(traffic::dial(front.addr())?)
+fn one(front: &AditProcess) -> anyhow::Result<()> {
+    traffic::check_one_byte(traffic::connect_directly(front.addr())?)
 }
 
 /// Waits until requests are served again, after at most a few failures.
-fn found_again(front: &Adit) {
+fn found_again(front: &AditProcess) {
     let since = Instant::now();
     while one(front).is_err() {
         assert!(since.elapsed() < Duration::from_secs(5), "not found again");
@@ -36,19 +38,19 @@ fn found_again(front: &Adit) {
 
 #[test]
 fn a_server_that_comes_back_is_found_again() {
-    let origin = Origin::start().unwrap();
-    let folder = Folder::new("ssh").unwrap();
-    openssh::keygen(folder.path(), "id").unwrap();
+    let origin = OriginServer::start().unwrap();
+    let folder = TempFolder::new("ssh").unwrap();
+    openssh::generate_key(folder.path(), "id").unwrap();
     let port = free_port();
     let mut first = Ours::at(&folder, port, "");
-    let hop = hop("ann", loopback(port), folder.path());
+    let hop = hop("ann", loopback_addr(port), folder.path());
     let mut front = front(origin.addr(), &[&hop]);
     some(front.addr(), "before");
-    let mut open = traffic::dial(front.addr()).unwrap();
+    let mut open = traffic::connect_directly(front.addr()).unwrap();
     std::io::Write::write_all(&mut open, b"ECHO\n").unwrap();
     // Killed, without a shutdown.
-    first.process().signal(Signal::KILL).unwrap();
-    first.process().wait(PATIENCE).unwrap();
+    first.process().send_signal(Signal::KILL).unwrap();
+    first.process().wait(TEST_TIMEOUT).unwrap();
     drop(first);
     // Open streams are cut instead of stalling.
     let mut rest = [0; 8];
@@ -56,13 +58,13 @@ fn a_server_that_comes_back_is_found_again() {
     assert!(matches!(cut, Ok(0) | Err(_)), "{cut:?}");
     assert!(one(&front).is_err());
     let gone = format!("no connection to ssh://127.0.0.1:{port}: ");
-    front.process().wait_lines(&gone, 1, PATIENCE).unwrap();
+    front.process().wait_lines(&gone, 1, TEST_TIMEOUT).unwrap();
     let second = Ours::at(&folder, port, "");
     found_again(&front);
     some(front.addr(), "after");
     let back = format!("ssh://127.0.0.1:{port} is healthy again");
-    front.process().wait_lines(&back, 1, PATIENCE).unwrap();
-    let log = front.process().log();
+    front.process().wait_lines(&back, 1, TEST_TIMEOUT).unwrap();
+    let log = front.process().output();
     assert_eq!(log.matches(&gone).count(), 1, "said once: {log}");
     // With a shutdown, which cuts the connection too.
     second.stop().unwrap();
@@ -84,7 +86,7 @@ fn children(sshd: &Sshd) -> Vec<Pid> {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_connection_that_died_silently_is_replaced() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let sshd = Sshd::start("").unwrap();
     let front = front(origin.addr(), &[&sshd_hop(&sshd)]);
     one(&front).unwrap();
@@ -114,30 +116,31 @@ fn a_connection_that_died_silently_is_replaced() {
 
 #[test]
 fn what_is_slow_or_dead_holds_up_nothing_else() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     // A proxy that accepts connections and sends nothing.
-    let silent = TcpListener::bind(loopback(0)).unwrap();
-    let folder = Folder::new("ssh").unwrap();
-    openssh::keygen(folder.path(), "id").unwrap();
+    let silent = TcpListener::bind(loopback_addr(0)).unwrap();
+    let folder = TempFolder::new("ssh").unwrap();
+    openssh::generate_key(folder.path(), "id").unwrap();
     let (at, silent_at) = (folder.path().display(), silent.local_addr().unwrap());
     let config = format!(
         "[route.a]\nlisten = \"ssh://127.0.0.1:0?host_key=@{at}/host&authorized_keys=@{at}/id.pub\
          &{ALLOW}\"\nrules = [{{ match = \":9\", via = \"socks5://{silent_at}\" }}]\n"
     );
-    let config = folder.write("adit.toml", config).unwrap();
+    let config = folder.write_file("adit.toml", config).unwrap();
     let back = start(&["run", "-c", &config.display().to_string()]);
     let hop = hop("anybody", back.addr(), folder.path());
     let proxy = proxy(&[&format!("{hop}&dial=4s")]);
-    let to = Dest::Addr(origin.addr());
-    let stream = |to: &Dest| socks::connect(proxy.addr(), None, to);
-    traffic::one_byte(stream(&to).unwrap()).unwrap();
+    let to = Destination::Addr(origin.addr());
+    let stream = |to: &Destination| socks_client::connect_through(proxy.addr(), None, to);
+    traffic::check_one_byte(stream(&to).unwrap()).unwrap();
     // Clients that wait for a target.
     let entry = proxy.addr();
     let dead: Vec<_> = (0..20)
         .map(|_| {
             thread::spawn(move || {
-                let to = Dest::name("nobody.example", 9);
-                socks::ask(entry, None, CONNECT, &to).map(|(_, reply)| reply.code)
+                let to = Destination::from_name("unknown.example", 9);
+                socks_client::perform_request(entry, None, CONNECT, &to)
+                    .map(|(_, reply)| reply.code)
             })
         })
         .collect();
@@ -149,8 +152,8 @@ fn what_is_slow_or_dead_holds_up_nothing_else() {
     sleep(Duration::from_millis(300));
     let since = Instant::now();
     for _ in 0..20 {
-        traffic::one_byte(stream(&to).unwrap()).unwrap();
-        traffic::both(stream(&to).unwrap(), LEN / 4).unwrap();
+        traffic::check_one_byte(stream(&to).unwrap()).unwrap();
+        traffic::transfer_both_ways(stream(&to).unwrap(), LEN / 4).unwrap();
     }
     let took = since.elapsed();
     assert!(took < Duration::from_secs(8), "{took:?}");
@@ -165,25 +168,28 @@ fn what_is_slow_or_dead_holds_up_nothing_else() {
 /// Returns the reply code of a request through a hop that does not work, and the log.
 fn fails(hop: &str, part: &str) -> String {
     let mut proxy = start(&["-v", "run", "mixed://127.0.0.1:0", hop]);
-    let to = Dest::Addr(loopback(9));
-    let (_, reply) = socks::ask(proxy.addr(), None, CONNECT, &to).unwrap();
+    let to = Destination::Addr(loopback_addr(9));
+    let (_, reply) = socks_client::perform_request(proxy.addr(), None, CONNECT, &to).unwrap();
     assert_ne!(reply.code, 0, "{hop}");
-    let process: &mut Process = proxy.process();
+    let process: &mut ChildProcess = proxy.process();
     let lines = process.wait_lines(part, 1, Duration::from_secs(5));
     let lines = lines.unwrap_or_else(|why| panic!("{hop}: {why:#}"));
-    assert!(!process.log().contains("hunter2"), "a secret is logged");
+    assert!(!process.output().contains("hunter2"), "a secret is logged");
     lines.join("\n")
 }
 
 #[test]
 fn failures_are_named() {
     let (sshd, ours) = (Sshd::start("").unwrap(), Ours::start("cipher=aes128-gcm"));
-    let strange = Folder::new("strange").unwrap();
-    let other = openssh::keygen(strange.path(), "other").unwrap();
+    let strange = TempFolder::new("strange").unwrap();
+    let other = openssh::generate_key(strange.path(), "other").unwrap();
     let fingerprint = |file: &Path| {
         let mut command = Command::new("ssh-keygen");
         command.arg("-lf").arg(file);
-        let line = tool::run(command, PATIENCE).unwrap().success().unwrap();
+        let line = external_tools::run_to_end(command, TEST_TIMEOUT)
+            .unwrap()
+            .expect_success()
+            .unwrap();
         line.split(' ').nth(1).unwrap().to_owned()
     };
     for (hop, folder) in [
@@ -210,7 +216,7 @@ fn failures_are_named() {
         let told = fails(&unknown, "is unknown");
         assert!(told.contains(&host), "{told}");
         let accepting = format!("{unknown}&strict=accept-new");
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         for url in [&accepting, &unknown] {
             let front = front(origin.addr(), &[url]);
             some(front.addr(), url);
@@ -244,23 +250,29 @@ fn failures_are_named() {
     );
     assert!(told.contains("aes128-gcm@openssh.com"), "{told}");
     // Not an SSH server, and no server.
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let at = ours.folder.path();
-    fails(&hop("ann", loopback(free_port()), at), "connect to ssh://");
+    fails(
+        &hop("ann", loopback_addr(free_port()), at),
+        "connect to ssh://",
+    );
     let mute = format!("{}&dial=1s", hop("ann", origin.addr(), at));
     fails(&mute, "handshake with ssh://");
 }
 
 #[test]
 fn what_is_known_of_a_server_is_neither_overlooked_nor_added_to() {
-    let folder = Folder::new("known-hop").unwrap();
-    openssh::keygen(folder.path(), "other").unwrap();
+    let folder = TempFolder::new("known-hop").unwrap();
+    openssh::generate_key(folder.path(), "other").unwrap();
     let ecdsa = folder.path().join("ecdsa");
     let mut command = Command::new("ssh-keygen");
     command
         .args(["-q", "-t", "ecdsa", "-N", "", "-f"])
         .arg(&ecdsa);
-    tool::run(command, PATIENCE).unwrap().success().unwrap();
+    external_tools::run_to_end(command, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     // It only shows an ECDSA key, and is known by an Ed25519 key.
     let sshd = Sshd::start(&format!(
         "HostKey {}\nHostKeyAlgorithms ecdsa-sha2-nistp256",

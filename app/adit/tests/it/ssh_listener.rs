@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::http_server::HttpServer;
 use adit_interop::openssh::{self, Sshd};
-use adit_interop::origin::Origin;
-use adit_interop::tool::{self, Ended};
-use adit_interop::traffic::{self, Ends};
-use adit_interop::web::Web;
-use adit_interop::{Adit, Folder, PATIENCE, Process, free_port, socks};
+use adit_interop::origin::OriginServer;
+use adit_interop::traffic::{self, CloseBehavior};
+use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, socks_client};
 
 use crate::setup::{ALLOW, start};
 use crate::ssh_hop::Ours;
@@ -28,7 +28,7 @@ fn client_with(ours: &Ours, key: &Path) -> Command {
 }
 
 fn client_as(user: &str, at: SocketAddr, key: &Path) -> Command {
-    let quiet = openssh::ssh(at.port(), key);
+    let quiet = openssh::ssh_command(at.port(), key);
     let mut ssh = Command::new("ssh");
     // The first occurrence of an option counts.
     ssh.args(["-o", "LogLevel=INFO"]).args(quiet.get_args());
@@ -36,18 +36,18 @@ fn client_as(user: &str, at: SocketAddr, key: &Path) -> Command {
     ssh
 }
 
-fn run(mut ssh: Command, more: &[&str]) -> Ended {
+fn run(mut ssh: Command, more: &[&str]) -> ToolOutput {
     ssh.args(more);
-    openssh::run(ssh, PATIENCE).unwrap()
+    openssh::run_command(ssh, TEST_TIMEOUT).unwrap()
 }
 
 /// Starts a client that stays connected, and waits until it listens on `port`.
-fn forwarding(mut ssh: Command, option: &str, port: u16, spec: &str) -> Process {
+fn forwarding(mut ssh: Command, option: &str, port: u16, spec: &str) -> ChildProcess {
     ssh.args(["-N", option, spec, "127.0.0.1"]);
-    let process = Process::spawn(ssh).unwrap();
+    let process = ChildProcess::spawn(ssh).unwrap();
     let since = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(since.elapsed() < PATIENCE, "{}", process.log());
+        assert!(since.elapsed() < TEST_TIMEOUT, "{}", process.output());
         sleep(Duration::from_millis(20));
     }
     process
@@ -56,10 +56,10 @@ fn forwarding(mut ssh: Command, option: &str, port: u16, spec: &str) -> Process 
 /// The name that a client shows is not a user here, so a certificate for that name proves nothing.
 #[test]
 fn certificates_need_a_user_or_principals() {
-    let folder = Folder::new("ssh-authority").unwrap();
+    let folder = TempFolder::new("ssh-authority").unwrap();
     let (authority, id) = (
-        openssh::keygen(folder.path(), "authority").unwrap(),
-        openssh::keygen(folder.path(), "id").unwrap(),
+        openssh::generate_key(folder.path(), "authority").unwrap(),
+        openssh::generate_key(folder.path(), "id").unwrap(),
     );
     let mut sign = Command::new("ssh-keygen");
     sign.args(["-q", "-s"]).arg(&authority);
@@ -69,21 +69,23 @@ fn certificates_need_a_user_or_principals() {
     let line = fs::read_to_string(authority.with_extension("pub")).unwrap();
     let keys = |options: &str| {
         let line = format!("cert-authority{options} {line}");
-        folder.write("keys", line).unwrap()
+        folder.write_file("keys", line).unwrap()
     };
     let at = folder.path().display();
     let url = |user: &str| {
         format!("ssh://{user}127.0.0.1:0?host_key=@{at}/host&authorized_keys=@{at}/keys&{ALLOW}")
     };
-    let origin = Origin::start().unwrap();
-    let enters = |adit: &Adit, name: &str| {
+    let origin = OriginServer::start().unwrap();
+    let enters = |adit: &AditProcess, name: &str| {
         let mut ssh = client_as(name, adit.addr(), &id);
         ssh.args(["-W", &origin.addr().to_string(), "127.0.0.1"]);
-        let done = openssh::run(ssh, PATIENCE).unwrap();
+        let done = openssh::run_command(ssh, TEST_TIMEOUT).unwrap();
         !done.output.contains("Permission denied")
     };
     keys("");
-    let why = Adit::start(&["run", &url("")], 1).unwrap_err().to_string();
+    let why = AditProcess::start(&["run", &url("")], 1)
+        .unwrap_err()
+        .to_string();
     assert!(
         why.contains("keys:1") && why.contains("principals="),
         "{why}"
@@ -102,7 +104,7 @@ fn certificates_need_a_user_or_principals() {
 
 #[test]
 fn local_and_dynamic_forwards() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let ours = Ours::start("");
     let (port, target) = (free_port(), origin.addr());
     let _l = forwarding(
@@ -112,21 +114,27 @@ fn local_and_dynamic_forwards() {
         &format!("127.0.0.1:{port}:{target}"),
     );
     let entry = SocketAddr::from(([127, 0, 0, 1], port));
-    traffic::streams(Ends::Each, || traffic::dial(entry)).unwrap();
+    traffic::check_streams(CloseBehavior::Independent, || {
+        traffic::connect_directly(entry)
+    })
+    .unwrap();
     let port = free_port();
     let _d = forwarding(client(&ours), "-D", port, &format!("127.0.0.1:{port}"));
     let entry = SocketAddr::from(([127, 0, 0, 1], port));
-    let to = socks::Dest::Addr(target);
-    traffic::streams(Ends::Each, || socks::connect(entry, None, &to)).unwrap();
+    let to = socks_client::Destination::Addr(target);
+    traffic::check_streams(CloseBehavior::Independent, || {
+        socks_client::connect_through(entry, None, &to)
+    })
+    .unwrap();
     // A target that does not exist is an error, and the connection continues.
-    let dead = socks::Dest::Addr(SocketAddr::from(([127, 0, 0, 1], free_port())));
-    assert!(socks::connect(entry, None, &dead).is_err());
-    traffic::one_byte(socks::connect(entry, None, &to).unwrap()).unwrap();
+    let dead = socks_client::Destination::Addr(SocketAddr::from(([127, 0, 0, 1], free_port())));
+    assert!(socks_client::connect_through(entry, None, &dead).is_err());
+    traffic::check_one_byte(socks_client::connect_through(entry, None, &to).unwrap()).unwrap();
 }
 
 #[test]
 fn standard_input_and_jumps() {
-    let web = Web::start(&[("/", "text/plain", b"by -W")]).unwrap();
+    let web = HttpServer::start(&[("/", "text/plain", b"by -W")]).unwrap();
     let (ours, sshd) = (Ours::start(""), Sshd::start("").unwrap());
     let mut ssh = client(&ours);
     ssh.args(["-W", &format!("localhost:{}", web.port()), "127.0.0.1"]);
@@ -140,7 +148,10 @@ fn standard_input_and_jumps() {
         "ssh",
     ]);
     shell.args(args).stdin(Stdio::null());
-    let got = tool::run(shell, PATIENCE).unwrap().success().unwrap();
+    let got = external_tools::run_to_end(shell, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     assert!(got.ends_with("by -W"), "{got}");
     let config = format!(
         "Host *\n  IdentitiesOnly yes\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  \
@@ -149,15 +160,18 @@ fn standard_input_and_jumps() {
         ours.adit.addr().port(),
         ours.path("id").display(),
         sshd.port(),
-        openssh::user(),
+        openssh::current_user(),
         sshd.folder().join("id").display(),
     );
-    let config = ours.folder.write("config", config).unwrap();
+    let config = ours.folder.write_file("config", config).unwrap();
     let mut ssh = Command::new("ssh");
     ssh.arg("-F")
         .arg(config)
         .args(["-n", "far", "echo", "behind", "the", "jump"]);
-    let got = openssh::run(ssh, PATIENCE).unwrap().success().unwrap();
+    let got = openssh::run_command(ssh, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     assert_eq!(got.trim(), "behind the jump");
 }
 
@@ -175,7 +189,7 @@ fn nothing_but_streams() {
             told.contains("administratively prohibited: this server forwards connections"),
             "{told}"
         );
-        assert!(ended.success().is_err(), "{more:?}");
+        assert!(ended.expect_success().is_err(), "{more:?}");
     }
     let back = format!("{}:127.0.0.1:1", free_port());
     let ended = run(client(&ours), &["-N", "-R", &back, "127.0.0.1"]);
@@ -189,21 +203,21 @@ fn nothing_but_streams() {
         port,
         &format!("127.0.0.1:{port}:/run/a"),
     );
-    let mut stream = traffic::dial(([127, 0, 0, 1], port).into()).unwrap();
+    let mut stream = traffic::connect_directly(([127, 0, 0, 1], port).into()).unwrap();
     let mut rest = [0; 8];
     assert!(matches!(stream.read(&mut rest), Ok(0) | Err(_)));
     local
-        .wait_lines("administratively prohibited", 1, PATIENCE)
+        .wait_lines("administratively prohibited", 1, TEST_TIMEOUT)
         .unwrap();
     // No key, and a key that is not accepted.
     let mut other = client_as("ann", ours.adit.addr(), Path::new("/nowhere"));
     other.args(["-N", "127.0.0.1"]);
-    let told = format!("{:?}", openssh::run(other, PATIENCE).unwrap());
+    let told = format!("{:?}", openssh::run_command(other, TEST_TIMEOUT).unwrap());
     assert!(
         told.contains("Permission denied (publickey,password)"),
         "{told}"
     );
-    let strange = openssh::keygen(ours.folder.path(), "strange").unwrap();
+    let strange = openssh::generate_key(ours.folder.path(), "strange").unwrap();
     let told = format!(
         "{:?}",
         run(client_with(&ours, &strange), &["-N", "127.0.0.1"])
@@ -213,13 +227,13 @@ fn nothing_but_streams() {
 
 #[test]
 fn what_a_key_may_is_in_its_line() {
-    let web = Web::start(&[("/", "text/plain", b"allowed")]).unwrap();
+    let web = HttpServer::start(&[("/", "text/plain", b"allowed")]).unwrap();
     let (ours, port) = (Ours::start(""), web.port());
     let line = fs::read_to_string(ours.path("id.pub")).unwrap();
     let open = |to: &str| {
         let mut ssh = client(&ours);
         ssh.args(["-W", to, "127.0.0.1"]);
-        openssh::run(ssh, PATIENCE).unwrap()
+        openssh::run_command(ssh, TEST_TIMEOUT).unwrap()
     };
     let with = |options: &str| fs::write(ours.path("id.pub"), format!("{options} {line}")).unwrap();
     // The file is read at each login.
@@ -241,7 +255,7 @@ fn what_a_key_may_is_in_its_line() {
         with(&options);
         let ended = open(&format!("{to}:{port}"));
         let refused = format!("{ended:?}").contains("is not allowed to open this");
-        assert_eq!(ended.success().is_ok(), fine, "{options} {to}");
+        assert_eq!(ended.expect_success().is_ok(), fine, "{options} {to}");
         assert_eq!(refused, !fine, "{options} {to}");
     }
     for options in [
@@ -257,7 +271,7 @@ fn what_a_key_may_is_in_its_line() {
 
 #[test]
 fn what_a_listener_may_reach_is_in_its_url() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let folder = Ours::start("");
     let at = folder.folder.path().display().to_string();
     let keys = format!("host_key=@{at}/host&authorized_keys=@{at}/id.pub");
@@ -266,18 +280,18 @@ fn what_a_listener_may_reach_is_in_its_url() {
     ssh.arg("-W")
         .arg(origin.addr().to_string())
         .arg("127.0.0.1");
-    let told = format!("{:?}", openssh::run(ssh, PATIENCE).unwrap());
+    let told = format!("{:?}", openssh::run_command(ssh, TEST_TIMEOUT).unwrap());
     assert!(
         told.contains("rules do not allow this destination"),
         "{told}"
     );
-    assert_eq!(origin.connections(), 0);
+    assert_eq!(origin.connection_count(), 0);
     closed.stop().unwrap();
 }
 
 #[test]
 fn a_listener_ends_though_clients_are_there() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let ours = Ours::start("");
     let (port, target) = (free_port(), origin.addr());
     let mut client = forwarding(
@@ -287,7 +301,7 @@ fn a_listener_ends_though_clients_are_there() {
         &format!("127.0.0.1:{port}:{target}"),
     );
     let entry = SocketAddr::from(([127, 0, 0, 1], port));
-    traffic::one_byte(traffic::dial(entry).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(entry).unwrap()).unwrap();
     // An idle client does not delay the shutdown.
     let since = Instant::now();
     ours.adit.stop().unwrap();
@@ -302,7 +316,7 @@ fn a_listener_ends_though_clients_are_there() {
 
 #[test]
 fn the_host_key_is_made_once_and_kept() {
-    let home = Folder::new("home").unwrap();
+    let home = TempFolder::new("home").unwrap();
     let mut seen = Vec::new();
     for _ in 0..2 {
         let mut command = Command::new(crate::setup::bin());
@@ -311,10 +325,10 @@ fn the_host_key_is_made_once_and_kept() {
             .env("HOME", home.path())
             .env_remove("XDG_STATE_HOME")
             .env_remove("STATE_DIRECTORY");
-        let mut adit = Adit::launch(command, 1).unwrap();
+        let mut adit = AditProcess::start_command(command, 1).unwrap();
         let lines = adit
             .process()
-            .wait_lines("the host key is SHA256:", 1, PATIENCE);
+            .wait_lines("the host key is SHA256:", 1, TEST_TIMEOUT);
         let line = lines.unwrap().remove(0);
         seen.push(line.split("SHA256:").nth(1).unwrap().to_owned());
         adit.stop().unwrap();

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use adit_interop::PATIENCE;
+use adit_interop::TEST_TIMEOUT;
 use adit_net::system::ThreadRng;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::{
@@ -76,7 +76,7 @@ impl Talk {
     }
 
     fn new(tcp: TcpStream, transport: Transport) -> Result<Self> {
-        tcp.set_read_timeout(Some(PATIENCE))?;
+        tcp.set_read_timeout(Some(TEST_TIMEOUT))?;
         tcp.set_nodelay(true)?;
         Ok(Self {
             tcp,

@@ -7,14 +7,14 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::iperf::{self, Iperf};
-use adit_interop::origin::Origin;
-use adit_interop::socks::{self, Association, Dest, Flow};
-use adit_interop::ssr::Setup;
-use adit_interop::tap::Tap;
-use adit_interop::traffic::{self, Datagrams, Entry};
-use adit_interop::web::Web;
-use adit_interop::{Adit, PATIENCE, Pattern, tool};
+use adit_interop::http_server::HttpServer;
+use adit_interop::iperf::{self, IperfServer};
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::socks_client::{self, Destination, UdpAssociation, UdpFlow};
+use adit_interop::ssr::SsrSetup;
+use adit_interop::traffic::{self, DatagramLink, ForwarderEntry};
+use adit_interop::{AditProcess, BytePattern, TEST_TIMEOUT, external_tools};
 
 use crate::setup::{ALLOW, bin, ended, start};
 
@@ -57,13 +57,13 @@ const METHODS: [&str; 6] = [
 ];
 
 /// Starts a server at any port.
-pub(crate) fn server(setup: &Setup<'_>, more: &str) -> Adit {
+pub(crate) fn server(setup: &SsrSetup<'_>, more: &str) -> AditProcess {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     start(&["run", &format!("{}&{ALLOW}{more}", setup.url(any))])
 }
 
 /// Starts a client that leads to `to`.
-pub(crate) fn forwarder(url: &str, to: SocketAddr) -> Adit {
+pub(crate) fn forwarder(url: &str, to: SocketAddr) -> AditProcess {
     start(&["run", &format!("tcp+udp://127.0.0.1:0/{to}"), url])
 }
 
@@ -74,12 +74,15 @@ fn every_protocol_in_every_obfs() {
     let mut setups = Vec::new();
     for protocol in PROTOCOLS {
         for obfs in OBFS {
-            setups.push(Setup::new(methods.next().unwrap(), protocol, obfs));
+            setups.push(SsrSetup::new(methods.next().unwrap(), protocol, obfs));
         }
         // The next protocol starts with another method.
         methods.next();
     }
-    let (origin, iperf) = (Origin::start().unwrap(), Iperf::start().unwrap());
+    let (origin, iperf) = (
+        OriginServer::start().unwrap(),
+        IperfServer::start().unwrap(),
+    );
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let listen: Vec<String> = setups
         .iter()
@@ -87,7 +90,7 @@ fn every_protocol_in_every_obfs() {
         .collect();
     let mut args = vec!["run"];
     args.extend(listen.iter().flat_map(|url| ["-L", url]));
-    let back = Adit::start_with(&bin(), &args, setups.len()).unwrap();
+    let back = AditProcess::start_with(&bin(), &args, setups.len()).unwrap();
     let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     let hops: Vec<String> = setups
         .iter()
@@ -102,20 +105,20 @@ fn every_protocol_in_every_obfs() {
             .into_iter()
             .flat_map(move |entry| ["-L", entry, "-F", hop])
     }));
-    let front = Adit::start_with(&bin(), &args, 2 * setups.len()).unwrap();
+    let front = AditProcess::start_with(&bin(), &args, 2 * setups.len()).unwrap();
     for (setup, entries) in setups.iter().zip(front.addrs().chunks(2)) {
         let (entry, measured) = (&entries[0], entries[1]);
         let tried = || {
-            traffic::one_byte(traffic::dial(*entry)?)?;
-            traffic::up(traffic::dial(*entry)?, 300_000)?;
-            traffic::down(traffic::dial(*entry)?, 300_000)?;
-            traffic::both(traffic::dial(*entry)?, 100_000)?;
-            traffic::half_close(traffic::dial(*entry)?, 50_000)?;
+            traffic::check_one_byte(traffic::connect_directly(*entry)?)?;
+            traffic::upload(traffic::connect_directly(*entry)?, 300_000)?;
+            traffic::download(traffic::connect_directly(*entry)?, 300_000)?;
+            traffic::transfer_both_ways(traffic::connect_directly(*entry)?, 100_000)?;
+            traffic::check_half_close(traffic::connect_directly(*entry)?, 50_000)?;
             // Datagrams do not use the obfs.
             if setup.obfs == "plain" {
-                traffic::datagrams(&Entry::open(*entry)?)?;
+                traffic::check_datagrams(&ForwarderEntry::open(*entry)?)?;
             }
-            iperf::down(measured)?;
+            iperf::download_megabyte(measured)?;
             anyhow::Ok(())
         };
         if let Err(why) = tried() {
@@ -130,7 +133,7 @@ fn every_protocol_in_every_obfs() {
 #[test]
 fn a_page_through_go_quiet() {
     let page = "hello through go_quiet";
-    let web = Web::start(&[("/page", "text/plain", page.as_bytes())]).unwrap();
+    let web = HttpServer::start(&[("/page", "text/plain", page.as_bytes())]).unwrap();
     let url = |port| {
         format!(
             "ssr://aes-256-ctr:p@127.0.0.1:{port}?protocol=auth_aes128_fast&protocol_param=\
@@ -138,7 +141,9 @@ fn a_page_through_go_quiet() {
         )
     };
     let back = start(&["run", &format!("{}&{ALLOW}", url(0))]);
-    let link = ended(&["url", &url(back.addr().port())]).success().unwrap();
+    let link = ended(&["url", &url(back.addr().port())])
+        .expect_success()
+        .unwrap();
     assert!(link.starts_with("ssr://") && !link.contains('@'), "{link}");
     for hop in [url(back.addr().port()), link.trim().to_owned()] {
         let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
@@ -146,30 +151,36 @@ fn a_page_through_go_quiet() {
         curl.args(["-q", "-sS", "--max-time", "10", "--noproxy", ""]);
         curl.args(["-x", &format!("socks5h://{}", front.addr())]);
         curl.arg(format!("http://localhost:{}/page", web.port()));
-        let got = tool::run(curl, PATIENCE).unwrap().success().unwrap();
+        let got = external_tools::run_to_end(curl, TEST_TIMEOUT)
+            .unwrap()
+            .expect_success()
+            .unwrap();
         assert_eq!(got, page);
         front.stop().unwrap();
     }
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let front = forwarder(&url(back.addr().port()), origin.addr());
-    traffic::streams(traffic::Ends::Each, || traffic::dial(front.addr())).unwrap();
+    traffic::check_streams(traffic::CloseBehavior::Independent, || {
+        traffic::connect_directly(front.addr())
+    })
+    .unwrap();
     front.stop().unwrap();
     back.stop().unwrap();
 }
 
 /// Returns true if a byte is echoed soon: a refused client gets no answer.
-fn echoes(front: &Adit) -> bool {
-    let stream = traffic::dial(front.addr()).unwrap();
+fn echoes(front: &AditProcess) -> bool {
+    let stream = traffic::connect_directly(front.addr()).unwrap();
     let soon = Duration::from_secs(3);
     stream.set_read_timeout(Some(soon)).unwrap();
-    traffic::one_byte(stream).is_ok()
+    traffic::check_one_byte(stream).is_ok()
 }
 
 #[test]
 fn users_share_a_port() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for protocol in ["auth_aes128_fast", "auth_chain_a"] {
-        let setup = Setup::new("none", protocol, "plain");
+        let setup = SsrSetup::new("none", protocol, "plain");
         let back = server(&setup, "&protocol_param=8%2342:one,43:two");
         let url = setup.url(back.addr());
         for (param, fine) in [
@@ -182,7 +193,7 @@ fn users_share_a_port() {
             let front = forwarder(&format!("{url}&protocol_param={param}"), origin.addr());
             assert_eq!(echoes(&front), fine, "{protocol} {param}");
             if fine {
-                traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+                traffic::check_datagrams(&ForwarderEntry::open(front.addr()).unwrap()).unwrap();
             }
             front.stop().unwrap();
         }
@@ -194,28 +205,31 @@ fn users_share_a_port() {
 /// port, because the tap does not carry them.
 #[test]
 fn datagrams_in_a_connection() {
-    let (one, two) = (Origin::start().unwrap(), Origin::start().unwrap());
+    let (one, two) = (
+        OriginServer::start().unwrap(),
+        OriginServer::start().unwrap(),
+    );
     for (protocol, obfs) in PROTOCOLS.into_iter().zip(OBFS.into_iter().cycle()) {
-        let setup = Setup::new("aes-128-ctr", protocol, obfs);
+        let setup = SsrSetup::new("aes-128-ctr", protocol, obfs);
         let back = server(&setup, "");
-        let tap = Tap::start(back.addr()).unwrap();
+        let tap = RecordingRelay::start(back.addr()).unwrap();
         let hop = format!("{}&udp=over-tcp", setup.url(tap.addr()));
         let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
-        let association = Association::open(front.addr(), None).unwrap();
+        let association = UdpAssociation::open(front.addr(), None).unwrap();
         for origin in [&one, &two, &one] {
-            let to = Dest::Addr(origin.addr());
-            traffic::datagrams(&Flow::new(&association, to, origin.addr()))
+            let to = Destination::Addr(origin.addr());
+            traffic::check_datagrams(&UdpFlow::new(&association, to, origin.addr()))
                 .unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         }
-        let name = Dest::name("localhost", two.addr().port());
-        let flow = Flow::new(&association, name, two.addr());
-        traffic::datagrams(&flow).unwrap();
+        let name = Destination::from_name("localhost", two.addr().port());
+        let flow = UdpFlow::new(&association, name, two.addr());
+        traffic::check_datagrams(&flow).unwrap();
         for len in [0, 1472, 9000, 60_000] {
-            let data = Pattern::new(len as u64).take(len);
+            let data = BytePattern::new(len as u64).next_bytes(len);
             flow.send(&data).unwrap();
             assert_eq!(flow.recv().unwrap(), data, "{setup:?}: {len} bytes");
         }
-        assert_eq!(tap.seen().len(), 1, "one association, one stream");
+        assert_eq!(tap.requests().len(), 1, "one association, one stream");
         front.stop().unwrap();
         back.stop().unwrap();
     }
@@ -224,16 +238,16 @@ fn datagrams_in_a_connection() {
 /// A server without UDP treats such a connection as unauthenticated.
 #[test]
 fn a_server_without_udp_carries_none_in_a_connection() {
-    let origin = Origin::start().unwrap();
-    let setup = Setup::new("aes-128-ctr", "auth_sha1_v4", "plain");
+    let origin = OriginServer::start().unwrap();
+    let setup = SsrSetup::new("aes-128-ctr", "auth_sha1_v4", "plain");
     let back = server(&setup, "&udp=false");
     let url = format!("{}&udp=over-tcp", setup.url(back.addr()));
     let front = forwarder(&url, origin.addr());
-    let entry = Entry::open(front.addr()).unwrap();
+    let entry = ForwarderEntry::open(front.addr()).unwrap();
     entry.send(b"anybody?").unwrap();
     thread::sleep(Duration::from_millis(300));
-    assert_eq!(origin.connections(), 0);
-    traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+    assert_eq!(origin.connection_count(), 0);
+    traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).unwrap();
     front.stop().unwrap();
     back.stop().unwrap();
 }
@@ -241,9 +255,9 @@ fn a_server_without_udp_carries_none_in_a_connection() {
 /// A server with `_compatible` serves both kinds of clients.
 #[test]
 fn a_compatible_server_takes_clients_without() {
-    let origin = Origin::start().unwrap();
-    fn setup<'a>(protocol: &'a str, obfs: &'a str) -> Setup<'a> {
-        Setup::new("aes-128-ctr", protocol, obfs)
+    let origin = OriginServer::start().unwrap();
+    fn setup<'a>(protocol: &'a str, obfs: &'a str) -> SsrSetup<'a> {
+        SsrSetup::new("aes-128-ctr", protocol, obfs)
     }
     for (protocol, obfs) in [
         ("auth_sha1_v4", "http_simple"),
@@ -268,9 +282,9 @@ fn a_compatible_server_takes_clients_without() {
 /// Datagrams through two servers: their paddings add up.
 #[test]
 fn a_chain_of_two() {
-    let origin = Origin::start().unwrap();
-    let far = Setup::new("none", "auth_chain_a", "http_simple");
-    let near = Setup::new("aes-256-ctr", "auth_chain_b", "tls1.2_ticket_auth");
+    let origin = OriginServer::start().unwrap();
+    let far = SsrSetup::new("none", "auth_chain_a", "http_simple");
+    let near = SsrSetup::new("aes-256-ctr", "auth_chain_b", "tls1.2_ticket_auth");
     let (back, middle) = (server(&far, ""), server(&near, ""));
     let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     let front = start(&[
@@ -279,8 +293,11 @@ fn a_chain_of_two() {
         &near.url(middle.addr()),
         &far.url(back.addr()),
     ]);
-    traffic::streams(traffic::Ends::Each, || traffic::dial(front.addr())).unwrap();
-    traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+    traffic::check_streams(traffic::CloseBehavior::Independent, || {
+        traffic::connect_directly(front.addr())
+    })
+    .unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(front.addr()).unwrap()).unwrap();
     for adit in [front, middle, back] {
         adit.stop().unwrap();
     }
@@ -289,9 +306,9 @@ fn a_chain_of_two() {
 /// No server reports what is wrong; the client's log names the possible differences.
 #[test]
 fn a_client_is_told_what_may_be_wrong() {
-    let origin = Origin::start().unwrap();
-    let right = Setup::new("aes-128-ctr", "auth_sha1_v4", "tls1.2_ticket_auth");
-    let plain = Setup {
+    let origin = OriginServer::start().unwrap();
+    let right = SsrSetup::new("aes-128-ctr", "auth_sha1_v4", "tls1.2_ticket_auth");
+    let plain = SsrSetup {
         obfs: "plain",
         ..right
     };
@@ -299,7 +316,7 @@ fn a_client_is_told_what_may_be_wrong() {
         // The tag of the hello depends on the password.
         (
             right,
-            Setup {
+            SsrSetup {
                 password: "x",
                 ..right
             },
@@ -308,7 +325,7 @@ fn a_client_is_told_what_may_be_wrong() {
         (plain, right, "does not answer in the obfs"),
         (
             plain,
-            Setup {
+            SsrSetup {
                 password: "x",
                 ..plain
             },
@@ -316,7 +333,7 @@ fn a_client_is_told_what_may_be_wrong() {
         ),
         (
             plain,
-            Setup {
+            SsrSetup {
                 protocol: "auth_aes128_md5",
                 ..plain
             },
@@ -324,7 +341,7 @@ fn a_client_is_told_what_may_be_wrong() {
         ),
         (
             plain,
-            Setup {
+            SsrSetup {
                 method: "aes-128-cfb",
                 ..plain
             },
@@ -334,11 +351,11 @@ fn a_client_is_told_what_may_be_wrong() {
         let back = server(&at_server, "");
         let url = format!("{}&dial=4s", at_client.url(back.addr()));
         let mut front = forwarder(&url, origin.addr());
-        let mut held = traffic::dial(front.addr()).unwrap();
+        let mut held = traffic::connect_directly(front.addr()).unwrap();
         held.write_all(b"ECHO\n").unwrap();
         let told = front
             .process()
-            .wait_lines("Likely: another password", 1, PATIENCE);
+            .wait_lines("Likely: another password", 1, TEST_TIMEOUT);
         let told = told.unwrap().remove(0);
         assert!(told.contains(said), "{told}");
         let ours = format!(
@@ -349,15 +366,15 @@ fn a_client_is_told_what_may_be_wrong() {
         front.stop().unwrap();
         back.stop().unwrap();
     }
-    assert_eq!(origin.connections(), 0);
+    assert_eq!(origin.connection_count(), 0);
 }
 
 /// Names are sent unresolved, and the server resolves them; private targets are refused unless allowed.
 #[test]
 fn names_and_private_targets() {
-    let origin = Origin::start().unwrap();
-    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "plain");
-    let name = Dest::name("localhost", origin.addr().port());
+    let origin = OriginServer::start().unwrap();
+    let setup = SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "plain");
+    let name = Destination::from_name("localhost", origin.addr().port());
     for fine in [true, false] {
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let mut url = setup.url(any);
@@ -366,7 +383,8 @@ fn names_and_private_targets() {
         }
         let back = start(&["run", &url]);
         let front = start(&["run", "mixed://127.0.0.1:0", &setup.url(back.addr())]);
-        let tried = socks::connect(front.addr(), None, &name).and_then(traffic::one_byte);
+        let tried = socks_client::connect_through(front.addr(), None, &name)
+            .and_then(traffic::check_one_byte);
         assert_eq!(tried.is_ok(), fine);
         front.stop().unwrap();
         back.stop().unwrap();

@@ -3,27 +3,28 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use adit_interop::origin::Origin;
-use adit_interop::plugin::{Libev, patiently};
+use adit_interop::http_server::HttpServer;
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::{LibevPluginHost, retry_until_success};
 use adit_interop::shadowsocks::AES_256;
-use adit_interop::socks::{self, Dest};
-use adit_interop::traffic::{self, Ends};
-use adit_interop::web::Web;
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::traffic::{self, CloseBehavior};
 
 use crate::setup::bin;
 
 /// Sends streams through a SOCKS5 port.
-fn visit(client: &Libev) {
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
-    let open = || socks::connect(client.addr(), None, &to);
-    patiently(|| traffic::one_byte(open()?)).unwrap();
-    traffic::streams(Ends::Both, open).unwrap();
+fn visit(client: &LibevPluginHost) {
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let open = || socks_client::connect_through(client.addr(), None, &to);
+    retry_until_success(|| traffic::check_one_byte(open()?)).unwrap();
+    traffic::check_streams(CloseBehavior::OnEitherEnd, open).unwrap();
 }
 
 fn both_ends(options: &str) {
-    let server = Libev::server(AES_256, &bin(), options).unwrap();
-    let client = Libev::socks(AES_256, server.addr(), &bin(), options).unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), options).unwrap();
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), options).unwrap();
     visit(&client);
 }
 
@@ -51,9 +52,10 @@ on_both_ends! {
 #[test]
 fn sides_and_other_names() {
     let server = "server;Key=pass;WebServerAddr=127.0.0.1:1";
-    let server = Libev::server(AES_256, &bin(), server).unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), server).unwrap();
     let options = "client;ServerName=bing.com;Key=pass;TicketTimeHint=3600;Browser=chrome";
-    let client = Libev::socks(AES_256, server.addr(), &bin(), options).unwrap();
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), options).unwrap();
     visit(&client);
 }
 
@@ -61,15 +63,15 @@ fn sides_and_other_names() {
 #[test]
 fn strangers_are_taken_to_a_web_server() {
     let page = b"nothing to see here";
-    let web = Web::start(&[("/", "text/plain", page)]).unwrap();
+    let web = HttpServer::start(&[("/", "text/plain", page)]).unwrap();
     let options = format!(
         "obfs=go_quiet;param=bing.com;key=pass;redirect=127.0.0.1:{}",
         web.port()
     );
-    let server = Libev::server(AES_256, &bin(), &options).unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), &options).unwrap();
     let mut seen = Vec::new();
-    patiently(|| {
-        let mut stranger = traffic::dial(server.addr())?;
+    retry_until_success(|| {
+        let mut stranger = traffic::connect_directly(server.addr())?;
         stranger.write_all(b"GET / HTTP/1.1\r\nHost: bing.com\r\nConnection: close\r\n\r\n")?;
         seen.clear();
         stranger.read_to_end(&mut seen)?;
@@ -80,23 +82,28 @@ fn strangers_are_taken_to_a_web_server() {
     assert!(seen.ends_with(page), "{}", String::from_utf8_lossy(&seen));
     // A client with a wrong key is also unauthenticated; the correct key is accepted.
     let wrong = options.replace("key=pass", "key=other");
-    let client = Libev::socks(AES_256, server.addr(), &bin(), &wrong).unwrap();
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
-    let tried = socks::connect(client.addr(), None, &to).and_then(|stream| {
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), &wrong).unwrap();
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let tried = socks_client::connect_through(client.addr(), None, &to).and_then(|stream| {
         stream.set_read_timeout(Some(Duration::from_secs(3)))?;
-        traffic::one_byte(stream)
+        traffic::check_one_byte(stream)
     });
-    assert!(tried.is_err() && origin.connections() == 0);
-    let client = Libev::socks(AES_256, server.addr(), &bin(), &options).unwrap();
+    assert!(tried.is_err() && origin.connection_count() == 0);
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), &options).unwrap();
     visit(&client);
 }
 
 /// The peer's own obfs plugins, next to those of adit.
 #[test]
 fn simple_obfs_is_as_it_was() {
-    let server = Libev::server(AES_256, "obfs-server".as_ref(), "obfs=tls").unwrap();
+    let server =
+        LibevPluginHost::start_server(AES_256, "obfs-server".as_ref(), "obfs=tls").unwrap();
     let options = "obfs=tls;obfs-host=bing.com";
-    let client = Libev::socks(AES_256, server.addr(), "obfs-local".as_ref(), options).unwrap();
+    let client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), "obfs-local".as_ref(), options)
+            .unwrap();
     visit(&client);
 }

@@ -5,25 +5,27 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::hostile::{Ending, Manner, Reaction, probe, watch};
-use adit_interop::origin::Origin;
-use adit_interop::ssr::Setup;
-use adit_interop::tap::Tap;
-use adit_interop::web::Web;
-use adit_interop::{Adit, Pattern, tool, traffic};
+use adit_interop::hostile_clients::{
+    AfterWrite, Reaction, WriteMode, probe_server, watch_reaction,
+};
+use adit_interop::http_server::HttpServer;
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::ssr::SsrSetup;
+use adit_interop::{AditProcess, BytePattern, external_tools, traffic};
 
 use crate::probes::{probes, send_all};
 use crate::setup::bin;
 use crate::ssr::{forwarder, server};
 
 /// Returns a genuine first flight to a server of adit.
-fn record(ours: &Adit, setup: &Setup<'_>) -> Vec<u8> {
-    let origin = Origin::start().unwrap();
-    let tap = Tap::start(ours.addr()).unwrap();
+fn record(ours: &AditProcess, setup: &SsrSetup<'_>) -> Vec<u8> {
+    let origin = OriginServer::start().unwrap();
+    let tap = RecordingRelay::start(ours.addr()).unwrap();
     let client = forwarder(&setup.url(tap.addr()), origin.addr());
-    traffic::one_byte(traffic::dial(client.addr()).unwrap()).unwrap();
+    traffic::check_one_byte(traffic::connect_directly(client.addr()).unwrap()).unwrap();
     client.stop().unwrap();
-    tap.seen().into_iter().next().unwrap()
+    tap.requests().into_iter().next().unwrap()
 }
 
 /// SEC-P1 to SEC-P3 where a protocol authenticates: zero bytes, and the same reaction for every
@@ -36,12 +38,12 @@ fn one_reaction_for_all_probes() {
         ("none", "auth_chain_a", "tls1.2_ticket_auth"),
         ("aes-256-ctr", "origin", "go_quiet"),
     ] {
-        let setup = Setup::new(method, protocol, obfs);
+        let setup = SsrSetup::new(method, protocol, obfs);
         let ours = server(&setup, "");
         let genuine = record(&ours, &setup);
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let front = forwarder(&setup.url(ours.addr()), origin.addr());
-        let mut open = traffic::dial(front.addr()).unwrap();
+        let mut open = traffic::connect_directly(front.addr()).unwrap();
         open.write_all(b"ECHO\n").unwrap();
         let mut echo = || {
             open.write_all(b"x").unwrap();
@@ -49,15 +51,15 @@ fn one_reaction_for_all_probes() {
         };
         echo();
         for (ending, wanted) in [
-            (Ending::Hold, Reaction::Silence),
-            (Ending::HalfClose, Reaction::End),
+            (AfterWrite::Hold, Reaction::Silence),
+            (AfterWrite::HalfClose, Reaction::End),
         ] {
             for (what, seen) in send_all(ours.addr(), probes(&genuine), ending) {
                 assert_eq!(seen, wanted, "{setup:?} {ending:?}: {what}");
             }
         }
         echo();
-        traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+        traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).unwrap();
         front.stop().unwrap();
         ours.stop().unwrap();
     }
@@ -66,17 +68,17 @@ fn one_reaction_for_all_probes() {
 /// `redirect` forwards unauthenticated peers to a real server, which receives all their bytes.
 #[test]
 fn strangers_are_taken_to_a_decoy() {
-    let page = b"a page of somebody else";
-    let web = Web::start(&[("/", "text/plain", page)]).unwrap();
+    let page = b"the page of a decoy server";
+    let web = HttpServer::start(&[("/", "text/plain", page)]).unwrap();
     let decoy = format!(
         "&redirect=no-such-word%23192.0.2.1:9,bing.com%23127.0.0.1:{}",
         web.port()
     );
     let request = b"GET / HTTP/1.1\r\nHost: bing.com\r\nConnection: close\r\n\r\n";
     for obfs in ["plain", "http_simple", "tls1.2_ticket_auth", "go_quiet"] {
-        let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", obfs);
+        let setup = SsrSetup::new("aes-256-ctr", "auth_aes128_md5", obfs);
         let ours = server(&setup, &decoy);
-        let mut stranger = traffic::dial(ours.addr()).unwrap();
+        let mut stranger = traffic::connect_directly(ours.addr()).unwrap();
         stranger.write_all(request).unwrap();
         let mut seen = Vec::new();
         stranger.read_to_end(&mut seen).unwrap();
@@ -86,20 +88,20 @@ fn strangers_are_taken_to_a_decoy() {
             "{obfs}: {text}"
         );
         // If no pattern matches, the policy applies.
-        let garbage = Pattern::new(3).take(600);
+        let garbage = BytePattern::new(3).next_bytes(600);
         let patience = Duration::from_secs(1);
-        let seen = probe(
+        let seen = probe_server(
             ours.addr(),
             &garbage,
-            Manner::AtOnce,
-            Ending::Hold,
+            WriteMode::OneWrite,
+            AfterWrite::Hold,
             patience,
         );
         assert_eq!(seen.unwrap(), Reaction::Silence, "{obfs}");
         // A client is not forwarded.
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let front = forwarder(&setup.url(ours.addr()), origin.addr());
-        traffic::one_byte(traffic::dial(front.addr()).unwrap()).unwrap();
+        traffic::check_one_byte(traffic::connect_directly(front.addr()).unwrap()).unwrap();
         front.stop().unwrap();
         ours.stop().unwrap();
     }
@@ -108,33 +110,33 @@ fn strangers_are_taken_to_a_decoy() {
 /// A recorded request with HTTP obfuscation is unauthenticated too: the decoy answers, not adit.
 #[test]
 fn a_replay_is_taken_to_the_decoy_as_it_came() {
-    let origin = Origin::start().unwrap();
-    let tap = Tap::start(origin.addr()).unwrap();
-    let setup = Setup::new("aes-256-ctr", "auth_aes128_md5", "http_simple");
+    let origin = OriginServer::start().unwrap();
+    let tap = RecordingRelay::start(origin.addr()).unwrap();
+    let setup = SsrSetup::new("aes-256-ctr", "auth_aes128_md5", "http_simple");
     let ours = server(&setup, &format!("&redirect={}", tap.addr()));
     let genuine = record(&ours, &setup);
-    let mut replay = traffic::dial(ours.addr()).unwrap();
+    let mut replay = traffic::connect_directly(ours.addr()).unwrap();
     replay.write_all(&genuine).unwrap();
-    watch(&mut replay, Duration::from_secs(1)).unwrap();
-    let seen = tap.seen();
+    watch_reaction(&mut replay, Duration::from_secs(1)).unwrap();
+    let seen = tap.requests();
     assert_eq!(seen.len(), 1);
     assert!(seen[0] == genuine, "the decoy got other bytes");
     ours.stop().unwrap();
 }
 
 /// Returns true if a client with a wrong clock is served.
-fn served_at(setup: &Setup<'_>, server: SocketAddr, offset: &str) -> bool {
-    let origin = Origin::start().unwrap();
+fn served_at(setup: &SsrSetup<'_>, server: SocketAddr, offset: &str) -> bool {
+    let origin = OriginServer::start().unwrap();
     let mut command = Command::new(bin());
     let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
     command.args(["run", &target, &setup.url(server)]);
-    tool::shift_clock(&mut command, offset).unwrap();
-    let front = Adit::launch(command, 1).unwrap();
-    let stream = traffic::dial(front.addr()).unwrap();
+    external_tools::shift_clock(&mut command, offset).unwrap();
+    let front = AditProcess::start_command(command, 1).unwrap();
+    let stream = traffic::connect_directly(front.addr()).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(3)))
         .unwrap();
-    let served = traffic::one_byte(stream).is_ok();
+    let served = traffic::check_one_byte(stream).is_ok();
     front.stop().unwrap();
     served
 }
@@ -151,7 +153,7 @@ fn a_clock_a_day_off_is_refused() {
         ("origin", "go_quiet", "+25h", false),
         ("auth_simple", "plain", "+10m", false),
     ] {
-        let setup = Setup::new("aes-128-ctr", protocol, obfs);
+        let setup = SsrSetup::new("aes-128-ctr", protocol, obfs);
         let ours = server(&setup, "");
         let served = served_at(&setup, ours.addr(), offset);
         assert_eq!(served, fine, "{protocol} {obfs} {offset}");
@@ -191,11 +193,11 @@ fn bomb() -> Vec<u8> {
 /// other sessions continue.
 #[test]
 fn a_deflate_bomb_hurts_nobody() {
-    let origin = Origin::start().unwrap();
-    let setup = Setup::new("none", "verify_deflate", "plain");
+    let origin = OriginServer::start().unwrap();
+    let setup = SsrSetup::new("none", "verify_deflate", "plain");
     let ours = server(&setup, "");
     let front = forwarder(&setup.url(ours.addr()), origin.addr());
-    let mut good = traffic::dial(front.addr()).unwrap();
+    let mut good = traffic::connect_directly(front.addr()).unwrap();
     good.write_all(b"ECHO\n").unwrap();
     let mut echo = || {
         good.write_all(b"x").unwrap();
@@ -209,24 +211,24 @@ fn a_deflate_bomb_hurts_nobody() {
     };
     let patience = Duration::from_secs(1);
     for _ in 0..20 {
-        let seen = probe(
+        let seen = probe_server(
             ours.addr(),
             &bomb(),
-            Manner::AtOnce,
-            Ending::Hold,
+            WriteMode::OneWrite,
+            AfterWrite::Hold,
             patience / 10,
         );
         assert_eq!(seen.unwrap(), Reaction::Silence);
     }
     let session = [header(), b"ECHO\nx".to_vec()].concat();
-    let mut bad: TcpStream = traffic::dial(ours.addr()).unwrap();
+    let mut bad: TcpStream = traffic::connect_directly(ours.addr()).unwrap();
     bad.write_all(&stored(&session)).unwrap();
     assert!(matches!(
-        watch(&mut bad, patience).unwrap(),
+        watch_reaction(&mut bad, patience).unwrap(),
         Reaction::Answer(_)
     ));
     bad.write_all(&bomb()).unwrap();
-    assert_eq!(watch(&mut bad, patience).unwrap(), Reaction::Reset);
+    assert_eq!(watch_reaction(&mut bad, patience).unwrap(), Reaction::Reset);
     echo();
     front.stop().unwrap();
     ours.stop().unwrap();

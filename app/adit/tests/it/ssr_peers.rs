@@ -3,13 +3,13 @@
 use std::net::TcpStream;
 use std::time::Duration;
 
-use adit_interop::Pattern;
-use adit_interop::origin::Origin;
-use adit_interop::plugin::patiently;
-use adit_interop::socks::{self, Association, Dest, Flow};
-use adit_interop::ssr::{self, Setup};
-use adit_interop::tap::Tap;
-use adit_interop::traffic::{self, Datagrams, Entry};
+use adit_interop::BytePattern;
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::retry_until_success;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::socks_client::{self, Destination, UdpAssociation, UdpFlow};
+use adit_interop::ssr::{self, SsrSetup};
+use adit_interop::traffic::{self, DatagramLink, ForwarderEntry};
 
 use crate::ssr::{forwarder, server};
 
@@ -35,21 +35,21 @@ const LONG_FOR_PPROXY: usize = 200_000;
 
 /// Their relays close both directions when one ends.
 fn streams(len: usize, open: impl Fn() -> anyhow::Result<TcpStream>) -> anyhow::Result<()> {
-    traffic::one_byte(open()?)?;
-    traffic::up(open()?, len)?;
-    traffic::down(open()?, len)
+    traffic::check_one_byte(open()?)?;
+    traffic::upload(open()?, len)?;
+    traffic::download(open()?, len)
 }
 
 #[test]
 fn to_their_server() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for (method, protocol, obfs) in PAIRS {
-        let setup = Setup::new(method, protocol, obfs);
-        let theirs = ssr::server(&setup, "").unwrap();
+        let setup = SsrSetup::new(method, protocol, obfs);
+        let theirs = ssr::start_server(&setup, "").unwrap();
         let ours = forwarder(&setup.url(theirs.addr()), origin.addr());
-        let tried = streams(LONG, || traffic::dial(ours.addr()));
+        let tried = streams(LONG, || traffic::connect_directly(ours.addr()));
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
-        let tried = traffic::datagrams(&Entry::open(ours.addr()).unwrap());
+        let tried = traffic::check_datagrams(&ForwarderEntry::open(ours.addr()).unwrap());
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         ours.stop().unwrap();
     }
@@ -57,17 +57,19 @@ fn to_their_server() {
 
 #[test]
 fn from_their_client() {
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
     for (method, protocol, obfs) in PAIRS {
-        let setup = Setup::new(method, protocol, obfs);
+        let setup = SsrSetup::new(method, protocol, obfs);
         let ours = server(&setup, "");
-        let theirs = ssr::client(&setup, ours.addr(), "").unwrap();
-        let tried = streams(LONG, || socks::connect(theirs.addr(), None, &to));
+        let theirs = ssr::start_client(&setup, ours.addr(), "").unwrap();
+        let tried = streams(LONG, || {
+            socks_client::connect_through(theirs.addr(), None, &to)
+        });
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
-        let association = Association::open(theirs.addr(), None).unwrap();
-        let flow = Flow::new(&association, to.clone(), origin.addr());
-        let tried = traffic::datagrams(&flow);
+        let association = UdpAssociation::open(theirs.addr(), None).unwrap();
+        let flow = UdpFlow::new(&association, to.clone(), origin.addr());
+        let tried = traffic::check_datagrams(&flow);
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         ours.stop().unwrap();
     }
@@ -77,26 +79,26 @@ fn from_their_client() {
 /// process another one that arrives in the same read.
 #[test]
 fn datagrams_in_a_connection() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     for (method, protocol, obfs) in [
         ("aes-256-ctr", "origin", "plain"),
         ("aes-128-cfb", "auth_aes128_md5", "tls1.2_ticket_auth"),
         ("none", "auth_chain_a", "plain"),
     ] {
-        let setup = Setup::new(method, protocol, obfs);
-        let theirs = ssr::server(&setup, "").unwrap();
-        let tap = Tap::start(theirs.addr()).unwrap();
+        let setup = SsrSetup::new(method, protocol, obfs);
+        let theirs = ssr::start_server(&setup, "").unwrap();
+        let tap = RecordingRelay::start(theirs.addr()).unwrap();
         let url = format!("{}&udp=over-tcp", setup.url(tap.addr()));
         let ours = forwarder(&url, origin.addr());
-        let entry = Entry::open(ours.addr()).unwrap();
+        let entry = ForwarderEntry::open(ours.addr()).unwrap();
         for len in [1, 500, 1472, 9000] {
-            let data = Pattern::new(len as u64).take(len);
+            let data = BytePattern::new(len as u64).next_bytes(len);
             entry.send(&data).unwrap();
             let got = entry.recv();
             let got = got.unwrap_or_else(|why| panic!("{setup:?}: {len} bytes: {why:?}"));
             assert_eq!(got, data, "{setup:?}");
         }
-        assert_eq!(tap.seen().len(), 1, "not through the tap");
+        assert_eq!(tap.requests().len(), 1, "not through the tap");
         ours.stop().unwrap();
     }
 }
@@ -104,11 +106,11 @@ fn datagrams_in_a_connection() {
 /// Several users on a port, in both roles; an unknown one is refused.
 #[test]
 fn users() {
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
     for protocol in ["auth_aes128_md5", "auth_aes128_sha1", "auth_chain_a"] {
-        let setup = Setup::new("aes-128-ctr", protocol, "plain");
-        let theirs = ssr::server(&setup, "64#42:userpw,43:other").unwrap();
+        let setup = SsrSetup::new("aes-128-ctr", protocol, "plain");
+        let theirs = ssr::start_server(&setup, "64#42:userpw,43:other").unwrap();
         for (user, fine) in [
             ("42:userpw", true),
             ("43:other", true),
@@ -116,24 +118,32 @@ fn users() {
         ] {
             let url = format!("{}&protocol_param={user}", setup.url(theirs.addr()));
             let ours = forwarder(&url, origin.addr());
-            let stream = traffic::dial(ours.addr()).unwrap();
+            let stream = traffic::connect_directly(ours.addr()).unwrap();
             stream
                 .set_read_timeout(Some(Duration::from_secs(3)))
                 .unwrap();
-            assert_eq!(traffic::one_byte(stream).is_ok(), fine, "{protocol} {user}");
+            assert_eq!(
+                traffic::check_one_byte(stream).is_ok(),
+                fine,
+                "{protocol} {user}"
+            );
             if fine {
-                traffic::datagrams(&Entry::open(ours.addr()).unwrap()).unwrap();
+                traffic::check_datagrams(&ForwarderEntry::open(ours.addr()).unwrap()).unwrap();
             }
             ours.stop().unwrap();
         }
         let ours = server(&setup, "&protocol_param=64%2342:userpw");
         for (user, fine) in [("42:userpw", true), ("42:wrong", false)] {
-            let theirs = ssr::client(&setup, ours.addr(), user).unwrap();
-            let stream = socks::connect(theirs.addr(), None, &to).unwrap();
+            let theirs = ssr::start_client(&setup, ours.addr(), user).unwrap();
+            let stream = socks_client::connect_through(theirs.addr(), None, &to).unwrap();
             stream
                 .set_read_timeout(Some(Duration::from_secs(3)))
                 .unwrap();
-            assert_eq!(traffic::one_byte(stream).is_ok(), fine, "{protocol} {user}");
+            assert_eq!(
+                traffic::check_one_byte(stream).is_ok(),
+                fine,
+                "{protocol} {user}"
+            );
         }
         ours.stop().unwrap();
     }
@@ -142,11 +152,11 @@ fn users() {
 /// pproxy has no authenticating protocol, and its `http_simple` is for servers only.
 #[test]
 fn pproxy_in_both_roles() {
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
-    let setup = |protocol, obfs| Setup {
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let setup = |protocol, obfs| SsrSetup {
         password: "testpass",
-        ..Setup::new("aes-256-cfb", protocol, obfs)
+        ..SsrSetup::new("aes-256-cfb", protocol, obfs)
     };
     for setup in [
         setup("origin", "plain"),
@@ -155,18 +165,23 @@ fn pproxy_in_both_roles() {
         setup("verify_deflate", "plain"),
         setup("verify_simple", "plain"),
     ] {
-        let theirs = ssr::pproxy_server(&setup).unwrap();
+        let theirs = ssr::start_pproxy_server(&setup).unwrap();
         let ours = forwarder(&setup.url(theirs.addr()), origin.addr());
-        let tried = streams(LONG_FOR_PPROXY, || traffic::dial(ours.addr()));
+        let tried = streams(LONG_FOR_PPROXY, || traffic::connect_directly(ours.addr()));
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         ours.stop().unwrap();
         if setup.obfs == "http_simple" {
             continue;
         }
         let ours = server(&setup, "");
-        let theirs = ssr::pproxy_client(&setup, ours.addr()).unwrap();
-        patiently(|| traffic::one_byte(socks::connect(theirs.addr(), None, &to)?)).unwrap();
-        let tried = streams(LONG_FOR_PPROXY, || socks::connect(theirs.addr(), None, &to));
+        let theirs = ssr::start_pproxy_client(&setup, ours.addr()).unwrap();
+        retry_until_success(|| {
+            traffic::check_one_byte(socks_client::connect_through(theirs.addr(), None, &to)?)
+        })
+        .unwrap();
+        let tried = streams(LONG_FOR_PPROXY, || {
+            socks_client::connect_through(theirs.addr(), None, &to)
+        });
         tried.unwrap_or_else(|why| panic!("{setup:?}: {why:?}"));
         ours.stop().unwrap();
     }

@@ -6,10 +6,10 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::BLAKE3_AES_128;
-use adit_interop::traffic::{self, Datagrams, Ends};
-use adit_interop::{Adit, tool};
+use adit_interop::traffic::{self, CloseBehavior, DatagramLink};
+use adit_interop::{AditProcess, external_tools};
 use anyhow::Result;
 
 use crate::netns::{CLIENT, GATEWAY, GROUP, SERVER, command, enter, follow_guide, world};
@@ -26,21 +26,21 @@ fn addr(text: &str) -> SocketAddr {
 }
 
 /// Starts `adit` on the gateway with these listeners and hops.
-fn gateway(listeners: &[&str], hops: &[String]) -> Adit {
+fn gateway(listeners: &[&str], hops: &[String]) -> AditProcess {
     let mut args = vec!["run", "-vv"];
     args.extend(listeners.iter().flat_map(|url| ["-L", url]));
     args.extend(hops.iter().flat_map(|url| ["-F", url.as_str()]));
     adit(GATEWAY, &args, listeners.len())
 }
 
-fn adit(place: &str, args: &[&str], listeners: usize) -> Adit {
+fn adit(place: &str, args: &[&str], listeners: usize) -> AditProcess {
     let bin = bin();
     let words: Vec<&str> = [&[bin.to_str().unwrap()], args].concat();
-    Adit::launch(command(place, &words), listeners).unwrap()
+    AditProcess::start_command(command(place, &words), listeners).unwrap()
 }
 
 /// Starts a Shadowsocks server next to the origins. Returns it, and the hop to it.
-fn far_end() -> (Adit, String) {
+fn far_end() -> (AditProcess, String) {
     let at = addr("9.9.9.10:8388");
     // The origins share its machine, and a machine's own addresses count as private.
     let url = format!(
@@ -50,9 +50,9 @@ fn far_end() -> (Adit, String) {
     (adit(SERVER, &["run", &url], 1), BLAKE3_AES_128.url(at))
 }
 
-fn origin(at: &str) -> Origin {
+fn origin(at: &str) -> OriginServer {
     let at = addr(at);
-    enter(SERVER, || Origin::at(at)).unwrap()
+    enter(SERVER, || OriginServer::start_at(at)).unwrap()
 }
 
 fn client_socket(to: SocketAddr) -> UdpSocket {
@@ -75,7 +75,7 @@ impl Link {
     }
 }
 
-impl Datagrams for Link {
+impl DatagramLink for Link {
     fn send(&self, data: &[u8]) -> Result<()> {
         self.0.send(data)?;
         Ok(())
@@ -89,18 +89,18 @@ impl Datagrams for Link {
     }
 }
 
-fn tcp_passes(origin: &Origin) {
+fn tcp_passes(origin: &OriginServer) {
     let at = origin.addr();
     enter(CLIENT, || {
-        traffic::streams(Ends::Each, || traffic::dial(at))
+        traffic::check_streams(CloseBehavior::Independent, || traffic::connect_directly(at))
     })
     .unwrap();
-    assert_eq!(origin.connections(), 5, "{at}");
+    assert_eq!(origin.connection_count(), 5, "{at}");
 }
 
-fn udp_passes(origin: &Origin) {
+fn udp_passes(origin: &OriginServer) {
     let at = origin.addr();
-    enter(CLIENT, || traffic::datagrams(&Link::to(at))).unwrap();
+    enter(CLIENT, || traffic::check_datagrams(&Link::to(at))).unwrap();
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn nothing_passes_the_gateway_by_itself() {
         link.send(b"x").unwrap();
         assert!(link.recv().is_err());
     });
-    assert_eq!(origin.connections(), 0);
+    assert_eq!(origin.connection_count(), 0);
     adit.stop().unwrap();
 }
 
@@ -205,8 +205,8 @@ fn the_command_line_of_ss_redir() {
     tcp_passes(&origin(FOUR));
     redir.stop().unwrap();
     let flush = command(GATEWAY, &["iptables", "-t", "nat", "-F"]);
-    let flushed = tool::run(flush, Duration::from_secs(10)).unwrap();
-    flushed.success().unwrap();
+    let flushed = external_tools::run_to_end(flush, Duration::from_secs(10)).unwrap();
+    flushed.expect_success().unwrap();
     follow_guide("Routes");
     follow_guide("nftables");
     let redir = start("127.0.0.1", &["-u", "-T"], 1);
@@ -232,22 +232,24 @@ fn the_gateway_s_own_traffic_is_turned_and_adit_s_is_not() {
         let mut words = vec!["setpriv", &group, "--clear-groups"];
         words.extend([bin.to_str().unwrap(), "run", "-v"]);
         words.extend(urls.iter().flat_map(|url| ["-L", url]));
-        Adit::launch(command(GATEWAY, &words), 2).unwrap()
+        AditProcess::start_command(command(GATEWAY, &words), 2).unwrap()
     };
-    let turned = |mut adit: Adit, udp: bool| {
+    let turned = |mut adit: AditProcess, udp: bool| {
         for origin in [&four, &six] {
             let at = origin.addr();
             enter(GATEWAY, || {
-                traffic::dial(at).and_then(traffic::one_byte).unwrap();
+                traffic::connect_directly(at)
+                    .and_then(traffic::check_one_byte)
+                    .unwrap();
                 if udp {
-                    traffic::datagrams(&Link::to(at)).unwrap();
+                    traffic::check_datagrams(&Link::to(at)).unwrap();
                 }
             });
         }
         // Once each, so adit's own traffic did not return to it, nor bypass it.
         let patience = Duration::from_secs(10);
         adit.process().wait_lines("closed", 2, patience).unwrap();
-        let log = adit.process().log();
+        let log = adit.process().output();
         assert_eq!(log.matches("DEBUG open").count(), 2, "{log}");
         let associations = if udp { 2 } else { 0 };
         assert_eq!(
@@ -262,8 +264,8 @@ fn the_gateway_s_own_traffic_is_turned_and_adit_s_is_not() {
     turned(start("redir"), false);
     for tables in ["iptables", "ip6tables"] {
         let flush = command(GATEWAY, &[tables, "-t", "nat", "-F"]);
-        let ended = tool::run(flush, Duration::from_secs(10)).unwrap();
-        ended.success().unwrap();
+        let ended = external_tools::run_to_end(flush, Duration::from_secs(10)).unwrap();
+        ended.expect_success().unwrap();
     }
     follow_guide("Routes");
     follow_guide("nftables");
@@ -428,7 +430,7 @@ fn whoever_comes_straight_to_the_port_is_refused() {
             .wait_lines(why, refused, Duration::from_secs(10));
         lines.unwrap();
         thread::sleep(Duration::from_millis(100));
-        let log = adit.process().log();
+        let log = adit.process().output();
         assert_eq!(log.matches(why).count(), refused, "it goes round:\n{log}");
         adit.stop().unwrap();
     }
@@ -444,16 +446,17 @@ fn private_destinations_are_refused_on_loopback_too() {
     let turn = "table ip gate { chain prerouting { type filter hook prerouting priority mangle; \
                 iifname lan0 ip daddr 10.66.0.1 tcp dport 7000 meta mark set 1 \
                 tproxy to 127.0.0.1:12345 accept; }; }";
-    let ended = tool::run(command(GATEWAY, &["nft", turn]), Duration::from_secs(10));
-    ended.unwrap().success().unwrap();
+    let ended =
+        external_tools::run_to_end(command(GATEWAY, &["nft", turn]), Duration::from_secs(10));
+    ended.unwrap().expect_success().unwrap();
     let origin = origin("10.66.0.1:7000");
     for (query, passes) in [("", false), ("?allow_private=10.66.0.0/16", true)] {
         let adit = gateway(&[&format!("tproxy://127.0.0.1:12345{query}")], &[]);
         let went = enter(CLIENT, || {
-            traffic::dial(origin.addr()).and_then(traffic::one_byte)
+            traffic::connect_directly(origin.addr()).and_then(traffic::check_one_byte)
         });
         assert_eq!(went.is_ok(), passes, "{query}: {went:?}");
-        assert_eq!(origin.connections(), usize::from(passes), "{query}");
+        assert_eq!(origin.connection_count(), usize::from(passes), "{query}");
         adit.stop().unwrap();
     }
 }
@@ -472,7 +475,8 @@ fn what_cannot_listen_says_what_it_needs() {
         ];
         let words = [&without[..], &[bin.to_str().unwrap(), "run", url]].concat();
         let start = Instant::now();
-        let ended = tool::run(command(GATEWAY, &words), Duration::from_secs(10)).unwrap();
+        let ended =
+            external_tools::run_to_end(command(GATEWAY, &words), Duration::from_secs(10)).unwrap();
         assert!(
             start.elapsed() < Duration::from_secs(8),
             "it should end at once"

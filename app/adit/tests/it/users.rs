@@ -7,42 +7,52 @@ use std::io::Write;
 use std::time::Duration;
 use std::{env, thread};
 
-use adit_interop::hostile::{self, Reaction};
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{Client, KEYRINGS, Keyring, Peer, Serves};
-use adit_interop::socks::{self, Association, Dest, Flow};
-use adit_interop::traffic::{self, Datagrams, Ends, Entry};
-use adit_interop::{Adit, Folder};
+use adit_interop::hostile_clients::{self, Reaction};
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{
+    ClientSetup, IDENTITY_KEYS, IdentityKeys, ServedUsers, ShadowsocksPeer,
+};
+use adit_interop::socks_client::{self, Destination, UdpAssociation, UdpFlow};
+use adit_interop::traffic::{self, CloseBehavior, DatagramLink, ForwarderEntry};
+use adit_interop::{AditProcess, TempFolder};
 
 use crate::setup::{ALLOW, UsersFile, start};
 
 /// A client of adit as one of the users of a peer's server.
-fn to_their_server(peer: Peer, ring: &Keyring) {
-    let origin = Origin::start().unwrap();
+fn to_their_server(peer: ShadowsocksPeer, ring: &IdentityKeys) {
+    let origin = OriginServer::start().unwrap();
     let method = ring.method;
-    let theirs = peer.serve(method, Serves::Users(&ring.users)).unwrap();
+    let theirs = peer
+        .start_server_for(method, ServedUsers::Users(&ring.users))
+        .unwrap();
     let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     let keys = [method.key, ring.users[2].1];
     let ours = start(&[
         "run",
         &target,
-        &Client::new(method, &keys, theirs.addr()).url(),
+        &ClientSetup::new(method, &keys, theirs.addr()).url(),
     ]);
-    traffic::streams(peer.server_ends(method), || traffic::dial(ours.addr())).unwrap();
-    traffic::datagrams(&Entry::open(ours.addr()).unwrap()).unwrap();
+    traffic::check_streams(peer.server_close_behavior(method), || {
+        traffic::connect_directly(ours.addr())
+    })
+    .unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(ours.addr()).unwrap()).unwrap();
     ours.stop().unwrap();
 }
 
 /// A peer's client as one of the users of a server of adit.
-fn from_their_client(peer: Peer, ring: &Keyring) {
-    let origin = Origin::start().unwrap();
+fn from_their_client(peer: ShadowsocksPeer, ring: &IdentityKeys) {
+    let origin = OriginServer::start().unwrap();
     let method = ring.method;
     let ours = UsersFile::new(&ring.users).serve(method);
     let keys = [method.key, ring.users[1].1];
-    let client = Client::new(method, &keys, ours.addr());
-    let theirs = peer.forward(&client, origin.addr()).unwrap();
-    traffic::streams(peer.client_ends(method), || traffic::dial(theirs.addr())).unwrap();
-    traffic::datagrams(&Entry::open(theirs.addr()).unwrap()).unwrap();
+    let client = ClientSetup::new(method, &keys, ours.addr());
+    let theirs = peer.start_forwarder_for(&client, origin.addr()).unwrap();
+    traffic::check_streams(peer.client_close_behavior(method), || {
+        traffic::connect_directly(theirs.addr())
+    })
+    .unwrap();
+    traffic::check_datagrams(&ForwarderEntry::open(theirs.addr()).unwrap()).unwrap();
     ours.stop().unwrap();
 }
 
@@ -53,12 +63,12 @@ macro_rules! identity_headers {
 
             #[test]
             fn to_their_server() {
-                super::to_their_server(Peer::$peer, &KEYRINGS[$ring]);
+                super::to_their_server(ShadowsocksPeer::$peer, &IDENTITY_KEYS[$ring]);
             }
 
             #[test]
             fn from_their_client() {
-                super::from_their_client(Peer::$peer, &KEYRINGS[$ring]);
+                super::from_their_client(ShadowsocksPeer::$peer, &IDENTITY_KEYS[$ring]);
             }
         })+
     };
@@ -79,23 +89,23 @@ fn shadowsocks_rust() {
     if env::var_os("ADIT_ALL_PEERS").is_none() {
         return;
     }
-    for ring in &KEYRINGS {
-        to_their_server(Peer::Rust, ring);
-        from_their_client(Peer::Rust, ring);
+    for ring in &IDENTITY_KEYS {
+        to_their_server(ShadowsocksPeer::Rust, ring);
+        from_their_client(ShadowsocksPeer::Rust, ring);
     }
 }
 
 /// Returns the reaction to a client that writes through this entry. A refused client only sees silence,
 /// which would last for half a minute.
-fn reaction(entry: &Adit) -> Reaction {
-    let mut stream = traffic::dial(entry.addr()).unwrap();
+fn reaction(entry: &AditProcess) -> Reaction {
+    let mut stream = traffic::connect_directly(entry.addr()).unwrap();
     stream.write_all(b"ECHO\nx").unwrap();
-    hostile::watch(&mut stream, Duration::from_secs(1)).unwrap()
+    hostile_clients::watch_reaction(&mut stream, Duration::from_secs(1)).unwrap()
 }
 
 /// Returns true if a datagram through this entry is echoed.
-fn echoes(entry: &Adit) -> bool {
-    let entry = Entry::open(entry.addr()).unwrap();
+fn echoes(entry: &AditProcess) -> bool {
+    let entry = ForwarderEntry::open(entry.addr()).unwrap();
     entry.send(b"x").unwrap();
     entry.recv_within(Duration::from_secs(1)).is_ok()
 }
@@ -103,8 +113,8 @@ fn echoes(entry: &Adit) -> bool {
 /// The documented forms, with keys that are not percent-encoded.
 #[test]
 fn the_documented_forms() {
-    for ring in &KEYRINGS {
-        let folder = Folder::new("users").unwrap();
+    for ring in &IDENTITY_KEYS {
+        let folder = TempFolder::new("users").unwrap();
         let (name, own) = (ring.method.name, ring.method.key);
         let [(_, alice), (_, bob), (_, carol)] = ring.users;
         let [stranger, _] = ring.relays;
@@ -114,7 +124,7 @@ fn the_documented_forms() {
         );
         let lines = format!("# two\nalice:{alice}\n\nbob:{bob}\n");
         for text in [object, array, lines] {
-            let file = folder.write("users.json", text).unwrap();
+            let file = folder.write_file("users.json", text).unwrap();
             let users = format!("users=@{}", file.display());
             let back = format!("ss://{name}:{own}@127.0.0.1:0?{users}&{ALLOW}");
             let back = start(&["run", &back]);
@@ -130,7 +140,7 @@ fn the_documented_forms() {
                     (alice.to_owned(), false),
                 ] {
                     scope.spawn(move || {
-                        let origin = Origin::start().unwrap();
+                        let origin = OriginServer::start().unwrap();
                         let hop = format!("ss://{name}:{keys}@{at}");
                         let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
                         let front = start(&["run", &entry, &hop]);
@@ -140,7 +150,7 @@ fn the_documented_forms() {
                         };
                         assert_eq!(reaction(&front), wanted, "{hop}");
                         assert_eq!(echoes(&front), passes, "{hop}");
-                        assert_eq!(origin.connections(), usize::from(passes), "{hop}");
+                        assert_eq!(origin.connection_count(), usize::from(passes), "{hop}");
                         front.stop().unwrap();
                     });
                 }
@@ -153,20 +163,23 @@ fn the_documented_forms() {
 /// adit at both ends, with names and half closes, and several users at the same time.
 #[test]
 fn ours_to_ours() {
-    for ring in &KEYRINGS {
-        let (origin, method) = (Origin::start().unwrap(), ring.method);
+    for ring in &IDENTITY_KEYS {
+        let (origin, method) = (OriginServer::start().unwrap(), ring.method);
         let back = UsersFile::new(&ring.users).serve(method);
         thread::scope(|scope| {
             for (_, key) in ring.users {
                 let (origin, back) = (&origin, &back);
                 scope.spawn(move || {
-                    let hop = Client::new(method, &[method.key, key], back.addr()).url();
+                    let hop = ClientSetup::new(method, &[method.key, key], back.addr()).url();
                     let front = start(&["run", "mixed://127.0.0.1:0", &hop]);
-                    let to = Dest::name("localhost", origin.addr().port());
-                    traffic::streams(Ends::Each, || socks::connect(front.addr(), None, &to))
+                    let to = Destination::from_name("localhost", origin.addr().port());
+                    traffic::check_streams(CloseBehavior::Independent, || {
+                        socks_client::connect_through(front.addr(), None, &to)
+                    })
+                    .unwrap();
+                    let association = UdpAssociation::open(front.addr(), None).unwrap();
+                    traffic::check_datagrams(&UdpFlow::new(&association, to, origin.addr()))
                         .unwrap();
-                    let association = Association::open(front.addr(), None).unwrap();
-                    traffic::datagrams(&Flow::new(&association, to, origin.addr())).unwrap();
                     front.stop().unwrap();
                 });
             }

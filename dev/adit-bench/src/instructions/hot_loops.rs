@@ -30,10 +30,9 @@ const PACKETS: usize = 64;
 const BATCH: usize = 64;
 
 /// Timeouts that never elapse here.
-const LIMITS: RelayTimeouts = RelayTimeouts {
-    idle: Duration::from_secs(3600),
-    half_close_idle: Duration::from_secs(3600),
-};
+const LIMITS: RelayTimeouts = RelayTimeouts::NEVER
+    .with_idle(Duration::from_secs(3600))
+    .with_half_close_idle(Duration::from_secs(3600));
 
 /// A hot loop.
 pub(super) struct HotLoop {

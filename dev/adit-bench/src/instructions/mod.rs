@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use adit_crypto::{CpuLevel, limit_cpu};
-use adit_interop::{Folder, tool};
+use adit_interop::{TempFolder, external_tools};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
@@ -101,7 +101,7 @@ fn measure_cost(one: &HotLoop) -> Result<(String, LoopCost)> {
 
 /// Returns the class in effect and the cost of a whole process that runs this number of turns.
 fn measure_process(name: &str, times: u32) -> Result<(String, LoopCost)> {
-    let folder = Folder::new("dhat")?;
+    let folder = TempFolder::new("dhat")?;
     let file = folder.path().join("out");
     let mut command = Command::new("valgrind");
     command
@@ -110,7 +110,7 @@ fn measure_process(name: &str, times: u32) -> Result<(String, LoopCost)> {
         .arg(env::current_exe()?)
         .args(["hot", name, &times.to_string()])
         .env(CPU_VARIABLE, MAX_CPU_LEVEL.name());
-    let told = tool::run(command, PATIENCE)?.success()?;
+    let told = external_tools::run_to_end(command, PATIENCE)?.expect_success()?;
     let level = told.lines().find_map(|line| line.strip_prefix("level "));
     let level = level.context("the process printed no level")?.to_owned();
     let cost = parse_profile(&fs::read_to_string(&file)?).with_context(|| told.clone())?;

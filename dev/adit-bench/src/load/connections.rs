@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn nobody_there_is_an_error() {
-        let nobody = adit_interop::loopback(adit_interop::free_port());
+        let nobody = adit_interop::loopback_addr(adit_interop::free_port());
         assert!(run_short_connections(OriginRoute::Entry(nobody), 3, 2).is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use adit_interop::Pattern;
+use adit_interop::BytePattern;
 
 /// Maximum length that [`ByteContent::slice_at`] returns, and the size of every buffer here.
 pub(crate) const CHUNK: usize = 256 * 1024;
@@ -38,7 +38,7 @@ impl ByteContent {
     pub(crate) fn get() -> &'static Self {
         static CONTENT: OnceLock<ByteContent> = OnceLock::new();
         CONTENT.get_or_init(|| {
-            let block = Pattern::new(0xad17).take(PERIOD);
+            let block = BytePattern::new(0xad17).next_bytes(PERIOD);
             Self {
                 ring: block.iter().copied().cycle().take(PERIOD + CHUNK).collect(),
             }

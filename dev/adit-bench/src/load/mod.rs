@@ -16,8 +16,8 @@ use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use adit_interop::socks::{self, Dest};
-use adit_interop::{PATIENCE, traffic};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::{TEST_TIMEOUT, traffic};
 use anyhow::{Context, Result, ensure};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
@@ -35,8 +35,10 @@ impl OriginRoute {
     /// Opens a stream to the origin, whose reads and writes fail after a long silence.
     pub(crate) fn dial(self) -> Result<TcpStream> {
         match self {
-            Self::Entry(addr) => traffic::dial(addr),
-            Self::Socks { proxy, to } => socks::connect(proxy, None, &Dest::Addr(to)),
+            Self::Entry(addr) => traffic::connect_directly(addr),
+            Self::Socks { proxy, to } => {
+                socks_client::connect_through(proxy, None, &Destination::Addr(to))
+            }
         }
     }
 
@@ -47,10 +49,10 @@ impl OriginRoute {
             Self::Entry(addr) => dial_from(lane, addr),
             Self::Socks { proxy, to } => {
                 let mut stream = dial_from(lane, proxy)?;
-                socks::greet(&mut stream, None)?;
-                let to = Dest::Addr((lane, to.port()).into());
-                stream.write_all(&socks::request(socks::CONNECT, &to))?;
-                let reply = socks::read_reply(&mut stream)?;
+                socks_client::authenticate(&mut stream, None)?;
+                let to = Destination::Addr((lane, to.port()).into());
+                stream.write_all(&socks_client::encode_request(socks_client::CONNECT, &to))?;
+                let reply = socks_client::read_reply(&mut stream)?;
                 ensure!(
                     reply.code == 0,
                     "the proxy refused with code {:#04x}",
@@ -69,8 +71,8 @@ fn dial_from(lane: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
         .with_context(|| format!("cannot bind to {lane}"))?;
     let stream = TcpStream::from(socket);
     // This also limits the time of connecting.
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TEST_TIMEOUT))?;
+    stream.set_read_timeout(Some(TEST_TIMEOUT))?;
     stream.set_nodelay(true)?;
     set_socket_linger(&stream, Some(Duration::ZERO))?;
     connect(&stream, &to).with_context(|| to.to_string())?;

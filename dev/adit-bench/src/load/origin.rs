@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::loopback;
+use adit_interop::loopback_addr;
 use anyhow::Result;
 use rustix::net::listen;
 
@@ -62,7 +62,7 @@ impl LoadOrigin {
     /// Starts the origin on the same port of `lanes` loopback addresses, the first of which is
     /// [`Self::addr`].
     pub(crate) fn start_on(service: OriginService, lanes: u8) -> Result<Self> {
-        let mut origin = Self::start_first(service, TcpListener::bind(loopback(0))?)?;
+        let mut origin = Self::start_first(service, TcpListener::bind(loopback_addr(0))?)?;
         let addr = origin.addr;
         for number in 1..lanes {
             let listener = TcpListener::bind((lane_addr(number), addr.port()))?;

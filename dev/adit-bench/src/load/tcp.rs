@@ -203,7 +203,7 @@ fn receive_content(stream: &mut TcpStream, bytes: u64, check: CheckMode) -> io::
 mod tests {
     use super::*;
     use crate::load::origin::{LoadOrigin, OriginService};
-    use adit_interop::loopback;
+    use adit_interop::loopback_addr;
     use std::net::TcpListener;
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
 
     /// A relay that passes everything but flips one bit at an offset of the upward stream.
     fn flipping_relay(to: std::net::SocketAddr, at: usize) -> std::net::SocketAddr {
-        let listener = TcpListener::bind(loopback(0)).unwrap();
+        let listener = TcpListener::bind(loopback_addr(0)).unwrap();
         let addr = listener.local_addr().unwrap();
         thread::spawn(move || {
             let mut near = listener.accept().unwrap().0;
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_connection_cut_short_fails_the_transfer() {
-        let listener = TcpListener::bind(loopback(0)).unwrap();
+        let listener = TcpListener::bind(loopback_addr(0)).unwrap();
         let addr = listener.local_addr().unwrap();
         thread::spawn(move || listener.accept().unwrap().0.write_all(&[1; 10]).unwrap());
         let way = OriginRoute::Entry(addr);

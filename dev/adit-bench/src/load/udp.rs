@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use adit_interop::loopback;
+use adit_interop::loopback_addr;
 use anyhow::{Result, anyhow, bail, ensure};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -94,7 +94,7 @@ impl UdpOrigin {
 }
 
 fn bind_socket() -> Result<UdpSocket> {
-    let socket = UdpSocket::bind(loopback(0))?;
+    let socket = UdpSocket::bind(loopback_addr(0))?;
     // Beyond the system's limit only with privileges; without them, up to the limit.
     if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER)?;

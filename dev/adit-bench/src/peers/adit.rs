@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use adit_interop::shadowsocks::{Client, Method};
+use adit_interop::shadowsocks::{ClientSetup, MethodKey};
 
 use super::ssh_common::client_recipe;
 use super::{PeerKind, PeerRole, StartRecipe, kcptun, relay_key};
@@ -44,7 +44,7 @@ pub(super) fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecip
             format!("tcp+udp://{at}/{to} {}", method.url(*server))
         }
         PeerRole::Passage { method, to } => {
-            let own = Method {
+            let own = MethodKey {
                 key: relay_key(*method)?,
                 ..*method
             };
@@ -60,7 +60,7 @@ pub(super) fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecip
         }
         PeerRole::Behind { method, relay, to } => {
             let keys = [relay_key(*method)?, method.key];
-            let client = Client::new(*method, &keys, *relay);
+            let client = ClientSetup::new(*method, &keys, *relay);
             format!("tcp://{at}/{to} {}", client.url())
         }
         PeerRole::SsrServer(setup) => format!("{}&allow_private=127.0.0.0/8", setup.url(at)),

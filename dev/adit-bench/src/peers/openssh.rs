@@ -34,7 +34,7 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
                 at.ip(),
                 suite.cipher,
             );
-            adit_interop::openssh::make_room();
+            adit_interop::openssh::create_run_folder();
             Some(
                 StartRecipe::new("sshd", "-D -e -f")
                     .with_config(config)

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_interop::shadowsocks::{KEYRINGS, Method};
-use adit_interop::ssr::Setup;
-use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, loopback, wait_port};
+use adit_interop::shadowsocks::{IDENTITY_KEYS, MethodKey};
+use adit_interop::ssr::SsrSetup;
+use adit_interop::{
+    ChildProcess, TEST_TIMEOUT, TempFolder, Transport, free_port, loopback_addr, wait_port,
+};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::ssh_common;
@@ -46,25 +48,28 @@ pub(crate) enum PeerRole {
     /// SOCKS5, directly to the destination.
     Relay,
     /// A Shadowsocks server, TCP and UDP, whose clients may reach loopback.
-    Server(Method),
+    Server(MethodKey),
     /// An entry, TCP and UDP, that leads through a server to one destination.
     Forwarder {
-        method: Method,
+        method: MethodKey,
         server: SocketAddr,
         to: SocketAddr,
     },
     /// A relay that routes by identity headers and has its own key, that of the method's keyring.
-    Passage { method: Method, to: SocketAddr },
+    Passage { method: MethodKey, to: SocketAddr },
     /// An entry that leads through such a relay and a server behind it.
     Behind {
-        method: Method,
+        method: MethodKey,
         relay: SocketAddr,
         to: SocketAddr,
     },
     /// SOCKS5 through a server.
-    Client { method: Method, server: SocketAddr },
+    Client {
+        method: MethodKey,
+        server: SocketAddr,
+    },
     /// A ShadowsocksR server whose clients may reach loopback, over TCP.
-    SsrServer(Setup<'static>),
+    SsrServer(SsrSetup<'static>),
     /// The end of a kcptun tunnel in front of its target.
     KcptunServer {
         to: SocketAddr,
@@ -77,7 +82,7 @@ pub(crate) enum PeerRole {
     },
     /// SOCKS5 through a ShadowsocksR server.
     SsrClient {
-        setup: Setup<'static>,
+        setup: SsrSetup<'static>,
         server: SocketAddr,
     },
     /// An SSH server that accepts the calling user.
@@ -104,8 +109,8 @@ impl PeerRole {
 }
 
 /// Returns the key of a relay; `None` if the method has no identity headers.
-pub(super) fn relay_key(method: Method) -> Option<&'static str> {
-    let ring = KEYRINGS.iter().find(|ring| ring.method == method)?;
+pub(super) fn relay_key(method: MethodKey) -> Option<&'static str> {
+    let ring = IDENTITY_KEYS.iter().find(|ring| ring.method == method)?;
     ring.relays.first().copied()
 }
 
@@ -198,7 +203,7 @@ impl InstalledPeer {
 
     /// Returns true if it supports this role.
     pub(crate) fn supports(&self, role: &PeerRole) -> bool {
-        (self.kind.recipe)(role, loopback(1)).is_some()
+        (self.kind.recipe)(role, loopback_addr(1)).is_some()
     }
 
     /// Returns the reason why it cannot hold this many connections; `None` if it can.
@@ -230,7 +235,7 @@ impl InstalledPeer {
     /// Starts the role on a free port, with `threads` threads if given, and waits until it listens
     /// there.
     pub(crate) fn start(&self, role: &PeerRole, threads: Option<u32>) -> Result<RunningPeer> {
-        self.start_at(role, loopback(free_port()), threads)
+        self.start_at(role, loopback_addr(free_port()), threads)
     }
 
     /// Starts the role at this address.
@@ -245,7 +250,7 @@ impl InstalledPeer {
             folder,
             shown,
         } = self.prepare_command(role, at, threads)?;
-        let mut process = Process::spawn(command)?;
+        let mut process = ChildProcess::spawn(command)?;
         if role.has_tcp() {
             wait_listening(&mut process, Transport::Tcp, at.port())?;
         }
@@ -262,7 +267,7 @@ impl InstalledPeer {
 
     /// Returns a command that the caller starts, for a role that does not listen.
     pub(crate) fn command(&self, role: &PeerRole) -> Result<PreparedCommand> {
-        self.prepare_command(role, loopback(0), None)
+        self.prepare_command(role, loopback_addr(0), None)
     }
 
     fn prepare_command(
@@ -278,7 +283,7 @@ impl InstalledPeer {
             .programs
             .path(recipe.program)
             .context("the recipe starts a program that is not in the list")?;
-        let folder = Folder::new("bench")?;
+        let folder = TempFolder::new("bench")?;
         let mut command = Command::new(program);
         command.args(&recipe.args).current_dir(folder.path());
         // Some programs write into the home directory.
@@ -291,7 +296,7 @@ impl InstalledPeer {
         }
         if let Some(config) = &recipe.config {
             let config = config.replace("FOLDER", &folder.path().to_string_lossy());
-            command.arg(folder.write("config", config)?);
+            command.arg(folder.write_file("config", config)?);
         }
         Ok(PreparedCommand {
             command,
@@ -311,24 +316,24 @@ impl InstalledPeer {
 pub(crate) struct PreparedCommand {
     pub(crate) command: Command,
     /// Its working directory, which must be kept for as long as it runs.
-    pub(crate) folder: Folder,
+    pub(crate) folder: TempFolder,
     pub(crate) shown: String,
 }
 
 /// Waits until the port is in use, but not for a process that has ended.
-fn wait_listening(process: &mut Process, transport: Transport, port: u16) -> Result<()> {
+fn wait_listening(process: &mut ChildProcess, transport: Transport, port: u16) -> Result<()> {
     let start = Instant::now();
     while let Err(why) = wait_port(transport, port, Duration::from_millis(100)) {
         if let Ok(status) = process.wait(Duration::ZERO) {
             bail!(
                 "the process ended with {status}; its output:\n{}",
-                process.log()
+                process.output()
             );
         }
         ensure!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < TEST_TIMEOUT,
             "{why}; its output:\n{}",
-            process.log()
+            process.output()
         );
     }
     Ok(())
@@ -337,10 +342,10 @@ fn wait_listening(process: &mut Process, transport: Transport, port: u16) -> Res
 /// A started process; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct RunningPeer {
-    process: Process,
+    process: ChildProcess,
     at: SocketAddr,
     shown: String,
-    _folder: Folder,
+    _folder: TempFolder,
 }
 
 impl RunningPeer {
@@ -361,6 +366,6 @@ impl RunningPeer {
 
     /// Returns all output so far.
     pub(crate) fn log(&self) -> String {
-        self.process.log()
+        self.process.output()
     }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use adit_interop::shadowsocks::Method;
+use adit_interop::shadowsocks::MethodKey;
 use serde_json::{Value, json};
 
 use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe, relay_key};
@@ -91,11 +91,11 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
 }
 
 /// Returns `None` for a method it does not support.
-fn supported_method(method: Method) -> Option<Method> {
+fn supported_method(method: MethodKey) -> Option<MethodKey> {
     (method.name != "2022-blake3-chacha8-poly1305").then_some(method)
 }
 
-fn shadowsocks_json(method: Method, server: SocketAddr) -> Value {
+fn shadowsocks_json(method: MethodKey, server: SocketAddr) -> Value {
     json!({
         "type": "shadowsocks",
         "server": server.ip(),

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use adit_interop::shadowsocks::Method;
+use adit_interop::shadowsocks::MethodKey;
 use serde_json::{Value, json};
 
 use super::{PeerKind, PeerRole, StartRecipe};
@@ -65,12 +65,12 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
 }
 
 /// Returns `None` for a method it does not support.
-fn supported_method(method: Method) -> Option<Method> {
+fn supported_method(method: MethodKey) -> Option<MethodKey> {
     let aes = method.name.starts_with("2022-") && method.name.ends_with("-gcm");
     aes.then_some(method)
 }
 
-fn shadowsocks_json(method: Method, server: SocketAddr) -> Value {
+fn shadowsocks_json(method: MethodKey, server: SocketAddr) -> Value {
     json!({
         "name": "out",
         "protocol": method.name,

@@ -72,7 +72,7 @@ pub(super) fn client_recipe(
         SshUse::Dynamic => (format!("-N -D {at}"), None),
         SshUse::Exec(program) => (String::new(), Some(program)),
     };
-    let line = format!("{line} {use_} {}@{}", openssh::user(), server.ip());
+    let line = format!("{line} {use_} {}@{}", openssh::current_user(), server.ip());
     let recipe = recipe.with_args(line.split_whitespace()).with_args(program);
     recipe.with_keys()
 }
@@ -93,7 +93,7 @@ fn kept_keys() -> Result<PathBuf> {
     fs::create_dir_all(&kept)?;
     for name in ["host", "id"] {
         if !kept.join(name).is_file() {
-            openssh::keygen(&kept, name)?;
+            openssh::generate_key(&kept, name)?;
         }
     }
     Ok(kept)

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use adit_interop::ssr::{LAUNCHER, Setup};
+use adit_interop::ssr::{LAUNCHER, SsrSetup};
 
 use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
 
@@ -31,8 +31,10 @@ pub(super) fn package_version(programs: &ProgramPaths, package: &str) -> String 
 
 fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     let (part, setup, config) = match role {
-        PeerRole::SsrServer(setup) => ("server", setup, setup.config(at, None)),
-        PeerRole::SsrClient { setup, server } => ("local", setup, setup.config(*server, Some(at))),
+        PeerRole::SsrServer(setup) => ("server", setup, setup.config_json(at, None)),
+        PeerRole::SsrClient { setup, server } => {
+            ("local", setup, setup.config_json(*server, Some(at)))
+        }
         _ => return None,
     };
     is_supported(setup).then(|| {
@@ -43,6 +45,6 @@ fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
 }
 
 /// Returns false for what is newer than the original's last revision.
-fn is_supported(setup: &Setup<'_>) -> bool {
+fn is_supported(setup: &SsrSetup<'_>) -> bool {
     setup.protocol != "auth_aes128_fast" && setup.obfs != "go_quiet"
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20, Method};
-use adit_interop::ssr::Setup;
-use adit_interop::{Folder, PATIENCE, loopback};
+use adit_interop::shadowsocks::{AES_192, AES_256, BLAKE3_AES_128, BLAKE3_CHACHA20, MethodKey};
+use adit_interop::ssr::SsrSetup;
+use adit_interop::{TEST_TIMEOUT, TempFolder, loopback_addr};
 
 use super::*;
 use crate::topology::Topology;
@@ -15,16 +15,16 @@ fn kind(name: &str) -> &'static PeerKind {
 }
 
 fn shown(name: &str, role: &PeerRole) -> Option<String> {
-    (kind(name).recipe)(role, loopback(1000)).map(|recipe| recipe.to_shell())
+    (kind(name).recipe)(role, loopback_addr(1000)).map(|recipe| recipe.to_shell())
 }
 
 #[test]
 fn commands_are_as_the_manuals_say() {
-    let server = loopback(2000);
+    let server = loopback_addr(2000);
     let forwarder = PeerRole::Forwarder {
         method: AES_256,
         server,
-        to: loopback(3000),
+        to: loopback_addr(3000),
     };
     assert_eq!(
         shown("shadowsocks-libev", &forwarder).unwrap(),
@@ -49,7 +49,7 @@ fn commands_are_as_the_manuals_say() {
         shown("adit", &PeerRole::Server(BLAKE3_AES_128)).unwrap(),
         format!(
             "adit run '{}?allow_private=127.0.0.0/8'",
-            BLAKE3_AES_128.url(loopback(1000))
+            BLAKE3_AES_128.url(loopback_addr(1000))
         )
     );
     let line = shown("sing-box", &PeerRole::Relay).unwrap();
@@ -62,13 +62,13 @@ fn commands_are_as_the_manuals_say() {
 
 #[test]
 fn shadowsocksr_is_started_as_its_authors_say() {
-    let setup = |protocol, obfs| Setup {
+    let setup = |protocol, obfs| SsrSetup {
         password: "p",
-        ..Setup::new("aes-256-ctr", protocol, obfs)
+        ..SsrSetup::new("aes-256-ctr", protocol, obfs)
     };
     let client = |setup| PeerRole::SsrClient {
         setup,
-        server: loopback(2000),
+        server: loopback_addr(2000),
     };
     let simple = setup("origin", "tls1.2_ticket_auth");
     assert_eq!(
@@ -103,8 +103,8 @@ fn shadowsocksr_is_started_as_its_authors_say() {
 
 #[test]
 fn nobody_plays_what_it_does_not_know() {
-    let server = loopback(2000);
-    let eight_rounds = Method {
+    let server = loopback_addr(2000);
+    let eight_rounds = MethodKey {
         name: "2022-blake3-chacha8-poly1305",
         ..BLAKE3_CHACHA20
     };
@@ -135,7 +135,7 @@ fn nobody_plays_what_it_does_not_know() {
 
 #[test]
 fn the_number_of_threads_stands_in_front_of_the_program() {
-    let mut recipe = (kind("sing-box").recipe)(&PeerRole::Relay, loopback(1000)).unwrap();
+    let mut recipe = (kind("sing-box").recipe)(&PeerRole::Relay, loopback_addr(1000)).unwrap();
     recipe.threads = kind("sing-box").threads.zip(Some(2));
     let shown = recipe.to_shell();
     assert!(
@@ -150,8 +150,8 @@ fn the_number_of_threads_stands_in_front_of_the_program() {
 fn json_configurations_name_method_key_and_both_ends() {
     let forwarder = PeerRole::Forwarder {
         method: BLAKE3_AES_128,
-        server: loopback(2000),
-        to: loopback(3000),
+        server: loopback_addr(2000),
+        to: loopback_addr(3000),
     };
     for name in ["sing-box", "shadowsocks-go", "Xray"] {
         let line = shown(name, &forwarder).unwrap();
@@ -170,7 +170,7 @@ fn json_configurations_name_method_key_and_both_ends() {
 #[test]
 fn ends_of_kcptun_are_set_alike() {
     let role = PeerRole::KcptunServer {
-        to: loopback(3000),
+        to: loopback_addr(3000),
         options: KCPTUN,
     };
     let line = shown("kcptun", &role).unwrap();
@@ -179,7 +179,7 @@ fn ends_of_kcptun_are_set_alike() {
     let ours = line.replace("kcptun-server", "adit kcp server");
     assert_eq!(shown("adit", &role).unwrap(), ours);
     let client = PeerRole::KcptunClient {
-        server: loopback(2000),
+        server: loopback_addr(2000),
         options: KCPTUN,
     };
     let line = shown("kcp-go", &client).unwrap();
@@ -201,14 +201,14 @@ fn a_recipe_uses_only_programs_its_kind_names() {
         Topology::Relayed(BLAKE3_AES_128),
         Topology::Client(AES_256),
         Topology::Kcptun(KCPTUN),
-        Topology::Ssr(Setup::new("aes-256-ctr", "origin", "plain")),
+        Topology::Ssr(SsrSetup::new("aes-256-ctr", "origin", "plain")),
         Topology::SshDynamic(suite),
     ];
     let roles: Vec<PeerRole> = topologies.into_iter().flat_map(Topology::roles).collect();
     for kind in KINDS {
         let recipes: Vec<StartRecipe> = roles
             .iter()
-            .filter_map(|role| (kind.recipe)(role, loopback(1)))
+            .filter_map(|role| (kind.recipe)(role, loopback_addr(1)))
             .collect();
         assert!(!recipes.is_empty(), "{} plays nothing", kind.name);
         for recipe in recipes {
@@ -241,7 +241,7 @@ fn a_process_that_ends_at_once_is_not_waited_for() {
     let start = Instant::now();
     let why = format!("{:#}", peer.start(&PeerRole::Relay, None).unwrap_err());
     assert!(why.contains("exit status: 1"), "{why}");
-    assert!(start.elapsed() < PATIENCE / 2);
+    assert!(start.elapsed() < TEST_TIMEOUT / 2);
 }
 
 #[test]
@@ -256,11 +256,11 @@ fn ssh_is_started_with_the_same_words() {
     };
     let client = |suite, what| PeerRole::SshClient {
         suite,
-        server: loopback(2000),
+        server: loopback_addr(2000),
         what,
     };
-    let user = adit_interop::openssh::user();
-    let forward = ssh_common::SshUse::Forward(loopback(3000));
+    let user = adit_interop::openssh::current_user();
+    let forward = ssh_common::SshUse::Forward(loopback_addr(3000));
     assert_eq!(
         shown("adit", &client(umac, forward)).unwrap(),
         format!(
@@ -291,7 +291,7 @@ fn ssh_is_started_with_the_same_words() {
 
 #[test]
 fn keys_lie_where_ssh_is_started() {
-    let folder = Folder::new("keys").unwrap();
+    let folder = TempFolder::new("keys").unwrap();
     ssh_common::place_keys(folder.path()).unwrap();
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert!(read("host").contains("PRIVATE KEY") && read("host") != read("id"));

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use adit_interop::shadowsocks::Method;
+use adit_interop::shadowsocks::MethodKey;
 use serde_json::{Value, json};
 
 use super::{PeerKind, PeerRole, ProgramPaths, StartRecipe};
@@ -74,12 +74,12 @@ fn direct_outbound() -> Value {
 }
 
 /// Returns `None` for a method it does not support.
-fn supported_method(method: Method) -> Option<Method> {
+fn supported_method(method: MethodKey) -> Option<MethodKey> {
     let unknown = ["aes-192-gcm", "2022-blake3-chacha8-poly1305"];
     (!unknown.contains(&method.name)).then_some(method)
 }
 
-fn shadowsocks_json(method: Method, server: SocketAddr) -> Value {
+fn shadowsocks_json(method: MethodKey, server: SocketAddr) -> Value {
     let server = json!({
         "address": server.ip(),
         "port": server.port(),

@@ -3,11 +3,12 @@
 mod docs_writer;
 mod json_lines;
 mod method_grid;
+mod plots;
 mod ssr_stacks;
 mod suite_page;
 mod suite_summary;
-mod svg;
 
-pub(crate) use docs_writer::write_docs;
+pub(crate) use docs_writer::{redraw_charts, write_docs};
 pub(crate) use json_lines::json_lines;
+pub(crate) use plots::escape_xml;
 pub(crate) use suite_page::{machine_paragraph, suite_tables};

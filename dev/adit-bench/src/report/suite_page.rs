@@ -9,28 +9,23 @@ use crate::figures::{Metric, RoundSpread};
 use crate::sample_log::{CaseTable, SampleLog};
 use crate::suite::Suite;
 
-/// Returns the whole page, with the address of its chart.
+/// Returns the whole page, without its charts.
 pub(super) fn suite_page(
     environment: &RunEnvironment,
     journal: &SampleLog,
     suite: Suite,
-    chart: Option<&str>,
 ) -> String {
     format!(
         "<!-- Written by `cargo xtask bench --write-docs`. -->\n\n{}\n{}\n{}",
-        suite_tables(journal, suite, chart),
-        machine_paragraph(environment),
+        suite_tables(journal, suite),
+        machine_paragraph(environment, journal.round_count(suite)),
         command_lines(journal, suite)
     )
 }
 
 /// Returns the method of a suite and its results.
-pub(crate) fn suite_tables(journal: &SampleLog, suite: Suite, chart: Option<&str>) -> String {
+pub(crate) fn suite_tables(journal: &SampleLog, suite: Suite) -> String {
     let mut out = format!("# {}\n\n{}\n", suite.title(), suite.method());
-    if let Some(address) = chart {
-        let (suite, what) = (suite.title(), suite.chart().quantity.title);
-        let _ = write!(out, "\n![{suite}: {what}]({address})\n");
-    }
     match suite {
         Suite::SsTable => out.push_str(&method_grids(journal)),
         Suite::Ssr => out.push_str(&stack_tables(journal)),
@@ -74,8 +69,11 @@ fn table_rows(table: &CaseTable) -> String {
     markdown_grid("", heads.iter().map(String::as_str), rows)
 }
 
-/// Returns the time, the machine and the versions of the measurement, in one paragraph.
-pub(crate) fn machine_paragraph(environment: &RunEnvironment) -> String {
+/// Returns the number of rounds, the time, the machine and the versions of the measurement, in one
+/// paragraph.
+///
+/// One round has no median and no spread, so the paragraph claims neither.
+pub(crate) fn machine_paragraph(environment: &RunEnvironment, rounds: u32) -> String {
     let RunEnvironment {
         date,
         cpu,
@@ -87,10 +85,13 @@ pub(crate) fn machine_paragraph(environment: &RunEnvironment) -> String {
         missing,
         counter,
     } = environment;
+    let rounds = match rounds {
+        0 | 1 => "One round, without a spread".to_owned(),
+        several => format!("Median of {several} rounds (lowest–highest)"),
+    };
     let mut out = format!(
-        "Median of the rounds (lowest–highest); loopback, all implementations in turn in the \
-         same run. \
-         `{command}` on {date}; {cpu}, Linux {kernel}, load average before {load}."
+        "{rounds}; all implementations in turn in the same run. `{command}` on {date}; {cpu}, \
+         Linux {kernel}, load average before {load}."
     );
     if !commit.is_empty() {
         let _ = write!(out, " Commit {commit}.");
@@ -99,7 +100,9 @@ pub(crate) fn machine_paragraph(environment: &RunEnvironment) -> String {
         .iter()
         .map(|(name, version)| label_version(name, version))
         .collect();
-    let _ = write!(out, " Versions: {}.", named.join(", "));
+    if !named.is_empty() {
+        let _ = write!(out, " Versions: {}.", named.join(", "));
+    }
     if !missing.is_empty() {
         let _ = write!(out, " Not installed: {}.", missing.join(", "));
     }
@@ -184,6 +187,27 @@ mod tests {
     }
 
     #[test]
+    fn one_round_has_no_median() {
+        let mut journal = journal();
+        let paragraph = |journal: &SampleLog| {
+            machine_paragraph(&environment(), journal.round_count(Suite::SsTcp))
+        };
+        let text = paragraph(&journal);
+        assert!(
+            text.starts_with("Median of 2 rounds (lowest–highest); "),
+            "{text}"
+        );
+        journal.samples.retain(|sample| sample.round == 1);
+        let text = paragraph(&journal);
+        assert!(text.starts_with("One round, without a spread; "), "{text}");
+        let page = suite_page(&environment(), &journal, Suite::SsTcp);
+        for claim in ["edian", "lowest", "–"] {
+            assert!(!text.contains(claim), "{claim} in {text}");
+        }
+        assert!(page.contains(&text), "{page}");
+    }
+
+    #[test]
     fn a_page_says_how_where_and_with_what() {
         let mut journal = journal();
         journal.commands.push(StartedCommand {
@@ -199,10 +223,9 @@ mod tests {
             1,
             Err(anyhow::anyhow!("broken\nlog")),
         );
-        let text = suite_page(&environment(), &journal, Suite::SsTcp, Some("x.svg"));
+        let text = suite_page(&environment(), &journal, Suite::SsTcp);
         for part in [
             "# Shadowsocks over TCP\n",
-            "](x.svg)",
             "`cargo xtask bench --suite ss-tcp` on 2020-01-01 00:00 UTC; 2 × CPU, Linux 6.1",
             "Versions: adit 0.1.0, other (1.2).",
             "Not installed: third.",

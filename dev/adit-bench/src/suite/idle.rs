@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::thread::sleep;
 use std::time::Duration;
 
-use adit_interop::loopback;
+use adit_interop::loopback_addr;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Resource, getrlimit};
 
@@ -147,7 +147,7 @@ fn measure_memory(
         SETTLE_TIME
     };
     // The holders have the origins; SOCKS tells the rigs their addresses.
-    let nowhere = loopback(1);
+    let nowhere = loopback_addr(1);
     let rigs = (0..processes.get())
         .map(|_| turn.start_rig(nowhere))
         .collect::<Result<Vec<ProcessRig>>>()?;

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use adit_crypto::packet::PacketKind;
-use adit_interop::{PATIENCE, Process, kcpgo, tool};
+use adit_interop::{ChildProcess, TEST_TIMEOUT, external_tools, kcp_go};
 use anyhow::{Context, Result};
 
 use super::rounds::{BenchRun, RoundSpec};
@@ -155,7 +155,7 @@ impl SessionCase {
         let writes = (bytes / size).max(4);
         let (cipher, (data, parity)) = (self.cipher, FEC_SHARDS);
         let command = if who == KCP_GO {
-            let mut command = Command::new(tool::peer("kcppeer"));
+            let mut command = Command::new(external_tools::peer_path("kcppeer"));
             let line = format!(
                 "speed -kind {kind} -crypt {cipher} -size {size} -n {writes} -ds {data} \
                  -ps {parity} -mtu {MTU} -life 300"
@@ -190,8 +190,9 @@ pub(super) const fn limit_figure(quantity: crate::figures::Quantity, limit: f64)
 
 /// Runs a program and parses the JSON object that it prints.
 fn run_for_json(command: Command) -> Result<serde_json::Value> {
-    let ended = tool::run(command, Duration::from_secs(320)).context(tool::missing("kcppeer"))?;
-    let told = ended.success()?;
+    let ended = external_tools::run_to_end(command, Duration::from_secs(320))
+        .context(external_tools::missing_program_message("kcppeer"))?;
+    let told = ended.expect_success()?;
     let line = told.lines().last().unwrap_or_default();
     serde_json::from_str(line).with_context(|| told.clone())
 }
@@ -199,18 +200,18 @@ fn run_for_json(command: Command) -> Result<serde_json::Value> {
 /// Measures the server's processor time and memory while its sessions are idle.
 fn measure_idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures> {
     let command = if who == KCP_GO {
-        let mut command = Command::new(tool::peer("kcppeer"));
+        let mut command = Command::new(external_tools::peer_path("kcppeer"));
         command.args(["echo", "-mtu", "1400", "-life", "600"]);
         command
     } else {
         own_command(&format!("kcp-serve {}", PacketKind::Aes))?
     };
-    let (server, at) = start_ready(command, PATIENCE)?;
+    let (server, at) = start_ready(command, TEST_TIMEOUT)?;
     // One-time costs of the process are those of the first sessions.
-    let first = kcpgo::idle(at, FIRST_SESSIONS, &["-mtu", "1400"])?;
+    let first = kcp_go::start_idle_sessions(at, FIRST_SESSIONS, &["-mtu", "1400"])?;
     sleep(Duration::from_secs(1));
     let before = process_cost::memory_usage(server.id())?.resident;
-    let clients = kcpgo::idle(at, sessions, &["-mtu", "1400"])?;
+    let clients = kcp_go::start_idle_sessions(at, sessions, &["-mtu", "1400"])?;
     let mut figures = watch_server(&server, sessions, before, watched)?;
     drop((first, clients));
     if who == "adit" {
@@ -224,7 +225,7 @@ fn measure_idle(who: &str, sessions: usize, watched: Duration) -> Result<Figures
 fn measure_many_idle(sessions: usize, watched: Duration) -> Result<Figures> {
     let (server, at) = start_ready(
         own_command(&format!("kcp-serve {}", kcp_idle_sessions::CIPHER))?,
-        PATIENCE,
+        TEST_TIMEOUT,
     )?;
     let hold = |count: usize| {
         start_ready(
@@ -250,8 +251,9 @@ fn own_command(line: &str) -> Result<Command> {
 }
 
 /// Starts a process that prints when it is ready, and its address.
-fn start_ready(command: Command, patience: Duration) -> Result<(Process, SocketAddr)> {
-    let mut process = Process::spawn(command).context(tool::missing("kcppeer"))?;
+fn start_ready(command: Command, patience: Duration) -> Result<(ChildProcess, SocketAddr)> {
+    let mut process =
+        ChildProcess::spawn(command).context(external_tools::missing_program_message("kcppeer"))?;
     let lines = process.wait_lines("ready ", 1, patience)?;
     let at = lines.first().and_then(|line| line.rsplit(' ').next());
     let at = at.context("the process printed no address")?.parse()?;
@@ -261,7 +263,7 @@ fn start_ready(command: Command, patience: Duration) -> Result<(Process, SocketA
 /// Measures a server while its sessions are idle: its processor time, and its memory beyond that
 /// before the sessions.
 fn watch_server(
-    server: &Process,
+    server: &ChildProcess,
     sessions: usize,
     before: u64,
     watched: Duration,

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use adit_interop::Pattern;
-use adit_interop::origin::Origin;
+use adit_interop::BytePattern;
+use adit_interop::origin::OriginServer;
 use adit_link::{LinkPath, NamespaceLink};
 use anyhow::{Context, Result, ensure};
 
@@ -146,7 +146,7 @@ impl LossyEntrant {
         bench: &BenchRun,
         round_trip: Duration,
         round: u32,
-    ) -> Result<LinkedWorld<Origin>> {
+    ) -> Result<LinkedWorld<OriginServer>> {
         let path = LinkPath::new(round_trip, LOST_PER_MILLE).with_rate(RATE, QUEUE);
         let link = NamespaceLink::start(path, round.into())?;
         let who = match self {
@@ -161,10 +161,10 @@ impl LossyEntrant {
                 None
             }
         };
-        LinkedWorld::start(link, Origin::at, who)
+        LinkedWorld::start(link, OriginServer::start_at, who)
     }
 
-    fn start_commands(self, world: &LinkedWorld<Origin>) -> Vec<String> {
+    fn start_commands(self, world: &LinkedWorld<OriginServer>) -> Vec<String> {
         match self {
             Self::Tunnel(..) => world.rig.commands(),
             Self::Kernel(control) => {
@@ -175,18 +175,18 @@ impl LossyEntrant {
 }
 
 fn measure_transfer(
-    LinkedWorld { rig, link, .. }: &LinkedWorld<Origin>,
+    LinkedWorld { rig, link, .. }: &LinkedWorld<OriginServer>,
     amounts: LossyAmounts,
 ) -> Result<Figures> {
     let receive = || -> Result<Figures> {
         let mut stream = rig.route().dial()?;
         // More than arrives in any time.
         stream.write_all(b"GET 1000000000000 1\n")?;
-        let (mut pattern, mut got) = (Pattern::new(1), vec![0; CHUNK]);
+        let (mut pattern, mut got) = (BytePattern::new(1), vec![0; CHUNK]);
         let mut take = |until: Duration| -> Result<(u64, Duration)> {
             let (began, mut bytes) = (Instant::now(), 0u64);
             while began.elapsed() < until {
-                let wanted = pattern.take(CHUNK);
+                let wanted = pattern.next_bytes(CHUNK);
                 stream.read_exact(&mut got)?;
                 ensure!(got == wanted, "the transfer has wrong bytes");
                 bytes += u64::try_from(CHUNK)?;
@@ -214,7 +214,7 @@ fn measure_transfer(
 }
 
 fn measure_echoes(
-    LinkedWorld { rig, link, .. }: &LinkedWorld<Origin>,
+    LinkedWorld { rig, link, .. }: &LinkedWorld<OriginServer>,
     count: usize,
 ) -> Result<Figures> {
     let talk = || -> Result<Vec<f64>> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::tool;
+use adit_interop::external_tools;
 use anyhow::{Context, Result, ensure};
 
 use super::Suite;
@@ -89,13 +89,14 @@ pub(super) fn run_suite(bench: &mut BenchRun, suite: Suite) {
                 }
                 (None, "adit") => continue,
                 _ => {
-                    let mut command = Command::new(tool::peer("kcppeer"));
+                    let mut command = Command::new(external_tools::peer_path("kcppeer"));
                     let role = if suite == Suite::Fec { "fec" } else { "steps" };
                     command.args([role, "-millis", &millis]);
                     command
                 }
             };
-            match run_for_steps(command).context(tool::missing("kcppeer")) {
+            match run_for_steps(command).context(external_tools::missing_program_message("kcppeer"))
+            {
                 Ok(steps) => record_steps(bench, suite, who, round, &steps),
                 Err(why) => {
                     bench
@@ -109,8 +110,8 @@ pub(super) fn run_suite(bench: &mut BenchRun, suite: Suite) {
 
 /// Returns the rows that a command prints, within two minutes.
 pub(super) fn run_for_steps(command: Command) -> Result<Vec<MemoryStep>> {
-    let ended = tool::run(command, Duration::from_secs(120))?;
-    parse_steps(&ended.success()?)
+    let ended = external_tools::run_to_end(command, Duration::from_secs(120))?;
+    parse_steps(&ended.expect_success()?)
 }
 
 /// Parses rows of JSON.

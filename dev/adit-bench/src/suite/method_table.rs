@@ -2,7 +2,7 @@
 //! implementations that have a similar set of methods.
 
 use adit_interop::shadowsocks::{
-    AES_128, AES_256, BLAKE3_AES_128, BLAKE3_AES_256, BLAKE3_CHACHA20, CHACHA20, Method,
+    AES_128, AES_256, BLAKE3_AES_128, BLAKE3_AES_256, BLAKE3_CHACHA20, CHACHA20, MethodKey,
 };
 
 use super::rounds::{BenchRun, RoundSpec};
@@ -12,13 +12,13 @@ use crate::peers::InstalledPeer;
 use crate::topology::Topology;
 
 /// The 2022 edition with eight rounds, which few implementations support.
-const BLAKE3_CHACHA8: Method = Method {
+const BLAKE3_CHACHA8: MethodKey = MethodKey {
     name: "2022-blake3-chacha8-poly1305",
     key: BLAKE3_CHACHA20.key,
 };
 
 /// The rows.
-pub(crate) const METHODS: [Method; 7] = [
+pub(crate) const METHODS: [MethodKey; 7] = [
     BLAKE3_AES_128,
     BLAKE3_AES_256,
     BLAKE3_CHACHA20,

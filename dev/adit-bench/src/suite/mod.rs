@@ -21,7 +21,7 @@ mod users;
 mod workers;
 
 pub(crate) use rounds::{BenchRun, NO_RELAY};
-pub(crate) use suite_list::{ChartSpec, Suite};
+pub(crate) use suite_list::Suite;
 
 /// Runs a suite.
 pub(crate) fn run_suite(suite: Suite, bench: &mut BenchRun) {

@@ -1,7 +1,7 @@
 //! Suite `ssr`: the cost of each cipher, protocol and obfs of ShadowsocksR.
 
-use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, Method};
-use adit_interop::ssr::Setup;
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, CHACHA20, MethodKey};
+use adit_interop::ssr::SsrSetup;
 
 use super::rounds::{BenchRun, RoundSpec};
 use super::{Suite, transfer};
@@ -60,10 +60,10 @@ const fn ssr_stack(
     obfs: &'static str,
     limit: Option<CostLimit>,
 ) -> SsrStack {
-    let setup = Setup {
+    let setup = SsrSetup {
         // Characters that every peer can read in its configuration.
         password: "benchmark",
-        ..Setup::new(method, protocol, obfs)
+        ..SsrSetup::new(method, protocol, obfs)
     };
     SsrStack {
         topology: Topology::Ssr(setup),
@@ -71,7 +71,7 @@ const fn ssr_stack(
     }
 }
 
-const fn shadowsocks_stack(method: Method) -> SsrStack {
+const fn shadowsocks_stack(method: MethodKey) -> SsrStack {
     SsrStack {
         topology: Topology::Client(method),
         limit: None,

@@ -1,4 +1,4 @@
-//! The list of suites: names, headings, methods and charts.
+//! The list of suites: names, headings and methods.
 
 use std::fmt;
 
@@ -228,40 +228,25 @@ impl Suite {
         }
     }
 
-    /// Returns the contents of its chart.
-    pub(crate) const fn chart(self) -> ChartSpec {
-        let (quantity, cases, apart) = match self {
-            Self::SsTcp | Self::SsRelay | Self::Socks | Self::SsUdp | Self::Ssh => {
-                (CPU_PER_GIB, "", false)
-            }
-            // Every method and stack: half of the directions is enough.
-            Self::SsTable => (CPU_PER_GIB, ", TCP, down", false),
-            Self::Ssr => (CPU_PER_GIB, ", down", true),
-            Self::Kcp => (CPU_PER_GIB, "", true),
-            Self::Idle => (MEMORY_PER_IDLE, "", false),
-            Self::Latency => (P99, ", beside four paced flows", true),
-            Self::Lossy => (MB_PER_SECOND, "", false),
-            Self::Rate | Self::Workers => (CONNECTIONS, "", false),
-            Self::Crypto => (SEAL_RATE, "", false),
-            // Values range from five nanoseconds to two thousand.
-            Self::Cpu | Self::Fec | Self::Headers | Self::Users => (NS_PER_OP, "", true),
-        };
-        ChartSpec {
-            quantity,
-            cases,
-            scale_by_case: apart,
+    /// Returns its most important quantity.
+    pub(crate) const fn headline_quantity(self) -> Quantity {
+        match self {
+            Self::SsTcp
+            | Self::SsRelay
+            | Self::Socks
+            | Self::SsUdp
+            | Self::Ssh
+            | Self::SsTable
+            | Self::Ssr
+            | Self::Kcp => CPU_PER_GIB,
+            Self::Idle => MEMORY_PER_IDLE,
+            Self::Latency => P99,
+            Self::Lossy => MB_PER_SECOND,
+            Self::Rate | Self::Workers => CONNECTIONS,
+            Self::Crypto => SEAL_RATE,
+            Self::Cpu | Self::Fec | Self::Headers | Self::Users => NS_PER_OP,
         }
     }
-}
-
-/// The contents of a suite's chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChartSpec {
-    pub(crate) quantity: Quantity,
-    /// Suffix of the names of the cases that it shows.
-    pub(crate) cases: &'static str,
-    /// True if each case has a scale of its own.
-    pub(crate) scale_by_case: bool,
 }
 
 /// The name on the command line and in file names.

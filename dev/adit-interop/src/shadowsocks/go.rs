@@ -4,49 +4,60 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Client, Method, Running, Serves, list, start_with_file};
-use crate::Folder;
+use super::{ClientSetup, MethodKey, RunningPeer, ServedUsers, join_json_objects, start_with_file};
+use crate::TempFolder;
 
-pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Result<Running> {
-    let folder = Folder::new("shadowsocks-go")?;
+pub(super) fn start_server(
+    method: MethodKey,
+    serves: ServedUsers<'_>,
+    addr: SocketAddr,
+) -> Result<RunningPeer> {
+    let folder = TempFolder::new("shadowsocks-go")?;
     let users = match serves {
-        Serves::OneKey => String::new(),
-        Serves::Users(users) => {
+        ServedUsers::OneKey => String::new(),
+        ServedUsers::Users(users) => {
             let one = |(name, key): &(&str, &str)| format!(r#""{name}":"{key}""#);
-            let file = folder.write("users.json", format!("{{{}}}", list(users, one)))?;
+            let file = folder.write_file(
+                "users.json",
+                format!("{{{}}}", join_json_objects(users, one)),
+            )?;
             format!(r#","uPSKStorePath":"{}""#, file.display())
         }
-        Serves::Relay(_) => bail!("shadowsocks-go cannot be a relay"),
+        ServedUsers::Relay(_) => bail!("shadowsocks-go cannot be a relay"),
     };
-    let Method { name, key } = method;
+    let MethodKey { name, key } = method;
     let config = format!(
         r#"{{"servers":[{{"name":"s","protocol":"{name}",{},"psk":"{key}"{users}}}],
             "clients":[{{"name":"direct","protocol":"direct","enableTCP":true,"enableUDP":true,"mtu":1500}}]}}"#,
-        listeners(addr)
+        listeners_json(addr)
     );
-    run(folder, &config, addr)
+    start_with_config(folder, &config, addr)
 }
 
-pub(super) fn forwarder(client: &Client<'_>, entry: SocketAddr, to: SocketAddr) -> Result<Running> {
+pub(super) fn start_forwarder(
+    client: &ClientSetup<'_>,
+    entry: SocketAddr,
+    to: SocketAddr,
+) -> Result<RunningPeer> {
     let (own, identities) = client.keys.split_last().context("the client has no keys")?;
-    let identities = list(identities, |key| format!(r#""{key}""#));
+    let identities = join_json_objects(identities, |key| format!(r#""{key}""#));
     let config = format!(
         r#"{{"servers":[{{"name":"t","protocol":"direct",{},"tunnelRemoteAddress":"{to}"}}],
             "clients":[{{"name":"ss","protocol":"{}","endpoint":"{}","enableTCP":true,"enableUDP":true,"mtu":1500,"psk":"{own}","iPSKs":[{identities}]}}]}}"#,
-        listeners(entry),
+        listeners_json(entry),
         client.method.name,
         client.server
     );
-    run(Folder::new("shadowsocks-go")?, &config, entry)
+    start_with_config(TempFolder::new("shadowsocks-go")?, &config, entry)
 }
 
-fn listeners(addr: SocketAddr) -> String {
+fn listeners_json(addr: SocketAddr) -> String {
     format!(
         r#""tcpListeners":[{{"network":"tcp","address":"{addr}"}}],"udpListeners":[{{"network":"udp","address":"{addr}"}}],"mtu":1500"#
     )
 }
 
-fn run(folder: Folder, config: &str, addr: SocketAddr) -> Result<Running> {
+fn start_with_config(folder: TempFolder, config: &str, addr: SocketAddr) -> Result<RunningPeer> {
     let args = ["-logLevel", "warn", "-confPath"];
     start_with_file("shadowsocks-go", &args, folder, config, addr)
 }

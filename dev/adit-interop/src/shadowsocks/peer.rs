@@ -5,12 +5,12 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 
-use crate::port::{Transport, wait_port};
-use crate::{Folder, PATIENCE, Process, tool};
+use crate::ports::{Transport, wait_port};
+use crate::{ChildProcess, TEST_TIMEOUT, TempFolder, external_tools};
 
 /// A method and a key for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Method {
+pub struct MethodKey {
     /// Name in URLs and configurations.
     pub name: &'static str,
     /// A base64 key for the 2022 edition, a password for the others. Both contain characters that
@@ -22,29 +22,29 @@ const KEY_16: &str = "+/v7+/v7AAECAwQFBgcICQ==";
 const KEY_32: &str = "//8+/v79AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBk=";
 const PASSWORD: &str = "bar foo!@:/%?#";
 
-const fn method(name: &'static str, key: &'static str) -> Method {
-    Method { name, key }
+const fn method(name: &'static str, key: &'static str) -> MethodKey {
+    MethodKey { name, key }
 }
 
 /// SIP022 with 16 bytes of key.
-pub const BLAKE3_AES_128: Method = method("2022-blake3-aes-128-gcm", KEY_16);
+pub const BLAKE3_AES_128: MethodKey = method("2022-blake3-aes-128-gcm", KEY_16);
 /// SIP022 with AES-256.
-pub const BLAKE3_AES_256: Method = method("2022-blake3-aes-256-gcm", KEY_32);
+pub const BLAKE3_AES_256: MethodKey = method("2022-blake3-aes-256-gcm", KEY_32);
 /// SIP022 with ChaCha20.
-pub const BLAKE3_CHACHA20: Method = method("2022-blake3-chacha20-poly1305", KEY_32);
+pub const BLAKE3_CHACHA20: MethodKey = method("2022-blake3-chacha20-poly1305", KEY_32);
 /// SIP004.
-pub const AES_128: Method = method("aes-128-gcm", PASSWORD);
+pub const AES_128: MethodKey = method("aes-128-gcm", PASSWORD);
 /// SIP004.
-pub const AES_192: Method = method("aes-192-gcm", PASSWORD);
+pub const AES_192: MethodKey = method("aes-192-gcm", PASSWORD);
 /// SIP004.
-pub const AES_256: Method = method("aes-256-gcm", PASSWORD);
+pub const AES_256: MethodKey = method("aes-256-gcm", PASSWORD);
 /// SIP004.
-pub const CHACHA20: Method = method("chacha20-ietf-poly1305", PASSWORD);
+pub const CHACHA20: MethodKey = method("chacha20-ietf-poly1305", PASSWORD);
 /// SIP004 as some peers extend it.
-pub const XCHACHA20: Method = method("xchacha20-ietf-poly1305", PASSWORD);
+pub const XCHACHA20: MethodKey = method("xchacha20-ietf-poly1305", PASSWORD);
 
-/// All methods, except for the legacy ones of `Peer::legacy`.
-pub const METHODS: [Method; 8] = [
+/// All methods, except for the legacy ones of `ShadowsocksPeer::legacy_methods`.
+pub const METHODS: [MethodKey; 8] = [
     BLAKE3_AES_128,
     BLAKE3_AES_256,
     BLAKE3_CHACHA20,
@@ -55,7 +55,7 @@ pub const METHODS: [Method; 8] = [
     XCHACHA20,
 ];
 
-impl Method {
+impl MethodKey {
     /// Returns a method with a password.
     #[must_use]
     pub const fn legacy(name: &'static str) -> Self {
@@ -65,13 +65,13 @@ impl Method {
     /// Returns the URL of a server with this method and key, special characters percent-encoded.
     #[must_use]
     pub fn url(&self, server: SocketAddr) -> String {
-        format!("ss://{}:{}@{server}", self.name, encode(self.key))
+        format!("ss://{}:{}@{server}", self.name, percent_encode(self.key))
     }
 }
 
 /// Percent-encodes all characters but the unreserved ones of RFC 3986.
 #[must_use]
-pub fn encode(text: &str) -> String {
+pub fn percent_encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| {
         if plain(byte) {
@@ -85,7 +85,7 @@ pub fn encode(text: &str) -> String {
 
 /// The users of a server.
 #[derive(Debug, Clone, Copy)]
-pub enum Serves<'a> {
+pub enum ServedUsers<'a> {
     /// Any client with the key of the method.
     OneKey,
     /// Users with their names and keys; the key of the method is the server's own (SIP023).
@@ -97,9 +97,9 @@ pub enum Serves<'a> {
 
 /// A client of one server.
 #[derive(Debug, Clone, Copy)]
-pub struct Client<'a> {
+pub struct ClientSetup<'a> {
     /// The method; its key is not used.
-    pub method: Method,
+    pub method: MethodKey,
     /// The client's own key, preceded by those of relays and servers that remove identity headers.
     pub keys: &'a [&'a str],
     /// Address it connects to.
@@ -110,10 +110,10 @@ pub struct Client<'a> {
     pub plugin: Option<(&'a str, &'a str)>,
 }
 
-impl<'a> Client<'a> {
+impl<'a> ClientSetup<'a> {
     /// Creates a client that sends datagrams and has no plugin.
     #[must_use]
-    pub const fn new(method: Method, keys: &'a [&'a str], server: SocketAddr) -> Self {
+    pub const fn new(method: MethodKey, keys: &'a [&'a str], server: SocketAddr) -> Self {
         Self {
             method,
             keys,
@@ -131,12 +131,15 @@ impl<'a> Client<'a> {
     /// Returns the URL with which adit is the same client.
     #[must_use]
     pub fn url(&self) -> String {
-        let keys: Vec<String> = self.keys.iter().map(|key| encode(key)).collect();
+        let keys: Vec<String> = self.keys.iter().map(|key| percent_encode(key)).collect();
         let mut query = Vec::new();
         query.extend(self.over_tcp.map(|_| "udp=over-tcp".to_owned()));
         query.extend(self.plugin.map(|(name, options)| {
             let blank = if options.is_empty() { "" } else { ";" };
-            format!("plugin={}", encode(&format!("{name}{blank}{options}")))
+            format!(
+                "plugin={}",
+                percent_encode(&format!("{name}{blank}{options}"))
+            )
         }));
         let mark = if query.is_empty() { "" } else { "?" };
         let (name, keys, query) = (self.method.name, keys.join(":"), query.join("&"));
@@ -146,13 +149,13 @@ impl<'a> Client<'a> {
 
 /// A running server or forwarder.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningPeer {
     addr: SocketAddr,
-    _process: Process,
-    _folder: Option<Folder>,
+    _process: ChildProcess,
+    _folder: Option<TempFolder>,
 }
 
-impl Running {
+impl RunningPeer {
     /// Returns the address of its Shadowsocks port, or of the forwarder's entry.
     #[must_use]
     pub const fn addr(&self) -> SocketAddr {
@@ -161,37 +164,41 @@ impl Running {
 }
 
 /// Starts a program with these arguments, which listens at `addr`.
-pub(super) fn start(program: &str, args: &[&str], addr: SocketAddr) -> Result<Running> {
-    let mut command = Command::new(tool::peer(program));
+pub(super) fn start_program(program: &str, args: &[&str], addr: SocketAddr) -> Result<RunningPeer> {
+    let mut command = Command::new(external_tools::peer_path(program));
     command.args(args);
-    ready(addr, Process::spawn(command)?, None)
+    wait_until_listening(addr, ChildProcess::spawn(command)?, None)
 }
 
 /// Starts a program with these arguments, followed by the path of a configuration file.
 pub(super) fn start_with_file(
     program: &str,
     args: &[&str],
-    folder: Folder,
+    folder: TempFolder,
     config: &str,
     addr: SocketAddr,
-) -> Result<Running> {
-    let file = folder.write("config.json", config)?;
-    let mut command = Command::new(tool::peer(program));
+) -> Result<RunningPeer> {
+    let file = folder.write_file("config.json", config)?;
+    let mut command = Command::new(external_tools::peer_path(program));
     command.args(args).arg(file).current_dir(folder.path());
-    let process = Process::spawn(command)?;
-    ready(addr, process, Some(folder))
+    let process = ChildProcess::spawn(command)?;
+    wait_until_listening(addr, process, Some(folder))
 }
 
-fn ready(addr: SocketAddr, process: Process, folder: Option<Folder>) -> Result<Running> {
+fn wait_until_listening(
+    addr: SocketAddr,
+    process: ChildProcess,
+    folder: Option<TempFolder>,
+) -> Result<RunningPeer> {
     for transport in [Transport::Tcp, Transport::Udp] {
-        let there = wait_port(transport, addr.port(), PATIENCE);
+        let there = wait_port(transport, addr.port(), TEST_TIMEOUT);
         ensure!(
             there.is_ok(),
             "the peer does not listen at {addr}:\n{}",
-            process.log()
+            process.output()
         );
     }
-    Ok(Running {
+    Ok(RunningPeer {
         addr,
         _process: process,
         _folder: folder,
@@ -199,7 +206,7 @@ fn ready(addr: SocketAddr, process: Process, folder: Option<Folder>) -> Result<R
 }
 
 /// Returns one JSON object for each item, separated by commas.
-pub(super) fn list<T>(items: &[T], object: impl Fn(&T) -> String) -> String {
+pub(super) fn join_json_objects<T>(items: &[T], object: impl Fn(&T) -> String) -> String {
     let objects: Vec<String> = items.iter().map(object).collect();
     objects.join(",")
 }

@@ -4,36 +4,44 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 
-use super::{Client, Method, Running, Serves, list, start_with_file};
-use crate::Folder;
+use super::{ClientSetup, MethodKey, RunningPeer, ServedUsers, join_json_objects, start_with_file};
+use crate::TempFolder;
 
-pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Result<Running> {
-    let Method { name, key } = method;
+pub(super) fn start_server(
+    method: MethodKey,
+    serves: ServedUsers<'_>,
+    addr: SocketAddr,
+) -> Result<RunningPeer> {
+    let MethodKey { name, key } = method;
     let (ip, port) = (addr.ip(), addr.port());
     let whom = match serves {
-        Serves::OneKey => String::new(),
-        Serves::Users(users) => {
+        ServedUsers::OneKey => String::new(),
+        ServedUsers::Users(users) => {
             let one =
                 |(name, key): &(&str, &str)| format!(r#"{{"name":"{name}","password":"{key}"}}"#);
-            format!(r#","users":[{}]"#, list(users, one))
+            format!(r#","users":[{}]"#, join_json_objects(users, one))
         }
-        Serves::Relay(next) => {
+        ServedUsers::Relay(next) => {
             let one = |(to, key): &(SocketAddr, &str)| {
                 let (ip, port) = (to.ip(), to.port());
                 format!(
                     r#"{{"name":"{port}","server":"{ip}","server_port":{port},"password":"{key}"}}"#
                 )
             };
-            format!(r#","destinations":[{}]"#, list(next, one))
+            format!(r#","destinations":[{}]"#, join_json_objects(next, one))
         }
     };
     let inbound = format!(
         r#"{{"type":"shadowsocks","listen":"{ip}","listen_port":{port},"method":"{name}","password":"{key}"{whom}}}"#
     );
-    run(addr, &inbound, r#"{"type":"direct"}"#)
+    start_with_config(addr, &inbound, r#"{"type":"direct"}"#)
 }
 
-pub(super) fn forwarder(client: &Client<'_>, entry: SocketAddr, to: SocketAddr) -> Result<Running> {
+pub(super) fn start_forwarder(
+    client: &ClientSetup<'_>,
+    entry: SocketAddr,
+    to: SocketAddr,
+) -> Result<RunningPeer> {
     let inbound = format!(
         r#"{{"type":"direct","listen":"{}","listen_port":{},"override_address":"{}","override_port":{}}}"#,
         entry.ip(),
@@ -54,16 +62,16 @@ pub(super) fn forwarder(client: &Client<'_>, entry: SocketAddr, to: SocketAddr) 
         client.method.name,
         client.password()
     );
-    run(entry, &inbound, &outbound)
+    start_with_config(entry, &inbound, &outbound)
 }
 
-fn run(addr: SocketAddr, inbound: &str, outbound: &str) -> Result<Running> {
+fn start_with_config(addr: SocketAddr, inbound: &str, outbound: &str) -> Result<RunningPeer> {
     let config =
         format!(r#"{{"log":{{"level":"warn"}},"inbounds":[{inbound}],"outbounds":[{outbound}]}}"#);
     start_with_file(
         "sing-box",
         &["run", "-c"],
-        Folder::new("sing-box")?,
+        TempFolder::new("sing-box")?,
         &config,
         addr,
     )

@@ -4,35 +4,43 @@ use std::net::SocketAddr;
 
 use anyhow::Result;
 
-use super::{Client, Method, Running, Serves, list, start_with_file};
-use crate::Folder;
+use super::{ClientSetup, MethodKey, RunningPeer, ServedUsers, join_json_objects, start_with_file};
+use crate::TempFolder;
 
 /// Without this rule, Xray refuses private targets.
 const DIRECT: &str = r#"{"protocol":"freedom","settings":{"finalRules":[{"action":"allow"}]}}"#;
 
-pub(super) fn server(method: Method, serves: Serves<'_>, addr: SocketAddr) -> Result<Running> {
-    let Method { name, key } = method;
+pub(super) fn start_server(
+    method: MethodKey,
+    serves: ServedUsers<'_>,
+    addr: SocketAddr,
+) -> Result<RunningPeer> {
+    let MethodKey { name, key } = method;
     let clients = match serves {
-        Serves::OneKey => String::new(),
-        Serves::Users(users) => {
+        ServedUsers::OneKey => String::new(),
+        ServedUsers::Users(users) => {
             let one =
                 |(name, key): &(&str, &str)| format!(r#"{{"email":"{name}","password":"{key}"}}"#);
-            format!(r#","clients":[{}]"#, list(users, one))
+            format!(r#","clients":[{}]"#, join_json_objects(users, one))
         }
-        Serves::Relay(next) => {
+        ServedUsers::Relay(next) => {
             let one = |(to, key): &(SocketAddr, &str)| {
                 let (ip, port) = (to.ip(), to.port());
                 format!(r#"{{"email":"{port}","address":"{ip}","port":{port},"password":"{key}"}}"#)
             };
-            format!(r#","clients":[{}]"#, list(next, one))
+            format!(r#","clients":[{}]"#, join_json_objects(next, one))
         }
     };
     let settings =
         format!(r#"{{"method":"{name}","password":"{key}","network":"tcp,udp"{clients}}}"#);
-    run(addr, "shadowsocks", &settings, DIRECT)
+    start_with_config(addr, "shadowsocks", &settings, DIRECT)
 }
 
-pub(super) fn forwarder(client: &Client<'_>, entry: SocketAddr, to: SocketAddr) -> Result<Running> {
+pub(super) fn start_forwarder(
+    client: &ClientSetup<'_>,
+    entry: SocketAddr,
+    to: SocketAddr,
+) -> Result<RunningPeer> {
     let settings = format!(
         r#"{{"address":"{}","port":{},"network":"tcp,udp"}}"#,
         to.ip(),
@@ -48,13 +56,24 @@ pub(super) fn forwarder(client: &Client<'_>, entry: SocketAddr, to: SocketAddr) 
         client.method.name,
         client.password()
     );
-    run(entry, "dokodemo-door", &settings, &outbound)
+    start_with_config(entry, "dokodemo-door", &settings, &outbound)
 }
 
-fn run(addr: SocketAddr, protocol: &str, settings: &str, outbound: &str) -> Result<Running> {
+fn start_with_config(
+    addr: SocketAddr,
+    protocol: &str,
+    settings: &str,
+    outbound: &str,
+) -> Result<RunningPeer> {
     let (ip, port) = (addr.ip(), addr.port());
     let config = format!(
         r#"{{"log":{{"loglevel":"warning"}},"inbounds":[{{"listen":"{ip}","port":{port},"protocol":"{protocol}","settings":{settings}}}],"outbounds":[{outbound}]}}"#
     );
-    start_with_file("xray", &["run", "-c"], Folder::new("xray")?, &config, addr)
+    start_with_file(
+        "xray",
+        &["run", "-c"],
+        TempFolder::new("xray")?,
+        &config,
+        addr,
+    )
 }

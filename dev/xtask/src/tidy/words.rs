@@ -1,8 +1,6 @@
 //! The worst words of the lexicon (docs/lexicon.md) stay out of comments, messages
 //! and documents.
 
-use std::collections::BTreeMap;
-
 use super::code_text::{blank_literals, has_word};
 use crate::doc_links::document::{prose_lines, strip_code_spans};
 use crate::source_files::SourceFile;
@@ -50,39 +48,13 @@ const TYPES: &[&str] = &[
 /// Documents that quote the words, or keep what was written at the time.
 const QUOTING: &[&str] = &["docs/lexicon.md", "CHANGELOG.md"];
 
-/// Folders whose texts were written before the lexicon, and the faults that they still have. The numbers can
-/// only shrink.
-const OLDER: &[(&str, usize)] = &[("app/adit-ssh-commands/", 45), ("app/adit/", 36)];
-
-/// Refused words in the tree, apart from those that [`OLDER`] allows.
+/// Refused words in the tree.
 pub(super) fn faults(sources: &[SourceFile]) -> Vec<String> {
-    let mut by_folder: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for source in sources {
-        if QUOTING.contains(&source.path.as_str()) {
-            continue;
-        }
-        let folder = OLDER
-            .iter()
-            .map(|(folder, _)| *folder)
-            .find(|folder| source.path.starts_with(folder));
-        let found = of_file(&source.path, &source.text);
-        by_folder
-            .entry(folder.unwrap_or_default())
-            .or_default()
-            .extend(found);
-    }
-    let mut faults = by_folder.remove("").unwrap_or_default();
-    for (folder, allowed) in OLDER {
-        let found = by_folder.remove(folder).unwrap_or_default();
-        let count = found.len();
-        if count > *allowed {
-            faults.extend(found);
-            faults.push(format!(
-                "{folder}: {count} refused words, {allowed} are allowed"
-            ));
-        }
-    }
-    faults
+    let read = sources
+        .iter()
+        .filter(|source| !QUOTING.contains(&source.path.as_str()));
+    read.flat_map(|source| of_file(&source.path, &source.text))
+        .collect()
 }
 
 /// The refused words of one file.
@@ -172,13 +144,6 @@ mod tests {
         let opener = OPENERS[0];
         let source = format!("/// {opener} it is.\nfn a() {{}}\n/// A count\n/// {opener}.\n");
         assert_eq!(of_file("a.rs", &source).len(), 1);
-    }
-
-    #[test]
-    fn a_folder_of_older_texts_may_have_its_number() {
-        for (folder, allowed) in OLDER {
-            assert!(folder.ends_with('/') && *allowed > 0, "{folder}");
-        }
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub use listener::FecListener;
 
 /// The settings of an end.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FecSettings {
     /// The correction of sent datagrams. For received datagrams only its matrix matters.
     pub fec: Fec,
@@ -61,6 +62,20 @@ const NUMBER_LEN: usize = 8;
 const MAX_PACKET: usize = 1500;
 
 impl FecSettings {
+    /// Creates settings with this correction: packets of 1400 bytes, parity after 10 ms, no encryption, and at most
+    /// 1,024 clients of a listener.
+    #[must_use]
+    pub const fn new(fec: Fec) -> Self {
+        Self {
+            fec,
+            mtu: 1400,
+            parity_wait: Duration::from_millis(10),
+            key: None,
+            session: None,
+            max_channels: 1024,
+        }
+    }
+
     /// Returns the maximum size of a datagram in bytes; `None` if the MTU is too small for any.
     #[must_use]
     pub fn max_datagram(&self) -> Option<usize> {

@@ -8,7 +8,7 @@ use super::*;
 
 /// A network in which both ends use FEC, and their counters.
 async fn corrected(client: Settings) -> (Arc<Net>, KcpListener, KcpStream, KcpStream) {
-    let net = Net::new(Faults::default());
+    let net = Net::new(FaultRates::default());
     let server = Settings {
         counters: Arc::default(),
         ..client.clone()
@@ -49,7 +49,7 @@ async fn datagrams_go_beside_the_stream_both_ways() {
         let longest = near.oob_max_size();
         assert!((1_300..1_400).contains(&longest), "{longest}");
         for len in [0, 1, 2, 24, 500, longest] {
-            let datagram = Pattern::new(6).take(len);
+            let datagram = BytePattern::new(6).next_bytes(len);
             near.send_oob(&datagram).unwrap();
             assert_eq!(&*next(&mut to_far).await.unwrap(), datagram);
             far.send_oob(&datagram).unwrap();
@@ -81,7 +81,7 @@ async fn datagrams_go_beside_the_stream_both_ways() {
 
 #[tokio::test]
 async fn they_need_correction_to_be_sent_and_not_to_be_received() {
-    let net = Net::new(Faults::default());
+    let net = Net::new(FaultRates::default());
     let with = settings(PacketKind::Null, Some(FEC));
     let (_listener, mut near, mut far) = pair_over(&net, with, plain()).await;
     assert_eq!(near.send_oob(b"x"), Err(OobError::NoCorrection));
@@ -132,7 +132,7 @@ async fn a_receiver_ends_with_the_session_or_for_another() {
 
 #[tokio::test]
 async fn they_come_to_their_own_conversation_and_begin_none() {
-    let net = Net::new(Faults::default());
+    let net = Net::new(FaultRates::default());
     let server = settings(PacketKind::Null, Some(FEC));
     let counters = Arc::clone(&server.counters);
     let (mut listener, near, far) = pair_over(&net, server, plain()).await;
@@ -157,7 +157,7 @@ async fn they_come_to_their_own_conversation_and_begin_none() {
 
 #[tokio::test]
 async fn neither_they_nor_copies_are_of_use_against_strangers() {
-    let net = Net::new(Faults::default());
+    let net = Net::new(FaultRates::default());
     let server = settings(PacketKind::Null, Some(FEC));
     let mut listener = KcpListener::bind_over(net.end(1), server).unwrap();
     let _victim = net.end(2);
@@ -240,9 +240,9 @@ async fn each_datagram_is_sent_as_often_as_is_wished() {
 
 #[tokio::test]
 async fn copies_save_what_a_bad_path_loses() {
-    let bad = Faults {
+    let bad = FaultRates {
         lost: 200,
-        ..Faults::default()
+        ..FaultRates::default()
     };
     let lost = async |copies| {
         let net = Net::new(bad);

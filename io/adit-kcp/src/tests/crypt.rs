@@ -16,7 +16,7 @@ struct Xor {
 
 impl Xor {
     fn apply(&self, nonce: u64, bytes: &mut [u8]) {
-        let stream = Pattern::new(self.key ^ nonce).take(bytes.len());
+        let stream = BytePattern::new(self.key ^ nonce).next_bytes(bytes.len());
         bytes
             .iter_mut()
             .zip(stream)
@@ -79,7 +79,7 @@ async fn a_cipher_of_the_program_seals_both_ways() {
         let (_listener, near, far) = pair(xor(5, fec), xor(5, fec)).await;
         echo(near, far, 200_000, seed).await;
     }
-    let net = Net::new(Faults::default());
+    let net = Net::new(FaultRates::default());
     let (listener, mut near, mut far) = pair_over(&net, xor(5, None), xor(5, None)).await;
     let text = [b'z'; 5_000];
     near.write_all(&text).await.unwrap();
@@ -119,7 +119,7 @@ async fn another_key_of_such_a_cipher_is_refused() {
         "{counts:?}"
     );
     // A session does not accept packets sealed under another key either, from any address.
-    let net = Net::new(Faults::default());
+    let net = Net::new(FaultRates::default());
     let client = xor(5, None);
     let counters = Arc::clone(&client.counters);
     let (_listener, mut near, mut far) = pair_over(&net, xor(5, None), client).await;
@@ -180,7 +180,10 @@ async fn births_are_limited_where_such_a_cipher_authenticates_nobody() {
             backlog: 2_000,
             ..plain()
         };
-        let (net, counters) = (Net::new(Faults::default()), Arc::clone(&server.counters));
+        let (net, counters) = (
+            Net::new(FaultRates::default()),
+            Arc::clone(&server.counters),
+        );
         let _listener = KcpListener::bind_over(net.end(1), server).unwrap();
         for from in 0..1_000 {
             let mut opening = [&[0; 8][..], &push(7, 0, Command::Push), &[0; 4]].concat();

@@ -13,8 +13,8 @@ const QUEUE: usize = 2_000;
 /// The network.
 #[derive(Debug)]
 pub(super) struct Net {
-    faults: Faults,
-    places: Mutex<(HashMap<SocketAddr, Place>, Pattern)>,
+    faults: FaultRates,
+    places: Mutex<(HashMap<SocketAddr, Place>, BytePattern)>,
 }
 
 #[derive(Debug, Default)]
@@ -36,8 +36,8 @@ pub(super) struct End {
 }
 
 impl Net {
-    pub(super) fn new(faults: Faults) -> Arc<Self> {
-        let places = Mutex::new((HashMap::new(), Pattern::new(11)));
+    pub(super) fn new(faults: FaultRates) -> Arc<Self> {
+        let places = Mutex::new((HashMap::new(), BytePattern::new(11)));
         Arc::new(Self { faults, places })
     }
 
@@ -78,7 +78,7 @@ impl Net {
         place.waker.take().into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, (HashMap<SocketAddr, Place>, Pattern)> {
+    fn lock(&self) -> MutexGuard<'_, (HashMap<SocketAddr, Place>, BytePattern)> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,7 +106,7 @@ impl DatagramTransport for End {
         let faults = self.net.faults;
         let mut places = self.net.lock();
         let (places, chance) = &mut *places;
-        let dice: [u8; 2] = chance.take(2).try_into().unwrap();
+        let dice: [u8; 2] = chance.next_bytes(2).try_into().unwrap();
         let mut dice = u16::from_le_bytes(dice) % 1000;
         let mut falls = |share: u16| {
             let hit = dice < share;

@@ -9,7 +9,7 @@ use adit_crypto::packet::session::SessionKey;
 use super::memory::{Net, pair_over};
 use super::*;
 
-const BAD: Faults = Faults {
+const BAD: FaultRates = FaultRates {
     lost: 80,
     doubled: 30,
     late: 60,
@@ -115,7 +115,7 @@ async fn a_listener_over_a_transport_serves_many() {
 
 #[tokio::test]
 async fn the_end_of_a_transport_ends_its_sessions() {
-    let net = Net::new(Faults::default());
+    let net = Net::new(FaultRates::default());
     let (mut listener, mut near, mut far) = pair_over(&net, plain(), plain()).await;
     net.close(1);
     let read = timeout(PATIENCE, far.read_u8()).await.unwrap();

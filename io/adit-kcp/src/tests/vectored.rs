@@ -23,9 +23,9 @@ async fn write_all(to: &mut (impl AsyncWrite + Unpin), parts: &[Vec<u8>]) -> usi
 #[tokio::test]
 async fn a_stream_takes_all_buffers_of_one_write() {
     let (_listener, mut near, mut far) = pair(plain(), plain()).await;
-    let mut noise = Pattern::new(4);
-    let small: Vec<Vec<u8>> = (0..300).map(|len| noise.take(len % 50)).collect();
-    let large: Vec<Vec<u8>> = (0..40).map(|_| noise.take(9_000)).collect();
+    let mut noise = BytePattern::new(4);
+    let small: Vec<Vec<u8>> = (0..300).map(|len| noise.next_bytes(len % 50)).collect();
+    let large: Vec<Vec<u8>> = (0..40).map(|_| noise.next_bytes(9_000)).collect();
     let all = [small.concat(), large.concat()].concat();
     let read = tokio::spawn(async move {
         let mut got = vec![0; all.len()];

@@ -36,6 +36,9 @@ pub struct PipedChild {
 ///
 /// # Errors
 /// The errors of `fork` and `exec`.
+///
+/// # Cancel safety
+/// If the call is cancelled, the child is killed.
 pub async fn spawn_with_pipes(mut command: Command) -> io::Result<PipedChild> {
     command
         .stdin(Stdio::piped())
@@ -61,6 +64,9 @@ pub async fn spawn_with_pipes(mut command: Command) -> io::Result<PipedChild> {
 ///
 /// # Errors
 /// The errors of `fork` and `exec`.
+///
+/// # Cancel safety
+/// If the call is cancelled, the child is killed.
 pub async fn spawn_with_terminal(
     mut command: Command,
     terminal: OwnedFd,

@@ -66,6 +66,9 @@ impl ProcessGroup {
 ///
 /// # Errors
 /// The errors of `fork` and `exec`.
+///
+/// # Cancel safety
+/// If the call is cancelled, the child is killed.
 pub async fn spawn_guarded(mut command: Command) -> io::Result<GuardedChild> {
     use std::os::unix::process::CommandExt;
     command

@@ -23,6 +23,7 @@ const MAX_SEARCH: usize = 16;
 
 /// Paths of the configuration files, and the port of the servers.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ResolverFiles {
     /// Servers and search domains.
     pub resolv_conf: PathBuf,

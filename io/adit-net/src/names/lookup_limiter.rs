@@ -139,7 +139,7 @@ impl LookupSlot {
         })
     }
 
-    /// Waits until another call of [`start`](Self::start) may succeed.
+    /// Waits until another call of [`try_start`](Self::try_start) may succeed.
     pub(super) async fn wait_for_release(&self) {
         // The end of another asker's lookup is not announced, so check again after a while.
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;

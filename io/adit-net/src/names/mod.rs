@@ -42,6 +42,19 @@ pub(crate) use lookup_result::no_address;
 pub use numeric::parse_numeric_v4;
 
 /// A resolver of names. All users of a resolver share its cache and its limits.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use adit_net::names::{LookupOrigin, Resolver};
+///
+/// let found = Resolver::system().look_up("localhost", LookupOrigin::Configuration).await?;
+/// assert!(found.iter().all(|addr| addr.ip().is_loopback()));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Resolver {
     files: ResolverFiles,
@@ -112,6 +125,9 @@ impl Resolver {
     /// # Errors
     /// [`HostUnreachable`](io::ErrorKind::HostUnreachable) if `name` has no address, no server answers
     /// within [`RESOLVE_DEADLINE`], or too many lookups of `asker` are waiting.
+    ///
+    /// # Cancel safety
+    /// Cancel safe. The lookup ends with its last caller.
     pub async fn look_up(&self, name: &str, asker: LookupOrigin) -> io::Result<Arc<[SocketAddr]>> {
         if let Ok(ip) = name.parse() {
             return Ok([SocketAddr::new(ip, 0)].into());

@@ -47,12 +47,21 @@ impl ReceivedRun<'_> {
 
 impl BatchUdpSocket {
     /// Waits until there may be something to receive.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    ///
+    /// # Cancel safety
+    /// This method is cancel safe.
     pub async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await
     }
 
     /// Receives a batch and passes each datagram with its sender to `each`. Holds no buffer in between.
     /// Errors about earlier datagrams (ICMP) are ignored.
+    ///
+    /// # Errors
+    /// Errors of the system.
     pub fn poll_recv(
         &self,
         cx: &mut Context<'_>,
@@ -62,6 +71,9 @@ impl BatchUdpSocket {
     }
 
     /// Like [`poll_recv`](Self::poll_recv), but passes on runs of datagrams from one sender undivided.
+    ///
+    /// # Errors
+    /// Errors of the system.
     pub fn poll_recv_runs(
         &self,
         cx: &mut Context<'_>,
@@ -77,6 +89,9 @@ impl BatchUdpSocket {
     }
 
     /// Like [`poll_recv`](Self::poll_recv), without waiting.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing is available, and errors of the system.
     pub fn try_recv(&self, each: &mut dyn FnMut(&mut [u8], SocketAddr)) -> io::Result<()> {
         self.try_recv_runs(&mut |run, from| run.for_each_datagram(from, each))
     }

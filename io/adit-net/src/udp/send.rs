@@ -35,6 +35,10 @@ pub(super) struct PendingRun {
 
 impl BatchUdpSocket {
     /// Sends a datagram immediately, or returns an error if the socket is full: a datagram does not wait.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if the socket is full, [`InvalidInput`](io::ErrorKind::InvalidInput) if the
+    /// datagram is longer than UDP allows, and errors of the system. The datagram is lost then.
     pub fn try_send(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         self.queue(bytes, to)?;
         self.flush()
@@ -42,6 +46,10 @@ impl BatchUdpSocket {
 
     /// Queues a datagram for the next [`flush`](Self::flush); sends the queued ones first if it does not
     /// fit their run.
+    ///
+    /// # Errors
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if the datagram is longer than UDP allows; otherwise the error of sending the
+    /// queued datagrams, which are lost, as is this one.
     pub fn queue(&self, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
         if bytes.len() > MAX_PAYLOAD {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -57,6 +65,9 @@ impl BatchUdpSocket {
     }
 
     /// Sends the queued datagrams.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if the socket is full, and errors of the system. The datagrams are lost then.
     pub fn flush(&self) -> io::Result<()> {
         let mut run = self.lock_pending();
         let sent = self.send_run(&mut run);
@@ -97,6 +108,9 @@ impl BatchUdpSocket {
 
     /// Sends consecutive datagrams of `segment` bytes each, the last of which may be shorter, without a
     /// copy. Does not wait for [queued](Self::queue) datagrams.
+    ///
+    /// # Errors
+    /// Those of [`flush`](Self::flush), at the first run that fails; the rest is not sent.
     pub fn send_all(&self, bytes: &[u8], segment: usize, to: SocketAddr) -> io::Result<()> {
         let to = self.to_socket_family(to);
         let segment = segment.max(1);

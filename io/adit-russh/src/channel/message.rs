@@ -164,6 +164,7 @@ impl ChannelMsg {
             },
             Message::Eof => Self::Eof,
             Message::Closed => Self::Close,
+            _ => return None,
         })
     }
 

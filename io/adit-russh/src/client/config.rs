@@ -35,7 +35,7 @@ pub struct Config {
     /// Number of unanswered keepalive requests that end the session.
     pub keepalive_max: usize,
     /// Sets `TCP_NODELAY`, so that small packets are sent immediately. Used by
-    /// [`connect`](super::connect).
+    /// [`connect`](super::connect()).
     pub nodelay: bool,
 }
 
@@ -75,9 +75,9 @@ impl Config {
     }
 
     pub(super) const fn queue_limits(&self) -> QueueLimits {
-        QueueLimits {
-            messages: self.channel_buffer_size,
-            chunks: MAX_CHUNKS,
-        }
+        let mut limits = QueueLimits::new();
+        limits.messages = self.channel_buffer_size;
+        limits.chunks = MAX_CHUNKS;
+        limits
     }
 }

@@ -1,6 +1,6 @@
 //! The client side.
 //!
-//! [`connect`] exchanges keys and asks the application's [`Handler`] to check the host key. The
+//! [`connect()`] exchanges keys and asks the application's [`Handler`] to check the host key. The
 //! [`Handle`] authenticates the user and opens channels. A task per session reads messages, calls the
 //! handler, and passes messages to the channels.
 

@@ -167,8 +167,8 @@ async fn handle_event<H: Handler>(
             let keys = known.collect();
             return handler.openssh_ext_host_keys_announced(keys, session).await;
         }
-        // A server sends no other known request. Dropping it refuses it.
-        SessionEvent::GlobalRequest(..) => return Ok(()),
+        // A server sends no other known request. Dropping it refuses it, as it does an unknown event.
+        _ => return Ok(()),
     };
     let id = ChannelId(below);
     match message {
@@ -195,6 +195,8 @@ async fn handle_event<H: Handler>(
             }
             handle_request(handler, session, id, &request).await
         }
+        // The handler has no callback for unknown messages.
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! OpenSSH certificates.
 
-use adit_ssh_proto::key::{CertCheck, CertError, CertPurpose, Certificate as Below, RSA_MIN_BITS};
+use adit_ssh_proto::key::{CertCheck, CertError, CertPurpose, Certificate as Below};
 use adit_wire::UnixTime;
 
 use super::algorithm::HashAlg;
@@ -100,14 +100,10 @@ impl Certificate {
 
     fn check_validity(&self, now: UnixTime, trusted: bool) -> Result<(), SshKeyError> {
         let principals = self.inner.principals().iter().map(String::as_str);
-        let check = CertCheck {
-            kind: self.inner.kind(),
-            // The caller checks the principals; a certificate without any is refused.
-            principals: &principals.take(1).collect::<Vec<_>>(),
-            now,
-            from: None,
-            rsa_min_bits: RSA_MIN_BITS,
-        };
+        // The caller checks the principals; a certificate without any is refused.
+        let principals = principals.take(1).collect::<Vec<_>>();
+        let mut check = CertCheck::user(&principals, now, None);
+        check.kind = self.inner.kind();
         let grant = self.inner.check_validity(&check, |_| trusted)?;
         if grant.command.is_some() || grant.verify_required {
             let option = if grant.command.is_some() {

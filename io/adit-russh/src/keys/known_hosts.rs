@@ -22,10 +22,7 @@ pub fn check_known_hosts(host: &str, port: u16, key: &PublicKey) -> Result<bool,
 
 fn read_host(host: &str, port: u16, path: &Path) -> Result<KnownHost, Error> {
     let host = HostName::new(host, port).ok_or(Error::InvalidParameters)?;
-    let files = KnownHostsFiles {
-        paths: vec![path.to_owned()],
-        hashed: false,
-    };
+    let files = KnownHostsFiles::new(vec![path.to_owned()]);
     Ok(KnownHost::read_files(host, &files)?)
 }
 
@@ -81,7 +78,7 @@ pub fn learn_known_hosts_path(
 mod tests {
     use std::fs;
 
-    use adit_interop::Folder;
+    use adit_interop::TempFolder;
 
     use super::*;
     use crate::keys::{Algorithm, EcdsaCurve, PrivateKey};
@@ -97,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_was_learned_is_known() {
-        let folder = Folder::new("known").unwrap();
+        let folder = TempFolder::new("known").unwrap();
         let path = folder.path().join("made/known_hosts");
         let (one, other) = (key(), key());
         let check = |host, port, key| check_known_hosts_path(host, port, key, &path);
@@ -115,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_key_of_another_type_is_not_a_new_host() {
-        let folder = Folder::new("other-type").unwrap();
+        let folder = TempFolder::new("other-type").unwrap();
         let path = folder.path().join("known_hosts");
         let curve = EcdsaCurve::NistP256;
         let (one, other) = (key(), of_type(Algorithm::Ecdsa { curve }));
@@ -131,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_too_long_is_not_read_as_empty() {
-        let folder = Folder::new("too-long").unwrap();
+        let folder = TempFolder::new("too-long").unwrap();
         let path = folder.path().join("known_hosts");
         learn_known_hosts_path("a.example", 22, &key(), &path).unwrap();
         let file = fs::OpenOptions::new().append(true).open(&path).unwrap();

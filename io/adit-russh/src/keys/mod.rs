@@ -120,13 +120,13 @@ impl PublicKeyBase64 for PrivateKey {
 
 #[cfg(test)]
 mod tests {
-    use adit_interop::Folder;
+    use adit_interop::TempFolder;
 
     use super::*;
 
     #[test]
     fn files_are_read() {
-        let folder = Folder::new("keys").unwrap();
+        let folder = TempFolder::new("keys").unwrap();
         let file = |name: &str| folder.path().join(name);
         let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).unwrap();
         let text = key.to_openssh(Some("secret")).unwrap();

@@ -70,7 +70,7 @@ impl Default for Config {
             event_buffer_size: 10,
             preferred: Preferred::default().for_server(),
             max_auth_attempts: 10,
-            inactivity_timeout: Some(Duration::from_mins(10)),
+            inactivity_timeout: Some(Duration::from_secs(600)),
             keepalive_interval: None,
             keepalive_max: config_conversion::DEFAULT_KEEPALIVES,
             nodelay: false,
@@ -110,10 +110,10 @@ impl Config {
     }
 
     pub(super) const fn queue_limits(&self) -> QueueLimits {
-        QueueLimits {
-            messages: self.channel_buffer_size,
-            chunks: self.event_buffer_size,
-        }
+        let mut limits = QueueLimits::new();
+        limits.messages = self.channel_buffer_size;
+        limits.chunks = self.event_buffer_size;
+        limits
     }
 
     fn build_signer(&self) -> Result<Arc<dyn Signer>, Error> {

@@ -99,8 +99,8 @@ async fn handle_event<H: Handler>(
             reply.send_answer(handle_forward(handler, session, request).await?);
             return Ok(());
         }
-        // The call that opened it receives the error.
-        SessionEvent::OpenRefused { .. } => return Ok(()),
+        // The call that opened it receives the error. Dropping an unknown event refuses it.
+        _ => return Ok(()),
     };
     let id = ChannelId(below);
     match message {
@@ -127,8 +127,8 @@ async fn handle_event<H: Handler>(
             }
             Ok(())
         }
-        // The handler has no callback for replies.
-        Message::Answer(_) => Ok(()),
+        // The handler has no callback for replies and for unknown messages.
+        _ => Ok(()),
     }
 }
 

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{env, fs};
 
-use adit_interop::openssh::{Sshd, keygen, user};
-use adit_interop::{Folder, PATIENCE, Process, tool, wait_socket};
+use adit_interop::openssh::{Sshd, current_user, generate_key};
+use adit_interop::{ChildProcess, TEST_TIMEOUT, TempFolder, external_tools, wait_socket};
 use adit_russh::keys::agent::AgentIdentity;
 use adit_russh::keys::agent::client::AgentClient;
 use adit_russh::keys::{self, Error as KeyError, HashAlg, PublicKeyOrCertificate};
@@ -19,16 +19,16 @@ use crate::world::World;
 /// A running agent.
 struct OpenSshAgent {
     socket: PathBuf,
-    _process: Process,
+    _process: ChildProcess,
 }
 
 impl OpenSshAgent {
-    fn start(folder: &Folder) -> Self {
+    fn start(folder: &TempFolder) -> Self {
         let socket = folder.path().join("socket");
         let mut command = Command::new("ssh-agent");
         command.arg("-D").arg("-a").arg(&socket);
-        let process = Process::spawn(command).unwrap();
-        wait_socket(&socket, PATIENCE).unwrap();
+        let process = ChildProcess::spawn(command).unwrap();
+        wait_socket(&socket, TEST_TIMEOUT).unwrap();
         Self {
             socket,
             _process: process,
@@ -41,7 +41,10 @@ impl OpenSshAgent {
             .arg("-q")
             .arg(key)
             .env("SSH_AUTH_SOCK", &self.socket);
-        tool::run(command, PATIENCE).unwrap().success().unwrap();
+        external_tools::run_to_end(command, TEST_TIMEOUT)
+            .unwrap()
+            .expect_success()
+            .unwrap();
     }
 
     async fn client(&self) -> AgentClient<UnixStream> {
@@ -114,7 +117,7 @@ impl Signer for Forging {
 
 #[tokio::test]
 async fn an_agent_signs_and_failures_leave_the_session_usable() {
-    let folder = Folder::new("agent").unwrap();
+    let folder = TempFolder::new("agent").unwrap();
     let agent = OpenSshAgent::start(&folder);
     let mut world = World::new().await;
     let key = world.key.public_key().clone();
@@ -157,7 +160,7 @@ fn set_private(file: &Path) {
 #[tokio::test]
 async fn rsa_keys_sign_with_the_requested_hash() {
     let sshd = Sshd::start("").unwrap();
-    let folder = Folder::new("agent-rsa").unwrap();
+    let folder = TempFolder::new("agent-rsa").unwrap();
     let agent = OpenSshAgent::start(&folder);
     let file = folder.path().join("rsa");
     let mut command = Command::new("ssh-keygen");
@@ -165,7 +168,10 @@ async fn rsa_keys_sign_with_the_requested_hash() {
         "-q", "-t", "rsa", "-b", "2048", "-N", "", "-C", "mine", "-f",
     ]);
     command.arg(&file);
-    tool::run(command, PATIENCE).unwrap().success().unwrap();
+    external_tools::run_to_end(command, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     agent.add(&file);
     fs::copy(
         folder.path().join("rsa.pub"),
@@ -198,7 +204,7 @@ async fn rsa_keys_sign_with_the_requested_hash() {
         assert!(matches!(other.await, Err(KeyError::AgentFailure)));
         let key = identity.public_key().into_owned();
         let entered = session
-            .authenticate_publickey_with(user(), key, hash, &mut signer)
+            .authenticate_publickey_with(current_user(), key, hash, &mut signer)
             .await;
         assert!(entered.unwrap().success(), "{name}");
         session.channel_open_session().await.unwrap();
@@ -207,23 +213,27 @@ async fn rsa_keys_sign_with_the_requested_hash() {
     let mut session = connect(&sshd).await;
     let mut unavailable = Unavailable;
     let other = keys::load_public_key(sshd.folder().join("id.pub")).unwrap();
-    let refused = session.authenticate_publickey_with(user(), other, None, &mut unavailable);
+    let refused =
+        session.authenticate_publickey_with(current_user(), other, None, &mut unavailable);
     assert!(!refused.await.unwrap().success());
 }
 
 #[tokio::test]
 async fn certificates_of_an_agent_log_in() {
-    let folder = Folder::new("agent-cert").unwrap();
+    let folder = TempFolder::new("agent-cert").unwrap();
     for name in ["ca", "id"] {
-        keygen(folder.path(), name).unwrap();
+        generate_key(folder.path(), name).unwrap();
     }
     let file = |name: &str| folder.path().join(name);
     let mut command = Command::new("ssh-keygen");
     command.arg("-q").arg("-s").arg(file("ca"));
     command
-        .args(["-I", "test", "-n", &user()])
+        .args(["-I", "test", "-n", &current_user()])
         .arg(file("id.pub"));
-    tool::run(command, PATIENCE).unwrap().success().unwrap();
+    external_tools::run_to_end(command, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     let authority = file("ca.pub");
     let more = format!(
         "TrustedUserCAKeys {}\nAuthorizedKeysFile none",
@@ -246,11 +256,11 @@ async fn certificates_of_an_agent_log_in() {
         let mut session = connect(&sshd).await;
         let entered = match identity {
             AgentIdentity::PublicKey { key, .. } => session
-                .authenticate_publickey_with(user(), key, None, &mut signer)
+                .authenticate_publickey_with(current_user(), key, None, &mut signer)
                 .await
                 .unwrap(),
             AgentIdentity::Certificate { certificate, .. } => session
-                .authenticate_certificate_with(user(), certificate, None, &mut signer)
+                .authenticate_certificate_with(current_user(), certificate, None, &mut signer)
                 .await
                 .unwrap(),
         };
@@ -262,7 +272,7 @@ async fn certificates_of_an_agent_log_in() {
 
 #[tokio::test]
 async fn agents_that_are_missing_or_broken_are_errors() {
-    let folder = Folder::new("agent-missing").unwrap();
+    let folder = TempFolder::new("agent-missing").unwrap();
     let missing = AgentClient::connect_uds(folder.path().join("none")).await;
     assert!(matches!(missing, Err(KeyError::IO(_))));
     if env::var_os("SSH_AUTH_SOCK").is_none() {

@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::{env, fs};
 
-use adit_interop::openssh::{self, Sshd, keygen, ssh, user};
-use adit_interop::tool::{self, Ended};
-use adit_interop::{Folder, PATIENCE, Process, Transport, free_port, wait_port};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::openssh::{self, Sshd, current_user, generate_key, ssh_command};
+use adit_interop::{ChildProcess, TEST_TIMEOUT, TempFolder, Transport, free_port, wait_port};
 
 /// The version of the examples.
 const VERSION: &str = "0.65.1";
@@ -87,9 +87,9 @@ fn built() -> &'static Path {
         }
         let mut command = cargo(&["build", "--examples"], &folder.join("Cargo.toml"));
         command.env("CARGO_TARGET_DIR", target);
-        let ended = tool::run(command, BUILD).unwrap();
+        let ended = external_tools::run_to_end(command, BUILD).unwrap();
         ended
-            .success()
+            .expect_success()
             .expect("hint: `cargo xtask install` fetches what the examples need");
         target.join("debug/examples")
     })
@@ -107,11 +107,11 @@ fn at(command: &mut Command, sshd: &Sshd) {
 /// The same with the key of another folder.
 fn with_key(command: &mut Command, sshd: &Sshd, folder: &Path) {
     command.args(["-k", folder.join("id").to_str().unwrap()]);
-    command.args(["-p", &sshd.port().to_string(), "-u", &user()]);
+    command.args(["-p", &sshd.port().to_string(), "-u", &current_user()]);
 }
 
-fn run(command: Command) -> Ended {
-    tool::run(command, 3 * PATIENCE).unwrap()
+fn run(command: Command) -> ToolOutput {
+    external_tools::run_to_end(command, 3 * TEST_TIMEOUT).unwrap()
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn client_exec_simple() {
     let mut command = example("client_exec_simple");
     at(&mut command, &sshd);
     command.args(["127.0.0.1", "sh", "-c", "seq 3; exit 5"]);
-    let output = run(command).success().unwrap();
+    let output = run(command).expect_success().unwrap();
     assert!(output.contains("1\n2\n3\nExitcode: 5"), "{output}");
     // Another user's key is refused.
     let other = Sshd::start("").unwrap();
@@ -133,12 +133,12 @@ fn client_exec_simple() {
 
 #[test]
 fn client_exec_simple_with_a_certificate() {
-    let folder = Folder::new("certified").unwrap();
+    let folder = TempFolder::new("certified").unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for name in ["ca", "id"] {
-        keygen(folder.path(), name).unwrap();
+        generate_key(folder.path(), name).unwrap();
     }
-    certify(&folder, &["-n", &user(), &file("id.pub")]);
+    certify(&folder, &["-n", &current_user(), &file("id.pub")]);
     let authority = file("ca.pub");
     let more = format!("TrustedUserCAKeys {authority}\nAuthorizedKeysFile none");
     let sshd = Sshd::start(&more).unwrap();
@@ -156,11 +156,11 @@ fn client_exec_simple_with_a_certificate() {
 }
 
 /// Signs a key with the folder's authority.
-fn certify(folder: &Folder, words: &[&str]) {
+fn certify(folder: &TempFolder, words: &[&str]) {
     let mut command = Command::new("ssh-keygen");
     command.arg("-q").arg("-s").arg(folder.path().join("ca"));
     command.args(["-I", "test"]).args(words);
-    run(command).success().unwrap();
+    run(command).expect_success().unwrap();
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn client_exec_interactive() {
         &format!("stty rows 33 cols 99; {line}"),
         "/dev/null",
     ]);
-    let output = run(script).success().unwrap();
+    let output = run(script).expect_success().unwrap();
     assert!(output.contains("/dev/pts/"), "{output}");
     assert!(output.contains("33 99"), "{output}");
     assert!(output.contains("Exitcode: 6"), "{output}");
@@ -208,8 +208,8 @@ fn client_open_direct_tcpip() {
     at(&mut command, &sshd);
     command.args(["-l", &format!("127.0.0.1:{port}")]);
     command.args(["-f", &target.to_string(), "127.0.0.1"]);
-    let mut process = Process::spawn(command).unwrap();
-    process.wait_lines("Connected", 1, PATIENCE).unwrap();
+    let mut process = ChildProcess::spawn(command).unwrap();
+    process.wait_lines("Connected", 1, TEST_TIMEOUT).unwrap();
     let mut socket = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
     let sent = vec![42; 200_000];
     let mut got = vec![0; sent.len()];
@@ -218,31 +218,33 @@ fn client_open_direct_tcpip() {
     assert!(got == sent);
     socket.shutdown(std::net::Shutdown::Write).unwrap();
     assert!(
-        process.wait(PATIENCE).unwrap().success(),
+        process.wait(TEST_TIMEOUT).unwrap().success(),
         "{}",
-        process.log()
+        process.output()
     );
     assert_eq!(echo.join().unwrap(), 200_000);
 }
 
 #[test]
 fn sftp_server() {
-    let folder = Folder::new("sftp_server").unwrap();
-    let key = keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("sftp_server").unwrap();
+    let key = generate_key(folder.path(), "id").unwrap();
     let port = free_port();
     let mut command = example("sftp_server");
     command.env("PORT", port.to_string());
-    let server = Process::spawn(command).unwrap();
-    wait_port(Transport::Tcp, port, PATIENCE).unwrap();
-    let batch = folder.write("batch", "ls -1\npwd\n").unwrap();
+    let server = ChildProcess::spawn(command).unwrap();
+    wait_port(Transport::Tcp, port, TEST_TIMEOUT).unwrap();
+    let batch = folder.write_file("batch", "ls -1\npwd\n").unwrap();
     let mut command = Command::new("sftp");
-    let options = ssh(port, &key);
+    let options = ssh_command(port, &key);
     // The same options except the port, for which sftp has another letter.
     let options = options.get_args().map(|word| word.to_str().unwrap());
     command.args(options.map(|word| if word == "-p" { "-P" } else { word }));
     command.arg("-b").arg(batch).arg("me@127.0.0.1");
-    let output = openssh::run(command, PATIENCE).unwrap().success();
-    let output = output.unwrap_or_else(|why| panic!("{why}\n{}", server.log()));
+    let output = openssh::run_command(command, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success();
+    let output = output.unwrap_or_else(|why| panic!("{why}\n{}", server.output()));
     for name in ["foo", "bar"] {
         assert!(output.lines().any(|line| line == name), "{output}");
     }
@@ -250,8 +252,8 @@ fn sftp_server() {
 
 /// Returns a shell line that types into a session of OpenSSH's client and shows the output: Ctrl+C,
 /// which ends the session, once there is an answer.
-fn typed(folder: &Folder, port: u16) -> String {
-    let mut command = ssh(port, &folder.path().join("id"));
+fn typed(folder: &TempFolder, port: u16) -> String {
+    let mut command = ssh_command(port, &folder.path().join("id"));
     command.args(["-T", "me@127.0.0.1"]);
     let words: Vec<String> = command
         .get_args()
@@ -271,8 +273,8 @@ fn wait_for(line: &str) -> String {
 /// The example always listens on port 2222, which is free in a separate network namespace.
 #[test]
 fn echoserver() {
-    let folder = Folder::new("echoserver").unwrap();
-    keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("echoserver").unwrap();
+    generate_key(folder.path(), "id").unwrap();
     let server = built().join("echoserver");
     let log = folder.path().join("log");
     let (server, log) = (server.display(), log.display());
@@ -300,22 +302,22 @@ fn echoserver() {
 /// The server and the user both authenticate with certificates.
 #[test]
 fn echoserver_certificates() {
-    let folder = Folder::new("echoserver_certificates").unwrap();
+    let folder = TempFolder::new("echoserver_certificates").unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for name in ["ca", "host", "id"] {
-        keygen(folder.path(), name).unwrap();
+        generate_key(folder.path(), name).unwrap();
     }
     certify(&folder, &["-h", "-n", "127.0.0.1", &file("host.pub")]);
     certify(&folder, &["-n", "me", &file("id.pub")]);
     let authority = fs::read_to_string(file("ca.pub")).unwrap();
-    let known = folder.write("known", format!("@cert-authority * {authority}"));
+    let known = folder.write_file("known", format!("@cert-authority * {authority}"));
     let known = format!("UserKnownHostsFile={}", known.unwrap().display());
     let port = free_port();
     let mut command = example("echoserver_certificates");
     command.args(["--key", &file("host"), "--cert", &file("host-cert.pub")]);
     command.args(["--port", &port.to_string()]);
-    let mut server = Process::spawn(command).unwrap();
-    wait_port(Transport::Tcp, port, PATIENCE).unwrap();
+    let mut server = ChildProcess::spawn(command).unwrap();
+    wait_port(Transport::Tcp, port, TEST_TIMEOUT).unwrap();
     // The first value of an option applies.
     let script = typed(&folder, port).replacen(
         "ssh '",
@@ -327,6 +329,6 @@ fn echoserver_certificates() {
     let ended = run(command);
     assert!(ended.output.contains("Got data: one"), "{}", ended.output);
     server
-        .wait_lines("Session error: Disconnect", 1, PATIENCE)
+        .wait_lines("Session error: Disconnect", 1, TEST_TIMEOUT)
         .unwrap();
 }

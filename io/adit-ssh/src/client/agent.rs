@@ -79,6 +79,9 @@ impl Agent {
     ///
     /// # Errors
     /// Returns [`AgentError::Io`] if the connection fails.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the connection is closed.
     #[cfg(unix)]
     pub async fn connect(path: impl AsRef<std::path::Path>) -> Result<Self, AgentError> {
         Ok(Self::from_stream(
@@ -99,6 +102,9 @@ impl Agent {
     ///
     /// # Errors
     /// The agent refused, did not answer, or violated the protocol.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: a cancelled call closes the connection to the agent.
     pub async fn keys(&self) -> Result<Vec<AgentKey>, AgentError> {
         let mut question = Vec::new();
         agent::put_request_identities(&mut question);
@@ -149,6 +155,9 @@ impl Agent {
     /// # Errors
     /// The connection failed. [`AgentError::Refused`] if the agent does not support bindings or refuses
     /// this one.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: a cancelled call closes the connection to the agent.
     pub async fn bind_session(
         &self,
         session: &SessionBinding,

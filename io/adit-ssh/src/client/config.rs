@@ -11,6 +11,7 @@ use crate::Keepalive;
 use crate::cpu::preferred_algorithms;
 
 /// The configuration of a client: how to connect, and as which user.
+#[non_exhaustive]
 pub struct ClientConfig {
     /// Algorithms, re-keying, and the bounds of a key exchange.
     pub transport: transport::TransportConfig,
@@ -44,7 +45,7 @@ impl ClientConfig {
             limits,
             keepalive: Some(Keepalive::default()),
             inactivity: None,
-            timeout: Duration::from_mins(1),
+            timeout: Duration::from_secs(60),
         }
     }
     /// Creates a configuration with the defaults for a host in known-hosts files: its key must be one

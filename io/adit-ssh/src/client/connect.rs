@@ -38,6 +38,9 @@ impl Client {
     ///
     /// # Errors
     /// The name does not resolve, no address answers, and the errors of [`Client::connect`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the connection is closed.
     pub async fn connect_tcp(
         host: &str,
         port: u16,
@@ -53,6 +56,9 @@ impl Client {
     /// # Errors
     /// The stream failed, the peer violated the protocol or has no algorithm in common with this end,
     /// or its host key or the user was refused. See [`ConnectError`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the connection is closed.
     pub async fn connect(below: BoxStream, config: ClientConfig) -> Result<Session, ConnectError> {
         let mut entrance = Self::exchange_keys(below, &config).await?;
         let why = match entrance.log_in(&config.login).await {
@@ -70,6 +76,9 @@ impl Client {
     /// # Errors
     /// The stream failed, the peer violated the protocol or has no algorithm in common with this end,
     /// or its host key was refused.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the connection is closed.
     pub async fn exchange_keys(
         below: BoxStream,
         config: &ClientConfig,

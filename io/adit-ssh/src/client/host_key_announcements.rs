@@ -72,6 +72,9 @@ impl Session {
     ///
     /// # Errors
     /// The server did not prove it; then trust none of the keys.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn request_host_key_proof(
         &self,
         rsa_min_bits: usize,

@@ -23,12 +23,24 @@ use adit_wire::Entropy;
 
 /// The known-hosts files to use.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct KnownHostsFiles {
     /// The paths in order of precedence. A missing file has no lines. New hosts are added to the first
     /// one.
     pub paths: Vec<PathBuf>,
     /// True if the names of new hosts are written as hashes.
     pub hashed: bool,
+}
+
+impl KnownHostsFiles {
+    /// Uses these files, and writes the names of new hosts in clear.
+    #[must_use]
+    pub const fn new(paths: Vec<PathBuf>) -> Self {
+        Self {
+            paths,
+            hashed: false,
+        }
+    }
 }
 
 /// An error of the known-hosts files.
@@ -256,7 +268,7 @@ mod tests {
     use std::fs;
 
     use adit_crypto::NistCurve;
-    use adit_interop::Folder;
+    use adit_interop::TempFolder;
     use adit_ssh_proto::key::{KeyType, PrivateKey};
 
     use super::*;
@@ -276,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_host_is_learned_once_and_no_other_key_after_it() {
-        let folder = Folder::new("learned").unwrap();
+        let folder = TempFolder::new("learned").unwrap();
         let path = folder.path().join("deep/known_hosts");
         let (one, two) = (key(KeyType::Ed25519), key(KeyType::Ed25519));
         let other = key(KeyType::Ecdsa(NistCurve::P256));
@@ -304,7 +316,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_whole_is_not_empty() {
-        let folder = Folder::new("unread").unwrap();
+        let folder = TempFolder::new("unread").unwrap();
         let (long, missing) = (folder.path().join("long"), folder.path().join("missing"));
         let one = key(KeyType::Ed25519);
         let before = host("h", &[&long]).unwrap();

@@ -13,6 +13,7 @@ use crate::BoxFuture;
 
 /// The user who logs in, and their credentials.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Login {
     /// The user's name on the server.
     pub user: String,

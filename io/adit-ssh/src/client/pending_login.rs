@@ -145,6 +145,9 @@ impl PendingLogin {
     ///
     /// # Errors
     /// The stream failed, or the server violated the protocol or disconnected.
+    ///
+    /// # Cancel safety
+    /// This method is cancel-safe.
     pub async fn user_algorithms(
         &mut self,
         patience: Duration,
@@ -243,19 +246,14 @@ impl fmt::Debug for PendingLogin {
 }
 
 fn auth_config(login: &Login) -> auth::ClientAuthConfig {
-    let identities = login
-        .identities
-        .iter()
-        .map(|identity| auth::ClientIdentity {
-            key: identity.key(),
-            query: identity.needs_query(),
-        });
-    auth::ClientAuthConfig {
-        user: login.user.clone(),
-        methods: login.methods.clone(),
-        identities: identities.collect(),
-        prompts: login.prompts,
-    }
+    let identities = login.identities.iter().map(|identity| {
+        auth::ClientIdentity::new(identity.key()).with_query(identity.needs_query())
+    });
+    let mut config = auth::ClientAuthConfig::new(login.user.clone());
+    config.methods.clone_from(&login.methods);
+    config.identities = identities.collect();
+    config.prompts = login.prompts;
+    config
 }
 
 /// Obtains an answer from the key, the agent or the prompter.

@@ -72,6 +72,9 @@ impl Program {
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn exec(&self, command: impl Into<Vec<u8>>) -> Result<(), RequestError> {
         self.control
             .send_request(SshChannelRequest::Exec(command.into()))
@@ -82,6 +85,9 @@ impl Program {
     ///
     /// # Errors
     /// The errors of [`Program::exec`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn start_shell(&self) -> Result<(), RequestError> {
         self.control.send_request(SshChannelRequest::Shell).await
     }
@@ -90,6 +96,9 @@ impl Program {
     ///
     /// # Errors
     /// The errors of [`Program::exec`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn start_subsystem(&self, name: impl Into<String>) -> Result<(), RequestError> {
         self.control
             .send_request(SshChannelRequest::Subsystem(name.into()))
@@ -122,6 +131,9 @@ impl Program {
     ///
     /// # Errors
     /// The server refused it, or the session failed meanwhile.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the channel is closed. The command may have run.
     pub async fn collect_output(self, command: impl Into<Vec<u8>>) -> io::Result<Output> {
         let started = self.exec(command).await;
         started.map_err(RequestError::into_io)?;
@@ -147,6 +159,9 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn request_pty(&self, pty: PtyRequest) -> Result<(), RequestError> {
         self.send_request(SshChannelRequest::Pty(pty)).await
     }
@@ -156,6 +171,9 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn set_env(
         &self,
         name: impl Into<Vec<u8>>,
@@ -174,6 +192,9 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn forward_agent(&self) -> Result<(), RequestError> {
         self.send_request(SshChannelRequest::Agent).await
     }
@@ -182,6 +203,9 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_window_change(&self, size: TerminalSize) -> Result<(), RequestError> {
         self.send_request(SshChannelRequest::WindowChange(size))
             .await
@@ -191,6 +215,9 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_signal(&self, name: impl Into<String>) -> Result<(), RequestError> {
         self.send_request(SshChannelRequest::Signal(name.into()))
             .await
@@ -200,11 +227,17 @@ impl ProgramControl {
     ///
     /// # Errors
     /// The server refused it, or the channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_request(&self, request: SshChannelRequest) -> Result<(), RequestError> {
         self.0.pipe().send_request(request, WantReply::Yes).await
     }
 
     /// Waits until the program has exited; `None` if the channel closed without an exit status.
+    ///
+    /// # Cancel safety
+    /// This method is cancel-safe.
     pub async fn wait_exit(&self) -> Option<Exit> {
         let ended = self.0.pipe().wait_until(|state| {
             state.exit.as_ref().map(|exit| match exit {
@@ -225,6 +258,9 @@ impl ProgramControl {
     }
 
     /// Waits until the channel has closed, at either end.
+    ///
+    /// # Cancel safety
+    /// This method is cancel-safe.
     pub async fn wait_closed(&self) {
         self.0.pipe().wait_until(|_| None::<()>).await;
     }

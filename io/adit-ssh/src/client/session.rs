@@ -18,6 +18,69 @@ use crate::shared_session::Command;
 ///
 /// Clones are handles to the same session. Once the last one is dropped, the session ends with its last
 /// channel. A session derefs to [`Peer`], the handle to the server.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use std::sync::Arc;
+///
+/// use adit_net::system::SystemRng;
+/// use adit_ssh::BoxFuture;
+/// use adit_ssh::client::{Client, ClientConfig, Login, PinnedKeys};
+/// use adit_ssh::server::{AuthPolicy, Incoming, KeyProof, Server, ServerConfig};
+/// use adit_ssh_proto::connection::Originator;
+/// use adit_ssh_proto::key::{AnyKey, KeySet, KeyType, PrivateKey};
+/// use adit_stream::Tcp;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// use tokio::net::TcpListener;
+///
+/// struct OneKey(AnyKey);
+///
+/// impl AuthPolicy for OneKey {
+///     fn check_public_key<'a>(
+///         &'a self,
+///         user: &'a str,
+///         key: &'a AnyKey,
+///         _: KeyProof,
+///     ) -> BoxFuture<'a, bool> {
+///         Box::pin(async move { user == "me" && *key == self.0 })
+///     }
+/// }
+///
+/// let host_key = PrivateKey::generate(KeyType::Ed25519, &mut SystemRng)?;
+/// let user_key = PrivateKey::generate(KeyType::Ed25519, &mut SystemRng)?;
+/// let pinned = PinnedKeys(vec![AnyKey::Plain(host_key.public_key().clone())]);
+/// let policy = OneKey(AnyKey::Plain(user_key.public_key().clone()));
+///
+/// // A server that answers every connection by itself.
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let addr = listener.local_addr()?;
+/// tokio::spawn(async move {
+///     let config = ServerConfig::new(Arc::new(KeySet::from(vec![host_key])));
+///     let (socket, _) = listener.accept().await?;
+///     let mut connection = Server::accept(Box::new(Tcp::new(socket)), &config, &policy).await?;
+///     while let Some(incoming) = connection.accept().await {
+///         if let Incoming::DirectTcpip { host, opening, .. } = incoming {
+///             let mut channel = opening.accept()?;
+///             channel.write_all(format!("this is {host}").as_bytes()).await?;
+///             channel.shutdown().await?;
+///         }
+///     }
+///     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// });
+///
+/// let login = Login::new("me").with_key(user_key);
+/// let config = ClientConfig::new(Arc::new(pinned), login);
+/// let session = Client::connect_tcp("127.0.0.1", addr.port(), config).await?;
+/// let mut channel = session.open_direct_tcpip("example.test", 80, Originator::default()).await?;
+/// let mut text = String::new();
+/// channel.read_to_string(&mut text).await?;
+/// assert_eq!(text, "this is example.test");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Session {
     peer: Peer,
@@ -47,6 +110,9 @@ impl Session {
     ///
     /// # Errors
     /// The server refused it, too many channels are open, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_session(&self) -> Result<Program, OpenError> {
         let opened = self.peer.shared.open_channel(ChannelKind::Session).await;
         opened.map(Program::new)
@@ -56,6 +122,9 @@ impl Session {
     ///
     /// # Errors
     /// The server refused it or could not connect, too many channels are open, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_direct_tcpip(
         &self,
         host: impl Into<String>,
@@ -74,6 +143,9 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Session::open_direct_tcpip`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_direct_streamlocal(
         &self,
         path: impl Into<Vec<u8>>,
@@ -88,6 +160,9 @@ impl Session {
     ///
     /// # Errors
     /// The server refused it, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the forward is cancelled as well, once the server has answered.
     pub async fn forward_tcpip(
         &self,
         address: impl Into<String>,
@@ -113,6 +188,9 @@ impl Session {
     ///
     /// # Errors
     /// The server refused it, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the forward is cancelled as well, once the server has answered.
     pub async fn forward_streamlocal(
         &self,
         path: impl Into<Vec<u8>>,
@@ -179,6 +257,9 @@ impl Session {
     ///
     /// # Errors
     /// The server refused it, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_no_more_sessions(&self) -> Result<(), RequestError> {
         let request = GlobalRequest::NoMoreSessions;
         self.peer

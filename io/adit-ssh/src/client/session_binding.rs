@@ -56,6 +56,9 @@ impl SessionBinding {
     /// # Errors
     /// The connection failed. [`AgentError::Refused`] if the agent does not support bindings or refuses
     /// this one; the connection is usable nevertheless.
+    ///
+    /// # Cancel safety
+    /// Not cancel-safe: the answer may be unread. Close the connection to the agent.
     pub async fn send_to_agent(
         &self,
         agent: &mut (impl AsyncRead + AsyncWrite + Send + Unpin),

@@ -126,6 +126,9 @@ impl ChannelControl {
     /// # Errors
     /// The name or the data are malformed, the name is [reserved](crate::custom#names), the peer refused
     /// the request, or the channel is closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_request(
         &self,
         name: impl Into<String>,
@@ -140,6 +143,9 @@ impl ChannelControl {
     /// # Errors
     /// The name or the data are malformed, the name is [reserved](crate::custom#names), or the channel is
     /// closed.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_notification(
         &self,
         name: impl Into<String>,
@@ -156,6 +162,9 @@ impl ChannelControl {
     }
 
     /// Waits until the channel has closed, at either end.
+    ///
+    /// # Cancel safety
+    /// This method is cancel-safe.
     pub async fn wait_closed(&self) {
         self.0.wait_until(|_| None::<()>).await;
     }

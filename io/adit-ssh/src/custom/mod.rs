@@ -53,6 +53,9 @@ impl Peer {
     /// # Errors
     /// The name or the data are malformed, the name is reserved for the library, the peer refused the
     /// channel, too many channels are open, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_custom_channel(
         &self,
         name: impl Into<String>,
@@ -69,6 +72,9 @@ impl Peer {
     /// # Errors
     /// The name or the data are malformed, the name is reserved for the library, the peer refused the
     /// request, too many requests wait for an answer, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_request(
         &self,
         name: impl Into<String>,
@@ -86,6 +92,9 @@ impl Peer {
     /// # Errors
     /// The name or the data are malformed, the name is reserved for the library, or the session is
     /// over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_notification(
         &self,
         name: impl Into<String>,

@@ -6,6 +6,7 @@ use adit_ssh_proto::connection::{DataKind, SshChannelRequest, WantReply};
 
 /// Limits on what may be queued in a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueLimits {
     /// Maximum number of messages other than data that wait to be read.
     pub messages: usize,
@@ -14,8 +15,27 @@ pub struct QueueLimits {
     pub chunks: usize,
 }
 
+impl QueueLimits {
+    /// Creates limits of 100 messages and 8 chunks.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            messages: 100,
+            chunks: 8,
+        }
+    }
+}
+
+impl Default for QueueLimits {
+    /// Returns the same as [`new`](Self::new).
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// A message that was received in a channel.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Message {
     /// Bytes of one of the channel's streams.
     Data(DataKind, Arc<[u8]>),
@@ -38,6 +58,7 @@ pub enum Message {
 
 /// A message to be sent in a channel.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum OutgoingMessage<'a> {
     /// Bytes of one of the channel's streams.
     Data(DataKind, &'a [u8]),

@@ -39,6 +39,7 @@ const QUEUE_CAPACITY: usize = 2 * MAX_WAITING_EVENTS;
 
 /// An event of a session.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum SessionEvent {
     /// The peer asks to open a channel. You may read its messages and queue messages for it before you
     /// accept it by [`IncomingChannel::accept_in_message_mode`].
@@ -163,6 +164,9 @@ impl MessageSession {
     ///
     /// # Errors
     /// The peer refused it, too many channels are open, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_channel(&self, kind: ChannelKind) -> Result<MessageChannel, OpenError> {
         let opened = self.0.open_channel(kind).await?;
         let pipe = Arc::clone(opened.pipe());
@@ -174,6 +178,9 @@ impl MessageSession {
     ///
     /// # Errors
     /// The peer refused it, too many requests wait for an answer, or the session is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the request may have been sent. Its answer is discarded.
     pub async fn send_global_request(
         &self,
         request: GlobalRequest,

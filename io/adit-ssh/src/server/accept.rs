@@ -65,6 +65,9 @@ impl Server {
     /// # Errors
     /// The stream failed, or the client violated the protocol, took too long, has no algorithm in
     /// common with this end, or failed to authenticate. See [`ConnectError`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the connection is closed.
     pub async fn accept(
         below: BoxStream,
         config: &ServerConfig,
@@ -90,6 +93,9 @@ impl Server {
     ///
     /// # Errors
     /// The errors of [`Server::accept`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, the connection is closed.
     pub async fn accept_in_message_mode(
         below: BoxStream,
         config: &ServerConfig,

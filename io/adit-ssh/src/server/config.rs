@@ -14,6 +14,7 @@ use crate::cpu::preferred_algorithms;
 
 /// The configuration of a server, shared by all its connections.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ServerConfig {
     /// Algorithms, re-keying, and the bounds of a key exchange.
     pub transport: transport::TransportConfig,
@@ -51,7 +52,7 @@ impl ServerConfig {
             limits,
             keepalive: Some(Keepalive::default()),
             inactivity: None,
-            login_grace: Duration::from_mins(2),
+            login_grace: Duration::from_secs(120),
         }
     }
 }

@@ -147,6 +147,9 @@ impl ServerHandle {
     ///
     /// # Errors
     /// The client refused it, too many channels are open, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_forwarded_tcpip(
         &self,
         address: impl Into<String>,
@@ -165,6 +168,9 @@ impl ServerHandle {
     ///
     /// # Errors
     /// The errors of [`ServerHandle::open_forwarded_tcpip`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_forwarded_streamlocal(
         &self,
         path: impl Into<Vec<u8>>,
@@ -178,6 +184,9 @@ impl ServerHandle {
     ///
     /// # Errors
     /// The errors of [`ServerHandle::open_forwarded_tcpip`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_agent(&self) -> Result<Channel, OpenError> {
         self.open_kind(ChannelKind::Agent).await
     }
@@ -186,6 +195,9 @@ impl ServerHandle {
     ///
     /// # Errors
     /// The errors of [`ServerHandle::open_forwarded_tcpip`].
+    ///
+    /// # Cancel safety
+    /// If the call is cancelled, a channel that opens nevertheless is closed.
     pub async fn open_x11(&self, originator: Originator) -> Result<Channel, OpenError> {
         self.open_kind(ChannelKind::X11 { originator }).await
     }

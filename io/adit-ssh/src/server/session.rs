@@ -112,6 +112,9 @@ impl SessionControl {
     }
 
     /// Waits until the channel has closed, at either end.
+    ///
+    /// # Cancel safety
+    /// This method is cancel-safe.
     pub async fn wait_closed(&self) {
         self.0.pipe().wait_until(|_| None::<()>).await;
     }

@@ -50,7 +50,7 @@ async fn a_slow_reader_holds_up_itself_alone() {
     assert_eq!(timeout(SOON, read).await.unwrap().unwrap(), (32 << 20) - 8);
     let sum = pour(&mut tokio::io::sink(), 32 << 20, 1).await;
     let all = [&first[..], &rest].concat();
-    assert_eq!(adit_interop::Sum::EMPTY.with(&all), sum);
+    assert_eq!(adit_interop::Checksum::EMPTY.extend_with(&all), sum);
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@ use std::time::Duration;
 use adit_interop::openssh::Sshd;
 use adit_ssh::RequestError;
 use adit_ssh::client::{Agent, AgentError, AgentUse, Client, HostKeyProofError, Login, Session};
-use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::agent::split_frame;
@@ -23,13 +22,10 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Returns a session with an adit server that has these keys and uses the first.
 async fn with_host(host_keys: Arc<dyn Signer>, tell: bool) -> Session {
-    let (usual, _) = settings();
+    let (mut server, _) = settings();
     let (used, _) = first(&*host_keys);
-    let server = ServerConfig {
-        host_keys,
-        announce_host_keys: tell,
-        ..usual
-    };
+    server.host_keys = host_keys;
+    server.announce_host_keys = tell;
     let id = key();
     let port = serve(server, id.public_key().clone()).await;
     let config = config(used, Login::new("me").with_key(id));

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use adit_interop::openssh::{Sshd, keygen, ssh};
-use adit_interop::sshpeer::Algorithms;
-use adit_interop::{Folder, Sum};
+use adit_interop::openssh::{Sshd, generate_key, ssh_command};
+use adit_interop::ssh_peer::AlgorithmNames;
+use adit_interop::{Checksum, TempFolder};
 use adit_ssh::client::{Client, ClientConfig, Exit};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, Mac};
 use adit_ssh_proto::key::PublicKey;
@@ -21,13 +21,13 @@ pub(crate) const SMALL: usize = 100_001;
 const AT_A_TIME: usize = 4;
 
 /// Returns OpenSSH's algorithms, as listed by `ssh -Q`.
-fn known() -> Algorithms {
+fn known() -> AlgorithmNames {
     let list = |what: &str| {
         let output = Command::new("ssh").args(["-Q", what]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         text.lines().map(str::to_owned).collect()
     };
-    Algorithms {
+    AlgorithmNames {
         cipher: list("cipher"),
         mac: list("mac"),
         kex: list("kex"),
@@ -38,7 +38,7 @@ pub(crate) type Choice = (Cipher, Mac, Kex, Compression);
 
 /// Returns every cipher with every MAC that it uses, and each key exchange method, as far as `theirs`
 /// has them. Checks that there are at least this many pairs and methods.
-pub(crate) fn choices(theirs: &Algorithms, pairs: usize, methods: usize) -> Vec<Choice> {
+pub(crate) fn choices(theirs: &AlgorithmNames, pairs: usize, methods: usize) -> Vec<Choice> {
     let has = |all: &[String], name: &str| all.iter().any(|one| one == name);
     let macs = Mac::ALL.iter().copied();
     let macs: Vec<Mac> = macs.filter(|m| has(&theirs.mac, m.name())).collect();
@@ -134,8 +134,8 @@ async fn with_its_server() {
 
 #[tokio::test]
 async fn with_its_client() {
-    let folder = Folder::new("matrix").unwrap();
-    let id = keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("matrix").unwrap();
+    let id = generate_key(folder.path(), "id").unwrap();
     let line = std::fs::read_to_string(id.with_extension("pub")).unwrap();
     let (user, _) = PublicKey::from_line(&line).unwrap();
     let (mut config, _) = settings();
@@ -146,7 +146,7 @@ async fn with_its_client() {
     each(
         choices(&known(), 33, 11),
         |(cipher, mac, kex, compression)| {
-            let mut command = ssh(port, &id);
+            let mut command = ssh_command(port, &id);
             command.args(["-c", cipher.name(), "-m", mac.name(), "-o"]);
             command.arg(format!("KexAlgorithms={}", kex.name()));
             if compression != Compression::None {
@@ -161,7 +161,7 @@ async fn with_its_client() {
                 let said = String::from_utf8_lossy(&output.stderr);
                 let status = i32::try_from(SMALL % 256).ok();
                 assert_eq!(output.status.code(), status, "{cipher} {mac} {kex}: {said}");
-                let got = Sum::EMPTY.with(&output.stdout);
+                let got = Checksum::EMPTY.extend_with(&output.stdout);
                 assert_eq!(got, sum, "{cipher} {mac} {kex}");
             }
         },

@@ -28,10 +28,7 @@ use crate::ours::{config, pair};
 use crate::server::settings;
 
 const SOON: Duration = Duration::from_secs(20);
-const BOUNDS: QueueLimits = QueueLimits {
-    messages: 100,
-    chunks: 8,
-};
+const BOUNDS: QueueLimits = QueueLimits::new();
 
 /// A policy that requires a password, then a second one.
 struct Twice;

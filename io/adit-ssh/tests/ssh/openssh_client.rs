@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::time::Duration;
 
-use adit_interop::openssh::{keygen, ssh};
-use adit_interop::{Folder, Pattern, Sum, free_port};
+use adit_interop::openssh::{generate_key, ssh_command};
+use adit_interop::{BytePattern, Checksum, TempFolder, free_port};
 use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::key::PublicKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,15 +20,15 @@ use crate::world::{BULK, drain, pour};
 
 /// An adit server and the client's files for it.
 struct Peer {
-    folder: Folder,
+    folder: TempFolder,
     id: PathBuf,
     port: u16,
 }
 
 impl Peer {
     async fn start(change: impl FnOnce(&mut ServerConfig)) -> Self {
-        let folder = Folder::new("ssh").unwrap();
-        let id = keygen(folder.path(), "id").unwrap();
+        let folder = TempFolder::new("ssh").unwrap();
+        let id = generate_key(folder.path(), "id").unwrap();
         let line = fs::read_to_string(id.with_extension("pub")).unwrap();
         let (user, _) = PublicKey::from_line(&line).unwrap();
         let (mut config, _) = settings();
@@ -38,8 +38,8 @@ impl Peer {
     }
 
     /// Returns an `ssh` command with piped input.
-    fn ssh(&self, options: &[&str]) -> Command {
-        let mut command = ssh(self.port, &self.id);
+    fn ssh_command(&self, options: &[&str]) -> Command {
+        let mut command = ssh_command(self.port, &self.id);
         command.args(options).arg("me@127.0.0.1");
         command
             .stdin(Stdio::piped())
@@ -50,7 +50,7 @@ impl Peer {
 
     /// Runs a command without input; returns its exit status and both outputs.
     async fn run(&self, options: &[&str], command: &str) -> (Option<i32>, Vec<u8>, String) {
-        let mut ssh = self.ssh(options);
+        let mut ssh = self.ssh_command(options);
         ssh.arg(command).stdin(Stdio::null());
         let output = ended(ssh.spawn().unwrap()).await;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -93,16 +93,16 @@ async fn programs_run() {
     let (status, out, _) = peer.run(&[], &format!("give {BULK}")).await;
     assert_eq!((status, out.len()), (Some(0), BULK));
     let sum = pour(&mut tokio::io::sink(), BULK, 1).await;
-    assert_eq!(Sum::EMPTY.with(&out), sum);
+    assert_eq!(Checksum::EMPTY.extend_with(&out), sum);
 }
 
 #[tokio::test]
 async fn much_goes_up() {
     let peer = Peer::start(|_| {}).await;
-    let mut child = peer.ssh(&[]).arg("take").spawn().unwrap();
+    let mut child = peer.ssh_command(&[]).arg("take").spawn().unwrap();
     let input = child.stdin.take().unwrap();
-    let bytes = Pattern::new(3).take(BULK);
-    let sum = Sum::EMPTY.with(&bytes);
+    let bytes = BytePattern::new(3).next_bytes(BULK);
+    let sum = Checksum::EMPTY.extend_with(&bytes);
     let ((), output) = tokio::join!(feed(input, bytes), ended(child));
     let told = format!("{BULK} {:x}\n", sum.0);
     assert_eq!(String::from_utf8_lossy(&output.stdout), told);
@@ -117,10 +117,14 @@ async fn keys_are_renewed_under_load() {
         let sum = pour(&mut tokio::io::sink(), some, 1).await;
         let (status, out, _) = peer.run(&["-o", theirs], &format!("give {some}")).await;
         assert_eq!((status, out.len()), (Some(0), some));
-        assert_eq!(Sum::EMPTY.with(&out), sum);
-        let mut child = peer.ssh(&["-o", theirs]).arg("take").spawn().unwrap();
+        assert_eq!(Checksum::EMPTY.extend_with(&out), sum);
+        let mut child = peer
+            .ssh_command(&["-o", theirs])
+            .arg("take")
+            .spawn()
+            .unwrap();
         let input = child.stdin.take().unwrap();
-        let bytes = Pattern::new(1).take(some);
+        let bytes = BytePattern::new(1).next_bytes(some);
         let ((), output) = tokio::join!(feed(input, bytes), ended(child));
         let told = format!("{some} {:x}\n", sum.0);
         assert_eq!(String::from_utf8_lossy(&output.stdout), told);
@@ -154,7 +158,7 @@ async fn places_are_forwarded() {
         "-o",
         "ExitOnForwardFailure=yes",
     ];
-    let _child = Guard(peer.ssh(&options).spawn().unwrap());
+    let _child = Guard(peer.ssh_command(&options).spawn().unwrap());
     for port in [local, remote] {
         let socket = loop {
             match TcpStream::connect(("127.0.0.1", port)).await {
@@ -178,7 +182,7 @@ async fn a_connection_is_standard_input_and_output() {
     let peer = Peer::start(|_| {}).await;
     let target = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = format!("127.0.0.1:{}", target.local_addr().unwrap().port());
-    let mut child = peer.ssh(&["-W", &to]).spawn().unwrap();
+    let mut child = peer.ssh_command(&["-W", &to]).spawn().unwrap();
     let (mut socket, _) = target.accept().await.unwrap();
     feed(child.stdin.take().unwrap(), b"ping".to_vec()).await;
     let mut got = Vec::new();
@@ -206,7 +210,7 @@ async fn sockets_of_file_systems() {
         "-o",
         "ExitOnForwardFailure=yes",
     ];
-    let _child = Guard(peer.ssh(&options).spawn().unwrap());
+    let _child = Guard(peer.ssh_command(&options).spawn().unwrap());
     for path in [local, remote] {
         let mut near = loop {
             match UnixStream::connect(&path).await {

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use adit_interop::Folder;
-use adit_interop::openssh::{Sshd, keygen, ssh, user};
+use adit_interop::TempFolder;
+use adit_interop::openssh::{Sshd, current_user, generate_key, ssh_command};
 use adit_ssh_proto::Role;
 use adit_ssh_proto::key::PrivateKey;
 
@@ -66,14 +66,14 @@ fn with_its_server(plan: Plan) -> Recording {
     let line = ours.public_key().to_line("recorded");
     fs::write(sshd.folder().join("authorized_keys"), line).unwrap();
     let socket = TcpStream::connect(("127.0.0.1", sshd.port())).unwrap();
-    record(plan, &user(), socket)
+    record(plan, &current_user(), socket)
 }
 
 fn with_its_client(plan: Plan) -> Recording {
-    let folder = Folder::new("recorder").unwrap();
-    let id = keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("recorder").unwrap();
+    let id = generate_key(folder.path(), "id").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut command = ssh(listener.local_addr().unwrap().port(), &id);
+    let mut command = ssh_command(listener.local_addr().unwrap().port(), &id);
     command.args(["-c", plan.cipher.name(), "-m", plan.mac.name()]);
     command.args(["-o", &format!("KexAlgorithms={}", plan.kex)]);
     if plan.rekey == Rekey::Theirs {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_interop::openssh::{Sshd, user};
-use adit_interop::{Pattern, Sum, free_port};
+use adit_interop::openssh::{Sshd, current_user};
+use adit_interop::{BytePattern, Checksum, free_port};
 use adit_ssh::client::{Client, ClientConfig, Login, PinnedKeys, Session};
 use adit_ssh_proto::connection::Originator;
 use adit_ssh_proto::key::{AnyKey, PrivateKey, PublicKey};
@@ -35,7 +35,7 @@ pub(crate) fn config_of(folder: &Path) -> ClientConfig {
     let (key, _) = PublicKey::from_line(&line).unwrap();
     let id = PrivateKey::from_text(&read("id"), None).unwrap();
     let host_key = Arc::new(PinnedKeys(vec![AnyKey::Plain(key)]));
-    ClientConfig::new(host_key, Login::new(user()).with_key(id))
+    ClientConfig::new(host_key, Login::new(current_user()).with_key(id))
 }
 
 /// Connects to `sshd`.
@@ -47,11 +47,11 @@ pub(crate) async fn enter(sshd: &Sshd) -> Session {
 }
 
 /// Writes `len` bytes of a pattern; returns their checksum.
-pub(crate) async fn pour(to: &mut (impl AsyncWrite + Unpin), len: usize, seed: u64) -> Sum {
-    let (mut pattern, mut sum, mut left) = (Pattern::new(seed), Sum::EMPTY, len);
+pub(crate) async fn pour(to: &mut (impl AsyncWrite + Unpin), len: usize, seed: u64) -> Checksum {
+    let (mut pattern, mut sum, mut left) = (BytePattern::new(seed), Checksum::EMPTY, len);
     while left > 0 {
-        let piece = pattern.take(left.min(256 << 10));
-        sum = sum.with(&piece);
+        let piece = pattern.next_bytes(left.min(256 << 10));
+        sum = sum.extend_with(&piece);
         to.write_all(&piece).await.unwrap();
         left -= piece.len();
     }
@@ -60,15 +60,15 @@ pub(crate) async fn pour(to: &mut (impl AsyncWrite + Unpin), len: usize, seed: u
 }
 
 /// Reads to the end; returns the number of bytes and their checksum.
-pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Sum) {
-    let (mut len, mut sum, mut buf) = (0, Sum::EMPTY, vec![0; 256 << 10]);
+pub(crate) async fn drain(from: &mut (impl AsyncRead + Unpin)) -> (usize, Checksum) {
+    let (mut len, mut sum, mut buf) = (0, Checksum::EMPTY, vec![0; 256 << 10]);
     loop {
         let n = from.read(&mut buf).await.unwrap();
         if n == 0 {
             return (len, sum);
         }
         len += n;
-        sum = sum.with(&buf[..n]);
+        sum = sum.extend_with(&buf[..n]);
     }
 }
 

@@ -15,10 +15,9 @@ use tokio::task::JoinHandle;
 
 use crate::toy::{ToyOpen, ToySeal, pair, pattern};
 
-const LIMITS: RelayTimeouts = RelayTimeouts {
-    idle: Duration::from_secs(20),
-    half_close_idle: Duration::from_secs(20),
-};
+const LIMITS: RelayTimeouts = RelayTimeouts::NEVER
+    .with_idle(Duration::from_secs(20))
+    .with_half_close_idle(Duration::from_secs(20));
 
 fn sealed(below: Tcp) -> Layered<Tcp, ToySeal, ToyOpen> {
     Layered::new(
@@ -130,10 +129,7 @@ async fn small_messages_do_not_wait() {
 
 #[tokio::test]
 async fn silence_ends_a_session_and_traffic_keeps_it() {
-    let limits = RelayTimeouts {
-        idle: Duration::from_millis(400),
-        ..LIMITS
-    };
+    let limits = LIMITS.with_idle(Duration::from_millis(400));
     let (mut client, mut target, [first, _]) = tunnel(limits).await;
     for _ in 0..8 {
         client.write_all(b"x").await.unwrap();
@@ -150,10 +146,7 @@ async fn silence_ends_a_session_and_traffic_keeps_it() {
 
 #[tokio::test]
 async fn a_half_closed_session_has_its_own_deadline() {
-    let limits = RelayTimeouts {
-        half_close_idle: Duration::from_millis(200),
-        ..LIMITS
-    };
+    let limits = LIMITS.with_half_close_idle(Duration::from_millis(200));
     let (mut client, _target, [first, _]) = tunnel(limits).await;
     client.shutdown().await.unwrap();
     let outcome = tokio::time::timeout(Duration::from_secs(3), first)

@@ -11,10 +11,9 @@ use adit_stream::{CountBytes, RelayTimeouts, Stream, Tcp, TrafficMeter, lane, re
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-const LIMITS: RelayTimeouts = RelayTimeouts {
-    idle: Duration::from_secs(60),
-    half_close_idle: Duration::from_secs(60),
-};
+const LIMITS: RelayTimeouts = RelayTimeouts::NEVER
+    .with_idle(Duration::from_secs(60))
+    .with_half_close_idle(Duration::from_secs(60));
 /// Bytes of a step, and its duration: the cost of sealing on a slow processor.
 const STEP: usize = 64 << 10;
 const TIME: Duration = Duration::from_micros(100);

@@ -117,7 +117,7 @@ impl Cipher {
         );
     }
 
-    /// Encrypts each packet like [`Self::apply`].
+    /// Encrypts each packet like [`Self::apply_cipher`].
     pub(super) fn encrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
         by_cfb!(self, cfb => cfb.encrypt_all(packets),
             Self::Salsa20(path, key) => salsa20_all(*path, key, packets),
@@ -130,7 +130,7 @@ impl Cipher {
         matches!(self, Self::Salsa20(..))
     }
 
-    /// Decrypts each packet like [`Self::apply`].
+    /// Decrypts each packet like [`Self::apply_cipher`].
     pub(super) fn decrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
         match self {
             Self::Salsa20(path, key) => salsa20_all(*path, key, packets),

@@ -75,6 +75,25 @@ pub fn crc32(payload: &[u8]) -> u32 {
 }
 
 /// A cipher and a check with their keys, for both directions of every session; cleared on drop.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
+/// use adit_wire::FixedEntropy;
+///
+/// let key = PacketKey::new(PacketKind::Aes, PacketCheck::Crc32, b"password")?;
+/// let space = key.overhead_layout();
+/// let mut packet = vec![0; space.head];
+/// packet.extend_from_slice(b"datagram");
+/// packet.resize(packet.len() + space.tail, 0);
+///
+/// // Use the system's random numbers in a program.
+/// key.seal(&mut packet, &mut FixedEntropy::new([7; 16]))?;
+/// let payload = key.open(&mut packet)?;
+/// assert_eq!(&packet[payload], b"datagram");
+/// # Ok::<(), adit_crypto::CryptoError>(())
+/// ```
 pub struct PacketKey {
     kind: PacketKind,
     room: Overhead,
@@ -89,11 +108,17 @@ enum Inner {
 
 impl PacketKey {
     /// Creates a key from a password with [`key_from_password`].
+    ///
+    /// # Errors
+    /// See [`from_key`](Self::from_key).
     pub fn new(kind: PacketKind, check: PacketCheck, password: &[u8]) -> Result<Self, CryptoError> {
         Self::from_key(kind, check, key_from_password(password).expose())
     }
 
     /// Creates a key from 32 bytes, of which ciphers with shorter keys use the first ones.
+    ///
+    /// # Errors
+    /// The error of a cipher that refuses its key. The lengths are correct by construction, so none is expected.
     pub fn from_key(
         kind: PacketKind,
         check: PacketCheck,

@@ -7,6 +7,18 @@ use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use crate::{CryptoError, Secret};
 
 /// An Ed25519 private key.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::{Ed25519Key, Secret, ed25519_verify};
+///
+/// let key = Ed25519Key::from_seed(Secret::new([7; 32]))?;
+/// let signature = key.sign(b"message");
+/// assert!(ed25519_verify(&key.public_key(), b"message", &signature).is_ok());
+/// assert!(ed25519_verify(&key.public_key(), b"massage", &signature).is_err());
+/// # Ok::<(), adit_crypto::CryptoError>(())
+/// ```
 pub struct Ed25519Key {
     pair: Ed25519KeyPair,
     seed: Secret<[u8; 32]>,

@@ -1,5 +1,5 @@
 //! CRC-32 on 256-bit vectors, for CPUs with `VPCLMULQDQ` and without AVX-512: four registers of 32 bytes
-//! per step, with the method of [`super::fold_steps`].
+//! per step, with the method of [`super::crc32`].
 
 use core::arch::x86_64::*;
 

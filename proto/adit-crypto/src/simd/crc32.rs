@@ -3,7 +3,7 @@
 //!
 //! Bits are in the reflected order of the wire, so that the first byte of a message has the highest powers.
 //! To shift a register by n bits it is multiplied by xⁿ modulo the polynomial, its two halves by separate
-//! constants ([`shift_factor`]); then the data at that position is added. At the end 128 bits are left, which are
+//! constants (`shift_factor`); then the data at that position is added. At the end 128 bits are left, which are
 //! reduced with Barrett's method. Shorter messages, and CPUs without `VPCLMULQDQ`, use the crate
 //! `crc32fast`.
 

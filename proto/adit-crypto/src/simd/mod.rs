@@ -3,7 +3,7 @@
 //! widest vectors that this CPU has; also plain loops of other modules, compiled for the same vectors.
 //!
 //! This is not a public API: [`crate::AeadKey`] decides which messages are processed here,
-//! [`crate::stream`] counts the blocks of its streams, and [`crate::new_packet`] supplies its loops. Start with
+//! [`crate::stream`] counts the blocks of its streams, and [`crate::packet`] supplies its loops. Start with
 //! [`CpuPath`], the choice made once per process, and [`aead`], the construction written once for all paths.
 //!
 //! This module has almost all `unsafe` of the crate. It is confined to three places per vector width:

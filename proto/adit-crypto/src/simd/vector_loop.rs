@@ -16,7 +16,7 @@ pub(crate) fn run_widest(path: CpuPath, work: impl VectorLoop) {
     path.run_task(LoopTask(work));
 }
 
-/// Runs `work` in code compiled for `path`, if that is [`MinimumLevel::MIN_CHAINS`] or higher; returns true if it was
+/// Runs `work` in code compiled for `path`, if that is [`MinimumLevel::LEAST`] or higher; returns true if it was
 /// run. No code for lower levels is compiled.
 #[inline]
 pub(crate) fn run_in_vectors<L: MinimumLevel>(path: CpuPath, work: L) -> bool {

@@ -1,4 +1,4 @@
-//! Arithmetic in (Z/m)[x]/(x⁷⁶¹ - x - 1) for m = 4591 and m = 3, without branches or indices that depend on
+//! Arithmetic in `(Z/m)[x]/(x⁷⁶¹ - x - 1)` for m = 4591 and m = 3, without branches or indices that depend on
 //! a coefficient.
 
 use zeroize::Zeroizing;

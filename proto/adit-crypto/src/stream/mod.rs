@@ -55,6 +55,24 @@ pub enum Direction {
 }
 
 /// An expanded key, shared by all streams under it; cleared with the last of them.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::{Direction, StreamKey, StreamKind};
+///
+/// let kind = StreamKind::Aes128Ctr;
+/// let key = StreamKey::new(kind, kind.key_from_password(b"password").expose())?;
+/// let iv = vec![7; kind.iv_len()]; // random in practice
+///
+/// let mut bytes = *b"two parts";
+/// let mut encrypting = key.start_stream(&iv, Direction::Encrypt)?;
+/// encrypting.apply(&mut bytes[..3]);
+/// encrypting.apply(&mut bytes[3..]);
+/// key.start_stream(&iv, Direction::Decrypt)?.apply(&mut bytes);
+/// assert_eq!(&bytes, b"two parts");
+/// # Ok::<(), adit_crypto::CryptoError>(())
+/// ```
 pub struct StreamKey {
     kind: StreamKind,
     inner: ExpandedKey,
@@ -86,6 +104,9 @@ impl StreamKey {
     /// bytes ([`StreamKind::key_from_password`] returns suitable ones).
     ///
     /// `table` costs milliseconds, Blowfish some microseconds: keep the result.
+    ///
+    /// # Errors
+    /// [`CryptoError::KeyLength`] for a key of another length.
     pub fn new(kind: StreamKind, key: &[u8]) -> Result<Self, CryptoError> {
         let any = matches!(kind, StreamKind::None | StreamKind::Table);
         if !any && key.len() != kind.key_len() {
@@ -138,6 +159,9 @@ impl StreamKey {
 
     /// Starts a stream with an IV of [`StreamKind::iv_len`] bytes, which must not be used twice with the
     /// same key. Nothing is allocated.
+    ///
+    /// # Errors
+    /// [`CryptoError::NonceLength`] for an IV of another length.
     pub fn start_stream(
         &self,
         iv: &[u8],
@@ -271,6 +295,9 @@ enum Inner {
 impl StreamCipher {
     /// Creates a cipher with a key for one stream only: [`StreamKey::new`] followed by
     /// [`StreamKey::start_stream`].
+    ///
+    /// # Errors
+    /// Those of the two functions.
     pub fn new(
         kind: StreamKind,
         key: &[u8],

@@ -15,6 +15,35 @@ use crate::head::{Fields, HeadScan, HopByHop, MinorVersion, RequestLine, split_h
 
 /// The handshake with one client: reads the head of a request, and another one if the password was
 /// missing.
+///
+/// # Examples
+///
+/// ```
+/// use adit_http::server::{BasicAuth, Request, RequestHandshake};
+/// use adit_wire::{Handshake, Rx, Step, Tx};
+///
+/// struct Anyone;
+///
+/// impl BasicAuth for Anyone {
+///     fn is_required(&self) -> bool {
+///         false
+///     }
+///
+///     fn check_password(&self, _: &[u8], _: &[u8]) -> bool {
+///         true
+///     }
+/// }
+///
+/// let mut request = *b"GET http://example.test/index HTTP/1.1\r\nHost: example.test\r\n\r\n";
+/// let mut handshake = RequestHandshake::new(&Anyone);
+/// let step = handshake.step(&mut Rx::new(&mut request), &mut Tx::new(&mut Vec::new()))?;
+/// let Step::Done(Request::Forward { target, head, .. }) = step else {
+///     panic!("a request for an origin");
+/// };
+/// assert_eq!(target.to_string(), "example.test:80");
+/// assert!(head.starts_with(b"GET /index HTTP/1.1\r\n"));
+/// # Ok::<(), adit_http::server::Refusal>(())
+/// ```
 pub struct RequestHandshake<'c> {
     credentials: &'c dyn BasicAuth,
     scan: HeadScan,

@@ -18,6 +18,7 @@ const TICKET_LIFE: u64 = 3600;
 
 /// The settings of a client.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct ClientSettings<'a> {
     /// The kind.
     pub kind: ObfsKind,
@@ -37,10 +38,53 @@ pub struct ClientSettings<'a> {
     pub url_bytes: usize,
 }
 
+impl<'a> ClientSettings<'a> {
+    /// Creates settings without keys: those of Chrome, with at least 30 bytes in the URL.
+    #[must_use]
+    pub const fn new(kind: ObfsKind, param: &'a ObfsParam, server: &'a Target) -> Self {
+        Self {
+            kind,
+            param,
+            server,
+            key: &[],
+            password: &[],
+            browser: Browser::Chrome,
+            url_bytes: 30,
+        }
+    }
+}
+
 /// State shared by the connections to one server, for the lifetime of the process. Clones share the
 /// same state.
 ///
 /// It stores what a browser would store: its user agent, its id and its session tickets.
+///
+/// # Examples
+///
+/// ```
+/// use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam};
+/// use adit_wire::{FixedEntropy, Handshake, Rx, Seal, Step, Tx, UnixTime};
+///
+/// // Use the system's random numbers in a program.
+/// let mut entropy = FixedEntropy::new([7; 64]);
+/// let param = ObfsParam::parse("www.example.test")?;
+/// let server = "192.0.2.1:8388".parse().unwrap();
+/// let state = ClientState::new(&ClientSettings::new(ObfsKind::HttpSimple, &param, &server), &mut entropy)?;
+///
+/// // One handshake for each connection. This kind sends nothing before the first data.
+/// let mut handshake = state.new_handshake(UnixTime(1_800_000_000), &mut entropy);
+/// let step = handshake.step(&mut Rx::new(&mut []), &mut Tx::new(&mut Vec::new())).unwrap();
+/// let Step::Done(mut codecs) = step else { panic!("the handshake is complete") };
+///
+/// // The first record is a web request that contains the data.
+/// let overhead = codecs.seal.overhead();
+/// let mut record = vec![0; overhead.head];
+/// record.extend_from_slice(&[0xab; 100]);
+/// record.resize(record.len() + overhead.tail, 0);
+/// let sealed = codecs.seal.seal(&mut record, overhead.head..overhead.head + 100).unwrap();
+/// assert!(record[sealed].starts_with(b"GET /%ab%ab"));
+/// # Ok::<(), adit_obfs::ParamError>(())
+/// ```
 #[derive(Clone)]
 pub struct ClientState {
     kind: ObfsKind,

@@ -17,6 +17,7 @@ use crate::{ObfsKind, ObfsParam, ParamError, UnrecognizedPolicy};
 
 /// The settings of a server.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ServerSettings<'a> {
     /// The kind.
     pub kind: ObfsKind,
@@ -35,10 +36,47 @@ pub struct ServerSettings<'a> {
     pub started: UnixTime,
 }
 
+impl<'a> ServerSettings<'a> {
+    /// Creates settings without keys, which refuse clients that do not use the kind. The process starts now.
+    #[must_use]
+    pub fn new(kind: ObfsKind, param: &'a ObfsParam, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            kind,
+            unrecognized: UnrecognizedPolicy::Refuse,
+            param,
+            key: &[],
+            password: &[],
+            started: clock.unix_time(),
+            clock,
+        }
+    }
+}
+
 /// State shared by the connections of one listener. Clones share the same state.
 ///
 /// It remembers the accepted hellos, because a repeated hello is a recorded one. The memory is
 /// bounded: of more than 450,000 hellos the oldest are forgotten.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use adit_obfs::{ObfsKind, ObfsParam, ServerSettings, ServerState};
+/// use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, UnixTime};
+///
+/// let clock = Arc::new(UnixTime(1_800_000_000)); // the system's clock in a program
+/// let mut entropy = FixedEntropy::new([7; 64]);
+/// let param = ObfsParam::default();
+/// let state = ServerState::new(&ServerSettings::new(ObfsKind::HttpSimple, &param, clock), &mut entropy)?;
+///
+/// // A client that does not use the kind is refused.
+/// let mut bytes = *b"SSH-2.0-client\r\n\r\n";
+/// let mut handshake = state.new_handshake(&mut entropy);
+/// let refused = handshake.step(&mut Rx::new(&mut bytes), &mut Tx::new(&mut Vec::new()));
+/// assert!(refused.is_err());
+/// # Ok::<(), adit_obfs::ParamError>(())
+/// ```
 #[derive(Clone)]
 pub struct ServerState(Arc<SharedState>);
 

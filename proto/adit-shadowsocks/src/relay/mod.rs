@@ -30,6 +30,22 @@ pub use udp::{RelayedPacket, relay_packet};
 
 /// A relay's own key, and the next hops that it forwards clients to. Created once, shared, never
 /// changed.
+///
+/// # Examples
+///
+/// ```
+/// use adit_shadowsocks::relay::RelayTable;
+/// use adit_shadowsocks::{Key, Method};
+/// use adit_wire::FixedEntropy;
+///
+/// // Use the system's random numbers in a program.
+/// let mut entropy = FixedEntropy::new((0..=255).collect::<Vec<u8>>());
+/// let method = Method::Blake3Aes128Gcm;
+/// let (identity, _) = Key::generate(method, &mut entropy);
+/// let servers: Vec<Key> = (0..3).map(|_| Key::generate(method, &mut entropy).0).collect();
+/// assert_eq!(RelayTable::new(&identity, servers)?.len(), 3);
+/// # Ok::<(), adit_shadowsocks::relay::RelayError>(())
+/// ```
 pub struct RelayTable {
     identity: Key,
     next: Box<[(IdentityHash, Key)]>,

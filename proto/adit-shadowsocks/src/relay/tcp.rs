@@ -19,6 +19,7 @@ pub struct TcpRelay {
 
 /// The next hop of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RelayedStream {
     /// Index of the next hop.
     pub next: usize,

@@ -10,6 +10,7 @@ use crate::udp::{BODY_MIN, IDS_LEN};
 
 /// The next hop of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RelayedPacket {
     /// The client's session id, which has one return path; not authenticated.
     pub session: u64,

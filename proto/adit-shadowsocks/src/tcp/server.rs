@@ -25,6 +25,41 @@ use crate::{Edition, SaltPool, UserId, UserRef, Users, timestamp};
 /// All failures are errors that occur before anything was sent. The caller must treat all of them
 /// alike (SEC-P1), including the end of the stream and a timeout while the handshake still waits
 /// for more bytes; then an observer sees neither the cause nor the number of bytes waited for.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
+/// use adit_shadowsocks::{KeyChain, Method, RestartPolicy, SaltPool, Users};
+/// use adit_wire::{FixedEntropy, Handshake, Rx, Seal, Step, Target, Tx, UnixTime};
+///
+/// let now = UnixTime(1_800_000_000); // the system's clock in a program
+/// let keys = KeyChain::parse(Method::Aes256Gcm, "a password")?;
+/// let target: Target = "example.test:443".parse().unwrap();
+///
+/// // A client seals its request and the first bytes in place.
+/// let (mut seal, _) = client_codecs(&keys, &target, Arc::new(now), &mut FixedEntropy::new([7; 32])).unwrap();
+/// let space = seal.overhead();
+/// let mut wire = vec![0; space.head];
+/// wire.extend_from_slice(b"hello");
+/// wire.resize(wire.len() + space.tail, 0);
+/// let sealed = seal.seal(&mut wire, space.head..space.head + 5).unwrap();
+///
+/// // The server reads them. It remembers the salt: a second connection with the same bytes is a replay.
+/// let users = Users::with_single_key(keys.user_key().clone());
+/// let salts = Arc::new(SaltPool::new([1; 16], now, RestartPolicy::Lenient));
+/// let mut serve = |mut bytes: Vec<u8>| {
+///     ServerHandshake::new(&users, Arc::new(now), salts.clone(), &mut FixedEntropy::new([8; 32]))
+///         .step(&mut Rx::new(&mut bytes), &mut Tx::new(&mut Vec::new()))
+/// };
+/// let request = wire[sealed].to_vec();
+/// let Ok(Step::Done(accepted)) = serve(request.clone()) else { panic!("the request is complete") };
+/// assert_eq!(accepted.target, target);
+/// assert!(serve(request).is_err());
+/// # Ok::<(), adit_shadowsocks::KeyError>(())
+/// ```
 pub struct ServerHandshake {
     users: Arc<Users>,
     /// The most likely user, if users are found by trial.
@@ -65,6 +100,7 @@ struct AuthenticatedRequest {
 }
 
 /// An accepted request.
+#[non_exhaustive]
 pub struct AcceptedRequest {
     /// The client's user; `None` if there is a single key.
     pub user: Option<UserRef>,

@@ -45,6 +45,7 @@ struct ClientState {
 
 /// An opened packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IncomingPacket {
     /// The client's session id; `None` in editions without sessions, in which the source address
     /// identifies the client.

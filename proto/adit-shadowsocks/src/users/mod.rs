@@ -22,6 +22,17 @@ use crate::{Key, Method};
 pub use builder::{MAX_TRIAL_USERS, MAX_USERS, UsersError};
 
 /// The users of one server. Created once, shared, never changed.
+///
+/// # Examples
+///
+/// ```
+/// use adit_shadowsocks::{Method, Users};
+///
+/// let users = Users::with_trial_keys(Method::Aes256Gcm, [("alice", "one password"), ("bob", "another one")])?;
+/// assert_eq!(users.len(), 2);
+/// assert!(users.find_by_name("alice").is_some());
+/// # Ok::<(), adit_shadowsocks::UsersError>(())
+/// ```
 pub struct Users {
     method: Method,
     mode: LookupMode,

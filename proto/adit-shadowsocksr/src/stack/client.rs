@@ -11,6 +11,25 @@ use crate::{ClientParam, ClientSeal, ProtocolClient, ProtocolKind};
 
 /// A client's state for one server, including the cipher. Keep it for as long as the process runs:
 /// it stores the client id and counts the connections, and servers check both.
+///
+/// # Examples
+///
+/// ```
+/// use adit_crypto::StreamKind;
+/// use adit_shadowsocksr::{ClientParam, ClientStack, ProtocolKind};
+/// use adit_wire::{FixedEntropy, Seal, UnixTime};
+///
+/// let kind: ProtocolKind = "auth_chain_a".parse()?;
+/// let param = ClientParam::parse(kind, "42:secret")?;
+/// let client = ClientStack::new(StreamKind::Aes128Ctr, b"password", kind, param, 0)?;
+///
+/// // Use the system's clock and random numbers in a program.
+/// let target = "example.test:443".parse()?;
+/// let (seal, _open) =
+///     client.connect_codecs(&target, UnixTime(1_800_000_000), &mut FixedEntropy::new([7; 64]))?;
+/// assert!(seal.must_send_head(), "the request goes out even without data");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ClientStack {
     cipher: Arc<StreamKey>,
     client: ProtocolClient,

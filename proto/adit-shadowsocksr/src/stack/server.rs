@@ -118,6 +118,7 @@ enum State {
 
 /// An accepted request.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct StackAccepted {
     /// The target that the client requested.
     pub target: Target,

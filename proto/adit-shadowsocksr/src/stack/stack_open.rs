@@ -114,10 +114,10 @@ impl StackOpen {
         loop {
             // Codecs must also be called without bytes, even if some are already decrypted.
             let clear = wire.get_mut(..self.decrypted).unwrap_or_default();
-            let total = match self.frames.open_frame(clear)? {
+            let frame = self.frames.open_frame(clear)?;
+            let total = match frame {
                 OpenedFrame::NeedMore { total } => total,
-                frame @ (OpenedFrame::Plain { consumed, .. }
-                | OpenedFrame::Inflated { consumed }) => {
+                OpenedFrame::Plain { consumed, .. } | OpenedFrame::Inflated { consumed } => {
                     self.decrypted = self.decrypted.saturating_sub(consumed);
                     self.progress.0.store(true, Ordering::Relaxed);
                     return Ok(frame);

@@ -16,6 +16,21 @@ const FIXED_LEN: usize = 8;
 const MAX_TEXT_LEN: usize = 255;
 
 /// The handshake that reads one client's request.
+///
+/// # Examples
+///
+/// ```
+/// use adit_socks::server::Socks4;
+/// use adit_wire::{Handshake, Rx, Step, Tx};
+///
+/// // SOCKS4a: CONNECT to port 80, an invalid address, no user, and a name.
+/// let mut request = *b"\x04\x01\x00\x50\x00\x00\x00\x01\x00example.test\x00";
+/// let mut sent = Vec::new();
+/// let step = Socks4::new(true).step(&mut Rx::new(&mut request), &mut Tx::new(&mut sent))?;
+/// let Step::Done(request) = step else { panic!("the request is complete") };
+/// assert_eq!(request.target.to_string(), "example.test:80");
+/// # Ok::<(), adit_socks::server::Refusal>(())
+/// ```
 #[derive(Debug)]
 pub struct Socks4 {
     allowed: bool,

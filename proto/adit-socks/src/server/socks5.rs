@@ -22,6 +22,44 @@ const NONE_ACCEPTABLE: u8 = 0xff;
 const LOGIN_VERSION: u8 = 0x01;
 
 /// The handshake with one client, from its greeting to its request.
+///
+/// # Examples
+///
+/// ```
+/// use adit_socks::server::{Credentials, Socks5, encode_reply};
+/// use adit_socks::{Command, Reply};
+/// use adit_wire::{Handshake, Rx, Step, Tx};
+///
+/// struct Anyone;
+///
+/// impl Credentials for Anyone {
+///     fn is_required(&self) -> bool {
+///         false
+///     }
+///
+///     fn check_password(&self, _: &[u8], _: &[u8]) -> bool {
+///         true
+///     }
+/// }
+///
+/// let mut server = Socks5::new(&Anyone);
+/// let mut sent = Vec::new();
+///
+/// // The greeting: SOCKS5, one method, no authentication. The server agrees.
+/// let mut greeting = *b"\x05\x01\x00";
+/// server.step(&mut Rx::new(&mut greeting), &mut Tx::new(&mut sent))?;
+/// assert_eq!(sent, b"\x05\x00");
+///
+/// let mut request = *b"\x05\x01\x00\x03\x0cexample.test\x00\x50";
+/// let step = server.step(&mut Rx::new(&mut request), &mut Tx::new(&mut sent))?;
+/// let Step::Done(request) = step else { panic!("the request is complete") };
+/// assert_eq!((request.command, request.target.to_string().as_str()), (Command::Connect, "example.test:80"));
+///
+/// // The answer, once the target is connected.
+/// let bound = Some("192.0.2.1:4000".parse().unwrap());
+/// assert_eq!(encode_reply(request.version, Reply::Succeeded, bound)[..2], [5, 0]);
+/// # Ok::<(), adit_socks::server::Refusal>(())
+/// ```
 pub struct Socks5<'c> {
     credentials: &'c dyn Credentials,
     state: State,

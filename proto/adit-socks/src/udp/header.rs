@@ -31,6 +31,21 @@ pub struct DatagramHeader {
 /// # Errors
 /// Returns [`ProtocolError`] for a short packet, an RSV other than 0, an unknown address type or an
 /// invalid name. Drop such a datagram without an answer.
+///
+/// # Examples
+///
+/// ```
+/// use adit_socks::udp::{parse_header, put_header};
+///
+/// let mut packet = Vec::new();
+/// put_header(&"192.0.2.1:53".parse().unwrap(), &mut packet);
+/// packet.extend_from_slice(b"query");
+///
+/// let header = parse_header(&packet)?;
+/// assert_eq!(header.target.to_string(), "192.0.2.1:53");
+/// assert!(packet.ends_with(b"query"));
+/// # Ok::<(), adit_wire::ProtocolError>(())
+/// ```
 pub fn parse_header(packet: &[u8]) -> Result<DatagramHeader, ProtocolError> {
     let (frag, addr) = match packet {
         [0, 0, frag, addr @ ..] => (*frag, addr),

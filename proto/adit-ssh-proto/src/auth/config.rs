@@ -7,6 +7,7 @@ use crate::key::{AnyKey, RSA_MIN_BITS};
 /// A key that a client may sign with; its private half may be in a file, an agent or a security
 /// key.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ClientIdentity {
     /// Key or certificate.
     pub key: AnyKey,
@@ -15,8 +16,27 @@ pub struct ClientIdentity {
     pub query: bool,
 }
 
+impl ClientIdentity {
+    /// Creates an identity that signs without a query.
+    #[must_use]
+    pub const fn new(key: AnyKey) -> Self {
+        Self { key, query: false }
+    }
+
+    /// Sets whether the server is asked before a signature is made.
+    #[must_use]
+    pub const fn with_query(mut self, query: bool) -> Self {
+        self.query = query;
+        self
+    }
+}
+
+/// Default of [`ServerAuthConfig::tries`], which is that of OpenSSH's `MaxAuthTries`.
+pub const DEFAULT_TRIES: u32 = 6;
+
 /// Settings of a client.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ClientAuthConfig {
     /// User name.
     pub user: String,
@@ -48,6 +68,7 @@ impl ClientAuthConfig {
 
 /// Settings of a server.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServerAuthConfig {
     /// Methods to offer.
     pub methods: Vec<AuthMethod>,
@@ -75,7 +96,7 @@ impl Default for ServerAuthConfig {
             methods: vec![AuthMethod::PublicKey],
             require: Vec::new(),
             ask_none: false,
-            tries: 6,
+            tries: DEFAULT_TRIES,
             banner: None,
             algorithms: KeyAlgorithm::ALL.to_vec(),
             rsa_min_bits: RSA_MIN_BITS,

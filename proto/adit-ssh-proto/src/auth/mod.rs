@@ -20,7 +20,7 @@ mod server;
 mod server_input;
 
 pub use client::{ClientAnswer, ClientAsk, ClientAuth, ClientStep};
-pub use config::{ClientAuthConfig, ClientIdentity, ServerAuthConfig};
+pub use config::{ClientAuthConfig, ClientIdentity, DEFAULT_TRIES, ServerAuthConfig};
 pub use display_text::{passwords_equal, sanitize_for_display};
 pub use message::{AuthMethod, InteractivePrompt};
 pub use outgoing::{AuthPayload, HIDDEN_MULTIPLE};

@@ -38,6 +38,8 @@ pub enum HandledInput {
 
 /// An event of a connection. Answers may be passed in any order; they are sent in the order of the
 /// requests.
+///
+/// The enum is exhaustive: an owner that ignored an event would leave a channel or a request of the peer waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
     /// The peer requests a channel that this end may accept. Answer with

@@ -10,7 +10,7 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{MessageReader, SshBufMut};
 
-/// Factor by which [`Limits::queue`](super::Limits::queue) may be exceeded before the connection
+/// Factor by which [`ConnectionLimits::queue`](super::ConnectionLimits::queue) may be exceeded before the connection
 /// fails.
 const PATIENCE: usize = 16;
 /// Cost of an event in addition to the bytes of its message.

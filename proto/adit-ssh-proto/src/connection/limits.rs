@@ -4,6 +4,7 @@ use adit_wire::usize_from;
 
 /// Limits of one connection. A zero counts as one where zero makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConnectionLimits {
     /// Maximum number of channels, opened by either end.
     pub channels: usize,

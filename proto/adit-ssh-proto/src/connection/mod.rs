@@ -9,16 +9,16 @@
 //! calls [`Connection::consume_data`] when the data was passed on, which widens the window again. To
 //! send, [`Connection::send_capacity`] returns the number of bytes that fit, and [`Connection::begin_data`]
 //! writes the fields in front of them. Control messages are never sent after later data: while some
-//! are queued, `room` returns 0.
+//! are queued, it returns 0.
 //!
 //! [`ConnectionLimits`] bounds what a peer can make this end store: bytes by the windows; channels, requests
 //! and answers by number. While [`Connection::wants_input`] is false, the driver should leave the
 //! peer's bytes in the socket.
 //!
-//! `input` handles messages (`openings` and `globals` the more complex ones); `channels`, `flow`
-//! and `requests` contain the application's calls; `kind`, `request`, `pty`, `global` and `own`
-//! define the wire formats; `intake` is the self-tuning receive window, `slots` the channel
-//! numbers.
+//! `input` handles messages (`channel_open` and `global_requests` the more complex ones);
+//! `channel_calls`, `flow` and `requests` contain the application's calls; `channel_kind`, `request`,
+//! `pty`, `global` and `custom_message` define the wire formats; `receive_window` is the self-tuning
+//! receive window, `channel_slots` the channel numbers.
 
 mod call_error;
 mod channel;

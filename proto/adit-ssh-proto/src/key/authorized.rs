@@ -62,6 +62,33 @@ pub enum KeyDenied {
 }
 
 /// Lines of a user's files.
+///
+/// # Examples
+///
+/// ```
+/// use adit_ssh_proto::key::{AnyKey, AuthorizedKeys, KeyOffer, KeyType, PrivateKey};
+/// use adit_wire::{FixedEntropy, UnixTime};
+///
+/// let key = PrivateKey::generate(KeyType::Ed25519, &mut FixedEntropy::new([7; 64]))?;
+/// let key = key.public_key().clone();
+/// let mut keys = AuthorizedKeys::default();
+/// let line = format!("from=\"192.0.2.0/24\",no-pty {}", key.to_line(""));
+/// assert!(keys.add_file("authorized_keys", line.as_bytes())?.is_empty(), "no line was skipped");
+///
+/// let key = AnyKey::Plain(key);
+/// let mut offer = KeyOffer {
+///     user: "me",
+///     key: &key,
+///     presence: None,
+///     from: "192.0.2.7".parse().unwrap(),
+///     from_name: None,
+///     now: UnixTime(1_800_000_000),
+/// };
+/// assert!(!keys.find_grant(&offer).unwrap().pty);
+/// offer.from = "198.51.100.1".parse().unwrap();
+/// assert!(keys.find_grant(&offer).is_err());
+/// # Ok::<(), adit_ssh_proto::key::KeyError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct AuthorizedKeys {
     entries: Vec<AuthorizedEntry>,

@@ -48,6 +48,7 @@ pub struct Certificate {
 
 /// Requirements for a certificate.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct CertCheck<'a> {
     /// Required purpose.
     pub kind: CertPurpose,

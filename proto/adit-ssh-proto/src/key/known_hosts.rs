@@ -96,6 +96,25 @@ pub struct KnownKey<'a> {
 }
 
 /// Lines of all files.
+///
+/// # Examples
+///
+/// ```
+/// use adit_ssh_proto::key::{AnyKey, HostKeyVerdict, HostName, KeyType, KnownHosts, PrivateKey};
+/// use adit_wire::{FixedEntropy, UnixTime};
+///
+/// let now = UnixTime(1_800_000_000);
+/// let new_key = |seed| PrivateKey::generate(KeyType::Ed25519, &mut FixedEntropy::new([seed; 64]));
+/// let (key, other) = (new_key(1)?, new_key(2)?);
+/// let host = HostName::new("example.test", 22).unwrap();
+///
+/// let mut known = KnownHosts::default();
+/// known.add_file("known_hosts", host.known_hosts_line(key.public_key(), None).as_bytes())?;
+/// let check = |key: &PrivateKey| known.check_host(&host, &AnyKey::Plain(key.public_key().clone()), now);
+/// assert!(matches!(check(&key), HostKeyVerdict::Known(_)));
+/// assert!(matches!(check(&other), HostKeyVerdict::Changed(_)));
+/// # Ok::<(), adit_ssh_proto::key::KeyError>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct KnownHosts {
     entries: Vec<KnownHostEntry>,

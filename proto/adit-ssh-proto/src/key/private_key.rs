@@ -28,6 +28,23 @@ pub enum KeyType {
 }
 
 /// A private key with its comment.
+///
+/// # Examples
+///
+/// ```
+/// use adit_ssh_proto::key::{KeyType, PrivateKey};
+/// use adit_wire::FixedEntropy;
+///
+/// // Use the system's random numbers in a program.
+/// let mut entropy = FixedEntropy::new([7; 64]);
+/// let key = PrivateKey::generate(KeyType::Ed25519, &mut entropy)?.with_comment("me@example.test");
+/// let file = key.to_openssh(None, &mut entropy)?;
+///
+/// let read = PrivateKey::from_text(file.expose(), None)?;
+/// assert_eq!(read.public_key(), key.public_key());
+/// assert_eq!(read.comment(), "me@example.test");
+/// # Ok::<(), adit_ssh_proto::key::KeyError>(())
+/// ```
 #[derive(Debug)]
 pub struct PrivateKey {
     inner: AlgorithmKey,

@@ -2,8 +2,8 @@
 //!
 //! A [`Sealer`] writes one direction, an [`Opener`] reads the other. Both start unencrypted and get
 //! [`DirectionKeys`] at each key exchange. A payload is compressed by `deflate` (if negotiated),
-//! gets its length and padding, and is then protected by `cover`, the cipher and its
-//! authentication. Everything but compression happens in the caller's buffer; there is no
+//! gets its length and padding, and is then protected by `packet_cipher` and
+//! `packet_mac`. Everything but compression happens in the caller's buffer; there is no
 //! allocation per packet.
 //!
 //! ```

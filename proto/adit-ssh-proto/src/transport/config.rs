@@ -10,6 +10,7 @@ const LEAST_REKEY: u64 = 16 << 10;
 /// Policy for peers without strict key exchange, the countermeasure to prefix truncation
 /// (CVE-2023-48795).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StrictKex {
     /// Refuse them if the cipher is vulnerable to the attack, which is ChaCha20-Poly1305. A server
     /// that receives the client's KEXINIT in time chooses another cipher instead.
@@ -23,6 +24,7 @@ pub enum StrictKex {
 
 /// Settings of one transport. Sizes are in bytes.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TransportConfig {
     /// Algorithms to offer, in order of preference.
     pub preferred: AlgorithmPreferences,
@@ -62,7 +64,7 @@ impl TransportConfig {
             rekey_bytes: None,
             rekey_packets: 1 << 31,
             rekey_after: None,
-            kex_timeout: Duration::from_mins(2),
+            kex_timeout: Duration::from_secs(120),
             max_queue: 4 << 20,
             max_unsent: 16 << 20,
             min_rsa_bits: 2048,

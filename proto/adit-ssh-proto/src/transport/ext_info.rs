@@ -12,6 +12,7 @@ const MOST: u32 = 64;
 
 /// Extensions that the peer announced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Extensions {
     /// `server-sig-algs`: the supported ones of the algorithms that the server accepts from users.
     pub user_algorithms: Option<Vec<KeyAlgorithm>>,

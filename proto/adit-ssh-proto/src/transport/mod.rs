@@ -92,6 +92,53 @@ struct SessionInfo {
 }
 
 /// One side of a connection's transport.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use adit_ssh_proto::algorithm::{AlgorithmPreferences, CpuFeatures, Kex};
+/// use adit_ssh_proto::key::{KeySet, KeyType, PrivateKey};
+/// use adit_ssh_proto::transport::{Event, OpenStep, Transport, TransportConfig};
+/// use adit_wire::FixedEntropy;
+///
+/// let mut preferred = AlgorithmPreferences::for_machine(CpuFeatures { aes: true, clmul: true });
+/// preferred.kex = vec![Kex::Curve25519];
+/// let config = Arc::new(TransportConfig::new(preferred));
+/// let key = PrivateKey::generate(KeyType::Ed25519, &mut FixedEntropy::new([7; 64]))?;
+///
+/// // Use the system's random numbers in a program.
+/// let random = |seed| Box::new(FixedEntropy::new([seed; 4096]));
+/// let mut client = Transport::new_client(config.clone(), random(1))?;
+/// let mut server = Transport::new_server(config, Arc::new(KeySet::from(vec![key])), random(2))?;
+///
+/// /// Passes what `from` sends to `to`.
+/// fn carry(from: &mut Transport, to: &mut Transport, wire: &mut Vec<u8>) {
+///     wire.append(from.take_output());
+///     while let Ok(OpenStep::Consumed { consumed }) = to.open_next(wire) {
+///         wire.drain(..consumed);
+///     }
+/// }
+///
+/// let (mut up, mut down) = (Vec::new(), Vec::new());
+/// let mut ready = None;
+/// for _ in 0..10 {
+///     carry(&mut client, &mut server, &mut up);
+///     carry(&mut server, &mut client, &mut down);
+///     while let Some(event) = client.poll_event() {
+///         match event {
+///             // Compare the key with the known one here.
+///             Event::HostKey { .. } => client.accept_host_key()?,
+///             Event::Ready(negotiated) => ready = Some(negotiated),
+///             _ => {}
+///         }
+///     }
+/// }
+/// assert_eq!(ready.unwrap().kex, Kex::Curve25519);
+/// assert!(client.is_writable());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Transport {
     role: Role,
     config: Arc<TransportConfig>,

@@ -209,10 +209,10 @@ impl Player {
         self.above = match self.plan.role {
             Role::Client => {
                 let mut config = ClientAuthConfig::new(self.user.clone());
-                config.identities.push(ClientIdentity {
-                    key: AnyKey::Plain(key().public_key().clone()),
-                    query: true,
-                });
+                let identity = AnyKey::Plain(key().public_key().clone());
+                config
+                    .identities
+                    .push(ClientIdentity::new(identity).with_query(true));
                 Above::Client(ClientAuth::new(config, &id, &host_key))
             }
             Role::Server => {

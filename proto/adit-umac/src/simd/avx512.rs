@@ -28,10 +28,7 @@ impl Avx512 {
 #[target_feature(enable = "avx512f")]
 fn nh_block(key: &NhKey, block: &[Group; GROUPS]) -> Sums {
     let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-    let keys = key
-        .words_from(0)
-        .array_windows()
-        .zip(key.words_from(1).array_windows());
+    let keys = pairs(key.words_from(0)).zip(pairs(key.words_from(1)));
     for (group, (k, l)) in block.iter().zip(keys) {
         let (low, high) = halves(group);
         let a = _mm512_add_epi32(broadcast_half(low), load_key(k));
@@ -50,6 +47,15 @@ fn nh_block(key: &NhKey, block: &[Group; GROUPS]) -> Sums {
     unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), sum) };
     let [a, _, b, _, c, _, d, _] = eight;
     [a, b, c, d]
+}
+
+/// Returns all pairs of neighbours, which overlap.
+#[inline(always)]
+fn pairs(words: &[[u32; 8]]) -> impl Iterator<Item = &[[u32; 8]; 2]> {
+    words.windows(2).map(|pair| match pair.first_chunk() {
+        Some(pair) => pair,
+        None => unreachable!("a window of two"),
+    })
 }
 
 /// Loads half a group into all four quarters of a register.

@@ -1,6 +1,6 @@
 //! Help on the configuration file, and the manual pages that do not describe a command.
 
-mod roff;
+mod roff_page;
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ impl ManualPage {
 
     /// Returns the page in the format of `man`.
     pub(super) fn to_roff(&self) -> String {
-        roff::to_page(self.name, self.section, &(self.text)())
+        roff_page::to_page(self.name, self.section, &(self.text)())
     }
 }
 

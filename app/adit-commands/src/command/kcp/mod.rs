@@ -4,17 +4,17 @@
 //! options and a JSON file ─▶ URLs of tcp:// and kcptun:// ─▶ Plan ─▶ as `adit run`
 //! ```
 //!
-//! [`ssh_options`] turns options and a file into URLs, and reports errors by the names of the options;
+//! [`tunnel_urls`] turns options and a file into URLs, and reports errors by the names of the options;
 //! [`snmp`] writes the counters. The engine does the rest.
 
-mod options;
 mod snmp;
+mod tunnel_urls;
 
 use std::sync::Arc;
 
 use adit_cli::CommandResult;
 
-use self::options::Tunnel;
+use self::tunnel_urls::Tunnel;
 use super::run;
 use crate::args::kcp::KcpCommand;
 
@@ -24,8 +24,8 @@ pub(super) fn run_kcp(typed: KcpCommand) -> CommandResult {
         snmp,
         warnings,
     } = match typed {
-        KcpCommand::Server(typed) => options::server_tunnel(typed)?,
-        KcpCommand::Client(typed) => options::client_tunnel(typed)?,
+        KcpCommand::Server(typed) => tunnel_urls::server_tunnel(typed)?,
+        KcpCommand::Client(typed) => tunnel_urls::client_tunnel(typed)?,
     };
     for warning in &warnings {
         eprintln!("warning: {warning}");

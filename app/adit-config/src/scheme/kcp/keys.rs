@@ -77,6 +77,13 @@ pub(crate) static MTU: ParamKey<PositiveNumber> = ParamKey::new(
     PositiveNumber(1350),
     "Maximum UDP payload in bytes, up to 1500.",
 );
+/// Default windows, in segments: those of kcptun's server, and of its client. The two keys below name
+/// them in their documentation.
+pub(crate) const LISTENER_SNDWND: u32 = 1024;
+pub(crate) const HOP_SNDWND: u32 = 128;
+pub(crate) const LISTENER_RCVWND: u32 = 1024;
+pub(crate) const HOP_RCVWND: u32 = 512;
+
 pub(crate) static SNDWND: ParamKey<Option<PositiveNumber>> = ParamKey::with_dynamic_default(
     "sndwnd",
     "1024 as listener, 128 as hop",
@@ -198,3 +205,16 @@ pub(crate) static PARAMS: [Param; 28] = [
     for_hop(&EXPIRE),
     for_hop(&LINGER),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Setting;
+
+    #[test]
+    fn documented_windows_are_the_defaults() {
+        let text = |listener, hop| format!("{listener} as listener, {hop} as hop");
+        assert_eq!(SNDWND.default_text(), text(LISTENER_SNDWND, HOP_SNDWND));
+        assert_eq!(RCVWND.default_text(), text(LISTENER_RCVWND, HOP_RCVWND));
+    }
+}

@@ -1,5 +1,6 @@
 //! `+kcp` before a hop, and `kcptun://`: a few sessions, on which each connection opens a stream.
-//! [`check`] checks that a session works, by [`session_trial`] sessions with other settings where it does not.
+//! [`session_check`] checks that a session works; where it does not, [`session_trial`] opens sessions with
+//! other settings to find out why.
 
 mod session_check;
 mod session_trial;

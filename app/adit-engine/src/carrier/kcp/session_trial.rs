@@ -111,10 +111,8 @@ pub(super) async fn find_cipher(server: SocketAddr, terms: &SessionSettings) -> 
         let Ok(key) = PacketKey::from_key(kind, PacketCheck::Crc32, key.expose()) else {
             continue;
         };
-        let kcp = Settings {
-            key: Some(Arc::new(key)),
-            ..without_counters(&terms.kcp)
-        };
+        let mut kcp = without_counters(&terms.kcp);
+        kcp.key = Some(Arc::new(key));
         let smux = terms.streams.smux.clone();
         trials.spawn(async move { is_answered(server, kcp, smux).await.then_some(kind) });
     }
@@ -164,10 +162,9 @@ async fn start_trial(
 
 /// Returns the settings with separate counters: trials do not count as traffic.
 fn without_counters(settings: &Settings) -> Settings {
-    Settings {
-        counters: Arc::default(),
-        ..settings.clone()
-    }
+    let mut settings = settings.clone();
+    settings.counters = Arc::default();
+    settings
 }
 
 /// Returns the first result, and ends the other trials.

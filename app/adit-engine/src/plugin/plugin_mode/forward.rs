@@ -24,10 +24,9 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for the obfuscation's handshake.
 const OBFS_TIMEOUT: Duration = Duration::from_secs(10);
 /// The host program has stricter timeouts; these only catch connections that it forgets.
-const LIMITS: RelayTimeouts = RelayTimeouts {
-    idle: Duration::from_secs(3600),
-    half_close_idle: Duration::from_secs(60),
-};
+const LIMITS: RelayTimeouts = RelayTimeouts::NEVER
+    .with_idle(Duration::from_secs(3600))
+    .with_half_close_idle(Duration::from_secs(60));
 /// Minimum interval between warnings about exhaustion.
 const WARN_INTERVAL: Duration = Duration::from_secs(10);
 

@@ -61,15 +61,11 @@ impl ObfsConfig {
     pub(super) fn client_state(&self, server: &Target) -> Result<ClientState, ParamError> {
         self.check_key()?;
         let key = self.derived_key();
-        let settings = ClientSettings {
-            kind: self.kind,
-            param: &self.param,
-            server,
-            key: key.expose(),
-            password: self.key.expose().as_bytes(),
-            browser: self.browser,
-            url_bytes: MIN_URL_BYTES,
-        };
+        let mut settings = ClientSettings::new(self.kind, &self.param, server);
+        settings.key = key.expose();
+        settings.password = self.key.expose().as_bytes();
+        settings.browser = self.browser;
+        settings.url_bytes = MIN_URL_BYTES;
         ClientState::new(&settings, &mut ThreadRng)
     }
 
@@ -77,15 +73,10 @@ impl ObfsConfig {
     pub(super) fn server_state(&self) -> Result<ObfsServer, ParamError> {
         self.check_key()?;
         let key = self.derived_key();
-        let settings = ServerSettings {
-            kind: self.kind,
-            unrecognized: self.strangers,
-            param: &self.param,
-            key: key.expose(),
-            password: self.key.expose().as_bytes(),
-            clock: Arc::new(SystemClock),
-            started: system::unix_now(),
-        };
+        let mut settings = ServerSettings::new(self.kind, &self.param, Arc::new(SystemClock));
+        settings.unrecognized = self.strangers;
+        settings.key = key.expose();
+        settings.password = self.key.expose().as_bytes();
         let rejects = RejectHandler::new(self.reject.clone()).with_redirects(self.redirect.clone());
         Ok(ObfsServer {
             state: ServerState::new(&settings, &mut ThreadRng)?,

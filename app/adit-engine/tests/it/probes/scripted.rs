@@ -68,9 +68,10 @@ impl Scripted {
     /// Returns the next action, if its time has come.
     fn arrived(&mut self) -> Option<Act> {
         let now = self.began.elapsed();
-        self.script
-            .pop_front_if(|(at, _)| *at <= now)
-            .map(|(_, act)| act)
+        if self.script.front()?.0 > now {
+            return None;
+        }
+        self.script.pop_front().map(|(_, act)| act)
     }
 }
 

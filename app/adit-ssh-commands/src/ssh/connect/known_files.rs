@@ -26,10 +26,8 @@ fn read_known_hosts(settings: &SshSettings, global: bool) -> Result<KnownHost, F
     if global {
         paths.extend(settings.global_known_hosts.iter().cloned());
     }
-    let files = KnownHostsFiles {
-        paths,
-        hashed: settings.hash_known_hosts,
-    };
+    let mut files = KnownHostsFiles::new(paths);
+    files.hashed = settings.hash_known_hosts;
     let known = KnownHost::read_files(name, &files).map_err(|why| {
         Failure::new(FailureCode::Config, format!("known hosts: {why}"))
             .with_hint("repair the file, or use another: -o UserKnownHostsFile=FILE")

@@ -37,7 +37,7 @@ pub(crate) use identities::agent_path;
 pub(crate) use runtime::block_on;
 
 /// Time limit for a connection if `ConnectTimeout` is not set.
-const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A session with a host.
 pub(crate) struct ConnectedHost {
@@ -55,7 +55,7 @@ pub(crate) struct ConnectedHost {
 /// Connects to a host, through jump hosts, and logs in.
 ///
 /// # Errors
-/// A [`LoginFailure`] with the cause and a hint.
+/// A [`Failure`] with the cause and a hint.
 pub(crate) async fn connect(
     asked: &ConnectRequest,
     settings: &SshSettings,

@@ -1,5 +1,5 @@
 //! Forwards: local ports and sockets (`local`), ports and sockets of the host (`remote`), SOCKS in both
-//! directions (`way`), and the agent (`agent`).
+//! directions (`forward_target`), and the agent (`agent`).
 //!
 //! Each connection has its own channel and relay.
 
@@ -11,7 +11,6 @@ mod remote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::ssh_config::{SshDestination, SshForward, SshSettings};
 use adit_cli::{Failure, FailureCode};
@@ -28,10 +27,7 @@ use connection_counter::ConnectionCounter;
 pub(super) use agent::offer_local_agent as offer_agent;
 
 /// No timeouts: connections last until one end closes them.
-const NO_TIMEOUTS: RelayTimeouts = RelayTimeouts {
-    idle: Duration::ZERO,
-    half_close_idle: Duration::ZERO,
-};
+const NO_TIMEOUTS: RelayTimeouts = RelayTimeouts::NEVER;
 
 /// The active forwards of a session.
 #[derive(Debug, Default)]

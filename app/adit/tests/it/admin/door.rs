@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_interop::hostile::idle_crowd;
-use adit_interop::shadowsocks::encode;
-use adit_interop::{Folder, PATIENCE, Process};
+use adit_interop::hostile_clients::open_idle_connections;
+use adit_interop::shadowsocks::percent_encode;
+use adit_interop::{ChildProcess, TEST_TIMEOUT, TempFolder};
 
 use super::world::{BERT, KEY, METHOD, TOKEN, World, anna, ask, server_url};
 use crate::setup::{bin, ended};
@@ -114,7 +114,7 @@ fn silent_connections_keep_nobody_away() {
     let host = format!("Host: {}", world.api);
     // A connection that has shown its token and sends another request later.
     let mut kept = TcpStream::connect(world.api).unwrap();
-    kept.set_read_timeout(Some(PATIENCE)).unwrap();
+    kept.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let mut again = || {
         let request = format!("GET /stats HTTP/1.1\r\n{host}\r\n{token}\r\n\r\n");
         kept.write_all(request.as_bytes()).unwrap();
@@ -123,7 +123,7 @@ fn silent_connections_keep_nobody_away() {
         assert!(answer[..len].starts_with(b"HTTP/1.1 200"), "{len} bytes");
     };
     again();
-    let silent = idle_crowd(world.api, 300);
+    let silent = open_idle_connections(world.api, 300);
     // A busy machine may have refused one.
     assert!(silent.len() > 250, "{} connections", silent.len());
     let start = Instant::now();
@@ -140,22 +140,22 @@ fn silent_connections_keep_nobody_away() {
 
 #[test]
 fn a_unix_socket_needs_no_token() {
-    let folder = Folder::new("admin").unwrap();
+    let folder = TempFolder::new("admin").unwrap();
     let path = folder.path().join("api.sock");
     let mut command = Command::new(bin());
-    let url = format!("ss://{METHOD}:{}@127.0.0.1:0", encode(KEY));
+    let url = format!("ss://{METHOD}:{}@127.0.0.1:0", percent_encode(KEY));
     command
         .args(["run", &url, "--admin"])
         .arg(format!("unix:{}", path.display()));
-    let mut process = Process::spawn(command).unwrap();
-    process.wait_lines("api at ", 1, PATIENCE).unwrap();
+    let mut process = ChildProcess::spawn(command).unwrap();
+    process.wait_lines("api at ", 1, TEST_TIMEOUT).unwrap();
     assert_eq!(
         fs::metadata(&path).unwrap().permissions().mode() & 0o777,
         0o600
     );
     let get = |path_asked: &str| {
         let stream = UnixStream::connect(&path).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         ask(stream, &format!("GET {path_asked}"), &["Host: adit"], "")
     };
     assert_eq!(get("/").status, 200);
@@ -169,9 +169,12 @@ fn a_unix_socket_needs_no_token() {
 
 #[test]
 fn a_door_that_is_not_safe_stays_shut() {
-    let folder = Folder::new("admin").unwrap();
-    let weak = format!("@{}", folder.write("weak", "password").unwrap().display());
-    let good = format!("@{}", folder.write("good", TOKEN).unwrap().display());
+    let folder = TempFolder::new("admin").unwrap();
+    let weak = format!(
+        "@{}",
+        folder.write_file("weak", "password").unwrap().display()
+    );
+    let good = format!("@{}", folder.write_file("good", TOKEN).unwrap().display());
     let server = "mixed://127.0.0.1:0";
     for (args, word) in [
         (vec!["--admin", "127.0.0.1:0"], "--admin-token"),

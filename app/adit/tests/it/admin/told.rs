@@ -4,9 +4,9 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::Duration;
 
-use adit_interop::origin::Origin;
-use adit_interop::socks::{self, Dest};
-use adit_interop::{Adit, Folder, PATIENCE, traffic};
+use adit_interop::origin::OriginServer;
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, traffic};
 
 use super::world::{
     ANNA, BERT, CLEO, KEY, METHOD, TOKEN, World, anna, ask, number, server_url, session,
@@ -16,11 +16,15 @@ use crate::setup::start;
 #[test]
 fn metrics_count_and_tell_nobody() {
     let world = World::start(&server_url(), &anna());
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let client = world.client(METHOD, &format!("{KEY}:{ANNA}"));
-    let to = Dest::Addr(origin.addr());
+    let to = Destination::Addr(origin.addr());
     let open = session(client.addr(), &to);
-    traffic::down(socks::connect(client.addr(), None, &to).unwrap(), 50_000).unwrap();
+    traffic::download(
+        socks_client::connect_through(client.addr(), None, &to).unwrap(),
+        50_000,
+    )
+    .unwrap();
     let at = format!("route=\"main\",listen=\"{}\"", world.adit.addr());
     world.number(
         "/metrics",
@@ -65,10 +69,10 @@ fn metrics_count_and_tell_nobody() {
 
 #[test]
 fn metrics_have_the_counters_of_kcp() {
-    let folder = Folder::new("metrics").unwrap();
-    let token = folder.write("token", format!("{TOKEN}\n")).unwrap();
+    let folder = TempFolder::new("metrics").unwrap();
+    let token = folder.write_file("token", format!("{TOKEN}\n")).unwrap();
     let token = format!("@{}", token.display());
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let keys = "key=a%20word&mode=fast3&data=10&parity=3";
     let url = format!("mixed+kcp://127.0.0.1:0?allow_private=127.0.0.0/8&{keys}");
     let admin = ["--admin", "127.0.0.1:0", "--admin-token", &token];
@@ -76,8 +80,8 @@ fn metrics_have_the_counters_of_kcp() {
     let hop = format!("socks5+kcp://{}?{keys}", server.addr());
     let entry = format!("tcp://127.0.0.1:0/{}", origin.addr());
     let mut client = start(&[&["run", &entry, &hop], &admin[..]].concat());
-    let get = |of: &mut Adit| {
-        let line = of.process().wait_lines("api at ", 1, PATIENCE).unwrap();
+    let get = |of: &mut AditProcess| {
+        let line = of.process().wait_lines("api at ", 1, TEST_TIMEOUT).unwrap();
         let api = line[0].rsplit(' ').next().unwrap();
         let stream = TcpStream::connect(api).unwrap();
         let bearer = format!("Authorization: Bearer {TOKEN}");
@@ -95,7 +99,7 @@ fn metrics_have_the_counters_of_kcp() {
         Some(0),
         "{before}"
     );
-    traffic::down(traffic::dial(client.addr()).unwrap(), 100_000).unwrap();
+    traffic::download(traffic::connect_directly(client.addr()).unwrap(), 100_000).unwrap();
     // The last acknowledgements may still be in flight.
     sleep(Duration::from_millis(200));
     for (end, opened, least) in [
@@ -142,7 +146,7 @@ fn a_user_fetches_what_he_needs_and_nobody_else_does() {
     assert!(document.body.contains(&format!("{KEY}:{ANNA}")) && !document.body.contains(BERT));
     for path in [
         anna.replace("anna", "bert"),
-        anna.replace("anna", "nobody"),
+        anna.replace("anna", "unknown"),
         format!("{anna}0"),
         anna.trim_end_matches(|c: char| c.is_ascii_hexdigit())
             .to_owned(),
@@ -156,7 +160,7 @@ fn a_user_fetches_what_he_needs_and_nobody_else_does() {
         );
     }
     // The fetched document works.
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let state = world.folder.path().display().to_string();
     let address = format!("http://{}{bert}", world.api);
     let client = start(&[
@@ -168,8 +172,9 @@ fn a_user_fetches_what_he_needs_and_nobody_else_does() {
         "--state",
         &state,
     ]);
-    let to = Dest::Addr(origin.addr());
-    traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+    let to = Destination::Addr(origin.addr());
+    traffic::check_one_byte(socks_client::connect_through(client.addr(), None, &to).unwrap())
+        .unwrap();
     client.stop().unwrap();
     // A new key has a new path.
     assert_eq!(

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use adit_interop::origin::Origin;
-use adit_interop::socks::{self, Dest};
+use adit_interop::origin::OriginServer;
+use adit_interop::socks_client::{self, Destination};
 use adit_interop::traffic;
 
 use super::world::{
@@ -14,8 +14,8 @@ use super::world::{
 #[test]
 fn the_life_of_a_user() {
     let world = World::start(&server_url(), &anna());
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
     let info = world.get("/");
     assert_eq!(info.status, 200);
     assert!(
@@ -50,7 +50,11 @@ fn the_life_of_a_user() {
     assert_eq!(world.say("POST /users", &bert).status, 400);
     let client = world.client(METHOD, &format!("{KEY}:{BERT}"));
     let mut open = session(client.addr(), &to);
-    traffic::down(socks::connect(client.addr(), None, &to).unwrap(), 70_000).unwrap();
+    traffic::download(
+        socks_client::connect_through(client.addr(), None, &to).unwrap(),
+        70_000,
+    )
+    .unwrap();
     world.number("/users/bert", "downlinkBytes", 70_000);
     world.number("/stats", "downlinkBytes", 70_000);
     let stats = world.get("/stats").body;
@@ -129,7 +133,7 @@ fn what_is_wrong_changes_nothing() {
             400,
         ),
         (
-            "PATCH /users/nobody",
+            "PATCH /users/unknown",
             r#"{"uPSK":"QEFCQ0RFRkdISUpLTE1OTw=="}"#,
             404,
         ),
@@ -163,7 +167,7 @@ fn what_is_wrong_changes_nothing() {
         r#"{"users":[{"username":"anna"}]}"#
     );
     // A file that is being written is not overwritten.
-    world.folder.write("users.json", "{ half").unwrap();
+    world.folder.write_file("users.json", "{ half").unwrap();
     let bert = format!(r#"{{"username":"bert","uPSK":"{BERT}"}}"#);
     assert_eq!(world.say("POST /users", &bert).status, 409);
     assert_eq!(world.users_file(), "{ half");
@@ -176,7 +180,7 @@ fn passwords_of_the_aead_edition_are_kept_too() {
         "ss://aes-256-gcm@127.0.0.1:0",
         r#"{"anna": "a secret: word"}"#,
     );
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let bert = r#"{"username":"bert","uPSK":"another \"one\""}"#;
     assert_eq!(world.say("POST /users", bert).status, 201);
     assert_eq!(
@@ -184,8 +188,9 @@ fn passwords_of_the_aead_edition_are_kept_too() {
         "{\n  \"anna\": \"a secret: word\",\n  \"bert\": \"another \\\"one\\\"\"\n}"
     );
     let client = world.client("aes-256-gcm", "another \"one\"");
-    let to = Dest::Addr(origin.addr());
-    traffic::one_byte(socks::connect(client.addr(), None, &to).unwrap()).unwrap();
+    let to = Destination::Addr(origin.addr());
+    traffic::check_one_byte(socks_client::connect_through(client.addr(), None, &to).unwrap())
+        .unwrap();
     client.stop().unwrap();
     world.adit.stop().unwrap();
 }

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use adit_interop::shadowsocks::encode;
-use adit_interop::socks::{self, Dest};
-use adit_interop::{Adit, Folder, PATIENCE};
+use adit_interop::shadowsocks::percent_encode;
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 
 use crate::setup::start;
 
@@ -62,21 +62,21 @@ pub(super) fn ask(
 
 /// A server with a file of users, and its API on a port.
 pub(super) struct World {
-    pub(super) adit: Adit,
+    pub(super) adit: AditProcess,
     pub(super) api: SocketAddr,
-    pub(super) folder: Folder,
+    pub(super) folder: TempFolder,
 }
 
 impl World {
     pub(super) fn start(url: &str, users: &str) -> Self {
-        let folder = Folder::new("admin").unwrap();
-        let file = folder.write("users.json", users).unwrap();
+        let folder = TempFolder::new("admin").unwrap();
+        let file = folder.write_file("users.json", users).unwrap();
         let tokens = format!("{TOKEN}\n{REVEALING} reveal\n");
-        folder.write("token", tokens).unwrap();
+        folder.write_file("token", tokens).unwrap();
         Self::again(url, folder, &file)
     }
 
-    pub(super) fn again(url: &str, folder: Folder, file: &Path) -> Self {
+    pub(super) fn again(url: &str, folder: TempFolder, file: &Path) -> Self {
         let url = format!(
             "{url}?allow_private=127.0.0.0/8&users=@{}#main",
             file.display()
@@ -93,14 +93,17 @@ impl World {
             "127.0.0.1",
         ];
         let mut adit = start(&args);
-        let line = adit.process().wait_lines("api at ", 1, PATIENCE).unwrap();
+        let line = adit
+            .process()
+            .wait_lines("api at ", 1, TEST_TIMEOUT)
+            .unwrap();
         let api = line[0].rsplit(' ').next().unwrap().parse().unwrap();
         Self { adit, api, folder }
     }
 
     pub(super) fn raw(&self, line: &str, headers: &[&str], body: &str) -> Reply {
         let stream = TcpStream::connect(self.api).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         ask(stream, line, headers, body)
     }
 
@@ -130,15 +133,15 @@ impl World {
     }
 
     /// Starts a client of one of the users.
-    pub(super) fn client(&self, method: &str, key: &str) -> Adit {
-        let user = format!("{method}:{}", encode(key));
+    pub(super) fn client(&self, method: &str, key: &str) -> AditProcess {
+        let user = format!("{method}:{}", percent_encode(key));
         let hop = format!("ss://{user}@{}", self.adit.addr());
         start(&["run", "mixed://127.0.0.1:0", &hop])
     }
 
     /// Returns the number after a name in the response to a path, once it is at least this.
     pub(super) fn number(&self, path: &str, name: &str, least: u64) -> u64 {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let body = self.get(path).body;
             let now = number(&body, name).unwrap_or_else(|| panic!("{name} in {body}"));
@@ -166,7 +169,7 @@ pub(super) fn number(text: &str, name: &str) -> Option<u64> {
 }
 
 pub(super) fn server_url() -> String {
-    format!("ss://{METHOD}:{}@127.0.0.1:0", encode(KEY))
+    format!("ss://{METHOD}:{}@127.0.0.1:0", percent_encode(KEY))
 }
 
 pub(super) fn anna() -> String {
@@ -174,8 +177,8 @@ pub(super) fn anna() -> String {
 }
 
 /// Opens a session that echoes.
-pub(super) fn session(proxy: SocketAddr, to: &Dest) -> TcpStream {
-    let mut stream = socks::connect(proxy, None, to).unwrap();
+pub(super) fn session(proxy: SocketAddr, to: &Destination) -> TcpStream {
+    let mut stream = socks_client::connect_through(proxy, None, to).unwrap();
     stream.write_all(b"ECHO\n").unwrap();
     assert!(lives(&mut stream));
     stream

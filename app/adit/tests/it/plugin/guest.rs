@@ -5,14 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
-use adit_interop::plugin::{Libev, patiently};
-use adit_interop::shadowsocks::{AES_256, Peer};
-use adit_interop::socks::{self, Dest};
-use adit_interop::tool::{self, Ended};
-use adit_interop::traffic::{self, Ends};
-use adit_interop::web::Web;
-use adit_interop::{PATIENCE, Process, free_port, loopback};
+use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::http_server::HttpServer;
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::{LibevPluginHost, retry_until_success};
+use adit_interop::shadowsocks::{AES_256, ShadowsocksPeer};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::traffic::{self, CloseBehavior};
+use adit_interop::{ChildProcess, TEST_TIMEOUT, free_port, loopback_addr};
 
 use crate::setup::bin;
 
@@ -20,42 +20,45 @@ fn curl(proxy: SocketAddr, url: &str) -> anyhow::Result<String> {
     let mut command = Command::new("curl");
     command.args(["-q", "-sS", "--max-time", "10", "--noproxy", ""]);
     command.args(["-x", &format!("socks5h://{proxy}"), url]);
-    tool::run(command, PATIENCE)?.success()
+    external_tools::run_to_end(command, TEST_TIMEOUT)?.expect_success()
 }
 
 /// Sends streams and a page through a SOCKS5 port of shadowsocks-libev.
 fn visit(proxy: SocketAddr) {
-    let origin = Origin::start().unwrap();
-    let to = Dest::Addr(origin.addr());
-    let open = || socks::connect(proxy, None, &to);
-    patiently(|| traffic::one_byte(open()?)).unwrap();
-    traffic::streams(Ends::Both, open).unwrap();
-    let web = Web::start(&[("/page", "text/plain", b"hello through the plugin")]).unwrap();
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let open = || socks_client::connect_through(proxy, None, &to);
+    retry_until_success(|| traffic::check_one_byte(open()?)).unwrap();
+    traffic::check_streams(CloseBehavior::OnEitherEnd, open).unwrap();
+    let web = HttpServer::start(&[("/page", "text/plain", b"hello through the plugin")]).unwrap();
     let page = curl(proxy, &format!("http://localhost:{}/page", web.port()));
     assert_eq!(page.unwrap(), "hello through the plugin");
 }
 
 #[test]
 fn adit_as_a_plugin_of_their_client() {
-    let server = Peer::Libev.server(AES_256).unwrap();
-    let client = Libev::socks(AES_256, server.addr(), &bin(), "").unwrap();
+    let server = ShadowsocksPeer::Libev.start_server(AES_256).unwrap();
+    let client = LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), "").unwrap();
     visit(client.addr());
 }
 
 #[test]
 fn adit_as_a_plugin_of_their_server() {
-    let server = Libev::server(AES_256, &bin(), "server").unwrap();
-    let client = Peer::Libev.socks(AES_256, server.addr()).unwrap();
+    let server = LibevPluginHost::start_server(AES_256, &bin(), "server").unwrap();
+    let client = ShadowsocksPeer::Libev
+        .start_socks_client(AES_256, server.addr())
+        .unwrap();
     visit(client.addr());
 }
 
 #[test]
 fn adit_as_a_plugin_of_both() {
-    let mut server = Libev::server(AES_256, &bin(), "server").unwrap();
-    let mut client = Libev::socks(AES_256, server.addr(), &bin(), "obfs=plain").unwrap();
+    let mut server = LibevPluginHost::start_server(AES_256, &bin(), "server").unwrap();
+    let mut client =
+        LibevPluginHost::start_socks_client(AES_256, server.addr(), &bin(), "obfs=plain").unwrap();
     visit(client.addr());
     for libev in [&mut client, &mut server] {
-        let told = libev.process().log();
+        let told = libev.process().output();
         libev.process().terminate().unwrap();
         assert!(
             told.contains("plugin: ") && !told.contains("error"),
@@ -63,7 +66,7 @@ fn adit_as_a_plugin_of_both() {
         );
     }
     assert!(
-        traffic::dial(server.addr()).is_err(),
+        traffic::connect_directly(server.addr()).is_err(),
         "adit listens there still"
     );
 }
@@ -85,19 +88,24 @@ fn as_plugin(options: Option<&str>, remote: &str, local: SocketAddr) -> Command 
 
 #[test]
 fn as_a_plugin_adit_ends_well_when_it_is_told() {
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let port = free_port();
     // As shadowsocks-libev joins them.
     let remote = format!("::0|0.0.0.0:{port}");
     let command = as_plugin(Some("server"), &remote, origin.addr());
-    let mut plugin = Process::spawn(command).unwrap();
-    plugin.wait_lines("plugin: server on", 1, PATIENCE).unwrap();
+    let mut plugin = ChildProcess::spawn(command).unwrap();
+    plugin
+        .wait_lines("plugin: server on", 1, TEST_TIMEOUT)
+        .unwrap();
     let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], port));
-    for public in [loopback(port), v6] {
-        traffic::streams(Ends::Each, || traffic::dial(public)).unwrap();
+    for public in [loopback_addr(port), v6] {
+        traffic::check_streams(CloseBehavior::Independent, || {
+            traffic::connect_directly(public)
+        })
+        .unwrap();
     }
     // Open connections do not delay it.
-    let mut idle = traffic::dial(loopback(port)).unwrap();
+    let mut idle = traffic::connect_directly(loopback_addr(port)).unwrap();
     idle.write_all(b"ECHO\nx").unwrap();
     idle.read_exact(&mut [0]).unwrap();
     let asked = Instant::now();
@@ -105,16 +113,16 @@ fn as_a_plugin_adit_ends_well_when_it_is_told() {
         plugin.terminate().unwrap().code(),
         Some(0),
         "{}",
-        plugin.log()
+        plugin.output()
     );
     assert!(asked.elapsed() < Duration::from_secs(2));
 }
 
 #[test]
 fn as_a_plugin_adit_says_what_it_cannot_do() {
-    let local = loopback(free_port());
-    let run = |options, remote| -> Ended {
-        tool::run(as_plugin(Some(options), remote, local), PATIENCE).unwrap()
+    let local = loopback_addr(free_port());
+    let run = |options, remote| -> ToolOutput {
+        external_tools::run_to_end(as_plugin(Some(options), remote, local), TEST_TIMEOUT).unwrap()
     };
     let public = "a.example:443";
     for (options, remote, code, told) in [
@@ -135,7 +143,7 @@ fn as_a_plugin_adit_says_what_it_cannot_do() {
             "cannot listen on 192.0.2.1:443",
         ),
     ] {
-        let Ended { code: got, output } = run(options, remote);
+        let ToolOutput { code: got, output } = run(options, remote);
         assert_eq!(got, Some(code), "{output}");
         let errors: Vec<&str> = output
             .lines()
@@ -147,19 +155,27 @@ fn as_a_plugin_adit_says_what_it_cannot_do() {
     // there is no host.
     let mut help = as_plugin(Some("speed"), public, local);
     help.arg("--version");
-    let told = tool::run(help, PATIENCE).unwrap().success().unwrap();
+    let told = external_tools::run_to_end(help, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     assert!(told.starts_with("adit "), "{told}");
     let mut part = as_plugin(None, public, local);
     part.env_remove("SS_LOCAL_PORT");
-    assert_eq!(tool::run(part, PATIENCE).unwrap().code, Some(2));
+    assert_eq!(
+        external_tools::run_to_end(part, TEST_TIMEOUT).unwrap().code,
+        Some(2)
+    );
 }
 
 #[test]
 fn a_target_that_is_gone_is_told_by_a_reset() {
-    let local = loopback(free_port());
+    let local = loopback_addr(free_port());
     let nobody = format!("127.0.0.1:{}", free_port());
-    let mut plugin = Process::spawn(as_plugin(None, &nobody, local)).unwrap();
-    plugin.wait_lines("plugin: client on", 1, PATIENCE).unwrap();
+    let mut plugin = ChildProcess::spawn(as_plugin(None, &nobody, local)).unwrap();
+    plugin
+        .wait_lines("plugin: client on", 1, TEST_TIMEOUT)
+        .unwrap();
     // The reset may arrive before the socket knows that it is connected.
     let answer = TcpStream::connect(local).and_then(|mut stream| stream.read(&mut [0]));
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::ConnectionReset);

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use adit_engine::plugin::{PluginHost, PluginSide};
-use adit_interop::origin::Origin;
-use adit_interop::plugin::{patiently, runs};
-use adit_interop::traffic::{self, Ends};
-use adit_interop::{PATIENCE, Process, loopback};
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::{is_running, retry_until_success};
+use adit_interop::traffic::{self, CloseBehavior};
+use adit_interop::{ChildProcess, TEST_TIMEOUT, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
 
@@ -23,7 +23,11 @@ fn kill(pid: u32) {
 fn a_plugin_that_exits_at_once_is_told_with_its_last_words() {
     let script = script("note $$; echo out; echo 'no such cipher' >&2; exit 3\n");
     let began = Instant::now();
-    let why = client(spec(script.path().display(), "key=secret"), loopback(9)).unwrap_err();
+    let why = client(
+        spec(script.path().display(), "key=secret"),
+        loopback_addr(9),
+    )
+    .unwrap_err();
     assert!(
         began.elapsed() < Duration::from_secs(3),
         "it is not waited for"
@@ -32,7 +36,7 @@ fn a_plugin_that_exits_at_once_is_told_with_its_last_words() {
     assert!(why.ends_with("exited with code 3: no such cipher"), "{why}");
     assert!(!why.contains("secret"));
     // A real plugin.
-    let why = client(spec("obfs-local", "obfs=nonsense"), loopback(9))
+    let why = client(spec("obfs-local", "obfs=nonsense"), loopback_addr(9))
         .unwrap_err()
         .to_string();
     assert!(why.contains("`obfs-local` exited with code"), "{why}");
@@ -42,26 +46,29 @@ fn a_plugin_that_exits_at_once_is_told_with_its_last_words() {
 fn a_plugin_that_hangs_is_given_up_after_10_s() {
     let script = script("note $$; trap '' TERM; sleep 600 & note $!; wait; wait; sleep 600\n");
     let began = Instant::now();
-    let why = client(spec(script.path().display(), ""), loopback(9)).unwrap_err();
+    let why = client(spec(script.path().display(), ""), loopback_addr(9)).unwrap_err();
     let took = began.elapsed();
     assert!(why.to_string().ends_with("within 10 s"), "{why}");
     assert!(
         took > Duration::from_secs(9) && took < Duration::from_secs(15),
         "{took:?}"
     );
-    script.gone(2, Duration::from_secs(1)).unwrap();
+    script.wait_until_gone(2, Duration::from_secs(1)).unwrap();
 }
 
 /// It carries bytes while it misbehaves, and nothing of it remains 5 s after the end.
 fn hostile(text: &str, processes: usize, end: impl FnOnce(PluginHost)) {
     let script = script(text);
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let host = client(spec(script.path().display(), ""), origin.addr()).unwrap();
-    traffic::streams(Ends::Each, || traffic::dial(host.local_addr())).unwrap();
-    let pids = script.noted(processes).unwrap();
-    assert!(pids.iter().all(|pid| runs(*pid)));
+    traffic::check_streams(CloseBehavior::Independent, || {
+        traffic::connect_directly(host.local_addr())
+    })
+    .unwrap();
+    let pids = script.wait_for_pids(processes).unwrap();
+    assert!(pids.iter().all(|pid| is_running(*pid)));
     end(host);
-    script.gone(processes, NO_ORPHAN).unwrap();
+    script.wait_until_gone(processes, NO_ORPHAN).unwrap();
 }
 
 #[test]
@@ -89,7 +96,7 @@ fn a_plugin_that_ignores_term() {
             "{took:?}"
         );
     });
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < TEST_TIMEOUT);
     // Dropped, not stopped.
     hostile(deaf, 2, drop);
 }
@@ -97,40 +104,43 @@ fn a_plugin_that_ignores_term() {
 #[test]
 fn a_plugin_that_goes_into_the_background_is_no_plugin() {
     let script = script("\"$ADIT\" & note $!\nexit 0\n");
-    let why = client(spec(script.path().display(), ""), loopback(9)).unwrap_err();
+    let why = client(spec(script.path().display(), ""), loopback_addr(9)).unwrap_err();
     assert!(why.to_string().contains("exited with code 0"), "{why}");
-    script.gone(1, NO_ORPHAN).unwrap();
+    script.wait_until_gone(1, NO_ORPHAN).unwrap();
 }
 
 #[test]
 fn the_end_of_the_runtime_is_the_end_of_the_plugin() {
     let script = script("note $$; trap '' TERM; \"$ADIT\" & note $!\nwhile :; do sleep 1; done\n");
     let runtime = Runtime::new().unwrap();
-    let remote = target(loopback(9));
+    let remote = target(loopback_addr(9));
     let start = PluginHost::start_plugin(
         spec(script.path().display(), ""),
         PluginSide::Client { remote },
     );
     let host = runtime.block_on(start).unwrap();
     runtime.shutdown_background();
-    script.gone(2, NO_ORPHAN).unwrap();
+    script.wait_until_gone(2, NO_ORPHAN).unwrap();
     drop(host);
 }
 
 #[test]
 fn a_plugin_that_dies_is_started_again() {
     let script = script("note $$; exec \"$ADIT\"\n");
-    let origin = Origin::start().unwrap();
+    let origin = OriginServer::start().unwrap();
     let host = client(spec(script.path().display(), ""), origin.addr()).unwrap();
     for life in 1..=2 {
-        traffic::one_byte(traffic::dial(host.local_addr()).unwrap()).unwrap();
-        kill(*script.noted(life).unwrap().last().unwrap());
+        traffic::check_one_byte(traffic::connect_directly(host.local_addr()).unwrap()).unwrap();
+        kill(*script.wait_for_pids(life).unwrap().last().unwrap());
         // The back-off is below 1 s, then below 2 s.
-        script.noted(life + 1).unwrap();
-        patiently(|| traffic::one_byte(traffic::dial(host.local_addr())?)).unwrap();
+        script.wait_for_pids(life + 1).unwrap();
+        retry_until_success(|| {
+            traffic::check_one_byte(traffic::connect_directly(host.local_addr())?)
+        })
+        .unwrap();
     }
     stop(host);
-    script.gone(3, NO_ORPHAN).unwrap();
+    script.wait_until_gone(3, NO_ORPHAN).unwrap();
 }
 
 const HOSTED: &str = "ADIT_TEST_HOSTED_PLUGIN";
@@ -143,7 +153,7 @@ fn hosting() {
         return;
     };
     // The thread that starts the plugin ends long before the process.
-    let start = || client(spec(program, ""), loopback(9)).unwrap();
+    let start = || client(spec(program, ""), loopback_addr(9)).unwrap();
     let _host = std::thread::spawn(start).join().unwrap();
     println!("hosting it");
     std::thread::sleep(Duration::from_secs(60));
@@ -161,12 +171,15 @@ fn a_plugin_dies_with_its_host() {
             "--nocapture",
         ])
         .env(HOSTED, script.path());
-    let mut process = Process::spawn(command).unwrap();
-    process.wait_lines("hosting it", 1, PATIENCE).unwrap();
+    let mut process = ChildProcess::spawn(command).unwrap();
+    process.wait_lines("hosting it", 1, TEST_TIMEOUT).unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    let pids = script.noted(1).unwrap();
-    assert!(runs(pids[0]), "it outlives the thread that asked for it");
-    process.signal(Signal::KILL).unwrap();
-    process.wait(PATIENCE).unwrap();
-    script.gone(1, NO_ORPHAN).unwrap();
+    let pids = script.wait_for_pids(1).unwrap();
+    assert!(
+        is_running(pids[0]),
+        "it outlives the thread that asked for it"
+    );
+    process.send_signal(Signal::KILL).unwrap();
+    process.wait(TEST_TIMEOUT).unwrap();
+    script.wait_until_gone(1, NO_ORPHAN).unwrap();
 }

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use adit_interop::origin::Origin;
-use adit_interop::plugin::{Libev, patiently};
-use adit_interop::shadowsocks::{AES_256, Client, KEYRINGS, Method};
-use adit_interop::socks::{self, Dest};
-use adit_interop::tap::Tap;
-use adit_interop::traffic::{self, Ends, Entry};
-use adit_interop::{Adit, Folder, free_port, loopback};
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::{LibevPluginHost, retry_until_success};
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::shadowsocks::{AES_256, ClientSetup, IDENTITY_KEYS, MethodKey};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
+use adit_interop::{AditProcess, TempFolder, free_port, loopback_addr};
 
 use crate::setup::{ALLOW, UsersFile, start};
 
@@ -45,7 +45,7 @@ const PAIRS: [Pair; 3] = [
 ];
 
 /// Starts a server of adit behind a plugin, which has the public port.
-fn behind(url: &str, pair: &Pair) -> Adit {
+fn behind(url: &str, pair: &Pair) -> AditProcess {
     let mark = if url.contains('?') { '&' } else { '?' };
     start(&[
         "run",
@@ -54,18 +54,18 @@ fn behind(url: &str, pair: &Pair) -> Adit {
 }
 
 fn public() -> SocketAddr {
-    loopback(free_port())
+    loopback_addr(free_port())
 }
 
 /// Starts a client of adit with a plugin in front of it.
-fn before(origin: &Origin, hop: &str, pair: &Pair) -> Adit {
+fn before(origin: &OriginServer, hop: &str, pair: &Pair) -> AditProcess {
     let entry = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
     start(&["run", &entry, &format!("{hop}?plugin={}", pair.client.2)])
 }
 
 /// Checks that no connection bypassed the plugin.
-fn all_begin(tap: &Tap, pair: &Pair) {
-    for first in tap.seen() {
+fn all_begin(tap: &RecordingRelay, pair: &Pair) {
+    for first in tap.requests() {
         assert!(
             first.starts_with(pair.begins),
             "{:x?}",
@@ -77,12 +77,15 @@ fn all_begin(tap: &Tap, pair: &Pair) {
 #[test]
 fn to_their_server() {
     for pair in &PAIRS {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let (program, options, _) = pair.server;
-        let theirs = Libev::server(AES_256, Path::new(program), options).unwrap();
-        let tap = Tap::start(theirs.addr()).unwrap();
+        let theirs = LibevPluginHost::start_server(AES_256, Path::new(program), options).unwrap();
+        let tap = RecordingRelay::start(theirs.addr()).unwrap();
         let ours = before(&origin, &AES_256.url(tap.addr()), pair);
-        traffic::streams(Ends::Both, || traffic::dial(ours.addr())).unwrap();
+        traffic::check_streams(CloseBehavior::OnEitherEnd, || {
+            traffic::connect_directly(ours.addr())
+        })
+        .unwrap();
         all_begin(&tap, pair);
         ours.stop().unwrap();
     }
@@ -91,35 +94,43 @@ fn to_their_server() {
 #[test]
 fn from_their_client() {
     for pair in &PAIRS {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let ours = behind(&AES_256.url(public()), pair);
         let (program, options, _) = pair.client;
-        let theirs = Libev::socks(AES_256, ours.addr(), Path::new(program), options).unwrap();
-        let to = Dest::Addr(origin.addr());
-        let open = || socks::connect(theirs.addr(), None, &to);
-        patiently(|| traffic::one_byte(open()?)).unwrap();
-        traffic::streams(Ends::Both, open).unwrap();
+        let theirs =
+            LibevPluginHost::start_socks_client(AES_256, ours.addr(), Path::new(program), options)
+                .unwrap();
+        let to = Destination::Addr(origin.addr());
+        let open = || socks_client::connect_through(theirs.addr(), None, &to);
+        retry_until_success(|| traffic::check_one_byte(open()?)).unwrap();
+        traffic::check_streams(CloseBehavior::OnEitherEnd, open).unwrap();
         let addr = ours.addr();
         ours.stop().unwrap();
-        assert!(traffic::dial(addr).is_err(), "the plugin is still there");
+        assert!(
+            traffic::connect_directly(addr).is_err(),
+            "the plugin is still there"
+        );
     }
 }
 
 /// Users behind a plugin; their datagrams bypass it, to the port of the same number.
 #[test]
 fn ours_to_ours_with_users() {
-    let [ring, _] = KEYRINGS;
-    let method: Method = ring.method;
+    let [ring, _] = IDENTITY_KEYS;
+    let method: MethodKey = ring.method;
     for pair in &PAIRS {
-        let (origin, users) = (Origin::start().unwrap(), UsersFile::new(&ring.users));
+        let (origin, users) = (OriginServer::start().unwrap(), UsersFile::new(&ring.users));
         let path = users.path();
         let back = format!("{}?users=@{}", method.url(public()), path.display());
         let back = behind(&back, pair);
         let keys = [method.key, ring.users[0].1];
-        let hop = Client::new(method, &keys, back.addr()).url();
+        let hop = ClientSetup::new(method, &keys, back.addr()).url();
         let front = before(&origin, &hop, pair);
-        traffic::streams(Ends::Both, || traffic::dial(front.addr())).unwrap();
-        traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+        traffic::check_streams(CloseBehavior::OnEitherEnd, || {
+            traffic::connect_directly(front.addr())
+        })
+        .unwrap();
+        traffic::check_datagrams(&ForwarderEntry::open(front.addr()).unwrap()).unwrap();
         front.stop().unwrap();
         back.stop().unwrap();
     }
@@ -130,12 +141,12 @@ fn ours_to_ours_with_users() {
 fn of_a_shadowsocksr_configuration() {
     const PASSWORD: &str = "hunter2";
     for pair in &PAIRS {
-        let origin = Origin::start().unwrap();
+        let origin = OriginServer::start().unwrap();
         let back = format!("ssr://aes-128-ctr:{PASSWORD}@{}", public());
         let back = behind(&format!("{back}?protocol=auth_aes128_md5"), pair);
-        let tap = Tap::start(back.addr()).unwrap();
+        let tap = RecordingRelay::start(back.addr()).unwrap();
         let (program, options, _) = pair.client;
-        let folder = Folder::new("ssr-plugin").unwrap();
+        let folder = TempFolder::new("ssr-plugin").unwrap();
         let config = format!(
             r#"{{"server": "127.0.0.1", "server_port": {}, "local_address": "127.0.0.1",
                 "local_port": {}, "password": "{PASSWORD}", "method": "aes-128-ctr",
@@ -144,13 +155,13 @@ fn of_a_shadowsocksr_configuration() {
             tap.addr().port(),
             free_port()
         );
-        let file = folder.write("config.json", config).unwrap();
+        let file = folder.write_file("config.json", config).unwrap();
         let front = start(&["run", "-c", file.to_str().unwrap()]);
-        let to = Dest::Addr(origin.addr());
-        let open = || socks::connect(front.addr(), None, &to);
-        patiently(|| traffic::one_byte(open()?)).unwrap();
-        traffic::streams(Ends::Both, open).unwrap();
-        assert!(!tap.seen().is_empty());
+        let to = Destination::Addr(origin.addr());
+        let open = || socks_client::connect_through(front.addr(), None, &to);
+        retry_until_success(|| traffic::check_one_byte(open()?)).unwrap();
+        traffic::check_streams(CloseBehavior::OnEitherEnd, open).unwrap();
+        assert!(!tap.requests().is_empty());
         all_begin(&tap, pair);
         front.stop().unwrap();
         back.stop().unwrap();

@@ -1,8 +1,8 @@
 //! The probes of a prober without the key.
 
-use adit_interop::Pattern;
-use adit_interop::hostile::{Ending, Manner};
-use adit_interop::probe::Shot;
+use adit_interop::BytePattern;
+use adit_interop::hostile_clients::{AfterWrite, WriteMode};
+use adit_interop::probe::ProbePlan;
 
 use super::kinds::{Kind, Recording};
 
@@ -18,41 +18,41 @@ const STRIDE: usize = 13;
 pub(crate) struct Probe {
     pub(crate) cause: String,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) manner: Manner,
-    pub(crate) ending: Ending,
+    pub(crate) mode: WriteMode,
+    pub(crate) after_write: AfterWrite,
 }
 
 type Cause = (String, Vec<u8>);
 
 impl Probe {
-    fn new((cause, bytes): Cause, ending: Ending) -> Self {
+    fn new((cause, bytes): Cause, after_write: AfterWrite) -> Self {
         Self {
             cause,
             bytes,
-            manner: Manner::AtOnce,
-            ending,
+            mode: WriteMode::OneWrite,
+            after_write,
         }
     }
 
-    pub(crate) fn shot(&self) -> Shot<'_> {
-        Shot {
+    pub(crate) fn plan(&self) -> ProbePlan<'_> {
+        ProbePlan {
             bytes: &self.bytes,
-            manner: self.manner,
-            ending: self.ending,
+            mode: self.mode,
+            after_write: self.after_write,
         }
     }
 }
 
-fn with_each(endings: &[Ending], causes: Vec<Cause>) -> Vec<Probe> {
+fn with_each(endings: &[AfterWrite], causes: Vec<Cause>) -> Vec<Probe> {
     let each = |cause: Cause| {
-        let one = move |ending: &Ending| Probe::new(cause.clone(), *ending);
+        let one = move |ending: &AfterWrite| Probe::new(cause.clone(), *ending);
         endings.iter().map(one).collect::<Vec<_>>()
     };
     causes.into_iter().flat_map(each).collect()
 }
 
 fn garbage(len: usize, seed: u64) -> Vec<u8> {
-    Pattern::new(seed).take(len)
+    BytePattern::new(seed).next_bytes(len)
 }
 
 fn changed(genuine: &[u8], what: &str, places: impl IntoIterator<Item = usize>) -> Cause {
@@ -83,7 +83,7 @@ pub(crate) fn lengths(kind: &Kind, all: bool) -> Vec<Probe> {
     let lengths = (1..=LONGEST).filter(some).chain([HUGE]);
     let one = |len: usize| (format!("{len} bytes of garbage"), garbage(len, len as u64));
     with_each(
-        &[Ending::Close, Ending::HalfClose, Ending::Hold],
+        &[AfterWrite::Close, AfterWrite::HalfClose, AfterWrite::Hold],
         lengths.map(one).collect(),
     )
 }
@@ -114,15 +114,15 @@ pub(crate) fn replays(kind: &Kind, seen: &Recording, all: bool) -> Vec<Probe> {
         let what = format!("a replay cut after {cut} bytes");
         made.push((what, genuine[..cut].to_vec()));
     }
-    let mut made = with_each(&[Ending::HalfClose, Ending::Hold], made);
+    let mut made = with_each(&[AfterWrite::HalfClose, AfterWrite::Hold], made);
     for (cause, bytes) in [
         ("almost a header", garbage(kind.head - 1, 3)),
         ("a little more than a header", garbage(kind.head + 1, 4)),
         ("a replay", genuine.clone()),
     ] {
         made.push(Probe {
-            manner: Manner::ByteByByte,
-            ..Probe::new((format!("{cause}, slowly"), bytes), Ending::Hold)
+            mode: WriteMode::ByteByByte,
+            ..Probe::new((format!("{cause}, slowly"), bytes), AfterWrite::Hold)
         });
     }
     made
@@ -158,11 +158,16 @@ pub(crate) fn whole(
         let what = "a replay from before the restart";
         causes.push((what.to_owned(), old.request.clone()));
     }
-    with_each(&[Ending::Hold], causes)
+    with_each(&[AfterWrite::Hold], causes)
 }
 
 /// Returns one probe of each cause that is too short to be judged, with each of these endings.
-pub(crate) fn short(kind: &Kind, seen: &Recording, endings: &[Ending], seed: u64) -> Vec<Probe> {
+pub(crate) fn short(
+    kind: &Kind,
+    seen: &Recording,
+    endings: &[AfterWrite],
+    seed: u64,
+) -> Vec<Probe> {
     let most = kind.head - 1;
     let little = 1 + usize::try_from(seed % 15).unwrap();
     let causes = [

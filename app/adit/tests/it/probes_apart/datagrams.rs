@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::Pattern;
+use adit_interop::BytePattern;
 
 use super::kinds::KINDS;
 
@@ -17,7 +17,7 @@ const BURST: usize = 32;
 /// Returns the variations of a recorded packet and its answer.
 fn packets(request: &[u8], answer: &[u8]) -> Vec<Vec<u8>> {
     let lengths = (0..=80).chain((81..=1500).step_by(7)).chain([60_000]);
-    let garbage = |len: usize| Pattern::new(len as u64 + 1).take(len);
+    let garbage = |len: usize| BytePattern::new(len as u64 + 1).next_bytes(len);
     let mut all: Vec<Vec<u8>> = lengths.map(garbage).collect();
     for packet in [request, answer] {
         all.extend((0..packet.len()).map(|cut| packet[..cut].to_vec()));

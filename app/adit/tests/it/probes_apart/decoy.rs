@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::hostile::{Ending, Manner, Reaction};
-use adit_interop::{PATIENCE, Sum};
+use adit_interop::hostile_clients::{AfterWrite, Reaction, WriteMode};
+use adit_interop::{Checksum, TEST_TIMEOUT};
 use rustix::net::listen;
 
 use super::causes;
@@ -36,7 +36,7 @@ fn start() -> SocketAddr {
 
 /// An error here is a prober that has closed.
 fn serve(mut stream: TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TEST_TIMEOUT))?;
     let mut got = Vec::new();
     let mut buf = [0; 16 << 10];
     while let Ok(n @ 1..) = stream.read(&mut buf) {
@@ -48,7 +48,7 @@ fn serve(mut stream: TcpStream) -> io::Result<()> {
 
 /// Returns the report for these bytes.
 fn said(got: &[u8]) -> Vec<u8> {
-    format!("{} {:016x}", got.len(), Sum::EMPTY.with(got).0).into_bytes()
+    format!("{} {:016x}", got.len(), Checksum::EMPTY.extend_with(got).0).into_bytes()
 }
 
 /// Sends the probes to a listener that forwards unauthenticated peers.
@@ -60,15 +60,17 @@ pub(crate) fn examine(kind: &'static Kind) {
     let mut probes = causes::lengths(kind, false);
     probes.extend(causes::replays(kind, &seen, full()));
     // The pauses of slow probes could be too long for the decoy on a busy machine.
-    probes.retain(|probe| probe.manner == Manner::AtOnce && probe.ending != Ending::Close);
+    probes.retain(|probe| {
+        probe.mode == WriteMode::OneWrite && probe.after_write != AfterWrite::Close
+    });
     let outcomes = send(port.addr(), &probes, CROWD / 2, LATE);
     for (probe, outcome) in probes.iter().zip(outcomes) {
         let wanted = said(&probe.bytes);
-        let (cause, ending) = (&probe.cause, probe.ending);
-        let heard = String::from_utf8_lossy(&outcome.said);
+        let (cause, ending) = (&probe.cause, probe.after_write);
+        let heard = String::from_utf8_lossy(&outcome.answer);
         let what = format!("{}: {cause}, {ending:?}: {heard}", kind.name);
         assert_eq!(outcome.reaction, Reaction::Answer(wanted.len()), "{what}");
-        assert_eq!(outcome.said, wanted, "{what}");
+        assert_eq!(outcome.answer, wanted, "{what}");
     }
     port.record();
     port.stop();

@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
-use adit_interop::tap::Tap;
-use adit_interop::{Adit, Folder, PATIENCE, Pattern, traffic};
+use adit_interop::origin::OriginServer;
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::{AditProcess, BytePattern, TEST_TIMEOUT, TempFolder, traffic};
 
 use crate::setup::{ALLOW, start};
 
@@ -107,7 +107,7 @@ pub(crate) const KINDS: [Kind; 5] = [
 ];
 
 /// The target of all clients.
-static ORIGIN: LazyLock<Origin> = LazyLock::new(|| Origin::start().unwrap());
+static ORIGIN: LazyLock<OriginServer> = LazyLock::new(|| OriginServer::start().unwrap());
 
 /// The first bytes that a client and its server have exchanged.
 #[derive(Debug, Clone)]
@@ -121,20 +121,22 @@ pub(crate) struct Recording {
 #[derive(Debug)]
 pub(crate) struct Port {
     kind: &'static Kind,
-    folder: Folder,
+    folder: TempFolder,
     query: String,
-    front: Option<Adit>,
-    back: Option<Adit>,
+    front: Option<AditProcess>,
+    back: Option<AditProcess>,
 }
 
 impl Kind {
     /// Starts a listener with further parameters.
     pub(crate) fn start(&'static self, more: &str) -> Port {
-        let folder = Folder::new("probes").unwrap();
+        let folder = TempFolder::new("probes").unwrap();
         let users = format!("alice:{ALICE}\nbob:{IDENTITY}\n");
-        let users = folder.write("users", users).unwrap();
+        let users = folder.write_file("users", users).unwrap();
         let many = (0..60).map(|n| format!("user-{n}:password-{n}\n"));
-        folder.write("passwords", many.collect::<String>()).unwrap();
+        folder
+            .write_file("passwords", many.collect::<String>())
+            .unwrap();
         let query = format!("{ALLOW}&{more}");
         let back = self.behind.map(|listen| {
             let users = users.display();
@@ -144,7 +146,7 @@ impl Kind {
         if let Some(back) = &back {
             let port = back.addr().port();
             let relay = format!(r#"[{{"server": "127.0.0.1", "port": {port}, "psk": "{OWN}"}}]"#);
-            folder.write("relay", relay).unwrap();
+            folder.write_file("relay", relay).unwrap();
         }
         let mut port = Port {
             kind: self,
@@ -159,7 +161,7 @@ impl Kind {
 }
 
 impl Port {
-    fn run(&self) -> Adit {
+    fn run(&self) -> AditProcess {
         let (listen, query) = (self.kind.listen, &self.query);
         let folder = self.folder.path().display().to_string();
         let files = self.kind.files.replace("{}", &folder);
@@ -173,18 +175,18 @@ impl Port {
     /// Returns the first bytes of an accepted client, and those of the server, which show that the
     /// listener still serves.
     pub(crate) fn record(&self) -> Recording {
-        let tap = Tap::start(self.addr()).unwrap();
+        let tap = RecordingRelay::start(self.addr()).unwrap();
         let entry = format!("tcp://127.0.0.1:0/{}", ORIGIN.addr());
         let client = start(&["run", &entry, &self.hop(tap.addr())]);
-        let mut stream = traffic::dial(client.addr()).unwrap();
-        let said = Pattern::new(77).take(FIRST);
+        let mut stream = traffic::connect_directly(client.addr()).unwrap();
+        let said = BytePattern::new(77).next_bytes(FIRST);
         stream.write_all(&[b"ECHO\n", &said[..]].concat()).unwrap();
         let mut back = vec![0; FIRST];
         stream.read_exact(&mut back).unwrap();
         assert_eq!(back, said);
         let first = |all: Vec<Vec<u8>>| all.into_iter().next().unwrap();
         let recording = Recording {
-            request: first(tap.seen()),
+            request: first(tap.requests()),
             answer: first(tap.answers()),
             at: Instant::now(),
         };
@@ -200,13 +202,13 @@ impl Port {
     pub(crate) fn record_packet(&self) -> (Vec<u8>, Vec<u8>) {
         let socket = || {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             socket
         };
         let (tap, user, far) = (socket(), socket(), socket());
         let entry = format!("udp://127.0.0.1:0/{}", ORIGIN.addr());
         let client = start(&["run", &entry, &self.hop(tap.local_addr().unwrap())]);
-        let said = Pattern::new(5).take(100);
+        let said = BytePattern::new(5).next_bytes(100);
         user.send_to(&said, client.addr()).unwrap();
         let mut buf = [0; 2048];
         let len = tap.recv(&mut buf).unwrap();
@@ -231,7 +233,7 @@ impl Port {
 
     /// Starts another listener with the same keys after `seen`; it only shares the servers
     /// behind it.
-    pub(crate) fn another(&self, seen: &Recording) -> Adit {
+    pub(crate) fn another(&self, seen: &Recording) -> AditProcess {
         wait_until(seen.at + BEHIND);
         self.run()
     }

@@ -5,16 +5,16 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{Client, KEYRINGS};
-use adit_interop::traffic::{self, Ends, LONG};
-use adit_interop::{Adit, Folder};
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{ClientSetup, IDENTITY_KEYS};
+use adit_interop::traffic::{self, CloseBehavior, LONG_LEN};
+use adit_interop::{AditProcess, TempFolder};
 
 use super::relay_at;
 use crate::setup::{bin, server, start};
 
-/// Minimum number of bytes that `traffic::streams` moves, in both directions together.
-const MOVED: u64 = 2 * LONG as u64;
+/// Minimum number of bytes that `traffic::check_streams` moves, in both directions together.
+const MOVED: u64 = 2 * LONG_LEN as u64;
 
 /// Returns the bytes that each system call has moved, from lines such as `7  splice(9, …) = 65536`.
 fn moved(trace: &str) -> HashMap<&str, u64> {
@@ -48,13 +48,16 @@ fn traces_are_added_up() {
 /// The relay reads the first flight; all other bytes go from socket to socket in the kernel.
 #[test]
 fn a_relay_splices() {
-    let [ring, _] = KEYRINGS;
-    let (origin, folder) = (Origin::start().unwrap(), Folder::new("splice").unwrap());
+    let [ring, _] = IDENTITY_KEYS;
+    let (origin, folder) = (
+        OriginServer::start().unwrap(),
+        TempFolder::new("splice").unwrap(),
+    );
     let back = server(ring.method);
     let (own, psk) = (relay_at(&ring, 0), ring.method.key);
     let port = back.addr().port();
     let next = format!(r#"[{{"server":"127.0.0.1","port":{port},"psk":"{psk}"}}]"#);
-    let next = folder.write("relay.json", next).unwrap();
+    let next = folder.write_file("relay.json", next).unwrap();
     let trace = folder.path().join("trace");
     // -D: the relay is the child of this test and strace a grandchild, so that signals go to the relay.
     let mut command = Command::new("strace");
@@ -72,11 +75,14 @@ fn a_relay_splices() {
     );
     // `portable` would turn off the subject of this test.
     command.args(["run", &url]).env_remove("ADIT_IO");
-    let front = Adit::launch(command, 1).unwrap();
+    let front = AditProcess::start_command(command, 1).unwrap();
     let keys = [own.key, psk];
-    let hop = Client::new(ring.method, &keys, front.addr()).url();
+    let hop = ClientSetup::new(ring.method, &keys, front.addr()).url();
     let entry = start(&["run", &format!("tcp://127.0.0.1:0/{}", origin.addr()), &hop]);
-    traffic::streams(Ends::Each, || traffic::dial(entry.addr())).unwrap();
+    traffic::check_streams(CloseBehavior::Independent, || {
+        traffic::connect_directly(entry.addr())
+    })
+    .unwrap();
     entry.stop().unwrap();
     front.stop().unwrap();
     back.stop().unwrap();

@@ -6,20 +6,20 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use adit_interop::Folder;
-use adit_interop::openssh::{Sshd, keygen};
+use adit_interop::TempFolder;
+use adit_interop::openssh::{Sshd, generate_key};
 
 use super::{Got, World, run, run_fine};
 
 /// OpenSSH's agent, which ends with the test.
 struct Agent {
-    folder: Folder,
+    folder: TempFolder,
     process: Child,
 }
 
 impl Agent {
     fn start() -> Self {
-        let folder = Folder::new("agent").unwrap();
+        let folder = TempFolder::new("agent").unwrap();
         let mut command = Command::new("ssh-agent");
         command
             .arg("-D")
@@ -86,7 +86,7 @@ impl Hosts {
             .unwrap();
             names += &format!("{name} {}\n", sshd.host_key().unwrap().trim());
         }
-        let names = world.home.write("names", names).unwrap();
+        let names = world.home.write_file("names", names).unwrap();
         Self {
             world,
             others,
@@ -128,7 +128,7 @@ fn a_key_for_one_host_opens_that_one_alone() {
     let options = ["-o", &format!("ProxyJump={jump}")];
     let config = "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n \
                   BatchMode yes\n LogLevel QUIET\n";
-    let config = hosts.world.home.write("config", config).unwrap();
+    let config = hosts.world.home.write_file("config", config).unwrap();
     let mut command = hosts.world.bare();
     command.env("SSH_AUTH_SOCK", agent.socket());
     command.arg("-F").arg(config).args(["-p", &two.to_string()]);
@@ -162,8 +162,11 @@ fn a_forwarded_agent_knows_where_it_is_used() {
 #[test]
 fn our_server_is_a_host_on_the_way() {
     let (hosts, agent) = (Hosts::new(), Agent::start());
-    let folder = Folder::new("sshd").unwrap();
-    let (id, host) = (hosts.world.key(), keygen(folder.path(), "host").unwrap());
+    let folder = TempFolder::new("sshd").unwrap();
+    let (id, host) = (
+        hosts.world.key(),
+        generate_key(folder.path(), "host").unwrap(),
+    );
     let public = id.with_extension("pub");
     let mut args = vec!["sshd", "--listen", "127.0.0.1:0", "--host-key"];
     args.extend([
@@ -171,7 +174,7 @@ fn our_server_is_a_host_on_the_way() {
         "--authorized-keys",
         public.to_str().unwrap(),
     ]);
-    let adit = adit_interop::Adit::start(&args, 1).unwrap();
+    let adit = adit_interop::AditProcess::start(&args, 1).unwrap();
     let line = fs::read_to_string(host.with_extension("pub")).unwrap();
     let names = fs::read_to_string(&hosts.names).unwrap() + &format!("ours {line}");
     fs::write(&hosts.names, names).unwrap();

@@ -26,7 +26,7 @@ fn both(what: &str, ours: &[&str]) -> Vec<String> {
 fn each_is_taken_by_its_name() {
     use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
     let mut more = String::new();
-    let keys = adit_interop::Folder::new("host-keys").unwrap();
+    let keys = adit_interop::TempFolder::new("host-keys").unwrap();
     for kind in ["rsa", "ecdsa"] {
         let file = keys.path().join(kind);
         keygen(&file, kind, "");

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
-use adit_interop::{PATIENCE, free_port};
+use adit_interop::{TEST_TIMEOUT, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{World, appears, run};
@@ -29,7 +29,7 @@ fn behind(mark: &str) -> Option<Pid> {
 fn goes(mark: &str) {
     let start = Instant::now();
     while behind(mark).is_some() {
-        assert!(start.elapsed() < PATIENCE, "it is still there");
+        assert!(start.elapsed() < TEST_TIMEOUT, "it is still there");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -52,7 +52,7 @@ fn a_program_goes_on_behind() {
     let mark = world.home.path().display().to_string();
     assert_eq!(status.code(), Some(0));
     assert!(behind(&mark).is_some() && !world.at_home("done").exists());
-    world.home.write("go", "").unwrap();
+    world.home.write_file("go", "").unwrap();
     appears(&world.at_home("done"));
     assert_eq!(
         fs::read_to_string(world.at_home("done")).unwrap().trim(),
@@ -73,13 +73,13 @@ fn a_forward_stays_behind_and_holds_no_stream() {
         (Some(0), String::new(), "")
     );
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(b"SSH-2.0-test\r\n").unwrap();
     let mut greeting = [0; 4];
     stream.read_exact(&mut greeting).unwrap();
     assert_eq!(&greeting, b"SSH-");
     let mark = world.home.path().display().to_string();
-    let pid = behind(&mark).expect("nobody is there");
+    let pid = behind(&mark).expect("no process runs there");
     // It has left the terminal, and the session in which it was started.
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
     let fields: Vec<&str> = stat
@@ -144,7 +144,7 @@ fn options_that_mean_nothing_here_are_taken() {
     ];
     let line = "echo ${SSH_AUTH_SOCK:-none}";
     assert_eq!(world.run(&options, &[line], b"").fine(), "none\n");
-    let version = ended(&["ssh", "-V"]).success().unwrap();
+    let version = ended(&["ssh", "-V"]).expect_success().unwrap();
     assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
 }
 

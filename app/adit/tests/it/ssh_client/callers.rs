@@ -7,8 +7,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::openssh::user;
-use adit_interop::{Adit, Folder, PATIENCE, Pattern, Process};
+use adit_interop::openssh::current_user;
+use adit_interop::{AditProcess, BytePattern, ChildProcess, TEST_TIMEOUT, TempFolder};
 
 use super::{World, run, run_fine};
 use crate::setup::bin;
@@ -25,7 +25,7 @@ impl World {
     /// Returns the same as a separate program.
     fn wrapper(&self) -> PathBuf {
         let text = format!("#!/bin/sh\nexec {} \"$@\"\n", self.line());
-        let file = self.home.write("wrapper", text).unwrap();
+        let file = self.home.write_file("wrapper", text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
         file
     }
@@ -40,12 +40,16 @@ impl World {
 }
 
 /// Creates a folder with a large file, an empty file, and a file in a subfolder.
-fn tree(folder: &Folder, name: &str) -> String {
+fn tree(folder: &TempFolder, name: &str) -> String {
     let top = folder.path().join(name);
     fs::create_dir_all(top.join("down")).unwrap();
-    fs::write(top.join("much"), Pattern::new(5).take(MUCH)).unwrap();
+    fs::write(top.join("much"), BytePattern::new(5).next_bytes(MUCH)).unwrap();
     fs::write(top.join("none"), "").unwrap();
-    fs::write(top.join("down/some"), Pattern::new(6).take(70_001)).unwrap();
+    fs::write(
+        top.join("down/some"),
+        BytePattern::new(6).next_bytes(70_001),
+    )
+    .unwrap();
     top.display().to_string()
 }
 
@@ -71,7 +75,7 @@ fn rsync_both_ways_with_both_servers() {
         "--host-key",
         host.to_str().unwrap(),
     ];
-    let ours = Adit::start_with(
+    let ours = AditProcess::start_with(
         &bin(),
         &[&ours[..], &["--authorized-keys", &key]].concat(),
         1,
@@ -109,7 +113,7 @@ fn lftp_mirrors_both_ways() {
          mirror -R {source} {up}; mirror {up} {back}",
         world.line(),
         world.sshd.port(),
-        user(),
+        current_user(),
     );
     world.fine("lftp", &["--norc", "-c", &script]);
     same(&source, &back);
@@ -197,13 +201,13 @@ fn sshfs_reads_and_writes() {
         .arg("-o")
         .arg(format!("ssh_command={}", world.line()));
     command.arg(there(&source)).arg(&at);
-    let mut sshfs = Process::spawn(command).unwrap();
+    let mut sshfs = ChildProcess::spawn(command).unwrap();
     let start = Instant::now();
     while !at.join("much").exists() {
         assert!(
-            start.elapsed() < PATIENCE,
+            start.elapsed() < TEST_TIMEOUT,
             "nothing is mounted:\n{}",
-            sshfs.log()
+            sshfs.output()
         );
         thread::sleep(Duration::from_millis(20));
     }
@@ -213,9 +217,9 @@ fn sshfs_reads_and_writes() {
         .output();
     let written = fs::copy(at.join("much"), at.join("copy"));
     unmount(&mounted);
-    sshfs.wait(PATIENCE).unwrap();
+    sshfs.wait(TEST_TIMEOUT).unwrap();
     let outcome = outcome.unwrap();
-    assert!(outcome.status.success(), "{outcome:?}\n{}", sshfs.log());
+    assert!(outcome.status.success(), "{outcome:?}\n{}", sshfs.output());
     assert_eq!(written.unwrap(), MUCH as u64);
     same(&format!("{source}/much"), &format!("{source}/copy"));
 }
@@ -233,7 +237,7 @@ fn unmount(mounted: &str) {
             return;
         }
         let busy = String::from_utf8_lossy(&output.stderr).contains("busy");
-        assert!(busy && start.elapsed() < PATIENCE, "{output:?}");
+        assert!(busy && start.elapsed() < TEST_TIMEOUT, "{output:?}");
         thread::sleep(Duration::from_millis(50));
     }
 }

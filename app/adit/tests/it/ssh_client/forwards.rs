@@ -6,9 +6,10 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::socks::{self, Dest, Login};
+use adit_interop::socks_client::{self, Credentials, Destination};
 use adit_interop::{
-    PATIENCE, Pattern, Process, Transport, free_port, loopback, wait_port, wait_socket,
+    BytePattern, ChildProcess, TEST_TIMEOUT, Transport, free_port, loopback_addr, wait_port,
+    wait_socket,
 };
 
 use super::World;
@@ -39,8 +40,8 @@ fn back(mut stream: impl Read + Write) {
 
 /// Checks that the data is returned after the half close.
 fn check(mut stream: TcpStream, len: usize) {
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let sent = Pattern::new(3).take(len);
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let sent = BytePattern::new(3).next_bytes(len);
     stream.write_all(&sent).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut got = Vec::new();
@@ -48,10 +49,10 @@ fn check(mut stream: TcpStream, len: usize) {
     assert!(got == sent, "{} of {} bytes", got.len(), sent.len());
 }
 
-fn forward(world: &World, options: &[&str]) -> Process {
+fn forward(world: &World, options: &[&str]) -> ChildProcess {
     let mut command = world.ssh(options);
     command.arg("-N");
-    Process::spawn(command).unwrap()
+    ChildProcess::spawn(command).unwrap()
 }
 
 #[test]
@@ -69,20 +70,23 @@ fn ports_here_lead_there() {
         ],
     );
     for port in [plain, socks_port] {
-        wait_port(Transport::Tcp, port, PATIENCE).unwrap();
+        wait_port(Transport::Tcp, port, TEST_TIMEOUT).unwrap();
     }
-    check(TcpStream::connect(loopback(plain)).unwrap(), 3 << 20);
-    check(TcpStream::connect(loopback(plain)).unwrap(), 0);
+    check(TcpStream::connect(loopback_addr(plain)).unwrap(), 3 << 20);
+    check(TcpStream::connect(loopback_addr(plain)).unwrap(), 0);
     for host in [
-        Dest::name("localhost", target),
-        Dest::name("127.0.0.1", target),
+        Destination::from_name("localhost", target),
+        Destination::from_name("127.0.0.1", target),
     ] {
-        let stream = socks::connect(loopback(socks_port), Login::None, &host).unwrap();
+        let stream =
+            socks_client::connect_through(loopback_addr(socks_port), Credentials::None, &host)
+                .unwrap();
         check(stream, 100_000);
     }
     // Nothing listens there: the client gets the error, and the others continue.
-    let nobody = Dest::name("localhost", free_port());
-    socks::connect(loopback(socks_port), Login::None, &nobody).unwrap_err();
+    let nobody = Destination::from_name("localhost", free_port());
+    socks_client::connect_through(loopback_addr(socks_port), Credentials::None, &nobody)
+        .unwrap_err();
 }
 
 #[test]
@@ -102,16 +106,16 @@ fn ports_there_lead_here() {
         ],
     );
     for port in [there, socks_port] {
-        wait_port(Transport::Tcp, port, PATIENCE).unwrap();
+        wait_port(Transport::Tcp, port, TEST_TIMEOUT).unwrap();
     }
-    check(TcpStream::connect(loopback(there)).unwrap(), 1 << 20);
-    let host = Dest::name("localhost", target);
+    check(TcpStream::connect(loopback_addr(there)).unwrap(), 1 << 20);
+    let host = Destination::from_name("localhost", target);
     check(
-        socks::connect(loopback(socks_port), Login::None, &host).unwrap(),
+        socks_client::connect_through(loopback_addr(socks_port), Credentials::None, &host).unwrap(),
         1000,
     );
     // The port that the server chose is logged.
-    ssh.wait_lines("on the host for the forward to", 1, PATIENCE)
+    ssh.wait_lines("on the host for the forward to", 1, TEST_TIMEOUT)
         .unwrap();
     // A target that does not exist only ends that connection.
     drop(ssh);
@@ -119,9 +123,9 @@ fn ports_there_lead_here() {
         &world,
         &["-R", &format!("{there}:localhost:{}", free_port())],
     );
-    wait_port(Transport::Tcp, there, PATIENCE).unwrap();
-    let mut stream = TcpStream::connect(loopback(there)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    wait_port(Transport::Tcp, there, TEST_TIMEOUT).unwrap();
+    let mut stream = TcpStream::connect(loopback_addr(there)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
     drop(ssh);
 }
@@ -139,7 +143,7 @@ fn sockets_lead_both_ways() {
     let spec = |from: &str| format!("{}:{}", path(from).display(), path("target").display());
     let ssh = forward(&world, &["-L", &spec("here"), "-R", &spec("there")]);
     for name in ["here", "there"] {
-        let mut stream = wait_socket(&path(name), PATIENCE).unwrap();
+        let mut stream = wait_socket(&path(name), TEST_TIMEOUT).unwrap();
         stream.write_all(b"ping").unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut got = String::new();
@@ -159,7 +163,7 @@ fn sockets_lead_both_ways() {
 fn the_standard_streams_are_a_connection() {
     let world = World::new("");
     let target = echo(1);
-    let sent = Pattern::new(1).take(1 << 20);
+    let sent = BytePattern::new(1).next_bytes(1 << 20);
     let got = world.run(&["-W", &format!("127.0.0.1:{target}")], &[], &sent);
     assert_eq!(got.code, Some(0), "{}", got.err);
     assert!(got.out == sent);
@@ -190,10 +194,10 @@ fn a_forward_that_fails_is_told_or_is_the_end() {
     let spec = format!("{port}:localhost:{target}");
     let mut command = world.ssh(&["-L", &spec]);
     command.arg("sleep 1");
-    let mut ssh = Process::spawn(command).unwrap();
-    wait_port(Transport::Tcp, port, PATIENCE).unwrap();
-    let stream = TcpStream::connect(loopback(port)).unwrap();
+    let mut ssh = ChildProcess::spawn(command).unwrap();
+    wait_port(Transport::Tcp, port, TEST_TIMEOUT).unwrap();
+    let stream = TcpStream::connect(loopback_addr(port)).unwrap();
     thread::sleep(Duration::from_millis(1500));
     check(stream, 1000);
-    assert_eq!(ssh.wait(PATIENCE).unwrap().code(), Some(0));
+    assert_eq!(ssh.wait(TEST_TIMEOUT).unwrap().code(), Some(0));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use adit_interop::Folder;
+use adit_interop::TempFolder;
 
 use super::terminal::Terminal;
 use super::{Got, World, keygen, run};
@@ -11,7 +11,7 @@ use super::{Got, World, keygen, run};
 /// A host with two keys, one of which is known.
 struct Case {
     world: World,
-    _keys: Folder,
+    _keys: TempFolder,
     /// The known line at the start.
     first: String,
     /// The other key, as a line of a key file.
@@ -20,7 +20,7 @@ struct Case {
 
 impl Case {
     fn new() -> Self {
-        let keys = Folder::new("host-keys").unwrap();
+        let keys = TempFolder::new("host-keys").unwrap();
         let other = keys.path().join("other");
         keygen(&other, "ecdsa", "");
         let world = World::new(&format!("HostKey {}", other.display()));
@@ -37,7 +37,7 @@ impl Case {
 
     /// Connects with these known lines. Returns the known lines afterwards.
     fn enter(&self, known: &str, options: &[&str]) -> (Got, Vec<String>) {
-        self.world.home.write("known", known).unwrap();
+        self.world.home.write_file("known", known).unwrap();
         self.enter_again(options)
     }
 
@@ -72,7 +72,7 @@ fn new_keys_are_learned_and_old_ones_forgotten() {
     let (old, victim) = (case.world.at_home("old"), case.world.at_home("victim"));
     fs::write(&victim, "precious").unwrap();
     symlink(&victim, case.world.at_home("known.new")).unwrap();
-    let file = case.world.home.write("known", first).unwrap();
+    let file = case.world.home.write_file("known", first).unwrap();
     fs::hard_link(file, &old).unwrap();
     let (got, known) = case.enter_again(&YES);
     assert_eq!(got.fine(), "in\n");
@@ -150,7 +150,7 @@ fn what_is_not_to_be_touched_stays() {
         assert_eq!(after, lines(&known), "{options:?}");
     }
     // The system's file is not the user's.
-    let global = case.world.home.write("global", &case.first).unwrap();
+    let global = case.world.home.write_file("global", &case.first).unwrap();
     let option = format!("GlobalKnownHostsFile={}", global.display());
     let (got, after) = case.enter("", &["-o", &option, "-o", "UpdateHostKeys=yes"]);
     assert_eq!((got.fine(), after), ("in\n".to_owned(), vec![]));
@@ -161,7 +161,7 @@ fn what_is_not_to_be_touched_stays() {
 fn the_user_is_asked() {
     let case = Case::new();
     for (answer, lines) in [("no", 1), ("yes", 2)] {
-        let known = case.world.home.write("known", &case.first).unwrap();
+        let known = case.world.home.write_file("known", &case.first).unwrap();
         let options = ["-o", "UpdateHostKeys=ask"];
         let mut terminal = Terminal::ssh(&case.world, &options, "'echo in; echo side'");
         terminal.wait("new: ecdsa-sha2-nistp256 SHA256:");

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use adit_interop::openssh::{Sshd, keygen as new_key, user};
-use adit_interop::{Adit, Folder};
+use adit_interop::openssh::{Sshd, current_user, generate_key as new_key};
+use adit_interop::{AditProcess, TempFolder};
 
 use super::{Got, keygen, run};
 use crate::setup::bin;
@@ -14,7 +14,7 @@ use crate::setup::bin;
 struct Case {
     port: u16,
     id: PathBuf,
-    home: Folder,
+    home: TempFolder,
     /// Its name in files.
     host: String,
     _server: Server,
@@ -23,12 +23,12 @@ struct Case {
 /// The running server.
 enum Server {
     OpenSsh { _sshd: Sshd },
-    Ours { _adit: Adit },
+    Ours { _adit: AditProcess },
 }
 
 impl Case {
     fn openssh() -> Self {
-        let home = Folder::new("other-type").unwrap();
+        let home = TempFolder::new("other-type").unwrap();
         let key = ecdsa(&home);
         let sshd = Sshd::start(&format!(
             "HostKey {}\nHostKeyAlgorithms ecdsa-sha2-nistp256",
@@ -40,19 +40,19 @@ impl Case {
     }
 
     fn ours() -> Self {
-        let home = Folder::new("other-type").unwrap();
+        let home = TempFolder::new("other-type").unwrap();
         let key = ecdsa(&home);
         let id = new_key(home.path(), "id").unwrap();
         let keys = id.with_extension("pub");
         let mut args = vec!["sshd", "--listen", "127.0.0.1:0"];
         args.extend(["--host-key", key.to_str().unwrap()]);
         args.extend(["--authorized-keys", keys.to_str().unwrap()]);
-        let adit = Adit::start(&args, 1).unwrap();
+        let adit = AditProcess::start(&args, 1).unwrap();
         let port = adit.addr().port();
         Self::new(port, id, home, Server::Ours { _adit: adit })
     }
 
-    fn new(port: u16, id: PathBuf, home: Folder, server: Server) -> Self {
+    fn new(port: u16, id: PathBuf, home: TempFolder, server: Server) -> Self {
         new_key(home.path(), "known-key").unwrap();
         Self {
             port,
@@ -102,7 +102,10 @@ impl Case {
     }
 
     fn enter(&self, program: &[&Path], check: &str, more: &[&str]) -> Got {
-        let (port, place) = (self.port.to_string(), format!("{}@127.0.0.1", user()));
+        let (port, place) = (
+            self.port.to_string(),
+            format!("{}@127.0.0.1", current_user()),
+        );
         let line = "echo in; echo \"agent=$SSH_AUTH_SOCK.\"; sleep 0.3";
         let words = [&["-p", &port][..], more, &[&place, line]].concat();
         self.run(program, check, &words)
@@ -124,7 +127,7 @@ impl Case {
     }
 }
 
-fn ecdsa(home: &Folder) -> PathBuf {
+fn ecdsa(home: &TempFolder) -> PathBuf {
     let key = home.path().join("ecdsa");
     keygen(&key, "ecdsa", "");
     key
@@ -160,7 +163,7 @@ fn it_is_neither_new_nor_a_reason_to_forget_the_known_one() {
             );
             unchanged(check);
         }
-        let there = case.home.write("there", "content").unwrap();
+        let there = case.home.write_file("there", "content").unwrap();
         let from = format!("scp://127.0.0.1:{}/{}", case.port, there.display());
         let here = case.home.path().join("here");
         let got = case.run(&scp, "accept-new", &[&from, here.to_str().unwrap()]);
@@ -188,7 +191,7 @@ fn it_is_neither_new_nor_a_reason_to_forget_the_known_one() {
 
 #[test]
 fn a_key_that_nobody_has_looked_at_vouches_for_no_other() {
-    let home = Folder::new("two-keys").unwrap();
+    let home = TempFolder::new("two-keys").unwrap();
     let key = ecdsa(&home);
     let sshd = Sshd::start(&format!("HostKey {}", key.display())).unwrap();
     let (port, id) = (sshd.port(), sshd.folder().join("id"));

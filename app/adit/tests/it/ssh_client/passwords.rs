@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_crypto::Secret;
-use adit_interop::Folder;
+use adit_interop::TempFolder;
 use adit_net::system::ThreadRng;
 use adit_ssh::BoxFuture;
 use adit_ssh::server::{AuthPolicy, Incoming, Server, ServerConfig};
@@ -105,7 +105,7 @@ async fn serve(listener: TcpListener) {
 }
 
 /// Runs `adit ssh` at a terminal.
-fn at_terminal(home: &Folder, port: u16, options: &str) -> Terminal {
+fn at_terminal(home: &TempFolder, port: u16, options: &str) -> Terminal {
     let line = format!(
         "'{}' ssh -F none -p {port} {options} -o StrictHostKeyChecking=accept-new \
          -o UserKnownHostsFile='{}/known' me@127.0.0.1 hello",
@@ -123,7 +123,7 @@ fn they_are_asked_for_and_not_shown() {
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let port = listener.local_addr().unwrap().port();
     runtime.spawn(serve(listener));
-    let home = Folder::new("ssh-home").unwrap();
+    let home = TempFolder::new("ssh-home").unwrap();
     let mut terminal = at_terminal(&home, port, "");
     terminal.wait("members only");
     terminal.wait("password for me@127.0.0.1: ");
@@ -161,7 +161,7 @@ fn they_are_asked_for_and_not_shown() {
     let other = home.path().join("other");
     super::keygen(&other, "ecdsa", "");
     let other = std::fs::read_to_string(other.with_extension("pub")).unwrap();
-    home.write("known", format!("[127.0.0.1]:{port} {other}"))
+    home.write_file("known", format!("[127.0.0.1]:{port} {other}"))
         .unwrap();
     let (code, shown) = at_terminal(&home, port, "-o StrictHostKeyChecking=no").end();
     assert_eq!(code, Some(255), "{shown}");

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use adit_interop::openssh::user;
-use adit_interop::{PATIENCE, Pattern, Process, wait_socket};
+use adit_interop::openssh::current_user;
+use adit_interop::{BytePattern, ChildProcess, TEST_TIMEOUT, wait_socket};
 
 use super::{World, keygen, run, run_fine};
 
@@ -52,7 +52,7 @@ fn they_end_as_they_end_there() {
 #[test]
 fn much_goes_through_both_ways_under_new_keys() {
     let world = World::new("");
-    let much = Pattern::new(7).take(8 << 20);
+    let much = BytePattern::new(7).next_bytes(8 << 20);
     for options in [
         &[][..],
         &["-o", "RekeyLimit=1M"],
@@ -93,7 +93,7 @@ fn a_configuration_leads_through_hosts() {
     assert_eq!(through(&[], "near"), "here\n");
     assert_eq!(through(&[], "farther"), "here\n");
     assert_eq!(through(&["-J", "near,near,near"], "near"), "here\n");
-    let uri = format!("ssh://{}@near:{}", user(), world.sshd.port());
+    let uri = format!("ssh://{}@near:{}", current_user(), world.sshd.port());
     assert_eq!(through(&["-J", &uri], "near"), "here\n");
     // The default key, which is found without an option.
     fs::create_dir(world.at_home(".ssh")).unwrap();
@@ -109,8 +109,8 @@ fn an_agent_lends_its_keys_here_and_there() {
     let socket = world.at_home("agent");
     let mut agent = Command::new("ssh-agent");
     agent.arg("-D").arg("-a").arg(&socket);
-    let _agent = Process::spawn(agent).unwrap();
-    wait_socket(&socket, PATIENCE).unwrap();
+    let _agent = ChildProcess::spawn(agent).unwrap();
+    wait_socket(&socket, TEST_TIMEOUT).unwrap();
     run_fine(
         Command::new("ssh-add")
             .env("SSH_AUTH_SOCK", &socket)

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::Pattern;
+use adit_interop::BytePattern;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -157,8 +157,8 @@ fn streams_that_do_not_wait_are_waited_for() {
             .stderr(given(&outputs[1].theirs));
         let sent = match kind {
             Kind::Terminal => lines(TYPED),
-            _ => Pattern::new(3)
-                .take(MUCH)
+            _ => BytePattern::new(3)
+                .next_bytes(MUCH)
                 .into_iter()
                 .filter(|byte| *byte != b'\r')
                 .collect(),

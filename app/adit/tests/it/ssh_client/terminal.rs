@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use adit_interop::PATIENCE;
+use adit_interop::TEST_TIMEOUT;
 
 use super::{World, keygen};
 use crate::setup::bin;
@@ -62,7 +62,7 @@ impl Terminal {
     /// Waits until this appears in the output that was not matched before.
     #[track_caller]
     pub(super) fn wait(&mut self, text: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         let mut seen = self.seen.0.lock().unwrap();
         loop {
             let new = seen.get(self.passed..).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Terminal {
         let code = self.child.wait().unwrap().code();
         drop(self.stdin);
         // The program may end before its last output is read.
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while !self.reader.is_finished() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adit_interop::Folder;
-use adit_interop::openssh::user;
+use adit_interop::TempFolder;
+use adit_interop::openssh::current_user;
 
 use super::{Got, World, keygen, run, run_fine};
 
@@ -167,7 +167,7 @@ fn failures_say_what_to_do() {
 
 #[test]
 fn authorities_vouch_for_hosts_and_users() {
-    let folder = Folder::new("authority").unwrap();
+    let folder = TempFolder::new("authority").unwrap();
     let file = |name: &str| folder.path().join(name);
     for name in ["ca", "host", "me"] {
         keygen(&file(name), "ed25519", "");
@@ -181,7 +181,7 @@ fn authorities_vouch_for_hosts_and_users() {
         run_fine(command.arg(file(name).with_extension("pub")));
     };
     sign(&["-h", "-n", "127.0.0.1"], "host");
-    sign(&["-n", &user()], "me");
+    sign(&["-n", &current_user()], "me");
     let shown = folder.path().display();
     let world = World::new(&format!(
         "HostKey {shown}/host\nHostCertificate {shown}/host-cert.pub\n\

@@ -7,67 +7,67 @@ use std::path::Path;
 use adit_interop::free_port;
 use adit_interop::openssh;
 
-use super::desk::{LIMIT, same, with_both};
+use super::copy_setup::{LIMIT, same, with_both};
 
 #[test]
 fn what_fails_is_named_and_the_rest_is_copied() {
-    with_both(|desk| {
+    with_both(|setup| {
         for name in ["one", "two"] {
-            fs::write(desk.here(name), name).unwrap();
-            fs::write(desk.there(name), name).unwrap();
+            fs::write(setup.here(name), name).unwrap();
+            fs::write(setup.there(name), name).unwrap();
         }
-        fs::create_dir(desk.there("into")).unwrap();
-        fs::create_dir(desk.here("folder")).unwrap();
-        let ended = desk.scp(&["one", "missing", "folder", "two", &desk.word("into")]);
+        fs::create_dir(setup.there("into")).unwrap();
+        fs::create_dir(setup.here("folder")).unwrap();
+        let ended = setup.scp(&["one", "missing", "folder", "two", &setup.word("into")]);
         assert_eq!(ended.code, Some(1), "{}", ended.output);
         for words in ["missing: No such file", "folder: is a folder"] {
             assert!(ended.output.contains(words), "{}", ended.output);
         }
-        same(&desk.here("one"), &desk.there("into/one"));
-        same(&desk.here("two"), &desk.there("into/two"));
+        same(&setup.here("one"), &setup.there("into/one"));
+        same(&setup.here("two"), &setup.there("into/two"));
 
-        let word = desk.word("missing");
-        let ended = desk.scp(&[&word, &desk.word("one"), "folder"]);
+        let word = setup.word("missing");
+        let ended = setup.scp(&[&word, &setup.word("one"), "folder"]);
         assert_eq!(ended.code, Some(1), "{}", ended.output);
         assert!(ended.output.contains("there/missing: No such file"));
-        same(&desk.here("one"), &desk.here("folder/one"));
+        same(&setup.here("one"), &setup.here("folder/one"));
 
         for args in [
-            [&desk.word("one")[..], &desk.word("two"), "no/folder"],
-            ["one", "two", &desk.word("three")],
+            [&setup.word("one")[..], &setup.word("two"), "no/folder"],
+            ["one", "two", &setup.word("three")],
         ] {
-            let ended = desk.scp(&args);
+            let ended = setup.scp(&args);
             assert_eq!(ended.code, Some(1), "{}", ended.output);
             assert!(ended.output.contains("is not a folder"), "{}", ended.output);
         }
         // A place without write permission, local and remote.
-        let ended = desk.scp(&["one", &desk.word("no/folder/x")]);
+        let ended = setup.scp(&["one", &setup.word("no/folder/x")]);
         assert_eq!(ended.code, Some(1), "{}", ended.output);
         assert!(ended.output.contains("one: No such file"));
-        let ended = desk.scp(&["one", "two"]);
+        let ended = setup.scp(&["one", "two"]);
         assert_eq!(ended.code, Some(2), "{}", ended.output);
         #[cfg(target_os = "linux")]
         {
-            let ended = desk.scp(&[&desk.word("one"), "/dev/full"]);
+            let ended = setup.scp(&[&setup.word("one"), "/dev/full"]);
             assert_eq!(ended.code, Some(1), "{}", ended.output);
             assert!(ended.output.contains("No space left"), "{}", ended.output);
         }
         let closed = format!("scp://127.0.0.1:{}/x", free_port());
-        let ended = desk.scp(&["one", &closed]);
+        let ended = setup.scp(&["one", &closed]);
         assert_eq!(ended.code, Some(255), "{}", ended.output);
     });
 }
 
 #[test]
 fn patterns_are_for_the_host_where_they_are() {
-    with_both(|desk| {
+    with_both(|setup| {
         for name in ["a1", "a2", "b1", ".a3", "c*", "[x]"] {
-            fs::write(desk.there(name), name).unwrap();
+            fs::write(setup.there(name), name).unwrap();
         }
-        fs::create_dir(desk.there("d")).unwrap();
-        fs::write(desk.there("d/a4"), "").unwrap();
+        fs::create_dir(setup.there("d")).unwrap();
+        fs::write(setup.there("d/a4"), "").unwrap();
         let names = |folder: &str| -> Vec<String> {
-            let path = desk.here(folder);
+            let path = setup.here(folder);
             let entries = fs::read_dir(&path).unwrap();
             let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
             let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
@@ -82,13 +82,16 @@ fn patterns_are_for_the_host_where_they_are() {
             ("[x]", &["[x]"]),
             ("*/a?", &["a4"]),
         ] {
-            fs::create_dir(desk.here("to")).unwrap();
-            desk.scp(&[&desk.word(pattern), "to"]).success().unwrap();
+            fs::create_dir(setup.here("to")).unwrap();
+            setup
+                .scp(&[&setup.word(pattern), "to"])
+                .expect_success()
+                .unwrap();
             assert_eq!(names("to"), wanted, "{pattern}");
         }
-        fs::create_dir(desk.here("to")).unwrap();
+        fs::create_dir(setup.here("to")).unwrap();
         let commands = "lcd to\nmget a* \"c*\"\nls '[x]'\n";
-        let said = desk.sftp(&[], commands).success().unwrap();
+        let said = setup.sftp(&[], commands).expect_success().unwrap();
         assert_eq!(names("to"), ["a1", "a2", "c*"]);
         assert!(said.contains("ls '[x]'\n[x]"), "{said}");
     });
@@ -96,8 +99,8 @@ fn patterns_are_for_the_host_where_they_are() {
 
 #[test]
 fn a_batch_does_what_it_says_and_ends_at_what_fails() {
-    with_both(|desk| {
-        fs::write(desk.here("file"), b"content").unwrap();
+    with_both(|setup| {
+        fs::write(setup.here("file"), b"content").unwrap();
         let commands = "\
     # nothing
     pwd
@@ -114,7 +117,7 @@ fn a_batch_does_what_it_says_and_ends_at_what_fails() {
     rm c
     rmdir ../two/../none
     ";
-        let ended = desk.sftp(&[], commands);
+        let ended = setup.sftp(&[], commands);
         assert_eq!(ended.code, Some(1), "{}", ended.output);
         let said = ended.output;
         for words in [
@@ -125,20 +128,20 @@ fn a_batch_does_what_it_says_and_ends_at_what_fails() {
         ] {
             assert!(said.contains(words), "{words} in\n{said}");
         }
-        let two = desk.there("one/two");
+        let two = setup.there("one/two");
         let about = fs::metadata(two.join("b")).unwrap();
         assert_eq!((about.mode() & 0o777, about.nlink()), (0o600, 1));
         assert_eq!(fs::read_link(two.join("d")).unwrap(), Path::new("b"));
         assert_eq!(fs::read_link(two.join("e")).unwrap(), Path::new("b"));
-        same(&desk.here("file"), &desk.here("back"));
+        same(&setup.here("file"), &setup.here("back"));
 
-        let forgiven = desk.sftp(
+        let forgiven = setup.sftp(
             &[],
             "-rm none\n@cd one\n-nonsense\nmkdir done\nbye\nmkdir not\n",
         );
-        let said = forgiven.success().unwrap();
+        let said = forgiven.expect_success().unwrap();
         assert!(!said.contains("sftp> @cd"), "{said}");
-        assert!(desk.there("one/done").is_dir() && !desk.there("one/not").exists());
+        assert!(setup.there("one/done").is_dir() && !setup.there("one/not").exists());
 
         for wrong in [
             "get",
@@ -148,14 +151,17 @@ fn a_batch_does_what_it_says_and_ends_at_what_fails() {
             "put 'x",
             "chmod x one",
         ] {
-            let ended = desk.sftp(&[], &format!("{wrong}\nmkdir never\n"));
+            let ended = setup.sftp(&[], &format!("{wrong}\nmkdir never\n"));
             assert_eq!(ended.code, Some(1), "{wrong}: {}", ended.output);
-            assert!(!desk.there("never").exists());
+            assert!(!setup.there("never").exists());
         }
         // A named file is fetched, and nothing else.
-        let mut command = desk.command("sftp");
-        command.arg(desk.word("one/two/b"));
-        openssh::run(command, LIMIT).unwrap().success().unwrap();
-        same(&desk.here("file"), &desk.here("b"));
+        let mut command = setup.command("sftp");
+        command.arg(setup.word("one/two/b"));
+        openssh::run_command(command, LIMIT)
+            .unwrap()
+            .expect_success()
+            .unwrap();
+        same(&setup.here("file"), &setup.here("b"));
     });
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adit_interop::{Folder, openssh};
+use adit_interop::{TempFolder, openssh};
 use adit_net::system::ThreadRng;
 use adit_ssh::server::{AuthPolicy, Incoming, KeyProof, Server, ServerConfig};
 use adit_ssh::{BoxFuture, Channel};
@@ -21,15 +21,15 @@ use adit_stream::Tcp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::desk::{LIMIT, with_both};
+use super::copy_setup::{LIMIT, with_both};
 use crate::setup::bin;
 
 #[test]
 fn folders_without_a_name_get_their_own() {
-    with_both(|desk| {
-        fs::create_dir_all(desk.there("up/in")).unwrap();
-        fs::write(desk.there("up/in/one"), "1").unwrap();
-        fs::write(desk.there("up/two"), "2").unwrap();
+    with_both(|setup| {
+        fs::create_dir_all(setup.there("up/in")).unwrap();
+        fs::write(setup.there("up/in/one"), "1").unwrap();
+        fs::write(setup.there("up/two"), "2").unwrap();
         for (source, copied) in [
             ("up/in/..", &["up/in/one", "up/two"][..]),
             ("up/in/../", &["up/in/one", "up/two"]),
@@ -37,19 +37,25 @@ fn folders_without_a_name_get_their_own() {
             ("up/in/", &["in/one"]),
             ("*/in/..", &["up/in/one", "up/two"]),
         ] {
-            fs::create_dir_all(desk.here("around/into")).unwrap();
-            let word = desk.word(source);
-            desk.scp(&["-r", &word, "around/into"]).success().unwrap();
+            fs::create_dir_all(setup.here("around/into")).unwrap();
+            let word = setup.word(source);
+            setup
+                .scp(&["-r", &word, "around/into"])
+                .expect_success()
+                .unwrap();
             for name in copied {
-                assert!(desk.here("around/into").join(name).is_file(), "{source}");
+                assert!(setup.here("around/into").join(name).is_file(), "{source}");
             }
-            assert_eq!(names(&desk.here("around")), ["into"], "{source}");
-            fs::remove_dir_all(desk.here("around")).unwrap();
+            assert_eq!(names(&setup.here("around")), ["into"], "{source}");
+            fs::remove_dir_all(setup.here("around")).unwrap();
             // A target that does not exist is created with this name, and nothing else.
-            fs::create_dir(desk.here("around")).unwrap();
-            desk.scp(&["-r", &word, "around/new"]).success().unwrap();
-            assert_eq!(names(&desk.here("around")), ["new"], "{source}");
-            fs::remove_dir_all(desk.here("around")).unwrap();
+            fs::create_dir(setup.here("around")).unwrap();
+            setup
+                .scp(&["-r", &word, "around/new"])
+                .expect_success()
+                .unwrap();
+            assert_eq!(names(&setup.here("around")), ["new"], "{source}");
+            fs::remove_dir_all(setup.here("around")).unwrap();
         }
     });
 }
@@ -195,8 +201,8 @@ fn answer(
 #[test]
 fn no_word_of_the_server_leads_out_of_the_folder() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let folder = Folder::new("outside").unwrap();
-    openssh::keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("outside").unwrap();
+    openssh::generate_key(folder.path(), "id").unwrap();
     for real in [
         &b"/home/me/.."[..],
         b"..",
@@ -240,10 +246,10 @@ fn no_word_of_the_server_leads_out_of_the_folder() {
                     command.args(["-r", &format!("127.0.0.1:{source}"), "into"]);
                 } else {
                     let batch = format!("get -r \"{source}\" into\n");
-                    let batch = folder.write("batch", batch).unwrap();
+                    let batch = folder.write_file("batch", batch).unwrap();
                     command.arg("-b").arg(batch).arg("127.0.0.1");
                 }
-                let ended = openssh::run(command, LIMIT).unwrap();
+                let ended = openssh::run_command(command, LIMIT).unwrap();
                 assert_ne!(ended.code, Some(255), "{}", ended.output);
                 let shown = format!(
                     "{program} {source} {}: {}",

@@ -8,35 +8,35 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use adit_interop::openssh::{keygen, ssh, user};
-use adit_interop::{Adit, PATIENCE, free_port};
+use adit_interop::openssh::{current_user, generate_key, ssh_command};
+use adit_interop::{AditProcess, TEST_TIMEOUT, free_port};
 
 use super::world::{Guard, Host, destination, ended, until};
 
 #[test]
 fn other_keys_and_other_users_are_refused() {
     let host = Host::start(&["--max-auth-tries", "3"]);
-    let other = keygen(host.folder.path(), "other").unwrap();
+    let other = generate_key(host.folder.path(), "other").unwrap();
     let enters = |name: &str, key: &Path| {
-        let mut ssh = ssh(host.port(), key);
+        let mut ssh = ssh_command(host.port(), key);
         ssh.arg(format!("{name}@127.0.0.1")).arg("true");
         ended(ssh, b"")
     };
-    assert!(enters(&user(), &host.key()).status.success());
-    let wrong_key = enters(&user(), &other);
-    let wrong_user = enters("somebody", &host.key());
-    let both = enters("somebody", &other);
+    assert!(enters(&current_user(), &host.key()).status.success());
+    let wrong_key = enters(&current_user(), &other);
+    let wrong_user = enters("another-user", &host.key());
+    let both = enters("another-user", &other);
     for refused in [&wrong_key, &wrong_user, &both] {
         assert_eq!(refused.status.code(), Some(255));
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(said.contains("Permission denied (publickey)"), "{said}");
     }
     // Too many tries end the connection.
-    let mut ssh = ssh(host.port(), &other);
+    let mut ssh = ssh_command(host.port(), &other);
     for n in 0..4 {
         let name = format!("k{n}");
         ssh.arg("-i")
-            .arg(keygen(host.folder.path(), &name).unwrap());
+            .arg(generate_key(host.folder.path(), &name).unwrap());
     }
     ssh.arg("-i").arg(host.key()).arg(destination()).arg("true");
     let said = ended(ssh, b"");
@@ -48,13 +48,13 @@ fn other_keys_and_other_users_are_refused() {
     // A change of the file applies to the next login.
     let line = fs::read_to_string(other.with_extension("pub")).unwrap();
     fs::write(host.path("keys"), line).unwrap();
-    assert!(enters(&user(), &other).status.success());
-    assert!(!enters(&user(), &host.key()).status.success());
+    assert!(enters(&current_user(), &other).status.success());
+    assert!(!enters(&current_user(), &host.key()).status.success());
     host.adit.stop().unwrap();
 }
 
 #[test]
-fn a_file_that_others_can_change_lets_nobody_in() {
+fn a_file_that_others_can_change_is_refused() {
     let host = Host::start(&[]);
     let keys = host.path("keys");
     for (mode, status) in [(0o666, 255), (0o644, 0), (0o646, 255), (0o600, 0)] {
@@ -147,9 +147,9 @@ fn options_of_keys_narrow_what_they_allow() {
 #[test]
 fn authorities_sign_keys() {
     let host = Host::start(&[]);
-    let authority = keygen(host.folder.path(), "authority").unwrap();
+    let authority = generate_key(host.folder.path(), "authority").unwrap();
     let line = fs::read_to_string(authority.with_extension("pub")).unwrap();
-    let me = user();
+    let me = current_user();
     let certified = |principal: &str, more: &[&str]| {
         let mut sign = Command::new("ssh-keygen");
         sign.args(["-q", "-s"]).arg(&authority);
@@ -159,22 +159,22 @@ fn authorities_sign_keys() {
     };
     let keys = |options: &str| {
         host.folder
-            .write("keys", format!("cert-authority{options} {line}"))
+            .write_file("keys", format!("cert-authority{options} {line}"))
             .unwrap();
     };
     keys("");
     assert_eq!(host.run(&[], "true").0, Some(255), "no certificate yet");
     certified(&me, &[]);
     assert_eq!(host.says(&[], "echo in"), "in");
-    certified("somebody", &[]);
+    certified("another-user", &[]);
     assert_eq!(host.run(&[], "true").0, Some(255));
-    keys(r#",principals="somebody""#);
+    keys(r#",principals="another-user""#);
     assert_eq!(host.says(&[], "echo in"), "in");
-    certified("somebody", &["-O", "force-command=echo forced"]);
+    certified("another-user", &["-O", "force-command=echo forced"]);
     assert_eq!(host.says(&[], "echo in"), "forced");
-    certified("somebody", &["-O", "clear"]);
+    certified("another-user", &["-O", "clear"]);
     assert_eq!(host.run(&["-tt"], "tty").0, Some(255));
-    certified("somebody", &["-V", "20200101:20200102"]);
+    certified("another-user", &["-V", "20200101:20200102"]);
     assert_eq!(host.run(&[], "true").0, Some(255));
 }
 
@@ -190,7 +190,7 @@ fn the_host_key_is_made_kept_and_checked() {
     let told = String::from_utf8_lossy(&told).into_owned();
     let print = told.split_whitespace().nth(1).unwrap().to_owned();
     let Host { folder, mut adit } = host;
-    assert!(adit.process().log().contains(&print), "{told}");
+    assert!(adit.process().output().contains(&print), "{told}");
     adit.stop().unwrap();
     let known = fs::read_to_string(folder.path().join("host.pub")).unwrap();
     let (key, keys) = (path.to_str().unwrap(), folder.path().join("keys"));
@@ -203,11 +203,11 @@ fn the_host_key_is_made_kept_and_checked() {
         "--authorized-keys",
     ];
     let args = [&args[..], &[keys.to_str().unwrap()]].concat();
-    let mut again = Adit::start(&args, 1).unwrap();
-    assert!(again.process().log().contains(&print));
+    let mut again = AditProcess::start(&args, 1).unwrap();
+    assert!(again.process().output().contains(&print));
     // A client that knows the key does not need a prompt.
     let known = format!("[127.0.0.1]:{} {known}", again.addr().port());
-    let known = folder.write("known", known).unwrap();
+    let known = folder.write_file("known", known).unwrap();
     let mut client = Command::new("ssh");
     client.args([
         "-F",
@@ -230,14 +230,14 @@ fn the_host_key_is_made_kept_and_checked() {
     drop(again);
     // A key that others can read is refused.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-    let why = Adit::start(&args, 1).unwrap_err().to_string();
+    let why = AditProcess::start(&args, 1).unwrap_err().to_string();
     assert!(why.contains("chmod 600"), "{why}");
 }
 
 /// Exchanges messages until the server's lists arrive, then none.
 fn stranger(port: u16) -> TcpStream {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket.write_all(b"SSH-2.0-slow\r\n").unwrap();
     socket
 }
@@ -271,9 +271,9 @@ fn strangers_have_a_number_and_a_time() {
 #[test]
 fn who_fails_again_and_again_is_turned_away() {
     let host = Host::start(&["--penalty-exempt", "192.0.2.0/24"]);
-    let other = keygen(host.folder.path(), "other").unwrap();
+    let other = generate_key(host.folder.path(), "other").unwrap();
     for _ in 0..5 {
-        let mut ssh = ssh(host.port(), &other);
+        let mut ssh = ssh_command(host.port(), &other);
         ssh.arg(destination()).arg("true");
         assert_eq!(ended(ssh, b"").status.code(), Some(255));
     }
@@ -282,7 +282,7 @@ fn who_fails_again_and_again_is_turned_away() {
     // Loopback has no penalties by default.
     let host = Host::start(&[]);
     for _ in 0..4 {
-        let mut ssh = ssh(host.port(), &other);
+        let mut ssh = ssh_command(host.port(), &other);
         ssh.arg(destination()).arg("true");
         assert_eq!(ended(ssh, b"").status.code(), Some(255));
     }
@@ -297,11 +297,11 @@ fn silent_clients_are_asked_and_given_up() {
     let mut host = host;
     host.adit
         .process()
-        .wait_lines(" logged in with ", 1, PATIENCE)
+        .wait_lines(" logged in with ", 1, TEST_TIMEOUT)
         .unwrap();
     std::thread::sleep(Duration::from_millis(3500));
     assert!(
-        !host.adit.process().log().contains("disconnected"),
+        !host.adit.process().output().contains("disconnected"),
         "who answers stays"
     );
     let pid = i32::try_from(ssh.0.id())
@@ -309,7 +309,7 @@ fn silent_clients_are_asked_and_given_up() {
         .and_then(rustix::process::Pid::from_raw);
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::STOP).unwrap();
     until("the silent one is given up", || {
-        host.adit.process().log().contains("disconnected")
+        host.adit.process().output().contains("disconnected")
     });
 }
 
@@ -317,14 +317,14 @@ fn silent_clients_are_asked_and_given_up() {
 #[test]
 fn failed_logins_are_logged() {
     let mut host = Host::start(&[]);
-    let other = keygen(host.folder.path(), "other").unwrap();
-    let me = user();
+    let other = generate_key(host.folder.path(), "other").unwrap();
+    let me = current_user();
     for (name, key, methods) in [
         (&*me, &other, "publickey"),
         ("root 127.0.0.1:1 x", &other, "publickey"),
-        ("nobody", &host.key(), "password,keyboard-interactive"),
+        ("unknown-user", &host.key(), "password,keyboard-interactive"),
     ] {
-        let mut ssh = ssh(host.port(), key);
+        let mut ssh = ssh_command(host.port(), key);
         let option = format!("PreferredAuthentications={methods}");
         ssh.args(["-o", &option, "-l", name, "127.0.0.1", "true"]);
         assert_eq!(ended(ssh, b"").status.code(), Some(255));
@@ -332,12 +332,12 @@ fn failed_logins_are_logged() {
     until("three failed logins", || {
         host.adit
             .process()
-            .log()
+            .output()
             .matches(": failed login: ")
             .count()
             == 3
     });
-    let log = host.adit.process().log();
+    let log = host.adit.process().output();
     let line = |part: &str| {
         let found = log.lines().find(|line| line.contains(part));
         found.unwrap_or_else(|| panic!("no {part} in {log}"))
@@ -347,13 +347,13 @@ fn failed_logins_are_logged() {
     ));
     assert!(mine.contains("127.0.0.1:"), "{mine}");
     line(r#"failed login: "root 127.0.0.1:1 x" tried none, publickey"#);
-    line(r#"failed login: "nobody" tried none"#);
+    line(r#"failed login: "unknown-user" tried none"#);
     assert!(!log.contains(" logged in with "), "{log}");
 }
 
 #[test]
 fn the_log_goes_to_a_file() {
-    let folder = adit_interop::Folder::new("sshd-log").unwrap();
+    let folder = adit_interop::TempFolder::new("sshd-log").unwrap();
     let log = folder.path().join("log");
     let host = Host::start(&["--log", log.to_str().unwrap()]);
     host.says(&[], "true");
@@ -367,7 +367,7 @@ fn the_log_goes_to_a_file() {
 
 #[test]
 fn options_that_mean_nothing_are_told() {
-    let folder = adit_interop::Folder::new("sshd-options").unwrap();
+    let folder = adit_interop::TempFolder::new("sshd-options").unwrap();
     let key = folder.path().join("key").display().to_string();
     for (options, told) in [
         (["-c", "des"], "`des` is not valid"),
@@ -377,7 +377,7 @@ fn options_that_mean_nothing_are_told() {
         (["--listen", "nowhere"], "--listen"),
     ] {
         let args = [&["sshd", "--host-key", &key], &options[..]].concat();
-        let why = Adit::start(&args, 1).unwrap_err().to_string();
+        let why = AditProcess::start(&args, 1).unwrap_err().to_string();
         assert!(why.contains(told), "{why}");
     }
 }

@@ -3,8 +3,8 @@
 use std::process::Command;
 use std::thread;
 
-use adit_interop::openssh::ssh;
-use adit_interop::{Pattern, tool};
+use adit_interop::openssh::ssh_command;
+use adit_interop::{BytePattern, external_tools};
 
 use super::world::{Host, destination, ended};
 use crate::ssh_hop::Ours;
@@ -32,7 +32,7 @@ const SOME: usize = 300_000;
 
 /// Moves bytes in both directions with each of these options.
 fn each(host: &Host, all: &[Vec<String>]) {
-    let bytes = Pattern::new(11).take(SOME);
+    let bytes = BytePattern::new(11).next_bytes(SOME);
     thread::scope(|threads| {
         for part in all.chunks(all.len().div_ceil(4).max(1)) {
             let bytes = &bytes;
@@ -121,7 +121,7 @@ fn every_cipher_with_every_mac_and_every_exchange() {
 
 #[test]
 fn host_keys_and_user_keys_of_every_kind() {
-    let folder = adit_interop::Folder::new("sshd-kinds").unwrap();
+    let folder = adit_interop::TempFolder::new("sshd-kinds").unwrap();
     let kinds = [
         ("ed25519", "256", "ssh-ed25519"),
         ("ecdsa", "256", "ecdsa-sha2-nistp256"),
@@ -139,7 +139,7 @@ fn host_keys_and_user_keys_of_every_kind() {
         assert!(ended(keygen, b"").status.success());
         let line = std::fs::read_to_string(path.with_extension("pub")).unwrap();
         let host = Host::with_keys(&["--host-key", path.to_str().unwrap()], |_| line);
-        let mut ssh = ssh(host.port(), &path);
+        let mut ssh = ssh_command(host.port(), &path);
         let option = format!("HostKeyAlgorithms={algorithm}");
         let user = format!("PubkeyAcceptedAlgorithms={algorithm}");
         ssh.args(["-o", &option, "-o", &user, &destination(), "echo in"]);
@@ -184,7 +184,7 @@ fn finite_fields_are_offered_where_they_are_asked_for() {
     let option = "KexAlgorithms=diffie-hellman-group14-sha256";
     assert_eq!(asked.says(&["-o", option], "echo in"), "in");
     let listener = Ours::start("");
-    let mut ssh = ssh(listener.adit.addr().port(), &listener.path("id"));
+    let mut ssh = ssh_command(listener.adit.addr().port(), &listener.path("id"));
     ssh.args(["-v", "-o", option, "127.0.0.1"]);
     for ssh in [usual.ssh(&["-v", "-o", option], "true"), ssh] {
         let refused = ended(ssh, b"");
@@ -206,7 +206,7 @@ fn other_clients() {
     assert!(
         ended(convert, b"").status.success(),
         "{}",
-        tool::missing("dropbearconvert")
+        external_tools::missing_program_message("dropbearconvert")
     );
     let mut dbclient = Command::new("dbclient");
     dbclient
@@ -223,7 +223,7 @@ fn other_clients() {
     assert!(
         ended(convert, b"").status.success(),
         "{}",
-        tool::missing("puttygen")
+        external_tools::missing_program_message("puttygen")
     );
     let mut fingerprint = Command::new("ssh-keygen");
     fingerprint.arg("-lf").arg(host.path("host"));

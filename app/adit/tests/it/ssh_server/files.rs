@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adit_interop::Pattern;
+use adit_interop::BytePattern;
 
 use super::world::{Host, destination, ended};
 
@@ -33,7 +33,7 @@ fn remote(path: &Path) -> String {
 fn both_kinds_of_scp() {
     let host = Host::start(&[]);
     let (here, there, back) = (host.path("here"), host.path("there"), host.path("back"));
-    let bytes = Pattern::new(9).take(3 << 20);
+    let bytes = BytePattern::new(9).next_bytes(3 << 20);
     fs::write(&here, &bytes).unwrap();
     for kind in ["-O", "-s"] {
         let mut up = client(&host, "scp", &[kind]);
@@ -69,7 +69,7 @@ fn sftp_and_nothing_but_sftp() {
         folder.display(),
         host.key().display()
     );
-    let batch = host.folder.write("batch", batch).unwrap();
+    let batch = host.folder.write_file("batch", batch).unwrap();
     let mut sftp = client(&host, "sftp", &["-b", batch.to_str().unwrap()]);
     sftp.arg(destination());
     let output = ended(sftp, b"");
@@ -83,7 +83,7 @@ fn sftp_and_nothing_but_sftp() {
     let host = Host::start(&["--command", "internal-sftp -R"]);
     let target = host.path("new");
     let batch = format!("pwd\n-put {} {}\n", host.key().display(), target.display());
-    let batch = host.folder.write("batch", batch).unwrap();
+    let batch = host.folder.write_file("batch", batch).unwrap();
     let mut sftp = client(&host, "sftp", &["-b", batch.to_str().unwrap()]);
     sftp.arg(destination());
     let output = ended(sftp, b"");

@@ -11,7 +11,7 @@ use super::world::{Guard, Host, destination, ended, until};
 /// Runs a batch of commands, each of which may fail.
 fn batch(host: &Host, commands: &[String]) {
     let lines: String = commands.iter().map(|one| format!("-{one}\n")).collect();
-    let batch = host.folder.write("batch", lines).unwrap();
+    let batch = host.folder.write_file("batch", lines).unwrap();
     let mut sftp = client(host, "sftp", &["-b", batch.to_str().unwrap()]);
     sftp.arg(destination());
     let output = ended(sftp, b"");
@@ -30,7 +30,7 @@ fn who_gets_in_cannot_be_changed_by_files() {
         let (keys, folder) = (host.path("keys"), host.folder.path().display().to_string());
         let line = fs::read_to_string(host.path("id.pub")).unwrap();
         let evil = format!("environment=\"LD_PRELOAD=/x.so\" {line}");
-        let evil = host.folder.write("evil", evil).unwrap();
+        let evil = host.folder.write_file("evil", evil).unwrap();
         let evil = evil.display().to_string();
         let about = |path: &Path| {
             let found = fs::metadata(path).unwrap();

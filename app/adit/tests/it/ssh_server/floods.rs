@@ -2,8 +2,8 @@
 
 use std::thread;
 
-use adit_interop::Folder;
-use adit_interop::openssh::keygen;
+use adit_interop::TempFolder;
+use adit_interop::openssh::generate_key;
 use adit_ssh_proto::algorithm::{Cipher, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::kex::write_kexinit;
 use adit_ssh_proto::transport::TransportConfig;
@@ -65,8 +65,8 @@ fn key_exchanges_without_a_login_come_to_an_end() {
     assert!((7..=80).contains(&got), "{got} of 160");
     assert_eq!(host.run(&[], "true").0, Some(255), "with the right key too");
 
-    let folder = Folder::new("ssh-flood").unwrap();
-    keygen(folder.path(), "id").unwrap();
+    let folder = TempFolder::new("ssh-flood").unwrap();
+    generate_key(folder.path(), "id").unwrap();
     let at = folder.path().display();
     let url = format!("ssh://0.0.0.0:0?host_key=@{at}/host&authorized_keys=@{at}/id.pub&{ALLOW}");
     let listener = start(&["run", &url]);

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::openssh::{Sshd, ssh};
-use adit_interop::{PATIENCE, Pattern, free_port, wait_socket};
+use adit_interop::openssh::{Sshd, ssh_command};
+use adit_interop::{BytePattern, TEST_TIMEOUT, free_port, wait_socket};
 
 use super::world::{Guard, Host, ended, until};
 
@@ -39,7 +39,7 @@ fn talk(
     mut writer: impl Write + Send + 'static,
     end: impl FnOnce() + Send + 'static,
 ) {
-    let bytes = Pattern::new(3).take(MUCH);
+    let bytes = BytePattern::new(3).next_bytes(MUCH);
     let sent = bytes.clone();
     let sender = thread::spawn(move || {
         writer.write_all(&sent).unwrap();
@@ -129,7 +129,7 @@ fn many_connections_at_once_come_through_remote_forwards() {
     for (server, key, name) in servers {
         let port = free_port();
         let mut ours = Command::new(crate::setup::bin());
-        ours.arg("ssh").args(ssh(server, &key).get_args());
+        ours.arg("ssh").args(ssh_command(server, &key).get_args());
         ours.args(["-N", "-o", "ExitOnForwardFailure=yes", "-R", &place(port)]);
         ours.arg(super::world::destination()).stdin(Stdio::null());
         let _client = Guard::spawn(&mut ours);
@@ -203,11 +203,11 @@ fn a_connection_is_the_clients_streams_and_a_way_on() {
         "Host *\n  User {}\n  IdentityFile {}\n  IdentitiesOnly yes\n  StrictHostKeyChecking no\n  \
          UserKnownHostsFile /dev/null\n  LogLevel ERROR\n  BatchMode yes\nHost a b c\n  HostName \
          127.0.0.1\n  Port {}\n",
-        adit_interop::openssh::user(),
+        adit_interop::openssh::current_user(),
         host.key().display(),
         host.port()
     );
-    let config = host.folder.write("config", config).unwrap();
+    let config = host.folder.write_file("config", config).unwrap();
     let mut ssh = Command::new("ssh");
     ssh.arg("-F")
         .arg(config)
@@ -242,7 +242,7 @@ fn sockets_in_the_file_system() {
         ],
     );
     for path in [&local, &remote] {
-        talk_local(wait_socket(path, PATIENCE).unwrap());
+        talk_local(wait_socket(path, TEST_TIMEOUT).unwrap());
     }
     let mode = fs::metadata(&remote).unwrap().permissions();
     assert_eq!(
@@ -266,7 +266,7 @@ fn an_agent_comes_along() {
     let mut agent = Command::new("ssh-agent");
     agent.arg("-D").arg("-a").arg(&socket).stdout(Stdio::null());
     let _agent = Guard::spawn(&mut agent);
-    wait_socket(&socket, PATIENCE).unwrap();
+    wait_socket(&socket, TEST_TIMEOUT).unwrap();
     let mut add = Command::new("ssh-add");
     add.arg("-q").arg(host.key()).env("SSH_AUTH_SOCK", &socket);
     assert!(ended(add, b"").status.success());

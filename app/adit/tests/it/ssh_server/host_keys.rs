@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use adit_interop::Folder;
-use adit_interop::openssh::keygen;
+use adit_interop::TempFolder;
+use adit_interop::openssh::generate_key;
 
 use super::world::{Host, destination, ended};
 
@@ -22,8 +22,8 @@ fn keys(text: &str) -> Vec<String> {
 
 #[test]
 fn keys_to_come_are_learned_before_they_are_used() {
-    let folder = Folder::new("host-keys").unwrap();
-    let next = keygen(folder.path(), "next").unwrap();
+    let folder = TempFolder::new("host-keys").unwrap();
+    let next = generate_key(folder.path(), "next").unwrap();
     let rsa = folder.path().join("rsa");
     let mut command = Command::new("ssh-keygen");
     command.args(["-q", "-t", "rsa", "-N", "", "-f"]).arg(&rsa);

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use adit_interop::openssh::user;
-use adit_interop::sshpeer::SshPeer;
-use adit_interop::{Pattern, tool};
+use adit_interop::openssh::current_user;
+use adit_interop::ssh_peer::SshPeer;
+use adit_interop::{BytePattern, external_tools};
 
 use super::world::{Host, PATIENCE, ended};
 
@@ -25,7 +25,7 @@ fn files_by_sftp() {
         // The client creates a folder `new`, puts a file into it, gets and compares it, and moves it.
         let files = format!("files,bytes={FILE},folder={}", folder.display());
         let echo = format!("echo,program=cat,bytes={FILE}");
-        peer.jobs(host.adit.addr(), &host.key(), &[files, echo], PATIENCE)
+        peer.run_jobs(host.adit.addr(), &host.key(), &[files, echo], PATIENCE)
             .unwrap();
         let moved = fs::metadata(folder.join("new/moved")).unwrap();
         assert_eq!(moved.len(), u64::try_from(FILE).unwrap());
@@ -46,7 +46,7 @@ fn curl(host: &Host, fingerprint: &str, options: &[&str], url: &str) -> (bool, V
     ]);
     curl.arg("--key").arg(host.key());
     curl.arg("--pubkey").arg(host.path("id.pub"));
-    curl.args(["--user", &format!("{}:", user())]);
+    curl.args(["--user", &format!("{}:", current_user())]);
     curl.args(options).arg(url);
     let output = ended(curl, b"");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -72,13 +72,13 @@ fn files_by_curl() {
     assert!(
         told.contains("libssh2/"),
         "{}: {told}",
-        tool::missing("curl")
+        external_tools::missing_program_message("curl")
     );
 
     let host = Host::start(&[]);
     let known = fingerprint(&host);
     let (here, folder) = (host.path("here"), host.path("folder"));
-    let bytes = Pattern::new(5).take(FILE);
+    let bytes = BytePattern::new(5).next_bytes(FILE);
     fs::write(&here, &bytes).unwrap();
     fs::create_dir(&folder).unwrap();
     let upload = ["--upload-file", here.to_str().unwrap()];

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use adit_interop::{Pattern, Sum};
+use adit_interop::{BytePattern, Checksum};
 
 use super::world::{Guard, Host, ended, line_of, lives, until};
 
@@ -37,10 +37,10 @@ fn streams_statuses_and_signals() {
 #[test]
 fn much_both_ways_with_new_keys() {
     let host = Host::start(&[]);
-    let bytes = Pattern::new(5).take(24 << 20);
+    let bytes = BytePattern::new(5).next_bytes(24 << 20);
     let output = ended(host.ssh(&["-o", "RekeyLimit=1M"], "cat"), &bytes);
     assert!(output.status.success());
-    let sum = |bytes: &[u8]| (bytes.len(), Sum::EMPTY.with(bytes));
+    let sum = |bytes: &[u8]| (bytes.len(), Checksum::EMPTY.extend_with(bytes));
     assert_eq!(sum(&output.stdout), sum(&bytes));
     let output = ended(host.ssh(&["-C"], "cat >&2; echo done"), &bytes[..4 << 20]);
     assert_eq!(sum(&output.stderr), sum(&bytes[..4 << 20]));
@@ -82,7 +82,7 @@ fn variables() {
     let output = ended(ssh, b"");
     let wanted = format!(
         "C.UTF-8-yes--{}-{}-none\n",
-        adit_interop::openssh::user(),
+        adit_interop::openssh::current_user(),
         host.port()
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), wanted);

@@ -7,16 +7,16 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::openssh::{keygen, ssh, user};
-use adit_interop::{Adit, Folder};
+use adit_interop::openssh::{current_user, generate_key, ssh_command};
+use adit_interop::{AditProcess, TempFolder};
 
 /// Time limit of a client.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that accepts one key, `id` in its folder.
 pub(super) struct Host {
-    pub(super) folder: Folder,
-    pub(super) adit: Adit,
+    pub(super) folder: TempFolder,
+    pub(super) adit: AditProcess,
 }
 
 impl Host {
@@ -26,17 +26,17 @@ impl Host {
 
     /// Starts a server; `lines` creates the file of authorized keys from the line of the key.
     pub(super) fn with_keys(options: &[&str], lines: impl FnOnce(&str) -> String) -> Self {
-        let folder = Folder::new("sshd").unwrap();
-        keygen(folder.path(), "id").unwrap();
+        let folder = TempFolder::new("sshd").unwrap();
+        generate_key(folder.path(), "id").unwrap();
         let line = fs::read_to_string(folder.path().join("id.pub")).unwrap();
-        folder.write("keys", lines(line.trim())).unwrap();
+        folder.write_file("keys", lines(line.trim())).unwrap();
         let (host, keys) = (folder.path().join("host"), folder.path().join("keys"));
         let mut args = vec!["sshd", "--listen", "127.0.0.1:0", "--host-key"];
         args.push(host.to_str().unwrap());
         args.push("--authorized-keys");
         args.push(keys.to_str().unwrap());
         args.extend(options);
-        let adit = Adit::start(&args, 1).unwrap();
+        let adit = AditProcess::start(&args, 1).unwrap();
         Self { folder, adit }
     }
 
@@ -54,7 +54,7 @@ impl Host {
 
     /// Returns `ssh` with options, without a destination.
     pub(super) fn options(&self, options: &[&str]) -> Command {
-        let mut command = ssh(self.port(), &self.key());
+        let mut command = ssh_command(self.port(), &self.key());
         command.args(options);
         command
     }
@@ -90,7 +90,7 @@ impl Host {
 
 /// Returns user and host.
 pub(super) fn destination() -> String {
-    format!("{}@127.0.0.1", user())
+    format!("{}@127.0.0.1", current_user())
 }
 
 /// Runs a command with this input until it exits.

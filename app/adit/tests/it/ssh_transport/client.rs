@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use adit_interop::openssh::{self, Sshd};
-use adit_interop::{Folder, PATIENCE, tool};
+use adit_interop::{TEST_TIMEOUT, TempFolder, external_tools};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::auth::{
     ClientAnswer, ClientAsk, ClientAuth, ClientAuthConfig, ClientIdentity, ClientStep,
@@ -22,7 +22,10 @@ use super::{Talk, methods, only, reason, suites};
 fn known(what: &str) -> String {
     let mut ssh = Command::new("ssh");
     ssh.args(["-Q", what]);
-    tool::run(ssh, PATIENCE).unwrap().success().unwrap()
+    external_tools::run_to_end(ssh, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap()
 }
 
 /// Returns lines of configuration with all algorithms that both have.
@@ -49,7 +52,7 @@ fn probe(port: u16, config: TransportConfig) -> Result<()> {
     expected.put_string(b"ssh-userauth");
     anyhow::ensure!(talk.payload()? == expected, "the service was not given");
     let mut none = vec![msg::USERAUTH_REQUEST];
-    for word in [openssh::user().as_str(), "ssh-connection", "none"] {
+    for word in [openssh::current_user().as_str(), "ssh-connection", "none"] {
         none.put_string(word.as_bytes());
     }
     talk.send(&none)?;
@@ -74,12 +77,15 @@ fn every_method_cipher_and_mac() {
 /// Keys of every type, and a certificate.
 #[test]
 fn every_host_key() {
-    let folder = Folder::new("hostkeys").unwrap();
+    let folder = TempFolder::new("hostkeys").unwrap();
     let mut lines = String::new();
     let keygen = |args: &[&str]| {
         let mut command = Command::new("ssh-keygen");
         command.arg("-q").args(args).current_dir(folder.path());
-        tool::run(command, PATIENCE).unwrap().success().unwrap();
+        external_tools::run_to_end(command, TEST_TIMEOUT)
+            .unwrap()
+            .expect_success()
+            .unwrap();
     };
     for (kind, bits) in [
         ("ed25519", "256"),
@@ -152,9 +158,9 @@ fn a_host_key_is_rejected() {
     }
     talk.transport.reject_host_key();
     talk.flush().unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while !sshd.process().log().contains("host key not accepted") {
-        assert!(Instant::now() < deadline, "{}", sshd.process().log());
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    while !sshd.process().output().contains("host key not accepted") {
+        assert!(Instant::now() < deadline, "{}", sshd.process().output());
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -163,11 +169,9 @@ fn a_host_key_is_rejected() {
 fn log_in(talk: &mut Talk, sshd: &Sshd) -> Result<()> {
     talk.handshake()?;
     let key = PrivateKey::from_text(&sshd.user_key()?, None)?;
-    let mut config = ClientAuthConfig::new(openssh::user());
-    config.identities = vec![ClientIdentity {
-        key: AnyKey::Plain(key.public_key().clone()),
-        query: false,
-    }];
+    let mut config = ClientAuthConfig::new(openssh::current_user());
+    let identity = AnyKey::Plain(key.public_key().clone());
+    config.identities = vec![ClientIdentity::new(identity)];
     let (session, host) = (talk.transport.session_id(), talk.transport.host_key());
     let mut auth = ClientAuth::new(
         config,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 use std::{fs, net};
 
-use adit_interop::{Folder, PATIENCE, openssh, tool};
+use adit_interop::{TEST_TIMEOUT, TempFolder, external_tools, openssh};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::key::{CertifiedKey, KeySet, PrivateKey, Signer};
 use adit_ssh_proto::transport::TransportConfig;
@@ -24,14 +24,14 @@ const PIECE: usize = 30_000;
 
 /// A host with keys of every type, and a user's key that is not checked.
 struct Host {
-    folder: Folder,
+    folder: TempFolder,
     signer: Arc<dyn Signer>,
 }
 
 impl Host {
     fn new() -> Self {
-        let folder = Folder::new("ssh-host").unwrap();
-        openssh::keygen(folder.path(), "id").unwrap();
+        let folder = TempFolder::new("ssh-host").unwrap();
+        openssh::generate_key(folder.path(), "id").unwrap();
         let vectors = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../proto/adit-ssh-proto/vectors/ssh/keys");
         let read = |name: &str| {
@@ -65,14 +65,14 @@ impl Host {
             let (tcp, _) = listener.accept()?;
             serve(Talk::server(tcp, config, signer)?, text.as_bytes())
         });
-        let mut ssh = openssh::ssh(port, &self.user_key());
+        let mut ssh = openssh::ssh_command(port, &self.user_key());
         ssh.arg("-n")
             .args(options)
             .args(["nobody@127.0.0.1", "words"]);
-        let ended = openssh::run(ssh, Duration::from_secs(60))?;
+        let ended = openssh::run_command(ssh, Duration::from_secs(60))?;
         let served = server.join().ok().context("the server panicked")?;
         let keys = served.with_context(|| ended.output.clone())?;
-        Ok((ended.success()?, keys))
+        Ok((ended.expect_success()?, keys))
     }
 }
 
@@ -171,7 +171,10 @@ fn every_method_cipher_and_mac() {
     let host = Host::new();
     let mut known = Command::new("ssh");
     known.args(["-Q", "kex"]);
-    let known = tool::run(known, PATIENCE).unwrap().success().unwrap();
+    let known = external_tools::run_to_end(known, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
     let suites = suites();
     let cheap = suites.iter().map(|suite| (Kex::Curve25519, *suite));
     let turns = methods(&known)

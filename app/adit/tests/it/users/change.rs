@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_interop::hostile::Reaction;
-use adit_interop::origin::Origin;
-use adit_interop::plugin::Script;
-use adit_interop::shadowsocks::{AES_256, Client, KEYRINGS, Method, encode};
-use adit_interop::socks::{self, Association, Dest};
-use adit_interop::{Adit, PATIENCE, Transport, free_port, traffic, wait_port};
+use adit_interop::hostile_clients::Reaction;
+use adit_interop::origin::OriginServer;
+use adit_interop::plugin::PluginScript;
+use adit_interop::shadowsocks::{AES_256, ClientSetup, IDENTITY_KEYS, MethodKey, percent_encode};
+use adit_interop::socks_client::{self, Destination, UdpAssociation};
+use adit_interop::{AditProcess, TEST_TIMEOUT, Transport, free_port, traffic, wait_port};
 
 use super::reaction;
 use crate::setup::{UsersFile, ended, start};
@@ -24,15 +24,15 @@ const ROUNDS: u64 = 3;
 
 /// The targets of the clients.
 struct Far {
-    origin: Origin,
+    origin: OriginServer,
     socket: UdpSocket,
 }
 
 impl Far {
     fn new() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let origin = Origin::start().unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        let origin = OriginServer::start().unwrap();
         Self { origin, socket }
     }
 
@@ -47,9 +47,9 @@ impl Far {
 /// An active user: a stream and a UDP session.
 struct Guest<'a> {
     far: &'a Far,
-    front: Adit,
+    front: AditProcess,
     stream: TcpStream,
-    association: Association,
+    association: UdpAssociation,
     /// The address from which the server sends the datagrams of this session.
     outside: SocketAddr,
 }
@@ -57,11 +57,11 @@ struct Guest<'a> {
 impl<'a> Guest<'a> {
     fn new(far: &'a Far, hop: &str) -> Self {
         let front = start(&["run", "mixed://127.0.0.1:0", hop]);
-        let to = Dest::Addr(far.origin.addr());
-        let mut stream = socks::connect(front.addr(), None, &to).unwrap();
+        let to = Destination::Addr(far.origin.addr());
+        let mut stream = socks_client::connect_through(front.addr(), None, &to).unwrap();
         stream.write_all(b"ECHO\n").unwrap();
-        let association = Association::open(front.addr(), None).unwrap();
-        let there = Dest::Addr(far.socket.local_addr().unwrap());
+        let association = UdpAssociation::open(front.addr(), None).unwrap();
+        let there = Destination::Addr(far.socket.local_addr().unwrap());
         association.send_to(&there, b"first").unwrap();
         let (data, outside) = far.recv();
         assert_eq!(data, b"first");
@@ -81,7 +81,7 @@ impl<'a> Guest<'a> {
         let mut byte = [0];
         self.stream.write_all(b"x").unwrap();
         self.stream.read_exact(&mut byte).unwrap();
-        let there = Dest::Addr(self.far.socket.local_addr().unwrap());
+        let there = Destination::Addr(self.far.socket.local_addr().unwrap());
         self.association.send_to(&there, b"there").unwrap();
         assert_eq!(self.far.recv(), (b"there".to_vec(), self.outside));
         self.far.socket.send_to(b"back", self.outside).unwrap();
@@ -100,7 +100,7 @@ impl<'a> Guest<'a> {
             thread::sleep(Duration::from_millis(2));
         }
         let took = start.elapsed();
-        let there = Dest::Addr(self.far.socket.local_addr().unwrap());
+        let there = Destination::Addr(self.far.socket.local_addr().unwrap());
         self.association.send_to(&there, b"too late").unwrap();
         assert!(self.association.recv_within(AT_ONCE).is_err());
         took
@@ -109,14 +109,14 @@ impl<'a> Guest<'a> {
 
 /// A server with a file of users, and what its log says about the file.
 struct Server {
-    method: Method,
+    method: MethodKey,
     file: UsersFile,
-    adit: Adit,
+    adit: AditProcess,
     taken_over: usize,
 }
 
 impl Server {
-    fn new(method: Method, users: &[(&str, &str)]) -> Self {
+    fn new(method: MethodKey, users: &[(&str, &str)]) -> Self {
         let file = UsersFile::new(users);
         let adit = file.serve(method);
         Self {
@@ -134,7 +134,7 @@ impl Server {
             true => &both[..],
             false => &alone[..],
         };
-        Client::new(self.method, keys, self.adit.addr()).url() + query
+        ClientSetup::new(self.method, keys, self.adit.addr()).url() + query
     }
 
     /// Sets the users, and returns once they are in use.
@@ -142,14 +142,15 @@ impl Server {
         self.file.hold(users);
         self.taken_over += 1;
         let line = format!("users.json: {} users", users.len());
-        let count = |adit: &mut Adit| adit.process().log().matches("users.json: ").count();
+        let count =
+            |adit: &mut AditProcess| adit.process().output().matches("users.json: ").count();
         let wanted = self.taken_over;
         self.adit
             .process()
-            .wait_lines("users.json: ", wanted, PATIENCE)
+            .wait_lines("users.json: ", wanted, TEST_TIMEOUT)
             .unwrap();
         assert_eq!(count(&mut self.adit), wanted);
-        let log = self.adit.process().log();
+        let log = self.adit.process().output();
         let last = log.lines().rfind(|said| said.contains("users.json: "));
         assert!(last.unwrap().contains(&line), "{log}");
     }
@@ -159,14 +160,14 @@ impl Server {
         self.file.say(text);
         let refused = "was not reloaded, the current users stay in use";
         let process = self.adit.process();
-        process.wait_lines(refused, times, PATIENCE).unwrap();
-        process.log()
+        process.wait_lines(refused, times, TEST_TIMEOUT).unwrap();
+        process.output()
     }
 }
 
 /// Sessions of a removed user end, others continue; a user who was added is served.
-fn users_come_and_go(method: Method, query: &str) {
-    let [ring, _] = KEYRINGS;
+fn users_come_and_go(method: MethodKey, query: &str) {
+    let [ring, _] = IDENTITY_KEYS;
     let [alice, bob, carol] = ring.users;
     let far = Far::new();
     let mut server = Server::new(method, &[alice, bob]);
@@ -188,7 +189,7 @@ fn users_come_and_go(method: Method, query: &str) {
         assert_eq!(reaction(&stranger), Reaction::Answer(1));
         stranger.stop().unwrap();
         // A removed user looks like one who never existed.
-        let before = far.origin.connections();
+        let before = far.origin.connection_count();
         let gone = server.hop(bob.1, query);
         let gone = start(&[
             "run",
@@ -196,7 +197,7 @@ fn users_come_and_go(method: Method, query: &str) {
             &gone,
         ]);
         assert_eq!(reaction(&gone), Reaction::Silence);
-        assert_eq!(far.origin.connections(), before);
+        assert_eq!(far.origin.connection_count(), before);
         gone.stop().unwrap();
         b.front.stop().unwrap();
         server.serve(&[bob, alice]);
@@ -212,12 +213,12 @@ fn users_come_and_go(method: Method, query: &str) {
 
 #[test]
 fn users_come_and_go_aes_128() {
-    users_come_and_go(KEYRINGS[0].method, "");
+    users_come_and_go(IDENTITY_KEYS[0].method, "");
 }
 
 #[test]
 fn users_come_and_go_with_datagrams_in_a_stream() {
-    users_come_and_go(KEYRINGS[0].method, "?udp=over-tcp");
+    users_come_and_go(IDENTITY_KEYS[0].method, "?udp=over-tcp");
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn users_come_and_go_by_trial() {
 /// A new key under the same name is a new user.
 #[test]
 fn a_new_key_ends_the_sessions_of_the_old_one() {
-    for ring in &KEYRINGS {
+    for ring in &IDENTITY_KEYS {
         let [alice, bob, (_, another)] = ring.users;
         let far = Far::new();
         let mut server = Server::new(ring.method, &[alice, bob]);
@@ -249,7 +250,7 @@ fn a_new_key_ends_the_sessions_of_the_old_one() {
 /// An error in a file is reported with its line, and changes nothing.
 #[test]
 fn a_broken_file_changes_nothing() {
-    let [ring, _] = KEYRINGS;
+    let [ring, _] = IDENTITY_KEYS;
     let [alice, bob, carol] = ring.users;
     let method = ring.method;
     let far = Far::new();
@@ -290,16 +291,17 @@ fn a_broken_file_changes_nothing() {
     let process = server.adit.process();
     let refused = "was not reloaded";
     process
-        .wait_lines(refused, broken.len() + 1, PATIENCE)
+        .wait_lines(refused, broken.len() + 1, TEST_TIMEOUT)
         .unwrap();
     thread::sleep(Duration::from_millis(2500));
-    assert_eq!(process.log().matches(refused).count(), broken.len() + 1);
+    assert_eq!(process.output().matches(refused).count(), broken.len() + 1);
     a.works();
     server.serve(&[alice, carol]);
     b.ends();
     a.works();
-    traffic::one_byte(
-        socks::connect(a.front.addr(), None, &Dest::Addr(far.origin.addr())).unwrap(),
+    traffic::check_one_byte(
+        socks_client::connect_through(a.front.addr(), None, &Destination::Addr(far.origin.addr()))
+            .unwrap(),
     )
     .unwrap();
     for guest in [a, b] {
@@ -311,24 +313,24 @@ fn a_broken_file_changes_nothing() {
 /// The file is watched from the moment it was read.
 #[test]
 fn a_change_while_the_server_starts_is_seen() {
-    let [ring, _] = KEYRINGS;
+    let [ring, _] = IDENTITY_KEYS;
     let [alice, bob, _] = ring.users;
-    let slow = Script::new("slow", "note $$; sleep 1.5; exec obfs-server\n").unwrap();
+    let slow = PluginScript::new("slow", "note $$; sleep 1.5; exec obfs-server\n").unwrap();
     let file = UsersFile::new(&[alice]);
-    let plugin = encode(&format!("{};obfs=http", slow.path().display()));
+    let plugin = percent_encode(&format!("{};obfs=http", slow.path().display()));
     let url = file
         .url(ring.method)
         .replace(":0?", &format!(":{}?", free_port()));
     let mut back = thread::scope(|scope| {
         scope.spawn(|| {
-            slow.noted(1).unwrap();
+            slow.wait_for_pids(1).unwrap();
             file.hold(&[alice, bob]);
         });
         start(&["run", &format!("{url}&plugin={plugin}")])
     });
     let process = back.process();
     process
-        .wait_lines("users.json: 2 users", 1, PATIENCE)
+        .wait_lines("users.json: 2 users", 1, TEST_TIMEOUT)
         .unwrap();
     back.stop().unwrap();
 }

@@ -1,10 +1,12 @@
 //! The AEAD edition cannot tell users apart by a header: a server tries their passwords.
 
-use adit_interop::Adit;
-use adit_interop::hostile::Reaction;
-use adit_interop::origin::Origin;
-use adit_interop::shadowsocks::{AES_128, CHACHA20, Client, Method, Peer, XCHACHA20};
-use adit_interop::traffic::{self, Ends, Entry};
+use adit_interop::AditProcess;
+use adit_interop::hostile_clients::Reaction;
+use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{
+    AES_128, CHACHA20, ClientSetup, MethodKey, ShadowsocksPeer, XCHACHA20,
+};
+use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
 
 use super::{echoes, reaction};
 use crate::setup::{UsersFile, start};
@@ -26,23 +28,26 @@ fn lent(users: &[(String, String)]) -> Vec<(&str, &str)> {
 #[test]
 fn three_of_a_hundred_pass() {
     for method in [AES_128, CHACHA20] {
-        let (origin, users) = (Origin::start().unwrap(), crowd(100));
+        let (origin, users) = (OriginServer::start().unwrap(), crowd(100));
         let users = lent(&users);
         let back = UsersFile::new(&users).serve(method);
         let target = format!("tcp+udp://127.0.0.1:0/{}", origin.addr());
         for (_, password) in [users[0], users[57], users[99]] {
-            let hop = Client::new(method, &[password], back.addr()).url();
+            let hop = ClientSetup::new(method, &[password], back.addr()).url();
             let front = start(&["run", &target, &hop]);
-            traffic::streams(Ends::Each, || traffic::dial(front.addr())).unwrap();
-            traffic::datagrams(&Entry::open(front.addr()).unwrap()).unwrap();
+            traffic::check_streams(CloseBehavior::Independent, || {
+                traffic::connect_directly(front.addr())
+            })
+            .unwrap();
+            traffic::check_datagrams(&ForwarderEntry::open(front.addr()).unwrap()).unwrap();
             front.stop().unwrap();
         }
-        let before = origin.connections();
-        let hop = Client::new(method, &["pass 100"], back.addr()).url();
+        let before = origin.connection_count();
+        let hop = ClientSetup::new(method, &["pass 100"], back.addr()).url();
         let front = start(&["run", &target, &hop]);
         assert_eq!(reaction(&front), Reaction::Silence);
         assert!(!echoes(&front));
-        assert_eq!(origin.connections(), before);
+        assert_eq!(origin.connection_count(), before);
         front.stop().unwrap();
         back.stop().unwrap();
     }
@@ -52,26 +57,26 @@ fn three_of_a_hundred_pass() {
 #[test]
 fn from_their_clients() {
     for (peer, method) in [
-        (Peer::Libev, AES_128),
-        (Peer::SingBox, CHACHA20),
-        (Peer::Xray, XCHACHA20),
+        (ShadowsocksPeer::Libev, AES_128),
+        (ShadowsocksPeer::SingBox, CHACHA20),
+        (ShadowsocksPeer::Xray, XCHACHA20),
     ] {
-        let (origin, users) = (Origin::start().unwrap(), crowd(100));
+        let (origin, users) = (OriginServer::start().unwrap(), crowd(100));
         let users = lent(&users);
         let back = UsersFile::new(&users).serve(method);
         let clients: Vec<_> = [users[31], users[98]]
             .iter()
             .map(|(_, password)| {
                 let keys = [*password];
-                let client = Client::new(method, &keys, back.addr());
-                peer.forward(&client, origin.addr()).unwrap()
+                let client = ClientSetup::new(method, &keys, back.addr());
+                peer.start_forwarder_for(&client, origin.addr()).unwrap()
             })
             .collect();
         // In turn, so that each address has another user than before.
         for client in clients.iter().chain(&clients) {
-            let ends = peer.client_ends(method);
-            traffic::streams(ends, || traffic::dial(client.addr())).unwrap();
-            traffic::datagrams(&Entry::open(client.addr()).unwrap()).unwrap();
+            let ends = peer.client_close_behavior(method);
+            traffic::check_streams(ends, || traffic::connect_directly(client.addr())).unwrap();
+            traffic::check_datagrams(&ForwarderEntry::open(client.addr()).unwrap()).unwrap();
         }
         back.stop().unwrap();
     }
@@ -84,20 +89,21 @@ const CONNECTIONS: usize = 200;
 /// key, where other users cost a thousand trials.
 #[test]
 fn an_address_is_remembered() {
-    let (origin, users) = (Origin::start().unwrap(), crowd(1024));
+    let (origin, users) = (OriginServer::start().unwrap(), crowd(1024));
     let users = lent(&users);
-    let method: Method = AES_128;
+    let method: MethodKey = AES_128;
     let mut back = UsersFile::new(&users).serve(method);
     let target = format!("tcp://127.0.0.1:0/{}", origin.addr());
     let front = |password| {
-        let hop = Client::new(method, &[password], back.addr()).url();
+        let hop = ClientSetup::new(method, &[password], back.addr()).url();
         start(&["run", &target, &hop])
     };
     let (one, another) = (front(users[700].1), front(users[1023].1));
-    let mut cost = |fronts: [&Adit; 2]| {
+    let mut cost = |fronts: [&AditProcess; 2]| {
         let before = back.process().cpu_ticks().unwrap();
         for turn in 0..CONNECTIONS {
-            traffic::one_byte(traffic::dial(fronts[turn % 2].addr()).unwrap()).unwrap();
+            traffic::check_one_byte(traffic::connect_directly(fronts[turn % 2].addr()).unwrap())
+                .unwrap();
         }
         back.process().cpu_ticks().unwrap() - before
     };

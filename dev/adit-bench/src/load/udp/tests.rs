@@ -5,7 +5,7 @@ use crate::load::in_flight::LOST_AFTER;
 
 /// A relay of datagrams that drops, duplicates or changes some by their number.
 fn relay(to: SocketAddr, fate: impl Fn(u64) -> u32 + Send + 'static, flip: bool) -> SocketAddr {
-    let near = UdpSocket::bind(loopback(0)).unwrap();
+    let near = UdpSocket::bind(loopback_addr(0)).unwrap();
     let addr = near.local_addr().unwrap();
     let far = bind_socket().unwrap();
     far.connect(to).unwrap();
@@ -138,7 +138,7 @@ fn a_flood_ends_even_if_much_is_lost() {
 
 #[test]
 fn silence_is_an_error() {
-    let deaf = UdpSocket::bind(loopback(0)).unwrap();
+    let deaf = UdpSocket::bind(loopback_addr(0)).unwrap();
     let origin = UdpOrigin::bind().unwrap();
     assert!(origin.open_session(deaf.local_addr().unwrap()).is_err());
 }

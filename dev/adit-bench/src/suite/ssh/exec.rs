@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
-use adit_interop::Folder;
+use adit_interop::TempFolder;
 use anyhow::{Context, Result, ensure};
 
 use crate::figures::{
@@ -35,7 +35,7 @@ pub(super) fn measure_both(
     case: &str,
 ) -> Result<CaseFigures> {
     // No connection leads from this server to an origin.
-    let rig = turn.start_rig(adit_interop::loopback(9))?;
+    let rig = turn.start_rig(adit_interop::loopback_addr(9))?;
     let mut cases = CaseFigures::new();
     for direction in LoadDirection::BOTH {
         let figures = measure_direction(turn, &rig, suite, direction)
@@ -102,7 +102,7 @@ struct SshClient {
     child: Child,
     input: Option<ChildStdin>,
     output: ChildStdout,
-    _folder: Folder,
+    _folder: TempFolder,
 }
 
 impl SshClient {

@@ -1,6 +1,6 @@
 //! asyncssh: the only one besides OpenSSH with all four UMACs, and one with ML-KEM.
 
-use adit_interop::sshpeer::SshPeer;
+use adit_interop::ssh_peer::SshPeer;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use super::Suite;

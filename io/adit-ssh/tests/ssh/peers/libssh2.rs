@@ -1,6 +1,6 @@
 //! libssh2 1.10, the peer without strict key exchange: its ciphers do not need it.
 
-use adit_interop::sshpeer::SshPeer;
+use adit_interop::ssh_peer::SshPeer;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use super::{Suite, their_client};

@@ -1,7 +1,7 @@
 //! Channels and global requests of application-defined types, the same at both ends. An end that is
 //! asked to `call` does what the other end has done before, and reports when it is done.
 
-use adit_interop::sshpeer::SshPeer;
+use adit_interop::ssh_peer::SshPeer;
 use adit_ssh::custom::{CustomRequest, IncomingCustomChannel};
 use adit_ssh::{OpenError, Peer, RequestError};
 use adit_ssh_proto::connection::OpenFailureReason;
@@ -46,7 +46,7 @@ pub(super) async fn with_their_server(peer: SshPeer, joins: bool) {
             answer(&session, request);
         }
     };
-    timeout(adit_interop::PATIENCE, done).await.unwrap();
+    timeout(adit_interop::TEST_TIMEOUT, done).await.unwrap();
 }
 
 /// Answers a global request.

@@ -1,6 +1,6 @@
 //! paramiko, which has no ChaCha20.
 
-use adit_interop::sshpeer::SshPeer;
+use adit_interop::ssh_peer::SshPeer;
 use adit_ssh_proto::algorithm::{Cipher, Kex, Mac};
 
 use super::Suite;

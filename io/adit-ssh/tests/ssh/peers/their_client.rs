@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adit_interop::Folder;
-use adit_interop::openssh::keygen;
-use adit_interop::sshpeer::SshPeer;
+use adit_interop::TempFolder;
+use adit_interop::openssh::generate_key;
+use adit_interop::ssh_peer::SshPeer;
 use adit_ssh::server::ServerConfig;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::{Compression, Kex, KeyAlgorithm, Mac};
@@ -56,7 +56,7 @@ struct Seen {
 pub(super) struct Host {
     peer: SshPeer,
     // Keeps the folder with the key.
-    _folder: Folder,
+    _folder: TempFolder,
     id: PathBuf,
     addr: SocketAddr,
     exchanges: Arc<AtomicUsize>,
@@ -65,8 +65,8 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) async fn start(peer: SshPeer, change: impl FnOnce(&mut ServerConfig)) -> Self {
-        let folder = Folder::new("peer").unwrap();
-        let id = keygen(folder.path(), "id").unwrap();
+        let folder = TempFolder::new("peer").unwrap();
+        let id = generate_key(folder.path(), "id").unwrap();
         let line = fs::read_to_string(id.with_extension("pub")).unwrap();
         let (user, _) = PublicKey::from_line(&line).unwrap();
         let exchanges = Arc::new(AtomicUsize::new(0));
@@ -102,7 +102,7 @@ impl Host {
 
     async fn tries(&self, jobs: Vec<String>) -> Result<(), String> {
         let (peer, addr, id) = (self.peer, self.addr, self.id.clone());
-        let done = spawn_blocking(move || peer.jobs(addr, &id, &jobs, LIMIT));
+        let done = spawn_blocking(move || peer.run_jobs(addr, &id, &jobs, LIMIT));
         done.await.unwrap().map_err(|why| format!("{why:#}"))
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use adit_interop::dropbear::Dropbear;
-use adit_interop::kcpgo::Running;
-use adit_interop::openssh::keygen;
-use adit_interop::sshpeer::{Algorithms, SshPeer};
-use adit_interop::{Folder, PATIENCE, Pattern};
+use adit_interop::kcp_go::ListeningPeer;
+use adit_interop::openssh::generate_key;
+use adit_interop::ssh_peer::{AlgorithmNames, SshPeer};
+use adit_interop::{BytePattern, TEST_TIMEOUT, TempFolder};
 use adit_ssh::client::{Client, ClientConfig, Exit, Program, Session};
 use adit_ssh_proto::algorithm::{Cipher, Compression};
 use adit_ssh_proto::connection::{PtyRequest, TerminalModes, TerminalSize};
@@ -24,17 +24,17 @@ pub(super) struct Far {
 }
 
 enum Which {
-    Peer(Running, Folder),
+    Peer(ListeningPeer, TempFolder),
     Dropbear(Dropbear),
 }
 
 impl Far {
     /// Starts a server that renews its keys after this many bytes, if it supports that.
     pub(super) fn start(peer: SshPeer, rekey: Option<u64>) -> Self {
-        let folder = Folder::new("peer").unwrap();
-        let host = keygen(folder.path(), "host").unwrap();
-        let id = keygen(folder.path(), "id").unwrap();
-        let running = peer.server(&host, &id.with_extension("pub"), rekey);
+        let folder = TempFolder::new("peer").unwrap();
+        let host = generate_key(folder.path(), "host").unwrap();
+        let id = generate_key(folder.path(), "id").unwrap();
+        let running = peer.start_server(&host, &id.with_extension("pub"), rekey);
         let running = running.unwrap();
         Self {
             port: running.addr().port(),
@@ -67,12 +67,12 @@ impl Far {
 /// server's identification.
 pub(super) async fn has_every_algorithm(
     far: Far,
-    theirs: &Algorithms,
+    theirs: &AlgorithmNames,
     (pairs, methods): (usize, usize),
     name: &'static str,
 ) {
     let far = Arc::new(far);
-    let bytes = Arc::new(Pattern::new(2).take(SMALL));
+    let bytes = Arc::new(BytePattern::new(2).next_bytes(SMALL));
     each(choices(theirs, pairs, methods), |choice| {
         let (far, bytes) = (Arc::clone(&far), Arc::clone(&bytes));
         async move {
@@ -150,7 +150,7 @@ async fn renewed(mut far: Far, suites: &[Suite], ours: Option<u64>) {
         if let Which::Peer(running, _) = &mut far.running {
             let wanted = (done + 1) * EXCHANGES;
             let process = running.process();
-            process.wait_lines("keys", wanted, PATIENCE).unwrap();
+            process.wait_lines("keys", wanted, TEST_TIMEOUT).unwrap();
         }
     }
 }
@@ -213,7 +213,7 @@ pub(super) async fn serves_clients_that_are_not_strict(far: &Far) {
     config.transport.rekey_bytes = Some(1 << 16);
     let session = far.enter(config).await;
     assert!(!session.is_strict());
-    let bytes = Pattern::new(3).take(4 * SMALL);
+    let bytes = BytePattern::new(3).next_bytes(4 * SMALL);
     let program = session.open_session().await.unwrap();
     let (exit, got) = through_cat(program, &bytes).await;
     assert_eq!(exit, Some(Exit::Status(0)));

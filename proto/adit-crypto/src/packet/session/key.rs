@@ -70,6 +70,9 @@ impl SharedKeys {
 
 impl SessionKey {
     /// Creates a session key from the shared key.
+    ///
+    /// # Errors
+    /// The error of a cipher that refuses its key. The lengths are correct by construction, so none is expected.
     pub fn new(key: &[u8; 32]) -> Result<Self, CryptoError> {
         Ok(Self(Arc::new(SharedKeys {
             key: Secret::new(*key),
@@ -79,6 +82,9 @@ impl SessionKey {
     }
 
     /// Starts a session as the client.
+    ///
+    /// # Errors
+    /// See [`new`](Self::new).
     pub fn connect(
         &self,
         cipher: SessionCipher,

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_obfs::{
-    Browser, ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState,
-    UnrecognizedPolicy,
-};
+use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState};
 use adit_wire::codec_laws::{open_all as law_open_all, run_handshake};
 use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, UnixTime};
 use serde_json::Value;
@@ -73,15 +70,9 @@ impl Case {
     /// Returns the requests without their obfs, as opened by our server's obfs.
     fn requests(&self, piece: usize) -> Vec<u8> {
         let param = ObfsParam::default();
-        let settings = ServerSettings {
-            kind: self.obfs,
-            unrecognized: UnrecognizedPolicy::Refuse,
-            param: &param,
-            key: &self.key,
-            password: &self.password,
-            clock: Arc::new(self.now),
-            started: self.now,
-        };
+        let mut settings = ServerSettings::new(self.obfs, &param, Arc::new(self.now));
+        settings.key = &self.key;
+        settings.password = &self.password;
         let state = ServerState::new(&settings, &mut Chance(1)).unwrap();
         let mut handshake = state.new_handshake(&mut Chance(2));
         let wire = self.all("c2s", "wire");
@@ -97,15 +88,10 @@ impl Case {
     /// Returns the answers without their obfs, as opened by our client's obfs.
     fn answers(&self, piece: usize) -> Vec<u8> {
         let param = ObfsParam::parse("example.com").unwrap();
-        let settings = ClientSettings {
-            kind: self.obfs,
-            param: &param,
-            server: &"127.0.0.1:443".parse().unwrap(),
-            key: &self.key,
-            password: &self.password,
-            browser: Browser::Chrome,
-            url_bytes: 30,
-        };
+        let server = "127.0.0.1:443".parse().unwrap();
+        let mut settings = ClientSettings::new(self.obfs, &param, &server);
+        settings.key = &self.key;
+        settings.password = &self.password;
         // The session id of the recorded hello, to which the answers are bound; it is drawn first.
         let hello = hex(&self.steps[0]["wire"]);
         let id = hello.get(44..76).unwrap_or_default();
