@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::{Folder, tool};
+use adit_interop::{TempFolder, external_tools};
 use adit_rules::read::{Limits, Loaded, read_sing_box_json, read_srs};
 use adit_rules::{Request, RuleSet};
 use adit_wire::Target;
@@ -14,16 +14,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a command of `sing-box rule-set`, and returns its output.
 fn rule_set(args: &[&str], path: &Path, more: &[&str]) -> String {
-    let mut command = Command::new(tool::peer("sing-box"));
+    let mut command = Command::new(external_tools::peer_path("sing-box"));
     command.arg("rule-set").args(args).arg(path).args(more);
-    let ended = tool::run(command, PATIENCE).unwrap();
+    let ended = external_tools::run_to_end(command, PATIENCE).unwrap();
     assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.output);
     ended.output
 }
 
 /// Compiles a document, and reads both forms.
-fn compile(folder: &Folder, source: &str) -> (Loaded, Loaded) {
-    let path = folder.write("rules.json", source).unwrap();
+fn compile(folder: &TempFolder, source: &str) -> (Loaded, Loaded) {
+    let path = folder.write_file("rules.json", source).unwrap();
     let compiled = path.with_extension("srs");
     let to = compiled.to_str().unwrap();
     rule_set(&["compile", "--output", to], &path, &[]);
@@ -34,7 +34,7 @@ fn compile(folder: &Folder, source: &str) -> (Loaded, Loaded) {
 }
 
 /// True if sing-box finds the name or address in a compiled set.
-fn peer_matches(folder: &Folder, host: &str) -> bool {
+fn peer_matches(folder: &TempFolder, host: &str) -> bool {
     let path = folder.path().join("rules.srs");
     let output = rule_set(&["match", "--format", "binary"], &path, &[host]);
     output.contains("match rules")
@@ -48,7 +48,7 @@ fn matches(set: &RuleSet, target: &str) -> bool {
 #[test]
 fn both_forms_are_the_same_set_in_every_version() {
     for version in 1..=3 {
-        let folder = Folder::new("rules").unwrap();
+        let folder = TempFolder::new("rules").unwrap();
         let source = format!(
             r#"{{"version":{version},"rules":[
             {{"domain":["a.example","b.example"],"domain_suffix":["c.example",".d.example"],
@@ -70,7 +70,7 @@ fn both_forms_are_the_same_set_in_every_version() {
 
 #[test]
 fn conditions_on_the_device_are_noted() {
-    let folder = Folder::new("rules").unwrap();
+    let folder = TempFolder::new("rules").unwrap();
     let source = r#"{"version":3,"rules":[
         {"domain":"a.example","process_name":["curl"],"package_name":"x","wifi_ssid":"y"},
         {"domain":"b.example","network_type":["wifi"],"network_is_expensive":true},
@@ -114,7 +114,7 @@ fn many_names() -> Vec<String> {
 
 #[test]
 fn a_large_set_is_read_whole() {
-    let folder = Folder::new("rules").unwrap();
+    let folder = TempFolder::new("rules").unwrap();
     let names = many_names();
     let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     let (exact, suffix) = quoted.split_at(1500);
@@ -138,7 +138,7 @@ fn a_large_set_is_read_whole() {
 
 #[test]
 fn sing_box_answers_the_same() {
-    let folder = Folder::new("rules").unwrap();
+    let folder = TempFolder::new("rules").unwrap();
     let source = r#"{"version":2,"rules":[{"domain":["a.example"],"domain_suffix":["c.example",".d.example"],
         "domain_keyword":["ads"],"domain_regex":["^x[0-9]+\\.test$"],"ip_cidr":["10.0.0.0/9","2001:db8::/32"]}]}"#;
     let (_, ours) = compile(&folder, source);
@@ -172,9 +172,9 @@ fn sing_box_answers_the_same() {
 
 #[test]
 fn filters_of_adguard_are_read() {
-    let folder = Folder::new("rules").unwrap();
+    let folder = TempFolder::new("rules").unwrap();
     let list = "||ads.example^\n|exact.example^\n||track*.example^\n||open.example\nstart.test^\n@@||good.ads.example^\n";
-    let path = folder.write("list.txt", list).unwrap();
+    let path = folder.write_file("list.txt", list).unwrap();
     let compiled = folder.path().join("rules.srs");
     let to = compiled.to_str().unwrap();
     rule_set(

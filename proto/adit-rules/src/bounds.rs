@@ -1,7 +1,7 @@
 //! Bounds of sets, which their compilation and their cache share.
 
 /// Maximum regular expressions of a set.
-pub(crate) const MAX_PATTERNS: usize = 1024;
+pub(crate) const MAX_PATTERNS: usize = 4096;
 /// Maximum memory of a regular expression of a list, in bytes.
 pub(crate) const LIST_PATTERN_SIZE: usize = 64 * 1024;
 /// Maximum patterns with wildcards of a set.
@@ -15,7 +15,7 @@ pub(crate) const MAX_TEXT: usize = 255;
 /// Maximum length of a regular expression, in bytes.
 pub(crate) const MAX_PATTERN: usize = 16 * 1024;
 /// Maximum regular expressions of all sets inside of a set.
-pub(crate) const MAX_ALL_PATTERNS: usize = 4 * MAX_PATTERNS;
+pub(crate) const MAX_ALL_PATTERNS: usize = MAX_PATTERNS;
 /// Maximum sets inside of a set, at all levels.
 pub(crate) const MAX_SETS: usize = 64 * 1024;
 /// Maximum levels of sets inside of sets.
@@ -51,7 +51,7 @@ pub enum AddError {
     Transport,
     /// The text has no known form of a condition.
     #[error(
-        "expected a network, a name, `*.suffix`, `domain:…`, `keyword:…`, `glob:…`, `regex:…`, `:port`, \
+        "expected a network, a name, `*.suffix`, `suffix:…`, `keyword:…`, `glob:…`, `regex:…`, `:port`, \
          `:from-to`, `network:tcp`, `network:udp`, `source:…`, `user:…`, `listener:…` or `*`"
     )]
     Condition,

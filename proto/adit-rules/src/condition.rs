@@ -26,7 +26,7 @@ pub enum Condition {
     NameExact(String),
     /// `*.lan`: names below this one, not the name itself. Without the `*.`.
     NameSuffix(String),
-    /// `domain:lan`: this name and all names below.
+    /// `suffix:lan`: this name and all names below.
     Domain(String),
     /// `keyword:ads`: names that contain the text.
     Keyword(String),
@@ -69,7 +69,7 @@ impl Condition {
             let network = || parse_network(value).ok_or(AddError::Network);
             return Ok(match kind {
                 "" => Self::Ports(parse_ports(value, '-')?),
-                "domain" => Self::Domain(name(value)?),
+                "suffix" => Self::Domain(name(value)?),
                 "keyword" => Self::Keyword(value.to_ascii_lowercase()),
                 "glob" => Self::Glob(Glob::parse(value).ok_or(AddError::Glob)?),
                 "regex" => Self::Pattern(NamePattern::parse(value)?),
@@ -150,7 +150,7 @@ impl fmt::Display for Condition {
             Self::Network(net) => network(f, net),
             Self::NameExact(name) => f.write_str(name),
             Self::NameSuffix(name) => write!(f, "*.{name}"),
-            Self::Domain(name) => write!(f, "domain:{name}"),
+            Self::Domain(name) => write!(f, "suffix:{name}"),
             Self::Keyword(word) => write!(f, "keyword:{word}"),
             Self::Glob(glob) => write!(f, "glob:{glob}"),
             Self::Pattern(pattern) => write!(f, "regex:{}", pattern.as_str()),

@@ -7,8 +7,6 @@
 //! fraction of a microsecond. A [`RuleList`] has several sets in an order; the first match decides.
 //!
 //! ```
-//! use std::sync::Arc;
-//!
 //! use adit_rules::{Condition, Decision, Request, Rule, RuleList, RuleSet, read};
 //!
 //! // A list of another program, and conditions of a configuration.
@@ -19,7 +17,7 @@
 //! let local = ["*.lan", "10.0.0.0/8"].map(Condition::parse);
 //! let local = RuleSet::compile(local.into_iter().collect::<Result<Vec<_>, _>>()?)?;
 //!
-//! let rule = |set: RuleSet, resolve| Rule { sets: vec![Arc::new(set)], resolve };
+//! let rule = |set: RuleSet, resolve| Rule { sets: vec![set.into()], and: Vec::new(), resolve };
 //! let rules = RuleList::new(vec![rule(blocked.set, false), rule(local, true)]);
 //!
 //! let target = "www.ADS.example.:443".parse()?;
@@ -56,6 +54,7 @@ mod bounds;
 mod builder;
 mod cache;
 mod condition;
+mod entry;
 mod glob;
 mod keyword_set;
 mod name;
@@ -67,6 +66,7 @@ pub mod read;
 mod request;
 mod rule_list;
 mod rule_set;
+mod shared_set;
 
 #[cfg(test)]
 mod tests;
@@ -75,8 +75,10 @@ pub use bounds::AddError;
 pub use builder::RuleSetBuilder;
 pub use cache::CacheError;
 pub use condition::Condition;
+pub use entry::Entry;
 pub use glob::Glob;
 pub use pattern::NamePattern;
 pub use request::{Addresses, Request, Transport};
 pub use rule_list::{Decision, Rule, RuleList};
 pub use rule_set::{Outcome, RuleSet};
+pub use shared_set::SharedRuleSet;

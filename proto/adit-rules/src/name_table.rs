@@ -61,10 +61,13 @@ impl<'a> Entry<'a> {
 impl NameTable {
     /// True if the name, or a domain that it is below, is in the table.
     pub(crate) fn contains(&self, name: &NameKey) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// Returns the length of the entry that has the name, in bytes, and its kind.
+    pub(crate) fn find(&self, name: &NameKey) -> Option<(usize, u8)> {
         let key = name.key();
-        let Some(block) = self.find_block(key) else {
-            return false;
-        };
+        let block = self.find_block(key)?;
         // The longest prefix that the last entry before the key shares with it, and that entry.
         let (mut common, mut len, mut kind) = (0, 0, 0);
         let mut rest = self.block(block);
@@ -88,13 +91,14 @@ impl NameTable {
             }
         }
         if kind == 0 || common != len {
-            return false;
+            return None;
         }
-        match subslice(key, len..) {
+        let matches = match subslice(key, len..) {
             [] => kind & EXACT != 0,
             [SEPARATOR, _, ..] => kind & BELOW != 0,
             _ => false,
-        }
+        };
+        matches.then_some((len, kind))
     }
 
     /// Returns the last block that does not start after `key`.

@@ -57,9 +57,15 @@ impl<T: Number> Ranges<T> {
     }
 
     pub(crate) fn contains(&self, number: T) -> bool {
+        self.find(number).is_some()
+    }
+
+    /// Returns the range that has the number.
+    pub(crate) fn find(&self, number: T) -> Option<(T, T)> {
         let after = self.starts.partition_point(|start| *start <= number);
-        let end = after.checked_sub(1).and_then(|at| self.ends.get(at));
-        end.is_some_and(|end| number <= *end)
+        let at = after.checked_sub(1)?;
+        let range = (*self.starts.get(at)?, *self.ends.get(at)?);
+        (number <= range.1).then_some(range)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -93,6 +99,24 @@ impl NetworkTable {
         match ip.to_canonical() {
             IpAddr::V4(ip) => self.v4.contains(ip.to_bits()),
             IpAddr::V6(ip) => self.v6.contains(ip.to_bits()),
+        }
+    }
+
+    /// Returns the network that contains the address: the largest whose addresses are all in the table.
+    pub(crate) fn find(&self, ip: IpAddr) -> Option<IpNet> {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => {
+                let (start, end) = self.v4.find(ip.to_bits())?;
+                let (start, end) = (Ipv4Addr::from_bits(start), Ipv4Addr::from_bits(end));
+                let mut nets = Ipv4Subnets::new(start, end, 0);
+                nets.find(|net| net.contains(&ip)).map(IpNet::V4)
+            }
+            IpAddr::V6(ip) => {
+                let (start, end) = self.v6.find(ip.to_bits())?;
+                let (start, end) = (Ipv6Addr::from_bits(start), Ipv6Addr::from_bits(end));
+                let mut nets = Ipv6Subnets::new(start, end, 0);
+                nets.find(|net| net.contains(&ip)).map(IpNet::V6)
+            }
         }
     }
 

@@ -1,15 +1,16 @@
 //! Rules in their order.
 
-use alloc::sync::Arc;
-
 use crate::request::{Addresses, Request};
-use crate::rule_set::{Outcome, RuleSet};
+use crate::rule_set::Outcome;
+use crate::shared_set::SharedRuleSet;
 
-/// A rule: a request matches it if it matches one of its sets.
+/// A rule: a request matches it if it matches one of its sets, and one of a second list.
 #[derive(Debug, Clone)]
 pub struct Rule {
     /// The sets. Several rules can share one.
-    pub sets: Vec<Arc<RuleSet>>,
+    pub sets: Vec<SharedRuleSet>,
+    /// Further sets, of which one has to match too. An empty list is no condition.
+    pub and: Vec<SharedRuleSet>,
     /// True if names are looked up and match networks by any of their addresses.
     pub resolve: bool,
 }
@@ -79,14 +80,25 @@ impl RuleList {
 
 impl Rule {
     fn evaluate(&self, request: &Request<'_>, addresses: Addresses<'_>) -> Outcome {
-        let mut outcome = Outcome::NoMatch;
-        for set in &self.sets {
-            match set.evaluate(request, addresses) {
-                Outcome::Match => return Outcome::Match,
-                Outcome::NeedsLookup => outcome = Outcome::NeedsLookup,
-                Outcome::NoMatch => {}
-            }
+        let outcome = evaluate_any(&self.sets, request, addresses);
+        if self.and.is_empty() || outcome == Outcome::NoMatch {
+            return outcome;
         }
-        outcome
+        outcome.and(evaluate_any(&self.and, request, addresses))
     }
+}
+
+fn evaluate_any(
+    sets: &[SharedRuleSet],
+    request: &Request<'_>,
+    addresses: Addresses<'_>,
+) -> Outcome {
+    let mut outcome = Outcome::NoMatch;
+    for set in sets {
+        outcome = outcome.or(set.evaluate(request, addresses));
+        if outcome == Outcome::Match {
+            break;
+        }
+    }
+    outcome
 }

@@ -65,12 +65,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const fn or(self, other: Self) -> Self {
+    pub(crate) const fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Match, _) | (_, Self::Match) => Self::Match,
             (Self::NeedsLookup, _) | (_, Self::NeedsLookup) => Self::NeedsLookup,
             (Self::NoMatch, Self::NoMatch) => Self::NoMatch,
         }
+    }
+
+    pub(crate) const fn and(self, other: Self) -> Self {
+        self.not().or(other.not()).not()
     }
 
     const fn not(self) -> Self {
@@ -263,7 +267,7 @@ impl RuleSet {
 }
 
 impl Group {
-    fn evaluate(&self, request: &Request<'_>, addresses: Addresses<'_>) -> Outcome {
+    pub(crate) fn evaluate(&self, request: &Request<'_>, addresses: Addresses<'_>) -> Outcome {
         match self {
             Self::Not(set) => set.evaluate(request, addresses).not(),
             Self::All(sets) => {

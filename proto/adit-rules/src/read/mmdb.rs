@@ -60,6 +60,13 @@ pub fn read_mmdb(document: &[u8], country: &str, limits: &Limits) -> Result<Load
     Ok(tally.finish(set))
 }
 
+/// True if the mark of a database is near the end.
+pub(super) fn is_mmdb(document: &[u8]) -> bool {
+    let tail = document.len().saturating_sub(METADATA);
+    let near = document.get(tail..).unwrap_or_default();
+    near.windows(MARK.len()).any(|part| part == MARK)
+}
+
 /// The search tree: two records for each node, one for each value of the next bit of an address.
 struct Tree<'a> {
     bytes: &'a [u8],

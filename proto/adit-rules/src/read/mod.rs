@@ -15,10 +15,13 @@
 //! | MaxMind `mmdb` of countries | [`read_mmdb`] |
 //! | hosts | [`read_hosts`] |
 //! | Adblock, names only | [`read_adblock`] |
+//!
+//! [`Format`] has them by name, and detects the one of a document.
 
 mod adblock;
 mod clash;
 mod clash_rule;
+mod format;
 mod geo;
 mod hosts;
 mod json;
@@ -36,6 +39,7 @@ mod yaml;
 
 pub use adblock::read_adblock;
 pub use clash::{ClashBehavior, read_clash};
+pub use format::Format;
 pub use geo::{read_geoip, read_geosite};
 pub use hosts::read_hosts;
 pub use limits::{Limits, Loaded, Note, NoteKind, Place, ReadError};

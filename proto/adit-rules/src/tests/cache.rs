@@ -9,7 +9,7 @@ fn full() -> RuleSet {
     let texts = [
         "db.lan",
         "*.lan",
-        "domain:example",
+        "suffix:example",
         "keyword:ads",
         "keyword:x",
         "glob:a*.test",

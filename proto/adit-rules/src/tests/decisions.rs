@@ -1,12 +1,10 @@
 //! Decisions of conditions, sets and lists.
 
-use alloc::sync::Arc;
-
 use adit_wire::Target;
 
 use crate::{
-    AddError, Addresses, Condition, Decision, Outcome, Request, Rule, RuleList, RuleSet,
-    RuleSetBuilder, Transport,
+    AddError, Addresses, Condition, Decision, Entry, Outcome, Request, Rule, RuleList, RuleSet,
+    RuleSetBuilder, SharedRuleSet, Transport,
 };
 
 fn set(conditions: &[&str]) -> RuleSet {
@@ -47,9 +45,9 @@ fn conditions_match_what_they_say() {
         (":25", "a:26", false),
         (":6000-6063", "[::1]:6063", true),
         (":6000-6063", "[::1]:6064", false),
-        ("domain:lan", "lan:1", true),
-        ("domain:lan", "a.b.lan:1", true),
-        ("domain:lan", "xlan:1", false),
+        ("suffix:lan", "lan:1", true),
+        ("suffix:lan", "a.b.lan:1", true),
+        ("suffix:lan", "xlan:1", false),
         ("keyword:Ads", "my-ADS.example:1", true),
         ("keyword:ads", "ad.example:1", false),
         ("glob:*.lan", "a.lan:1", true),
@@ -114,7 +112,7 @@ fn wrong_conditions_are_refused() {
         "user:",
         "network:sctp",
         "source:a",
-        "domain:",
+        "suffix:",
         "10.0.0.1.",
     ] {
         assert!(Condition::parse(text).is_err(), "{text}");
@@ -127,10 +125,10 @@ fn wrong_conditions_are_refused() {
 fn groups_are_and_and_not() {
     let mut builder = RuleSetBuilder::new();
     builder
-        .add_all(vec![set(&["domain:example"]), set(&[":443", ":80"])])
+        .add_all(vec![set(&["suffix:example"]), set(&[":443", ":80"])])
         .unwrap();
     let mut not = RuleSetBuilder::new();
-    not.add_not(set(&["domain:internal"])).unwrap();
+    not.add_not(set(&["suffix:internal"])).unwrap();
     let both = builder.build();
     let not = not.build();
     for (to, first, second) in [
@@ -212,14 +210,15 @@ fn addresses_decide_only_where_they_matter() {
 #[test]
 fn the_first_match_decides() {
     let rule = |conditions: &[&str], resolve| Rule {
-        sets: vec![Arc::new(set(conditions))],
+        sets: vec![set(conditions).into()],
+        and: Vec::new(),
         resolve,
     };
     let list = RuleList::new(vec![
         rule(&["192.0.2.0/24"], false),
         rule(&["www.example"], false),
         rule(&["10.0.0.0/8"], true),
-        rule(&["domain:example"], false),
+        rule(&["suffix:example"], false),
     ]);
     let decide = |to: &str| list.decide(&Request::new(&target(to)));
     assert_eq!(decide("192.0.2.7:1"), Decision::Rule(0));
@@ -243,7 +242,7 @@ fn the_first_match_decides() {
 fn a_set_knows_its_size() {
     let set = set(&[
         "a.example",
-        "domain:example",
+        "suffix:example",
         "10.0.0.0/9",
         "10.128.0.0/9",
         ":1",
@@ -256,4 +255,89 @@ fn a_set_knows_its_size() {
     assert_eq!(nets, ["10.0.0.0/8"]);
     assert!(set.contains_address("10.9.9.9".parse().unwrap()));
     assert!(set.memory() > 0);
+}
+
+#[test]
+fn two_lists_of_a_rule_have_to_match() {
+    let rule = Rule {
+        sets: vec![set(&["suffix:lan", "10.0.0.0/8"]).into()],
+        and: vec![set(&[":443"]).into(), set(&["network:udp"]).into()],
+        resolve: true,
+    };
+    let list = RuleList::new(vec![rule]);
+    let decide =
+        |to: &str, transport| list.decide(&Request::new(&target(to)).with_transport(transport));
+    assert_eq!(decide("a.lan:443", Transport::Tcp), Decision::Rule(0));
+    assert_eq!(decide("a.lan:80", Transport::Tcp), Decision::NoRule);
+    assert_eq!(decide("a.lan:80", Transport::Udp), Decision::Rule(0));
+    assert_eq!(decide("a.wan:443", Transport::Tcp), Decision::Lookup(0));
+    // The second list cannot match, so that no lookup is necessary.
+    assert_eq!(decide("a.wan:80", Transport::Tcp), Decision::NoRule);
+}
+
+#[test]
+fn a_replaced_set_decides_for_all_that_share_it() {
+    let shared = SharedRuleSet::from(set(&["a.example"]));
+    let list = RuleList::new(vec![Rule {
+        sets: vec![shared.clone()],
+        and: Vec::new(),
+        resolve: false,
+    }]);
+    let decide = |to: &str| list.decide(&Request::new(&target(to)));
+    assert_eq!(decide("a.example:1"), Decision::Rule(0));
+    shared.replace(set(&["b.example", "10.0.0.0/8"]));
+    assert_eq!(decide("a.example:1"), Decision::NoRule);
+    assert_eq!(decide("b.example:1"), Decision::Rule(0));
+    assert_eq!(shared.current().len(), 2);
+    assert!(shared.contains_address("10.0.0.1".parse().unwrap()));
+}
+
+#[test]
+fn the_entry_that_matches_is_found() {
+    let all = set(&[
+        "exact.example",
+        "*.below.example",
+        "suffix:both.example",
+        "keyword:ads",
+        "glob:x*.test",
+        r"regex:^y\d\.",
+        "10.0.0.0/9",
+        "10.128.0.0/9",
+        "2001:db8::/32",
+        ":6000-6063",
+        "user:alice",
+    ]);
+    let known = ["10.1.2.3".parse().unwrap()];
+    for (to, entry) in [
+        ("EXACT.example.:1", Some("exact.example")),
+        ("a.b.below.example:1", Some("*.below.example")),
+        ("both.example:1", Some("suffix:both.example")),
+        ("a.both.example:1", Some("suffix:both.example")),
+        ("my-ads.example:1", Some("keyword:ads")),
+        ("xyz.test:1", Some("glob:x*.test")),
+        ("y7.test:1", Some(r"regex:^y\d\.")),
+        ("10.200.0.1:1", Some("10.0.0.0/8")),
+        ("[2001:db8::1]:1", Some("2001:db8::/32")),
+        ("other.test:6001", Some(":6000-6063")),
+        ("looked-up.test:1", Some("10.0.0.0/8")),
+        ("[2001:db9::1]:1", None),
+    ] {
+        let to = target(to);
+        let request = Request::new(&to);
+        let found = all.find_entry(&request, Addresses::Known(&known));
+        let found = found.map(|entry| entry.to_string());
+        assert_eq!(found.as_deref(), entry, "{to}");
+        let matches = all.evaluate(&request, Addresses::Known(&known)) == Outcome::Match;
+        assert_eq!(matches, entry.is_some(), "{to}");
+    }
+    let to = target("other.test:1");
+    let user = Request::new(&to).with_user("alice");
+    let found = all.find_entry(&user, Addresses::Known(&[]));
+    assert_eq!(found.unwrap().to_string(), "user:alice");
+    let mut not = RuleSetBuilder::new();
+    not.add_not(all).unwrap();
+    let found = not
+        .build()
+        .find_entry(&Request::new(&to), Addresses::Known(&[]));
+    assert_eq!(found, Some(Entry::Group));
 }
