@@ -170,7 +170,7 @@ impl Api {
         let users = roster.users();
         users.with_changes(remove, put).map_err(|e| bad(&e))?;
         if let Some(path) = roster.file() {
-            let (path, method, change) = (path.to_owned(), users.method(), change.clone());
+            let (method, change) = (users.method(), change.clone());
             let work = move || users_file::write_change(&path, method, &change);
             let written = tokio::task::spawn_blocking(work).await;
             let written = written.unwrap_or_else(|e| Err(e.to_string()));

@@ -63,6 +63,8 @@ mod probes_apart;
 mod process;
 mod proxied;
 mod relay;
+#[cfg(unix)]
+mod reload;
 mod replay;
 mod replies;
 mod setup;
