@@ -25,12 +25,63 @@ use crate::ssh::SshHop;
 use crate::udp::SenderFilter;
 use crate::{Router, ServerHealth, StartError};
 
+/// The chains of a running router, which a reload continues to use where the configuration is the same: their
+/// plugins, sessions and connections to servers stay.
+pub(crate) struct RunningChains<'a> {
+    chains: Vec<(&'a Chain, Arc<dyn Connector>)>,
+}
+
+impl<'a> RunningChains<'a> {
+    /// Returns the chains of `router`, which was built from `route` and `listen`, for a router of `new_route` and
+    /// `new_listen`; none if their ends differ.
+    pub(crate) fn new(
+        router: &Router,
+        (route, listen): (&'a Route, &'a ListenerConfig),
+        (new_route, new_listen): (&Route, &ListenerConfig),
+    ) -> Self {
+        let plans = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
+        let connectors = router.connectors();
+        // The router may have been replaced by other means than a reload.
+        let same = connectors.len() == route.rules.len() + 1
+            && ends_alike(listen, new_listen)
+            && rejected_networks(route) == rejected_networks(new_route);
+        let mut chains: Vec<_> = plans.zip(connectors).collect();
+        if !same {
+            chains.clear();
+        }
+        Self { chains }
+    }
+
+    fn find(&self, plan: &Chain) -> Option<Arc<dyn Connector>> {
+        let mut chains = self.chains.iter();
+        let (_, connector) = chains.find(|(known, _)| *known == plan)?;
+        Some(connector.clone())
+    }
+}
+
+/// Returns true if the chains of both listeners have the same end: address family, filters and time limit.
+pub(crate) fn ends_alike(a: &ListenerConfig, b: &ListenerConfig) -> bool {
+    let end = |listen: &ListenerConfig| {
+        let contacted = match &listen.kind {
+            ListenerKind::Proxy(proxy) => !proxy.full_cone,
+            ListenerKind::Transparent(transparent) => !transparent.full_cone,
+            _ => false,
+        };
+        let relays = matches!(&listen.kind, ListenerKind::Shadowsocks(server)
+            if matches!(server.role, SsRole::Relay { .. }));
+        let public = !listen.addr.is_loopback();
+        (contacted, relays, public, listen.prefer, listen.limits.dial)
+    };
+    end(a) == end(b) && a.access == b.access
+}
+
 /// Creates the router of one listener, whose access rule applies to its targets.
-/// `kcp` counts for hops over KCP.
+/// `kcp` counts for hops over KCP. Chains of `running` are used again.
 pub(crate) async fn build_router(
     route: &Route,
     listen: &ListenerConfig,
     kcp: &Arc<Counters>,
+    running: Option<&RunningChains<'_>>,
 ) -> Result<Router, StartError> {
     let family = match listen.prefer {
         AddressPreference::Auto => Family::Any,
@@ -76,8 +127,10 @@ pub(crate) async fn build_router(
     let straight = !relays && chains.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
     for rule in &route.rules {
-        let way = build_chain(&rule.via, &end, kcp).await?;
-        let way = judged(way, &rule.via);
+        let way = match running.and_then(|running| running.find(&rule.via)) {
+            Some(way) => way,
+            None => judged(build_chain(&rule.via, &end, kcp).await?, &rule.via),
+        };
         rules.push(RoutingRule {
             matches: rule.matches.clone(),
             // Targets that are connected to from here are checked then, see `denied`.
@@ -85,8 +138,10 @@ pub(crate) async fn build_router(
             connector: way,
         });
     }
-    let otherwise = build_chain(&route.via, &end, kcp).await?;
-    let otherwise = judged(otherwise, &route.via);
+    let otherwise = match running.and_then(|running| running.find(&route.via)) {
+        Some(way) => way,
+        None => judged(build_chain(&route.via, &end, kcp).await?, &route.via),
+    };
     Ok(Router::new(rules, otherwise, family))
 }
 

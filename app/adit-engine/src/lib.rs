@@ -74,7 +74,7 @@ mod user_table;
 
 pub use adit_stream::MeterStats;
 
-pub use engine::{Engine, KeyedServer, ListenerInfo};
+pub use engine::{ApplyError, Engine, KeyedServer, ListenerInfo, ReloadSummary};
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};

@@ -2,6 +2,8 @@
 //! requests for anything but streams are in `udp_and_bind`.
 
 mod connection_limiter;
+mod handler_slot;
+mod login_table;
 mod proxy_header;
 mod udp_and_bind;
 
@@ -22,11 +24,10 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::ConnectionAddrs;
 use crate::acceptor::{
     FurtherRequests, InboundRequest, PendingRequest, RequestAcceptor, RequestStream,
 };
-use crate::connector::{HopWatch, MemberHealth};
+use crate::connector::{Connector, HopWatch, MemberHealth};
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
@@ -35,10 +36,13 @@ use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{
     CountedSession, DualCounter, UserAccount, client_lookup_owner, run_until_removed,
 };
+use crate::{ConnectionAddrs, Request};
 
 use connection_limiter::ConnectionPermit;
 pub(crate) use connection_limiter::DescriptorPool;
 pub use connection_limiter::{ConnectionLimiter, accept_loop};
+pub use handler_slot::HandlerSlot;
+pub(crate) use login_table::LoginTable;
 
 /// Maximum number of bytes that are read from a client before its request is granted.
 const MAX_EARLY_BYTES: usize = 16 << 10;
@@ -77,6 +81,8 @@ pub struct ConnectionHandler {
     pub connection_limiter: Arc<ConnectionLimiter>,
     /// Counts the associations of the listener, and limits them.
     pub udp_quota: Arc<ListenerQuota>,
+    /// The accounts of users with passwords.
+    pub(crate) logins: Arc<LoginTable>,
     /// Closed when the listener has ended.
     pub(crate) listener_ended: Option<watch::Receiver<()>>,
 }
@@ -243,7 +249,16 @@ impl ConnectionHandler {
             Ok(InboundRequest::Stream(pending)) => {
                 return self.open_stream(pending, peer, rounds).await;
             }
-            Ok(InboundRequest::Multiplexed(many)) => self.serve_streams(many, peer, rounds).await,
+            Ok(InboundRequest::Multiplexed(many)) => {
+                let account = many.user().and_then(|user| self.logins.account_of(user));
+                let streams = self.serve_streams(many, peer, rounds);
+                if run_until_removed(account.as_deref(), streams)
+                    .await
+                    .is_none()
+                {
+                    debug!(client = %peer.remote, "closed: the user was removed");
+                }
+            }
             Ok(InboundRequest::Bind(binding)) => return self.serve_bind(binding, peer).await,
             Ok(InboundRequest::Datagrams(association)) => {
                 self.serve_udp_associate(association).await;
@@ -321,6 +336,12 @@ impl ConnectionHandler {
         debug!(client = %peer.remote, "the connection ends");
     }
 
+    /// Returns the account of a request's user.
+    fn account_of(&self, request: &Request) -> Option<Arc<UserAccount>> {
+        let account = request.account.clone();
+        account.or_else(|| self.logins.account_of(request.user.as_deref()?))
+    }
+
     /// Opens the stream that a client requests.
     async fn open_stream(
         &self,
@@ -330,7 +351,7 @@ impl ConnectionHandler {
     ) -> Option<OpenSession> {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
-        let account = pending.request.account.clone();
+        let account = self.account_of(&pending.request);
         let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::requested_version(&target).filter(|_| self.over_tcp) {
             let carried = self.serve_udp_over_tcp(pending, version, account.as_ref(), peer);
@@ -407,6 +428,7 @@ impl ConnectionHandler {
                 user,
                 first: first.len(),
                 rounds,
+                _chain: connector.clone(),
             }),
         })
     }
@@ -566,6 +588,8 @@ struct SessionInfo {
     first: usize,
     /// Number of times that the request has come back to this process.
     rounds: u8,
+    /// Keeps the plugins of the chain running, after a reload too.
+    _chain: Arc<dyn Connector>,
 }
 
 /// Relays, and reports a keyed hop that does not answer.

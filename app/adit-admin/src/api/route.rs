@@ -34,6 +34,7 @@ pub(crate) struct RequestHead<'a> {
 pub(crate) enum Action {
     Health,
     Metrics,
+    Reload,
     Subscription {
         name: String,
         secret: String,
@@ -95,6 +96,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["healthz"] => return Some(Action::Health),
         ["metrics"] => return Some(Action::Metrics),
         ["servers"] => return Some(Action::Servers),
+        ["v1", "reload"] => return Some(Action::Reload),
         ["sip008", name, secret] => {
             return Some(Action::Subscription {
                 name: (*name).to_owned(),
@@ -160,6 +162,7 @@ impl Api {
                 return Ok(Reply::text("text/plain; charset=utf-8", "ok\n".to_owned()));
             }
             Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
+            Action::Reload => return self.request_reload().await,
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
             Action::Server { server, about } => (self.find_server(server.as_deref())?, about),
@@ -219,7 +222,7 @@ impl Api {
     fn list_servers(&self) -> Reply {
         let servers = self.named_servers().into_iter();
         let servers = servers.map(|(name, server)| {
-            let users = server.roster.users();
+            let users = server.user_table.users();
             ServerInfo {
                 api: format!("/servers/{name}/v1"),
                 name,
@@ -250,6 +253,7 @@ impl Action {
                 Resource::Users => "GET, POST",
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
+            Self::Reload => "POST",
             _ => "GET",
         }
     }
@@ -293,6 +297,7 @@ mod tests {
             ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
             ("/servers/main/v1/stats", of(Some("main"), Resource::Stats)),
             ("/metrics", Some(Action::Metrics)),
+            ("/v1/reload", Some(Action::Reload)),
             ("/healthz", Some(Action::Health)),
             ("", None),
             ("*", None),

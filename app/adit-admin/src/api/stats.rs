@@ -49,7 +49,7 @@ impl From<Usage> for TrafficCounters {
 
 /// Answers `GET /stats[?clear=true]`: counters since the start, or since they were last cleared.
 pub(super) fn get_stats(server: &KeyedServer, clear: bool) -> ApiResult {
-    let (sum, each) = server.roster.total_and_user_usages(clear);
+    let (sum, each) = server.user_table.total_and_user_usages(clear);
     let users = each.iter().map(|(user, used)| UserStats {
         username: user.name(),
         numbers: (*used).into(),
@@ -137,11 +137,11 @@ pub(super) fn get_metrics(engine: &Engine) -> Reply {
     let keyed = engine
         .keyed_servers()
         .into_iter()
-        .filter(|s| s.roster.users().has_names());
+        .filter(|s| s.user_table.users().has_names());
     let users = keyed.map(|server| {
         let at = &server.listening;
         let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);
-        let count = server.roster.users().len();
+        let count = server.user_table.users().len();
         (labels, u64_from(count))
     });
     family("adit_users", "gauge", "Users of a server.", users.collect());

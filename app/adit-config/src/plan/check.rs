@@ -8,7 +8,7 @@ use super::{loops, remote_targets};
 use crate::plan::unchecked_route::{
     UncheckedListener, UncheckedRoute, UncheckedRule, UncheckedStage,
 };
-use crate::plan::{Chain, Condition, Plan, Route, Rule, Stage};
+use crate::plan::{Chain, Condition, Plan, Route, Rule, RunSettings, Stage};
 use crate::scheme::endpoint_types::{
     Hop, ListenAddr, ListenerConfig, ListenerKind, PrivateAccess, SsRole, SsServer, SsrServer,
     TransparentListener,
@@ -30,6 +30,7 @@ pub(super) fn check_plan(
         Ok(Plan {
             routes,
             warnings: diagnostics.warnings,
+            run: RunSettings::default(),
         })
     } else {
         Err(diagnostics.problems)

@@ -6,6 +6,7 @@ mod check;
 mod loops;
 mod remote_targets;
 mod rule;
+mod run_settings;
 mod short_listener;
 mod toml_file;
 mod unchecked_route;
@@ -13,6 +14,7 @@ mod unchecked_route;
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
 pub use rule::{Condition, NamePattern};
+pub use run_settings::RunSettings;
 pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 
@@ -26,6 +28,8 @@ pub struct Plan {
     pub routes: Vec<Route>,
     /// Notices about a configuration that works.
     pub warnings: Vec<Warning>,
+    /// Settings of the process.
+    pub run: RunSettings,
 }
 
 /// Listeners, with the rules and the chain for their requests.

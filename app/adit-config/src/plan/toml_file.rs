@@ -1,6 +1,7 @@
 //! Routes from TOML. The file has names, groups and rules; everything else is in the URLs.
 
 mod key_tables;
+mod run_table;
 
 use adit_wire::u64_from;
 use toml::Spanned;
@@ -9,7 +10,7 @@ use toml::de::{DeString, DeTable, DeValue};
 use crate::plan::short_listener::expand_short_listener;
 use crate::plan::toml_file::key_tables::accepts_key_table;
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
-use crate::plan::{Condition, Stage};
+use crate::plan::{Condition, RunSettings, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::secret_redaction;
 use crate::text::{
@@ -20,7 +21,7 @@ use crate::text::{
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 /// Keys of the file.
-const FILE_KEYS: [&str; 1] = ["route"];
+const FILE_KEYS: [&str; 2] = ["route", "run"];
 /// Keys of a route.
 const ROUTE_KEYS: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
 /// Keys of a rule.
@@ -29,13 +30,22 @@ const RULE_KEYS: [&str; 3] = ["match", "via", "resolve"];
 type Value<'t> = Spanned<DeValue<'t>>;
 type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
 
-/// Parses all routes, in the order of the file.
-pub(super) fn parse_routes(
+/// The content of a file.
+#[derive(Default)]
+pub(super) struct UncheckedFile {
+    /// The routes, in the order of the file.
+    pub(super) routes: Vec<UncheckedRoute>,
+    /// Settings of the process.
+    pub(super) run: RunSettings,
+}
+
+/// Parses a file.
+pub(super) fn parse_file(
     diagnostics: &mut Diagnostics,
     lookup: SecretLookup<'_>,
     text: &str,
     file_name: &str,
-) -> Vec<UncheckedRoute> {
+) -> UncheckedFile {
     let origin = Origin::File(file_name.to_owned());
     let mut reader = RouteReader {
         diagnostics,
@@ -45,13 +55,13 @@ pub(super) fn parse_routes(
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
         reader.report_error(ConfigError::new(Span::new(0, 1), title));
-        return Vec::new();
+        return UncheckedFile::default();
     }
     let (document, errors) = DeTable::parse_recoverable(text);
     reader.report_syntax(&errors);
     if !errors.is_empty() {
         // The rest of an invalid document would cause more errors.
-        return Vec::new();
+        return UncheckedFile::default();
     }
     reader.read_document(document.get_ref())
 }
@@ -79,11 +89,16 @@ impl RouteReader<'_> {
         }
     }
 
-    /// Reads the routes.
-    fn read_document(&mut self, table: &DeTable<'_>) -> Vec<UncheckedRoute> {
+    /// Reads all tables.
+    fn read_document(&mut self, table: &DeTable<'_>) -> UncheckedFile {
         let mut drafts = Vec::new();
+        let mut run = RunSettings::default();
         let mut found = false;
         for (key, value) in self.known_entries(table, &FILE_KEYS, "the file") {
+            if key.get_ref() == "run" {
+                run = self.read_run_settings(value);
+                continue;
+            }
             found = true;
             let Some(routes) = self.expect_table(key, value) else {
                 continue;
@@ -104,7 +119,10 @@ impl RouteReader<'_> {
                 "start with `[route.main]` and `listen = \"mixed://127.0.0.1:1080\"`",
             ));
         }
-        drafts
+        UncheckedFile {
+            routes: drafts,
+            run,
+        }
     }
 
     /// Reads a route.

@@ -160,6 +160,7 @@ impl ConnectionHandler {
                 user: String::new(),
                 first: 0,
                 rounds: 0,
+                _chain: connector,
             }),
         })
     }

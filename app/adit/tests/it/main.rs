@@ -71,6 +71,8 @@ mod process;
 mod profiles;
 mod proxied;
 mod relay;
+#[cfg(unix)]
+mod reload;
 mod replay;
 mod replies;
 mod setup;
