@@ -3,7 +3,6 @@
 use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode, Signals};
 use adit_config::{
@@ -12,7 +11,6 @@ use adit_config::{
 };
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
-use tokio::time::timeout;
 
 use super::reload::{PlanFile, ReloadableRun, drain_engine};
 use super::{admin, convert};
