@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use crate::chain_builder;
+use crate::chain_builder::{self, ChainResources};
+use crate::connector::GroupState;
 use crate::listener::{self, ListenerResources, ProcessState, ReplayRegistry};
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
@@ -27,8 +28,8 @@ pub struct Engine {
     replays: ReplayRegistry,
     /// Start time of the engine.
     started: UnixTime,
-    /// Counters of all KCP sessions, of listeners and of hops.
-    kcp: Arc<adit_kcp::Counters>,
+    /// Groups, and the counters of all KCP sessions, of listeners and of hops.
+    chains: ChainResources,
     running: Mutex<Vec<RunningListener>>,
 }
 
@@ -109,7 +110,7 @@ impl Engine {
             associations: AssociationRegistry::new(descriptors),
             replays: ReplayRegistry::default(),
             started: system::unix_now(),
-            kcp: Arc::default(),
+            chains: ChainResources::default(),
             running: Mutex::default(),
         };
         for route in &plan.routes {
@@ -181,7 +182,7 @@ impl Engine {
         }
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            fresh.push(chain_builder::build_router(route, listen, &self.kcp).await?);
+            fresh.push(chain_builder::build_router(route, listen, &self.chains).await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
             router.replace_rules(fresh);
@@ -243,7 +244,13 @@ impl Engine {
     /// Returns the counters of the KCP sessions of all listeners and hops.
     #[must_use]
     pub fn kcp_counts(&self) -> adit_kcp::Counts {
-        self.kcp.counts()
+        self.chains.kcp.counts()
+    }
+
+    /// Returns the groups of the chains in use.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Arc<GroupState>> {
+        self.chains.groups.groups()
     }
 
     /// Stops accepting, and lets open connections continue for at most `drain`.
@@ -268,7 +275,7 @@ impl Engine {
             associations: &self.associations,
             replays: &self.replays,
             started: self.started,
-            kcp: &self.kcp,
+            chains: &self.chains,
         };
         let listener = listener::open_listener(route, listen, &process).await?;
         let opened = listener.opened;

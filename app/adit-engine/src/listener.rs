@@ -25,7 +25,6 @@ use std::time::Duration;
 use adit_config::{
     InterceptMethod, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan, Route,
 };
-use adit_kcp::Counters;
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
 use adit_stream::{RelayTimeouts, TrafficMeter};
@@ -42,7 +41,7 @@ use crate::acceptor::{
     FixedTarget, HttpRules, InterceptedAcceptor, ProxyAcceptor, RequestAcceptor, SocksRules,
 };
 use crate::carrier;
-use crate::chain_builder::build_router;
+use crate::chain_builder::{ChainResources, build_router};
 use crate::credentials::ListenerCredentials;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
@@ -126,7 +125,7 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) associations: &'a Arc<AssociationRegistry>,
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
-    pub(crate) kcp: &'a Arc<Counters>,
+    pub(crate) chains: &'a ChainResources,
 }
 
 /// Binds a listener. Settings are checked before any socket is opened.
@@ -151,7 +150,7 @@ pub(crate) async fn open_listener(
             transparent::open_transparent(plan, worker, addr, &common).await?
         }
         (_, Some(carried), worker) => {
-            carrier::open_carrier(listen, carried, worker, &common, process.kcp).await?
+            carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?
         }
         (kind, None, worker) => {
             let ports = PortHandlers {
@@ -276,7 +275,7 @@ impl<'a> ListenerBuilder<'a> {
         Ok(Self {
             listen,
             common: ListenerState {
-                router: Arc::new(build_router(route, listen, process.kcp).await?),
+                router: Arc::new(build_router(route, listen, process.chains).await?),
                 meter: Arc::default(),
                 share: process.associations.register_listener(sources),
                 ttl: AssociationTtl {

@@ -17,7 +17,7 @@ use adit_shadowsocks::{Edition, KeyChain, tcp};
 use adit_stream::{BoxStream, Layered, fill_to, flush_stream};
 use adit_wire::{Host, Name, Target, UnixTime};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub use hop_steps::{
     ProbeRequest, ProbeResult, build_hop_connector, connect_first, probe_carrier_target,
@@ -100,8 +100,18 @@ pub async fn probe_hop(hop: &ServerHop, keys: KeyChain) -> ProbeFinding {
 /// up to four connections and about seven seconds.
 pub async fn probe_server(server: Target, keys: KeyChain) -> ProbeFinding {
     let via = crate::chain_builder::unrestricted_connector();
+    probe_through(&via, server, &keys, REQUEST_TIMEOUT * 2).await
+}
+
+/// Does the same through `via`. Other clocks are tried for at most `clocks_within`.
+async fn probe_through(
+    via: &Arc<dyn Connector>,
+    server: Target,
+    keys: &KeyChain,
+    clocks_within: Duration,
+) -> ProbeFinding {
     let start = Instant::now();
-    let first = send_probe(&via, &server, &keys, 0);
+    let first = send_probe(via, &server, keys, 0);
     let mut first = std::pin::pin!(first);
     let early = timeout(OTHER_CLOCKS_AFTER, &mut first).await;
     match early {
@@ -110,8 +120,9 @@ pub async fn probe_server(server: Target, keys: KeyChain) -> ProbeFinding {
         _ => {}
     }
     let others = async {
-        if has_time_stamps(&keys) {
-            find_clock_skew(start, &via, &server, &keys).await
+        if has_time_stamps(keys) && !clocks_within.is_zero() {
+            let found = find_clock_skew(start, via, &server, keys);
+            timeout_at(start + clocks_within, found).await.ok()?
         } else {
             None
         }
@@ -125,6 +136,7 @@ pub async fn probe_server(server: Target, keys: KeyChain) -> ProbeFinding {
     match tokio::join!(rest, others) {
         (Ok(ProbeAnswer::Authentic(skew)), _) => ProbeFinding::Accepted { skew },
         (_, Some(skew)) => ProbeFinding::WrongClock { skew },
+        (Ok(ProbeAnswer::WrongClock(skew)), None) => ProbeFinding::WrongClock { skew },
         (Ok(ProbeAnswer::Silent), None) => ProbeFinding::Silent,
         (Ok(ProbeAnswer::Closed), None) => ProbeFinding::Closed,
         (Err(e), None) => ProbeFinding::Unreachable(e),
@@ -150,13 +162,25 @@ pub(crate) struct Check {
 }
 
 impl HealthCheck for Check {
-    fn ask(&self) -> BoxFuture<'_, io::Result<ProbeAnswer>> {
-        Box::pin(async {
+    fn ask(&self, tries_clocks: bool) -> BoxFuture<'_, io::Result<ProbeAnswer>> {
+        Box::pin(async move {
             let server = match &self.plugin {
                 Some(host) if host.mode().carries_tcp() => host.local_addr().into(),
                 _ => self.server.clone(),
             };
-            send_probe(&self.via, &server, &self.keys, 0).await
+            let clocks = match tries_clocks {
+                true => REQUEST_TIMEOUT,
+                false => Duration::ZERO,
+            };
+            Ok(
+                match probe_through(&self.via, server, &self.keys, clocks).await {
+                    ProbeFinding::Accepted { skew } => ProbeAnswer::Authentic(skew),
+                    ProbeFinding::WrongClock { skew } => ProbeAnswer::WrongClock(skew),
+                    ProbeFinding::Unreachable(why) => return Err(why),
+                    ProbeFinding::Silent => ProbeAnswer::Silent,
+                    ProbeFinding::Closed => ProbeAnswer::Closed,
+                },
+            )
         })
     }
 }

@@ -69,6 +69,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
     let hops = match last {
         Some(Stage::Group(hops)) => hops,
         Some(Stage::Single(hop)) => vec![hop],
+        Some(Stage::Named(group)) => group.hops,
         None => Vec::new(),
     };
     for hop in hops {

@@ -3,6 +3,7 @@
 mod build;
 mod chain;
 mod check;
+mod group;
 mod loops;
 mod remote_targets;
 mod rule;
@@ -11,6 +12,7 @@ mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
+pub use group::{GroupKind, NamedGroup};
 pub use rule::{Condition, NamePattern};
 pub use toml_file::MAX_FILE_LEN;
 

@@ -1,11 +1,13 @@
 //! Routes from TOML. The file has names, groups and rules; everything else is in the URLs.
 
+mod groups;
 mod key_tables;
 
 use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::plan::toml_file::groups::{GroupText, is_group_name};
 use crate::plan::toml_file::key_tables::accepts_key_table;
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
 use crate::plan::{Condition, Stage};
@@ -19,7 +21,7 @@ use crate::text::{
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 /// Keys of the file.
-const FILE_KEYS: [&str; 1] = ["route"];
+const FILE_KEYS: [&str; 2] = ["route", "group"];
 /// Keys of a route.
 const ROUTE_KEYS: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
 /// Keys of a rule.
@@ -40,6 +42,7 @@ pub(super) fn parse_routes(
         diagnostics,
         lookup,
         document: secret_redaction::redacting_document(&origin, text),
+        groups: Vec::new(),
     };
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
@@ -60,6 +63,8 @@ struct RouteReader<'a> {
     diagnostics: &'a mut Diagnostics,
     lookup: SecretLookup<'a>,
     document: Document<'a>,
+    /// The groups, each with true if it has no errors.
+    groups: Vec<(GroupText, bool)>,
 }
 
 impl RouteReader<'_> {
@@ -82,7 +87,14 @@ impl RouteReader<'_> {
     fn read_document(&mut self, table: &DeTable<'_>) -> Vec<UncheckedRoute> {
         let mut drafts = Vec::new();
         let mut found = false;
-        for (key, value) in self.known_entries(table, &FILE_KEYS, "the file") {
+        let entries = self.known_entries(table, &FILE_KEYS, "the file");
+        for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() == "group") {
+            self.read_groups(key, value);
+        }
+        for (key, value) in entries {
+            if key.get_ref() == "group" {
+                continue;
+            }
             found = true;
             let Some(routes) = self.expect_table(key, value) else {
                 continue;
@@ -183,6 +195,9 @@ impl RouteReader<'_> {
     fn read_stage(&mut self, value: &Value<'_>) -> Option<UncheckedStage> {
         let span = span_of(value.span());
         match value.get_ref() {
+            DeValue::String(text) if !text.contains("://") && is_group_name(text) => {
+                self.read_group_reference(text, span)
+            }
             DeValue::String(text) => {
                 let excerpt = self.document.url_value(span, text);
                 let (hop, place) =
