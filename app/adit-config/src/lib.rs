@@ -32,8 +32,8 @@ mod scheme;
 pub use explain::explain_plan;
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use plan::{
-    Chain, Condition, MAX_FILE_LEN, NamePattern, Plan, Route, RouteOption, Rule, RunSettings,
-    Stage, expand_short_listener,
+    Chain, Condition, GroupKind, MAX_FILE_LEN, NamePattern, NamedGroup, Plan, Route, RouteOption,
+    Rule, RunSettings, Stage, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{

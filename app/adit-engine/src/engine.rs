@@ -16,7 +16,8 @@ use adit_wire::UnixTime;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use crate::chain_builder;
+use crate::chain_builder::{self, ChainResources};
+use crate::connector::GroupState;
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
@@ -34,8 +35,8 @@ pub struct Engine {
     replays: ReplayRegistry,
     /// Start time of the engine.
     started: UnixTime,
-    /// Counters of all KCP sessions, of listeners and of hops.
-    kcp: Arc<adit_kcp::Counters>,
+    /// Groups, and the counters of all KCP sessions, of listeners and of hops.
+    chains: ChainResources,
     running: Mutex<Vec<RunningListener>>,
     /// Counters of listeners that a reload or [`remove_route`](Self::remove_route) has closed.
     closed: Mutex<ClosedListeners>,
@@ -167,7 +168,7 @@ impl Engine {
             associations: AssociationRegistry::new(descriptors),
             replays: ReplayRegistry::default(),
             started: system::unix_now(),
-            kcp: Arc::default(),
+            chains: ChainResources::default(),
             running: Mutex::default(),
             closed: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -249,7 +250,7 @@ impl Engine {
         }
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            fresh.push(chain_builder::build_router(route, listen, &self.kcp, None).await?);
+            fresh.push(chain_builder::build_router(route, listen, &self.chains, None).await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
             router.replace_rules(fresh);
@@ -305,7 +306,13 @@ impl Engine {
     /// Returns the counters of the KCP sessions of all listeners and hops.
     #[must_use]
     pub fn kcp_counts(&self) -> adit_kcp::Counts {
-        self.kcp.counts()
+        self.chains.kcp.counts()
+    }
+
+    /// Returns the groups of the chains in use.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Arc<GroupState>> {
+        self.chains.groups.groups()
     }
 
     /// Stops accepting, and lets open connections continue for at most `drain`.
@@ -364,7 +371,7 @@ impl Engine {
             associations: &self.associations,
             replays: &self.replays,
             started: self.started,
-            kcp: &self.kcp,
+            chains: &self.chains,
         }
     }
 

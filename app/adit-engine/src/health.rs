@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::BoxFuture;
 use crate::clock_reference;
@@ -18,6 +19,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Time without answers to datagrams after which the server is checked. Associations report after 5 s by
 /// a clock of whole seconds, which can be 4 s.
 const MAX_UNANSWERED: Duration = Duration::from_secs(4);
+/// Time without an answer after which a server that can be checked is checked.
+const CHECK_SILENCE_AFTER: Duration = Duration::from_secs(2);
+/// The same for a server that cannot be checked, and is suspected without proof.
+const SUSPECT_SILENCE_AFTER: Duration = Duration::from_secs(6);
 /// Clock skew in seconds from which a warning is logged; at 30 s it becomes a failure.
 const SKEW_WARN: i64 = 15;
 
@@ -37,6 +42,8 @@ pub struct ServerHealth {
     check: OnceLock<Box<dyn HealthCheck>>,
     /// Limits connections until the server has proved itself, if it has a key.
     pacer: Option<Arc<ConnectPacer>>,
+    /// True if the server is a member of a group, which reports its failures.
+    is_in_group: AtomicBool,
     known: Mutex<HealthState>,
 }
 
@@ -55,17 +62,21 @@ struct HealthState {
 
 /// Asks a server whether it accepts us.
 pub(crate) trait HealthCheck: Send + Sync {
-    /// Asks once. Only a server that holds the key can answer.
+    /// Asks once. Only a server that holds the key can answer. With `tries_clocks`, a server that does not answer is
+    /// asked again with other clocks.
     ///
     /// # Errors
     /// Returns why there is no connection to the server.
-    fn ask(&self) -> BoxFuture<'_, io::Result<ProbeAnswer>>;
+    fn ask(&self, tries_clocks: bool) -> BoxFuture<'_, io::Result<ProbeAnswer>>;
 }
 
 /// The reaction of a server to one question.
 pub(crate) enum ProbeAnswer {
     /// The server holds the key. Its clock minus the local one, in seconds, where the edition carries one.
     Authentic(Option<i64>),
+    /// The server holds the key, and refuses requests because its clock differs from the local one by this number of
+    /// seconds.
+    WrongClock(i64),
     /// The server closed the connection.
     Closed,
     /// The server sent nothing.
@@ -113,6 +124,7 @@ impl ServerHealth {
             logs_first_answer: true,
             check: OnceLock::new(),
             pacer,
+            is_in_group: AtomicBool::new(false),
             known: Mutex::default(),
         }
     }
@@ -136,6 +148,45 @@ impl ServerHealth {
     /// Returns the limit on connections to the server, if it has a key.
     pub(crate) const fn pacer(&self) -> Option<&Arc<ConnectPacer>> {
         self.pacer.as_ref()
+    }
+
+    /// Leaves messages about failures to the group that the server is a member of. Requests do not fail with it.
+    pub(crate) fn leave_reports_to_group(&self) {
+        self.is_in_group.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the likely causes if the server does not answer, for messages.
+    pub(crate) fn likely_causes(&self) -> Option<&str> {
+        Some(&*self.likely_causes).filter(|causes| !causes.is_empty())
+    }
+
+    /// Returns the time without an answer after which [`report_suspect`](Self::report_suspect) is called.
+    pub(crate) fn silence_limit(&self) -> Duration {
+        match self.check.get() {
+            Some(_) => CHECK_SILENCE_AFTER,
+            None => SUSPECT_SILENCE_AFTER,
+        }
+    }
+
+    /// Asks the server whether it accepts this client. `None` if there is no question that it could answer.
+    pub(crate) async fn ask(&self) -> Option<io::Result<ProbeAnswer>> {
+        // A server that has accepted this client has the key, or had it.
+        let tries_clocks = self.has_proof();
+        let answer = self.check.get()?.ask(tries_clocks).await;
+        if let Ok(ProbeAnswer::Authentic(skew)) = &answer {
+            self.record_proof(*skew);
+        }
+        Some(answer)
+    }
+
+    /// Logs a failure, unless the group does.
+    fn complain(&self, known: &mut HealthState, text: &str) {
+        if self.is_in_group.load(Ordering::Relaxed) {
+            debug!("{text}");
+        } else if rate_limit(&mut known.warned, WARN_INTERVAL) {
+            known.is_blamed = true;
+            warn!("{text}");
+        }
     }
 
     fn lock_state(&self) -> MutexGuard<'_, HealthState> {
@@ -176,42 +227,28 @@ impl ServerHealth {
 
     /// Records that the server cannot be connected to.
     pub fn report_unreachable(&self, why: &io::Error) {
-        let mut known = self.lock_state();
-        if rate_limit(&mut known.warned, WARN_INTERVAL) {
-            known.is_blamed = true;
-            warn!(
-                "no connection to {}: {why}. Is it running, and is this machine online? Requests \
-                 fail until then",
-                self.name
-            );
-        }
+        let text = format!(
+            "no connection to {}: {why}. Is it running, and is this machine online? Requests fail until then",
+            self.name
+        );
+        self.complain(&mut self.lock_state(), &text);
     }
 
     /// Records that a connection that started at `since` has ended, or is silent for long, without an
     /// authenticated byte.
     ///
-    /// Its target may be the cause. A server that has answered any client since is not blamed; one that has
-    /// answered earlier is checked, if possible, and `cleared` is called if it answers.
-    pub(crate) fn report_suspect(
-        self: &Arc<Self>,
-        what: &str,
-        since: Instant,
-        cleared: impl FnOnce() + Send + 'static,
-    ) {
+    /// Its target may be the cause. A server that has answered any client since is not blamed; others are checked, if
+    /// possible.
+    pub(crate) fn report_suspect(self: &Arc<Self>, what: &str, since: Instant) {
         let mut known = self.lock_state();
-        match known.last_proof {
-            None => self.log_suspicion(&mut known, what),
-            Some(well) if well >= since => {
-                drop(known);
-                cleared();
-            }
-            Some(_) if self.check.get().is_none() => self.log_suspicion(&mut known, what),
-            Some(_) => {
-                if rate_limit(&mut known.asked, CHECK_INTERVAL) {
-                    let (health, what) = (self.clone(), what.to_owned());
-                    tokio::spawn(async move { health.check_server(&what, cleared).await });
-                }
-            }
+        if known.last_proof.is_some_and(|well| well >= since) {
+            return;
+        }
+        if self.check.get().is_none() {
+            self.log_suspicion(&mut known, what);
+        } else if rate_limit(&mut known.asked, CHECK_INTERVAL) {
+            let (health, what) = (self.clone(), what.to_owned());
+            tokio::spawn(async move { health.check_server(&what).await });
         }
     }
 
@@ -230,24 +267,26 @@ impl ServerHealth {
         }
         if rate_limit(&mut known.asked, CHECK_INTERVAL) {
             let health = self.clone();
-            tokio::spawn(async move { health.check_server("answers no datagrams", || {}).await });
+            tokio::spawn(async move { health.check_server("answers no datagrams").await });
         }
     }
 
     /// Checks the server with a request that only a server with the key can answer.
-    async fn check_server(&self, what: &str, cleared: impl FnOnce()) {
-        let Some(check) = self.check.get() else {
-            return;
-        };
-        match check.ask().await {
-            Ok(ProbeAnswer::Authentic(skew)) => {
-                self.record_proof(skew);
-                cleared();
+    async fn check_server(&self, what: &str) {
+        match self.ask().await {
+            None | Some(Ok(ProbeAnswer::Authentic(_))) => {}
+            Some(Ok(ProbeAnswer::WrongClock(skew))) => {
+                let text = format!(
+                    "{} {what}: its clock differs by {skew} s, and beyond 30 s it refuses requests: set the clock of \
+                     either machine (for example with NTP)",
+                    self.name
+                );
+                self.complain(&mut self.lock_state(), &text);
             }
-            Ok(ProbeAnswer::Silent | ProbeAnswer::Closed) => {
+            Some(Ok(ProbeAnswer::Silent | ProbeAnswer::Closed)) => {
                 self.log_suspicion(&mut self.lock_state(), what);
             }
-            Err(why) => self.report_unreachable(&why),
+            Some(Err(why)) => self.report_unreachable(&why),
         }
     }
 
@@ -255,21 +294,18 @@ impl ServerHealth {
         if let Some(pacer) = &self.pacer {
             pacer.record_failure(what);
         }
-        if !rate_limit(&mut known.warned, WARN_INTERVAL) {
-            return;
-        }
-        known.is_blamed = true;
         let clock = clock_reference::last_offset();
         let clock = clock.map_or_else(String::new, |offset| format!(". Note: {offset}"));
         let (name, doubt) = (&self.name, &self.likely_causes);
-        if known.last_proof.is_none() {
-            warn!("{name} {what}. Likely: {doubt}{clock}");
+        let text = if known.last_proof.is_none() {
+            format!("{name} {what}. Likely: {doubt}{clock}")
         } else {
-            warn!(
-                "{name} {what}, though it has answered before. Likely: its key has been changed: \
-                 {doubt}; or the target cannot be reached from there{clock}"
-            );
-        }
+            format!(
+                "{name} {what}, though it has answered before. Likely: its key has been changed: {doubt}; or the target \
+                 cannot be reached from there{clock}"
+            )
+        };
+        self.complain(known, &text);
     }
 }
 

@@ -27,7 +27,6 @@ use std::time::Duration;
 use adit_config::{
     InterceptMethod, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan, Route, SsrServer,
 };
-use adit_kcp::Counters;
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
 use adit_shadowsocks::Users;
@@ -49,7 +48,7 @@ use crate::acceptor::{
     FixedTarget, HttpRules, InterceptedAcceptor, ProxyAcceptor, RequestAcceptor, SocksRules,
 };
 use crate::carrier;
-use crate::chain_builder::build_router;
+use crate::chain_builder::{ChainResources, build_router};
 use crate::credentials::ListenerCredentials;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
@@ -159,7 +158,7 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) associations: &'a Arc<AssociationRegistry>,
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
-    pub(crate) kcp: &'a Arc<Counters>,
+    pub(crate) chains: &'a ChainResources,
 }
 
 /// Binds a listener. Settings are checked before any socket is opened. It counts on from `meter`, if it replaces
@@ -170,7 +169,7 @@ pub(crate) async fn open_listener(
     meter: Option<Arc<TrafficMeter>>,
     process: &ProcessState<'_>,
 ) -> Result<BoundListener, StartError> {
-    let router = Arc::new(build_router(route, listen, process.kcp, None).await?);
+    let router = Arc::new(build_router(route, listen, process.chains, None).await?);
     let bench = ListenerBuilder::new(listen, router, meter.unwrap_or_default(), process);
     let ListenerHandlers {
         worker,
@@ -189,7 +188,7 @@ pub(crate) async fn open_listener(
             transparent::open_transparent(plan, worker, addr, &common).await?
         }
         (_, Some(carried), worker) => {
-            carrier::open_carrier(listen, carried, worker, &common, process.kcp).await?
+            carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?
         }
         (kind, None, worker) => {
             let ports = PortHandlers {

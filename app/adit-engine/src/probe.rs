@@ -17,7 +17,7 @@ use adit_shadowsocks::{Edition, KeyChain, tcp};
 use adit_stream::{BoxStream, Layered, fill_to, flush_stream};
 use adit_wire::{Host, Name, Target, UnixTime};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub use hop_steps::{
     ProbeRequest, ProbeResult, build_hop_connector, connect_first, direct_connector,
@@ -110,7 +110,7 @@ async fn probe_through_carrier(
         Err(e) => ProbeFinding::Unreachable(e),
         Ok(other) => {
             let found = match has_time_stamps(keys) {
-                true => find_clock_skew(Instant::now(), &via, &hop.server, keys, pacer).await,
+                true => find_clock_skew(Instant::now(), &via, &hop.server, keys, Some(pacer)).await,
                 false => None,
             };
             match (found, other) {
@@ -126,20 +126,39 @@ async fn probe_through_carrier(
 /// up to four connections and about seven seconds.
 async fn probe_directly(server: Target, keys: KeyChain, pacer: &Arc<ConnectPacer>) -> ProbeFinding {
     let via = crate::chain_builder::unrestricted_connector();
-    pacer.admit_check().await;
+    probe_through(&via, server, &keys, REQUEST_TIMEOUT * 2, Some(pacer)).await
+}
+
+/// Does the same through `via`. Other clocks are tried for at most `clocks_within`. The checks of
+/// groups have no `pacer`: they have pauses of their own.
+async fn probe_through(
+    via: &Arc<dyn Connector>,
+    server: Target,
+    keys: &KeyChain,
+    clocks_within: Duration,
+    pacer: Option<&Arc<ConnectPacer>>,
+) -> ProbeFinding {
+    if let Some(pacer) = pacer {
+        pacer.admit_check().await;
+    }
     let start = Instant::now();
-    let first = send_probe(&via, &server, &keys, 0);
+    let first = send_probe(via, &server, keys, 0);
     let mut first = std::pin::pin!(first);
     let early = timeout(OTHER_CLOCKS_AFTER, &mut first).await;
     match early {
         Ok(Ok(ProbeAnswer::Authentic(skew))) => return ProbeFinding::Accepted { skew },
         Ok(Err(e)) => return ProbeFinding::Unreachable(e),
-        Ok(Ok(ProbeAnswer::Closed)) => pacer.record_failure(CLOSED),
-        Ok(Ok(ProbeAnswer::Silent)) | Err(_) => {}
+        Ok(Ok(ProbeAnswer::Closed)) => {
+            if let Some(pacer) = pacer {
+                pacer.record_failure(CLOSED);
+            }
+        }
+        Ok(Ok(_)) | Err(_) => {}
     }
     let others = async {
-        if has_time_stamps(&keys) {
-            find_clock_skew(start, &via, &server, &keys, pacer).await
+        if has_time_stamps(keys) && !clocks_within.is_zero() {
+            let found = find_clock_skew(start, via, &server, keys, pacer);
+            timeout_at(start + clocks_within, found).await.ok()?
         } else {
             None
         }
@@ -153,6 +172,7 @@ async fn probe_directly(server: Target, keys: KeyChain, pacer: &Arc<ConnectPacer
     match tokio::join!(rest, others) {
         (Ok(ProbeAnswer::Authentic(skew)), _) => ProbeFinding::Accepted { skew },
         (_, Some(skew)) => ProbeFinding::WrongClock { skew },
+        (Ok(ProbeAnswer::WrongClock(skew)), None) => ProbeFinding::WrongClock { skew },
         (Ok(ProbeAnswer::Silent), None) => ProbeFinding::Silent,
         (Ok(ProbeAnswer::Closed), None) => ProbeFinding::Closed,
         (Err(e), None) => ProbeFinding::Unreachable(e),
@@ -178,13 +198,25 @@ pub(crate) struct Check {
 }
 
 impl HealthCheck for Check {
-    fn ask(&self) -> BoxFuture<'_, io::Result<ProbeAnswer>> {
-        Box::pin(async {
+    fn ask(&self, tries_clocks: bool) -> BoxFuture<'_, io::Result<ProbeAnswer>> {
+        Box::pin(async move {
             let server = match &self.plugin {
                 Some(host) if host.mode().carries_tcp() => host.local_addr().into(),
                 _ => self.server.clone(),
             };
-            send_probe(&self.via, &server, &self.keys, 0).await
+            let clocks = match tries_clocks {
+                true => REQUEST_TIMEOUT,
+                false => Duration::ZERO,
+            };
+            Ok(
+                match probe_through(&self.via, server, &self.keys, clocks, None).await {
+                    ProbeFinding::Accepted { skew } => ProbeAnswer::Authentic(skew),
+                    ProbeFinding::WrongClock { skew } => ProbeAnswer::WrongClock(skew),
+                    ProbeFinding::Unreachable(why) => return Err(why),
+                    ProbeFinding::Silent => ProbeAnswer::Silent,
+                    ProbeFinding::Closed => ProbeAnswer::Closed,
+                },
+            )
         })
     }
 }
@@ -238,15 +270,17 @@ async fn find_clock_skew(
     via: &Arc<dyn Connector>,
     server: &Target,
     keys: &KeyChain,
-    pacer: &Arc<ConnectPacer>,
+    pacer: Option<&Arc<ConnectPacer>>,
 ) -> Option<i64> {
     let mut running: JoinSet<Option<i64>> = JoinSet::new();
     for (place, shift) in (1..).zip(OTHER_CLOCKS) {
         let (via, server, keys) = (via.clone(), server.clone(), keys.clone());
-        let pacer = pacer.clone();
+        let pacer = pacer.cloned();
         running.spawn(async move {
             sleep_until(start + OTHER_CLOCKS_AFTER * place).await;
-            pacer.admit_check().await;
+            if let Some(pacer) = pacer {
+                pacer.admit_check().await;
+            }
             match send_probe(&via, &server, &keys, shift).await {
                 // The time stamp of the answer reveals the difference to the second.
                 Ok(ProbeAnswer::Authentic(skew)) => Some(shift + skew.unwrap_or(0)),

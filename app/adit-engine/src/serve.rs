@@ -27,7 +27,7 @@ use tracing::{debug, warn};
 use crate::acceptor::{
     FurtherRequests, InboundRequest, PendingRequest, RequestAcceptor, RequestStream,
 };
-use crate::connector::{Connector, HopWatch, MemberHealth};
+use crate::connector::{Connector, HopWatch};
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
@@ -48,9 +48,7 @@ pub(crate) use login_table::LoginTable;
 const MAX_EARLY_BYTES: usize = 16 << 10;
 /// Number of checks of a full listener for a freed slot, within 1 s.
 const SLOT_CHECKS: u32 = 1000;
-/// Time without an answer after which a keyed hop is reported.
-const REPORT_SILENCE_AFTER: Duration = Duration::from_secs(6);
-/// The same if the client has closed the connection.
+/// Time without an answer after which a keyed hop is reported if the client has closed the connection.
 const REPORT_ABANDONED_AFTER: Duration = Duration::from_secs(2);
 
 /// Everything that one listener needs to serve its connections.
@@ -419,7 +417,6 @@ impl ConnectionHandler {
             near,
             far: far.io,
             watch: far.watch,
-            standing: far.member_health,
             again,
             account,
             about: Box::new(SessionInfo {
@@ -439,7 +436,6 @@ impl ConnectionHandler {
             near,
             far,
             watch,
-            standing,
             account,
             about,
             ..
@@ -462,10 +458,7 @@ impl ConnectionHandler {
             },
             anything: AtomicBool::new(*first > 0),
         };
-        let eye = watch.as_ref().map(|watch| HopObserver {
-            watch,
-            standing: standing.as_ref(),
-        });
+        let eye = watch.as_ref().map(HopObserver);
         let outcome = {
             let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
             let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
@@ -485,11 +478,8 @@ impl ConnectionHandler {
     }
 }
 
-/// The watch on a session's keyed hop, with the health records to update.
-struct HopObserver<'a> {
-    watch: &'a HopWatch,
-    standing: Option<&'a Arc<MemberHealth>>,
-}
+/// The watch on a session's keyed hop. A group watches its members itself.
+struct HopObserver<'a>(&'a HopWatch);
 
 impl HopObserver<'_> {
     /// Updates the health of the server: healthy if it is authenticated, otherwise suspect if there is a
@@ -499,29 +489,18 @@ impl HopObserver<'_> {
             health,
             progress,
             since,
-        } = self.watch;
+        } = self.0;
         if progress.is_authenticated() {
             health.record_proof(progress.clock_skew());
-            if let Some(standing) = self.standing {
-                standing.record_success();
-            }
         } else if let Some(complaint) = complaint {
-            let standing = self.standing.cloned();
-            if let Some(standing) = &standing {
-                standing.record_failure(*since);
-            }
-            health.report_suspect(complaint, *since, move || {
-                if let Some(standing) = standing {
-                    standing.record_success();
-                }
-            });
+            health.report_suspect(complaint, *since);
         }
     }
 
     /// Updates the health at the end of a session. A server that received no payload need not answer, and a
     /// client may close the connection before the answer.
     fn update_at_end(&self, outcome: &RelayOutcome, asked: bool) {
-        let waited = self.watch.since.elapsed();
+        let waited = self.0.since.elapsed();
         let gone = match &outcome.end {
             EndReason::Far(_) => true,
             EndReason::Finished => outcome.target_ended_first,
@@ -571,8 +550,6 @@ struct OpenSession {
     near: BoxStream,
     far: BoxStream,
     watch: Option<HopWatch>,
-    /// The health of the group member that the session passes through.
-    standing: Option<Arc<MemberHealth>>,
     /// Further requests on the same connection.
     again: Option<Box<dyn FurtherRequests>>,
     account: Option<Arc<UserAccount>>,
@@ -601,9 +578,9 @@ async fn relay_and_watch(
     if let Some(eye) = eye {
         tokio::select! {
             outcome = relay.as_mut() => return outcome,
-            () = sleep(REPORT_SILENCE_AFTER) => {
-                let complaint = asked.has_request_bytes().then_some("has not answered for 6 s");
-                eye.update_health(complaint);
+            () = sleep(eye.0.health.silence_limit()) => {
+                let complaint = format!("has not answered for {} s", eye.0.since.elapsed().as_secs());
+                eye.update_health(asked.has_request_bytes().then_some(&*complaint));
             }
         }
     }

@@ -12,12 +12,14 @@
 //! | `GET, PATCH, DELETE {server}/users/:name` | traffic of the user; changes the key; removes the user |
 //! | `GET {server}/stats` | traffic of the server and its users; `?clear=true` resets it |
 //! | `POST /v1/reload` | reads the configuration file again |
+//! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
 //! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
 //!
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
 
 mod access;
+mod groups;
 mod listener;
 mod reload;
 mod reply;

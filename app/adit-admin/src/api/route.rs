@@ -40,6 +40,8 @@ pub(crate) enum Action {
         secret: String,
     },
     Servers,
+    Groups,
+    Group(String),
     Server {
         server: Option<String>,
         about: Resource,
@@ -97,6 +99,8 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["metrics"] => return Some(Action::Metrics),
         ["servers"] => return Some(Action::Servers),
         ["v1", "reload"] => return Some(Action::Reload),
+        ["groups"] => return Some(Action::Groups),
+        ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["sip008", name, secret] => {
             return Some(Action::Subscription {
                 name: (*name).to_owned(),
@@ -165,6 +169,11 @@ impl Api {
             Action::Reload => return self.request_reload().await,
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
+            Action::Groups => return Ok(self.list_groups()),
+            Action::Group(name) if *ask.method == Method::POST => {
+                return self.select_member(&name, body);
+            }
+            Action::Group(name) => return self.get_group(&name),
             Action::Server { server, about } => (self.find_server(server.as_deref())?, about),
         };
         let reveal = query_flag(ask.query, "reveal");
@@ -254,6 +263,7 @@ impl Action {
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
             Self::Reload => "POST",
+            Self::Group(_) => "GET, POST",
             _ => "GET",
         }
     }
@@ -296,6 +306,9 @@ mod tests {
             ("/servers/main/v1", of(Some("main"), Resource::Info)),
             ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
             ("/servers/main/v1/stats", of(Some("main"), Resource::Stats)),
+            ("/groups", Some(Action::Groups)),
+            ("/groups/home.1", Some(Action::Group("home.1".to_owned()))),
+            ("/groups/a/b", None),
             ("/metrics", Some(Action::Metrics)),
             ("/v1/reload", Some(Action::Reload)),
             ("/healthz", Some(Action::Health)),

@@ -75,13 +75,7 @@ pub(super) fn get_metrics(engine: &Engine) -> Reply {
         .collect();
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, help: &str, lines: Vec<(String, u64)>| {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in lines {
-            let _ = match labels.is_empty() {
-                true => writeln!(text, "{name} {value}"),
-                false => writeln!(text, "{name}{{{labels}}} {value}"),
-            };
-        }
+        write_family(&mut text, name, kind, help, lines);
     };
     let both = traffic
         .iter()
@@ -161,12 +155,35 @@ pub(super) fn get_metrics(engine: &Engine) -> Reply {
         let value = vec![(String::new(), count.value)];
         family(&name, count.kind, &format!("KCP: {}", count.help), value);
     }
+    let groups = engine.groups();
+    let groups: Vec<_> = groups.iter().map(|group| group.report()).collect();
+    for (name, kind, help, samples) in super::groups::metrics(&groups) {
+        write_family(&mut text, name, kind, help, samples);
+    }
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
-    family(
+    write_family(
+        &mut text,
         "adit_node_info",
         "gauge",
         "The version of the program.",
         vec![(version, 1)],
     );
     Reply::text("text/plain; version=0.0.4; charset=utf-8", text)
+}
+
+/// Appends the samples of a metric, each with its labels.
+fn write_family<V: std::fmt::Display>(
+    text: &mut String,
+    name: &str,
+    kind: &str,
+    help: &str,
+    samples: Vec<(String, V)>,
+) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in samples {
+        let _ = match labels.is_empty() {
+            true => writeln!(text, "{name} {value}"),
+            false => writeln!(text, "{name}{{{labels}}} {value}"),
+        };
+    }
 }

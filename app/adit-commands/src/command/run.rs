@@ -182,7 +182,7 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
                 lines.push(format!("{} on {}", server_key(server), listen.addr));
             }
         }
-        for hop in route.via.stages.iter().flat_map(Stage::hops) {
+        for hop in route.via.stages.iter().flat_map(Stage::all_hops) {
             if let Hop::Server(hop) = hop
                 && let HopKind::Shadowsocks { method, secret, .. } = &hop.kind
             {

@@ -3,6 +3,7 @@
 mod build;
 mod chain;
 mod check;
+mod group;
 mod loops;
 mod remote_targets;
 mod rule;
@@ -13,6 +14,7 @@ mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
+pub use group::{GroupKind, NamedGroup};
 pub use rule::{Condition, NamePattern};
 pub use run_settings::RunSettings;
 pub use short_listener::expand_short_listener;

@@ -1,5 +1,6 @@
 //! Routes from TOML. The file has names, groups and rules; everything else is in the URLs.
 
+mod groups;
 mod key_tables;
 mod run_table;
 
@@ -8,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::plan::short_listener::expand_short_listener;
+use crate::plan::toml_file::groups::{GroupText, is_group_name};
 use crate::plan::toml_file::key_tables::accepts_key_table;
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
 use crate::plan::{Condition, RunSettings, Stage};
@@ -21,7 +23,7 @@ use crate::text::{
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 /// Keys of the file.
-const FILE_KEYS: [&str; 2] = ["route", "run"];
+const FILE_KEYS: [&str; 3] = ["route", "group", "run"];
 /// Keys of a route.
 const ROUTE_KEYS: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
 /// Keys of a rule.
@@ -51,6 +53,7 @@ pub(super) fn parse_file(
         diagnostics,
         lookup,
         document: secret_redaction::redacting_document(&origin, text),
+        groups: Vec::new(),
     };
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
@@ -71,6 +74,8 @@ struct RouteReader<'a> {
     diagnostics: &'a mut Diagnostics,
     lookup: SecretLookup<'a>,
     document: Document<'a>,
+    /// The groups, each with true if it has no errors.
+    groups: Vec<(GroupText, bool)>,
 }
 
 impl RouteReader<'_> {
@@ -94,9 +99,15 @@ impl RouteReader<'_> {
         let mut drafts = Vec::new();
         let mut run = RunSettings::default();
         let mut found = false;
-        for (key, value) in self.known_entries(table, &FILE_KEYS, "the file") {
+        let entries = self.known_entries(table, &FILE_KEYS, "the file");
+        for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() == "group") {
+            self.read_groups(key, value);
+        }
+        for (key, value) in entries {
             if key.get_ref() == "run" {
                 run = self.read_run_settings(value);
+            }
+            if key.get_ref() != "route" {
                 continue;
             }
             found = true;
@@ -210,6 +221,9 @@ impl RouteReader<'_> {
     fn read_stage(&mut self, value: &Value<'_>) -> Option<UncheckedStage> {
         let span = span_of(value.span());
         match value.get_ref() {
+            DeValue::String(text) if !text.contains("://") && is_group_name(text) => {
+                self.read_group_reference(text, span)
+            }
             DeValue::String(text) => {
                 let excerpt = self.document.url_value(span, text);
                 let (hop, place) =

@@ -90,6 +90,10 @@ impl Drop for PendingDial<'_> {
 }
 
 impl<D: HopDialect> Connector for Hop<D> {
+    fn server_health(&self) -> Option<Arc<ServerHealth>> {
+        Some(self.health.clone())
+    }
+
     fn connect<'a>(
         &'a self,
         to: &'a Target,
@@ -131,7 +135,6 @@ impl<D: HopDialect> Connector for Hop<D> {
                     is_direct: false,
                     first_wait,
                     watch: watch.or(below.watch),
-                    member_health: below.member_health,
                 })
             };
             timeout(self.deadline, open)

@@ -212,7 +212,7 @@ impl Engine {
                 if routing {
                     let old = (old_route, old_listen);
                     let chains = RunningChains::new(&running.live.router, old, (route, listen));
-                    let built = build_router(route, listen, &self.kcp, Some(&chains));
+                    let built = build_router(route, listen, &self.chains, Some(&chains));
                     router = Some(built.await.map_err(failed)?);
                 }
                 let mut change = None;

@@ -197,7 +197,7 @@ impl ListenerChange {
             codecs: CodecChange::between(&previous.config.kind, &listen.kind),
             replaces_users: !same_users,
             ttl: bench.common.ttl,
-            carrier: CarrierUpdate::between(previous.config, listen, process.kcp)?,
+            carrier: CarrierUpdate::between(previous.config, listen, &process.chains.kcp)?,
             intercepts,
             max_connections: listen.limits.max_connections.unwrap_or(usize::MAX),
             worker,
