@@ -164,7 +164,7 @@ mod inotify {
         }
 
         /// Waits for events, and discards their content: the files are compared in any case.
-        pub(super) async fn next(&mut self) {
+        pub(super) async fn next(&self) {
             let mut bytes = [0; READ_LEN];
             loop {
                 let Ok(mut ready) = self.0.readable().await else {
