@@ -312,7 +312,7 @@ pub(crate) struct ClientArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlanArgs {
     /// The first URL, or port, listens; the others are the hops, in the order in which they are passed
-    #[arg(value_name = "URL", required_unless_present_any = ["config", "listen"])]
+    #[arg(value_name = "URL", required_unless_present_any = ["config", "listen", "forward"])]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) ends: route_options::RouteOptions,
