@@ -4,11 +4,15 @@
 //! so that a watch on the file itself would end with its first change. Elsewhere, and where inotify is not
 //! available, the files are compared at intervals.
 
+use std::collections::BTreeMap;
+#[cfg(target_os = "linux")]
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use tokio::time::sleep;
+#[cfg(target_os = "linux")]
+use tokio::time::timeout;
 
 /// Time without a further event after which a change is complete.
 const SETTLE_TIME: Duration = Duration::from_millis(500);
@@ -18,31 +22,59 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// A version of a file: modification time and size in bytes; `None` if there is no such file.
 type FileVersion = Option<(SystemTime, u64)>;
 
+/// The versions of a set of files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileVersions(BTreeMap<PathBuf, FileVersion>);
+
+impl FileVersions {
+    /// Returns the current versions of these files, which need not exist.
+    #[must_use]
+    pub fn current<'a>(files: impl IntoIterator<Item = &'a Path>) -> Self {
+        let version = |path: &'a Path| (path.to_owned(), version_of(path));
+        Self(files.into_iter().map(version).collect())
+    }
+
+    /// Returns the versions of these files in `self`, and the current ones of those that it does not have.
+    #[must_use]
+    pub fn of<'a>(&self, files: impl IntoIterator<Item = &'a Path>) -> Self {
+        let version = |path: &'a Path| {
+            let known = self.0.get(path).copied();
+            (path.to_owned(), known.unwrap_or_else(|| version_of(path)))
+        };
+        Self(files.into_iter().map(version).collect())
+    }
+
+    /// Returns the files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.0.keys().map(PathBuf::as_path)
+    }
+
+    fn now(&self) -> Self {
+        Self::current(self.files())
+    }
+}
+
 /// Waits for changes of a set of files.
 #[derive(Debug)]
 pub struct FileWatch {
-    files: Vec<(PathBuf, FileVersion)>,
+    known: FileVersions,
+    /// True until the files were compared for the first time.
+    is_new: bool,
     #[cfg(target_os = "linux")]
     events: Option<inotify::FolderEvents>,
 }
 
 impl FileWatch {
-    /// Starts to watch these files, which need not exist.
+    /// Watches files that had these versions.
     #[must_use]
-    pub fn new(files: impl IntoIterator<Item = PathBuf>) -> Self {
-        let files: BTreeSet<PathBuf> = files.into_iter().collect();
+    pub fn new(known: FileVersions) -> Self {
         #[cfg(target_os = "linux")]
-        let events = inotify::FolderEvents::new(&folders_of(&files))
+        let events = inotify::FolderEvents::new(&folders_of(&known))
             .inspect_err(|why| tracing::debug!("inotify is not available: {why}"))
             .ok();
         Self {
-            files: files
-                .into_iter()
-                .map(|path| {
-                    let version = version_of(&path);
-                    (path, version)
-                })
-                .collect(),
+            known,
+            is_new: true,
             #[cfg(target_os = "linux")]
             events,
         }
@@ -51,11 +83,16 @@ impl FileWatch {
     /// Waits until one of the files has changed and none of them changes any more.
     ///
     /// # Cancel safety
-    /// Cancel-safe: a change that was not reported yet is found again.
+    /// Cancel-safe: a change that was not reported yet is found at the next event, or after the next start.
     pub async fn changed(&mut self) {
         loop {
-            self.wait_for_event().await;
-            if self.compare() {
+            // Changes from before the watch have no event.
+            if !std::mem::take(&mut self.is_new) {
+                self.wait_for_event().await;
+            }
+            let now = self.known.now();
+            if now != self.known {
+                self.known = now;
                 return;
             }
         }
@@ -64,57 +101,35 @@ impl FileWatch {
     /// Waits for an event, and then for the end of further ones.
     async fn wait_for_event(&mut self) {
         #[cfg(target_os = "linux")]
-        if let Some(events) = &mut self.events {
+        if let Some(events) = &self.events {
             events.next().await;
-            while tokio::time::timeout(SETTLE_TIME, events.next())
-                .await
-                .is_ok()
-            {}
+            while timeout(SETTLE_TIME, events.next()).await.is_ok() {}
             return;
         }
-        sleep(POLL_INTERVAL).await;
+        let mut now = self.known.now();
+        while now == self.known {
+            sleep(POLL_INTERVAL).await;
+            now = self.known.now();
+        }
         // A file that is being written changes again.
-        while self
-            .files
-            .iter()
-            .any(|(path, known)| version_of(path) != *known)
-        {
-            let before: Vec<FileVersion> = self
-                .files
-                .iter()
-                .map(|(path, _)| version_of(path))
-                .collect();
+        loop {
             sleep(SETTLE_TIME).await;
-            if self
-                .files
-                .iter()
-                .map(|(path, _)| version_of(path))
-                .eq(before)
-            {
+            let later = self.known.now();
+            if std::mem::replace(&mut now, later.clone()) == later {
                 return;
             }
         }
     }
-
-    /// Returns true if a file differs from its last version, and remembers the new ones.
-    fn compare(&mut self) -> bool {
-        let mut changed = false;
-        for (path, known) in &mut self.files {
-            let now = version_of(path);
-            changed |= now != *known;
-            *known = now;
-        }
-        changed
-    }
 }
 
 /// Returns the folders of files.
-fn folders_of(files: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    let folder = |file: &PathBuf| match file.parent() {
+#[cfg(target_os = "linux")]
+fn folders_of(files: &FileVersions) -> BTreeSet<PathBuf> {
+    let folder = |file: &Path| match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
     };
-    files.iter().map(folder).collect()
+    files.files().map(folder).collect()
 }
 
 fn version_of(path: &Path) -> FileVersion {
@@ -200,7 +215,7 @@ mod tests {
         let folder = folder("files");
         let file = folder.join("adit.toml");
         fs::write(&file, "one").unwrap();
-        let mut watch = FileWatch::new([file.clone()]);
+        let mut watch = FileWatch::new(FileVersions::current([file.as_path()]));
         let long = Duration::from_secs(10);
 
         fs::write(&file, "other").unwrap();
@@ -208,6 +223,12 @@ mod tests {
 
         fs::write(folder.join("draft"), "a third one").unwrap();
         fs::rename(folder.join("draft"), &file).unwrap();
+        timeout(long, watch.changed()).await.unwrap();
+
+        // A watch that starts later finds what has changed since the file was read.
+        let read = FileVersions::current([file.as_path()]);
+        fs::write(&file, "a fourth version").unwrap();
+        let mut watch = FileWatch::new(read);
         timeout(long, watch.changed()).await.unwrap();
 
         fs::write(folder.join("neighbour"), "x").unwrap();

@@ -19,7 +19,7 @@ mod runtime;
 mod signals;
 mod time;
 
-pub use file_watch::FileWatch;
+pub use file_watch::{FileVersions, FileWatch};
 pub use folder::state_folder;
 pub use report::{Failure, FailureCode};
 pub use runtime::{block_on, block_on_with_nofile};

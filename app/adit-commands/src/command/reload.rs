@@ -1,13 +1,12 @@
 //! Serving the plan of a file, which is read again on SIGHUP, on a change of the file, and on request of the API.
 
-use std::collections::BTreeSet;
 use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_admin::api::{Api, ReloadReply, ReloadRequests};
-use adit_cli::{CommandResult, Failure, FileWatch, SignalRequest, Signals};
+use adit_cli::{CommandResult, Failure, FileVersions, FileWatch, SignalRequest, Signals};
 use adit_config::{Plan, Problem, RecordingSources};
 use adit_convert::ConvertOptions;
 use adit_engine::{Engine, ReloadSummary};
@@ -20,27 +19,30 @@ use super::{convert, run};
 pub(super) struct PlanFile {
     path: PathBuf,
     /// The files that the plan was built from.
-    read: BTreeSet<PathBuf>,
+    read: FileVersions,
     pub(super) plan: Plan,
 }
 
 impl PlanFile {
     /// Reads a file, and prints notes of its conversion.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
-        Ok(read_file(path)?)
+        Ok(read_file(path, &FileVersions::default())?)
     }
 }
 
-fn read_file(path: &Path) -> Result<PlanFile, Vec<Problem>> {
+/// Reads a file, for which `known` files were read the last time.
+fn read_file(path: &Path, known: &FileVersions) -> Result<PlanFile, Vec<Problem>> {
+    // Taken before they are read: a change in between must be found later.
+    let before = FileVersions::current(known.files().chain([path]));
     let sources = RecordingSources::default();
     let options = ConvertOptions::default();
     let (plan, notes) = adit_convert::plan_from_file_with(path, &options, &sources)?;
     convert::print_notes(&notes);
-    let mut read = sources.into_files();
-    read.insert(path.to_owned());
+    let read = sources.into_files();
+    let files = read.iter().map(PathBuf::as_path).chain([path]);
     Ok(PlanFile {
         path: path.to_owned(),
-        read,
+        read: before.of(files),
         plan,
     })
 }
@@ -73,19 +75,21 @@ impl ReloadableRun {
                 reply = next_api_request(self.api.as_mut()) => Some(reply),
             };
             let result = self.reload().await;
+            // After an error the watch goes on: the next version of the file may be the right one.
+            let is_new = result.is_ok();
             if let Some(reply) = reply {
                 // The client may have closed the connection.
                 let _ = reply.send(result);
             }
-            // Even after an error: the next version of the file may be the right one.
-            watch = self.new_watch();
+            if is_new {
+                watch = self.new_watch();
+            }
         }
     }
 
     fn new_watch(&self) -> Option<FileWatch> {
         let run = self.file.plan.run;
-        run.watch
-            .then(|| FileWatch::new(self.file.read.iter().cloned()))
+        run.watch.then(|| FileWatch::new(self.file.read.clone()))
     }
 
     /// Reads the file again and applies it. Logs the result in one line.
@@ -102,8 +106,8 @@ impl ReloadableRun {
     }
 
     async fn apply_file(&mut self) -> Result<ReloadSummary, String> {
-        let path = self.file.path.clone();
-        let read = tokio::task::spawn_blocking(move || read_file(&path)).await;
+        let (path, known) = (self.file.path.clone(), self.file.read.clone());
+        let read = tokio::task::spawn_blocking(move || read_file(&path, &known)).await;
         let file = match read {
             Ok(Ok(file)) => file,
             Ok(Err(problems)) => {

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use adit_interop::openssh;
 use adit_interop::origin::OriginServer;
 use adit_interop::socks_client::{self, Destination, UdpAssociation};
-use adit_interop::traffic::DatagramLink;
 use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::Signal;
 
@@ -235,7 +234,7 @@ fn a_stop_waits_for_open_connections_until_the_second_signal() {
 /// A reload by the API answers what has changed, or why nothing has.
 #[test]
 fn the_api_reloads() {
-    let mut server = Server::start(&Settings::default());
+    let server = Server::start(&Settings::default());
     server.write(&server.text(&Settings::of_round(1)));
     let reply = server.post_reload();
     assert!(reply.starts_with("HTTP/1.1 200 "), "{reply}");

@@ -24,7 +24,7 @@ const BERT: [&str; 2] = ["ICEiIyQlJicoKSorLC0uLw==", "MDEyMzQ1Njc4OTo7PD0+Pw=="]
 /// The variable parts of the file.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Settings {
-    round: usize,
+    pub(super) round: usize,
     /// True if there is one more listener.
     pub(super) extra: bool,
 }
