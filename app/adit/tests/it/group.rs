@@ -269,6 +269,29 @@ fn long_requests_pass_a_group() {
     }
 }
 
+/// The client has ended its direction before the next member is tried, so that nothing else wakes the relay.
+#[test]
+fn a_half_closed_request_passes_a_silent_member() {
+    let (silent, origin) = (Useless::silent(), OriginServer::start().unwrap());
+    let back = server(BLAKE3_AES_128);
+    let front = client(&[
+        &BLAKE3_AES_128.url(silent.addr),
+        &BLAKE3_AES_128.url(back.addr()),
+    ]);
+    let stream =
+        socks_client::connect_through(front.addr(), None, &Destination::Addr(origin.addr()))
+            .unwrap();
+    let start = Instant::now();
+    traffic::check_half_close(stream, 5000).unwrap();
+    assert!(
+        start.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        start.elapsed()
+    );
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
 #[test]
 fn a_member_returns_by_a_probe_and_the_log_says_so() {
     let at = loopback_addr(free_port());
