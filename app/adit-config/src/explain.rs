@@ -364,7 +364,13 @@ fn describe_udp(route: &Route) -> String {
         DatagramSupport::Packets { overhead } => overhead,
         DatagramSupport::InStream | DatagramSupport::Stopped => 0,
     };
-    let worst = |stage: &Stage| stage.hops().iter().map(overhead).max().unwrap_or(0);
+    let worst = |stage: &Stage| match stage {
+        Stage::Named(group) => {
+            let member = |at| group.member_hops(at).map(overhead).sum::<usize>();
+            (0..group.hops.len()).map(member).max().unwrap_or(0)
+        }
+        _ => stage.hops().iter().map(overhead).max().unwrap_or(0),
+    };
     // A connection has no packet size: only the overhead after the last connection counts.
     let bytes = route.via.stages.iter().fold(0, |bytes, stage| {
         let mut carrying = stage.hops().iter().filter(|hop| hop.carries_udp());

@@ -241,6 +241,15 @@ impl Race {
 
     /// Does everything but reading.
     fn poll_work(&mut self, cx: &mut Context<'_>) {
+        self.poll_attempts(cx);
+        while self.poll_timer(cx) {
+            // A new attempt has to be polled before it wakes this task.
+            self.poll_attempts(cx);
+        }
+    }
+
+    /// Opens attempts, and sends what is kept.
+    fn poll_attempts(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(opened) = match self.opening.is_empty() {
             true => Poll::Pending,
             false => self.opening.poll_any(cx),
@@ -264,13 +273,13 @@ impl Race {
                 attempt.poll_send(cx, kept, self.is_finished);
             }
         }
-        self.poll_timer(cx);
     }
 
-    fn poll_timer(&mut self, cx: &mut Context<'_>) {
+    /// Starts the next attempt if it is due, and returns true if it has.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
         let is_asked = self.attempts.iter().any(|attempt| attempt.asked.is_some());
         if !is_asked && self.opening.is_empty() {
-            return;
+            return false;
         }
         if self.was_unasked && self.kept > 0 {
             // The answer is due from now on.
@@ -292,6 +301,8 @@ impl Race {
                 if !alive {
                     self.opening.mark_late();
                     self.start_next();
+                    self.timer = Some(Box::pin(sleep(self.wait_time())));
+                    return true;
                 }
             } else if !std::mem::replace(&mut self.is_reported, true) {
                 self.report_silence();
@@ -303,6 +314,7 @@ impl Race {
             }
             self.timer = Some(Box::pin(sleep(self.wait_time())));
         }
+        false
     }
 
     /// Looks at the members that have not answered; their target may be the cause.
@@ -468,7 +480,7 @@ impl Race {
         Poll::Ready(self.note_failure(result))
     }
 
-    /// Gives all further bytes to the first attempt.
+    /// Sends all further bytes to the first attempt alone.
     fn make_exclusive(&mut self) {
         self.attempts.truncate(1);
         drop(std::mem::take(&mut self.opening));

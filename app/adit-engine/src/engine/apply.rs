@@ -58,7 +58,6 @@ pub struct ApplyError {
     /// The name of the route.
     pub route: String,
     /// The reason.
-    #[source]
     pub why: StartError,
 }
 

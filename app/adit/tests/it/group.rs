@@ -269,6 +269,34 @@ fn long_requests_pass_a_group() {
     }
 }
 
+/// The client has ended its direction before the next member is tried, so that nothing else wakes the relay.
+#[test]
+fn a_half_closed_request_passes_a_silent_member() {
+    let silent = Useless::silent();
+    // Answers after the end of the request.
+    let origin = Useless::start(|mut stream| {
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        let _ = stream.write_all(b"all");
+    });
+    let back = server(BLAKE3_AES_128);
+    let front = client(&[
+        &BLAKE3_AES_128.url(silent.addr),
+        &BLAKE3_AES_128.url(back.addr()),
+    ]);
+    let mut stream =
+        socks_client::connect_through(front.addr(), None, &Destination::Addr(origin.addr)).unwrap();
+    let start = Instant::now();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer, b"all");
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
 #[test]
 fn a_member_returns_by_a_probe_and_the_log_says_so() {
     let at = loopback_addr(free_port());
@@ -448,7 +476,7 @@ fn an_unreachable_member_costs_nothing() {
     if !netns::world("group::an_unreachable_member_costs_nothing") {
         return;
     }
-    // The gateway does not forward, so a dead address is one that nobody answers for.
+    // The gateway does not forward, so a dead address is one that no one answers for.
     for (route, word) in [
         ("unreachable 203.0.113.0/24", "unreachable"),
         ("prohibit 203.0.113.0/24", "ermission denied"),
