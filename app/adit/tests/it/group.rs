@@ -478,7 +478,7 @@ fn an_unreachable_member_costs_nothing() {
     }
     // The gateway does not forward, so a dead address is one that no one answers for.
     for (route, word) in [
-        ("unreachable 203.0.113.0/24", "unreachable"),
+        ("unreachable 203.0.113.0/24", "No route to host"),
         ("prohibit 203.0.113.0/24", "ermission denied"),
     ] {
         let mut words = vec!["ip", "route", "replace"];
