@@ -99,7 +99,7 @@ impl FileWatch {
     }
 
     /// Waits for an event, and then for the end of further ones.
-    async fn wait_for_event(&mut self) {
+    async fn wait_for_event(&self) {
         #[cfg(target_os = "linux")]
         if let Some(events) = &self.events {
             events.next().await;
