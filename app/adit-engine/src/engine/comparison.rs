@@ -219,7 +219,7 @@ mod tests {
         let before = plan(BEFORE);
         for (from, to, changed, routing, settings) in [
             ("*.lan", "*.home", &[at(0, 0), at(0, 1)][..], true, false),
-            ("8388\"", "8388?idle_timeout=7m\"", &[at(1, 0)], false, true),
+            ("8388\"", "8388?idle=7m\"", &[at(1, 0)], false, true),
             ("secret", "other", &[at(1, 0)], false, true),
             ("8388\"", "8388?udp=false\"", &[at(1, 0)], false, true),
             (
