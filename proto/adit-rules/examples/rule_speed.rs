@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let cache = set.to_cache();
     let ns = best(1, || {
-        drop(black_box(RuleSet::from_cache(black_box(&cache))))
+        drop(black_box(RuleSet::from_cache(black_box(&cache))));
     });
     println!(
         "loaded from a cache of {} KiB in {:.2} ms",
