@@ -397,7 +397,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) file: PathBuf,
     /// The end that the configuration is for; by default it is guessed
     #[arg(long, value_enum, value_name = "END")]
-    pub(crate) role: Option<TunnelEnd>,
+    pub(crate) role: Option<ConvertRole>,
     /// Write to this new file instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -408,7 +408,7 @@ pub(crate) struct ConvertArgs {
 
 /// The ends of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum TunnelEnd {
+pub(crate) enum ConvertRole {
     /// A local proxy that uses servers
     Client,
     /// A server

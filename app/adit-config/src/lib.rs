@@ -36,8 +36,8 @@ pub use plan::{
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
-    AddressPreference, EndpointRole, EndpointRoles, Param, PluginMode, PrivateAccess, RejectPolicy,
-    RestartPolicy, Setting, UdpTransport,
+    AddressPreference, EndpointRole, EndpointRoles, PluginMode, PrivateAccess, RejectPolicy,
+    RestartPolicy, SchemeParam, Setting, UdpTransport,
 };
 pub use scheme::endpoint_types::{
     AccessRules, AdoptedFromPeer, CarrierSettings, DatagramSupport, FecSettings, ForwardListener,
@@ -49,6 +49,6 @@ pub use scheme::endpoint_types::{
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
-    ConfigError, FileText, Origin, Place, Problem, Secret, SecretText, Sources, Span, Spanned,
-    SystemSources, Warning, WarningKind, nearest_word, parse_duration,
+    ConfigError, FileText, Origin, Problem, Secret, SecretText, SourceLocation, Sources, Span,
+    Spanned, SystemSources, Warning, WarningKind, nearest_word, parse_duration,
 };

@@ -72,8 +72,8 @@ pub(crate) async fn build_router(
         Arc::new(FilteredChain { access, chain })
     };
     let is_straight = |via: &Chain| via.stages.is_empty() || is_reject(via);
-    let mut ways = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
-    let straight = !relays && ways.all(is_straight);
+    let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
+    let straight = !relays && chains.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
     for rule in &route.rules {
         let way = build_chain(&rule.via, &end, kcp).await?;

@@ -89,7 +89,7 @@ impl ListenerHandlers {
 
 /// The users of a keyed listener, and the files that belong to them.
 struct KeyedState {
-    roster: Arc<UserTable>,
+    user_table: Arc<UserTable>,
     /// The users file.
     users: Option<UsersFile>,
     /// The file that keeps its salts.
@@ -169,12 +169,12 @@ pub(crate) async fn open_listener(
             }
         }
     };
-    let mut roster = None;
+    let mut user_table = None;
     if let Some(keyed) = keyed {
-        roster = Some(keyed.roster.clone());
+        user_table = Some(keyed.user_table.clone());
         let users = keyed
             .users
-            .map(|users| box_task(users.watch_for_changes(keyed.roster)));
+            .map(|users| box_task(users.watch_for_changes(keyed.user_table)));
         let salts = keyed
             .salts
             .map(|salts| box_task(salts.write_periodically()));
@@ -184,7 +184,7 @@ pub(crate) async fn open_listener(
         opened,
         router: common.router,
         meter: common.meter,
-        roster,
+        roster: user_table,
         resources: kept,
     })
 }

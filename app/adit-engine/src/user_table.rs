@@ -242,7 +242,7 @@ mod tests {
     const ALICE: &str = "ICEiIyQlJicoKSorLC0uLw==";
     const BOB: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
 
-    fn roster() -> UserTable {
+    fn user_table() -> UserTable {
         let identity = Key::parse(Method::Blake3Aes128Gcm, "AAECAwQFBgcICQoLDA0ODw==").unwrap();
         let users = Users::with_identity_key(&identity, [("alice", ALICE), ("bob", BOB)]);
         UserTable::new(users.unwrap(), None)
@@ -251,11 +251,11 @@ mod tests {
     /// The request is valid under the snapshot of the users that it was read with.
     #[tokio::test]
     async fn a_user_removed_while_their_request_is_read_gets_no_session() {
-        let roster = roster();
-        let snapshot = roster.users();
-        roster.change_users(&["alice"], &[]).unwrap();
+        let table = user_table();
+        let snapshot = table.users();
+        table.change_users(&["alice"], &[]).unwrap();
         let during = async |name: &str| {
-            let account = roster.account_of(snapshot.find_by_name(name).as_ref());
+            let account = table.account_of(snapshot.find_by_name(name).as_ref());
             account.run_until_removed(async { "served" }).await
         };
         assert_eq!(during("alice").await, None);
@@ -264,11 +264,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_removal_ends_open_sessions_and_keeps_what_they_used() {
-        let roster = Arc::new(roster());
-        let account = |name: &str| roster.account_of(roster.users().find_by_name(name).as_ref());
+        let table = Arc::new(user_table());
+        let account = |name: &str| table.account_of(table.users().find_by_name(name).as_ref());
         let (alice, bob) = (account("alice"), account("bob"));
         alice.count_packet_up(7);
-        let change = async { roster.change_users(&["alice"], &[]).unwrap() };
+        let change = async { table.change_users(&["alice"], &[]).unwrap() };
         let session = timeout(
             Duration::from_secs(5),
             alice.run_until_removed(pending::<()>()),
@@ -276,6 +276,6 @@ mod tests {
         let (end, ()) = tokio::join!(session, change);
         assert_eq!(end, Ok(None), "a removed user keeps their session");
         assert_eq!(bob.run_until_removed(async {}).await, Some(()));
-        assert_eq!(roster.total_usage(false).up, 7);
+        assert_eq!(table.total_usage(false).up, 7);
     }
 }

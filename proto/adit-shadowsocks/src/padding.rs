@@ -45,12 +45,12 @@ mod tests {
 
     #[test]
     fn dns_alone_is_padded_within_the_room() {
-        let len = |port, payload, spare, chance: u64| {
+        let len = |port, payload, spare, rng: u64| {
             choose_datagram_padding(
                 port,
                 payload,
                 spare,
-                &mut FixedEntropy::new(chance.to_le_bytes()),
+                &mut FixedEntropy::new(rng.to_le_bytes()),
             )
             .len()
         };

@@ -42,8 +42,8 @@ struct ChangeKeyRequest {
 }
 
 /// Returns the users of a server that has named users.
-fn named_users(roster: &UserTable) -> Result<Arc<Users>, Refusal> {
-    let users = roster.users();
+fn named_users(user_table: &UserTable) -> Result<Arc<Users>, Refusal> {
+    let users = user_table.users();
     if users.has_names() {
         Ok(users)
     } else {
@@ -160,23 +160,23 @@ impl Api {
     /// Applies a change: checks it, then writes the file, then updates the users.
     async fn apply_change(&self, server: &KeyedServer, change: UserChange) -> Result<(), Refusal> {
         let bad = |why: &dyn fmt::Display| Refusal::bad_request(why.to_string());
-        let roster = &server.roster;
+        let user_table = &server.roster;
         let change = Arc::new(change);
         let (remove, put) = match &*change {
             UserChange::Put(name, key) => (None, Some((name.as_str(), key.as_str()))),
             UserChange::Remove(name) => (Some(name.as_str()), None),
         };
         let (remove, put) = (remove.as_slice(), put.as_slice());
-        let users = roster.users();
+        let users = user_table.users();
         users.with_changes(remove, put).map_err(|e| bad(&e))?;
-        if let Some(path) = roster.file() {
+        if let Some(path) = user_table.file() {
             let (path, method, change) = (path.to_owned(), users.method(), change.clone());
             let work = move || users_file::write_change(&path, method, &change);
             let written = tokio::task::spawn_blocking(work).await;
             let written = written.unwrap_or_else(|e| Err(e.to_string()));
             written.map_err(|why| Refusal::new(StatusCode::CONFLICT, why))?;
         }
-        roster.change_users(remove, put).map_err(|e| bad(&e))
+        user_table.change_users(remove, put).map_err(|e| bad(&e))
     }
 }
 

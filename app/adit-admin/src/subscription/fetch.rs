@@ -87,11 +87,11 @@ impl From<rustls::Error> for FetchError {
 pub struct Fetcher {
     /// Maximum size of a document, in bytes.
     limit: usize,
-    roots: Roots,
+    roots: TrustedRoots,
 }
 
 /// The certificate authorities that are trusted.
-pub enum Roots {
+pub enum TrustedRoots {
     /// The authorities that this machine trusts, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR`
     /// name. They are loaded for each fetch over TLS.
     Machine,
@@ -110,7 +110,7 @@ impl std::fmt::Debug for Fetcher {
 impl Fetcher {
     /// Creates a fetcher for documents of at most `limit` bytes.
     #[must_use]
-    pub const fn new(roots: Roots, limit: usize) -> Self {
+    pub const fn new(roots: TrustedRoots, limit: usize) -> Self {
         Self { limit, roots }
     }
 
@@ -128,14 +128,14 @@ impl Fetcher {
         let mut at = source.clone();
         for _ in 0..=MAX_REDIRECTIONS {
             match self.once(&at).await? {
-                Got::Text(text) => return Ok(text),
-                Got::Elsewhere(next) => at = next,
+                FetchResponse::Text(text) => return Ok(text),
+                FetchResponse::Redirect(next) => at = next,
             }
         }
         Err(FetchError::Redirected)
     }
 
-    async fn once(&self, at: &Source) -> Result<Got, FetchError> {
+    async fn once(&self, at: &Source) -> Result<FetchResponse, FetchError> {
         let tcp = connect(at).await?;
         if !at.tls {
             return self.ask(at, tcp).await;
@@ -153,8 +153,8 @@ impl Fetcher {
 
     async fn config(&self) -> Result<ClientConfig, FetchError> {
         let roots = match &self.roots {
-            Roots::Only(roots) => roots.clone(),
-            Roots::Machine => {
+            TrustedRoots::Only(roots) => roots.clone(),
+            TrustedRoots::Machine => {
                 // This may read several hundred files.
                 let read = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
                 let mut roots = RootCertStore::empty();
@@ -177,7 +177,7 @@ impl Fetcher {
     }
 
     /// Sends one request on a separate stream.
-    async fn ask<S>(&self, at: &Source, stream: S) -> Result<Got, FetchError>
+    async fn ask<S>(&self, at: &Source, stream: S) -> Result<FetchResponse, FetchError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -200,11 +200,17 @@ impl Fetcher {
         self.read(at, response.map_err(FetchError::Broken)?).await
     }
 
-    async fn read(&self, at: &Source, response: Response<Incoming>) -> Result<Got, FetchError> {
+    async fn read(
+        &self,
+        at: &Source,
+        response: Response<Incoming>,
+    ) -> Result<FetchResponse, FetchError> {
         let status = response.status();
         if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
             let next = text_of(response.headers(), header::LOCATION).and_then(|to| at.follow(to));
-            return next.map(Got::Elsewhere).ok_or(FetchError::Redirected);
+            return next
+                .map(FetchResponse::Redirect)
+                .ok_or(FetchError::Redirected);
         }
         if status != StatusCode::OK {
             return Err(FetchError::Status(status));
@@ -223,15 +229,15 @@ impl Fetcher {
         })?;
         let bytes = body.to_bytes().to_vec();
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Got::Text(Zeroizing::new(text))),
+            Ok(text) => Ok(FetchResponse::Text(Zeroizing::new(text))),
             Err(_) => Err(FetchError::NoText),
         }
     }
 }
 
-enum Got {
+enum FetchResponse {
     Text(Zeroizing<String>),
-    Elsewhere(Source),
+    Redirect(Source),
 }
 
 fn tls(at: &Source, why: io::Error) -> FetchError {

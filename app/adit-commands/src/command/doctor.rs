@@ -1,12 +1,12 @@
 //! `adit doctor URL`: finds out why a server does not work, step by step.
 //!
-//! Each step is a [`Step`] of the [`Findings`]: look up the name, connect to the server, use its
-//! protocol, and send a datagram through it. [`neighbours`] are tried only if the server does not
-//! understand the settings of the URL, and nowhere else in the program.
+//! Each step is a [`Step`] of the [`DoctorReport`]: look up the name, connect to the server, use its
+//! protocol, and send a datagram through it. [`settings_variants`] are tried only if the server does
+//! not understand the settings of the URL, and nowhere else in the program.
 
 mod hints;
-mod neighbours;
 mod requests;
+mod settings_variants;
 mod step;
 mod tunnel;
 
@@ -20,9 +20,9 @@ use adit_shadowsocks::{Edition, KeyChain};
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
-use self::neighbours::probe_settings;
 use self::requests::WebTarget;
-use self::step::{Findings, Step, StepState};
+use self::settings_variants::probe_settings;
+use self::step::{DoctorReport, Step, StepState};
 use super::run;
 use crate::args;
 
@@ -59,46 +59,46 @@ async fn examine_server(typed: &args::DoctorArgs, hop: &Hop) -> CommandResult {
         return Ok(());
     };
     let name = server.display_name();
-    let mut chart = Findings::new(name, typed.json);
-    let done = run_steps(&mut chart, typed, server, hop.carries_udp()).await;
-    chart.finish(done.as_ref().err().map_or(0, |why| why.code() as u8));
+    let mut report = DoctorReport::new(name, typed.json);
+    let done = run_steps(&mut report, typed, server, hop.carries_udp()).await;
+    report.finish(done.as_ref().err().map_or(0, |why| why.code() as u8));
     done
 }
 
 async fn run_steps(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
     udp: bool,
 ) -> CommandResult {
     match &hop.carrier {
-        None => check_reachable(chart, hop).await?,
+        None => check_reachable(report, hop).await?,
         Some(_) => {
             let why = "a carrier over UDP only answers peers with the key: see the dialogue";
-            chart.add_step(Step::new("connect", StepState::Skipped, why));
+            report.add_step(Step::new("connect", StepState::Skipped, why));
         }
     }
     if matches!(hop.kind, HopKind::RemoteTarget) {
-        return tunnel::examine_tunnel(chart, typed, hop).await;
+        return tunnel::examine_tunnel(report, typed, hop).await;
     }
     let way = probe::build_hop_connector(hop).await?;
     let site = typed.to.clone().map(WebTarget::new);
-    check_dialogue(chart, typed, hop, &*way, site.as_ref()).await?;
+    check_dialogue(report, typed, hop, &*way, site.as_ref()).await?;
     let carried = match &site {
-        Some(site) => check_page(chart, hop, &*way, site).await,
+        Some(site) => check_page(report, hop, &*way, site).await,
         None => Ok(()),
     };
     if !udp {
         let why = "this URL or its protocol does not carry datagrams";
-        chart.add_step(Step::new("udp", StepState::Skipped, why));
+        report.add_step(Step::new("udp", StepState::Skipped, why));
         return carried;
     }
-    let datagrams = check_datagrams(chart, typed, hop, &*way).await;
+    let datagrams = check_datagrams(report, typed, hop, &*way).await;
     carried.and(datagrams)
 }
 
 /// Looks up the name and connects to the server.
-async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult {
+async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandResult {
     let server = &hop.server;
     let network = |what: String, advice: &str| {
         let failure = Failure::new(FailureCode::Network, what.clone()).with_hint(advice);
@@ -111,7 +111,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
         Ok((found, took)) => {
             let shown: Vec<String> = found.iter().map(|addr| addr.ip().to_string()).collect();
             let what = format!("{} is {}", server.host, shown.join(", "));
-            chart.add_step(
+            report.add_step(
                 Step::new("resolve", StepState::Ok, what)
                     .with_duration("ms", took)
                     .with_figure("addresses", shown),
@@ -121,7 +121,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
         Err(why) => {
             let what = format!("{} has no address: {why}", server.host);
             let (step, failure) = network(what, "is the name correct, and is this machine online?");
-            chart.add_step(Step {
+            report.add_step(Step {
                 name: "resolve",
                 ..step
             });
@@ -142,7 +142,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
             Err(why) => {
                 let what = format!("no connection to {server}: {why}");
                 let (step, failure) = network(what, hints::connect_hint(&why));
-                chart.add_step(Step {
+                report.add_step(Step {
                     name: "connect",
                     ..step
                 });
@@ -157,7 +157,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
             ms(took),
             ms(worst)
         );
-        chart.add_step(
+        report.add_step(
             Step::new("connect", StepState::Ok, what).with_duration("round_trip_ms", took),
         );
     }
@@ -166,7 +166,7 @@ async fn check_reachable(chart: &mut Findings, hop: &ServerHop) -> CommandResult
 
 /// Checks that the server understands the client, and finds the difference if it does not.
 async fn check_dialogue(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
     way: &dyn Connector,
@@ -177,12 +177,12 @@ async fn check_dialogue(
     let name = "dialogue";
     if hints::is_understood(kind, &heard) {
         let what = format!("the server understands {}", hints::describe_settings(kind));
-        chart.add_step(Step::new(name, StepState::Ok, what));
+        report.add_step(Step::new(name, StepState::Ok, what));
         return match heard {
             ProbeResult::Answer {
                 skew: Some(skew), ..
             } => {
-                add_clock_step(chart, skew, "the server's");
+                add_clock_step(report, skew, "the server's");
                 Ok(())
             }
             _ => Ok(()),
@@ -194,11 +194,11 @@ async fn check_dialogue(
         let advice = "set the clock of this machine (for example `timedatectl set-ntp true`), or \
                       the server's";
         let step = Step::new("clock", StepState::Failed, what.clone());
-        chart.add_step(step.with_advice(advice).with_figure("skew_s", skew));
+        report.add_step(step.with_advice(advice).with_figure("skew_s", skew));
         return Err(Failure::new(FailureCode::Clock, what).with_hint(advice));
     }
     let (what, advice) = hints::explain_finding(kind, &heard, site.is_some());
-    chart.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
+    report.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
     let code = match &heard {
         ProbeResult::Failed(why) if hints::is_network_failure(why) => FailureCode::Network,
         _ => FailureCode::Key,
@@ -207,15 +207,15 @@ async fn check_dialogue(
     if code == FailureCode::Network {
         return Err(failure.with_hint(advice));
     }
-    match try_neighbours(chart, typed, hop, site).await {
+    match try_neighbours(report, typed, hop, site).await {
         Some(hint) => Err(failure.with_hint(hint)),
         None => Err(failure.with_hint(advice)),
     }
 }
 
-/// Tries the neighbours. Returns what to write into the URL.
+/// Tries variants of the settings. Returns what to write into the URL.
 async fn try_neighbours(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
     site: Option<&WebTarget>,
@@ -224,7 +224,7 @@ async fn try_neighbours(
     if hop.carrier.is_some() {
         return None;
     }
-    let among = neighbours::neighbours_of(&hop.kind, usize::from(typed.tries));
+    let among = settings_variants::variants_of(&hop.kind, usize::from(typed.tries));
     if among.is_empty() {
         return None;
     }
@@ -235,17 +235,17 @@ async fn try_neighbours(
         among.len(),
         hop.server
     );
-    let (found, tried) = neighbours::find_understood(hop, &among, site).await;
+    let (found, tried) = settings_variants::find_understood(hop, &among, site).await;
     let Some(found) = found else {
         let what = format!("the server does not understand any of {tried} other settings");
         let step = Step::new(name, StepState::Failed, what).with_advice(hints::REMAINING_CAUSES);
-        chart.add_step(step.with_figure("tried", tried));
+        report.add_step(step.with_figure("tried", tried));
         return None;
     };
     let what = format!("the server understands {}", found.describe());
     let advice = format!("write {} into the URL", found.describe());
     let step = Step::new(name, StepState::Ok, what).with_advice(advice.clone());
-    chart.add_step(
+    report.add_step(
         step.with_figure("tried", tried)
             .with_figure("found", found.describe()),
     );
@@ -273,7 +273,7 @@ async fn refused_clock(hop: &ServerHop) -> Option<i64> {
     }
 }
 
-fn add_clock_step(chart: &mut Findings, skew: i64, whose: &str) {
+fn add_clock_step(report: &mut DoctorReport, skew: i64, whose: &str) {
     let what = match skew.unsigned_abs() {
         0..=CLOCK_NOISE => format!("ours and {whose} agree"),
         off => format!(
@@ -287,12 +287,12 @@ fn add_clock_step(chart: &mut Findings, skew: i64, whose: &str) {
     } else {
         Step::new("clock", StepState::Ok, what)
     };
-    chart.add_step(step.with_figure("skew_s", skew));
+    report.add_step(step.with_figure("skew_s", skew));
 }
 
 /// Requests the head of a page through the server.
 async fn check_page(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     hop: &ServerHop,
     way: &dyn Connector,
     site: &WebTarget,
@@ -304,12 +304,12 @@ async fn check_page(
             let line = String::from_utf8_lossy(&bytes);
             let line = line.lines().next().unwrap_or_default().to_owned();
             let what = format!("{target} answers through the server: {line}");
-            chart.add_step(Step::new("target", StepState::Ok, what));
+            report.add_step(Step::new("target", StepState::Ok, what));
             let ours = adit_net::system::unix_now().0;
             if let Some(theirs) = requests::parse_date_header(&bytes) {
                 let skew = i64::try_from(theirs).ok().zip(i64::try_from(ours).ok());
                 if let Some(skew) = skew.map(|(theirs, ours)| theirs - ours) {
-                    add_clock_step(chart, skew, &format!("that of {target}"));
+                    add_clock_step(report, skew, &format!("that of {target}"));
                 }
             }
             Ok(())
@@ -326,7 +326,7 @@ async fn check_page(
             let what = format!("{target} does not answer through the server{why}");
             let advice = "can the server reach it? A server refuses private addresses unless its \
                           settings allow them";
-            chart
+            report
                 .add_step(Step::new("target", StepState::Failed, what.clone()).with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
@@ -335,7 +335,7 @@ async fn check_page(
 
 /// Sends a query to a DNS server through the server.
 async fn check_datagrams(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
     way: &dyn Connector,
@@ -346,7 +346,7 @@ async fn check_datagrams(
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
             let what = format!("{} answers through the server in {ms:.1} ms", typed.dns);
-            chart.add_step(Step::new("udp", StepState::Ok, what).with_duration("ms", took));
+            report.add_step(Step::new("udp", StepState::Ok, what).with_duration("ms", took));
             Ok(())
         }
         Err(why) => {
@@ -355,7 +355,7 @@ async fn check_datagrams(
                 typed.dns, why.source_error
             );
             let advice = hints::datagram_hint(&hop.kind);
-            chart.add_step(Step::new("udp", StepState::Failed, what.clone()).with_advice(advice));
+            report.add_step(Step::new("udp", StepState::Failed, what.clone()).with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }

@@ -23,7 +23,7 @@ pub use memory::MemorySources;
 pub use network::{format_network, format_target, is_this_machine, parse_network};
 pub use plugin::PluginText;
 pub use problem::{
-    ConfigError, Origin, Place, Problem, Warning, WarningKind, sanitize_for_terminal,
+    ConfigError, Origin, Problem, SourceLocation, Warning, WarningKind, sanitize_for_terminal,
 };
 pub use secret::{Secret, SecretText};
 pub(crate) use snippet::{Document, UrlSnippet};

@@ -53,16 +53,16 @@ pub(super) fn build_handlers(
     }
     let users_file = UsersFile::from_server(server);
     let file = users_file.as_ref().map(|file| file.path.clone());
-    let roster = Arc::new(UserTable::new(parse_users(server)?, file));
+    let user_table = Arc::new(UserTable::new(parse_users(server)?, file));
     let seen = shared_replay_state(server, bench);
     let acceptor = ShadowsocksAcceptor {
-        roster: roster.clone(),
+        user_table: user_table.clone(),
         salts: seen.salts,
         rejects,
         deadline,
     };
     // One codec for all sockets: a replay must be noticed whichever socket it arrives on.
-    let packets = ShadowsocksPackets::new(roster.clone(), seen.packets, seen.sessions);
+    let packets = ShadowsocksPackets::new(user_table.clone(), seen.packets, seen.sessions);
     let codec: Box<dyn PacketCodec> = Box::new(packets);
     Ok(ListenerHandlers {
         worker: server.tcp.then(|| ConnectionHandler {
@@ -72,7 +72,7 @@ pub(super) fn build_handlers(
         }),
         packets: server.udp.then(|| (vec![codec], ttl)),
         keyed: Some(KeyedState {
-            roster,
+            user_table,
             users: users_file,
             salts: seen.file,
         }),

@@ -38,8 +38,8 @@ pub fn client_codecs(
     let mut address = Vec::with_capacity(target.addr_len());
     encode_addr(target, &mut address);
     let salt = Salt::draw_random(method, entropy);
-    let mut chance = [0; 8];
-    entropy.fill(&mut chance);
+    let mut rng = [0; 8];
+    entropy.fill(&mut rng);
     let body = match method.edition() {
         Edition::None => BodySeal::Raw,
         Edition::Stream => {
@@ -52,7 +52,7 @@ pub fn client_codecs(
         salt,
         identities: chain.seal_stream_headers(&salt)?,
         address,
-        padding_seed: u64::from_le_bytes(chance),
+        padding_seed: u64::from_le_bytes(rng),
         clock: clock.clone(),
     };
     let seal = ClientSeal {

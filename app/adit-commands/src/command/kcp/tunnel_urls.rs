@@ -210,7 +210,7 @@ fn describe_problem(problem: &Problem) -> String {
 }
 
 /// Returns the option of a place in a URL.
-fn option_at(place: &adit_config::Place) -> Option<String> {
+fn option_at(place: &adit_config::SourceLocation) -> Option<String> {
     let (at, _) = place.caret;
     let before: String = place.snippet.chars().take(at).collect();
     let behind: String = place.snippet.chars().skip(at).collect();

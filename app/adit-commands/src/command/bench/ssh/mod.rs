@@ -1,10 +1,10 @@
 //! `adit bench ssh`: the algorithms of an SSH server, the cost of each of its ciphers and MACs on
 //! this machine, and a recommendation. It disconnects after the cleartext lists, without a login.
 
-mod advice;
 mod cost;
 mod offer;
 mod output;
+mod recommendation;
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::args;
-use advice::Advice;
 use offer::{OfferReader, ServerOffer};
+use recommendation::CipherRecommendation;
 
 /// The default port of SSH.
 const PORT: u16 = 22;
@@ -53,11 +53,11 @@ pub(super) fn bench_ssh(typed: &args::BenchSshArgs) -> CommandResult {
         }
         costs.push(cost);
     }
-    let advice = Advice::from_offer_and_costs(&offer, &costs);
+    let recommendation = CipherRecommendation::from_offer_and_costs(&offer, &costs);
     if typed.json {
-        output::print_advice_json(&advice);
+        output::print_recommendation_json(&recommendation);
     } else {
-        output::print_advice(&target, user, &advice);
+        output::print_recommendation(&target, user, &recommendation);
     }
     Ok(())
 }
