@@ -12,8 +12,8 @@
 extern crate adit_cli;
 
 mod args;
-mod cipher_speed;
 mod command;
+mod fastest_method;
 mod logging;
 mod plugin_mode;
 mod qr_code;
