@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::sftp::{RequestId, SftpRefused, SftpReply, SftpRequest, SftpStatus};
-use adit_wire::{subslice, u64_from, usize_from};
+use adit_wire::{narrow_int, subslice, u64_from, usize_from};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::File;
@@ -128,7 +128,7 @@ impl FileReader {
             }
             let start = self.ranges.front().map_or(self.next, |range| range.offset);
             let ahead = self.next.saturating_sub(start);
-            let len = u32::try_from(self.read_ahead / 2).map_or(chunk, |half| half.min(chunk));
+            let len = narrow_int::<u32>(self.read_ahead / 2).min(chunk);
             if ahead + u64::from(len) > self.read_ahead || !state.has_room(tag) {
                 return Ok(any);
             }
@@ -198,19 +198,16 @@ fn handle_reply(
     id: RequestId,
     reply: &SftpReply<'_>,
 ) -> Result<(), SshError> {
-    let is_requested =
-        |range: &ReadRange| matches!(range.state, ReadState::Requested(other) if other == id);
-    let Some(index) = ranges.iter().position(is_requested) else {
+    let mut numbered = ranges.iter_mut().enumerate();
+    let is_requested = |(_, range): &(usize, &mut ReadRange)| matches!(range.state, ReadState::Requested(other) if other == id);
+    let Some((index, range)) = numbered.find(is_requested) else {
         // A request after the end of the file, or after an error.
-        return Ok(());
-    };
-    let Some(range) = ranges.get_mut(index) else {
         return Ok(());
     };
     match reply {
         SftpReply::Data(data) if (1..=usize_from(range.len)).contains(&data.len()) => {
             range.state = ReadState::Received(data.to_vec(), 0);
-            let received = u32::try_from(data.len()).unwrap_or(range.len);
+            let received = narrow_int::<u32>(data.len());
             let (offset, len) = (range.offset, range.len);
             range.len = received;
             if received < len {
