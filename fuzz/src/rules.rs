@@ -32,7 +32,12 @@ pub fn check_set(set: &RuleSet) {
     assert_eq!(again.as_ref(), Ok(set), "a cache is another set");
     assert!(set.memory() < 1 << 28, "{} bytes", set.memory());
     let ip = [[10, 1, 2, 3].into()];
-    for target in ["www.a.example:443", "a:80", "10.1.2.3:25", "[2001:db8::1]:1"] {
+    for target in [
+        "www.a.example:443",
+        "a:80",
+        "10.1.2.3:25",
+        "[2001:db8::1]:1",
+    ] {
         let target: Target = target.parse().expect("a target");
         let request = Request::new(&target)
             .with_transport(Transport::Tcp)

@@ -17,7 +17,11 @@ fuzz_target!(|input: &[u8]| {
     let nodes = flags >> 5;
     let mut document = input.to_vec();
     document.extend(b"\xab\xcd\xefMaxMind.com\xe3");
-    for (key, value) in [("node_count", nodes), ("record_size", size), ("ip_version", version)] {
+    for (key, value) in [
+        ("node_count", nodes),
+        ("record_size", size),
+        ("ip_version", version),
+    ] {
         document.push(0x40 | key.len() as u8);
         document.extend(key.bytes());
         document.extend([0xc1, value]);

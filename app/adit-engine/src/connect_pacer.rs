@@ -12,6 +12,9 @@ use crate::connector::ServerProof;
 
 /// Maximum number of connections within [`WINDOW`] to a server that has not accepted this client.
 const MAX_IN_WINDOW: usize = 4;
+/// The same for requests while no connection has failed: one is left for the check that follows a failure, so that
+/// its outcome is known before others are opened.
+const MAX_BEFORE_FAILURE: usize = MAX_IN_WINDOW - 1;
 /// The length of the window.
 const WINDOW: Duration = Duration::from_secs(4);
 /// Minimum interval between connections once one has failed.
@@ -92,14 +95,16 @@ impl PacerState {
         if self.is_trusted(now) {
             return Turn::Open;
         }
-        let full = self.opened.len() >= MAX_IN_WINDOW;
         let Some(failure) = &self.failure else {
             let first = *self.first.get_or_insert(now);
-            return match full && now.saturating_duration_since(first) < FIRST_CONTACT {
+            let full = self.opened.len() >= MAX_BEFORE_FAILURE;
+            let is_early = now.saturating_duration_since(first) < FIRST_CONTACT;
+            return match full && (is_early || self.checks_waiting > 0) {
                 true => Turn::Wait,
                 false => Turn::Open,
             };
         };
+        let full = self.opened.len() >= MAX_IN_WINDOW;
         let last = self.opened.back().map(|(at, _)| *at);
         let close = last.is_some_and(|at| now.saturating_duration_since(at) < SPACING);
         match full || close || self.checks_waiting > 0 {
@@ -164,7 +169,7 @@ impl ConnectPacer {
         }
     }
 
-    /// Waits until a check of the server may open a connection, and counts it.
+    /// Waits until a check of the server may open a connection, and counts it. Returns within [`WINDOW`].
     pub(crate) async fn admit_check(&self) {
         let _waiting = WaitingCheck::new(self);
         loop {
@@ -269,7 +274,7 @@ mod tests {
     #[test]
     fn a_crowd_waits_once_for_the_first_outcome() {
         let (mut state, start) = (PacerState::default(), Instant::now());
-        for _ in 0..MAX_IN_WINDOW {
+        for _ in 0..MAX_BEFORE_FAILURE {
             assert!(opens(&mut state, start));
         }
         assert_eq!(state.decide(start), Turn::Wait);
@@ -288,7 +293,7 @@ mod tests {
     fn a_proof_ends_the_limit() {
         let (mut state, start) = (PacerState::default(), Instant::now());
         let proof = Arc::new(Proof::default());
-        for _ in 0..MAX_IN_WINDOW {
+        for _ in 0..MAX_BEFORE_FAILURE {
             assert!(opens(&mut state, start));
             state.opened.back_mut().unwrap().1 = Some(proof.clone());
         }
@@ -313,6 +318,26 @@ mod tests {
         assert!(matches!(pacer.lock_state().decide(now), Turn::Refused(_)));
         drop(waiting);
         assert_eq!(pacer.lock_state().decide(now), Turn::Open);
+    }
+
+    #[test]
+    fn a_check_finds_a_place_beside_requests() {
+        let pacer = ConnectPacer::default();
+        let (mut state, start) = (pacer.lock_state(), Instant::now());
+        for _ in 0..MAX_BEFORE_FAILURE {
+            assert!(opens(&mut state, start));
+        }
+        assert!(state.opened.len() < MAX_IN_WINDOW);
+        // Even after the first contact, while requests have filled the window.
+        let later = start + FIRST_CONTACT;
+        while state.opened.len() < MAX_IN_WINDOW {
+            assert!(opens(&mut state, later));
+        }
+        drop(state);
+        let waiting = WaitingCheck::new(&pacer);
+        assert_eq!(pacer.lock_state().decide(later), Turn::Wait);
+        drop(waiting);
+        assert_eq!(pacer.lock_state().decide(later), Turn::Open);
     }
 
     #[test]

@@ -63,11 +63,15 @@ struct HealthState {
 /// Asks a server whether it accepts us.
 pub(crate) trait HealthCheck: Send + Sync {
     /// Asks once. Only a server that holds the key can answer. With `tries_clocks`, a server that does not answer is
-    /// asked again with other clocks.
+    /// asked again with other clocks. `pacer` counts the connections, and delays those over its limit.
     ///
     /// # Errors
     /// Returns why there is no connection to the server.
-    fn ask(&self, tries_clocks: bool) -> BoxFuture<'_, io::Result<ProbeAnswer>>;
+    fn ask<'a>(
+        &'a self,
+        tries_clocks: bool,
+        pacer: Option<&'a Arc<ConnectPacer>>,
+    ) -> BoxFuture<'a, io::Result<ProbeAnswer>>;
 }
 
 /// The reaction of a server to one question.
@@ -168,11 +172,19 @@ impl ServerHealth {
         }
     }
 
-    /// Asks the server whether it accepts this client. `None` if there is no question that it could answer.
+    /// Asks the server whether it accepts this client, for a group, which probes with growing pauses. `None` if there
+    /// is no question that it could answer.
     pub(crate) async fn ask(&self) -> Option<io::Result<ProbeAnswer>> {
+        self.ask_paced(None).await
+    }
+
+    async fn ask_paced(
+        &self,
+        pacer: Option<&Arc<ConnectPacer>>,
+    ) -> Option<io::Result<ProbeAnswer>> {
         // A server that has accepted this client has the key, or had it.
         let tries_clocks = self.has_proof();
-        let answer = self.check.get()?.ask(tries_clocks).await;
+        let answer = self.check.get()?.ask(tries_clocks, pacer).await;
         if let Ok(ProbeAnswer::Authentic(skew)) = &answer {
             self.record_proof(*skew);
         }
@@ -273,7 +285,7 @@ impl ServerHealth {
 
     /// Checks the server with a request that only a server with the key can answer.
     async fn check_server(&self, what: &str) {
-        match self.ask().await {
+        match self.ask_paced(self.pacer.as_ref()).await {
             None | Some(Ok(ProbeAnswer::Authentic(_))) => {}
             Some(Ok(ProbeAnswer::WrongClock(skew))) => {
                 let text = format!(

@@ -198,7 +198,11 @@ pub(crate) struct Check {
 }
 
 impl HealthCheck for Check {
-    fn ask(&self, tries_clocks: bool) -> BoxFuture<'_, io::Result<ProbeAnswer>> {
+    fn ask<'a>(
+        &'a self,
+        tries_clocks: bool,
+        pacer: Option<&'a Arc<ConnectPacer>>,
+    ) -> BoxFuture<'a, io::Result<ProbeAnswer>> {
         Box::pin(async move {
             let server = match &self.plugin {
                 Some(host) if host.mode().carries_tcp() => host.local_addr().into(),
@@ -209,7 +213,7 @@ impl HealthCheck for Check {
                 false => Duration::ZERO,
             };
             Ok(
-                match probe_through(&self.via, server, &self.keys, clocks, None).await {
+                match probe_through(&self.via, server, &self.keys, clocks, pacer).await {
                     ProbeFinding::Accepted { skew } => ProbeAnswer::Authentic(skew),
                     ProbeFinding::WrongClock { skew } => ProbeAnswer::WrongClock(skew),
                     ProbeFinding::Unreachable(why) => return Err(why),

@@ -28,7 +28,7 @@ const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
 /// Uses the member of a group that its [`GroupKind`] puts first, and the others if that fails.
 ///
 /// A member that has failed is last, and returns by a probe in the background. When a member does not answer within
-/// its usual time, the next one is tried in parallel, see [`RacedStream`]. An error of the local rules ends the
+/// its usual time, the next one is tried in parallel with the same first bytes. An error of the local rules ends the
 /// search.
 pub struct ConnectorGroup {
     state: Arc<GroupState>,
