@@ -29,10 +29,12 @@ mod reference;
 mod schema;
 mod scheme;
 
-pub use explain::explain_plan;
+pub use adit_rules::{Condition, NamePattern};
+pub use explain::{describe_chain, explain_plan};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use plan::{
-    Chain, Condition, MAX_FILE_LEN, NamePattern, Plan, Route, RouteOption, Rule, Stage,
+    Chain, MAX_FILE_LEN, Plan, Route, RouteOption, Rule, RuleCondition, RuleSetConfig,
+    RuleSetSource, Stage,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{

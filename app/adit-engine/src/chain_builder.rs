@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    AddressPreference, CarrierSettings, Chain, Condition, Hop as HopPlan, HopKind, ListenerConfig,
-    ListenerKind, Plugin, PluginMode, Route, ServerHop, SsRole, Stage,
+    CarrierSettings, Chain, Condition, Hop as HopPlan, HopKind, ListenerConfig, ListenerKind,
+    Plugin, PluginMode, Route, Rule, RuleCondition, ServerHop, SsRole, Stage,
 };
 use adit_kcp::Counters;
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
+use adit_rules::SharedRuleSet;
 use adit_shadowsocks::{Edition, KeyChain};
 use adit_wire::Target;
 use ipnet::IpNet;
@@ -20,25 +21,22 @@ use crate::connector::{Connector, ConnectorGroup, DirectConnector, FilteredChain
 use crate::dialect::{HttpConnect, ShadowsocksDialect, Socks4a, Socks5, SsrDialect};
 use crate::plugin::{PluginHost, PluginSide, PluginSpec, PluginTransports};
 use crate::probe::Check;
+use crate::route_rules;
 use crate::router::RoutingRule;
 use crate::ssh::SshHop;
 use crate::udp::SenderFilter;
-use crate::{Router, ServerHealth, StartError};
+use crate::{Router, RuleSetTable, ServerHealth, StartError};
 
 /// Creates the router of one listener, whose access rule applies to its targets.
-/// `kcp` counts for hops over KCP.
+/// `sets` has the rule sets of its rules, and `kcp` counts for hops over KCP.
 pub(crate) async fn build_router(
     route: &Route,
     listen: &ListenerConfig,
+    sets: &RuleSetTable,
     kcp: &Arc<Counters>,
 ) -> Result<Router, StartError> {
-    let family = match listen.prefer {
-        AddressPreference::Auto => Family::Any,
-        AddressPreference::V4 => Family::V4First,
-        AddressPreference::V6 => Family::V6First,
-        AddressPreference::V4Only => Family::V4Only,
-        AddressPreference::V6Only => Family::V6Only,
-    };
+    let compiled = route_rules::compile_rules(route, listen, sets)?;
+    let family = route_rules::address_family(listen);
     let filter = match &listen.kind {
         ListenerKind::Proxy(proxy) if !proxy.full_cone => SenderFilter::Contacted,
         ListenerKind::Transparent(transparent) if !transparent.full_cone => SenderFilter::Contacted,
@@ -46,8 +44,9 @@ pub(crate) async fn build_router(
     };
     let deadline = listen.limits.dial;
     let public = !listen.addr.is_loopback();
+    let (networks, rejected_sets) = rejected_networks(route, sets);
     let access = AccessRule::new(listen.access.private.clone(), public)
-        .denying_networks(rejected_networks(route));
+        .denying_networks(networks, rejected_sets);
     let guarded: Arc<dyn Connector> = Arc::new(DirectConnector {
         access: access.clone(),
         family,
@@ -75,15 +74,14 @@ pub(crate) async fn build_router(
     let mut ways = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
     let straight = !relays && ways.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
-    for rule in &route.rules {
-        let way = build_chain(&rule.via, &end, kcp).await?;
-        let way = judged(way, &rule.via);
-        rules.push(RoutingRule {
-            matches: rule.matches.clone(),
-            // Targets that are connected to from here are checked then, see `denied`.
-            resolve: rule.resolve && !(straight && is_reject(&rule.via)),
-            connector: way,
-        });
+    let first_rejects = first_rejects(route).count();
+    for (at, (plan, mut rule)) in route.rules.iter().zip(compiled).enumerate() {
+        let way = build_chain(&plan.via, &end, kcp).await?;
+        let connector = judged(way, &plan.via);
+        // Targets that are connected to from here are checked then, see `denied`.
+        let is_checked_later = straight && at < first_rejects && has_networks_alone(plan);
+        rule.resolve &= !is_checked_later;
+        rules.push(RoutingRule { rule, connector });
     }
     let otherwise = build_chain(&route.via, &end, kcp).await?;
     let otherwise = judged(otherwise, &route.via);
@@ -94,17 +92,31 @@ fn is_reject(via: &Chain) -> bool {
     via.stages == [Stage::Single(HopPlan::Reject)]
 }
 
-/// Returns the networks that the first rules of a route reject, names included. They are checked when an
-/// address is connected or sent to, so that neither a name with changing addresses nor a later datagram of
-/// an association reaches them.
-fn rejected_networks(route: &Route) -> Vec<IpNet> {
-    let rules = route.rules.iter().take_while(|rule| is_reject(&rule.via));
-    let matches = rules.filter(|rule| rule.resolve).flat_map(|r| &r.matches);
-    let nets = matches.filter_map(|m| match m {
-        Condition::Cidr(net) => Some(*net),
-        _ => None,
-    });
-    nets.collect()
+/// Returns the rules at the start of a route that reject.
+fn first_rejects(route: &Route) -> impl Iterator<Item = &Rule> {
+    route.rules.iter().take_while(|rule| is_reject(&rule.via))
+}
+
+/// True if a check of the addresses that are connected to replaces the lookup of a rule that rejects.
+fn has_networks_alone(rule: &Rule) -> bool {
+    let is_own = |condition: &RuleCondition| matches!(condition, RuleCondition::Condition(_));
+    rule.and.is_empty() && rule.matches.iter().all(is_own)
+}
+
+/// Returns the networks, and the rule sets, that the first rules of a route reject, names included. They are
+/// checked when an address is connected or sent to, so that neither a name with changing addresses nor a later
+/// datagram of an association reaches them.
+fn rejected_networks(route: &Route, sets: &RuleSetTable) -> (Vec<IpNet>, Vec<SharedRuleSet>) {
+    let rules = first_rejects(route).filter(|rule| rule.resolve && rule.and.is_empty());
+    let (mut networks, mut rejected_sets) = (Vec::new(), Vec::new());
+    for condition in rules.flat_map(|rule| &rule.matches) {
+        match condition {
+            RuleCondition::Condition(Condition::Network(net)) => networks.push(*net),
+            RuleCondition::Condition(_) => {}
+            RuleCondition::Set(name) => rejected_sets.extend(sets.get(name).cloned()),
+        }
+    }
+    (networks, rejected_sets)
 }
 
 /// Creates a chain by folding: each hop reaches its server through the connector before it.

@@ -17,7 +17,7 @@ use crate::chain_builder;
 use crate::listener::{self, ListenerResources, ProcessState, ReplayRegistry};
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
-use crate::{Router, StartError, UserTable};
+use crate::{Router, RuleSetStore, RuleSetTable, StartError, UserTable};
 
 /// A running plan. Routes can be added and removed without disturbing the others.
 pub struct Engine {
@@ -29,6 +29,8 @@ pub struct Engine {
     started: UnixTime,
     /// Counters of all KCP sessions, of listeners and of hops.
     kcp: Arc<adit_kcp::Counters>,
+    /// The rule sets of the plan.
+    sets: RuleSetTable,
     running: Mutex<Vec<RunningListener>>,
 }
 
@@ -99,9 +101,31 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns a [`StartError`] if a listener cannot be bound or its settings cannot be used. In this case
+    /// Returns a [`StartError`] if a listener cannot be bound, its settings cannot be used or a rule set cannot be
+    /// read; those with URLs have to be loaded before, see [`Self::start_with_rule_sets`]. In this case
     /// nothing is left running.
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
+        let mut sets = RuleSetTable::default();
+        if !plan.sets.is_empty() {
+            let configs = plan.sets.clone();
+            let load = move || RuleSetTable::load(&configs, &RuleSetStore::default());
+            let loaded = tokio::task::spawn_blocking(load).await;
+            sets = match loaded {
+                Ok(Ok((sets, _))) => sets,
+                Ok(Err(errors)) => return Err(StartError::RuleSets(errors)),
+                // The runtime ends, and the engine with it.
+                Err(_) => sets,
+            };
+        }
+        Self::start_with_rule_sets(plan, sets).await
+    }
+
+    /// Does the same as [`Self::start`] with rule sets that are loaded already, and can be replaced later.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] as [`Self::start`] does, and if a rule names a set that is missing.
+    pub async fn start_with_rule_sets(plan: &Plan, sets: RuleSetTable) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
         let engine = Self {
@@ -110,6 +134,7 @@ impl Engine {
             replays: ReplayRegistry::default(),
             started: system::unix_now(),
             kcp: Arc::default(),
+            sets,
             running: Mutex::default(),
         };
         for route in &plan.routes {
@@ -181,7 +206,7 @@ impl Engine {
         }
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            fresh.push(chain_builder::build_router(route, listen, &self.kcp).await?);
+            fresh.push(chain_builder::build_router(route, listen, &self.sets, &self.kcp).await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
             router.replace_rules(fresh);
@@ -269,6 +294,7 @@ impl Engine {
             replays: &self.replays,
             started: self.started,
             kcp: &self.kcp,
+            sets: &self.sets,
         };
         let listener = listener::open_listener(route, listen, &process).await?;
         let opened = listener.opened;

@@ -49,7 +49,7 @@ use crate::loop_detection;
 use crate::plugin::PluginHost;
 use crate::serve::{ConnectionHandler, ConnectionLimiter, UdpAssociateOptions};
 use crate::udp::{AssociationRegistry, AssociationTtl, FixedTargetPackets, PacketCodec};
-use crate::{Router, StartError, UserTable};
+use crate::{Router, RuleSetTable, StartError, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -127,6 +127,8 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
     pub(crate) kcp: &'a Arc<Counters>,
+    /// The rule sets of the plan.
+    pub(crate) sets: &'a RuleSetTable,
 }
 
 /// Binds a listener. Settings are checked before any socket is opened.
@@ -276,7 +278,7 @@ impl<'a> ListenerBuilder<'a> {
         Ok(Self {
             listen,
             common: ListenerState {
-                router: Arc::new(build_router(route, listen, process.kcp).await?),
+                router: Arc::new(build_router(route, listen, process.sets, process.kcp).await?),
                 meter: Arc::default(),
                 share: process.associations.register_listener(sources),
                 ttl: AssociationTtl {

@@ -12,6 +12,7 @@ use adit_config::{
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
 
+use super::rule_sets::PlanRuleSets;
 use super::{admin, convert};
 use crate::args;
 
@@ -20,19 +21,24 @@ pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
     print_warnings(&plan);
     adit_cli::block_on(|mut signals| async {
         let begin = async {
-            Ok((
-                admin::AdminApi::open(typed).await?,
-                start_engine(&plan).await?,
-            ))
+            let admin = admin::AdminApi::open(typed).await?;
+            let sets = PlanRuleSets::load(&plan).await?;
+            let engine = Engine::start_with_rule_sets(&plan, sets.table.clone()).await?;
+            print_start(&plan, &engine);
+            Ok((admin, sets, engine))
         };
-        let (admin, engine) = signals.run_until_ended(begin).await?;
+        let (admin, sets, engine) = signals.run_until_ended(begin).await?;
         let engine = Arc::new(engine);
-        let Some(admin) = admin else {
-            return serve_until_signal(engine, signals).await;
+        let serve_admin = async {
+            match admin {
+                Some(admin) => admin.serve(engine.clone(), &plan).await,
+                None => std::future::pending().await,
+            }
         };
         tokio::select! {
-            () = admin.serve(engine.clone(), &plan) => Ok(()),
-            done = serve_until_signal(engine, signals) => done,
+            () = serve_admin => Ok(()),
+            () = sets.follow(&plan.sets) => Ok(()),
+            done = serve_until_signal(&*engine, signals) => done,
         }
     })
 }
@@ -113,13 +119,17 @@ pub(super) fn print_warnings(plan: &Plan) {
 /// Starts the plan, and prints its listeners and the IDs of its keys.
 pub(super) async fn start_engine(plan: &Plan) -> Result<Engine, Failure> {
     let engine = Engine::start(plan).await?;
+    print_start(plan, &engine);
+    Ok(engine)
+}
+
+fn print_start(plan: &Plan, engine: &Engine) {
     for line in key_ids(plan) {
         eprintln!("{line}");
     }
     for listening in engine.listeners() {
         eprintln!("listening on {}", listening.addr);
     }
-    Ok(engine)
 }
 
 /// Returns a line for each key, with its ID, which is the same at both ends.

@@ -97,8 +97,8 @@ impl Plan {
         sources: &dyn Sources,
     ) -> Result<Self, Vec<Problem>> {
         let mut diagnostics = Diagnostics::default();
-        let routes = parse_toml_routes(&mut diagnostics, text, file_name, sources);
-        check::check_plan(diagnostics, routes)
+        let file = parse_toml_file(&mut diagnostics, text, file_name, sources);
+        check::check_plan(diagnostics, file.routes, file.sets)
     }
 
     /// Builds a plan from a configuration file, with a warning if other users can read secrets in it.
@@ -117,27 +117,27 @@ impl Plan {
             }
         };
         let mut diagnostics = Diagnostics::default();
-        let routes = parse_toml_routes(&mut diagnostics, &file.text, &name, &SystemSources);
+        let found = parse_toml_file(&mut diagnostics, &file.text, &name, &SystemSources);
         if file.readable_by_others && diagnostics.literal_secret {
             let title = format!("every user of this machine can read the secrets in `{name}`");
             let about = Problem::without_place(title, format!("chmod 600 {name}"));
             diagnostics.add_warning(WarningKind::ReadableSecret, about);
         }
-        check::check_plan(diagnostics, routes)
+        check::check_plan(diagnostics, found.routes, found.sets)
     }
 }
 
-/// Parses the routes of a file.
-fn parse_toml_routes(
+/// Parses a file.
+fn parse_toml_file(
     diagnostics: &mut Diagnostics,
     text: &str,
     file_name: &str,
     sources: &dyn Sources,
-) -> Vec<UncheckedRoute> {
+) -> toml_file::UncheckedFile {
     let base = Path::new(file_name)
         .parent()
         .unwrap_or_else(|| Path::new(""));
-    toml_file::parse_routes(diagnostics, SecretLookup { sources, base }, text, file_name)
+    toml_file::parse_file(diagnostics, SecretLookup { sources, base }, text, file_name)
 }
 
 /// Builds a plan from endpoints with their roles.
@@ -195,7 +195,7 @@ fn plan_from_items<'a>(
         diagnostics.add_problem(Problem::without_place("no endpoint to listen on", help));
     }
     make_names_unique(&mut routes);
-    check::check_plan(diagnostics, routes)
+    check::check_plan(diagnostics, routes, Vec::new())
 }
 
 /// Makes the names of routes unique. Names from `#name` can repeat; later ones become `routeN`.

@@ -1,14 +1,16 @@
-//! Routes from TOML. The file has names, groups and rules; everything else is in the URLs.
+//! Routes from TOML. The file has names, groups, rules and rule sets; everything else is in the URLs.
 
 mod key_tables;
+mod rule_sets;
+mod rules;
 
 use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::plan::toml_file::key_tables::accepts_key_table;
-use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
-use crate::plan::{Condition, Stage};
+use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedStage};
+use crate::plan::{RuleSetConfig, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::secret_redaction;
 use crate::text::{
@@ -19,38 +21,46 @@ use crate::text::{
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 /// Keys of the file.
-const FILE_KEYS: [&str; 1] = ["route"];
+const FILE_KEYS: [&str; 2] = ["route", "set"];
 /// Keys of a route.
 const ROUTE_KEYS: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
-/// Keys of a rule.
-const RULE_KEYS: [&str; 3] = ["match", "via", "resolve"];
 
 type Value<'t> = Spanned<DeValue<'t>>;
 type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
 
-/// Parses all routes, in the order of the file.
-pub(super) fn parse_routes(
+/// The content of a file.
+#[derive(Default)]
+pub(super) struct UncheckedFile {
+    /// The routes, in the order of the file.
+    pub(super) routes: Vec<UncheckedRoute>,
+    /// The rule sets, in the order of the file.
+    pub(super) sets: Vec<RuleSetConfig>,
+}
+
+/// Parses a file.
+pub(super) fn parse_file(
     diagnostics: &mut Diagnostics,
     lookup: SecretLookup<'_>,
     text: &str,
     file_name: &str,
-) -> Vec<UncheckedRoute> {
+) -> UncheckedFile {
     let origin = Origin::File(file_name.to_owned());
     let mut reader = RouteReader {
         diagnostics,
         lookup,
         document: secret_redaction::redacting_document(&origin, text),
+        set_names: Vec::new(),
     };
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
         reader.report_error(ConfigError::new(Span::new(0, 1), title));
-        return Vec::new();
+        return UncheckedFile::default();
     }
     let (document, errors) = DeTable::parse_recoverable(text);
     reader.report_syntax(&errors);
     if !errors.is_empty() {
         // The rest of an invalid document would cause more errors.
-        return Vec::new();
+        return UncheckedFile::default();
     }
     reader.read_document(document.get_ref())
 }
@@ -60,6 +70,8 @@ struct RouteReader<'a> {
     diagnostics: &'a mut Diagnostics,
     lookup: SecretLookup<'a>,
     document: Document<'a>,
+    /// The names of the rule sets that rules can use.
+    set_names: Vec<String>,
 }
 
 impl RouteReader<'_> {
@@ -78,11 +90,16 @@ impl RouteReader<'_> {
         }
     }
 
-    /// Reads the routes.
-    fn read_document(&mut self, table: &DeTable<'_>) -> Vec<UncheckedRoute> {
+    /// Reads the rule sets, then the routes, whose rules refer to them.
+    fn read_document(&mut self, table: &DeTable<'_>) -> UncheckedFile {
         let mut drafts = Vec::new();
         let mut found = false;
-        for (key, value) in self.known_entries(table, &FILE_KEYS, "the file") {
+        let (sets, routes): (Vec<_>, Vec<_>) = self
+            .known_entries(table, &FILE_KEYS, "the file")
+            .into_iter()
+            .partition(|(key, _)| key.get_ref() == "set");
+        let sets = self.read_rule_sets(&sets);
+        for (key, value) in routes {
             found = true;
             let Some(routes) = self.expect_table(key, value) else {
                 continue;
@@ -103,7 +120,10 @@ impl RouteReader<'_> {
                 "start with `[route.main]` and `listen = \"mixed://127.0.0.1:1080\"`",
             ));
         }
-        drafts
+        UncheckedFile {
+            routes: drafts,
+            sets,
+        }
     }
 
     /// Reads a route.
@@ -226,87 +246,6 @@ impl RouteReader<'_> {
                 None
             }
         }
-    }
-
-    /// Reads the rules of a route.
-    fn read_rules(&mut self, value: &Value<'_>) -> Vec<UncheckedRule> {
-        let span = span_of(value.span());
-        let DeValue::Array(items) = value.get_ref() else {
-            self.report_wrong_type(
-                span,
-                "`rules` must be a list of `{ match, via }`",
-                value.get_ref(),
-            );
-            return Vec::new();
-        };
-        items
-            .iter()
-            .filter_map(|item| self.read_rule(item))
-            .collect()
-    }
-
-    /// Reads a rule.
-    fn read_rule(&mut self, value: &Value<'_>) -> Option<UncheckedRule> {
-        let span = span_of(value.span());
-        let DeValue::Table(table) = value.get_ref() else {
-            self.report_wrong_type(
-                span,
-                "a rule must be `{ match = [...], via = [...] }`",
-                value.get_ref(),
-            );
-            return None;
-        };
-        let mut matches = None;
-        let mut via = None;
-        let mut resolve = false;
-        for (key, value) in self.known_entries(table, &RULE_KEYS, "a rule") {
-            match key.get_ref().as_ref() {
-                "match" => matches = Some(self.read_conditions(value)),
-                "resolve" => match value.get_ref() {
-                    DeValue::Boolean(yes) => resolve = *yes,
-                    other => {
-                        let span = span_of(value.span());
-                        self.report_wrong_type(span, "`resolve` must be true or false", other);
-                    }
-                },
-                _ => via = Some(self.read_chain(value)),
-            }
-        }
-        for (name, missing) in [("match", matches.is_none()), ("via", via.is_none())] {
-            if missing {
-                let flaw = ConfigError::new(span, format!("a rule without `{name}`"))
-                    .with_help("write `{ match = [\"*.lan\"], via = [\"direct://\"] }`");
-                self.report_error(flaw);
-            }
-        }
-        Some(UncheckedRule {
-            matches: matches?,
-            via: via?,
-            resolve,
-            place: self.document.place_of(span),
-        })
-    }
-
-    /// Reads the conditions of a rule.
-    fn read_conditions(&mut self, value: &Value<'_>) -> Vec<Condition> {
-        let items = self.read_strings(value, "`match` must be a condition or a list of conditions");
-        if items.is_empty() && matches!(value.get_ref(), DeValue::Array(_)) {
-            self.report_error(ConfigError::new(
-                span_of(value.span()),
-                "a rule that matches nothing",
-            ));
-        }
-        let mut matches = Vec::new();
-        for (text, span) in items {
-            match Condition::parse(text) {
-                Ok(condition) => matches.push(condition),
-                Err(expected) => {
-                    let title = format!("bad condition `{text}`");
-                    self.report_error(ConfigError::new(span, title).with_label(expected));
-                }
-            }
-        }
-        matches
     }
 
     /// Returns the strings of a value that is a string or a list of strings.

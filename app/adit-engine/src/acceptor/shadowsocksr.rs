@@ -52,7 +52,10 @@ impl SsrAccounts {
     pub fn new(users: impl Iterator<Item = u32>) -> Self {
         Self {
             users: users
-                .map(|uid| (uid, Arc::new(UserAccount::for_one_user())))
+                .map(|uid| {
+                    let account = UserAccount::for_one_user().with_name(&uid.to_string());
+                    (uid, Arc::new(account))
+                })
                 .collect(),
             shared_account: Arc::default(),
         }

@@ -65,6 +65,8 @@ mod proxied;
 mod relay;
 mod replay;
 mod replies;
+#[cfg(unix)]
+mod rule_sets;
 mod setup;
 #[cfg(unix)]
 mod sftp;
