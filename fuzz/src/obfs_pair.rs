@@ -7,7 +7,7 @@ use adit_obfs::{
     ServerSettings, ServerState, UnrecognizedPolicy,
 };
 use adit_wire::codec_laws::seal_all;
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 use crate::{NOW, SeededRng};
 
@@ -71,8 +71,8 @@ fn step_handshake<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     held: &mut Vec<u8>,
 ) -> (Option<Codecs>, Vec<u8>) {
     let mut sent = Vec::new();
-    let mut rx = Rx::new(held);
-    let step = core.step(&mut rx, &mut Tx::new(&mut sent));
+    let mut rx = HandshakeInput::new(held);
+    let step = core.step(&mut rx, &mut HandshakeOutput::new(&mut sent));
     let codecs = match step.expect("the peer's own bytes") {
         Step::Done(codecs) => Some(codecs),
         Step::NeedMore { .. } => None,

@@ -7,7 +7,7 @@ use adit_fuzz::obfs_pair::{new_server_handshake, new_server_state, record_connec
 use adit_fuzz::{ActionScript, SplitInput, alter_byte};
 use adit_obfs::{ObfsKind, ServerState, UnrecognizedPolicy};
 use adit_wire::codec_laws::open_all;
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 use libfuzzer_sys::fuzz_target;
 
 /// The outcome of a connection.
@@ -30,8 +30,8 @@ fn run_server(
     let mut sizes = pieces.iter().cycle();
     let mut eaten = 0;
     let codecs = loop {
-        let mut rx = Rx::new(&mut held);
-        let step = core.step(&mut rx, &mut Tx::new(&mut sent));
+        let mut rx = HandshakeInput::new(&mut held);
+        let step = core.step(&mut rx, &mut HandshakeOutput::new(&mut sent));
         let (now, left) = (rx.consumed(), rx.bytes().len());
         held.drain(..now);
         eaten += now;

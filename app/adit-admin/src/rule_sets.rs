@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
-use crate::subscription::{Fetcher, Roots, Source, scattered};
+use crate::subscription::{Fetcher, Source, TrustedRoots, scattered};
 
 /// Maximum delay before the next try after a failure.
 const RETRY: Duration = Duration::from_secs(300);
@@ -30,7 +30,7 @@ pub struct RuleSetLoader {
 impl RuleSetLoader {
     /// Creates a loader that keeps lists and compiled sets in `store`.
     #[must_use]
-    pub const fn new(store: RuleSetStore, roots: Roots) -> Self {
+    pub const fn new(store: RuleSetStore, roots: TrustedRoots) -> Self {
         let fetcher = Fetcher::new(roots, MAX_LIST).with_time_limit(PATIENCE);
         Self { store, fetcher }
     }
@@ -45,14 +45,39 @@ impl RuleSetLoader {
         &self,
         sets: &[RuleSetConfig],
     ) -> Result<(RuleSetTable, Vec<LoadedRuleSet>), Vec<RuleSetError>> {
+        let nothing = RuleSetTable::default();
+        self.load_again(sets, &[], &nothing).await
+    }
+
+    /// Loads all sets of a plan that replaces another one, whose sets `before` are in the table `running`. Sets that
+    /// are the same are shared with that table and not among those that are returned as loaded; lists with URLs are
+    /// the same if their configuration is, because [`follow`](Self::follow) refreshes them.
+    ///
+    /// # Errors
+    ///
+    /// All sets that cannot be loaded. `running` is never changed.
+    pub async fn load_again(
+        &self,
+        sets: &[RuleSetConfig],
+        before: &[RuleSetConfig],
+        running: &RuleSetTable,
+    ) -> Result<(RuleSetTable, Vec<LoadedRuleSet>), Vec<RuleSetError>> {
         let mut table = RuleSetTable::default();
         let mut loaded = Vec::with_capacity(sets.len());
         let mut errors = Vec::new();
         for config in sets {
+            let is_followed = before.iter().any(|known| is_same_download(known, config));
+            if is_followed && table.share_set(&config.name, running) {
+                continue;
+            }
             match self.load_one(config).await {
                 Ok(found) => {
-                    table.insert(&config.name, found.set.clone());
-                    loaded.push(found);
+                    let known = running.get(&config.name);
+                    let is_same = known.is_some_and(|known| *known.current() == found.set);
+                    if !(is_same && table.share_set(&config.name, running)) {
+                        table.insert(&config.name, found.set.clone());
+                        loaded.push(found);
+                    }
                 }
                 Err(why) => errors.push(why),
             }
@@ -138,6 +163,16 @@ impl RuleSetLoader {
         let found = spawn_blocking(compile).await;
         found.unwrap_or_else(|why| Err(fails(why.to_string())))
     }
+}
+
+/// Returns true if both sets are the same download.
+fn is_same_download(a: &RuleSetConfig, b: &RuleSetConfig) -> bool {
+    let list = |config: &RuleSetConfig| (config.format, config.sha256);
+    matches!(a.source, RuleSetSource::Url(_))
+        && a.name == b.name
+        && a.source == b.source
+        && a.category == b.category
+        && list(a) == list(b)
 }
 
 /// Replaces a set for all routers, unless it is the same.

@@ -7,9 +7,9 @@ use adit_config::{FileText, Problem, Sources};
 use zeroize::Zeroizing;
 
 /// Sources without files and variables: remote text must not refer to those of this machine.
-pub(crate) struct NoSources;
+pub(crate) struct NoExternalSources;
 
-impl Sources for NoSources {
+impl Sources for NoExternalSources {
     fn read_file(&self, _: &Path) -> io::Result<FileText> {
         Err(io::ErrorKind::PermissionDenied.into())
     }

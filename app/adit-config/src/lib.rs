@@ -33,13 +33,13 @@ pub use adit_rules::{Condition, NamePattern};
 pub use explain::{describe_chain, explain_plan};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use plan::{
-    Chain, MAX_FILE_LEN, Plan, Route, RouteOption, Rule, RuleCondition, RuleSetConfig,
-    RuleSetSource, Stage,
+    Chain, GroupKind, MAX_FILE_LEN, NamedGroup, Plan, Route, RouteOption, Rule, RuleCondition,
+    RuleSetConfig, RuleSetSource, RunSettings, Stage, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
-    AddressPreference, EndpointRole, EndpointRoles, Param, PluginMode, PrivateAccess, RejectPolicy,
-    RestartPolicy, Setting, UdpTransport,
+    AddressPreference, EndpointRole, EndpointRoles, PluginMode, PrivateAccess, RejectPolicy,
+    RestartPolicy, SchemeParam, Setting, UdpTransport,
 };
 pub use scheme::endpoint_types::{
     AccessRules, AdoptedFromPeer, CarrierSettings, DatagramSupport, FecSettings, ForwardListener,
@@ -51,6 +51,6 @@ pub use scheme::endpoint_types::{
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
-    ConfigError, FileText, Origin, Place, Problem, Secret, SecretText, Sources, Span, Spanned,
-    SystemSources, Warning, WarningKind, nearest_word, parse_duration,
+    ConfigError, FileText, Origin, Problem, RecordingSources, Secret, SecretText, SourceLocation,
+    Sources, Span, Spanned, SystemSources, Warning, WarningKind, nearest_word, parse_duration,
 };

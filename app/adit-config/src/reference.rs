@@ -2,7 +2,7 @@
 
 use core::fmt::Write;
 
-use crate::schema::{EndpointRole, EndpointRoles, Param};
+use crate::schema::{EndpointRole, EndpointRoles, SchemeParam};
 use crate::scheme::{CARRIERS, Carrier, SchemeWithCarrier, schemes};
 
 /// Returns the output of `adit help SCHEME`: the form, and every key with type and default. Returns
@@ -87,7 +87,7 @@ fn written_scheme_help(written: SchemeWithCarrier) -> String {
 }
 
 /// Appends keys with type, meaning and default under a title.
-fn write_keys(text: &mut String, title: &str, roles: EndpointRoles, params: &[Param]) {
+fn write_keys(text: &mut String, title: &str, roles: EndpointRoles, params: &[SchemeParam]) {
     if !params.is_empty() {
         let _ = write!(text, "\n{title}, written as ?key=value&key=value:\n");
     }
@@ -146,7 +146,7 @@ pub fn markdown_reference() -> String {
 }
 
 /// Appends keys as a Markdown table.
-fn write_key_table(page: &mut String, params: &[Param]) {
+fn write_key_table(page: &mut String, params: &[SchemeParam]) {
     if !params.is_empty() {
         page.push_str("\n| key | type | default | for | meaning |\n|---|---|---|---|---|\n");
         for param in params {

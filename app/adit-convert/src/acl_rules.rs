@@ -8,7 +8,9 @@
 //! without them it would serve others.
 
 use adit_config::NamePattern;
-use adit_config::text::{ConfigError, Origin, Place, Problem, Span, format_network, parse_network};
+use adit_config::text::{
+    ConfigError, Origin, Problem, SourceLocation, Span, format_network, parse_network,
+};
 use ipnet::{IpNet, Ipv4Net};
 use zeroize::Zeroizing;
 
@@ -187,7 +189,7 @@ fn line_problem(
     help: &str,
 ) -> Problem {
     let quoted: String = line.chars().take(MAX_SHOWN).collect();
-    let place = Place {
+    let place = SourceLocation {
         origin: Origin::File(file.to_owned()),
         line: at + 1,
         column: 1,

@@ -4,7 +4,7 @@
 //! or its quotation marks. Of the line only what is surely none is shown: punctuation, and names
 //! of fields that the formats have.
 
-use adit_config::text::{ConfigError, Origin, Place, Problem, Span};
+use adit_config::text::{ConfigError, Origin, Problem, SourceLocation, Span};
 use adit_wire::substr;
 use json5::ErrorCode;
 
@@ -95,7 +95,7 @@ pub(super) fn problem_at(
     // not names.
     let before = redact_words(&before);
     let caret = (before.chars().count(), 1);
-    let place = Place {
+    let place = SourceLocation {
         origin: Origin::File(name.to_owned()),
         line: line_number + 1,
         column: column + 1,

@@ -215,20 +215,20 @@ fn transparent_listeners(
     path: &str,
     clerk: &mut ConversionContext<'_>,
 ) -> [Option<UrlBuilder>; 2] {
-    let mut way = |name: &str, ways: &[&str]| {
+    let mut redirect_method = |name: &str, known: &[&str]| {
         let text = fields.string_field(name, clerk)?;
-        if !ways.contains(&text) {
+        if !known.contains(&text) {
             let title = format!(
-                "`{}`: `{text}` is not a way that is known",
+                "`{}`: `{text}` is not a known method",
                 fields.field_path(name)
             );
-            let help = format!("known: {}", ways.join(", "));
+            let help = format!("known: {}", known.join(", "));
             clerk.add_problem(Problem::without_place(title, help));
         }
         Some(text == "tproxy")
     };
-    let tproxy = way("tcp_redir", &["redirect", "tproxy"]) == Some(true);
-    way("udp_redir", &["tproxy"]);
+    let tproxy = redirect_method("tcp_redir", &["redirect", "tproxy"]) == Some(true);
+    redirect_method("udp_redir", &["tproxy"]);
     let url = |scheme| UrlBuilder::new(scheme, Some(host.clone()), port);
     let mut urls = match (mode.has_tcp() && !tproxy, mode) {
         (true, _) => [

@@ -1,4 +1,4 @@
-//! Servers as ways out (hops) and as ways in (listeners): the routes of all formats but one.
+//! Servers as hops and as listeners: the routes of all formats but one.
 
 use adit_config::Endpoint;
 use adit_config::text::Problem;

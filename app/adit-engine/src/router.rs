@@ -125,6 +125,14 @@ impl Router {
         }
     }
 
+    /// Returns the connectors of the rules, then the one for everything else.
+    pub(crate) fn connectors(&self) -> Vec<Arc<dyn Connector>> {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let table = &state.now;
+        let rules = table.connectors.iter();
+        rules.chain([&table.default_connector]).cloned().collect()
+    }
+
     /// Routes new requests by the rules of `other` from now on.
     pub(crate) fn replace_rules(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);

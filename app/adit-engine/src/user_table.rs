@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -28,7 +28,7 @@ pub struct UserTable {
     /// The account of all clients of a listener with a single key.
     shared_account: Arc<UserAccount>,
     hints: Mutex<Vec<Option<(IpAddr, UserId)>>>,
-    file: Option<PathBuf>,
+    file: RwLock<Option<PathBuf>>,
     reread_requests: Notify,
 }
 
@@ -57,7 +57,7 @@ impl UserTable {
             removed_usage: Mutex::default(),
             shared_account: Arc::default(),
             hints: Mutex::default(),
-            file,
+            file: RwLock::new(file),
             reread_requests: Notify::new(),
         }
     }
@@ -76,8 +76,23 @@ impl UserTable {
 
     /// Returns the file that the users were read from.
     #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
+    pub fn file(&self) -> Option<PathBuf> {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        file.clone()
+    }
+
+    /// Replaces the users, and the file that they were read from.
+    pub(crate) fn reconfigure(&self, users: Arc<Users>, file: Option<PathBuf>) {
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = file;
+        self.replace_users(users);
+    }
+
+    /// Ends the sessions of `before`, which this table replaces, and adds their usage to the total.
+    pub(crate) fn take_over(&self, before: &Self) {
+        before.end_sessions();
+        let used = before.total_usage(false);
+        let mut gone = lock_ignoring_poison(&self.removed_usage);
+        *gone = gone.combined_with(used);
     }
 
     /// Requests that the users file is read again, changed or not.
@@ -244,7 +259,7 @@ mod tests {
     const ALICE: &str = "ICEiIyQlJicoKSorLC0uLw==";
     const BOB: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
 
-    fn roster() -> UserTable {
+    fn user_table() -> UserTable {
         let identity = Key::parse(Method::Blake3Aes128Gcm, "AAECAwQFBgcICQoLDA0ODw==").unwrap();
         let users = Users::with_identity_key(&identity, [("alice", ALICE), ("bob", BOB)]);
         UserTable::new(users.unwrap(), None)
@@ -253,11 +268,11 @@ mod tests {
     /// The request is valid under the snapshot of the users that it was read with.
     #[tokio::test]
     async fn a_user_removed_while_their_request_is_read_gets_no_session() {
-        let roster = roster();
-        let snapshot = roster.users();
-        roster.change_users(&["alice"], &[]).unwrap();
+        let table = user_table();
+        let snapshot = table.users();
+        table.change_users(&["alice"], &[]).unwrap();
         let during = async |name: &str| {
-            let account = roster.account_of(snapshot.find_by_name(name).as_ref());
+            let account = table.account_of(snapshot.find_by_name(name).as_ref());
             account.run_until_removed(async { "served" }).await
         };
         assert_eq!(during("alice").await, None);
@@ -266,11 +281,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_removal_ends_open_sessions_and_keeps_what_they_used() {
-        let roster = Arc::new(roster());
-        let account = |name: &str| roster.account_of(roster.users().find_by_name(name).as_ref());
+        let table = Arc::new(user_table());
+        let account = |name: &str| table.account_of(table.users().find_by_name(name).as_ref());
         let (alice, bob) = (account("alice"), account("bob"));
         alice.count_packet_up(7);
-        let change = async { roster.change_users(&["alice"], &[]).unwrap() };
+        let change = async { table.change_users(&["alice"], &[]).unwrap() };
         let session = timeout(
             Duration::from_secs(5),
             alice.run_until_removed(pending::<()>()),
@@ -278,6 +293,6 @@ mod tests {
         let (end, ()) = tokio::join!(session, change);
         assert_eq!(end, Ok(None), "a removed user keeps their session");
         assert_eq!(bob.run_until_removed(async {}).await, Some(()));
-        assert_eq!(roster.total_usage(false).up, 7);
+        assert_eq!(table.total_usage(false).up, 7);
     }
 }

@@ -100,7 +100,7 @@ pub(crate) struct BenchSettings {
     #[arg(long, value_delimiter = ',', value_name = "NAME,…",
         value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
     only: Vec<String>,
-    /// Write every sample as JSON lines
+    /// Write every sample as JSON lines; figures have keys such as `cpu_s_per_gib_client`
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Use tiny amounts: shows that the suites work, but the figures mean nothing

@@ -5,7 +5,9 @@ use std::fmt;
 /// A quantity with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Quantity {
-    /// Name and unit, as shown everywhere.
+    /// Name and unit for programs, in the JSON lines: lower-case letters, digits and underscores.
+    pub(crate) key: &'static str,
+    /// Name and unit for people, in tables and charts.
     pub(crate) title: &'static str,
     /// The direction of better values.
     pub(crate) better: BetterWhen,
@@ -28,45 +30,47 @@ pub(crate) enum BetterWhen {
     Less,
 }
 
-const fn more_is_better(title: &'static str) -> Quantity {
-    Quantity {
-        title,
-        better: BetterWhen::More,
-    }
+/// Defines quantities, and the list of all of them for the tests.
+macro_rules! quantities {
+    ($($name:ident = $better:ident, $key:literal, $title:literal;)+) => {
+        $(pub(crate) const $name: Quantity = Quantity {
+            key: $key,
+            title: $title,
+            better: BetterWhen::$better,
+        };)+
+
+        #[cfg(test)]
+        pub(crate) const ALL_QUANTITIES: &[Quantity] = &[$($name),+];
+    };
 }
 
-const fn less_is_better(title: &'static str) -> Quantity {
-    Quantity {
-        title,
-        better: BetterWhen::Less,
-    }
+quantities! {
+    GBIT = More, "gbit_per_s", "Gbit/s";
+    CPU_PER_GIB = Less, "cpu_s_per_gib", "CPU s/GiB";
+    CALLS_PER_GIB = Less, "syscalls_per_gib", "syscalls/GiB";
+    PEAK_MEMORY = Less, "peak_rss_mib", "peak RSS MiB";
+    FRESH_MEMORY = Less, "fresh_rss_mib", "fresh RSS MiB";
+    MEMORY_PER_IDLE = Less, "kib_per_idle_connection", "KiB/idle connection";
+    CONNECTIONS = More, "connections_per_s", "connections/s";
+    CPU_PER_CONNECTION = Less, "cpu_us_per_connection", "CPU µs/connection";
+    DATAGRAMS = More, "datagrams_per_s", "datagrams/s";
+    LOSS_SHARE = Less, "lost_percent", "lost %";
+    MB_PER_SECOND = More, "mb_per_s", "MB/s";
+    QUEUE_DROPS = Less, "queue_drops_percent", "dropped by the queue %";
+    P50 = Less, "p50_ms", "p50 ms";
+    P99 = Less, "p99_ms", "p99 ms";
+    P99_9 = Less, "p99_9_ms", "p99.9 ms";
+    MAX_LATENCY = Less, "max_ms", "max ms";
+    SEAL_RATE = More, "seal_gb_per_s", "seal GB/s";
+    OPEN_RATE = More, "open_gb_per_s", "open GB/s";
+    SEAL_NS = Less, "seal_ns", "seal ns";
+    OPEN_NS = Less, "open_ns", "open ns";
+    NS_PER_OP = Less, "ns_per_op", "ns/op";
+    ALLOCATIONS = Less, "allocations_per_op", "allocations/op";
+    CPU_SHARE = Less, "percent_of_a_core", "% of a core";
+    PER_SESSION = Less, "kib_per_session", "KiB/session";
+    OVER_CIPHER = Less, "times_bare_cipher", "× bare cipher";
 }
-
-pub(crate) const GBIT: Quantity = more_is_better("Gbit/s");
-pub(crate) const CPU_PER_GIB: Quantity = less_is_better("CPU s/GiB");
-pub(crate) const CALLS_PER_GIB: Quantity = less_is_better("syscalls/GiB");
-pub(crate) const PEAK_MEMORY: Quantity = less_is_better("peak RSS MiB");
-pub(crate) const FRESH_MEMORY: Quantity = less_is_better("fresh RSS MiB");
-pub(crate) const MEMORY_PER_IDLE: Quantity = less_is_better("KiB/idle connection");
-pub(crate) const CONNECTIONS: Quantity = more_is_better("connections/s");
-pub(crate) const CPU_PER_CONNECTION: Quantity = less_is_better("CPU µs/connection");
-pub(crate) const DATAGRAMS: Quantity = more_is_better("datagrams/s");
-pub(crate) const LOSS_SHARE: Quantity = less_is_better("lost %");
-pub(crate) const MB_PER_SECOND: Quantity = more_is_better("MB/s");
-pub(crate) const QUEUE_DROPS: Quantity = less_is_better("dropped by the queue %");
-pub(crate) const P50: Quantity = less_is_better("p50 ms");
-pub(crate) const P99: Quantity = less_is_better("p99 ms");
-pub(crate) const P99_9: Quantity = less_is_better("p99.9 ms");
-pub(crate) const MAX_LATENCY: Quantity = less_is_better("max ms");
-pub(crate) const SEAL_RATE: Quantity = more_is_better("seal GB/s");
-pub(crate) const OPEN_RATE: Quantity = more_is_better("open GB/s");
-pub(crate) const SEAL_NS: Quantity = less_is_better("seal ns");
-pub(crate) const OPEN_NS: Quantity = less_is_better("open ns");
-pub(crate) const NS_PER_OP: Quantity = less_is_better("ns/op");
-pub(crate) const ALLOCATIONS: Quantity = less_is_better("allocations/op");
-pub(crate) const CPU_SHARE: Quantity = less_is_better("% of a core");
-pub(crate) const PER_SESSION: Quantity = less_is_better("KiB/session");
-pub(crate) const OVER_CIPHER: Quantity = less_is_better("× bare cipher");
 
 /// A quantity of one process of a rig, or of all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +81,18 @@ pub(crate) struct Metric {
 }
 
 impl Metric {
+    /// Returns the name for programs, such as `cpu_s_per_gib_client`: lower-case letters, digits and
+    /// underscores.
+    pub(crate) fn key(&self) -> String {
+        let mut key = self.quantity.key.to_owned();
+        let words = self.part.split(|c: char| !c.is_ascii_alphanumeric());
+        for word in words.filter(|word| !word.is_empty()) {
+            key.push('_');
+            key.push_str(&word.to_ascii_lowercase());
+        }
+        key
+    }
+
     /// Returns the head of a column.
     pub(crate) fn column_head(&self) -> String {
         format!("{self} {}", self.quantity.arrow())
@@ -215,6 +231,7 @@ pub(crate) fn format_short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::KINDS;
 
     #[test]
     fn the_median_is_in_the_middle() {
@@ -263,6 +280,26 @@ mod tests {
         ] {
             assert_eq!(format_short(value), text);
         }
+    }
+
+    #[test]
+    fn keys_are_unique_and_in_snake_case() {
+        // Those of processes, of limits, and of classes of processors; and every implementation.
+        let parts = ["client", "server", "relay", AT_MOST, "AVX-512"].into_iter();
+        let parts = parts
+            .chain(WHOLE_PARTS)
+            .chain(KINDS.iter().map(|kind| kind.name));
+        let mut keys = std::collections::BTreeSet::new();
+        for &quantity in ALL_QUANTITIES {
+            for part in parts.clone() {
+                let key = Metric { quantity, part }.key();
+                let fits = |c| matches!(c, 'a'..='z' | '0'..='9' | '_');
+                assert!(!key.is_empty() && key.chars().all(fits), "{key}");
+                assert!(keys.insert(key.clone()), "{key} twice");
+            }
+        }
+        assert!(keys.contains("cpu_s_per_gib_at_most"));
+        assert_eq!(whole_figure(OPEN_RATE, 1.0).0.key(), "open_gb_per_s");
     }
 
     #[test]

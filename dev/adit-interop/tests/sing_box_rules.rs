@@ -1,5 +1,7 @@
 //! Rule sets that sing-box compiles, and its answers about them, compared with those of adit-rules.
 
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use adit_socks::server::{Credentials, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Request};
-use adit_wire::{Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
 
 /// Time from the first byte to the complete request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -47,8 +47,8 @@ fn request(client: &mut TcpStream, login: &Login) -> io::Result<(Request, Vec<u8
     let mut received = Vec::new();
     loop {
         let mut answer = Vec::new();
-        let mut rx = Rx::new(&mut received);
-        let step = dialogue.step(&mut rx, &mut Tx::new(&mut answer));
+        let mut rx = HandshakeInput::new(&mut received);
+        let step = dialogue.step(&mut rx, &mut HandshakeOutput::new(&mut answer));
         let eaten = rx.consumed();
         received.drain(..eaten);
         // A refusal has its answer, too.

@@ -10,7 +10,14 @@ use crate::package_graph::PackageGraph;
 use crate::toolchain::{BARE_TARGETS, Toolchain};
 
 /// The libraries without a standard library, if their default features are off.
-const BARE_LIBRARIES: &[&str] = &["adit-fec", "adit-socks", "adit-umac", "adit-wire"];
+const BARE_LIBRARIES: &[&str] = &[
+    "adit-fec",
+    "adit-kcp-proto",
+    "adit-smux-proto",
+    "adit-socks",
+    "adit-umac",
+    "adit-wire",
+];
 
 /// Checks the libraries with all features, and the program.
 pub(crate) fn check_msrv() -> Result<String> {

@@ -18,7 +18,7 @@ use adit_wire::Entropy;
 ///   order of datagrams: some are lost, and some are duplicated.
 /// * `open` rejects datagrams that were not sealed under its key, or were changed in transit. KCP
 ///   has no check of its own: damaged bytes that pass end up in the stream, or end the session.
-/// * Sealing the same payload again produces another datagram, by a nonce from `chance` or a
+/// * Sealing the same payload again produces another datagram, by a nonce from `rng` or a
 ///   counter. Two sessions and two directions share the key: a counter must not repeat between
 ///   them.
 /// * Received datagrams may have been forged. `open` accepts any bytes without a panic.
@@ -39,13 +39,13 @@ pub trait PacketCrypt: Send + Sync + 'static {
     }
 
     /// Seals `packet`, which becomes the whole datagram. Head and tail contain arbitrary bytes, and
-    /// are overwritten. `chance` is the system's random number generator.
+    /// are overwritten. `rng` is the system's random number generator.
     ///
     /// # Errors
     ///
     /// The datagram is lost, with up to 15 others that are sealed together. A session that cannot
     /// seal any datagram fails with `TimedOut`.
-    fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError>;
+    fn seal(&self, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError>;
 
     /// Opens a datagram in place; the payload stays between head and tail. Datagrams shorter than
     /// both are dropped before.
@@ -94,9 +94,9 @@ impl<C: BlockCrypt> PacketCrypt for ChecksumCrypt<C> {
         NONCE_LEN + CHECK_LEN
     }
 
-    fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
+    fn seal(&self, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError> {
         let (nonce, check, payload) = split_packet(packet).ok_or(CryptoError::NoRoom)?;
-        chance.fill(nonce);
+        rng.fill(nonce);
         *check = crc32(payload).to_le_bytes();
         self.0.encrypt(packet);
         Ok(())

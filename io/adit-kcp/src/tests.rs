@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::*;
 
 mod beside;
+mod change;
 mod crypt;
 mod memory;
 mod transport;
@@ -380,8 +381,8 @@ async fn strangers_begin_few_sessions_where_nothing_authenticates_them() {
         let mut packet = vec![0; room.head];
         packet.extend_from_slice(&datagram);
         packet.resize(packet.len() + room.tail, 0);
-        let mut chance = adit_net::system::ThreadRng;
-        key.seal(&mut packet, &mut chance).unwrap();
+        let mut rng = adit_net::system::ThreadRng;
+        key.seal(&mut packet, &mut rng).unwrap();
         packet
     });
     let begun = born(gcm.clone(), sealed.take(700).collect()).await;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use adit_wire::{Handshake, Rx, Step, Tx, subslice_mut};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step, subslice_mut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The reason a handshake did not complete.
@@ -35,8 +35,8 @@ where
     let mut to_send = Vec::new();
     loop {
         let (step, consumed) = {
-            let mut rx = Rx::new(&mut received);
-            let step = core.step(&mut rx, &mut Tx::new(&mut to_send));
+            let mut rx = HandshakeInput::new(&mut received);
+            let step = core.step(&mut rx, &mut HandshakeOutput::new(&mut to_send));
             (step, rx.consumed())
         };
         received.drain(..consumed);

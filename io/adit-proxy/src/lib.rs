@@ -5,7 +5,7 @@
 //! * [`socks5::connect_over`] and its siblings do the same over a stream that you have: a TLS stream,
 //!   a channel of SSH, or a connection through another proxy. You get the same stream back.
 //! * [`accept`] is the server: it detects the protocol, checks the login and returns the request,
-//!   which you grant, refuse, or connect with [`Accepted::connect`].
+//!   which you grant, refuse, or connect with [`AcceptedClient::connect`].
 //!
 //! A handshake reads not one byte more than its own messages, so the stream continues with the
 //! first byte of the target or of the client. HTTP heads have no length, so they are read byte by
@@ -69,6 +69,6 @@ pub use adit_socks::server::Credentials;
 pub use adit_socks::{Command, Reply};
 pub use adit_wire::{Host, Target, TargetError};
 pub use error::Error;
-pub use server::{Accepted, Protocol, accept};
+pub use server::{AcceptedClient, Protocol, accept};
 pub use target::IntoTarget;
 pub use users::Users;

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::Error;
 use crate::dial::{connect_to_target, reply_of};
 use crate::handshake::{run, send};
-use crate::users::ForHttp;
+use crate::users::HttpCredentials;
 
 /// The protocol of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub enum Protocol {
 }
 
 /// A client whose request waits for an answer. Dropping it closes the connection.
-pub struct Accepted<S> {
+pub struct AcceptedClient<S> {
     stream: S,
     protocol: Protocol,
     command: Command,
@@ -72,7 +72,7 @@ pub struct Accepted<S> {
 pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     credentials: &dyn Credentials,
-) -> Result<Accepted<S>, Error> {
+) -> Result<AcceptedClient<S>, Error> {
     let mut first = [0];
     if stream.read(&mut first).await? == 0 {
         return Err(Error::Eof);
@@ -108,13 +108,13 @@ async fn read_socks<S, H>(
     mut core: H,
     protocol: Protocol,
     first: [u8; 1],
-) -> Result<Accepted<()>, Error>
+) -> Result<AcceptedClient<()>, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin,
     H: adit_wire::Handshake<Output = SocksRequest, Error = adit_socks::server::Refusal>,
 {
     let request = run(stream, &mut core, first.to_vec()).await?;
-    Ok(Accepted {
+    Ok(AcceptedClient {
         stream: (),
         protocol,
         command: request.command,
@@ -127,11 +127,11 @@ async fn read_http<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     credentials: &dyn Credentials,
     first: [u8; 1],
-) -> Result<Accepted<()>, Error> {
-    let users = ForHttp(credentials);
+) -> Result<AcceptedClient<()>, Error> {
+    let users = HttpCredentials(credentials);
     let mut core = RequestHandshake::new(&users);
     match run(stream, &mut core, first.to_vec()).await? {
-        HttpRequest::Connect { target, user } => Ok(Accepted {
+        HttpRequest::Connect { target, user } => Ok(AcceptedClient {
             stream: (),
             protocol: Protocol::Http,
             command: Command::Connect,
@@ -146,9 +146,9 @@ async fn read_http<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-impl Accepted<()> {
-    fn with_stream<S>(self, stream: S) -> Accepted<S> {
-        Accepted {
+impl AcceptedClient<()> {
+    fn with_stream<S>(self, stream: S) -> AcceptedClient<S> {
+        AcceptedClient {
             stream,
             protocol: self.protocol,
             command: self.command,
@@ -158,7 +158,7 @@ impl Accepted<()> {
     }
 }
 
-impl<S> Accepted<S> {
+impl<S> AcceptedClient<S> {
     /// Returns the requested target. Its name is not resolved.
     #[must_use]
     pub const fn target(&self) -> &Target {
@@ -190,7 +190,7 @@ impl<S> Accepted<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Accepted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AcceptedClient<S> {
     /// Grants the request and returns the stream, from which the client's bytes for the target are
     /// read. `bound` is the address that SOCKS clients receive as BND.ADDR and BND.PORT; without it
     /// they receive zeros, which suffices for CONNECT.
@@ -279,9 +279,9 @@ const fn http_status(reply: Reply) -> u16 {
     }
 }
 
-impl<S> fmt::Debug for Accepted<S> {
+impl<S> fmt::Debug for AcceptedClient<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Accepted")
+        f.debug_struct("AcceptedClient")
             .field("protocol", &self.protocol)
             .field("command", &self.command)
             .field("target", &self.target)

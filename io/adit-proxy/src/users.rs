@@ -62,9 +62,9 @@ impl fmt::Debug for Users {
 }
 
 /// The credentials of a server for HTTP clients.
-pub(crate) struct ForHttp<'c>(pub(crate) &'c dyn Credentials);
+pub(crate) struct HttpCredentials<'c>(pub(crate) &'c dyn Credentials);
 
-impl BasicAuth for ForHttp<'_> {
+impl BasicAuth for HttpCredentials<'_> {
     fn is_required(&self) -> bool {
         self.0.is_required()
     }

@@ -7,7 +7,8 @@
 //! * [`SftpSession`]: a client, whose clones share one stream. Operations on paths and open
 //!   [`File`](client::File)s run at the same time, with many requests in flight; whole files are copied at
 //!   the rate of the link by [`get`](SftpSession::get) and [`put`](SftpSession::put), in steps by
-//!   [`start_get`](SftpSession::start_get) and [`start_put`](SftpSession::start_put).
+//!   [`start_get`](SftpSession::start_get) and [`start_put`](SftpSession::start_put), and as
+//!   streams of tokio by [`FileReader`](client::FileReader) and [`FileWriter`](client::FileWriter).
 //! * [`server::serve_files`]: a server of a directory, which confines clients to it, or of the whole file
 //!   system.
 //! * [`server::serve`]: a server of your own [`Handler`](server::Handler): files that are in a database, an

@@ -13,6 +13,7 @@ use std::time::Duration;
 use adit_sftp::client::TransferOptions;
 use adit_sftp::{SftpError, SftpSession};
 use adit_ssh_proto::sftp::{Extension, FileAttrs, FileType, OpenFlags, SftpStatus};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 /// Paths of the server in common distributions.
@@ -181,6 +182,50 @@ async fn reads_and_writes_of_one_file() {
     let refused = read_only.write_all_at(&data, 0).await.unwrap_err();
     assert!(refused.status().is_some() && !refused.is_fatal());
     assert_eq!(sftp.read("f", 7).await.unwrap().len(), 7, "it goes on");
+}
+
+#[tokio::test]
+async fn a_writer_and_a_reader_of_one_file() {
+    let place = Place::new();
+    let (_child, sftp) = serve(&place.0, &[]).await;
+    let data = pattern(20_000_003);
+    let flags = OpenFlags::WRITE.union(OpenFlags::CREATE);
+    let mut writer = sftp.open_file("f", flags).await.unwrap().into_writer(5);
+    let copy = async {
+        writer.write_all(&data).await?;
+        writer.flush().await?;
+        assert_eq!(fs::metadata(place.join("f"))?.len(), 20_000_008);
+        writer.shutdown().await
+    };
+    let copied = tokio::time::timeout(STALLED, copy).await;
+    copied.expect("the writer stalls").unwrap();
+    assert!(fs::read(place.join("f")).unwrap()[5..] == data);
+    assert!(writer.write(b"x").await.is_err(), "it is closed");
+
+    let file = sftp.open_file("f", OpenFlags::READ).await.unwrap();
+    let (mut reader, mut read) = (file.into_reader(5), Vec::new());
+    let copy = tokio::io::copy(&mut reader, &mut read);
+    let copied = tokio::time::timeout(STALLED, copy).await;
+    assert_eq!(copied.expect("the reader stalls").unwrap(), 20_000_003);
+    assert!(read == data, "other bytes came back");
+
+    // Requests in flight are not in the way of other operations of the session.
+    let file = sftp.open_file("f", OpenFlags::READ).await.unwrap();
+    let mut reader = file.into_reader(0);
+    reader.read_exact(&mut [0; 100_000]).await.unwrap();
+    assert_eq!(sftp.stat("f").await.unwrap().size, Some(20_000_008));
+    reader.into_file().close().await.unwrap();
+
+    // Refusals are returned by flush and by shutdown.
+    let file = sftp.open_file("f", OpenFlags::READ).await.unwrap();
+    let mut writer = file.into_writer(0);
+    let written = async {
+        writer.write_all(b"text").await?;
+        writer.flush().await
+    };
+    assert!(written.await.is_err(), "the file is open for reading only");
+    assert!(writer.shutdown().await.is_err());
+    assert_eq!(fs::metadata(place.join("f")).unwrap().len(), 20_000_008);
 }
 
 #[tokio::test]

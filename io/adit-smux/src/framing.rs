@@ -17,7 +17,7 @@ const MAX_BLOCK_PLAINTEXT: usize = MAX_BLOCK / 2;
 
 /// State of the detection of the peer's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PeerFormat {
+enum DetectionState {
     Unknown,
     Known,
 }
@@ -25,7 +25,7 @@ enum PeerFormat {
 /// The format of bytes on the stream below.
 pub(super) struct Framing {
     version: u8,
-    peer: PeerFormat,
+    peer: DetectionState,
     snappy: Option<Box<SnappyFraming>>,
 }
 
@@ -47,7 +47,7 @@ impl Framing {
         });
         Self {
             version,
-            peer: PeerFormat::Unknown,
+            peer: DetectionState::Unknown,
             snappy,
         }
     }
@@ -62,7 +62,7 @@ impl Framing {
             if ready!(below.poll_fill(cx, 1))? == 0 {
                 return Poll::Ready(Err(EndReason::Ended));
             }
-            if self.peer == PeerFormat::Unknown
+            if self.peer == DetectionState::Unknown
                 && below.filled().first() == STREAM_IDENTIFIER.first()
             {
                 return Poll::Ready(Err(EndReason::Compression { theirs: true }));
@@ -114,14 +114,14 @@ impl Framing {
             Some(snappy) => snappy.plain.bytes(),
             None => below.filled(),
         };
-        if self.peer == PeerFormat::Unknown
+        if self.peer == DetectionState::Unknown
             && let Some(theirs) = bytes.first().copied()
         {
             if theirs != self.version && matches!(theirs, 1 | 2) {
                 let ours = self.version;
                 return Err(EndReason::Version { ours, theirs });
             }
-            self.peer = PeerFormat::Known;
+            self.peer = DetectionState::Known;
         }
         let (len, used) = (bytes.len(), state.core.handle_input(now, bytes)?);
         state.has_valid_input |= used > 0;

@@ -41,26 +41,27 @@ impl SmuxFormat {
                 return Poll::Ready(Err(EndReason::Ended));
             }
             match Self::detect_in(below.filled())? {
-                Detection::Manner(manner) => return Poll::Ready(Ok(manner)),
-                Detection::NeedMore(total) => want = total,
+                DetectionResult::Format(manner) => return Poll::Ready(Ok(manner)),
+                DetectionResult::NeedMore(total) => want = total,
             }
         }
     }
 
-    fn detect_in(wire: &[u8]) -> Result<Detection, EndReason> {
+    fn detect_in(wire: &[u8]) -> Result<DetectionResult, EndReason> {
         if wire.first() != STREAM_IDENTIFIER.first() {
-            return Ok(Detection::from_first_byte(wire, false)?.unwrap_or(Detection::NeedMore(1)));
+            return Ok(DetectionResult::from_first_byte(wire, false)?
+                .unwrap_or(DetectionResult::NeedMore(1)));
         }
         let (mut decoder, mut at) = (SnappyDecoder::default(), 0);
         loop {
             let rest = subslice(wire, at..);
             match decoder.parse_front(rest)? {
-                SnappyChunk::NeedMore(total) => return Ok(Detection::NeedMore(at + total)),
+                SnappyChunk::NeedMore(total) => return Ok(DetectionResult::NeedMore(at + total)),
                 SnappyChunk::Skip(used) => at += used,
                 SnappyChunk::Block(used, block) => {
                     let mut plain = vec![0; block.len];
                     SnappyDecoder::open_block(&block, rest, &mut plain)?;
-                    if let Some(seen) = Detection::from_first_byte(&plain, true)? {
+                    if let Some(seen) = DetectionResult::from_first_byte(&plain, true)? {
                         return Ok(seen);
                     }
                     at += used;
@@ -77,13 +78,13 @@ impl SmuxFormat {
 const MAX_DETECTION_BYTES: usize = 4096;
 
 /// Result of a detection.
-enum Detection {
-    Manner(SmuxFormat),
+enum DetectionResult {
+    Format(SmuxFormat),
     /// The total number of bytes needed.
     NeedMore(usize),
 }
 
-impl Detection {
+impl DetectionResult {
     /// Detects the format from the first byte of a frame. Returns `None` if there is no byte.
     fn from_first_byte(plain: &[u8], compress: bool) -> Result<Option<Self>, EndReason> {
         let version = match plain.first() {
@@ -96,7 +97,7 @@ impl Detection {
                 )));
             }
         };
-        Ok(Some(Self::Manner(SmuxFormat { version, compress })))
+        Ok(Some(Self::Format(SmuxFormat { version, compress })))
     }
 }
 
@@ -107,8 +108,8 @@ mod tests {
 
     fn read(wire: &[u8]) -> Result<SmuxFormat, Option<usize>> {
         match SmuxFormat::detect_in(wire) {
-            Ok(Detection::Manner(manner)) => Ok(manner),
-            Ok(Detection::NeedMore(total)) => Err(Some(total)),
+            Ok(DetectionResult::Format(manner)) => Ok(manner),
+            Ok(DetectionResult::NeedMore(total)) => Err(Some(total)),
             Err(_) => Err(None),
         }
     }

@@ -14,7 +14,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use adit_ssh::Channel;
-use adit_ssh::client::{AgentUse, Client, ClientConfig, KnownHostsOnly, Login, Output, Session};
+use adit_ssh::client::{
+    AgentPurpose, Client, ClientConfig, KnownHostsOnly, Login, Output, Session,
+};
 use adit_ssh_proto::connection::Originator;
 use adit_ssh_proto::key::PrivateKey;
 use tokio::io::{AsyncReadExt, copy_bidirectional};
@@ -122,7 +124,7 @@ pub(crate) async fn with_agent(
             // This enforces keys that are restricted to certain hosts (`ssh-add -h`). An agent
             // without support for it refuses, and is usable nevertheless.
             let _ = binding
-                .send_to_agent(&mut agent, AgentUse::Forwarding)
+                .send_to_agent(&mut agent, AgentPurpose::Forwarding)
                 .await;
             let mut channel = opening.accept()?;
             tokio::spawn(async move { copy_bidirectional(&mut channel, &mut agent).await });

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use adit_wire::{Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
 
 use crate::Stream;
 use crate::stream::{fill_to, flush_stream};
@@ -47,8 +47,8 @@ pub async fn run_handshake<H: Handshake>(
     let mut out = Vec::new();
     loop {
         let (step, eaten) = {
-            let mut rx = Rx::new(io.filled());
-            let step = core.step(&mut rx, &mut Tx::new(&mut out));
+            let mut rx = HandshakeInput::new(io.filled());
+            let step = core.step(&mut rx, &mut HandshakeOutput::new(&mut out));
             (step, rx.consumed())
         };
         let step = match step {
@@ -126,7 +126,11 @@ mod tests {
         type Output = ();
         type Error = ProtocolError;
 
-        fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, ProtocolError> {
+        fn step(
+            &mut self,
+            rx: &mut HandshakeInput<'_>,
+            tx: &mut HandshakeOutput<'_>,
+        ) -> Result<Step<()>, ProtocolError> {
             match rx.bytes() {
                 [] | [_] => Ok(Step::NeedMore { total: 2 }),
                 [b'o', b'k', ..] => {

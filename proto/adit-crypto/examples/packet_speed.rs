@@ -65,7 +65,7 @@ fn report(kind: PacketKind, check: PacketCheck) -> Result<(), CryptoError> {
     };
     print!("{name:<12}");
     let mut packet = [0; PACKET];
-    let mut chance = Weyl(1);
+    let mut rng = Weyl(1);
     if matches!(
         kind,
         PacketKind::None | PacketKind::Null | PacketKind::Aes128Gcm
@@ -79,13 +79,13 @@ fn report(kind: PacketKind, check: PacketCheck) -> Result<(), CryptoError> {
         print!(" {:>9.0}", rate(1, ns));
     }
     let ns = best(|| {
-        let sealed = key.seal(black_box(&mut packet), &mut chance);
+        let sealed = key.seal(black_box(&mut packet), &mut rng);
         assert!(sealed.is_ok() && key.open(black_box(&mut packet)).is_ok());
     });
     print!(" {:>9.0}", rate(1, ns));
     let mut packets = [[0; PACKET]; SIDE];
     let ns = best(|| {
-        let sealed = key.seal_batch(black_box(&mut packets), &mut chance);
+        let sealed = key.seal_batch(black_box(&mut packets), &mut rng);
         assert!(sealed.is_ok());
         key.open_batch(black_box(&mut packets), |_, opened| assert!(opened.is_ok()));
     });
@@ -95,15 +95,15 @@ fn report(kind: PacketKind, check: PacketCheck) -> Result<(), CryptoError> {
 
 fn session(cipher: SessionCipher) -> Result<(), CryptoError> {
     let key = SessionKey::new(&[0x42; 32])?;
-    let mut chance = Weyl(1);
-    let mut client = key.connect(cipher, &mut chance)?;
+    let mut rng = Weyl(1);
+    let mut client = key.connect(cipher, &mut rng)?;
     let mut packet = [0; PACKET];
     client.seal(&mut packet)?;
     let unauthentic = CryptoError::Unauthentic;
     let head = key
         .decrypt_header(Role::Client, &packet)
         .ok_or(unauthentic)?;
-    let accepted = key.accept(head, &mut packet, &mut chance);
+    let accepted = key.accept(head, &mut packet, &mut rng);
     let (mut server, _) = accepted.map_err(|_| unauthentic)?;
     let ns = best(|| {
         let sealed = client.seal(black_box(&mut packet));

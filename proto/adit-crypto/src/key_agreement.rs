@@ -238,9 +238,9 @@ mod tests {
     use super::*;
 
     /// Pseudorandom bytes for tests.
-    struct Noise(u64);
+    struct TestRng(u64);
 
-    impl Entropy for Noise {
+    impl Entropy for TestRng {
         fn fill(&mut self, out: &mut [u8]) {
             for byte in out {
                 self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005) + 1;
@@ -259,10 +259,10 @@ mod tests {
     #[test]
     fn both_sides_get_the_same() {
         for curve in CURVES {
-            let mut chance = Noise(1);
+            let mut rng = TestRng(1);
             let (a, b) = (
-                EcdhKey::generate(curve, &mut chance).unwrap(),
-                EcdhKey::generate(curve, &mut chance).unwrap(),
+                EcdhKey::generate(curve, &mut rng).unwrap(),
+                EcdhKey::generate(curve, &mut rng).unwrap(),
             );
             assert_ne!(a.public_key(), b.public_key());
             assert_eq!(a.public_key().len(), curve.public_len());
@@ -285,9 +285,9 @@ mod tests {
     #[test]
     fn public_values_that_are_refused() {
         for curve in CURVES {
-            let mut chance = Noise(2);
-            let key = EcdhKey::generate(curve, &mut chance).unwrap();
-            let good = EcdhKey::generate(curve, &mut chance).unwrap();
+            let mut rng = TestRng(2);
+            let key = EcdhKey::generate(curve, &mut rng).unwrap();
+            let good = EcdhKey::generate(curve, &mut rng).unwrap();
             let good = good.public_key().to_vec();
             let mut long = good.clone();
             long.push(0);
@@ -329,8 +329,8 @@ mod tests {
     fn a_key_is_what_was_drawn() {
         let hex = |text: &str| crate::tests::hex(&text.into());
         let key = |octets: &str| {
-            let mut chance = adit_wire::FixedEntropy::new(hex(octets));
-            EcdhKey::generate(AgreementCurve::X25519, &mut chance).unwrap()
+            let mut rng = adit_wire::FixedEntropy::new(hex(octets));
+            EcdhKey::generate(AgreementCurve::X25519, &mut rng).unwrap()
         };
         let bob = key("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb");
         let public = "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f";
@@ -348,8 +348,8 @@ mod tests {
             let (len, _) = curve.private_key_form();
             let mut octets = vec![0xff; len];
             octets.extend(vec![0x01; len]);
-            let mut chance = adit_wire::FixedEntropy::new(octets);
-            let key = EcdhKey::generate(curve, &mut chance).unwrap();
+            let mut rng = adit_wire::FixedEntropy::new(octets);
+            let key = EcdhKey::generate(curve, &mut rng).unwrap();
             let mut ones = adit_wire::FixedEntropy::new(vec![0x01; len]);
             let same = EcdhKey::generate(curve, &mut ones).unwrap();
             assert_eq!(key.public_key(), same.public_key(), "{curve:?}");

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx, subslice};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target, subslice,
+};
 use zeroize::Zeroizing;
 
 use crate::head::StatusLine;
@@ -79,7 +81,7 @@ impl HttpConnect {
         }
     }
 
-    fn write_request(&mut self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+    fn write_request(&mut self, tx: &mut HandshakeOutput<'_>) -> Result<(), ClientError> {
         let to = authority::format_authority(&self.target).ok_or(ClientError::Target)?;
         let auth = match self.auth.take() {
             None => None,
@@ -113,7 +115,11 @@ impl Handshake for HttpConnect {
     type Output = ();
     type Error = ClientError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, ClientError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<()>, ClientError> {
         if !self.opened {
             self.write_request(tx)?;
             self.opened = true;

@@ -1,5 +1,7 @@
 //! Acknowledgements owed to the peer: one for each data segment, including repeated ones.
 
+use alloc::vec::Vec;
+
 use crate::Compat;
 use crate::seq::SeqNum;
 

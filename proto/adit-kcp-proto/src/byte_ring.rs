@@ -3,6 +3,8 @@
 //! Bytes keep their position until the ring is released past it, however often the ring grows, so
 //! that a window stores a segment by position and length alone.
 
+use alloc::{boxed::Box, vec};
+
 use adit_wire::subslice;
 
 /// Size of the ring after the first push, in bytes.

@@ -1,5 +1,7 @@
 //! Changes of the settings during a session.
 
+use alloc::boxed::Box;
+
 use adit_wire::Time;
 
 use crate::bbr::{BbrModel, PaceMode};

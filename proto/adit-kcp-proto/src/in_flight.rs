@@ -3,6 +3,8 @@
 //! A flush compares the time with the earliest time-out of the window, and looks into a group only
 //! when that group's own earliest time-out has passed. An acknowledgement clears bits.
 
+use alloc::{vec, vec::Vec};
+
 use crate::seq::SeqNum;
 
 /// No time-out is armed.

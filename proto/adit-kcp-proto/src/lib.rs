@@ -33,9 +33,14 @@
 //! message that only adit understands ([`KcpSession::finish`], [`KcpSession::close_gracefully`]); forward error correction
 //! and encryption, which wrap whole datagrams; the choice of `conv`, which must be random where
 //! unauthenticated peers can send.
+//!
+//! The crate needs an allocator, but no `std`.
 
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
+extern crate alloc;
 
 mod acks;
 mod bbr;

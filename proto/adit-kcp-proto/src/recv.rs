@@ -8,7 +8,7 @@
 //! Payloads lie in one byte ring in the order of their arrival. Reading follows the order of
 //! numbers, so the head of the ring moves up when its oldest arrival has been read.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use adit_wire::{narrow_int, subslice_mut};
 

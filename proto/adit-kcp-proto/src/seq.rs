@@ -1,5 +1,7 @@
 //! Sequence numbers, which wrap at 2³², and a ring of slots indexed by them.
 
+use alloc::{vec, vec::Vec};
+
 /// A sequence number. Order follows the shorter way around.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SeqNum(pub(crate) u32);

@@ -1,5 +1,7 @@
 //! The session: the application's calls, and the limits of the data in flight.
 
+use alloc::boxed::Box;
+
 use adit_wire::{Time, u64_from};
 
 use crate::acks::PendingAcks;

@@ -5,7 +5,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 pub use state::{ClientSettings, ClientState};
 
@@ -23,11 +23,11 @@ use crate::{Codecs, ObfsOpen, ObfsSeal};
 /// skew: to such clients the server shows another service.
 pub struct ClientHandshake {
     hello: Vec<u8>,
-    wait: WaitFor,
+    wait: AwaitedData,
 }
 
 /// The data that must arrive before the handshake is done.
-enum WaitFor {
+enum AwaitedData {
     Nothing(Codecs),
     /// Any bytes.
     Anything,
@@ -46,18 +46,24 @@ impl Handshake for ClientHandshake {
     type Output = Codecs;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Codecs>, ProtocolError> {
         tx.extend_from_slice(&core::mem::take(&mut self.hello));
-        let wait = core::mem::replace(&mut self.wait, WaitFor::Over);
+        let wait = core::mem::replace(&mut self.wait, AwaitedData::Over);
         let answered = match &wait {
-            WaitFor::Nothing(_) => Step::Done(0),
-            WaitFor::Anything => match rx.bytes().len() {
+            AwaitedData::Nothing(_) => Step::Done(0),
+            AwaitedData::Anything => match rx.bytes().len() {
                 0 => Step::NeedMore { total: 1 },
                 all => Step::Done(all),
             },
-            WaitFor::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
-            WaitFor::Answer { session, .. } => read_answer(rx.bytes(), session)?,
-            WaitFor::Over => return Err(ProtocolError::Malformed("handshake: already finished")),
+            AwaitedData::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
+            AwaitedData::Answer { session, .. } => read_answer(rx.bytes(), session)?,
+            AwaitedData::Over => {
+                return Err(ProtocolError::Malformed("handshake: already finished"));
+            }
         };
         match answered {
             Step::NeedMore { total } => {
@@ -72,7 +78,7 @@ impl Handshake for ClientHandshake {
     }
 }
 
-impl WaitFor {
+impl AwaitedData {
     fn into_codecs(self) -> Codecs {
         match self {
             Self::Nothing(codecs) => codecs,

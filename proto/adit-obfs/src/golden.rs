@@ -65,7 +65,7 @@ impl Case {
         format!("{host}:{port}").parse().unwrap()
     }
 
-    fn server(&self, chance: Vec<u8>) -> ServerHandshake {
+    fn server(&self, rng: Vec<u8>) -> ServerHandshake {
         let is_http = matches!(self.kind, ObfsKind::HttpSimple | ObfsKind::HttpPost);
         let clock = if is_http { DATED } else { NOW };
         let settings = ServerSettings {
@@ -78,7 +78,7 @@ impl Case {
             started: NOW,
         };
         let state = ServerState::new(&settings, &mut FixedEntropy::default()).unwrap();
-        state.new_handshake(&mut FixedEntropy::new(chance))
+        state.new_handshake(&mut FixedEntropy::new(rng))
     }
 
     fn client(&self, shared: Vec<u8>, own: Vec<u8>) -> ClientHandshake {
@@ -166,15 +166,15 @@ fn http() {
             _ => HttpMethod::Get,
         };
         let param = case.param("client_obfs_param");
-        let mut chance = FixedEntropy::default();
-        let requests = RequestTemplate::new(verb, &param, &case.server_addr(), 46, &mut chance);
+        let mut rng = FixedEntropy::default();
+        let requests = RequestTemplate::new(verb, &param, &case.server_addr(), 46, &mut rng);
         let agent = "Mozilla/5.0 (Windows NT 6.3; WOW64; rv:40.0) Gecko/20100101 Firefox/40.0";
         let draws =
             usize::from(param.hosts().len() > 1) + 32 * usize::from(verb == HttpMethod::Post);
-        let chance = [vec![0; 8 * draws], drawn(78 - 46)].concat();
+        let rng = [vec![0; 8 * draws], drawn(78 - 46)].concat();
         let request = requests
             .with_agent(agent)
-            .new_head(&mut FixedEntropy::new(chance));
+            .new_head(&mut FixedEntropy::new(rng));
         let mut codec = ObfsSeal::with_request_head(request);
         for (wire, plain) in &sent {
             assert_eq!(seal(&mut codec, plain), *wire);
@@ -296,7 +296,7 @@ fn go_quiet_clients_of_others() {
         let chrome = text(&case["browser"]) == "chrome";
         let find = |what: &[u8]| hello.windows(what.len()).position(|at| at == what).unwrap();
         let ticket = find(&[0, 0x23, 0, 0xc0]) + 4;
-        let chance = HelloRandom {
+        let rng = HelloRandom {
             session: array(&hello[44..]),
             grease: match chrome {
                 true => [
@@ -308,20 +308,20 @@ fn go_quiet_clients_of_others() {
             },
         };
         let proof = ProofKey::new(key.as_bytes()).unwrap();
-        let ours = quiet::QuietHello {
+        let ours = quiet::GoQuietHello {
             browser: if chrome {
                 Browser::Chrome
             } else {
                 Browser::Firefox
             },
             random: proof.make_proof(array(&hello[11..]), UnixTime(now)),
-            chance: &chance,
+            rng: &rng,
             name: text(&case["server_name"]),
             ticket: &array::<TICKET_LEN>(&hello[ticket..]),
         };
         assert_eq!(ours.encode(), hello);
         let done = Ok(Step::Done(reply.len()));
-        assert_eq!(quiet::read_answer(&reply, &chance.session), done);
+        assert_eq!(quiet::read_answer(&reply, &rng.session), done);
         let mut codec = ObfsSeal::records_after(quiet::client_end(&array(&end[11..])));
         assert_eq!(seal(&mut codec, b""), end);
         assert_eq!(seal(&mut codec, b"first payload"), data);

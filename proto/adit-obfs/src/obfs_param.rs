@@ -3,6 +3,8 @@
 
 /// Maximum length of a parameter in bytes: all of it may end up in the headroom of a record.
 const MAX_PARAM: usize = 2048;
+/// Maximum clock skew of a client of the TLS kinds in seconds, unless the parameter names another: a day.
+pub(crate) const DEFAULT_TIME_WINDOW: u32 = 86_400;
 /// Maximum length of a host name in bytes (RFC 1035).
 const MAX_HOST: usize = 255;
 

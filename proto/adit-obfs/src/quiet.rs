@@ -10,7 +10,7 @@ mod proof;
 
 pub(crate) use answer::{ServerAnswer, client_end, read_answer};
 pub use hello::Browser;
-pub(crate) use hello::{HelloRandom, QuietHello, TICKET_LEN};
+pub(crate) use hello::{GoQuietHello, HelloRandom, TICKET_LEN};
 pub(crate) use proof::{ProofKey, REMEMBER_SECS};
 
 use crate::ParamError;

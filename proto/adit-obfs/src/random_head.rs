@@ -5,7 +5,7 @@
 //! head that arrives in two parts breaks the connection. This is a weakness of the format that one
 //! side cannot fix.
 
-use adit_wire::{Entropy, ProtocolError, Rx, Step};
+use adit_wire::{Entropy, HandshakeInput, ProtocolError, Step};
 use crc32fast::Hasher;
 
 /// Minimum number of random bytes in a head.
@@ -33,7 +33,7 @@ pub(crate) fn client_head(entropy: &mut dyn Entropy) -> Vec<u8> {
 ///
 /// Takes the longest head that matches the checksum: if a head ends in zeros, the checksum matches
 /// before each of them too, and a client sends nothing more before it is answered.
-pub(crate) fn read_client_head(rx: &mut Rx<'_>) -> Result<Step<()>, ProtocolError> {
+pub(crate) fn read_client_head(rx: &mut HandshakeInput<'_>) -> Result<Step<()>, ProtocolError> {
     let (least, most) = (usize::from(MIN) + 4, usize::from(MAX) + 4);
     let bytes = rx.bytes();
     let (mut sum, mut end) = (Hasher::new(), None);
@@ -62,17 +62,17 @@ mod tests {
     #[test]
     fn every_length_is_found_in_any_split() {
         for len in MIN..=MAX {
-            let mut chance = u64::from(len - MIN).to_le_bytes().to_vec();
-            chance.extend((0..len).map(|i| u8::try_from(i % 251).unwrap() ^ 0x5a));
-            let head = client_head(&mut FixedEntropy::new(chance));
+            let mut rng = u64::from(len - MIN).to_le_bytes().to_vec();
+            rng.extend((0..len).map(|i| u8::try_from(i % 251).unwrap() ^ 0x5a));
+            let head = client_head(&mut FixedEntropy::new(rng));
             assert_eq!(head.len(), usize::from(len) + 4);
             for end in 0..head.len() {
                 let mut part = head[..end].to_vec();
-                let step = read_client_head(&mut Rx::new(&mut part));
+                let step = read_client_head(&mut HandshakeInput::new(&mut part));
                 assert!(matches!(step, Ok(Step::NeedMore { total }) if total > end));
             }
             let mut whole = [&head[..], b"data"].concat();
-            let mut rx = Rx::new(&mut whole);
+            let mut rx = HandshakeInput::new(&mut whole);
             assert_eq!(read_client_head(&mut rx), Ok(Step::Done(())));
             assert_eq!(rx.bytes(), b"data");
         }
@@ -83,11 +83,11 @@ mod tests {
         // Five bytes more than the minimum, so that it might contain a shorter head.
         let found = (0..4096_u32)
             .map(|n| [&5_u64.to_le_bytes()[..], &n.to_le_bytes()].concat())
-            .map(|chance| client_head(&mut FixedEntropy::new(chance)))
+            .map(|rng| client_head(&mut FixedEntropy::new(rng)))
             .filter(|head| head.ends_with(&[0]));
         let mut count = 0;
         for mut head in found {
-            let mut rx = Rx::new(&mut head);
+            let mut rx = HandshakeInput::new(&mut head);
             assert_eq!(read_client_head(&mut rx), Ok(Step::Done(())));
             assert_eq!(rx.bytes(), b"");
             count += 1;
@@ -99,8 +99,11 @@ mod tests {
     fn other_bytes_are_refused_at_the_longest_head() {
         let mut bytes = [7; 103];
         let why = ProtocolError::Malformed("random_head: no checksum");
-        assert_eq!(read_client_head(&mut Rx::new(&mut bytes)), Err(why));
-        let step = read_client_head(&mut Rx::new(&mut bytes[..102]));
+        assert_eq!(
+            read_client_head(&mut HandshakeInput::new(&mut bytes)),
+            Err(why)
+        );
+        let step = read_client_head(&mut HandshakeInput::new(&mut bytes[..102]));
         assert_eq!(step, Ok(Step::NeedMore { total: 103 }));
     }
 }

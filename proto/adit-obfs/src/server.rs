@@ -5,7 +5,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 use state::{Recognition, SharedState};
 pub use state::{ServerSettings, ServerState};
@@ -38,7 +38,7 @@ enum State {
     RandomHead(Vec<u8>),
     TlsHello(Box<ServerFlight>),
     TlsEnd(Tagger),
-    QuietHello(Box<ServerAnswer>),
+    GoQuietHello(Box<ServerAnswer>),
     QuietEnd,
     Over,
 }
@@ -72,8 +72,8 @@ impl ServerHandshake {
     /// Reads one message; returns `None` if another follows.
     fn advance_state(
         &mut self,
-        rx: &mut Rx<'_>,
-        tx: &mut Tx<'_>,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
     ) -> Result<Option<Step<Codecs>>, ProtocolError> {
         let now = self.shared.clock.unix_time();
         let judge = &self.shared.recognition;
@@ -111,7 +111,7 @@ impl ServerHandshake {
                 rx.consume(done!(read_end(rx.bytes(), tagger)));
                 (Some(record_codecs()), State::Over)
             }
-            (State::QuietHello(answer), Recognition::Proof { key, seen }) => {
+            (State::GoQuietHello(answer), Recognition::Proof { key, seen }) => {
                 let hello = done!(parse_client_hello(rx.bytes()));
                 key.check_proof(&hello.random, now)?;
                 seen.insert_hello(&hello.random, now)?;
@@ -142,7 +142,11 @@ impl Handshake for ServerHandshake {
     type Output = Codecs;
     type Error = ProtocolError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Codecs>, ProtocolError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Codecs>, ProtocolError> {
         loop {
             match self.advance_state(rx, tx) {
                 Ok(Some(step)) => return Ok(step),

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
-use adit_wire::{Entropy, Handshake, Open, Opened, ProtocolError, Rx, Seal, Step, Tx, UnixTime};
+use adit_wire::{
+    Entropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened, ProtocolError, Seal, Step,
+    UnixTime,
+};
 use proptest::prelude::*;
 
 use crate::*;
@@ -12,9 +15,9 @@ const NOW: UnixTime = UnixTime(1_700_000_000);
 const KEY: &[u8] = b"0123456789abcdef";
 
 /// A predictable generator: the same numbers in every run.
-struct Numbers(u64);
+struct TestRng(u64);
 
-impl Entropy for Numbers {
+impl Entropy for TestRng {
     fn fill(&mut self, out: &mut [u8]) {
         for byte in out {
             self.0 = self
@@ -36,7 +39,7 @@ fn client(kind: ObfsKind, param: &str, key: &[u8], seed: u64) -> ClientState {
         browser: Browser::Chrome,
         url_bytes: 46,
     };
-    ClientState::new(&settings, &mut Numbers(seed)).unwrap()
+    ClientState::new(&settings, &mut TestRng(seed)).unwrap()
 }
 
 fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, param: &str) -> ServerState {
@@ -49,7 +52,7 @@ fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, param: &str) -> ServerS
         clock: Arc::new(NOW),
         started: NOW,
     };
-    ServerState::new(&settings, &mut Numbers(1)).unwrap()
+    ServerState::new(&settings, &mut TestRng(1)).unwrap()
 }
 
 /// Runs one more step of a handshake over its remaining bytes and `input`; returns its codecs, if
@@ -61,8 +64,11 @@ fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
 ) -> (Option<Codecs>, Vec<u8>) {
     let mut sent = Vec::new();
     held.extend_from_slice(input);
-    let mut rx = Rx::new(held);
-    let done = match core.step(&mut rx, &mut Tx::new(&mut sent)).unwrap() {
+    let mut rx = HandshakeInput::new(held);
+    let done = match core
+        .step(&mut rx, &mut HandshakeOutput::new(&mut sent))
+        .unwrap()
+    {
         Step::Done(codecs) => Some(codecs),
         Step::NeedMore { total } => {
             assert!(total > rx.bytes().len());
@@ -91,10 +97,10 @@ fn every_kind_from_end_to_end() {
 
 fn exchange(kind: ObfsKind, seed: u64, first: usize, piece: usize) {
     let (mut near, mut far) = (Vec::new(), Vec::new());
-    let mut chance = Numbers(seed);
+    let mut rng = TestRng(seed);
     let state = client(kind, "a.com,b.com", KEY, seed);
-    let mut client = state.clone().new_handshake(NOW, &mut chance);
-    let mut server = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut chance);
+    let mut client = state.clone().new_handshake(NOW, &mut rng);
+    let mut server = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut rng);
 
     let (mut ours, hello) = step(&mut client, &mut near, b"");
     let (mut theirs, mut answer) = (None, Vec::new());
@@ -166,8 +172,8 @@ fn joined_records_are_the_same_on_the_wire() {
 
 /// Returns a client's first bytes and all bytes it sends until it has sent some data.
 fn first_bytes(kind: ObfsKind, key: &[u8], now: UnixTime, seed: u64) -> Vec<u8> {
-    let mut chance = Numbers(seed);
-    let mut core = client(kind, "a.com", key, seed).new_handshake(now, &mut chance);
+    let mut rng = TestRng(seed);
+    let mut core = client(kind, "a.com", key, seed).new_handshake(now, &mut rng);
     let (codecs, mut sent) = step(&mut core, &mut Vec::new(), b"");
     if let Some(mut codecs) = codecs {
         sent.extend(seal_all(&mut codecs.seal, &pattern(100), 4096).unwrap());
@@ -182,7 +188,7 @@ const KEYED: [ObfsKind; 3] = [
 ];
 
 fn refusal(state: &ServerState, wire: &[u8]) -> Option<ProtocolError> {
-    let mut core = state.new_handshake(&mut Numbers(3));
+    let mut core = state.new_handshake(&mut TestRng(3));
     match run_handshake(&mut core, wire, &[usize::MAX]) {
         Ok(_) => None,
         Err((why, sent)) => {
@@ -225,10 +231,11 @@ fn a_refused_client_leaves_its_bytes_as_they_were() {
                 wire[0] ^= 1;
             }
             let seen = wire.clone();
-            let mut core = state.new_handshake(&mut Numbers(3));
-            let (mut rx, mut sent) = (Rx::new(&mut wire), Vec::new());
+            let mut core = state.new_handshake(&mut TestRng(3));
+            let (mut rx, mut sent) = (HandshakeInput::new(&mut wire), Vec::new());
             assert!(
-                core.step(&mut rx, &mut Tx::new(&mut sent)).is_err(),
+                core.step(&mut rx, &mut HandshakeOutput::new(&mut sent))
+                    .is_err(),
                 "{kind}"
             );
             assert!(rx.consumed() == 0 && rx.bytes() == seen && sent.is_empty());
@@ -249,7 +256,7 @@ fn strangers_are_passed_on_if_so_wished() {
         let state = server(kind, strangers, "");
         for pieces in [&[1][..], &[usize::MAX]] {
             let input = pattern(200);
-            let mut core = state.new_handshake(&mut Numbers(3));
+            let mut core = state.new_handshake(&mut TestRng(3));
             let (step, sent, held) = run_handshake(&mut core, &input, pieces).unwrap();
             let Step::Done(mut codecs) = step else {
                 panic!("{kind}");
@@ -258,9 +265,9 @@ fn strangers_are_passed_on_if_so_wished() {
             assert_eq!(open_all(&mut codecs.open, &held, pieces), Ok((input, 0)));
         }
         // Too few bytes to decide: the caller's patience decides.
-        let mut core = state.new_handshake(&mut Numbers(3));
+        let mut core = state.new_handshake(&mut TestRng(3));
         assert!(core.handle_timeout().is_ok());
-        let mut core = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut Numbers(3));
+        let mut core = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut TestRng(3));
         assert!(core.handle_timeout().is_err());
     }
 }
@@ -270,15 +277,15 @@ fn strangers_are_passed_on_if_so_wished() {
 fn flipped_bits_are_refused() {
     let kind = ObfsKind::TicketAuth;
     let (mut near, mut far) = (Vec::new(), Vec::new());
-    let (shared, mut chance) = (client(kind, "a.com", KEY, 2), Numbers(2));
-    let mut ours = shared.new_handshake(NOW, &mut chance);
+    let (shared, mut rng) = (client(kind, "a.com", KEY, 2), TestRng(2));
+    let mut ours = shared.new_handshake(NOW, &mut rng);
     let (_, hello) = step(&mut ours, &mut near, b"");
     // From the record head to the session id; the rest of a hello has no tag.
     for bit in 0..76 * 8 {
         let state = server(kind, UnrecognizedPolicy::Refuse, "");
         let mut bad = hello.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        let mut core = state.new_handshake(&mut Numbers(2));
+        let mut core = state.new_handshake(&mut TestRng(2));
         match run_handshake(&mut core, &bad, &[usize::MAX]) {
             Ok((Step::NeedMore { .. }, sent, _)) => assert!(sent.is_empty(), "{bit}"),
             Ok((Step::Done(_), ..)) => panic!("{bit}"),
@@ -286,20 +293,20 @@ fn flipped_bits_are_refused() {
         }
     }
     let state = server(kind, UnrecognizedPolicy::Refuse, "");
-    let (_, flight) = step(&mut state.new_handshake(&mut Numbers(2)), &mut far, &hello);
+    let (_, flight) = step(&mut state.new_handshake(&mut TestRng(2)), &mut far, &hello);
     let (codecs, _) = step(&mut ours, &mut near, &flight);
     let end = seal_all(&mut codecs.unwrap().seal, b"", 1).unwrap();
     for bit in 0..flight.len() * 8 {
         let mut bad = flight.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        let mut core = shared.new_handshake(NOW, &mut Numbers(2));
+        let mut core = shared.new_handshake(NOW, &mut TestRng(2));
         let step = run_handshake(&mut core, &bad, &[usize::MAX]);
         assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
     }
     for bit in 0..end.len() * 8 {
         let mut bad = [&hello[..], &end].concat();
         bad[hello.len() + bit / 8] ^= 1 << (bit % 8);
-        let mut core = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut Numbers(2));
+        let mut core = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut TestRng(2));
         let step = run_handshake(&mut core, &bad, &[usize::MAX]);
         assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
         assert!(core.is_answered());
@@ -316,7 +323,7 @@ fn a_real_web_server_is_no_answer() {
             b"\x15\x03\x03\x00\x02\x02\x28",
             b"HTTP/1.1 400 Bad",
         ] {
-            let mut core = client(kind, "a.com", KEY, 1).new_handshake(NOW, &mut Numbers(1));
+            let mut core = client(kind, "a.com", KEY, 1).new_handshake(NOW, &mut TestRng(1));
             let (why, _) = run_handshake(&mut core, bytes, &[usize::MAX]).unwrap_err();
             let told = matches!(
                 why,
@@ -332,7 +339,7 @@ fn a_real_web_server_is_no_answer() {
 #[test]
 fn seals_say_when_there_is_no_room() {
     for kind in ObfsKind::ALL {
-        let mut core = client(kind, "a.com", KEY, 1).new_handshake(NOW, &mut Numbers(1));
+        let mut core = client(kind, "a.com", KEY, 1).new_handshake(NOW, &mut TestRng(1));
         let (Some(mut codecs), _) = step(&mut core, &mut Vec::new(), b"") else {
             continue;
         };
@@ -372,9 +379,9 @@ proptest! {
         wire.truncate(cut);
         wire.extend_from_slice(&noise);
         let state = server(kind, UnrecognizedPolicy::Refuse, "");
-        let whole = run_handshake(&mut state.new_handshake(&mut Numbers(1)), &wire, &[usize::MAX]);
+        let whole = run_handshake(&mut state.new_handshake(&mut TestRng(1)), &wire, &[usize::MAX]);
         let state = server(kind, UnrecognizedPolicy::Refuse, "");
-        let split = run_handshake(&mut state.new_handshake(&mut Numbers(1)), &wire, &[piece]);
+        let split = run_handshake(&mut state.new_handshake(&mut TestRng(1)), &wire, &[piece]);
         match (whole, split) {
             (Ok((Step::Done(mut a), sent, held)), Ok((Step::Done(mut b), same, rest))) => {
                 prop_assert_eq!((sent, &held), (same, &rest));
@@ -386,7 +393,7 @@ proptest! {
             (Err((a, _)), Err((b, _))) => prop_assert_eq!(a, b),
             other => prop_assert!(false, "{:?}", other),
         }
-        let mut core = client(kind, "a.com", KEY, 4).new_handshake(NOW, &mut Numbers(4));
+        let mut core = client(kind, "a.com", KEY, 4).new_handshake(NOW, &mut TestRng(4));
         if let Ok((Step::Done(mut codecs), _, held)) = run_handshake(&mut core, &noise, &[piece]) {
             let _ = open_all(&mut codecs.open, &held, &[piece]);
         }

@@ -95,9 +95,9 @@ fn xor_blocks(a: [u8; IDENTITY_LEN], b: &[u8; IDENTITY_LEN]) -> [u8; IDENTITY_LE
 /// An index from identity hashes to positions in a list of users or next hops. The list stores the
 /// hashes and this table only the positions, so that a lookup reads little memory.
 #[derive(Default)]
-pub(crate) struct HashIndex(HashTable<u32>);
+pub(crate) struct IdentityHashIndex(HashTable<u32>);
 
-impl HashIndex {
+impl IdentityHashIndex {
     pub(crate) fn with_capacity(len: usize) -> Self {
         Self(HashTable::with_capacity(len))
     }

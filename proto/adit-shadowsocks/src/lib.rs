@@ -47,6 +47,7 @@ mod key;
 mod key_chain;
 mod key_material;
 mod method;
+mod padding;
 pub mod relay;
 mod salt;
 mod salt_pool;

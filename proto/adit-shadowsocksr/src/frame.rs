@@ -29,7 +29,7 @@ pub(crate) use one_time_auth::{
     OneTimeOpen, OneTimeSeal, TAG as ONE_TIME_TAG, open_head as open_one_time,
 };
 #[cfg(test)]
-pub(crate) use padding::LengthStyle;
+pub(crate) use padding::LengthEncoding;
 pub(crate) use padding::PaddingBlock;
 pub(crate) use tagged_frame::TaggedCodec;
 

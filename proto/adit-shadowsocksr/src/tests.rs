@@ -14,9 +14,9 @@ use crate::{
 pub(super) const NOW: UnixTime = UnixTime(1_700_000_000);
 
 /// Random numbers that depend only on the seed of the test.
-pub(super) struct Chance(pub(super) u64);
+pub(super) struct TestRng(pub(super) u64);
 
-impl Entropy for Chance {
+impl Entropy for TestRng {
     fn fill(&mut self, out: &mut [u8]) {
         for byte in out {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);

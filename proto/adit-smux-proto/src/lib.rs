@@ -9,6 +9,8 @@
 //! its copy: [`Session::direct_capacity`] and [`Session::seal_frame`] write the header before bytes that are
 //! already in the caller's buffer. A stream without bytes owns no buffer.
 //!
+//! The crate needs an allocator, but no `std`.
+//!
 //! ```
 //! use adit_smux_proto::{Config, Event, Role, Session, Version};
 //! use adit_wire::Time;
@@ -30,8 +32,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
+extern crate alloc;
 
 mod config;
 mod error;

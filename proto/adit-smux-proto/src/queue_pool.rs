@@ -1,6 +1,7 @@
 //! A pool for the byte queues of streams, which have memory only while they contain bytes.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 /// Maximum number of queues kept for reuse.
 const MAX_SPARE: usize = 8;

@@ -1,6 +1,6 @@
 //! The session: the application's interface.
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
 use adit_wire::{ProtocolError, Time};
 

@@ -1,6 +1,6 @@
 //! A stream: its bytes, its windows and its two ends.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use adit_wire::{narrow_int, usize_from};
 

@@ -9,7 +9,10 @@ mod socks5;
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use adit_wire::{AddrError, EndOfInput, Handshake, Host, Reader, Rx, Step, Target, Tx, parse_addr};
+use adit_wire::{
+    AddrError, EndOfInput, Handshake, HandshakeInput, HandshakeOutput, Host, Reader, Step, Target,
+    parse_addr,
+};
 
 pub use error::ClientError;
 pub use socks4::Socks4Connect;
@@ -34,7 +37,11 @@ impl Handshake for SecondReply {
     type Output = Target;
     type Error = ClientError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, _tx: &mut Tx<'_>) -> Result<Step<Target>, ClientError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        _tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Target>, ClientError> {
         read_reply(self.version, rx)
     }
 }
@@ -42,7 +49,7 @@ impl Handshake for SecondReply {
 /// Reads one reply and not a byte more.
 ///
 /// A failure is reported as soon as its code has arrived: some servers send nothing after it.
-fn read_reply(version: Version, rx: &mut Rx<'_>) -> Result<Step<Target>, ClientError> {
+fn read_reply(version: Version, rx: &mut HandshakeInput<'_>) -> Result<Step<Target>, ClientError> {
     let bytes = rx.bytes();
     let found = match version {
         Version::V5 => match bytes {

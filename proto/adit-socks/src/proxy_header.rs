@@ -5,7 +5,7 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use adit_wire::{Handshake, ProtocolError, Reader, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Reader, Step};
 
 /// The first bytes of every header.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
@@ -27,12 +27,12 @@ const TCP6: u8 = 0x21;
 ///
 /// ```
 /// use adit_socks::ProxyHeader;
-/// use adit_wire::{Handshake, Rx, Step, Tx};
+/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
 ///
 /// // TCP over IPv4, from 192.0.2.1:1000 to 198.51.100.1:443; then the client's first bytes.
 /// let mut bytes = *b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x01\x03\xe8\x01\xbbhello";
-/// let mut rx = Rx::new(&mut bytes);
-/// let step = ProxyHeader.step(&mut rx, &mut Tx::new(&mut Vec::new()))?;
+/// let mut rx = HandshakeInput::new(&mut bytes);
+/// let step = ProxyHeader.step(&mut rx, &mut HandshakeOutput::new(&mut Vec::new()))?;
 /// assert_eq!(step, Step::Done(Some("192.0.2.1:1000".parse().unwrap())));
 /// assert_eq!(rx.bytes(), b"hello");
 /// # Ok::<(), adit_wire::ProtocolError>(())
@@ -46,8 +46,8 @@ impl Handshake for ProxyHeader {
 
     fn step(
         &mut self,
-        rx: &mut Rx<'_>,
-        _: &mut Tx<'_>,
+        rx: &mut HandshakeInput<'_>,
+        _: &mut HandshakeOutput<'_>,
     ) -> Result<Step<Option<SocketAddr>>, ProtocolError> {
         let have = rx.bytes().len();
         // Bytes that are not a header are refused at the first wrong byte, before the signature is

@@ -7,7 +7,9 @@
 
 use alloc::{vec, vec::Vec};
 
-use crate::{Handshake, Open, Opened, Overhead, ProtocolError, Rx, Seal, Step, Tx};
+use crate::{
+    Handshake, HandshakeInput, HandshakeOutput, Open, Opened, Overhead, ProtocolError, Seal, Step,
+};
 
 /// Seals `payload` in records of at most `piece` bytes each and returns the wire bytes.
 ///
@@ -110,8 +112,8 @@ pub fn run_handshake<H: Handshake>(
     let mut pieces = pieces.iter().cycle();
     loop {
         let before = held.len();
-        let mut rx = Rx::new(&mut held);
-        let step = match core.step(&mut rx, &mut Tx::new(&mut sent)) {
+        let mut rx = HandshakeInput::new(&mut held);
+        let step = match core.step(&mut rx, &mut HandshakeOutput::new(&mut sent)) {
             Ok(step) => step,
             Err(why) => return Err((why, sent)),
         };

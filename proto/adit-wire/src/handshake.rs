@@ -14,7 +14,7 @@ use crate::{ProtocolError, subslice, subslice_mut};
 /// A server whose client sends one name with its length:
 ///
 /// ```
-/// use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+/// use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
 ///
 /// struct NameServer;
 ///
@@ -22,7 +22,7 @@ use crate::{ProtocolError, subslice, subslice_mut};
 ///     type Output = Vec<u8>;
 ///     type Error = ProtocolError;
 ///
-///     fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Vec<u8>>, ProtocolError> {
+///     fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Vec<u8>>, ProtocolError> {
 ///         let Some((len, rest)) = rx.bytes().split_first() else {
 ///             return Ok(Step::NeedMore { total: 1 });
 ///         };
@@ -37,8 +37,8 @@ use crate::{ProtocolError, subslice, subslice_mut};
 /// }
 ///
 /// let (mut received, mut answer) = (*b"\x04adit and more", Vec::new());
-/// let mut rx = Rx::new(&mut received);
-/// let step = NameServer.step(&mut rx, &mut Tx::new(&mut answer))?;
+/// let mut rx = HandshakeInput::new(&mut received);
+/// let step = NameServer.step(&mut rx, &mut HandshakeOutput::new(&mut answer))?;
 /// assert_eq!(step, Step::Done(b"adit".to_vec()));
 /// assert_eq!((rx.bytes(), &*answer), (&b" and more"[..], &b"ok"[..]));
 /// # Ok::<(), ProtocolError>(())
@@ -56,8 +56,11 @@ pub trait Handshake {
     ///
     /// # Errors
     /// The driver still sends what was appended to `tx` (a refusal), then closes the connection.
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>)
-    -> Result<Step<Self::Output>, Self::Error>;
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Self::Output>, Self::Error>;
 }
 
 /// The progress of a [`Handshake`].
@@ -75,12 +78,12 @@ pub enum Step<T> {
 
 /// A buffer of received bytes, which may be opened in place.
 #[derive(Debug)]
-pub struct Rx<'a> {
+pub struct HandshakeInput<'a> {
     bytes: &'a mut [u8],
     consumed: usize,
 }
 
-impl<'a> Rx<'a> {
+impl<'a> HandshakeInput<'a> {
     /// Wraps the bytes received so far.
     pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, consumed: 0 }
@@ -102,7 +105,7 @@ impl<'a> Rx<'a> {
         self.consumed = self.consumed.saturating_add(n).min(self.bytes.len());
     }
 
-    /// Returns the number of bytes consumed since [`Rx::new`].
+    /// Returns the number of bytes consumed since [`HandshakeInput::new`].
     #[must_use]
     pub const fn consumed(&self) -> usize {
         self.consumed
@@ -111,11 +114,11 @@ impl<'a> Rx<'a> {
 
 /// A buffer of bytes to send.
 #[derive(Debug)]
-pub struct Tx<'a> {
+pub struct HandshakeOutput<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl<'a> Tx<'a> {
+impl<'a> HandshakeOutput<'a> {
     /// Creates a buffer that appends to `out`.
     pub const fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }

@@ -8,7 +8,7 @@ const MOST: usize = 1400;
 
 /// A server in the answer to `list`.
 #[derive(Serialize)]
-pub(crate) struct Listed<'a> {
+pub(crate) struct ListedServer<'a> {
     /// The port as a string, as in shadowsocks-libev: clients parse both forms.
     pub(crate) server_port: String,
     pub(crate) password: &'a str,
@@ -16,7 +16,7 @@ pub(crate) struct Listed<'a> {
 }
 
 /// Returns the answer to `list`, in one or more datagrams.
-pub(crate) fn list<'a>(servers: impl Iterator<Item = Listed<'a>>) -> Vec<String> {
+pub(crate) fn list<'a>(servers: impl Iterator<Item = ListedServer<'a>>) -> Vec<String> {
     // Strings never fail to serialize.
     let items = servers.map(|server| serde_json::to_string(&server).unwrap_or_default());
     cut("[", "]", items)
@@ -77,7 +77,7 @@ mod tests {
     fn passwords_are_escaped() {
         let (some, long) = (format!("a\"b\\c\n{}", "y".repeat(100)), "x".repeat(1200));
         let servers = [(some.as_str(), "1"), (&long, "2"), ("", "3")];
-        let pieces = list(servers.iter().map(|(password, port)| Listed {
+        let pieces = list(servers.iter().map(|(password, port)| ListedServer {
             server_port: (*port).to_owned(),
             password,
             method: "aes-256-gcm",

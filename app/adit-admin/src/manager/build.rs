@@ -12,8 +12,8 @@ use adit_wire::Host;
 use tracing::warn;
 use zeroize::Zeroizing;
 
-use super::command::{Add, User};
-use crate::untrusted_text::{NoSources, is_user_name, join_titles};
+use super::command::{AddServerRequest, User};
+use crate::untrusted_text::{NoExternalSources, is_user_name, join_titles};
 
 /// The host of URLs whose host is replaced or ignored.
 const HERE: Host = Host::Ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -48,7 +48,7 @@ pub enum Mode {
 
 /// The reason why a command does not describe a server. The text is sent to the client.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unfit {
+pub(crate) enum ServerSpecError {
     #[error("unknown method `{0}`")]
     Method(String),
     #[error("unknown {0}: expected tcp_only, udp_only or tcp_and_udp")]
@@ -94,7 +94,7 @@ impl Settings {
     /// Checks the settings.
     pub fn check(&self) -> Result<(), Vec<Problem>> {
         let trial = link::shadowsocks_link(Method::Aes128Gcm, "trial", &HERE, 1);
-        Plan::from_words_with(&[self.with_private(trial)], &NoSources).map(drop)
+        Plan::from_words_with(&[self.with_private(trial)], &NoExternalSources).map(drop)
     }
 
     fn with_private(&self, mut url: String) -> String {
@@ -108,7 +108,10 @@ impl Settings {
 }
 
 /// Returns the method of a server.
-pub(crate) fn method(add: &Add, settings: &Settings) -> Result<Method, Unfit> {
+pub(crate) fn method(
+    add: &AddServerRequest,
+    settings: &Settings,
+) -> Result<Method, ServerSpecError> {
     let Some(name) = &add.method else {
         return Ok(settings.method);
     };
@@ -118,11 +121,11 @@ pub(crate) fn method(add: &Add, settings: &Settings) -> Result<Method, Unfit> {
             .flat_map(char::escape_default)
             .collect()
     };
-    name.parse().map_err(|_| Unfit::Method(shown()))
+    name.parse().map_err(|_| ServerSpecError::Method(shown()))
 }
 
 /// Returns the method name of a server that was added.
-pub(crate) fn method_name<'a>(add: &'a Add, settings: &Settings) -> &'a str {
+pub(crate) fn method_name<'a>(add: &'a AddServerRequest, settings: &Settings) -> &'a str {
     match (&add.ssr, &add.method) {
         (Some(_), Some(method)) => method,
         // The server was added, so its method is valid.
@@ -131,10 +134,10 @@ pub(crate) fn method_name<'a>(add: &'a Add, settings: &Settings) -> &'a str {
 }
 
 /// Returns the route of a server, named by its port.
-pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
+pub(crate) fn route(add: &AddServerRequest, settings: &Settings) -> Result<Route, ServerSpecError> {
     let mode = match &add.mode {
         None => settings.mode,
-        Some(text) => Mode::named(text).ok_or(Unfit::Mode("mode"))?,
+        Some(text) => Mode::named(text).ok_or(ServerSpecError::Mode("mode"))?,
     };
     let plugin = plugin(add, settings, mode)?;
     let mut listen = Vec::with_capacity(settings.hosts.len());
@@ -152,7 +155,7 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
                 serve_users(server, &add.users)?;
             }
             ListenerKind::ShadowsocksR(_) if !add.users.is_empty() => {
-                return Err(Unfit::UsersOfSsr);
+                return Err(ServerSpecError::UsersOfSsr);
             }
             ListenerKind::ShadowsocksR(server) => {
                 server.tcp = mode.tcp();
@@ -172,7 +175,11 @@ pub(crate) fn route(add: &Add, settings: &Settings) -> Result<Route, Unfit> {
 }
 
 /// Returns the listener for the method and key, with a checked key and default limits.
-fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfig, Unfit> {
+fn listener(
+    add: &AddServerRequest,
+    settings: &Settings,
+    warns: bool,
+) -> Result<ListenerConfig, ServerSpecError> {
     // The caller sets the address.
     let password = add.password.expose();
     let url = match &add.ssr {
@@ -194,8 +201,8 @@ fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfi
         }
     };
     let words = Zeroizing::new(vec![settings.with_private(url)]);
-    let plan = Plan::from_words_with(&words, &NoSources);
-    let mut plan = plan.map_err(|problems| Unfit::Config(join_titles(&problems)))?;
+    let plan = Plan::from_words_with(&words, &NoExternalSources);
+    let mut plan = plan.map_err(|problems| ServerSpecError::Config(join_titles(&problems)))?;
     // The key was in a datagram, so no command line shows it.
     let told = plan.warnings.iter();
     let told = told.filter(|told| told.kind != WarningKind::LiteralSecret);
@@ -203,21 +210,21 @@ fn listener(add: &Add, settings: &Settings, warns: bool) -> Result<ListenerConfi
         warn!("the server on port {}: {}", add.port, warning.about.title);
     }
     let listen = plan.routes.pop().and_then(|mut route| route.listen.pop());
-    listen.ok_or_else(|| Unfit::Config("no address to listen on".to_owned()))
+    listen.ok_or_else(|| ServerSpecError::Config("no address to listen on".to_owned()))
 }
 
 /// Turns the password into the server's key, and adds the keys of the users.
-fn serve_users(server: &mut SsServer, users: &[User]) -> Result<(), Unfit> {
+fn serve_users(server: &mut SsServer, users: &[User]) -> Result<(), ServerSpecError> {
     if users.is_empty() {
         return Ok(());
     }
     if !server.method.has_identities() {
-        return Err(Unfit::Users(server.method));
+        return Err(ServerSpecError::Users(server.method));
     }
     let mut list = Vec::with_capacity(users.len());
     for user in users {
         if !is_user_name(&user.name) {
-            return Err(Unfit::Name);
+            return Err(ServerSpecError::Name);
         }
         list.push(SsUser {
             name: user.name.clone(),
@@ -234,30 +241,34 @@ fn serve_users(server: &mut SsServer, users: &[User]) -> Result<(), Unfit> {
     Ok(())
 }
 
-fn plugin(add: &Add, settings: &Settings, carried: Mode) -> Result<Option<Plugin>, Unfit> {
+fn plugin(
+    add: &AddServerRequest,
+    settings: &Settings,
+    carried: Mode,
+) -> Result<Option<Plugin>, ServerSpecError> {
     let own = settings.plugin.as_ref();
     let (program, options) = match (&add.plugin, own) {
         (None, None) => return Ok(None),
         (None, Some((program, options))) => (program, options.as_str()),
         (Some(named), own) => {
             if own.is_none_or(|(program, _)| program != named) && !settings.plugins.allows(named) {
-                return Err(Unfit::Plugin);
+                return Err(ServerSpecError::Plugin);
             }
             (named, "")
         }
     };
     let options = add.plugin_opts.as_deref().unwrap_or(options);
     if program.contains('\0') || options.contains('\0') {
-        return Err(Unfit::Zero);
+        return Err(ServerSpecError::Zero);
     }
     let mode = match add.plugin_mode.as_deref().map(Mode::named) {
         None | Some(Some(Mode::TcpOnly)) => PluginMode::TcpOnly,
         Some(Some(Mode::UdpOnly)) => PluginMode::UdpOnly,
         Some(Some(Mode::TcpAndUdp)) => PluginMode::TcpAndUdp,
-        Some(None) => return Err(Unfit::Mode("plugin_mode")),
+        Some(None) => return Err(ServerSpecError::Mode("plugin_mode")),
     };
     if !(carried.tcp() && mode.tcp() || carried.udp() && mode.udp()) {
-        return Err(Unfit::IdlePlugin);
+        return Err(ServerSpecError::IdlePlugin);
     }
     Ok(Some(Plugin {
         program: program.clone(),

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Start a server, which replaces the one on its port.
-    Add(Box<Add>),
+    Add(Box<AddServerRequest>),
     /// Stop the server on a port.
     Remove(u16),
     /// List all servers.
@@ -20,7 +20,7 @@ pub(crate) enum Command {
 
 /// The fields of `add`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Add {
+pub(crate) struct AddServerRequest {
     pub(crate) port: u16,
     pub(crate) password: Secret,
     pub(crate) method: Option<String>,
@@ -29,12 +29,12 @@ pub(crate) struct Add {
     pub(crate) plugin_opts: Option<String>,
     pub(crate) plugin_mode: Option<String>,
     pub(crate) users: Vec<User>,
-    pub(crate) ssr: Option<Ssr>,
+    pub(crate) ssr: Option<SsrFields>,
 }
 
 /// The ShadowsocksR fields of a server. Empty strings stand for the defaults.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ssr {
+pub(crate) struct SsrFields {
     pub(crate) protocol: String,
     /// Parameter of the protocol, which may contain passwords.
     pub(crate) protocol_param: Secret,
@@ -69,7 +69,7 @@ pub(crate) fn read(datagram: &[u8]) -> Result<Command, NoCommand> {
     let body = rest.strip_prefix(':').unwrap_or(rest);
     match word {
         "add" => {
-            let said: AddText = serde_json::from_str(body).map_err(|_| NoCommand::Mistake)?;
+            let said: AddServerText = serde_json::from_str(body).map_err(|_| NoCommand::Mistake)?;
             Ok(Command::Add(Box::new(said.into())))
         }
         "remove" => {
@@ -84,7 +84,7 @@ pub(crate) fn read(datagram: &[u8]) -> Result<Command, NoCommand> {
 }
 
 #[derive(serde::Deserialize)]
-struct AddText {
+struct AddServerText {
     server_port: Port,
     #[serde(default)]
     password: Option<String>,
@@ -121,11 +121,11 @@ struct RemoveText {
     server_port: Port,
 }
 
-impl From<AddText> for Add {
-    fn from(said: AddText) -> Self {
+impl From<AddServerText> for AddServerRequest {
+    fn from(said: AddServerText) -> Self {
         // An empty string means the same as a missing one, as in the files of these programs.
         let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let ssr = Ssr {
+        let ssr = SsrFields {
             protocol: said.protocol.unwrap_or_default(),
             protocol_param: Secret::new(said.protocol_param.unwrap_or_default()),
             obfs: said.obfs.unwrap_or_default(),
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn add(text: &str) -> Add {
+    fn add(text: &str) -> AddServerRequest {
         match read(text.as_bytes()) {
             Ok(Command::Add(add)) => *add,
             other => panic!("{text}: {other:?}"),

@@ -4,14 +4,14 @@
 //! datagram ─▶ Command ─▶ Route ─▶ Engine        ok, err, a list, counters ─▶ datagrams
 //! ```
 //!
-//! Any program that reaches the [`Door`] may start servers and read all their passwords, because the
+//! Any program that reaches the [`CommandListener`] may start servers and read all their passwords, because the
 //! protocol has no authentication. So the listener is a Unix socket of its owner or a loopback port,
 //! unless the owner allows other addresses.
 
 mod answer;
 mod build;
 mod command;
-mod door;
+mod command_listener;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use adit_engine::{Engine, StartError};
 use tracing::{info, warn};
 
-use self::answer::Listed;
-use self::command::{Add, Command, NoCommand};
+use self::answer::ListedServer;
+use self::command::{AddServerRequest, Command, NoCommand};
 
 pub use build::{Mode, Settings};
-pub use door::{Door, DoorError};
+pub use command_listener::{CommandListener, CommandListenerError};
 
 /// Handles the commands of datagrams.
 #[derive(Debug)]
@@ -36,21 +36,21 @@ pub struct Manager {
 /// A server that was added.
 #[derive(Debug)]
 struct Managed {
-    add: Box<Add>,
+    add: Box<AddServerRequest>,
     /// Bytes that earlier servers on this port carried, which this one replaced.
     before: u64,
 }
 
 /// The reason why a server was not added.
 #[derive(Debug, thiserror::Error)]
-enum NotAdded {
+enum AddServerError {
     #[error(transparent)]
-    Unfit(#[from] build::Unfit),
+    Spec(#[from] build::ServerSpecError),
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
-impl NotAdded {
+impl AddServerError {
     /// Returns the answer to the client.
     fn answer(&self) -> String {
         match self {
@@ -99,7 +99,7 @@ impl Manager {
 
     /// Starts a server, which replaces the one on its port. If it cannot be started, the old one
     /// stays, or starts again if it had to be stopped.
-    async fn add(&mut self, add: Box<Add>) -> Result<(), NotAdded> {
+    async fn add(&mut self, add: Box<AddServerRequest>) -> Result<(), AddServerError> {
         let port = add.port;
         // Panels repeat their commands: sessions continue, and nothing is built or logged.
         if self.servers.get(&port).is_some_and(|old| old.add == add) {
@@ -130,7 +130,11 @@ impl Manager {
         };
         old.before = before;
         let begun = match build::route(&old.add, &self.settings) {
-            Ok(route) => self.engine.add_route(&route).await.map_err(NotAdded::from),
+            Ok(route) => self
+                .engine
+                .add_route(&route)
+                .await
+                .map_err(AddServerError::from),
             Err(why) => Err(why.into()),
         };
         if let Err(why) = begun {
@@ -150,7 +154,7 @@ impl Manager {
     }
 
     fn list(&self) -> Vec<String> {
-        answer::list(self.servers.iter().map(|(port, managed)| Listed {
+        answer::list(self.servers.iter().map(|(port, managed)| ListedServer {
             server_port: port.to_string(),
             password: managed.add.password.expose(),
             method: build::method_name(&managed.add, &self.settings),

@@ -4,7 +4,7 @@ use adit_config::{Chain, Hop, HopKind, Plan, Stage};
 use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
 use serde::Deserialize;
 
-use crate::untrusted_text::{NoSources, join_titles};
+use crate::untrusted_text::{NoExternalSources, join_titles};
 
 /// Maximum number of simultaneous plugins, each of which is a process.
 const MAX_PLUGINS: usize = 16;
@@ -37,7 +37,7 @@ pub struct Quota {
 
 /// The reason why a document cannot be used. It contains no secrets.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum DocumentError {
     /// It cannot be parsed.
     #[error("{0}")]
     Text(String),
@@ -50,16 +50,17 @@ pub enum Unusable {
 ///
 /// # Errors
 /// The text has none of these formats, or no usable server.
-pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> {
+pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, DocumentError> {
     let wish = ConvertOptions {
         role: Some(Role::Client),
         plugins: plugins.clone(),
     };
-    let unusable = |problems: Vec<_>| Unusable::Text(join_titles(&problems));
-    let converted = adit_convert::convert(text, NAME, &wish, &NoSources).map_err(unusable)?;
+    let unusable = |problems: Vec<_>| DocumentError::Text(join_titles(&problems));
+    let converted =
+        adit_convert::convert(text, NAME, &wish, &NoExternalSources).map_err(unusable)?;
     let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
-    let plan = Plan::from_toml_with(&converted.toml, NAME, &NoSources).map_err(unusable)?;
-    let route = plan.routes.into_iter().next().ok_or(Unusable::Empty)?;
+    let plan = Plan::from_toml_with(&converted.toml, NAME, &NoExternalSources).map_err(unusable)?;
+    let route = plan.routes.into_iter().next().ok_or(DocumentError::Empty)?;
     let mut servers = Vec::new();
     let mut with_plugin = 0;
     let (mut others, mut forbidden, mut many) = (0_usize, 0_usize, 0_usize);
@@ -69,6 +70,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
     let hops = match last {
         Some(Stage::Group(hops)) => hops,
         Some(Stage::Single(hop)) => vec![hop],
+        Some(Stage::Named(group)) => group.hops,
         None => Vec::new(),
     };
     for hop in hops {
@@ -114,7 +116,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, Unusable> 
         }
     }
     let stage = match (servers.pop(), servers.is_empty()) {
-        (None, _) => return Err(Unusable::Empty),
+        (None, _) => return Err(DocumentError::Empty),
         (Some(only), true) => Stage::Single(only),
         (Some(last), false) => {
             servers.push(last);

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_engine::clock_reference::{self, ClockOffset};
 use adit_net::dial::{self, Family};
 use adit_wire::Host;
 use http_body_util::{BodyExt, Empty, Limited};
@@ -90,12 +91,12 @@ impl From<rustls::Error> for FetchError {
 pub struct Fetcher {
     /// Maximum size of a document, in bytes.
     limit: usize,
-    roots: Roots,
+    roots: TrustedRoots,
     patience: Duration,
 }
 
 /// The certificate authorities that are trusted.
-pub enum Roots {
+pub enum TrustedRoots {
     /// The authorities that this machine trusts, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR`
     /// name. They are loaded for each fetch over TLS.
     Machine,
@@ -114,7 +115,7 @@ impl std::fmt::Debug for Fetcher {
 impl Fetcher {
     /// Creates a fetcher for documents of at most `limit` bytes.
     #[must_use]
-    pub const fn new(roots: Roots, limit: usize) -> Self {
+    pub const fn new(roots: TrustedRoots, limit: usize) -> Self {
         Self {
             limit,
             roots,
@@ -157,14 +158,14 @@ impl Fetcher {
         let mut at = source.clone();
         for _ in 0..=MAX_REDIRECTIONS {
             match self.once(&at).await? {
-                Got::Document(bytes) => return Ok(bytes),
-                Got::Elsewhere(next) => at = next,
+                FetchResponse::Document(bytes) => return Ok(bytes),
+                FetchResponse::Redirect(next) => at = next,
             }
         }
         Err(FetchError::Redirected)
     }
 
-    async fn once(&self, at: &Source) -> Result<Got, FetchError> {
+    async fn once(&self, at: &Source) -> Result<FetchResponse, FetchError> {
         let tcp = connect(at).await?;
         if !at.tls {
             return self.ask(at, tcp).await;
@@ -182,8 +183,8 @@ impl Fetcher {
 
     async fn config(&self) -> Result<ClientConfig, FetchError> {
         let roots = match &self.roots {
-            Roots::Only(roots) => roots.clone(),
-            Roots::Machine => {
+            TrustedRoots::Only(roots) => roots.clone(),
+            TrustedRoots::Machine => {
                 // This may read several hundred files.
                 let read = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
                 let mut roots = RootCertStore::empty();
@@ -206,7 +207,7 @@ impl Fetcher {
     }
 
     /// Sends one request on a separate stream.
-    async fn ask<S>(&self, at: &Source, stream: S) -> Result<Got, FetchError>
+    async fn ask<S>(&self, at: &Source, stream: S) -> Result<FetchResponse, FetchError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -229,11 +230,23 @@ impl Fetcher {
         self.read(at, response.map_err(FetchError::Broken)?).await
     }
 
-    async fn read(&self, at: &Source, response: Response<Incoming>) -> Result<Got, FetchError> {
+    async fn read(
+        &self,
+        at: &Source,
+        response: Response<Incoming>,
+    ) -> Result<FetchResponse, FetchError> {
+        let headers = response.headers();
+        // A cached response has an earlier date.
+        let date = text_of(headers, header::DATE).filter(|_| !headers.contains_key(header::AGE));
+        if let Some(date) = date.and_then(clock_reference::parse_http_date) {
+            ClockOffset::from_date(at.authority(), date).record();
+        }
         let status = response.status();
         if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
             let next = text_of(response.headers(), header::LOCATION).and_then(|to| at.follow(to));
-            return next.map(Got::Elsewhere).ok_or(FetchError::Redirected);
+            return next
+                .map(FetchResponse::Redirect)
+                .ok_or(FetchError::Redirected);
         }
         if status != StatusCode::OK {
             return Err(FetchError::Status(status));
@@ -250,13 +263,13 @@ impl Fetcher {
             Ok(e) => FetchError::Broken(*e),
             Err(_) => FetchError::TooLong(self.limit),
         })?;
-        Ok(Got::Document(body.to_bytes().to_vec()))
+        Ok(FetchResponse::Document(body.to_bytes().to_vec()))
     }
 }
 
-enum Got {
+enum FetchResponse {
     Document(Vec<u8>),
-    Elsewhere(Source),
+    Redirect(Source),
 }
 
 fn tls(at: &Source, why: io::Error) -> FetchError {

@@ -28,8 +28,8 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use zeroize::Zeroizing;
 
-pub use document::{Document, Quota, Unusable, read};
-pub use fetch::{FetchError, Fetcher, Roots};
+pub use document::{Document, DocumentError, Quota, read};
+pub use fetch::{FetchError, Fetcher, TrustedRoots};
 pub use source::{BadSource, Source};
 
 /// Maximum delay before the next try after a failure.
@@ -52,25 +52,25 @@ pub struct Subscription {
 
 /// The reason why there are no servers at the start.
 #[derive(Debug)]
-pub struct Nothing {
+pub struct SubscriptionStartError {
     /// The error of fetching, or of the fetched document.
-    pub online: Failed,
+    pub online: SubscriptionError,
     /// The error of the stored document, if there is one.
     pub kept: Option<String>,
 }
 
 /// The reason why a document is not used.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum SubscriptionError {
     /// It was not fetched.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// It cannot be used.
     #[error(transparent)]
-    Unusable(#[from] Unusable),
+    Document(#[from] DocumentError),
 }
 
-impl fmt::Display for Nothing {
+impl fmt::Display for SubscriptionStartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.online)?;
         match &self.kept {
@@ -80,14 +80,14 @@ impl fmt::Display for Nothing {
     }
 }
 
-impl std::error::Error for Nothing {}
+impl std::error::Error for SubscriptionStartError {}
 
 impl Subscription {
     /// Returns the servers at the start: those of a fetched document, or else of the stored one.
     ///
     /// # Errors
     /// The document was not fetched or is not valid, and neither is the stored one.
-    pub async fn begin(&self) -> Result<Document, Nothing> {
+    pub async fn begin(&self) -> Result<Document, SubscriptionStartError> {
         let online = match self.fetch().await {
             Ok(document) => return Ok(document),
             Err(why) => why,
@@ -108,7 +108,7 @@ impl Subscription {
             },
             Err(why) => Some(why.to_string()),
         };
-        Err(Nothing { online, kept })
+        Err(SubscriptionStartError { online, kept })
     }
 
     /// Follows the subscription. Never returns. `route` runs in `engine`, with the chain of
@@ -150,7 +150,7 @@ impl Subscription {
     }
 
     /// Fetches and parses the document, and stores it if it is valid.
-    async fn fetch(&self) -> Result<Document, Failed> {
+    async fn fetch(&self) -> Result<Document, SubscriptionError> {
         let text = self.fetcher.get(&self.source).await?;
         let document = read(&text, &self.plugins)?;
         let path = self.path();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_admin::subscription::{FetchError, Fetcher, Roots, Source};
+use adit_admin::subscription::{FetchError, Fetcher, Source, TrustedRoots};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};
@@ -23,7 +23,7 @@ fn certificate(name: &str) -> CertificateDer<'static> {
 fn trusting() -> Fetcher {
     let mut roots = RootCertStore::empty();
     roots.add(certificate("authority.pem")).unwrap();
-    Fetcher::new(Roots::Only(Arc::new(roots)), LIMIT)
+    Fetcher::new(TrustedRoots::Only(Arc::new(roots)), LIMIT)
 }
 
 /// Starts a server that answers every request with these bytes.
@@ -100,7 +100,7 @@ async fn a_good_certificate_is_needed() {
         "another name"
     );
     // The authorities of this machine, if it has any, have not signed it.
-    let machine = Fetcher::new(Roots::Machine, LIMIT);
+    let machine = Fetcher::new(TrustedRoots::Machine, LIMIT);
     let got = get(&machine, &format!("https://localhost:{port}/x")).await;
     assert!(
         matches!(got, Err(FetchError::Tls { .. } | FetchError::NoRoots)),

@@ -13,7 +13,7 @@ use crate::args;
 
 /// The listener of the API, with the tokens and the host of its requests.
 pub(super) struct AdminApi {
-    door: ApiListener,
+    listener: ApiListener,
     tokens: Option<Tokens>,
     public_host: Option<Host>,
 }
@@ -28,21 +28,25 @@ impl AdminApi {
         let host = typed.public_host.as_deref().map(Host::parse).transpose();
         let public_host =
             host.map_err(|e| Failure::new(FailureCode::Usage, format!("--public-host: {e}")))?;
-        let door = ApiListener::open(at, tokens.is_some())
+        let listener = ApiListener::open(at, tokens.is_some())
             .await
             .map_err(to_failure)?;
         Ok(Some(Self {
-            door,
+            listener,
             tokens,
             public_host,
         }))
     }
 
+    /// Creates the API of an engine that runs `plan`.
+    pub(super) fn api(&mut self, engine: Arc<Engine>, plan: &Plan) -> Api {
+        Api::new(engine, plan, self.tokens.take(), self.public_host.take())
+    }
+
     /// Serves requests. Never returns.
-    pub(super) async fn serve(self, engine: Arc<Engine>, plan: &Plan) {
-        eprintln!("api at {}", self.door);
-        let api = Api::new(engine, plan, self.tokens, self.public_host);
-        self.door.serve(Arc::new(api)).await;
+    pub(super) async fn serve(self, api: Arc<Api>) {
+        eprintln!("api at {}", self.listener);
+        self.listener.serve(api).await;
     }
 }
 

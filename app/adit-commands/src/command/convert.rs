@@ -14,8 +14,8 @@ pub(super) fn run_convert(typed: &args::ConvertArgs) -> CommandResult {
     let (name, text) = read_text(&typed.file)?;
     let wish = ConvertOptions {
         role: typed.role.map(|end| match end {
-            args::TunnelEnd::Client => Role::Client,
-            args::TunnelEnd::Server => Role::Server,
+            args::ConvertRole::Client => Role::Client,
+            args::ConvertRole::Server => Role::Server,
         }),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
     };

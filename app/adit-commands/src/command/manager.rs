@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use adit_admin::manager::{Door, DoorError, Manager, Mode, Settings};
+use adit_admin::manager::{CommandListener, CommandListenerError, Manager, Mode, Settings};
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_config::Plan;
+use adit_config::{Plan, RunSettings};
 use adit_convert::AllowedPlugins;
 use adit_engine::Engine;
 use adit_wire::Host;
@@ -43,14 +43,15 @@ pub(super) fn serve_commands(
 ) -> CommandResult {
     settings.check()?;
     adit_cli::block_on_with_nofile(opened.nofile, |mut signals| async {
-        let door = Door::open(opened.address, opened.exposed);
-        let door = async { door.await.map_err(to_failure) };
-        let door = signals.run_until_ended(door).await?;
+        let listener = CommandListener::open(opened.address, opened.exposed);
+        let listener = async { listener.await.map_err(to_failure) };
+        let listener = signals.run_until_ended(listener).await?;
         // There are no servers yet: each is added by a datagram.
         let nothing = Plan {
             routes: Vec::new(),
             sets: Vec::new(),
             warnings: Vec::new(),
+            run: RunSettings::default(),
         };
         let engine = Arc::new(Engine::start(&nothing).await?);
         let mut manager = Manager::new(engine.clone(), settings);
@@ -63,10 +64,10 @@ pub(super) fn serve_commands(
                 return Err(Failure::new(FailureCode::Failure, what));
             }
         }
-        eprintln!("manager listening on {door}");
+        eprintln!("manager listening on {listener}");
         begun()?;
         tokio::select! {
-            () = door.serve(&mut manager) => Ok(()),
+            () = listener.serve(&mut manager) => Ok(()),
             done = run::serve_until_signal(engine, signals) => done,
         }
     })
@@ -103,12 +104,13 @@ fn settings_from_args(typed: &args::ManagerArgs) -> Result<Settings, Failure> {
     })
 }
 
-fn to_failure(why: DoorError) -> Failure {
+fn to_failure(why: CommandListenerError) -> Failure {
     match &why {
-        DoorError::Exposed(_) => Failure::new(FailureCode::Config, why.to_string()).with_hint(
-            "use a loopback port (--manager-address 127.0.0.1:6001) or a path; \
+        CommandListenerError::Exposed(_) => Failure::new(FailureCode::Config, why.to_string())
+            .with_hint(
+                "use a loopback port (--manager-address 127.0.0.1:6001) or a path; \
              --manager-insecure allows it",
-        ),
-        DoorError::Socket { .. } => Failure::new(FailureCode::Network, why.to_string()),
+            ),
+        CommandListenerError::Socket { .. } => Failure::new(FailureCode::Network, why.to_string()),
     }
 }

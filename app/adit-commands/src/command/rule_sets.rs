@@ -2,43 +2,65 @@
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use adit_admin::rule_sets::RuleSetLoader;
-use adit_admin::subscription::Roots;
+use adit_admin::subscription::TrustedRoots;
 use adit_cli::{Failure, FailureCode};
-use adit_config::{ListenerConfig, Origin, Plan, Route, RuleSetConfig, describe_chain};
+use adit_config::{ListenerConfig, Origin, Plan, Problem, Route, RuleSetConfig, describe_chain};
 use adit_engine::{
     Explanation, LoadedRuleSet, RequestContext, RuleSetError, RuleSetFailure, RuleSetStore,
     RuleSetTable, explain_request,
 };
 use adit_wire::Target;
+use tokio::task::JoinSet;
 
 use crate::args;
 
 /// The port of a target without one.
 const PORT: u16 = 443;
 
-/// Rule sets that are loaded, and refreshed while [`follow`](Self::follow) runs.
+/// Loads rule sets, and refreshes them in a task.
 pub(super) struct PlanRuleSets {
-    loader: RuleSetLoader,
-    pub(super) table: RuleSetTable,
+    loader: Arc<RuleSetLoader>,
+    /// The task that refreshes them; it ends with this value.
+    follower: JoinSet<()>,
 }
 
 impl PlanRuleSets {
     /// Loads the sets of a plan, and prints what is skipped.
-    pub(super) async fn load(plan: &Plan) -> Result<Self, Failure> {
-        let loader = RuleSetLoader::new(state_store(), Roots::Machine);
+    pub(super) async fn load(plan: &Plan) -> Result<(Self, RuleSetTable), Failure> {
+        let loader = Arc::new(RuleSetLoader::new(state_store(), TrustedRoots::Machine));
         let loaded = loader.load(&plan.sets).await;
         let (table, loaded) = loaded.map_err(to_failure)?;
-        for set in &loaded {
-            warn_skipped(set);
-        }
-        Ok(Self { loader, table })
+        loaded.iter().for_each(warn_skipped);
+        let follower = JoinSet::new();
+        Ok((Self { loader, follower }, table))
     }
 
-    /// Refreshes the sets. Never returns.
-    pub(super) async fn follow(&self, sets: &[RuleSetConfig]) {
-        self.loader.follow(sets, &self.table).await;
+    /// Loads the sets of a plan that replaces `before`, whose sets are in the table `running`. Sets that are the
+    /// same stay in use.
+    pub(super) async fn load_again(
+        &self,
+        plan: &Plan,
+        before: &Plan,
+        running: &RuleSetTable,
+    ) -> Result<RuleSetTable, Vec<Problem>> {
+        let loaded = self.loader.load_again(&plan.sets, &before.sets, running);
+        let (table, loaded) = loaded.await.map_err(to_problems)?;
+        loaded.iter().for_each(warn_skipped);
+        Ok(table)
+    }
+
+    /// Refreshes the sets of a plan, which are in `table`, and no longer those of another plan.
+    pub(super) fn follow(&mut self, plan: &Plan, table: RuleSetTable) {
+        self.follower = JoinSet::new();
+        if plan.sets.is_empty() {
+            return;
+        }
+        let (loader, sets) = (self.loader.clone(), plan.sets.clone());
+        let follow = async move { loader.follow(&sets, &table).await };
+        self.follower.spawn(follow);
     }
 }
 
@@ -51,8 +73,11 @@ fn state_store() -> RuleSetStore {
 }
 
 fn to_failure(errors: Vec<RuleSetError>) -> Failure {
-    let problems = errors.into_iter().map(RuleSetError::into_problem);
-    Failure::Config(problems.collect())
+    Failure::Config(to_problems(errors))
+}
+
+fn to_problems(errors: Vec<RuleSetError>) -> Vec<Problem> {
+    errors.into_iter().map(RuleSetError::into_problem).collect()
 }
 
 fn warn_skipped(set: &LoadedRuleSet) {

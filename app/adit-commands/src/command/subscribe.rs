@@ -1,7 +1,8 @@
 //! `adit client --subscribe URL`: the servers of a document that a provider maintains.
 
 use adit_admin::subscription::{
-    Document, Failed, FetchError, Fetcher, Nothing, Roots, Source, Subscription,
+    Document, FetchError, Fetcher, Source, Subscription, SubscriptionError, SubscriptionStartError,
+    TrustedRoots,
 };
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_convert::{AllowedPlugins, sip008};
@@ -15,7 +16,7 @@ pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> 
         .map_err(|why| Failure::new(FailureCode::Usage, format!("--subscribe: {why}")))?;
     let subscription = Subscription {
         source,
-        fetcher: Fetcher::new(Roots::Machine, sip008::MAX_BODY),
+        fetcher: Fetcher::new(TrustedRoots::Machine, sip008::MAX_BODY),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
         folder: adit_cli::state_folder(typed.state.as_deref())?,
         every: typed.refresh,
@@ -31,7 +32,7 @@ pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> 
             route.via = document.chain;
         }
         if typed.check {
-            let check = client::check_server(client::keyed_server(&plan));
+            let check = client::check_server(client::keyed_server(&plan), typed.clock.as_ref());
             return signals.run_until_ended(check).await;
         }
         let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
@@ -64,21 +65,22 @@ fn print_summary(subscription: &Subscription, document: &Document) {
     eprintln!("{source}: {servers}{quota}");
 }
 
-fn to_failure(why: Nothing) -> Failure {
+fn to_failure(why: SubscriptionStartError) -> Failure {
     let (code, hint) = match &why.online {
-        Failed::Fetch(FetchError::Tls { .. }) => (
+        SubscriptionError::Fetch(FetchError::Tls { .. }) => (
             FailureCode::Network,
-            "SSL_CERT_FILE names a file with the certificates of other authorities",
+            "SSL_CERT_FILE names a file with the certificates of other authorities; with a wrong clock, valid \
+             certificates are refused too (`date -u`)",
         ),
-        Failed::Fetch(FetchError::Status(_)) => (
+        SubscriptionError::Fetch(FetchError::Status(_)) => (
             FailureCode::Network,
             "is the URL complete, and does your provider still serve it?",
         ),
-        Failed::Fetch(_) => (
+        SubscriptionError::Fetch(_) => (
             FailureCode::Network,
             "is this machine online, and is the URL correct?",
         ),
-        Failed::Unusable(_) => (
+        SubscriptionError::Document(_) => (
             FailureCode::Config,
             "fetch the document with curl; `adit convert FILE` shows its contents",
         ),

@@ -6,25 +6,25 @@ use crate::text::{format_duration as time, sanitize_for_terminal};
 
 /// Returns the lines below an SSH listener.
 pub(super) fn server_lines(server: &SshServer) -> Vec<String> {
-    let mut ways = Vec::new();
+    let mut auth_methods = Vec::new();
     if let Some(path) = &server.authorized_keys {
         let path = sanitize_for_terminal(&path.display().to_string());
         let user = match &server.user {
             Some(user) => format!(" as {}", sanitize_for_terminal(user)),
             None => String::new(),
         };
-        ways.push(format!("keys of {path}{user}"));
+        auth_methods.push(format!("keys of {path}{user}"));
     }
     if !server.users.is_empty() {
         let users = format_count(server.users.len(), "user");
-        ways.push(format!("{users} by password"));
+        auth_methods.push(format!("{users} by password"));
     }
     let host_key = sanitize_for_terminal(&server.host_key.display().to_string());
     vec![
         format!(
             "SSH{}; streams only; accepts {}",
             describe_algorithms(&server.algorithms),
-            ways.join(", ")
+            auth_methods.join(", ")
         ),
         format!(
             "host key {host_key}; keepalive after {}",

@@ -36,7 +36,7 @@ pub(crate) struct EncodedUser {
 }
 
 /// A function that writes an endpoint as a link.
-pub(crate) type WriteLink = fn(&Endpoint) -> Result<String, ConfigError>;
+pub(crate) type LinkWriter = fn(&Endpoint) -> Result<String, ConfigError>;
 
 /// The form of links that are one base64 text.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ pub(crate) struct LinkForm {
     /// Parses that part.
     pub(crate) parse: fn(&str, Span) -> Result<ParsedLink, ConfigError>,
     /// Writes the link, if other programs still read it.
-    pub(crate) write: Option<WriteLink>,
+    pub(crate) write: Option<LinkWriter>,
     /// True if schemes with a carrier have this form, too.
     pub(crate) with_carrier: bool,
 }

@@ -7,7 +7,7 @@ use adit_wire::{Host, Target};
 use crate::plan::check::ports_overlap;
 use crate::plan::unchecked_route::{UncheckedRoute, UncheckedStage};
 use crate::scheme::endpoint_types::{Hop, ListenerConfig, ListenerKind};
-use crate::text::{Diagnostics, Place, Problem, is_this_machine};
+use crate::text::{Diagnostics, Problem, SourceLocation, is_this_machine};
 
 /// A step from one route to another.
 struct RouteStep {
@@ -18,7 +18,7 @@ struct RouteStep {
     /// The hop or listener that leads there.
     what: String,
     /// The place of that hop or listener.
-    place: Place,
+    place: SourceLocation,
 }
 
 /// Reports hops that form a loop. A request would go round until no descriptors are left.
@@ -39,18 +39,18 @@ pub(super) fn report_loops(diagnostics: &mut Diagnostics, routes: &[UncheckedRou
     }
     let mut said = Vec::new();
     for begin in 0..routes.len() {
-        let Some(way) = shortest_loop(&steps, begin, routes.len()) else {
+        let Some(path) = shortest_loop(&steps, begin, routes.len()) else {
             continue;
         };
-        let mut members: Vec<usize> = way.iter().map(|step| step.from).collect();
+        let mut members: Vec<usize> = path.iter().map(|step| step.from).collect();
         members.sort_unstable();
-        let (Some(first), false) = (way.first(), said.contains(&members)) else {
+        let (Some(first), false) = (path.first(), said.contains(&members)) else {
             continue;
         };
-        let names = way.iter().chain([first]);
+        let names = path.iter().chain([first]);
         let names = names.filter_map(|step| routes.get(step.from));
         let names: Vec<String> = names.map(|route| format!("`{}`", route.name)).collect();
-        let title = match way.len() {
+        let title = match path.len() {
             1 => format!("{} leads back to its own listener", first.what),
             _ => format!("{} is part of a loop: {}", first.what, names.join(", ")),
         };
@@ -68,7 +68,7 @@ fn chain_steps(routes: &[UncheckedRoute], from: usize, chain: &[UncheckedStage])
     let mut steps = Vec::new();
     for UncheckedStage { stage, place } in chain {
         let before = steps.len();
-        for hop in stage.hops() {
+        for hop in stage.all_hops() {
             let Hop::Server(server) = hop else { continue };
             let by_tcp = server.carrier.is_none();
             for to in routes_at(
@@ -167,7 +167,7 @@ fn is_name_of_this_machine(server: &Host, listen: &Host) -> bool {
 
 /// Returns the shortest path from a route back to itself.
 fn shortest_loop(steps: &[RouteStep], begin: usize, most: usize) -> Option<Vec<&RouteStep>> {
-    let mut ways: Vec<Vec<&RouteStep>> = steps
+    let mut paths: Vec<Vec<&RouteStep>> = steps
         .iter()
         .filter(|step| step.from == begin)
         .map(|step| vec![step])
@@ -175,20 +175,20 @@ fn shortest_loop(steps: &[RouteStep], begin: usize, most: usize) -> Option<Vec<&
     let mut seen = vec![begin];
     for _ in 0..most {
         let mut longer = Vec::new();
-        for way in ways {
-            let end = way.last()?.to;
+        for path in paths {
+            let end = path.last()?.to;
             if end == begin {
-                return Some(way);
+                return Some(path);
             }
             if seen.contains(&end) {
                 continue;
             }
             seen.push(end);
             for step in steps.iter().filter(|step| step.from == end) {
-                longer.push(way.iter().copied().chain([step]).collect());
+                longer.push(path.iter().copied().chain([step]).collect());
             }
         }
-        ways = longer;
+        paths = longer;
     }
     None
 }

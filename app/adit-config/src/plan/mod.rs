@@ -3,19 +3,25 @@
 mod build;
 mod chain;
 mod check;
+mod group;
 mod loops;
 mod remote_targets;
 mod rule_set;
+mod run_settings;
+mod short_listener;
 mod toml_file;
 mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
+pub use group::{GroupKind, NamedGroup};
 pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
+pub use run_settings::RunSettings;
+pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 
 use crate::scheme::endpoint_types::ListenerConfig;
-use crate::text::{Place, Warning};
+use crate::text::{SourceLocation, Warning};
 
 /// All routes of a process.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub struct Plan {
     pub sets: Vec<RuleSetConfig>,
     /// Notices about a configuration that works.
     pub warnings: Vec<Warning>,
+    /// Settings of the process.
+    pub run: RunSettings,
 }
 
 /// Listeners, with the rules and the chain for their requests.
@@ -53,7 +61,7 @@ pub struct Rule {
     /// The chain of these requests.
     pub via: Chain,
     /// The place of the rule in the configuration.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// The same rule at another place is equal.

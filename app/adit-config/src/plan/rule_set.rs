@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use adit_rules::Condition;
 use adit_rules::read::Format;
 
-use crate::text::Place;
+use crate::text::SourceLocation;
 
 /// The interval of downloads, unless `refresh` says otherwise.
 pub(super) const DEFAULT_REFRESH: Duration = Duration::from_secs(24 * 60 * 60);
@@ -28,7 +28,7 @@ pub struct RuleSetConfig {
     /// The SHA-256 digest that the list must have.
     pub sha256: Option<[u8; 32]>,
     /// The place of the file name or the URL in the configuration.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// The same set at another place is equal.

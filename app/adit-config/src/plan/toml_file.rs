@@ -1,16 +1,20 @@
 //! Routes from TOML. The file has names, groups, rules and rule sets; everything else is in the URLs.
 
+mod groups;
 mod key_tables;
 mod rule_sets;
 mod rules;
+mod run_table;
 
 use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::plan::short_listener::expand_short_listener;
+use crate::plan::toml_file::groups::{GroupText, is_group_name};
 use crate::plan::toml_file::key_tables::accepts_key_table;
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedStage};
-use crate::plan::{RuleSetConfig, Stage};
+use crate::plan::{RuleSetConfig, RunSettings, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::secret_redaction;
 use crate::text::{
@@ -21,7 +25,7 @@ use crate::text::{
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 /// Keys of the file.
-const FILE_KEYS: [&str; 2] = ["route", "set"];
+const FILE_KEYS: [&str; 4] = ["route", "group", "set", "run"];
 /// Keys of a route.
 const ROUTE_KEYS: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
 
@@ -35,6 +39,8 @@ pub(super) struct UncheckedFile {
     pub(super) routes: Vec<UncheckedRoute>,
     /// The rule sets, in the order of the file.
     pub(super) sets: Vec<RuleSetConfig>,
+    /// Settings of the process.
+    pub(super) run: RunSettings,
 }
 
 /// Parses a file.
@@ -50,6 +56,7 @@ pub(super) fn parse_file(
         lookup,
         document: secret_redaction::redacting_document(&origin, text),
         set_names: Vec::new(),
+        groups: Vec::new(),
     };
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
@@ -72,6 +79,8 @@ struct RouteReader<'a> {
     document: Document<'a>,
     /// The names of the rule sets that rules can use.
     set_names: Vec<String>,
+    /// The groups, each with true if it has no errors.
+    groups: Vec<(GroupText, bool)>,
 }
 
 impl RouteReader<'_> {
@@ -90,16 +99,25 @@ impl RouteReader<'_> {
         }
     }
 
-    /// Reads the rule sets, then the routes, whose rules refer to them.
+    /// Reads all tables: groups and rule sets first, because routes refer to them.
     fn read_document(&mut self, table: &DeTable<'_>) -> UncheckedFile {
         let mut drafts = Vec::new();
+        let mut run = RunSettings::default();
         let mut found = false;
-        let (sets, routes): (Vec<_>, Vec<_>) = self
-            .known_entries(table, &FILE_KEYS, "the file")
-            .into_iter()
-            .partition(|(key, _)| key.get_ref() == "set");
-        let sets = self.read_rule_sets(&sets);
-        for (key, value) in routes {
+        let mut sets = Vec::new();
+        let entries = self.known_entries(table, &FILE_KEYS, "the file");
+        for (key, value) in &entries {
+            match key.get_ref().as_ref() {
+                "group" => self.read_groups(key, value),
+                "set" => sets = self.read_rule_sets(key, value),
+                "run" => run = self.read_run_settings(value),
+                _ => {}
+            }
+        }
+        for (key, value) in entries {
+            if key.get_ref() != "route" {
+                continue;
+            }
             found = true;
             let Some(routes) = self.expect_table(key, value) else {
                 continue;
@@ -123,6 +141,7 @@ impl RouteReader<'_> {
         UncheckedFile {
             routes: drafts,
             sets,
+            run,
         }
     }
 
@@ -174,9 +193,17 @@ impl RouteReader<'_> {
         draft: &mut UncheckedRoute,
     ) {
         let items = self.read_strings(value, "`listen` must be a URL or a list of URLs");
+        let short: Vec<Option<String>> = items
+            .iter()
+            .map(|(text, _)| expand_short_listener(text))
+            .collect();
         let mut keys = self.assign_to_listener(keys, &items);
-        for (text, span) in items {
-            let excerpt = self.document.url_value(span, text);
+        for ((written, span), short) in items.into_iter().zip(&short) {
+            let text = short.as_deref().unwrap_or(written);
+            let excerpt = match short {
+                None => self.document.url_value(span, text),
+                Some(_) => self.document.whole_value(span),
+            };
             let keys = if accepts_key_table(text) {
                 keys.take()
             } else {
@@ -203,6 +230,9 @@ impl RouteReader<'_> {
     fn read_stage(&mut self, value: &Value<'_>) -> Option<UncheckedStage> {
         let span = span_of(value.span());
         match value.get_ref() {
+            DeValue::String(text) if !text.contains("://") && is_group_name(text) => {
+                self.read_group_reference(text, span)
+            }
             DeValue::String(text) => {
                 let excerpt = self.document.url_value(span, text);
                 let (hop, place) =

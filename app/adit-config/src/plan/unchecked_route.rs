@@ -7,16 +7,16 @@ use crate::plan::{RuleCondition, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::endpoint_types::{Hop, ListenerConfig};
 use crate::scheme::{self, shared_keys};
-use crate::text::{Diagnostics, Place, SecretLookup, UrlSnippet};
+use crate::text::{Diagnostics, SecretLookup, SourceLocation, UrlSnippet};
 
 /// A listener, with the places for errors between endpoints.
 pub(super) struct UncheckedListener {
     /// The listener.
     pub(super) listen: ListenerConfig,
     /// The place of its address.
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
     /// The place of `udp`, if it is written.
-    pub(super) udp_written: Option<Place>,
+    pub(super) udp_written: Option<SourceLocation>,
 }
 
 /// A stage of a chain with its place.
@@ -24,7 +24,7 @@ pub(super) struct UncheckedStage {
     /// The stage.
     pub(super) stage: Stage,
     /// The place of its first hop.
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
 }
 
 /// A rule with its place.
@@ -38,7 +38,7 @@ pub(super) struct UncheckedRule {
     /// The chain.
     pub(super) via: Vec<UncheckedStage>,
     /// The place of the rule.
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
 }
 
 impl UncheckedRule {
@@ -106,10 +106,22 @@ pub(super) fn parse_hop(
     lookup: SecretLookup<'_>,
     excerpt: UrlSnippet<'_>,
     text: &str,
-) -> Option<(Hop, Place)> {
+) -> Option<(Hop, SourceLocation)> {
+    let (hop, place, _) = parse_named_hop(diagnostics, lookup, excerpt, text)?;
+    Some((hop, place))
+}
+
+/// Parses a hop, and returns it with its place and its `#name`.
+pub(super) fn parse_named_hop(
+    diagnostics: &mut Diagnostics,
+    lookup: SecretLookup<'_>,
+    excerpt: UrlSnippet<'_>,
+    text: &str,
+) -> Option<(Hop, SourceLocation, Option<String>)> {
     let endpoint = parse_endpoint(diagnostics, excerpt, text)?;
     let hop = scheme::build_hop(diagnostics, lookup, &endpoint, excerpt)?;
-    Some((hop, excerpt.place_of(endpoint.scheme.span)))
+    let place = excerpt.place_of(endpoint.scheme.span);
+    Some((hop, place, endpoint.name.map(|name| name.value)))
 }
 
 /// Parses a URL, and reports its error.

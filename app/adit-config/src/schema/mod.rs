@@ -7,7 +7,7 @@ mod values;
 pub use choices::{
     AddressPreference, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy, UdpTransport,
 };
-pub use params::{EndpointRole, EndpointRoles, Param, Setting};
+pub use params::{EndpointRole, EndpointRoles, SchemeParam, Setting};
 pub(crate) use params::{ParamKey, concat_params, hop_param, listener_param, shared_param};
 pub(crate) use values::{
     FilePath, PositiveNumber, Seconds, SecretValue, ShortWait, Tristate, Typed, WholeNumber, words,

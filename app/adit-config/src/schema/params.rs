@@ -122,7 +122,7 @@ impl<T: Typed> Setting for ParamKey<T> {
 
 /// A row in the table of a scheme.
 #[derive(Clone, Copy)]
-pub struct Param {
+pub struct SchemeParam {
     /// The key.
     pub setting: &'static dyn Setting,
     /// The roles in which the key has a meaning.
@@ -170,31 +170,31 @@ impl fmt::Display for EndpointRoles {
     }
 }
 
-impl fmt::Debug for Param {
+impl fmt::Debug for SchemeParam {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Param({}, {})", self.setting.name(), self.roles)
+        write!(f, "SchemeParam({}, {})", self.setting.name(), self.roles)
     }
 }
 
 /// Returns a row for listeners.
-pub(crate) const fn listener_param(setting: &'static dyn Setting) -> Param {
-    Param {
+pub(crate) const fn listener_param(setting: &'static dyn Setting) -> SchemeParam {
+    SchemeParam {
         setting,
         roles: EndpointRoles::Listener,
     }
 }
 
 /// Returns a row for hops.
-pub(crate) const fn hop_param(setting: &'static dyn Setting) -> Param {
-    Param {
+pub(crate) const fn hop_param(setting: &'static dyn Setting) -> SchemeParam {
+    SchemeParam {
         setting,
         roles: EndpointRoles::Hop,
     }
 }
 
 /// Returns a row for both roles.
-pub(crate) const fn shared_param(setting: &'static dyn Setting) -> Param {
-    Param {
+pub(crate) const fn shared_param(setting: &'static dyn Setting) -> SchemeParam {
+    SchemeParam {
         setting,
         roles: EndpointRoles::Both,
     }
@@ -206,9 +206,9 @@ pub(crate) const fn shared_param(setting: &'static dyn Setting) -> Param {
     reason = "a constant: out of bounds does not compile"
 )]
 pub(crate) const fn concat_params<const A: usize, const B: usize, const ALL: usize>(
-    first: &[Param; A],
-    rest: &[Param; B],
-) -> [Param; ALL] {
+    first: &[SchemeParam; A],
+    rest: &[SchemeParam; B],
+) -> [SchemeParam; ALL] {
     assert!(A + B == ALL, "all rows and no others");
     let mut all = [first[0]; ALL];
     let mut at = 0;

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::grammar::{Endpoint, UrlSyntax};
-use crate::schema::{EndpointRole, EndpointRoles, Param};
+use crate::schema::{EndpointRole, EndpointRoles, SchemeParam};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::endpoint_types::{Hop, ListenerConfig, ServerHop};
 
@@ -19,7 +19,7 @@ pub struct Scheme {
     /// The possible roles.
     pub roles: EndpointRoles,
     /// The keys, in the order of the reference.
-    pub params: &'static [Param],
+    pub params: &'static [SchemeParam],
     /// Lists after the description, each with its title.
     pub(crate) extra_lists: fn() -> Vec<(&'static str, String)>,
     /// The carriers that can follow it after a `+`, in the order of the reference.
@@ -68,7 +68,7 @@ pub struct Carrier {
     /// A short description.
     pub doc: &'static str,
     /// The keys that it adds to those of a scheme.
-    pub params: &'static [Param],
+    pub params: &'static [SchemeParam],
     /// Adds the carrier to the listener of a dialect.
     pub(crate) listen: fn(&mut EndpointBuilder<'_, '_>, ListenerConfig) -> Option<ListenerConfig>,
     /// Adds the carrier to the hop of a dialect.
@@ -104,7 +104,7 @@ pub(crate) struct SchemeWithCarrier {
 
 impl SchemeWithCarrier {
     /// Returns the keys, in the order of the reference.
-    pub(crate) fn params(self) -> impl Iterator<Item = &'static Param> + Clone {
+    pub(crate) fn params(self) -> impl Iterator<Item = &'static SchemeParam> + Clone {
         let carrier = self.carrier.map_or(&[][..], |carrier| carrier.params);
         self.scheme.params.iter().chain(carrier)
     }

@@ -6,7 +6,7 @@ use crate::schema::{ParamKey, PositiveNumber, ShortWait, WholeNumber, shared_par
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
 use crate::scheme::endpoint_types::{CarrierSettings, FecSettings, Hop, ListenerConfig, ServerHop};
-use crate::scheme::kcp::{self, text::Crypt};
+use crate::scheme::kcp::{self, text::KcpCrypt};
 use crate::text::ConfigError;
 
 static DATA: ParamKey<PositiveNumber> =
@@ -67,7 +67,7 @@ fn add_to_hop(builder: &mut EndpointBuilder<'_, '_>, mut hop: ServerHop) -> Opti
 
 /// Reads all keys of the carrier.
 fn read_settings(builder: &mut EndpointBuilder<'_, '_>) -> Option<CarrierSettings> {
-    let seal = kcp::read_seal(builder, Crypt::Aead, None);
+    let seal = kcp::read_seal(builder, KcpCrypt::Aead, None);
     let count = |count: PositiveNumber| WholeNumber(u32::try_from(count.0).unwrap_or(u32::MAX)).0;
     let (data, parity) = (count(builder.get(&DATA)), count(builder.get(&PARITY)));
     let span = builder.value_span(&PARITY);

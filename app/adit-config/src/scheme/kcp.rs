@@ -17,7 +17,7 @@ use self::keys::{
 pub(crate) use self::keys::{CRYPT, KCP9, KEY, PARAMS};
 use self::seal::warn_default_key;
 pub(crate) use self::seal::{is_keyed, read_seal, warn_unprotected};
-use self::text::{Crypt, Mode};
+use self::text::{KcpCrypt, KcpMode};
 use crate::schema::{EndpointRole, PositiveNumber, Typed};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Carrier;
@@ -33,7 +33,7 @@ pub(crate) struct KcpDefaults {
     /// True for `kcptun`.
     pub(crate) kcptun: bool,
     /// Encryption of datagrams.
-    pub(crate) crypt: Crypt,
+    pub(crate) crypt: KcpCrypt,
     /// The well-known password that is used if none is configured.
     pub(crate) password: Option<&'static str>,
     /// `nc` in `mode=manual`. If it is `None`, `cc` is `auto` in that mode, too.
@@ -49,7 +49,7 @@ pub(crate) struct KcpDefaults {
 /// The defaults of `+kcp`.
 const DEFAULTS: KcpDefaults = KcpDefaults {
     kcptun: false,
-    crypt: Crypt::Aead,
+    crypt: KcpCrypt::Aead,
     password: None,
     nc: None,
     compress: false,
@@ -306,7 +306,7 @@ fn read_arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &KcpDefaults) -> Co
         ..Config::fast()
     });
     let nc = builder.param(&NC);
-    if mode != Mode::Manual {
+    if mode != KcpMode::Manual {
         let numbers = [&NODELAY, &INTERVAL, &RESEND].map(|key| builder.param(key));
         for pair in numbers.into_iter().chain([nc]).flatten() {
             let title = format!("`{}` is for `mode=manual`", pair.key.value);
@@ -320,8 +320,8 @@ fn read_arq(builder: &mut EndpointBuilder<'_, '_>, defaults: &KcpDefaults) -> Co
     let nc = builder.get(&NC).map(|nc| nc.0).or(defaults.nc);
     let congestion = match (builder.get(&CC), mode, nc) {
         (Some(cc), ..) => cc.0,
-        (None, Mode::Manual, Some(0)) => CongestionControl::Reno,
-        (None, Mode::Manual, Some(_)) => CongestionControl::Off,
+        (None, KcpMode::Manual, Some(0)) => CongestionControl::Reno,
+        (None, KcpMode::Manual, Some(_)) => CongestionControl::Off,
         // `Auto` measures whether the path is overrun and slows down.
         (None, ..) => CongestionControl::Auto,
     };
@@ -451,5 +451,5 @@ fn read_smux(
 
 /// Returns the name of a mode.
 pub(crate) fn mode_name(config: &Config) -> String {
-    Mode::of_config(config).write()
+    KcpMode::of_config(config).write()
 }

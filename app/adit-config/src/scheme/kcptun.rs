@@ -3,20 +3,20 @@
 use adit_crypto::packet::PacketKind;
 
 use crate::grammar::UrlSyntax;
-use crate::schema::{EndpointRoles, Param, concat_params, listener_param, shared_param};
+use crate::schema::{EndpointRoles, SchemeParam, concat_params, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{
     CarrierSettings, Hop, HopKind, KcpSettings, ListenerConfig, ServerHop,
 };
-use crate::scheme::kcp::text::Crypt;
+use crate::scheme::kcp::text::KcpCrypt;
 use crate::scheme::{forward, kcp, shared_keys};
 use crate::text::ConfigError;
 
 /// The defaults of kcptun.
 const DEFAULTS: kcp::KcpDefaults = kcp::KcpDefaults {
     kcptun: true,
-    crypt: Crypt::Packets(PacketKind::Aes),
+    crypt: KcpCrypt::Packets(PacketKind::Aes),
     password: Some("it's a secrect"),
     nc: Some(0),
     compress: true,
@@ -27,7 +27,7 @@ const DEFAULTS: kcp::KcpDefaults = kcp::KcpDefaults {
 const MAX_PORTS: u16 = 1024;
 
 /// Keys in addition to those of KCP, which are in `kcp/keys.rs`.
-const OWN: [Param; 6] = [
+const OWN: [SchemeParam; 6] = [
     listener_param(&shared_keys::PREFER),
     shared_param(&shared_keys::DIAL),
     listener_param(&shared_keys::FIRST_WAIT),
@@ -36,7 +36,7 @@ const OWN: [Param; 6] = [
     listener_param(&shared_keys::MAX_CONNECTIONS),
 ];
 /// All keys of `kcptun`.
-static PARAMS: [Param; kcp::PARAMS.len() + OWN.len()] = concat_params(&kcp::PARAMS, &OWN);
+static PARAMS: [SchemeParam; kcp::PARAMS.len() + OWN.len()] = concat_params(&kcp::PARAMS, &OWN);
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "kcptun",

@@ -1,7 +1,7 @@
 //! Lookup of schemes, carriers and keys by name, and the errors for unknown ones.
 
 use crate::grammar::{Endpoint, QueryPair};
-use crate::schema::{EndpointRole, Param};
+use crate::schema::{EndpointRole, SchemeParam};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::scheme_table::{CARRIERS, all_params, schemes};
 use crate::scheme::{Scheme, SchemeWithCarrier};
@@ -88,7 +88,7 @@ fn check_key(builder: &mut EndpointBuilder<'_, '_>, pair: &QueryPair) {
 /// Returns an error if a key is written in both of its spellings and `pair` is the later one.
 pub(crate) fn duplicate_key(
     endpoint: &Endpoint,
-    param: &Param,
+    param: &SchemeParam,
     pair: &QueryPair,
 ) -> Option<ConfigError> {
     let (name, alias) = (param.setting.name(), param.setting.alias()?);
@@ -163,7 +163,7 @@ pub(crate) fn unknown_key_error(
 ) -> Result<ConfigError, ConfigError> {
     let (key, value) = (pair.key.value.as_str(), pair.value.value.as_str());
     let names = || {
-        let spelled = |param: &Param| [Some(param.setting.name()), param.setting.alias()];
+        let spelled = |param: &SchemeParam| [Some(param.setting.name()), param.setting.alias()];
         written.params().flat_map(spelled).flatten()
     };
     let flaw = ConfigError::new(pair.key.span, format!("unknown key `{key}`"));

@@ -3,7 +3,7 @@
 use core::str::FromStr;
 
 use crate::grammar::{Endpoint, SchemeLookups, UrlSyntax};
-use crate::schema::Param;
+use crate::schema::SchemeParam;
 use crate::scheme::{
     Carrier, Scheme, SchemeWithCarrier, chain_ends, fec_carrier, forward, http, kcp, kcptun,
     mixed_proxy, socks5, ss, ssh, ssr, transparent,
@@ -103,7 +103,7 @@ pub(crate) fn find_dialect(text: &str) -> Option<&'static Scheme> {
 }
 
 /// Returns the rows of all tables.
-pub(super) fn all_params() -> impl Iterator<Item = &'static Param> {
+pub(super) fn all_params() -> impl Iterator<Item = &'static SchemeParam> {
     let schemes = SCHEMES.into_iter().flat_map(|scheme| scheme.params);
     schemes.chain(CARRIERS.into_iter().flat_map(|carrier| carrier.params))
 }

@@ -23,10 +23,10 @@ pub use memory::MemorySources;
 pub use network::{format_network, format_target, is_this_machine, parse_network};
 pub use plugin::PluginText;
 pub use problem::{
-    ConfigError, Origin, Place, Problem, Warning, WarningKind, sanitize_for_terminal,
+    ConfigError, Origin, Problem, SourceLocation, Warning, WarningKind, sanitize_for_terminal,
 };
 pub use secret::{Secret, SecretText};
 pub(crate) use snippet::{Document, UrlSnippet};
-pub use source::{FileText, Sources, SystemSources, list_file_names, read_file};
+pub use source::{FileText, RecordingSources, Sources, SystemSources, list_file_names, read_file};
 pub use span::{Span, Spanned};
 pub use suggest::{find_one_typo, nearest_word};

@@ -18,7 +18,7 @@ pub enum Origin {
 
 /// A place in the input, ready to be shown: secrets are already redacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The origin of the text.
     pub origin: Origin,
     /// Line, counted from 1.
@@ -51,7 +51,7 @@ pub struct Problem {
     /// The error in one line.
     pub title: String,
     /// The place of the error, or `None` if something is missing altogether.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// The text beside the caret; may be empty.
     pub label: String,
     /// Hints on what to do, one line each.
@@ -120,7 +120,7 @@ impl ConfigError {
 
     /// Converts this error into a problem at a place that can be shown.
     #[must_use]
-    pub fn into_problem(self, place: Place) -> Problem {
+    pub fn into_problem(self, place: SourceLocation) -> Problem {
         Problem {
             title: self.title,
             place: Some(place),
@@ -131,6 +131,20 @@ impl ConfigError {
 }
 
 impl Problem {
+    /// Returns the place and the error in one line, for a log.
+    #[must_use]
+    pub fn to_log_line(&self) -> String {
+        let mut line = match &self.place {
+            Some(place) => format!("{}: ", place.location()),
+            None => String::new(),
+        };
+        line.push_str(&sanitize_for_terminal(&self.title));
+        if !self.label.is_empty() {
+            line.push_str(&format!(" ({})", sanitize_for_terminal(&self.label)));
+        }
+        line
+    }
+
     /// Creates a problem about something that is missing altogether, or about a whole file.
     pub fn without_place(title: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
@@ -142,7 +156,11 @@ impl Problem {
     }
 
     /// Creates a problem at a place.
-    pub fn at_place(title: impl Into<String>, place: Place, help: impl Into<String>) -> Self {
+    pub fn at_place(
+        title: impl Into<String>,
+        place: SourceLocation,
+        help: impl Into<String>,
+    ) -> Self {
         Self {
             place: Some(place),
             ..Self::without_place(title, help)
@@ -175,7 +193,7 @@ impl Problem {
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// Returns the file with line and column, or the column in the word of the command line that is quoted.
     fn location(&self) -> String {
         match &self.origin {
@@ -233,5 +251,6 @@ mod tests {
             problem.to_string(),
             "error: a\u{fffd}[2Jb\u{fffd}c\n  = help: d\u{fffd}e"
         );
+        assert_eq!(problem.to_log_line(), "a\u{fffd}[2Jb\u{fffd}c");
     }
 }

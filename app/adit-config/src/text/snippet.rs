@@ -2,7 +2,7 @@
 
 use adit_wire::substr;
 
-use crate::text::{ConfigError, Origin, Place, Problem, Span};
+use crate::text::{ConfigError, Origin, Problem, SourceLocation, Span};
 
 /// Redacts the secrets of a line, and returns the redacted line with the position of the range in it:
 /// first character and number of characters. The last argument is the heading of the line's table.
@@ -64,6 +64,11 @@ impl<'a> Document<'a> {
         })
     }
 
+    /// Returns a value of a file that is written at `span` in another form than its URL.
+    pub(crate) const fn whole_value(self, span: Span) -> UrlSnippet<'a> {
+        self.url_at(UrlPosition::Escaped(span))
+    }
+
     /// Returns a URL at a position in this document.
     const fn url_at(self, at: UrlPosition) -> UrlSnippet<'a> {
         let document = self;
@@ -71,7 +76,7 @@ impl<'a> Document<'a> {
     }
 
     /// Returns the place of a range. A range over several lines is cut after the first.
-    pub(crate) fn place_of(self, span: Span) -> Place {
+    pub(crate) fn place_of(self, span: Span) -> SourceLocation {
         let document = self.text;
         let at = floor_boundary(document, span.start);
         let before = substr(document, ..at);
@@ -88,7 +93,7 @@ impl<'a> Document<'a> {
             .find(|line| line.starts_with('['))
             .unwrap_or_default();
         let (quoted, caret) = cut_to_window((self.redact)(line, meant, heading));
-        Place {
+        SourceLocation {
             origin: self.origin.clone(),
             line: before.matches('\n').count() + 1,
             column: column.chars().count() + 1,
@@ -116,12 +121,12 @@ impl UrlSnippet<'_> {
     }
 
     /// Returns the place of a range of the document.
-    pub(crate) fn place_in_document(&self, span: Span) -> Place {
+    pub(crate) fn place_in_document(&self, span: Span) -> SourceLocation {
         self.document.place_of(span)
     }
 
     /// Returns the place of a range of the URL.
-    pub(crate) fn place_of(&self, span: Span) -> Place {
+    pub(crate) fn place_of(&self, span: Span) -> SourceLocation {
         let span = match self.at {
             UrlPosition::Verbatim(start) => span.shifted_by(start),
             UrlPosition::Escaped(whole) => whole,
@@ -165,7 +170,7 @@ mod tests {
     use super::*;
 
     /// A place in a text without secrets.
-    fn place(origin: &Origin, text: &str, span: Span) -> Place {
+    fn place(origin: &Origin, text: &str, span: Span) -> SourceLocation {
         let mask = |line: &str, at: Span, _: &str| {
             let start = line[..at.start].chars().count();
             (line.to_owned(), (start, at.end - at.start))

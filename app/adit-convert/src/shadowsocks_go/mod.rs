@@ -1,4 +1,4 @@
-//! The JSON of shadowsocks-go: servers are listeners, clients are ways out, a router joins them.
+//! The JSON of shadowsocks-go: servers are listeners, clients are hops, a router joins them.
 
 mod client;
 mod listen_addresses;

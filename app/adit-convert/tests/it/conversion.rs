@@ -1,4 +1,4 @@
-//! Short ways from a foreign text to what came of it.
+//! Short texts of other formats, and their conversions.
 
 use adit_config::text::MemorySources;
 use adit_config::{Plan, Problem};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_stream::{BoxStream, Stream, fill_to, write_and_flush};
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 use tokio::time::{Instant, timeout_at};
 
 use super::{InboundRequest, PendingRejection, RejectHandler};
@@ -152,8 +152,8 @@ pub(super) async fn drive_handshake<H: Handshake<Error = ProtocolError>>(
             seen.record_filled(io.filled());
             have = now;
         }
-        let mut rx = Rx::new(io.filled());
-        let step = core.step(&mut rx, &mut Tx::new(&mut answer));
+        let mut rx = HandshakeInput::new(io.filled());
+        let step = core.step(&mut rx, &mut HandshakeOutput::new(&mut answer));
         let step = step.map_err(|why| {
             seen.is_decidable = true;
             AcceptError::Rejected(why)

@@ -9,7 +9,7 @@ use adit_net::system;
 use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::relay::{RelayTable, RelayedStream, TcpRelay};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target};
 
 use super::header::{self, ConnectionProgress};
 use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply};
@@ -117,8 +117,8 @@ impl Handshake for SaltCheckedRelay<'_> {
 
     fn step(
         &mut self,
-        rx: &mut Rx<'_>,
-        tx: &mut Tx<'_>,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
     ) -> Result<Step<RelayedStream>, ProtocolError> {
         let step = self.core.step(rx, tx)?;
         if let Step::Done(relayed) = &step {

@@ -27,7 +27,7 @@ pub(super) const CHECK_ANSWER: &[u8] = concat!("adit ", env!("CARGO_PKG_VERSION"
 /// Reads Shadowsocks request headers. Everything else is passed to [`RejectHandler`].
 pub struct ShadowsocksAcceptor {
     /// The users of the listener.
-    pub roster: Arc<UserTable>,
+    pub user_table: Arc<UserTable>,
     /// The salts seen so far.
     pub salts: Arc<SaltPool>,
     /// Handles everything that is not a valid request.
@@ -44,12 +44,12 @@ impl RequestAcceptor for ShadowsocksAcceptor {
         place: HandshakeSlot,
     ) -> BoxFuture<'_, Result<InboundRequest, AcceptError>> {
         Box::pin(async move {
-            let users = self.roster.users();
+            let users = self.user_table.users();
             self.rejects.set_trial_count(users.trial_count());
             let ip = peer.remote.ip();
             let hint = users
                 .uses_trial()
-                .then(|| self.roster.last_user_at(ip))
+                .then(|| self.user_table.last_user_at(ip))
                 .flatten();
             let salts = self.salts.clone();
             let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut ThreadRng);
@@ -70,7 +70,7 @@ impl RequestAcceptor for ShadowsocksAcceptor {
             if let Some(user) = user.as_ref().filter(|_| users.uses_trial())
                 && hint != Some(user.id())
             {
-                self.roster.record_user_at(ip, user.id());
+                self.user_table.record_user_at(ip, user.id());
             }
             let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
             if is_self_check(&target) {
@@ -80,7 +80,7 @@ impl RequestAcceptor for ShadowsocksAcceptor {
             let request = Request {
                 target,
                 first_bytes: first,
-                account: Some(self.roster.account_of(user.as_ref())),
+                account: Some(self.user_table.account_of(user.as_ref())),
                 user: user.map(|user| user.name().escape_debug().to_string()),
             };
             Ok(InboundRequest::Stream(PendingRequest::new(

@@ -43,7 +43,7 @@ impl UsersFile {
     }
 
     /// Watches the file forever. A file with errors changes nothing and is reported once.
-    pub(super) async fn watch_for_changes(self, roster: Arc<UserTable>) {
+    pub(super) async fn watch_for_changes(self, user_table: Arc<UserTable>) {
         let file = Arc::new(self);
         let mut seen = file.version;
         loop {
@@ -55,7 +55,7 @@ impl UsersFile {
                     }
                     seen = now;
                 }
-                () = roster.reread_requested() => seen = file.current_version().await,
+                () = user_table.reread_requested() => seen = file.current_version().await,
             }
             let reader = file.clone();
             let read = tokio::task::spawn_blocking(move || reader.read_users()).await;
@@ -63,7 +63,7 @@ impl UsersFile {
             match read {
                 Ok(Ok(users)) => {
                     info!("{path}: {} users", users.len());
-                    roster.replace_users(users);
+                    user_table.replace_users(users);
                 }
                 Ok(Err(why)) => {
                     warn!("{path} was not reloaded, the current users stay in use: {why}");

@@ -146,9 +146,9 @@ impl Default for BackOff {
 
 impl BackOff {
     /// Returns the next delay: a random time up to 1 s, 2 s, 4 s … 60 s.
-    fn next_delay(&mut self, chance: &mut dyn Entropy) -> Duration {
+    fn next_delay(&mut self, rng: &mut dyn Entropy) -> Duration {
         let mut bytes = [0; 4];
-        chance.fill(&mut bytes);
+        rng.fill(&mut bytes);
         let share = f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX);
         let pause = self.most.mul_f64(share);
         self.most = (self.most * 2).min(BACK_OFF_MAX);
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_minute_and_are_spread_from_zero() {
-        let pauses = |chance: u8| {
+        let pauses = |rng: u8| {
             let mut back_off = BackOff::default();
             (0..8)
-                .map(|_| back_off.next_delay(&mut Same(chance)).as_secs_f64().round())
+                .map(|_| back_off.next_delay(&mut Same(rng)).as_secs_f64().round())
                 .collect::<Vec<_>>()
         };
         assert_eq!(pauses(255), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);

@@ -185,7 +185,7 @@ impl PluginEndpoint {
             (None, [only]) => side::side_by_probing(only, &local).await,
             (None, _) => Role::Server,
         };
-        let ways = match (side, remotes.pop()) {
+        let plan = match (side, remotes.pop()) {
             (Role::Client, Some(remote)) => ForwardPlan {
                 listen: vec![local],
                 dresser: ObfsSide::Client(obfs.client_state(&remote)?),
@@ -200,7 +200,7 @@ impl PluginEndpoint {
                 }
             }
         };
-        forward::listen_and_forward(ways).await
+        forward::listen_and_forward(plan).await
     }
 }
 

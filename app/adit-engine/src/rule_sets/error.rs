@@ -2,7 +2,7 @@
 
 use std::io;
 
-use adit_config::{Place, Problem, RuleSetConfig};
+use adit_config::{Problem, RuleSetConfig, SourceLocation};
 use adit_rules::read::{Format, ReadError};
 
 /// The error of a rule set that cannot be used.
@@ -14,7 +14,7 @@ pub struct RuleSetError {
     /// The file, or the host of the URL.
     pub list: String,
     /// The place of the file name or the URL in the configuration.
-    pub place: Box<Place>,
+    pub place: Box<SourceLocation>,
     /// The reason.
     pub why: RuleSetFailure,
 }

@@ -132,7 +132,7 @@ impl DatagramPath for ShadowsocksUdp {
 
 /// The server's side.
 pub struct ShadowsocksPackets {
-    roster: Arc<UserTable>,
+    user_table: Arc<UserTable>,
     opener: ServerOpener,
     /// The change count of the users that the opener was created from.
     seen_changes: u64,
@@ -149,19 +149,19 @@ fn needs_key_trials(users: &Users) -> bool {
 }
 
 impl ShadowsocksPackets {
-    /// Creates a server for the current users of `roster`. All sockets and listeners with the same key share
+    /// Creates a server for the current users of `user_table`. All sockets and listeners with the same key share
     /// `salts` and `sessions`.
     #[must_use]
     pub fn new(
-        roster: Arc<UserTable>,
+        user_table: Arc<UserTable>,
         salts: Arc<SaltPool>,
         sessions: Arc<SessionRegistry>,
     ) -> Self {
-        let users = roster.users();
+        let users = user_table.users();
         Self {
-            seen_changes: roster.change_count(),
+            seen_changes: user_table.change_count(),
             opener: ServerOpener::with_registry(&users, sessions),
-            roster,
+            user_table,
             owners: HashMap::new(),
             by_trial: needs_key_trials(&users),
             trials: TrialLimiter::default(),
@@ -171,10 +171,10 @@ impl ShadowsocksPackets {
 
     /// Updates the opener if the users have changed, which takes one comparison otherwise.
     fn refresh_users(&mut self) {
-        let changes = self.roster.change_count();
+        let changes = self.user_table.change_count();
         if changes != self.seen_changes {
             self.seen_changes = changes;
-            let users = self.roster.users();
+            let users = self.user_table.users();
             self.by_trial = needs_key_trials(&users);
             self.opener.set_users(users);
         }
@@ -189,7 +189,7 @@ impl ShadowsocksPackets {
         known: Option<UserId>,
     ) -> Result<IncomingPacket, ProtocolError> {
         let now = system::monotonic_now();
-        let hint = known.or_else(|| self.roster.last_user_at(from.ip()));
+        let hint = known.or_else(|| self.user_table.last_user_at(from.ip()));
         let bytes = packet.payload_mut();
         let opened = if self.trials.may_try_all(from.ip(), now) {
             let opened = self.opener.open_hinted(bytes, hint, system::unix_now());
@@ -207,7 +207,7 @@ impl ShadowsocksPackets {
             true,
         ) = (&opened, known.is_none())
         {
-            self.roster.record_user_at(from.ip(), *user);
+            self.user_table.record_user_at(from.ip(), *user);
         }
         opened
     }
@@ -263,7 +263,7 @@ impl PacketCodec for ShadowsocksPackets {
     fn account_of(&self, key: AssociationKey) -> Option<Arc<UserAccount>> {
         let user = self.owners.get(&key);
         let user = user.and_then(|id| self.opener.users().find_user(*id));
-        Some(self.roster.account_of(user.as_ref()))
+        Some(self.user_table.account_of(user.as_ref()))
     }
 
     fn forget_association(&mut self, key: AssociationKey) {

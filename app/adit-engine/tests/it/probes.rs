@@ -4,7 +4,7 @@
 //! Decisions take no virtual time, so that any difference here is deliberate. A test with a real clock
 //! checks that the duration of decisions is not observable either.
 
-mod doors;
+mod listeners;
 mod scripted;
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use adit_config::RejectPolicy;
 use adit_interop::probe::{TimingSample, find_distinguishable_cause};
 use tokio::runtime::{Builder, Runtime};
 
-use self::doors::{DEADLINE, Door, KINDS};
+use self::listeners::{DEADLINE, KINDS, ProbedListener};
 use self::scripted::{Act, Script, Seen};
 
 /// Delay between the bytes that allow a decision and its effect.
@@ -38,11 +38,14 @@ fn said(bytes: Vec<u8>, end: Option<Duration>) -> Script {
 }
 
 /// Runs all scripts simultaneously.
-async fn meet_all(door: &Arc<Door>, scripts: Vec<(String, Script)>) -> Vec<(String, Seen)> {
+async fn meet_all(
+    listener: &Arc<ProbedListener>,
+    scripts: Vec<(String, Script)>,
+) -> Vec<(String, Seen)> {
     let one = |(what, script): (String, Script)| {
-        let door = Arc::clone(door);
+        let listener = Arc::clone(listener);
         tokio::spawn(async move {
-            let seen = door.meet(script).await;
+            let seen = listener.meet(script).await;
             let seen = seen.unwrap_or_else(|| panic!("{what}: let in"));
             assert_eq!(seen.answer, 0, "{what}: answered");
             (what, seen)
@@ -106,16 +109,16 @@ fn reset_and_close_have_two_moments() {
     for kind in &KINDS {
         for policy in [RejectPolicy::Reset, RejectPolicy::Close] {
             virtual_time().block_on(async {
-                let door = kind.open(policy.clone()).await;
+                let listener = kind.open(policy.clone()).await;
                 let context = format!("{}, {policy:?}", kind.name);
                 for end in [None, Some(NOW), Some(Duration::from_secs(3))] {
                     let scripts = |causes: Vec<(String, Vec<u8>)>| {
                         let one = |(what, bytes)| (what, said(bytes, end));
                         causes.into_iter().map(one).collect()
                     };
-                    let whole = meet_all(&door, scripts(door.causes())).await;
+                    let whole = meet_all(&listener, scripts(listener.causes())).await;
                     ends(&context, &policy, &same(&context, &whole), SETTLE);
-                    let short = meet_all(&door, scripts(door.short_causes())).await;
+                    let short = meet_all(&listener, scripts(listener.short_causes())).await;
                     ends(&context, &policy, &same(&context, &short), DEADLINE);
                 }
             });
@@ -129,14 +132,14 @@ fn only_a_whole_header_is_judged() {
     for kind in &KINDS {
         for policy in [RejectPolicy::Reset, RejectPolicy::Close] {
             virtual_time().block_on(async {
-                let door = kind.open(policy.clone()).await;
+                let listener = kind.open(policy.clone()).await;
                 let context = format!("{}, {policy:?}", kind.name);
                 let lengths = (1..=1024).chain([64 << 10]);
                 let all = lengths.flat_map(|len| {
-                    let bytes = Door::garbage(len);
+                    let bytes = ProbedListener::garbage(len);
                     [None, Some(NOW)].map(|end| (len.to_string(), said(bytes.clone(), end)))
                 });
-                for (len, seen) in meet_all(&door, all.collect()).await {
+                for (len, seen) in meet_all(&listener, all.collect()).await {
                     let whole = len.parse::<usize>().unwrap() >= kind.head;
                     let at = if whole { SETTLE } else { DEADLINE };
                     ends(&format!("{context}, {len} bytes"), &policy, &seen, at);
@@ -152,7 +155,7 @@ fn slow_probers_learn_no_more() {
     for kind in &KINDS {
         virtual_time().block_on(async {
             let policy = RejectPolicy::Reset;
-            let door = kind.open(policy.clone()).await;
+            let listener = kind.open(policy.clone()).await;
             let slowly = |(what, bytes): (String, Vec<u8>)| {
                 let each = bytes.iter().enumerate().map(|(n, byte)| {
                     let n = u32::try_from(n).unwrap();
@@ -160,8 +163,8 @@ fn slow_probers_learn_no_more() {
                 });
                 (what, each.collect::<Script>())
             };
-            let all = door.causes().into_iter().map(slowly).collect();
-            let seen = same(kind.name, &meet_all(&door, all).await);
+            let all = listener.causes().into_iter().map(slowly).collect();
+            let seen = same(kind.name, &meet_all(&listener, all).await);
             let whole = Duration::from_millis(20) * u32::try_from(kind.head - 1).unwrap();
             ends(kind.name, &policy, &seen, whole + SETTLE);
         });
@@ -174,23 +177,23 @@ fn slow_probers_learn_no_more() {
 fn the_time_of_draining_tells_no_cause() {
     for kind in &KINDS {
         let runtime = virtual_time();
-        let door = runtime.block_on(kind.open(RejectPolicy::Drain));
-        let odd = find_distinguishable_cause(|| Ok(runtime.block_on(drained(&door, times()))));
+        let listener = runtime.block_on(kind.open(RejectPolicy::Drain));
+        let odd = find_distinguishable_cause(|| Ok(runtime.block_on(drained(&listener, times()))));
         assert_eq!(odd.unwrap(), None, "{}", kind.name);
     }
 }
 
 /// Returns the duration of connections of each cause.
-async fn drained(door: &Arc<Door>, times: usize) -> Vec<TimingSample> {
+async fn drained(listener: &Arc<ProbedListener>, times: usize) -> Vec<TimingSample> {
     let mut samples: Vec<TimingSample> = Vec::new();
     // As many simultaneous connections as one listener holds.
     for round in (0..times).step_by(100) {
         let mut all = Vec::new();
         for _ in 0..100.min(times - round) {
-            let causes = door.causes().into_iter().chain(door.short_causes());
+            let causes = listener.causes().into_iter().chain(listener.short_causes());
             all.extend(causes.map(|(what, bytes)| (what, said(bytes, None))));
         }
-        for (what, seen) in meet_all(door, all).await {
+        for (what, seen) in meet_all(listener, all).await {
             let held = seen.end.unwrap_or_else(|| panic!("{what}: {seen:?}"));
             let promised = Duration::from_secs(60)..=Duration::from_secs(132) + TICK;
             assert!(promised.contains(&held), "{what}: {held:?}");
@@ -218,7 +221,7 @@ async fn drained(door: &Arc<Door>, times: usize) -> Vec<TimingSample> {
 fn a_drained_end_is_answered_alike() {
     for kind in &KINDS {
         virtual_time().block_on(async {
-            let door = kind.open(RejectPolicy::Drain).await;
+            let listener = kind.open(RejectPolicy::Drain).await;
             let ends_after = [
                 (0, SETTLE),
                 (3, Duration::from_millis(3)),
@@ -227,11 +230,11 @@ fn a_drained_end_is_answered_alike() {
             ];
             for (end, due) in ends_after {
                 let end = Duration::from_millis(end);
-                let causes = door.causes().into_iter().chain(door.short_causes());
+                let causes = listener.causes().into_iter().chain(listener.short_causes());
                 // Without bytes there is no last one to count from.
                 let causes = causes.filter(|(_, bytes)| !bytes.is_empty());
                 let all = causes.map(|(what, bytes)| (what, said(bytes, Some(end))));
-                let seen = same(kind.name, &meet_all(&door, all.collect()).await);
+                let seen = same(kind.name, &meet_all(&listener, all.collect()).await);
                 ends(kind.name, &RejectPolicy::Drain, &seen, due);
             }
         });
@@ -243,7 +246,7 @@ fn a_drained_end_is_answered_alike() {
 fn a_drain_takes_the_same_number_of_bytes() {
     for kind in &KINDS {
         virtual_time().block_on(async {
-            let door = kind.open(RejectPolicy::Drain).await;
+            let listener = kind.open(RejectPolicy::Drain).await;
             let flood = |(what, mut bytes): (String, Vec<u8>)| {
                 // All start with the same number of bytes, so that all reads are equal.
                 bytes.resize(2048, 0);
@@ -251,8 +254,8 @@ fn a_drain_takes_the_same_number_of_bytes() {
                 let first = [(NOW, Act::Say(bytes))].into_iter();
                 (what, first.chain(more).collect::<Script>())
             };
-            let causes = door.causes().into_iter();
-            let all = meet_all(&door, causes.map(flood).collect()).await;
+            let causes = listener.causes().into_iter();
+            let all = meet_all(&listener, causes.map(flood).collect()).await;
             for (what, seen) in &all {
                 assert_eq!(seen.taken, all[0].1.taken, "{}: {what}", kind.name);
                 assert!(

@@ -32,9 +32,9 @@ async fn their_sessions_end_and_no_others() {
         engines.push(client);
         sessions.push((proxy, session));
     }
-    let roster = server.keyed_servers().remove(0).roster;
-    let before = roster.total_usage(false);
-    roster.change_users(&["alice"], &[]).unwrap();
+    let user_table = server.keyed_servers().remove(0).user_table;
+    let before = user_table.total_usage(false);
+    user_table.change_users(&["alice"], &[]).unwrap();
 
     let [(proxy, alice), (_, bob)] = sessions.as_mut_slice() else {
         panic!("two sessions");
@@ -44,7 +44,7 @@ async fn their_sessions_end_and_no_others() {
     assert!(!matches!(end, Ok(1..)), "{end:?}");
     assert_eq!(talk(bob, b"still here").await.unwrap(), b"still here");
     assert!(
-        roster.total_usage(false).up >= before.up,
+        user_table.total_usage(false).up >= before.up,
         "it stays counted"
     );
 

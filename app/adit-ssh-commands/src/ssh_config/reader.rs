@@ -12,7 +12,7 @@ use super::{
     SshConfigFiles, SshConfigQuery, SshConfigSources, include_glob, keyword_table, pattern,
 };
 use adit_config::text::{
-    ConfigError, Origin, Place, Problem, Span, Warning, WarningKind, nearest_word,
+    ConfigError, Origin, Problem, SourceLocation, Span, Warning, WarningKind, nearest_word,
 };
 use adit_wire::substr;
 
@@ -382,7 +382,7 @@ fn problem_at(flaw: ConfigError, line: &ConfigLine<'_>, spot: &LinePosition) -> 
     };
     let before = substr(line.text, ..flaw.span.start);
     let column = before.chars().count() + 1;
-    flaw.into_problem(Place {
+    flaw.into_problem(SourceLocation {
         origin: spot.origin.clone(),
         line: spot.number,
         column,

@@ -202,12 +202,12 @@ impl AdmissionControl {
         self.admit_at(from, system::monotonic_now(), random_percent())
     }
 
-    /// Admits or refuses a connection at a given time, with a random number `chance` from 0 to 99.
+    /// Admits or refuses a connection at a given time, with a random number `random` from 0 to 99.
     fn admit_at(
         self: &Arc<Self>,
         from: IpAddr,
         now: Time,
-        chance: u32,
+        random: u32,
     ) -> Result<PendingConnection, AdmissionError> {
         let source = source_network(from);
         let mut state = self.lock_state();
@@ -215,8 +215,8 @@ impl AdmissionControl {
         if known.is_some_and(|penalty| penalty.is_enforced && now < penalty.until) {
             return Err(AdmissionError::Penalty);
         }
-        let crowd = state.pending.load_for(source, self.startups);
-        if chance < self.startups.refusal_percent(crowd) {
+        let load = state.pending.load_for(source, self.startups);
+        if random < self.startups.refusal_percent(load) {
             return Err(AdmissionError::TooMany);
         }
         state.pending.add_connection(source);
@@ -325,7 +325,7 @@ mod tests {
         Time(seconds * 1_000_000)
     }
 
-    fn door(startups: &str) -> Arc<AdmissionControl> {
+    fn control(startups: &str) -> Arc<AdmissionControl> {
         let exempt = vec![AddressRange::parse("127.0.0.0/8").unwrap()];
         AdmissionControl::new(StartupLimits::parse(startups).unwrap(), exempt)
     }
@@ -345,9 +345,9 @@ mod tests {
 
     #[test]
     fn a_crowd_is_turned_away_until_it_shrinks() {
-        let door = door("2:50:4");
+        let control = control("2:50:4");
         let from = ip("192.0.2.1");
-        let enter = |chance| door.admit_at(from, at(0), chance);
+        let enter = |random| control.admit_at(from, at(0), random);
         let mut inside = vec![enter(0).unwrap(), enter(0).unwrap()];
         assert_eq!(enter(49).unwrap_err(), AdmissionError::TooMany);
         inside.push(enter(50).unwrap());
@@ -360,40 +360,44 @@ mod tests {
 
     #[test]
     fn a_source_with_many_silent_connections_costs_others_nothing() {
-        let door = door("10:30:100");
+        let control = control("10:30:100");
         let greedy = ip("192.0.2.1");
         let inside: Vec<_> = (0..110)
-            .filter_map(|_| door.admit_at(greedy, at(0), 99).ok())
+            .filter_map(|_| control.admit_at(greedy, at(0), 99).ok())
             .collect();
         assert_eq!(inside.len(), 100);
         // For others, four of them count; 30 % would be refused from ten on.
         let others: Vec<_> = (0..6)
-            .map(|n| door.admit_at(ip(&format!("198.51.{n}.1")), at(0), 0))
+            .map(|n| control.admit_at(ip(&format!("198.51.{n}.1")), at(0), 0))
             .collect();
         assert!(others.iter().all(Result::is_ok));
         let next = ip("203.0.113.1");
         assert_eq!(
-            door.admit_at(next, at(0), 29).unwrap_err(),
+            control.admit_at(next, at(0), 29).unwrap_err(),
             AdmissionError::TooMany
         );
         drop(inside);
-        assert!(door.admit_at(next, at(0), 0).is_ok());
+        assert!(control.admit_at(next, at(0), 0).is_ok());
         drop(others);
-        assert!(door.lock_state().pending.by_source.is_empty());
+        assert!(control.lock_state().pending.by_source.is_empty());
     }
 
     #[test]
     fn many_sources_fill_it_all_the_same() {
-        let door = door("4");
+        let control = control("4");
         let inside: Vec<_> = (0..20)
-            .filter_map(|n| door.admit_at(ip(&format!("198.51.{n}.1")), at(0), 0).ok())
+            .filter_map(|n| {
+                control
+                    .admit_at(ip(&format!("198.51.{n}.1")), at(0), 0)
+                    .ok()
+            })
             .collect();
         assert_eq!(inside.len(), 4);
-        let door = self::door("100");
+        let control = self::control("100");
         let inside: Vec<_> = (0..400)
             .filter_map(|n| {
                 let source = ip(&format!("198.51.{}.1", n % 4));
-                door.admit_at(source, at(0), 0).ok()
+                control.admit_at(source, at(0), 0).ok()
             })
             .collect();
         assert_eq!(
@@ -405,11 +409,11 @@ mod tests {
 
     #[test]
     fn failures_add_up_and_are_forgotten() {
-        let door = door("100");
+        let control = control("100");
         let from = ip("2001:db8::1");
         let beside = ip("2001:db8::2");
         let fail = |now| {
-            let stranger = door.admit_at(from, at(now), 0);
+            let stranger = control.admit_at(from, at(now), 0);
             stranger
                 .unwrap()
                 .record_failure_at(LoginFailure::Refused, at(now));
@@ -417,41 +421,41 @@ mod tests {
         fail(0);
         fail(0);
         assert!(
-            door.admit_at(beside, at(0), 0).is_ok(),
+            control.admit_at(beside, at(0), 0).is_ok(),
             "10 s are below the threshold"
         );
         fail(0);
         assert_eq!(
-            door.admit_at(beside, at(1), 0).unwrap_err(),
+            control.admit_at(beside, at(1), 0).unwrap_err(),
             AdmissionError::Penalty
         );
-        assert!(door.admit_at(ip("192.0.2.1"), at(1), 0).is_ok());
+        assert!(control.admit_at(ip("192.0.2.1"), at(1), 0).is_ok());
         assert_eq!(
-            door.admit_at(from, at(14), 0).unwrap_err(),
+            control.admit_at(from, at(14), 0).unwrap_err(),
             AdmissionError::Penalty
         );
-        assert!(door.admit_at(from, at(15), 0).is_ok());
+        assert!(control.admit_at(from, at(15), 0).is_ok());
         // After it has expired, it starts from zero.
         fail(20);
-        assert!(door.admit_at(from, at(20), 0).is_ok());
+        assert!(control.admit_at(from, at(20), 0).is_ok());
     }
 
     #[test]
     fn the_longest_penalty_and_those_who_have_none() {
-        let door = door("100");
+        let control = control("100");
         let (from, home) = (ip("192.0.2.1"), ip("127.0.0.1"));
         let mut inside: Vec<_> = (0..200)
-            .map(|n| door.admit_at(if n % 2 == 0 { from } else { home }, at(0), 0))
+            .map(|n| control.admit_at(if n % 2 == 0 { from } else { home }, at(0), 0))
             .filter_map(Result::ok)
             .collect();
         inside
             .drain(..)
             .for_each(|one| one.record_failure_at(LoginFailure::TimedOut, at(0)));
-        assert!(door.admit_at(home, at(0), 0).is_ok());
+        assert!(control.admit_at(home, at(0), 0).is_ok());
         assert_eq!(
-            door.admit_at(from, at(499), 0).unwrap_err(),
+            control.admit_at(from, at(499), 0).unwrap_err(),
             AdmissionError::Penalty
         );
-        assert!(door.admit_at(from, at(600), 0).is_ok());
+        assert!(control.admit_at(from, at(600), 0).is_ok());
     }
 }

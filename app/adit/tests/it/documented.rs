@@ -80,8 +80,18 @@ fn all_work(files: &[Documented]) {
     });
 }
 
+/// Returns the description of a file in a list of examples.
+fn description<'a>(list: &'a str, name: &str) -> &'a str {
+    let first = format!("| [`{name}`](");
+    let row = list.lines().find(|line| line.starts_with(&first));
+    let row = row.unwrap_or_else(|| panic!("{name} is not in a list of examples"));
+    row.split(" | ").nth(1).unwrap()
+}
+
 #[test]
 fn every_example_is_prepared_checked_and_started() {
+    let lists = ["examples/README.md", "book/examples.md"];
+    let lists = lists.map(|page| fs::read_to_string(docs().join(page)).unwrap());
     let mut examples = Vec::new();
     for entry in fs::read_dir(docs().join("examples")).unwrap() {
         let path = entry.unwrap().path();
@@ -92,6 +102,10 @@ fn every_example_is_prepared_checked_and_started() {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
             let check = format!("adit check -c {name}");
             assert_eq!(prepare.last(), Some(&check.as_str()), "{name}");
+            let [described, shown] = lists.each_ref().map(|list| description(list, &name));
+            assert_eq!(described, shown, "{name}: one description in both lists");
+            let include = format!("{{{{#include ../examples/{name}}}}}");
+            assert!(lists[1].contains(&include), "{name} is not in the book");
             examples.push(Documented {
                 prepare: prepare.join("\n"),
                 name,

@@ -48,7 +48,7 @@ fn relay_at(ring: &IdentityKeys, place: usize) -> MethodKey {
 }
 
 /// Tests a user of a server behind relays, with streams and datagrams.
-fn a_way(ring: &IdentityKeys, client: Who, relays: &[Who], at_end: Who) {
+fn bytes_pass(ring: &IdentityKeys, client: Who, relays: &[Who], at_end: Who) {
     let (origin, method) = (OriginServer::start().unwrap(), ring.method);
     let mut running = vec![match at_end {
         None => Place::Ours(UsersFile::new(&ring.users).serve(method)),
@@ -99,25 +99,25 @@ const GO: Who = Some(ShadowsocksPeer::Go);
 const XRAY: Who = Some(ShadowsocksPeer::Xray);
 const RUST: Who = Some(ShadowsocksPeer::Rust);
 
-macro_rules! ways {
+macro_rules! relay_tests {
     ($($name:ident: $client:ident, [$($relay:ident),+], $server:ident;)+) => {
         $(mod $name {
             use super::*;
 
             #[test]
             fn aes_128() {
-                a_way(&IDENTITY_KEYS[0], $client, &[$($relay),+], $server);
+                bytes_pass(&IDENTITY_KEYS[0], $client, &[$($relay),+], $server);
             }
 
             #[test]
             fn aes_256() {
-                a_way(&IDENTITY_KEYS[1], $client, &[$($relay),+], $server);
+                bytes_pass(&IDENTITY_KEYS[1], $client, &[$($relay),+], $server);
             }
         })+
     };
 }
 
-ways! {
+relay_tests! {
     ours: OURS, [OURS], OURS;
     two_of_ours: OURS, [OURS, OURS], OURS;
     to_sing_box: OURS, [OURS], SING_BOX;
@@ -140,7 +140,7 @@ fn shadowsocks_rust() {
         return;
     }
     for ring in &IDENTITY_KEYS {
-        a_way(ring, OURS, &[OURS], RUST);
+        bytes_pass(ring, OURS, &[OURS], RUST);
         // It writes one identity header before its key, so the server behind it has one key.
         let (origin, own) = (OriginServer::start().unwrap(), ring.method);
         let back = server(own);

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::http_server::HttpServer;
-use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port};
+use rustix::process::Signal;
 
 use crate::online::Provider;
 use crate::setup::{bin, ended, says, start};
@@ -315,6 +316,64 @@ refresh = "1s"
     let done = on_file(&folder, "run", &[]);
     assert_eq!(done.code, Some(3), "{}", done.output);
     says(&done.output, &["rule set `list`", "--> adit.toml:7:7"]);
+}
+
+/// A reload downloads new lists before anything changes, and refreshes those of the new file alone.
+#[test]
+fn a_reload_follows_the_lists_of_the_new_file() {
+    let web = site();
+    let provider = Provider::start("other.test\n");
+    let folder = TempFolder::new("rule-reload").unwrap();
+    let port = free_port();
+    let toml = |rule: &str, set: &str| {
+        format!(
+            "[route.a]\nlisten = \"mixed://127.0.0.1:{port}\"\n\
+             rules = [{{ match = \"{rule}\", via = \"reject://\" }}]\n{set}"
+        )
+    };
+    let url = format!("http://localhost:{}/", web.port());
+    let mut adit = run_file(&folder, &toml("db.test", ""), 1);
+    let proxy = adit.addr();
+    arrives(proxy, &url);
+    let list = |refresh: &str| {
+        let set = format!(
+            "[set.x]\nurl = \"{}\"\nrefresh = \"{refresh}\"\n",
+            provider.url()
+        );
+        toml("set:x", &set)
+    };
+
+    // It cannot be downloaded.
+    provider.answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+    folder.write_file("adit.toml", list("1d")).unwrap();
+    adit.process().send_signal(Signal::HUP).unwrap();
+    let failed = "was not reloaded, the running configuration is unchanged";
+    let lines = adit.process().wait_lines(failed, 1, TEST_TIMEOUT).unwrap();
+    assert!(
+        lines[0].contains("adit.toml:5:7: rule set `x`"),
+        "{lines:?}"
+    );
+    arrives(proxy, &url);
+
+    provider.says("localhost\n");
+    let mut reload = |text: String, count: usize| {
+        folder.write_file("adit.toml", text).unwrap();
+        adit.process().send_signal(Signal::HUP).unwrap();
+        let done = adit.process().wait_lines("reloaded /", count, TEST_TIMEOUT);
+        done.unwrap().pop().unwrap()
+    };
+    let line = reload(list("1d"), 1);
+    assert!(line.contains("1 changed"), "{line}");
+    is_refused(proxy, &url);
+
+    // The same list with another interval: the rules stay, and it is refreshed.
+    let line = reload(list("1s"), 2);
+    assert!(line.contains("0 changed"), "{line}");
+    provider.says("other.test\nthird.test\n");
+    let changed = "the list has changed, there are now 2 entries";
+    adit.process().wait_lines(changed, 1, TEST_TIMEOUT).unwrap();
+    arrives(proxy, &url);
+    adit.stop().unwrap();
 }
 
 #[test]

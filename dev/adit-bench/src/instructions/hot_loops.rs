@@ -10,7 +10,8 @@ use adit_shadowsocks::tcp::{ClientOpen, ClientSeal, ServerHandshake, client_code
 use adit_shadowsocks::{Key, Method, RestartPolicy, SaltPool, Users};
 use adit_stream::{EndReason, Layered, RelayTimeouts, TrafficMeter, relay};
 use adit_wire::{
-    Clock, FixedEntropy, Handshake, Open, Opened, Rx, Seal, Step, Target, Tx, UnixTime,
+    Clock, FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened, Seal, Step,
+    Target, UnixTime,
 };
 use anyhow::{Context, Result, bail, ensure};
 use tokio::runtime::{Builder, Runtime};
@@ -180,7 +181,10 @@ fn sealed_answer(key: &Key) -> Result<Vec<u8>> {
         &mut entropy,
     );
     let mut out = Vec::new();
-    let step = handshake.step(&mut Rx::new(&mut request), &mut Tx::new(&mut out))?;
+    let step = handshake.step(
+        &mut HandshakeInput::new(&mut request),
+        &mut HandshakeOutput::new(&mut out),
+    )?;
     let Step::Done(mut accepted) = step else {
         bail!("the request is incomplete");
     };
@@ -266,10 +270,10 @@ enum PacketWork {
 }
 
 fn run_packets(method: Method, times: u32, way: PacketWork) -> Result<()> {
-    let mut chance = FixedEntropy::default();
-    let mut packets = PacketPair::new(method, PACKET, PACKETS, &mut chance)?;
+    let mut rng = FixedEntropy::default();
+    let mut packets = PacketPair::new(method, PACKET, PACKETS, &mut rng)?;
     for _ in 0..times {
-        packets.seal_all(&mut chance)?;
+        packets.seal_all(&mut rng)?;
         if way == PacketWork::SealAndOpen {
             packets.open_all()?;
         }

@@ -202,11 +202,11 @@ fn restore_lost(times: u32) -> Result<()> {
 /// Seals and opens datagrams as kcptun does, sixteen at a time.
 fn seal_open_datagrams(kind: PacketKind, times: u32) -> Result<()> {
     let key = PacketKey::from_key(kind, PacketCheck::Crc32, &[0x42; 32])?;
-    let mut chance = FixedEntropy::default();
+    let mut rng = FixedEntropy::default();
     let mut packets = vec![[7; DATAGRAM_LEN]; BATCH_LEN];
     for _ in 0..times {
         for batch in packets.chunks_mut(16) {
-            key.seal_batch(black_box(batch), &mut chance)?;
+            key.seal_batch(black_box(batch), &mut rng)?;
         }
         for packet in &mut packets {
             key.open(black_box(packet))?;

@@ -1,4 +1,6 @@
 //! JSON lines: the run, every sample, failures and skipped cases, and all command lines.
+//!
+//! The keys of figures are [`Metric::key`](crate::figures::Metric::key), not the titles of tables.
 
 use serde_json::{Map, Value, json};
 
@@ -48,7 +50,7 @@ fn sample_record(sample: &BenchSample) -> Value {
     let figures: Map<String, Value> = sample
         .figures
         .iter()
-        .map(|(metric, value)| (metric.to_string(), json!(value)))
+        .map(|(metric, value)| (metric.key(), json!(value)))
         .collect();
     json!({
         "record": "sample",
@@ -87,6 +89,6 @@ mod tests {
             .map(|r| r["record"].as_str().unwrap())
             .collect();
         assert_eq!(kinds, ["run", "sample", "sample", "sample", "sample"]);
-        assert_eq!(records[1]["figures"]["CPU s/GiB, client"], 1.0);
+        assert_eq!(records[1]["figures"]["cpu_s_per_gib_client"], 1.0);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use adit_net::system::ThreadRng;
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Key, KeyChain, Method, RestartPolicy, SaltPool, UserId, Users};
-use adit_wire::{Entropy, Handshake, Rx, Seal, Step, Tx, UnixTime};
+use adit_wire::{Entropy, Handshake, HandshakeInput, HandshakeOutput, Seal, Step, UnixTime};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Suite;
@@ -136,11 +136,11 @@ struct HandshakeSetup {
 }
 
 impl HandshakeSetup {
-    fn new(crowd: UserGroup, chance: &mut dyn Entropy) -> Result<Self> {
+    fn new(crowd: UserGroup, rng: &mut dyn Entropy) -> Result<Self> {
         let method = crowd.method;
-        let (identity, _) = Key::generate(method, chance);
+        let (identity, _) = Key::generate(method, rng);
         let secrets: Vec<_> = (0..crowd.users)
-            .map(|_| Key::generate(method, chance).1)
+            .map(|_| Key::generate(method, rng).1)
             .collect();
         let named = secrets.iter().enumerate();
         let named = named.map(|(n, secret)| (format!("user-{n:05}"), secret));
@@ -156,7 +156,7 @@ impl HandshakeSetup {
         let mut requests = Vec::with_capacity(REQUESTS);
         for _ in 0..REQUESTS {
             let mut random = [0; 8];
-            chance.fill(&mut random);
+            rng.fill(&mut random);
             let who = usize::try_from(u64::from_le_bytes(random) >> 1)? % crowd.users;
             let own = Key::parse(method, secrets.get(who).context("no such user")?)?;
             let before = if headers {
@@ -165,7 +165,7 @@ impl HandshakeSetup {
                 vec![]
             };
             let chain = KeyChain::new(before, own)?;
-            let (mut seal, _) = client_codecs(&chain, &target, Arc::new(NOW), chance)?;
+            let (mut seal, _) = client_codecs(&chain, &target, Arc::new(NOW), rng)?;
             let request = seal_record(&mut seal, &[7; 300])?;
             let name = format!("user-{who:05}");
             let known = users.find_by_name(&name).filter(|_| crowd.is_known_address);
@@ -205,9 +205,10 @@ impl HandshakeSetup {
     ) -> Result<()> {
         let handshake =
             ServerHandshake::new(&self.users, Arc::new(NOW), salts.clone(), &mut ThreadRng);
-        let step = handshake
-            .with_hint(known)
-            .step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()))?;
+        let step = handshake.with_hint(known).step(
+            &mut HandshakeInput::new(wire),
+            &mut HandshakeOutput::new(&mut Vec::new()),
+        )?;
         let Step::Done(mut accepted) = step else {
             bail!("the server waits for more than a whole request");
         };

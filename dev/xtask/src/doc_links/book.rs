@@ -7,8 +7,12 @@ use super::{Pages, is_foreign, resolve_link};
 /// The folder of the book, and its table of contents.
 const FOLDER: &str = "docs/";
 const CONTENTS: &str = "docs/SUMMARY.md";
-/// Pages for contributors.
-const INTERNAL: &[&str] = &["docs/internals.md", "docs/lexicon.md"];
+/// Pages for contributors, and the list of a folder for readers of the repository.
+const INTERNAL: &[&str] = &[
+    "docs/examples/README.md",
+    "docs/internals.md",
+    "docs/lexicon.md",
+];
 
 /// Returns pages that the table of contents does not name, and links that leave the book, which are
 /// broken in a built book.

@@ -38,10 +38,10 @@ impl PacketCrypt for Xor {
         4
     }
 
-    fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
+    fn seal(&self, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError> {
         let (nonce, rest) = packet.split_first_chunk_mut().ok_or(CryptoError::NoRoom)?;
         let (payload, sum) = rest.split_last_chunk_mut().ok_or(CryptoError::NoRoom)?;
-        chance.fill(nonce);
+        rng.fill(nonce);
         *sum = Self::sum(payload).to_le_bytes();
         self.apply(u64::from_le_bytes(*nonce), rest);
         Ok(())
@@ -187,8 +187,8 @@ async fn births_are_limited_where_such_a_cipher_authenticates_nobody() {
         let _listener = KcpListener::bind_over(net.end(1), server).unwrap();
         for from in 0..1_000 {
             let mut opening = [&[0; 8][..], &push(7, 0, Command::Push), &[0; 4]].concat();
-            let mut chance = adit_net::system::ThreadRng;
-            crypt.seal(&mut opening, &mut chance).unwrap();
+            let mut rng = adit_net::system::ThreadRng;
+            crypt.seal(&mut opening, &mut rng).unwrap();
             net.forge(1_000 + from, 1, &opening);
         }
         sleep(Duration::from_millis(200)).await;

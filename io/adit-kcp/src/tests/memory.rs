@@ -105,12 +105,12 @@ impl DatagramTransport for End {
     fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
         let faults = self.net.faults;
         let mut places = self.net.lock();
-        let (places, chance) = &mut *places;
-        let dice: [u8; 2] = chance.next_bytes(2).try_into().unwrap();
-        let mut dice = u16::from_le_bytes(dice) % 1000;
+        let (places, rng) = &mut *places;
+        let rng: [u8; 2] = rng.next_bytes(2).try_into().unwrap();
+        let mut rng = u16::from_le_bytes(rng) % 1000;
         let mut falls = |share: u16| {
-            let hit = dice < share;
-            dice = dice.wrapping_sub(share);
+            let hit = rng < share;
+            rng = rng.wrapping_sub(share);
             hit
         };
         let Some(place) = places.get_mut(&to) else {

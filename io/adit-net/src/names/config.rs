@@ -47,12 +47,12 @@ impl Default for ResolverFiles {
 }
 
 /// The modification time, size and inode of each file, which identify a version of the files.
-pub(super) type FilesVersion = [Option<(i64, i64, u64, u64)>; 3];
+pub(super) type ResolverFilesVersion = [Option<(i64, i64, u64, u64)>; 3];
 
 impl ResolverFiles {
     /// Returns the current version. It takes three system calls, as cheap as what the C library does for
     /// each lookup.
-    pub(super) fn current_version(&self) -> FilesVersion {
+    pub(super) fn current_version(&self) -> ResolverFilesVersion {
         [&self.resolv_conf, &self.hosts, &self.nsswitch].map(|path| {
             let about = fs::metadata(path).ok()?;
             Some((about.mtime(), about.mtime_nsec(), about.size(), about.ino()))

@@ -33,7 +33,7 @@ impl LookupOrigin {
     #[must_use]
     pub fn current() -> Self {
         CURRENT
-            .try_with(|asker| *asker)
+            .try_with(|origin| *origin)
             .unwrap_or(Self::Configuration)
     }
 }

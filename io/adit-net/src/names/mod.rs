@@ -30,7 +30,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use self::cache::LookupCache;
-use self::config::{FilesVersion, ResolverConfig};
+use self::config::{ResolverConfig, ResolverFilesVersion};
 use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 use self::lookup_result::LookupResult;
 use crate::system;
@@ -58,7 +58,7 @@ pub use numeric::parse_numeric_v4;
 #[derive(Debug)]
 pub struct Resolver {
     files: ResolverFiles,
-    shares: Arc<LookupLimiter>,
+    limiter: Arc<LookupLimiter>,
     state: Arc<Mutex<State>>,
     /// Locked while the files are read: one thread is enough for that.
     reading: tokio::sync::Mutex<()>,
@@ -67,7 +67,7 @@ pub struct Resolver {
 #[derive(Debug, Default)]
 struct State {
     /// The parsed configuration and the version of its files.
-    known: Option<(FilesVersion, Arc<ResolverConfig>)>,
+    known: Option<(ResolverFilesVersion, Arc<ResolverConfig>)>,
     cache: LookupCache,
     /// Lookups with waiters, each with its number.
     running: HashMap<Box<str>, (u64, Weak<RunningLookup>)>,
@@ -108,7 +108,7 @@ impl Resolver {
     pub fn new(files: ResolverFiles) -> Self {
         Self {
             files,
-            shares: Arc::default(),
+            limiter: Arc::default(),
             state: Arc::default(),
             reading: tokio::sync::Mutex::default(),
         }
@@ -124,11 +124,11 @@ impl Resolver {
     ///
     /// # Errors
     /// [`HostUnreachable`](io::ErrorKind::HostUnreachable) if `name` has no address, no server answers
-    /// within [`RESOLVE_DEADLINE`], or too many lookups of `asker` are waiting.
+    /// within [`RESOLVE_DEADLINE`], or too many lookups of `origin` are waiting.
     ///
     /// # Cancel safety
     /// Cancel safe. The lookup ends with its last caller.
-    pub async fn look_up(&self, name: &str, asker: LookupOrigin) -> io::Result<Arc<[SocketAddr]>> {
+    pub async fn look_up(&self, name: &str, origin: LookupOrigin) -> io::Result<Arc<[SocketAddr]>> {
         if let Ok(ip) = name.parse() {
             return Ok([SocketAddr::new(ip, 0)].into());
         }
@@ -156,9 +156,9 @@ impl Resolver {
         if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {
             return found.addresses(&name);
         }
-        let place = self.shares.reserve_slot(asker)?;
+        let slot = self.limiter.reserve_slot(origin)?;
         let until = Instant::now() + RESOLVE_DEADLINE;
-        let lookup = match timeout_at(until, self.join_or_start(&place, &config, &name)).await {
+        let lookup = match timeout_at(until, self.join_or_start(&slot, &config, &name)).await {
             Ok(StartedLookup::Known(found)) => return found.addresses(&name),
             Ok(StartedLookup::Running(lookup)) => lookup,
             Err(_) => return Err(lookup_limiter::too_many_lookups()),
@@ -178,7 +178,7 @@ impl Resolver {
     /// Joins the lookup of a name, or starts it once the limits allow it.
     async fn join_or_start(
         &self,
-        place: &LookupSlot,
+        slot: &LookupSlot,
         config: &Arc<ResolverConfig>,
         name: &str,
     ) -> StartedLookup {
@@ -193,20 +193,20 @@ impl Resolver {
                 if let Some(lookup) = known.and_then(|(_, lookup)| lookup.upgrade()) {
                     return StartedLookup::Running(lookup);
                 }
-                // Another asker's lookup may have ended meanwhile.
+                // Another origin's lookup may have ended meanwhile.
                 if let Some(found) = state.cache.get(name, system::monotonic_now()) {
                     return StartedLookup::Known(found);
                 }
-                if let Some(share) = place.try_start(weight) {
+                if let Some(permit) = slot.try_start(weight) {
                     state.last_number += 1;
                     let number = state.last_number;
-                    let lookup = self.spawn_lookup(config, name, share, number);
+                    let lookup = self.spawn_lookup(config, name, permit, number);
                     let note = (number, Arc::downgrade(&lookup));
                     state.running.insert(name.into(), note);
                     return StartedLookup::Running(lookup);
                 }
             }
-            place.wait_for_release().await;
+            slot.wait_for_release().await;
         }
     }
 
@@ -214,7 +214,7 @@ impl Resolver {
         &self,
         config: &Arc<ResolverConfig>,
         name: &str,
-        share: LookupPermit,
+        permit: LookupPermit,
         number: u64,
     ) -> Arc<RunningLookup> {
         let (tell, answer) = watch::channel(None);
@@ -227,16 +227,17 @@ impl Resolver {
         };
         let task = tokio::spawn(async move {
             let found = if config.sources.needs_system(&name) {
-                c_library::look_up(name.clone(), share).await
+                c_library::look_up(name.clone(), permit).await
             } else {
                 let found = lookup::look_up(&config, &name).await;
-                drop(share);
+                drop(permit);
                 found
             };
             if let Ok(found) = &found {
                 let mut state = lock_shared_state(&noted.state);
-                let is_current =
-                    |(_, known): &(FilesVersion, Arc<ResolverConfig>)| Arc::ptr_eq(known, &config);
+                let is_current = |(_, known): &(ResolverFilesVersion, Arc<ResolverConfig>)| {
+                    Arc::ptr_eq(known, &config)
+                };
                 if state.known.as_ref().is_some_and(is_current) {
                     state.cache.insert(&name, found, system::monotonic_now());
                 }
@@ -272,7 +273,7 @@ impl Resolver {
     }
 
     /// Returns the parsed configuration if it is of this version.
-    fn known_config(&self, version: &FilesVersion) -> Option<Arc<ResolverConfig>> {
+    fn known_config(&self, version: &ResolverFilesVersion) -> Option<Arc<ResolverConfig>> {
         let state = self.lock_state();
         let known = state.known.as_ref().filter(|(known, _)| known == version);
         known.map(|(_, config)| config.clone())

@@ -205,7 +205,7 @@ async fn one_name_is_asked_for_once_and_kept() {
         1,
         "that there is nothing is kept as well"
     );
-    assert_eq!(world.resolver.shares.running(), 0);
+    assert_eq!(world.resolver.limiter.running(), 0);
 }
 
 #[tokio::test]
@@ -232,14 +232,14 @@ async fn dead_names_of_one_party_stop_nobody_else() {
     for n in 0..100 {
         let name = format!("good{n}.example");
         let good = timeout(Duration::from_secs(2), world.ask(&name)).await;
-        assert_eq!(good.expect("waits for another party").unwrap(), [ANSWER]);
+        assert_eq!(good.expect("waits for another origin").unwrap(), [ANSWER]);
     }
-    let running = world.resolver.shares.running();
-    assert_eq!(running, 64, "of one party");
+    let running = world.resolver.limiter.running();
+    assert_eq!(running, 64, "of one origin");
     // Dropping a lookup frees its slot immediately.
     greedy.iter().for_each(tokio::task::JoinHandle::abort);
     let free = async {
-        while world.resolver.shares.running() > 0 {
+        while world.resolver.limiter.running() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

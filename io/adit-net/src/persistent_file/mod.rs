@@ -48,9 +48,9 @@ fn make_folder(folder: &Path) -> io::Result<()> {
 
 /// Returns an unpredictable file name.
 fn fresh_name() -> String {
-    let mut chance = [0; 16];
-    SystemRng.fill(&mut chance);
-    format!(".adit-{:032x}", u128::from_le_bytes(chance))
+    let mut rng = [0; 16];
+    SystemRng.fill(&mut rng);
+    format!(".adit-{:032x}", u128::from_le_bytes(rng))
 }
 
 #[cfg(unix)]

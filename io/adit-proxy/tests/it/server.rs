@@ -1,6 +1,6 @@
 //! The server.
 
-use adit_proxy::{Accepted, Command, Error, Protocol, Reply, Users, accept};
+use adit_proxy::{AcceptedClient, Command, Error, Protocol, Reply, Users, accept};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use crate::support::closed_port;
@@ -9,7 +9,7 @@ use crate::support::closed_port;
 async fn accepted(
     bytes: &[u8],
     users: &Users,
-) -> (Result<Accepted<DuplexStream>, Error>, DuplexStream) {
+) -> (Result<AcceptedClient<DuplexStream>, Error>, DuplexStream) {
     let (mut client, server) = duplex(4096);
     client.write_all(bytes).await.unwrap();
     client.shutdown().await.unwrap();

@@ -11,7 +11,7 @@ use adit_ssh::BoxFuture;
 use adit_ssh::server::AuthPolicy;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::{self, ServerAnswer, ServerAsk};
+use adit_ssh_proto::auth::{self, ServerAnswer, ServerAuthQuery};
 use adit_ssh_proto::key::AnyKey;
 use bytes::Bytes;
 use tokio::sync::Mutex;
@@ -151,7 +151,7 @@ impl<H: Handler + Send> AuthPolicy for HandlerPolicy<'_, H> {
 
     fn answer_auth_request<'a>(
         &'a self,
-        ask: &'a ServerAsk,
+        ask: &'a ServerAuthQuery,
         algorithm: Option<KeyAlgorithm>,
     ) -> BoxFuture<'a, Result<ServerAnswer, SshError>> {
         Box::pin(async move {
@@ -174,13 +174,13 @@ impl<H: Handler> PolicyState<H> {
     async fn ask_handler(
         &mut self,
         config: &Config,
-        ask: &ServerAsk,
+        ask: &ServerAuthQuery,
         algorithm: Option<KeyAlgorithm>,
     ) -> Result<ServerAnswer, H::Error> {
         let began = Instant::now();
         let first = !std::mem::replace(&mut self.attempted, true);
-        let nothing = matches!(ask, ServerAsk::NoAuthentication { .. });
-        let query = matches!(ask, ServerAsk::KeyQuery { .. });
+        let nothing = matches!(ask, ServerAuthQuery::NoAuthentication { .. });
+        let query = matches!(ask, ServerAuthQuery::KeyQuery { .. });
         let user = user_name(ask);
         let said = if self
             .partial_user
@@ -254,19 +254,19 @@ impl<H: Handler> PolicyState<H> {
         &mut self,
         user: &str,
         algorithm: KeyAlgorithm,
-        ask: &ServerAsk,
+        ask: &ServerAuthQuery,
     ) -> Result<Auth, H::Error> {
         let algorithm = &Algorithm::from_key_algorithm(algorithm);
         match ask {
-            ServerAsk::NoAuthentication { .. } => self.handler.auth_none(user).await,
-            ServerAsk::KeyQuery { key, .. } => {
+            ServerAuthQuery::NoAuthentication { .. } => self.handler.auth_none(user).await,
+            ServerAuthQuery::KeyQuery { key, .. } => {
                 let offer = PublicKeyOffer {
                     public_key: &key.key().clone().into(),
                     algorithm,
                 };
                 self.handler.auth_publickey_offered(user, offer).await
             }
-            ServerAsk::Key { key, .. } => match key {
+            ServerAuthQuery::Key { key, .. } => match key {
                 AnyKey::Plain(key) => {
                     let key = VerifiedPublicKey {
                         public_key: &key.clone().into(),
@@ -286,19 +286,19 @@ impl<H: Handler> PolicyState<H> {
                     judged.await
                 }
             },
-            ServerAsk::Password { password, .. } => {
+            ServerAuthQuery::Password { password, .. } => {
                 self.handler.auth_password(user, password.expose()).await
             }
             // Passwords cannot be changed here.
-            ServerAsk::NewPassword { .. } => Ok(Auth::reject()),
-            ServerAsk::Interactive { submethods, .. } => {
+            ServerAuthQuery::NewPassword { .. } => Ok(Auth::reject()),
+            ServerAuthQuery::Interactive { submethods, .. } => {
                 self.submethods.clone_from(submethods);
                 let asked = &mut self.handler;
                 asked
                     .auth_keyboard_interactive(user, &self.submethods, None)
                     .await
             }
-            ServerAsk::Responses { responses, .. } => {
+            ServerAuthQuery::Responses { responses, .. } => {
                 let response = Some(Response(responses.iter()));
                 let asked = &mut self.handler;
                 asked
@@ -309,14 +309,14 @@ impl<H: Handler> PolicyState<H> {
     }
 }
 
-fn user_name(ask: &ServerAsk) -> &str {
+fn user_name(ask: &ServerAuthQuery) -> &str {
     match ask {
-        ServerAsk::NoAuthentication { user }
-        | ServerAsk::KeyQuery { user, .. }
-        | ServerAsk::Key { user, .. }
-        | ServerAsk::Password { user, .. }
-        | ServerAsk::NewPassword { user, .. }
-        | ServerAsk::Interactive { user, .. }
-        | ServerAsk::Responses { user, .. } => user,
+        ServerAuthQuery::NoAuthentication { user }
+        | ServerAuthQuery::KeyQuery { user, .. }
+        | ServerAuthQuery::Key { user, .. }
+        | ServerAuthQuery::Password { user, .. }
+        | ServerAuthQuery::NewPassword { user, .. }
+        | ServerAuthQuery::Interactive { user, .. }
+        | ServerAuthQuery::Responses { user, .. } => user,
     }
 }

@@ -32,13 +32,13 @@ impl ServerTask {
         handler: H,
     ) -> Result<(), H::Error> {
         let _over = EndGuard(Arc::clone(&self.core));
-        let door = HandlerPolicy::new(&self.config, self.source, handler);
+        let policy = HandlerPolicy::new(&self.config, self.source, handler);
         let bounds = self.config.queue_limits();
         let accepted = tokio::select! {
-            accepted = Server::accept_in_message_mode(below, &self.settings, &door, bounds) => accepted,
+            accepted = Server::accept_in_message_mode(below, &self.settings, &policy, bounds) => accepted,
             () = self.core.leave_requested.notified() => return Ok(()),
         };
-        let (mut handler, failed) = door.into_inner();
+        let (mut handler, failed) = policy.into_inner();
         if let Some(why) = failed {
             return Err(why);
         }

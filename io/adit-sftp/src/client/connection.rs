@@ -200,7 +200,12 @@ impl Operation {
         std::future::poll_fn(|cx| self.poll_turn(cx, take)).await
     }
 
-    fn poll_turn(&self, cx: &Context<'_>, take: &mut Take<'_>) -> Poll<Result<(), SftpError>> {
+    /// One poll of [`Operation::turn`].
+    pub(super) fn poll_turn(
+        &self,
+        cx: &Context<'_>,
+        take: &mut Take<'_>,
+    ) -> Poll<Result<(), SftpError>> {
         let Connection { wakers, waker, .. } = &*self.connection;
         // Before the stream is polled, so that no wakeup is lost.
         wakers.register(self.number, cx.waker());

@@ -18,6 +18,9 @@ use crate::SftpError;
 /// Reads and writes have their offset as an argument, and take `&self`: any number of them may be in
 /// flight. Dropping the file closes it without waiting for the server's answer; the request is sent
 /// immediately if the stream accepts it, or with the next operation of the session.
+///
+/// For tokio's `AsyncRead` and `AsyncWrite`, see [`into_reader`](Self::into_reader) and
+/// [`into_writer`](Self::into_writer).
 #[derive(Debug)]
 pub struct File {
     session: SftpSession,
@@ -40,13 +43,22 @@ impl File {
         &self.handle
     }
 
+    pub(super) fn start_operation(&self) -> Operation {
+        Operation::new(&self.session.connection)
+    }
+
+    /// Records that a request to close the file was sent.
+    pub(super) const fn mark_closed(&mut self) {
+        self.open = false;
+    }
+
     /// Reads from `offset` on until `buffer` is full or the file ends, and returns the number of bytes
     /// read. A buffer that is larger than the server's limit is filled by many requests in flight.
     ///
     /// # Errors
     /// The server refused it, or the session is over. The content of `buffer` is unspecified then.
     pub async fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, SftpError> {
-        let operation = Operation::new(&self.session.connection);
+        let operation = self.start_operation();
         RangeRead::new(&self.handle, offset, buffer)
             .run(&operation)
             .await
@@ -58,7 +70,7 @@ impl File {
     /// # Errors
     /// The server refused it, or the session is over. Any part of `data` may be written then.
     pub async fn write_all_at(&self, data: &[u8], offset: u64) -> Result<(), SftpError> {
-        let operation = Operation::new(&self.session.connection);
+        let operation = self.start_operation();
         let chunk = operation.lock().client.limits().write_chunk();
         let mut run = UploadRun::new(operation, Upload::new(&self.handle, offset, chunk));
         let mut fill = |at: u64, room: &mut [u8]| {
@@ -149,7 +161,7 @@ impl File {
 
     /// Changes attributes, if any, and closes the file, in one round trip. Returns the first failure.
     pub(super) async fn finish(&mut self, attrs: Option<FileAttrs>) -> Result<(), SftpError> {
-        let operation = Operation::new(&self.session.connection);
+        let operation = self.start_operation();
         let handle = self.handle.as_slice();
         let changed = match attrs {
             Some(attrs) => {

@@ -10,6 +10,8 @@ mod connection;
 mod directory;
 mod failure;
 mod file;
+mod file_reader;
+mod file_writer;
 #[cfg(unix)]
 mod get;
 mod paths;
@@ -26,6 +28,8 @@ mod wire;
 
 pub use directory::DirEntry;
 pub use file::File;
+pub use file_reader::FileReader;
+pub use file_writer::FileWriter;
 #[cfg(unix)]
 pub use get::Get;
 #[cfg(unix)]

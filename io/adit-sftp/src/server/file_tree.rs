@@ -12,7 +12,7 @@ use super::entries::Entries;
 use super::options::{FileTreeOptions, ServeError};
 use super::owner_names::{self, OwnerNames};
 use super::refusal::{errno, refusal};
-use super::tree::{At, Tree};
+use super::tree::{NameInDirectory, Tree};
 use super::{Answer, Handler, attributes, copy};
 
 /// A handler for the local file system, with all extensions of OpenSSH that this crate supports.
@@ -258,7 +258,11 @@ impl Handler for FileTree {
 
 impl FileTree {
     /// Resolves two names that will be changed.
-    fn resolve_two<'a>(&self, from: &'a [u8], to: &'a [u8]) -> Answer<(At<'a>, At<'a>)> {
+    fn resolve_two<'a>(
+        &self,
+        from: &'a [u8],
+        to: &'a [u8],
+    ) -> Answer<(NameInDirectory<'a>, NameInDirectory<'a>)> {
         let from = self.tree.at_to_change(from).map_err(refusal)?;
         let to = self.tree.at_to_change(to).map_err(refusal)?;
         Ok((from, to))
@@ -288,17 +292,17 @@ fn open(tree: &Tree, path: &[u8], requested: OpenFlags, attrs: &FileAttrs) -> Re
     Ok(File::from(file))
 }
 
-fn unlink(at: &At<'_>, flags: AtFlags) -> Result<(), Errno> {
+fn unlink(at: &NameInDirectory<'_>, flags: AtFlags) -> Result<(), Errno> {
     rustix::fs::unlinkat(at.dir(), at.name(), flags)
 }
 
-fn link(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
+fn link(from: &NameInDirectory<'_>, to: &NameInDirectory<'_>) -> Result<(), Errno> {
     let (source, target) = (from.name(), to.name());
     rustix::fs::linkat(from.dir(), source, to.dir(), target, AtFlags::empty())
 }
 
 /// Renames a file unless the new name exists.
-fn rename_new(from: &At<'_>, to: &At<'_>) -> Result<(), Errno> {
+fn rename_new(from: &NameInDirectory<'_>, to: &NameInDirectory<'_>) -> Result<(), Errno> {
     let (source, target) = (from.name(), to.name());
     #[cfg(target_os = "linux")]
     {

@@ -37,12 +37,12 @@ struct Root {
 
 /// A name in a directory: the two arguments of the `…at` calls.
 #[derive(Debug)]
-pub(super) struct At<'a> {
+pub(super) struct NameInDirectory<'a> {
     dir: Option<OwnedFd>,
     name: Cow<'a, [u8]>,
 }
 
-impl At<'_> {
+impl NameInDirectory<'_> {
     /// Returns the directory.
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_ref().map_or(CWD, AsFd::as_fd)
@@ -143,7 +143,7 @@ impl Tree {
     }
 
     /// The same as [`Tree::at`], for a name that will be created, removed or changed.
-    pub(super) fn at_to_change<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
+    pub(super) fn at_to_change<'a>(&self, path: &'a [u8]) -> Result<NameInDirectory<'a>, Errno> {
         let at = self.at(path)?;
         self.protected.check_name(at.dir(), at.name())?;
         Ok(at)
@@ -162,10 +162,10 @@ impl Tree {
 
     /// Returns the last name of a path, and the directory that contains it. A symbolic link of that name
     /// is not followed.
-    pub(super) fn at<'a>(&self, path: &'a [u8]) -> Result<At<'a>, Errno> {
+    pub(super) fn at<'a>(&self, path: &'a [u8]) -> Result<NameInDirectory<'a>, Errno> {
         let path = self.absolute(path)?;
         if self.root.is_none() && self.protected.is_empty() {
-            return Ok(At {
+            return Ok(NameInDirectory {
                 dir: None,
                 name: path,
             });
@@ -176,7 +176,7 @@ impl Tree {
             b"" | b"." | b".." => (&*path, &b"."[..]),
             name => (dir, name),
         };
-        Ok(At {
+        Ok(NameInDirectory {
             dir: Some(self.handle(dir, PATH_ONLY | OFlags::DIRECTORY)?),
             name: Cow::Owned(name.to_vec()),
         })
@@ -251,7 +251,7 @@ pub(super) fn path_of(file: OwnedFd) -> ResolvedFile<'static> {
 
 /// Opens a handle of a name without following a symbolic link.
 #[cfg(target_os = "linux")]
-pub(super) fn open_nofollow(at: &At<'_>) -> Result<OwnedFd, Errno> {
+pub(super) fn open_nofollow(at: &NameInDirectory<'_>) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(
         at.dir(),
         at.name(),

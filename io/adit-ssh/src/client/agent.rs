@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::{AgentUse, Identity, SessionBinding};
+use super::{AgentPurpose, Identity, SessionBinding};
 use crate::BoxFuture;
 
 /// Maximum time an agent may take to list its keys. Signing has no limit: it may wait for a person.
@@ -28,7 +28,7 @@ pub struct Agent(Arc<Mutex<AgentConnection>>);
 /// The connection, and the session that it was bound to, with its use.
 struct AgentConnection {
     io: Option<Box<dyn AgentStream>>,
-    bound: Option<(SessionBinding, AgentUse)>,
+    bound: Option<(SessionBinding, AgentPurpose)>,
 }
 
 /// A byte stream to an agent.
@@ -161,7 +161,7 @@ impl Agent {
     pub async fn bind_session(
         &self,
         session: &SessionBinding,
-        used: AgentUse,
+        used: AgentPurpose,
     ) -> Result<(), AgentError> {
         {
             let mut line = self.0.lock().await;
@@ -235,7 +235,7 @@ impl Identity for AgentKey {
     fn bind_session<'a>(&'a self, session: &'a SessionBinding) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // An agent that refuses will fail again at the signature, where it matters.
-            let _ = self.agent.bind_session(session, AgentUse::Login).await;
+            let _ = self.agent.bind_session(session, AgentPurpose::Login).await;
         })
     }
 

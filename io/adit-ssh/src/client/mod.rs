@@ -26,4 +26,4 @@ pub use pending_login::{LoginOutcome, PendingLogin};
 pub use program::{Exit, Output, Program, ProgramControl};
 pub use remote_forward::{IncomingChannels, RemoteForward};
 pub use session::Session;
-pub use session_binding::{AgentUse, SessionBinding};
+pub use session_binding::{AgentPurpose, SessionBinding};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::auth::{
-    self, AuthMethod, ClientAnswer, ClientAsk, ClientAuth, ClientStep, sanitize_for_display,
+    self, AuthMethod, ClientAnswer, ClientAuth, ClientAuthQuery, ClientStep, sanitize_for_display,
 };
 use adit_ssh_proto::connection::ConnectionLimits;
 use adit_ssh_proto::transport::Event;
@@ -121,7 +121,9 @@ impl PendingLogin {
                     }
                     ClientStep::Wait
                 }
-                ClientStep::Ask(ask) => auth.answer_ask(answer_auth_request(login, ask).await)?,
+                ClientStep::Query(ask) => {
+                    auth.answer_query(answer_auth_request(login, ask).await)?
+                }
                 ClientStep::Success => return Ok(LoginOutcome::LoggedIn),
                 ClientStep::Failed { methods } => {
                     let partial = auth.was_partial();
@@ -257,10 +259,10 @@ fn auth_config(login: &Login) -> auth::ClientAuthConfig {
 }
 
 /// Obtains an answer from the key, the agent or the prompter.
-async fn answer_auth_request(login: &Login, ask: ClientAsk) -> ClientAnswer {
+async fn answer_auth_request(login: &Login, ask: ClientAuthQuery) -> ClientAnswer {
     let answer = match (ask, &login.prompter) {
         (
-            ClientAsk::Signature {
+            ClientAuthQuery::Signature {
                 identity,
                 algorithm,
                 data,
@@ -271,18 +273,18 @@ async fn answer_auth_request(login: &Login, ask: ClientAsk) -> ClientAnswer {
             None => None,
         }
         .map(ClientAnswer::Signature),
-        (ClientAsk::Password { failed }, Some(prompter)) => prompter
+        (ClientAuthQuery::Password { failed }, Some(prompter)) => prompter
             .ask_password(failed)
             .await
             .map(ClientAnswer::Password),
-        (ClientAsk::NewPassword { prompt }, Some(prompter)) => {
+        (ClientAuthQuery::NewPassword { prompt }, Some(prompter)) => {
             let both = prompter
                 .ask_new_password(&sanitize_for_display(&prompt))
                 .await;
             both.map(|(old, new)| ClientAnswer::NewPassword { old, new })
         }
         (
-            ClientAsk::Questions {
+            ClientAuthQuery::Questions {
                 name,
                 instruction,
                 prompts,

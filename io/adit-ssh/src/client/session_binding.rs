@@ -12,7 +12,7 @@ use crate::peer::Peer;
 
 /// The purpose that an agent connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentUse {
+pub enum AgentPurpose {
     /// The agent signs for this session alone.
     Login,
     /// Programs on the host use the agent.
@@ -38,14 +38,14 @@ impl SessionBinding {
         })
     }
 
-    pub(super) fn to_bind_request(&self, used: AgentUse) -> Vec<u8> {
+    pub(super) fn to_bind_request(&self, used: AgentPurpose) -> Vec<u8> {
         let mut question = Vec::new();
         agent::put_session_bind(
             &mut question,
             &self.host_key,
             &self.session_id,
             &self.signature,
-            used == AgentUse::Forwarding,
+            used == AgentPurpose::Forwarding,
         );
         question
     }
@@ -62,7 +62,7 @@ impl SessionBinding {
     pub async fn send_to_agent(
         &self,
         agent: &mut (impl AsyncRead + AsyncWrite + Send + Unpin),
-        used: AgentUse,
+        used: AgentPurpose,
     ) -> Result<(), AgentError> {
         let question = self.to_bind_request(used);
         let answer = timeout(LIST_TIMEOUT, exchange_message(agent, &question)).await;

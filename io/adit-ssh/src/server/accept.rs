@@ -215,10 +215,10 @@ async fn authenticate_user(
             match step {
                 ServerStep::Wait => break None,
                 ServerStep::Success(login) => break Some(login),
-                ServerStep::Ask(ask) => {
+                ServerStep::Query(ask) => {
                     let answer = policy.answer_auth_request(&ask, auth.algorithm());
                     let answer = timeout_at(wait.until, answer).await;
-                    step = auth.answer_ask(answer.map_err(|_| wait.timeout_error())??)?;
+                    step = auth.answer_query(answer.map_err(|_| wait.timeout_error())??)?;
                 }
             }
         };

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use adit_crypto::Secret;
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::{ServerAnswer, ServerAsk};
+use adit_ssh_proto::auth::{ServerAnswer, ServerAuthQuery};
 use adit_ssh_proto::key::{AnyKey, UserPresence};
 
 use crate::BoxFuture;
@@ -58,17 +58,17 @@ pub trait AuthPolicy: Send + Sync {
     /// An error ends the connection.
     fn answer_auth_request<'a>(
         &'a self,
-        ask: &'a ServerAsk,
+        ask: &'a ServerAuthQuery,
         algorithm: Option<KeyAlgorithm>,
     ) -> BoxFuture<'a, Result<ServerAnswer, SshError>> {
         let _ = algorithm;
         Box::pin(async move {
             let yes = match ask {
-                ServerAsk::NoAuthentication { user } => self.allow_without_auth(user).await,
-                ServerAsk::KeyQuery { user, key } => {
+                ServerAuthQuery::NoAuthentication { user } => self.allow_without_auth(user).await,
+                ServerAuthQuery::KeyQuery { user, key } => {
                     self.check_public_key(user, key, KeyProof::None).await
                 }
-                ServerAsk::Key {
+                ServerAuthQuery::Key {
                     user,
                     key,
                     presence,
@@ -76,14 +76,16 @@ pub trait AuthPolicy: Send + Sync {
                     let proof = KeyProof::Signature(*presence);
                     self.check_public_key(user, key, proof).await
                 }
-                ServerAsk::Password { user, password } => {
+                ServerAuthQuery::Password { user, password } => {
                     return Ok(self.check_password(user, password).await);
                 }
-                ServerAsk::NewPassword { user, old, new } => {
+                ServerAuthQuery::NewPassword { user, old, new } => {
                     return Ok(self.change_password(user, old, new).await);
                 }
-                ServerAsk::Interactive { user, .. } => return Ok(self.prompt_user(user).await),
-                ServerAsk::Responses { user, responses } => {
+                ServerAuthQuery::Interactive { user, .. } => {
+                    return Ok(self.prompt_user(user).await);
+                }
+                ServerAuthQuery::Responses { user, responses } => {
                     return Ok(self.check_responses(user, responses).await);
                 }
             };

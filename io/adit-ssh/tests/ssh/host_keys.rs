@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use adit_interop::openssh::Sshd;
 use adit_ssh::RequestError;
-use adit_ssh::client::{Agent, AgentError, AgentUse, Client, HostKeyProofError, Login, Session};
+use adit_ssh::client::{
+    Agent, AgentError, AgentPurpose, Client, HostKeyProofError, Login, Session,
+};
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::algorithm::KeyAlgorithm;
 use adit_ssh_proto::key::agent::split_frame;
@@ -208,7 +210,9 @@ async fn agents_are_told_before_they_sign() {
         let (mut near, far) = duplex(4096);
         let agent_task = tokio::spawn(agent(far, again, knows));
         let binding = session.session_binding();
-        let done = binding.send_to_agent(&mut near, AgentUse::Forwarding).await;
+        let done = binding
+            .send_to_agent(&mut near, AgentPurpose::Forwarding)
+            .await;
         match knows {
             true => done.unwrap(),
             false => assert!(matches!(done, Err(AgentError::Refused))),

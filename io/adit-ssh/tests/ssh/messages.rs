@@ -14,7 +14,7 @@ use adit_ssh::messages::{
 use adit_ssh::server::{AuthPolicy, Server};
 use adit_ssh::{BoxFuture, Peer, SessionEnd};
 use adit_ssh_proto::algorithm::KeyAlgorithm;
-use adit_ssh_proto::auth::{AuthMethod, ServerAnswer, ServerAsk};
+use adit_ssh_proto::auth::{AuthMethod, ServerAnswer, ServerAuthQuery};
 use adit_ssh_proto::connection::{
     ChannelKind, ConnectionLimits, DataKind, GlobalAnswer, GlobalRequest, SshChannelRequest,
     TerminalSize, WantReply,
@@ -40,10 +40,10 @@ impl AuthPolicy for Twice {
 
     fn answer_auth_request<'a>(
         &'a self,
-        ask: &'a ServerAsk,
+        ask: &'a ServerAuthQuery,
         _: Option<KeyAlgorithm>,
     ) -> BoxFuture<'a, Result<ServerAnswer, SshError>> {
-        let ServerAsk::Password { password, .. } = ask else {
+        let ServerAuthQuery::Password { password, .. } = ask else {
             return Box::pin(async { Err(SshError::Policy("only passwords")) });
         };
         let answer = match &**password.expose() {

@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 
 use crate::{
     simd::{Chains, MOST_CHAINS},
-    stream::feedback::{Feed, apply_feedback, xor_block},
+    stream::feedback::{FeedbackSource, apply_feedback, xor_block},
 };
 
 /// The IV of every packet; ciphers with blocks of 8 bytes use its first half.
@@ -57,15 +57,15 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
     }
 
     pub(super) fn encrypt(&self, packet: &mut [u8]) {
-        self.apply_from(Feed::Output, self.first.clone(), packet);
+        self.apply_from(FeedbackSource::Output, self.first.clone(), packet);
     }
 
     pub(super) fn decrypt(&self, packet: &mut [u8]) {
-        self.apply_from(Feed::Input, self.first.clone(), packet);
+        self.apply_from(FeedbackSource::Input, self.first.clone(), packet);
     }
 
     /// Processes a packet whose first block is encrypted with `register` as keystream.
-    fn apply_from(&self, direction: Feed, mut register: Block<C>, packet: &mut [u8]) {
+    fn apply_from(&self, direction: FeedbackSource, mut register: Block<C>, packet: &mut [u8]) {
         let (blocks, tail) = Array::slice_as_chunks_mut(packet);
         if !blocks.is_empty() {
             apply_feedback(&self.cipher, direction, &mut register, blocks);
@@ -111,7 +111,7 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
                 *to = *byte;
             }
             let (_, rest) = packet.split_at_mut(done);
-            self.apply_from(Feed::Output, block, rest);
+            self.apply_from(FeedbackSource::Output, block, rest);
         }
         registers.as_flattened_mut().zeroize();
     }

@@ -13,12 +13,12 @@ const CONTEXT: &[u8] = b"kcp9 highwayhash key v1";
 pub(super) type PacketParts<'p> = (&'p [u8], &'p [u8], &'p [u8]);
 
 /// A check with its key.
-pub(super) enum Checker {
+pub(super) enum KeyedCheck {
     Crc32(Crc32),
     HighwayHash(CpuPath, Secret<[u64; 4]>),
 }
 
-impl Checker {
+impl KeyedCheck {
     pub(super) fn new(path: CpuPath, check: PacketCheck, key: &[u8; 32]) -> Self {
         match check {
             PacketCheck::Crc32 => Self::Crc32(Crc32::new(path)),
@@ -132,7 +132,7 @@ mod tests {
     /// The check value of ITU-T V.42, and that of an empty message.
     #[test]
     fn crc_of_the_standard() {
-        let checker = Checker::new(CpuPath::Portable, PacketCheck::Crc32, &[0; 32]);
+        let checker = KeyedCheck::new(CpuPath::Portable, PacketCheck::Crc32, &[0; 32]);
         let mut out = [0; 4];
         checker.write_check(&[1; 16], b"123456789", &mut out);
         assert_eq!(u32::from_le_bytes(out), 0xcbf4_3926);

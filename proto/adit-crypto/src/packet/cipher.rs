@@ -10,7 +10,7 @@ use super::{
     PacketKind,
     cfb::Cfb,
     sm4::Sm4,
-    tea::{Pairs, Tea, Xtea},
+    tea::{PairBlockCipher, Tea, Xtea},
     triple_des::TripleDes,
     twofish::Twofish,
 };
@@ -36,8 +36,8 @@ pub(super) enum Cipher {
     Twofish(Box<Cfb<Twofish>>),
     Cast5(Box<Cfb<Cast5>>),
     TripleDes(Box<Cfb<TripleDes>>),
-    Tea(Box<Cfb<Pairs<Tea>>>),
-    Xtea(Box<Cfb<Pairs<Xtea>>>),
+    Tea(Box<Cfb<PairBlockCipher<Tea>>>),
+    Xtea(Box<Cfb<PairBlockCipher<Xtea>>>),
     Sm4(Box<Cfb<Sm4>>),
 }
 
@@ -95,8 +95,8 @@ impl Cipher {
             PacketKind::Twofish => Self::Twofish(boxed_cfb(Twofish::new(key))),
             PacketKind::Cast5 => Self::Cast5(boxed_cfb(Cast5::new(short.into()))),
             PacketKind::TripleDes => Self::TripleDes(boxed_cfb(TripleDes::new(middle))),
-            PacketKind::Tea => Self::Tea(boxed_cfb(Pairs::new(path, Tea::new(short)))),
-            PacketKind::Xtea => Self::Xtea(boxed_cfb(Pairs::new(path, Xtea::new(short)))),
+            PacketKind::Tea => Self::Tea(boxed_cfb(PairBlockCipher::new(path, Tea::new(short)))),
+            PacketKind::Xtea => Self::Xtea(boxed_cfb(PairBlockCipher::new(path, Xtea::new(short)))),
             PacketKind::Sm4 => Self::Sm4(boxed_cfb(Sm4::new(short))),
         })
     }

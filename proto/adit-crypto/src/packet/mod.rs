@@ -45,7 +45,7 @@ use core::ops::Range;
 use adit_wire::{Entropy, Overhead};
 
 use self::{
-    check::{Checker, PacketParts},
+    check::{KeyedCheck, PacketParts},
     cipher::Cipher,
     kind::{GCM_NONCE, NONCE},
 };
@@ -103,7 +103,7 @@ pub struct PacketKey {
 enum Inner {
     Null,
     Aead(AeadKey),
-    Checked(Cipher, Checker),
+    Checked(Cipher, KeyedCheck),
 }
 
 impl PacketKey {
@@ -141,7 +141,7 @@ impl PacketKey {
             }
             _ => Inner::Checked(
                 Cipher::new(path, kind, key)?,
-                Checker::new(path, check, key),
+                KeyedCheck::new(path, check, key),
             ),
         };
         Ok(Self {
@@ -171,19 +171,19 @@ impl PacketKey {
     }
 
     /// Seals `packet` in place; all of it is the datagram afterwards. The payload is between `head`
-    /// and `tail` bytes that are overwritten; the nonce is drawn from `chance`.
+    /// and `tail` bytes that are overwritten; the nonce is drawn from `rng`.
     ///
     /// # Errors
     /// [`CryptoError::NoRoom`] and [`CryptoError::TooLong`]; the packet is unchanged then.
-    pub fn seal(&self, packet: &mut [u8], chance: &mut dyn Entropy) -> Result<(), CryptoError> {
+    pub fn seal(&self, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError> {
         self.check_len(packet.len())?;
         match &self.inner {
             Inner::Null => Ok(()),
-            Inner::Aead(key) => seal_aead(key, packet, chance),
+            Inner::Aead(key) => seal_aead(key, packet, rng),
             Inner::Checked(cipher, checker) => {
                 cipher.apply_cipher(
                     Direction::Encrypt,
-                    write_nonce_and_check(checker, packet, chance),
+                    write_nonce_and_check(checker, packet, rng),
                 );
                 Ok(())
             }
@@ -219,7 +219,11 @@ impl PacketKey {
     }
 
     /// Splits a decrypted packet into nonce, check and payload, if it is long enough.
-    fn split_decrypted<'p>(&self, checker: &Checker, packet: &'p [u8]) -> Option<PacketParts<'p>> {
+    fn split_decrypted<'p>(
+        &self,
+        checker: &KeyedCheck,
+        packet: &'p [u8],
+    ) -> Option<PacketParts<'p>> {
         self.check_len(packet.len()).ok()?;
         let (nonce, rest) = packet.split_at_checked(NONCE)?;
         let (check, payload) = rest.split_at_checked(checker.check_kind().byte_len())?;
@@ -235,7 +239,7 @@ impl PacketKey {
     pub fn seal_batch<P: AsMut<[u8]>>(
         &self,
         packets: &mut [P],
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<(), CryptoError> {
         for packet in &mut *packets {
             self.check_len(packet.as_mut().len())?;
@@ -244,17 +248,17 @@ impl PacketKey {
             Inner::Null => Ok(()),
             Inner::Aead(key) => packets
                 .iter_mut()
-                .try_for_each(|packet| seal_aead(key, packet.as_mut(), chance)),
+                .try_for_each(|packet| seal_aead(key, packet.as_mut(), rng)),
             Inner::Checked(cipher, checker) => {
                 for two in packets.chunks_mut(2) {
                     match two {
                         [one, other] => {
                             let packets = [one.as_mut(), other.as_mut()]
-                                .map(|packet| write_nonce(checker, packet, chance));
+                                .map(|packet| write_nonce(checker, packet, rng));
                             checker.write_two(packets);
                         }
                         alone => alone.iter_mut().for_each(|packet| {
-                            write_nonce_and_check(checker, packet.as_mut(), chance);
+                            write_nonce_and_check(checker, packet.as_mut(), rng);
                         }),
                     }
                 }
@@ -359,29 +363,29 @@ impl fmt::Debug for PacketKey {
 
 /// Writes nonce and check in front of the payload and returns the packet.
 fn write_nonce_and_check<'p>(
-    checker: &Checker,
+    checker: &KeyedCheck,
     packet: &'p mut [u8],
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> &'p mut [u8] {
-    let (nonce, check, payload) = write_nonce(checker, packet, chance);
+    let (nonce, check, payload) = write_nonce(checker, packet, rng);
     checker.write_check(nonce, payload, check);
     packet
 }
 
 /// Splits the packet into a fresh nonce, the space for the check, and the payload.
 fn write_nonce<'p>(
-    checker: &Checker,
+    checker: &KeyedCheck,
     packet: &'p mut [u8],
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> (&'p [u8], &'p mut [u8], &'p [u8]) {
     let (nonce, check, payload) = split_layout(checker, packet);
-    chance.fill(nonce);
+    rng.fill(nonce);
     (nonce, check, payload)
 }
 
 /// Splits a packet that is laid out for sealing: the space for its nonce and its check, and the payload.
 fn split_layout<'p>(
-    checker: &Checker,
+    checker: &KeyedCheck,
     packet: &'p mut [u8],
 ) -> (&'p mut [u8], &'p mut [u8], &'p [u8]) {
     let (nonce, rest) = packet.split_at_mut(NONCE);
@@ -393,14 +397,10 @@ fn slice_payload(packet: &mut [u8], range: Range<usize>) -> Result<&mut [u8], Cr
     packet.get_mut(range).ok_or(CryptoError::NoRoom)
 }
 
-fn seal_aead(
-    key: &AeadKey,
-    packet: &mut [u8],
-    chance: &mut dyn Entropy,
-) -> Result<(), CryptoError> {
+fn seal_aead(key: &AeadKey, packet: &mut [u8], rng: &mut dyn Entropy) -> Result<(), CryptoError> {
     let (nonce, rest) = packet.split_at_mut(GCM_NONCE);
     let (payload, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
-    chance.fill(nonce);
+    rng.fill(nonce);
     tag.copy_from_slice(&key.seal_in_place(nonce, payload)?);
     Ok(())
 }

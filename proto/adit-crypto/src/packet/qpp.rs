@@ -116,15 +116,15 @@ impl PermutationPads {
 
     /// Encrypts the next bytes of a stream.
     pub fn encrypt_stream(&self, at: &mut PadPosition, bytes: &mut [u8]) {
-        self.for_each_byte(at, &self.encrypting, bytes, |pad, byte, chance| {
-            pad[usize::from(byte ^ chance)]
+        self.for_each_byte(at, &self.encrypting, bytes, |pad, byte, rng| {
+            pad[usize::from(byte ^ rng)]
         });
     }
 
     /// Decrypts the next bytes of a stream.
     pub fn decrypt_stream(&self, at: &mut PadPosition, bytes: &mut [u8]) {
-        self.for_each_byte(at, &self.decrypting, bytes, |pad, byte, chance| {
-            pad[usize::from(byte)] ^ chance
+        self.for_each_byte(at, &self.decrypting, bytes, |pad, byte, rng| {
+            pad[usize::from(byte)] ^ rng
         });
     }
 
@@ -141,10 +141,10 @@ impl PermutationPads {
             pads.get(usize::from(u16::from_le_bytes([low, high]) % self.count))
         };
         let one = |at: &mut PadPosition, byte: &mut u8| {
-            let chance = at.word.to_le_bytes();
-            let chance = chance.get(usize::from(at.used)).copied();
-            if let (Some(pad), Some(chance)) = (pad(at.word), chance) {
-                *byte = through(pad, *byte, chance);
+            let rng = at.word.to_le_bytes();
+            let rng = rng.get(usize::from(at.used)).copied();
+            if let (Some(pad), Some(rng)) = (pad(at.word), rng) {
+                *byte = through(pad, *byte, rng);
             }
             at.advance_byte();
         };
@@ -154,8 +154,8 @@ impl PermutationPads {
         let (words, last) = rest.as_chunks_mut::<8>();
         for eight in words {
             if let Some(pad) = pad(at.word) {
-                for (byte, chance) in eight.iter_mut().zip(at.word.to_le_bytes()) {
-                    *byte = through(pad, *byte, chance);
+                for (byte, rng) in eight.iter_mut().zip(at.word.to_le_bytes()) {
+                    *byte = through(pad, *byte, rng);
                 }
             }
             at.next_word();

@@ -106,18 +106,18 @@ impl Drop for Xtea {
 }
 
 /// A cipher of word pairs as a block cipher.
-pub(super) struct Pairs<S> {
+pub(super) struct PairBlockCipher<S> {
     cipher: S,
     path: CpuPath,
 }
 
-impl<S> Pairs<S> {
+impl<S> PairBlockCipher<S> {
     pub(super) const fn new(path: CpuPath, cipher: S) -> Self {
         Self { cipher, path }
     }
 }
 
-impl<S: PairCipher> Pairs<S> {
+impl<S: PairCipher> PairBlockCipher<S> {
     /// Encrypts `N` blocks in parallel; those beyond the end of `blocks` are zeros and are discarded.
     #[inline(always)]
     fn blocks<const N: usize>(&self, mut blocks: InOutBuf<'_, '_, Block<Self>>) {
@@ -135,15 +135,15 @@ impl<S: PairCipher> Pairs<S> {
     }
 }
 
-impl<S> BlockSizeUser for Pairs<S> {
+impl<S> BlockSizeUser for PairBlockCipher<S> {
     type BlockSize = U8;
 }
 
-impl<S> ParBlocksSizeUser for Pairs<S> {
+impl<S> ParBlocksSizeUser for PairBlockCipher<S> {
     type ParBlocksSize = U32;
 }
 
-impl<S: PairCipher> BlockCipherEncBackend for Pairs<S> {
+impl<S: PairCipher> BlockCipherEncBackend for PairBlockCipher<S> {
     #[inline(always)]
     fn encrypt_block(&self, mut block: InOut<'_, '_, Block<Self>>) {
         let mut one = [block.clone_in()];
@@ -168,12 +168,12 @@ impl<S: PairCipher> BlockCipherEncBackend for Pairs<S> {
     }
 }
 
-impl<S: PairCipher> BlockCipherEncrypt for Pairs<S> {
+impl<S: PairCipher> BlockCipherEncrypt for PairBlockCipher<S> {
     #[inline]
     fn encrypt_with_backend(&self, closure: impl BlockCipherEncClosure<BlockSize = U8>) {
         run_widest(
             self.path,
-            Entered {
+            EncryptLoop {
                 cipher: self,
                 closure,
             },
@@ -181,12 +181,12 @@ impl<S: PairCipher> BlockCipherEncrypt for Pairs<S> {
     }
 }
 
-struct Entered<'c, S, F> {
-    cipher: &'c Pairs<S>,
+struct EncryptLoop<'c, S, F> {
+    cipher: &'c PairBlockCipher<S>,
     closure: F,
 }
 
-impl<S: PairCipher, F: BlockCipherEncClosure<BlockSize = U8>> VectorLoop for Entered<'_, S, F> {
+impl<S: PairCipher, F: BlockCipherEncClosure<BlockSize = U8>> VectorLoop for EncryptLoop<'_, S, F> {
     #[inline(always)]
     fn run_loop(self) {
         self.closure.call(self.cipher);

@@ -110,16 +110,16 @@ impl EcdsaKey {
         })
     }
 
-    /// Generates a key: the first number from `chance` that is valid for the curve (FIPS 186-5 appendix
+    /// Generates a key: the first number from `rng` that is valid for the curve (FIPS 186-5 appendix
     /// A.2.2).
     ///
     /// # Errors
-    /// [`CryptoError::InvalidKey`] if `chance` returns no valid number in 64 attempts, which a random
+    /// [`CryptoError::InvalidKey`] if `rng` returns no valid number in 64 attempts, which a random
     /// source does not do.
-    pub fn generate(curve: NistCurve, chance: &mut dyn Entropy) -> Result<Self, CryptoError> {
+    pub fn generate(curve: NistCurve, rng: &mut dyn Entropy) -> Result<Self, CryptoError> {
         let mut number = Secret::new(vec![0; curve.field_len()]);
         for _ in 0..64 {
-            chance.fill(number.expose_mut());
+            rng.fill(number.expose_mut());
             // The order of P-521 has 521 of 528 bits.
             if let (NistCurve::P521, Some(first)) = (curve, number.expose_mut().first_mut()) {
                 *first &= 1;
@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn what_is_signed_is_verified() {
         for curve in [NistCurve::P256, NistCurve::P384, NistCurve::P521] {
-            let mut chance = FixedEntropy::new([0x5a; 400]);
-            let key = EcdsaKey::generate(curve, &mut chance).unwrap();
+            let mut rng = FixedEntropy::new([0x5a; 400]);
+            let key = EcdsaKey::generate(curve, &mut rng).unwrap();
             let signature = key.sign(b"message").unwrap();
             assert_eq!(signature.len(), 2 * curve.field_len());
             ecdsa_verify(curve, key.point(), b"message", &signature).unwrap();

@@ -7,7 +7,7 @@ use aes::cipher::{BlockCipherEncrypt, BlockSizeUser, consts::U16};
 use super::{
     Direction, Mode,
     counter::CounterMode,
-    feedback::{Feed, Feedback},
+    feedback::{Feedback, FeedbackSource},
     short_cfb::ShortCfb,
 };
 
@@ -24,7 +24,7 @@ impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Blocks<C> {
         let cipher = Arc::clone(cipher);
         match mode {
             Mode::Cfb => Self::Feedback(Feedback::new(cipher, iv.into(), direction.into())),
-            Mode::Ofb => Self::Feedback(Feedback::new(cipher, iv.into(), Feed::Register)),
+            Mode::Ofb => Self::Feedback(Feedback::new(cipher, iv.into(), FeedbackSource::Register)),
             Mode::Cfb8 => Self::Cfb8(ShortCfb::new(cipher, iv, direction)),
             Mode::Cfb1 => Self::Cfb1(ShortCfb::new(cipher, iv, direction)),
             Mode::Ctr => Self::Counter(CounterMode::new(cipher, iv)),
@@ -41,7 +41,7 @@ impl<C: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16>> Blocks<C> {
     }
 }
 
-impl From<Direction> for Feed {
+impl From<Direction> for FeedbackSource {
     /// Returns the feedback of CFB mode.
     fn from(direction: Direction) -> Self {
         match direction {

@@ -15,7 +15,7 @@ use zeroize::Zeroize;
 
 /// The source of the register's feedback.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Feed {
+pub(crate) enum FeedbackSource {
     /// CFB, encrypting: the output
     Output,
     /// CFB, decrypting: the input
@@ -27,14 +27,14 @@ pub(crate) enum Feed {
 /// The state of one direction. The cipher is shared with all streams of the same key.
 pub(super) struct Feedback<C: BlockCipherEncrypt> {
     cipher: Arc<C>,
-    feed: Feed,
+    feed: FeedbackSource,
     /// Keystream from `used` on; before it, the feedback.
     register: Block<C>,
     used: usize,
 }
 
 impl<C: BlockCipherEncrypt> Feedback<C> {
-    pub(super) fn new(cipher: Arc<C>, mut register: Block<C>, feed: Feed) -> Self {
+    pub(super) fn new(cipher: Arc<C>, mut register: Block<C>, feed: FeedbackSource) -> Self {
         cipher.encrypt_block(&mut register);
         Self {
             cipher,
@@ -63,20 +63,20 @@ impl<C: BlockCipherEncrypt> Feedback<C> {
     fn apply_partial(&mut self, data: &mut [u8]) {
         let register = self.register.iter_mut().skip(self.used);
         match self.feed {
-            Feed::Output => {
+            FeedbackSource::Output => {
                 for (byte, register) in data.iter_mut().zip(register) {
                     *register ^= *byte;
                     *byte = *register;
                 }
             }
-            Feed::Input => {
+            FeedbackSource::Input => {
                 for (byte, register) in data.iter_mut().zip(register) {
                     let input = *byte;
                     *byte ^= *register;
                     *register = input;
                 }
             }
-            Feed::Register => {
+            FeedbackSource::Register => {
                 for (byte, register) in data.iter_mut().zip(register) {
                     *byte ^= *register;
                 }
@@ -101,7 +101,7 @@ impl<C: BlockCipherEncrypt> Drop for Feedback<C> {
 #[inline]
 pub(crate) fn apply_feedback<C: BlockCipherEncrypt>(
     cipher: &C,
-    feed: Feed,
+    feed: FeedbackSource,
     register: &mut Block<C>,
     blocks: &mut [Block<C>],
 ) {
@@ -114,7 +114,7 @@ pub(crate) fn apply_feedback<C: BlockCipherEncrypt>(
 
 /// Whole blocks, in code that is compiled for the cipher's CPU features as one loop.
 struct WholeBlocks<'a, N: ArraySize> {
-    feed: Feed,
+    feed: FeedbackSource,
     register: &'a mut Array<u8, N>,
     blocks: &'a mut [Array<u8, N>],
 }
@@ -128,15 +128,15 @@ impl<N: ArraySize> BlockCipherEncClosure for WholeBlocks<'_, N> {
     fn call<B: BlockCipherEncBackend<BlockSize = N>>(self, backend: &B) {
         let mut register = self.register.clone();
         match self.feed {
-            Feed::Output => {
+            FeedbackSource::Output => {
                 for block in self.blocks {
                     xor_block(&mut register, block);
                     block.clone_from(&register);
                     backend.encrypt_block_inplace(&mut register);
                 }
             }
-            Feed::Input => decrypt_cfb(backend, &mut register, self.blocks),
-            Feed::Register => {
+            FeedbackSource::Input => decrypt_cfb(backend, &mut register, self.blocks),
+            FeedbackSource::Register => {
                 for block in self.blocks {
                     xor_block(block, &register);
                     backend.encrypt_block_inplace(&mut register);

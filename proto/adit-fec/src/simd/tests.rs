@@ -34,10 +34,10 @@ struct Case {
 }
 
 impl Case {
-    fn roll(dice: &mut TestRng, columns: usize, rows: usize, len: usize, shift: usize) -> Self {
+    fn roll(rng: &mut TestRng, columns: usize, rows: usize, len: usize, shift: usize) -> Self {
         Self {
-            factors: dice.bytes(columns * rows),
-            inputs: (0..columns).map(|_| dice.bytes(shift + len + 3)).collect(),
+            factors: rng.bytes(columns * rows),
+            inputs: (0..columns).map(|_| rng.bytes(shift + len + 3)).collect(),
             rows,
             len,
             shift,
@@ -79,9 +79,9 @@ impl Case {
 
 #[test]
 fn the_portable_twin_is_the_definition() {
-    let mut dice = TestRng(5);
+    let mut rng = TestRng(5);
     for len in 0..300 {
-        let case = Case::roll(&mut dice, 1 + len % 11, 1 + len % 4, len, len % 8);
+        let case = Case::roll(&mut rng, 1 + len % 11, 1 + len % 4, len, len % 8);
         let found = case.run(portable::sum_products);
         for (row, found) in found.iter().enumerate() {
             for at in case.shift..case.shift + len {
@@ -97,46 +97,46 @@ fn the_portable_twin_is_the_definition() {
 
 #[test]
 fn every_length() {
-    let mut dice = TestRng(1);
+    let mut rng = TestRng(1);
     for len in 0..=2000 {
-        let (columns, rows, shift) = (1 + dice.below(4), 1 + dice.below(5), dice.below(64));
-        Case::roll(&mut dice, columns, rows, len, shift).check();
+        let (columns, rows, shift) = (1 + rng.below(4), 1 + rng.below(5), rng.below(64));
+        Case::roll(&mut rng, columns, rows, len, shift).check();
     }
 }
 
 #[test]
 fn every_alignment() {
-    let mut dice = TestRng(2);
+    let mut rng = TestRng(2);
     for shift in 0..64 {
         for len in [15, 16, 17, 63, 64, 65, 127, 130, 191, 257, 300] {
-            Case::roll(&mut dice, 3, 3, len, shift).check();
+            Case::roll(&mut rng, 3, 3, len, shift).check();
         }
     }
 }
 
 #[test]
 fn every_number_of_rows() {
-    let mut dice = TestRng(3);
+    let mut rng = TestRng(3);
     for rows in 0..=17 {
-        Case::roll(&mut dice, 7, rows, 333, 1).check();
+        Case::roll(&mut rng, 7, rows, 333, 1).check();
     }
 }
 
 #[test]
 fn several_tiles_and_groups_of_inputs() {
-    let mut dice = TestRng(7);
+    let mut rng = TestRng(7);
     for columns in [1, 15, 16, 17, 32, 40] {
         for len in [
             2047, 2048, 2049, 2063, 2064, 2111, 2112, 4095, 4096, 4200, 6211,
         ] {
-            let (rows, shift) = (1 + dice.below(9), dice.below(64));
-            Case::roll(&mut dice, columns, rows, len, shift).check();
+            let (rows, shift) = (1 + rng.below(9), rng.below(64));
+            Case::roll(&mut rng, columns, rows, len, shift).check();
         }
     }
     for columns in [16, 17, 33] {
         for len in 0..200 {
-            let rows = 1 + dice.below(5);
-            Case::roll(&mut dice, columns, rows, len, 0).check();
+            let rows = 1 + rng.below(5);
+            Case::roll(&mut rng, columns, rows, len, 0).check();
         }
     }
 }
@@ -159,20 +159,20 @@ fn every_factor_times_every_byte() {
 
 #[test]
 fn random_cases() {
-    let mut dice = TestRng(4);
+    let mut rng = TestRng(4);
     for _ in 0..500 {
-        let (columns, rows) = (1 + dice.below(20), 1 + dice.below(8));
-        let (len, shift) = (dice.below(500), dice.below(64));
-        Case::roll(&mut dice, columns, rows, len, shift).check();
+        let (columns, rows) = (1 + rng.below(20), 1 + rng.below(8));
+        let (len, shift) = (rng.below(500), rng.below(64));
+        Case::roll(&mut rng, columns, rows, len, shift).check();
     }
 }
 
 #[test]
 fn what_is_added_comes_to_what_was_there() {
-    let mut dice = TestRng(6);
+    let mut rng = TestRng(6);
     for (rows, len) in (1..=9).zip([64, 128, 192, 256, 320, 448, 512, 832, 1408]) {
-        let (factors, input) = (dice.bytes(rows), dice.bytes(len));
-        let before: Vec<Vec<u8>> = (0..rows).map(|_| dice.bytes(len)).collect();
+        let (factors, input) = (rng.bytes(rows), rng.bytes(len));
+        let before: Vec<Vec<u8>> = (0..rows).map(|_| rng.bytes(len)).collect();
         for path in KernelPath::available() {
             let mut found = before.clone();
             let mut outputs: Vec<&mut [u8]> = found.iter_mut().map(|row| &mut row[..]).collect();

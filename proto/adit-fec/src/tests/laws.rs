@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::Dice;
+use super::TestRng;
 use crate::{CodeError, CodeMatrix, ErasureCode, FecLevel};
 
 struct Shards {
@@ -11,8 +11,8 @@ struct Shards {
 }
 
 impl Shards {
-    fn roll(code: &ErasureCode, dice: &mut Dice, len: usize) -> Self {
-        let data: Vec<Vec<u8>> = (0..code.data_shards()).map(|_| dice.bytes(len)).collect();
+    fn roll(code: &ErasureCode, rng: &mut TestRng, len: usize) -> Self {
+        let data: Vec<Vec<u8>> = (0..code.data_shards()).map(|_| rng.bytes(len)).collect();
         let mut parity = vec![vec![0; len]; code.parity_shards()];
         let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
         let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
@@ -70,10 +70,10 @@ impl Shards {
 }
 
 /// Returns the first `count` of the numbers below `bound`, shuffled.
-fn some(dice: &mut Dice, bound: usize, count: usize) -> Vec<usize> {
+fn some(rng: &mut TestRng, bound: usize, count: usize) -> Vec<usize> {
     let mut numbers: Vec<usize> = (0..bound).collect();
     for i in 0..count {
-        numbers.swap(i, i + dice.below(bound - i));
+        numbers.swap(i, i + rng.below(bound - i));
     }
     numbers.truncate(count);
     numbers
@@ -84,7 +84,7 @@ fn every_loss_of_small_codes() {
     for matrix in [CodeMatrix::Vandermonde, CodeMatrix::Cauchy] {
         for (data, parity) in [(1, 1), (1, 3), (3, 1), (4, 4), (10, 3)] {
             let mut code = ErasureCode::new(matrix, data, parity).unwrap();
-            let shards = Shards::roll(&code, &mut Dice(1), 20);
+            let shards = Shards::roll(&code, &mut TestRng(1), 20);
             for pattern in 0u32..1 << (data + parity) {
                 let lost: Vec<usize> = (0..data + parity)
                     .filter(|i| pattern >> i & 1 == 1)
@@ -108,10 +108,10 @@ fn the_largest_codes() {
     for matrix in [CodeMatrix::Vandermonde, CodeMatrix::Cauchy] {
         for (data, parity) in [(255, 1), (1, 255), (128, 128), (200, 56)] {
             let mut code = ErasureCode::new(matrix, data, parity).unwrap();
-            let mut dice = Dice(7);
-            let shards = Shards::roll(&code, &mut dice, 33);
+            let mut rng = TestRng(7);
+            let shards = Shards::roll(&code, &mut rng, 33);
             for _ in 0..3 {
-                let lost = some(&mut dice, data + parity, parity);
+                let lost = some(&mut rng, data + parity, parity);
                 shards.lose(&mut code, &lost).unwrap();
                 shards.lose_with_parity(&mut code, &lost).unwrap();
             }
@@ -226,14 +226,14 @@ proptest! {
         seed in any::<u64>(), data in 1usize..40, parity in 1usize..20,
         len in 0usize..300, cauchy in any::<bool>(), level in 0usize..7,
     ) {
-        let mut dice = Dice(seed);
+        let mut rng = TestRng(seed);
         let matrix = if cauchy { CodeMatrix::Cauchy } else { CodeMatrix::Vandermonde };
         let mut code = ErasureCode::new(matrix, data, parity).unwrap().with_level(FecLevel::ALL[level]);
-        let shards = Shards::roll(&code, &mut dice, len);
+        let shards = Shards::roll(&code, &mut rng, len);
         // More patterns than are cached, so that plans are evicted and computed again.
         for _ in 0..70 {
-            let count = dice.below(parity + 1);
-            let lost = some(&mut dice, data + parity, count);
+            let count = rng.below(parity + 1);
+            let lost = some(&mut rng, data + parity, count);
             prop_assert_eq!(shards.lose(&mut code, &lost), Ok(()));
             prop_assert_eq!(shards.lose_with_parity(&mut code, &lost), Ok(()));
         }
@@ -244,13 +244,13 @@ proptest! {
         seed in any::<u64>(), data in 1usize..40, parity in 1usize..40,
         len in 1usize..1600, cauchy in any::<bool>(), level in 0usize..7,
     ) {
-        let mut dice = Dice(seed);
+        let mut rng = TestRng(seed);
         let matrix = if cauchy { CodeMatrix::Cauchy } else { CodeMatrix::Vandermonde };
         let code = ErasureCode::new(matrix, data, parity).unwrap().with_level(FecLevel::ALL[level]);
-        let mut shards = Shards::roll(&code, &mut dice, len);
+        let mut shards = Shards::roll(&code, &mut rng, len);
         prop_assert!(shards.verify(&code));
-        for place in [0, len - 1, dice.below(len), dice.below(len)] {
-            let (shard, bit) = (dice.below(data + parity), 1 << dice.below(8));
+        for place in [0, len - 1, rng.below(len), rng.below(len)] {
+            let (shard, bit) = (rng.below(data + parity), 1 << rng.below(8));
             shards.all[shard][place] ^= bit;
             prop_assert!(!shards.verify(&code));
             shards.all[shard][place] ^= bit;

@@ -18,9 +18,9 @@ fn hex(text: &serde_json::Value) -> Vec<u8> {
 }
 
 /// A small generator (SplitMix64), so that failures are reproducible.
-struct Dice(u64);
+struct TestRng(u64);
 
-impl Dice {
+impl TestRng {
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -73,14 +73,14 @@ fn recovered(decoder: &mut Decoder, packet: &[u8]) -> Vec<Vec<u8>> {
 /// Returns `groups` full groups of shards, and the datagrams in them.
 fn groups(
     encoder: &mut Encoder,
-    dice: &mut Dice,
+    rng: &mut TestRng,
     data: usize,
     groups: usize,
 ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let (mut packets, mut datagrams) = (Vec::new(), Vec::new());
     for _ in 0..groups * data {
-        let len = 24 + dice.below(200);
-        let datagram = dice.bytes(len);
+        let len = 24 + rng.below(200);
+        let datagram = rng.bytes(len);
         packets.push(seal(encoder, 0, &datagram));
         packets.append(&mut drain(encoder));
         datagrams.push(datagram);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, Rx, Step, Tx, subslice_mut};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step, subslice_mut};
 use zeroize::Zeroize;
 
 use super::forward::{self, OriginUri};
@@ -20,7 +20,7 @@ use crate::head::{Fields, HeadScan, HopByHop, MinorVersion, RequestLine, split_h
 ///
 /// ```
 /// use adit_http::server::{BasicAuth, Request, RequestHandshake};
-/// use adit_wire::{Handshake, Rx, Step, Tx};
+/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
 ///
 /// struct Anyone;
 ///
@@ -36,7 +36,7 @@ use crate::head::{Fields, HeadScan, HopByHop, MinorVersion, RequestLine, split_h
 ///
 /// let mut request = *b"GET http://example.test/index HTTP/1.1\r\nHost: example.test\r\n\r\n";
 /// let mut handshake = RequestHandshake::new(&Anyone);
-/// let step = handshake.step(&mut Rx::new(&mut request), &mut Tx::new(&mut Vec::new()))?;
+/// let step = handshake.step(&mut HandshakeInput::new(&mut request), &mut HandshakeOutput::new(&mut Vec::new()))?;
 /// let Step::Done(Request::Forward { target, head, .. }) = step else {
 ///     panic!("a request for an origin");
 /// };
@@ -172,7 +172,11 @@ impl Handshake for RequestHandshake<'_> {
     type Output = Request;
     type Error = Refusal;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         loop {
             let verdict = match self.scan.advance(rx.bytes()) {
                 Ok(None) => {

@@ -198,7 +198,12 @@ fn early_data_is_left_alone() {
 fn the_password_is_wiped_from_the_buffer() {
     let mut wire = CURL.to_vec();
     let mut core = RequestHandshake::new(&User);
-    let mut rx = adit_wire::Rx::new(&mut wire);
-    adit_wire::Handshake::step(&mut core, &mut rx, &mut adit_wire::Tx::new(&mut vec![])).unwrap();
+    let mut rx = adit_wire::HandshakeInput::new(&mut wire);
+    adit_wire::Handshake::step(
+        &mut core,
+        &mut rx,
+        &mut adit_wire::HandshakeOutput::new(&mut vec![]),
+    )
+    .unwrap();
     assert!(wire.iter().all(|b| *b == 0));
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use adit_fec::{Decoder, Encoder, ErasureCode, HEADER, Packet};
 
-use super::link::Dice;
+use super::link::TestRng;
 use super::*;
 
 /// One-way delay, microseconds.
@@ -64,7 +64,7 @@ impl End {
 /// Returns the times of consecutive echoes in milliseconds, sorted.
 fn echoes(corrected: bool, count: usize, seed: u64) -> Vec<u64> {
     let mut ends = [End::new(corrected), End::new(corrected)];
-    let mut dice = Dice(seed);
+    let mut rng = TestRng(seed);
     let mut under_way = BinaryHeap::new();
     let (mut now, mut number) = (Time(0), 0u64);
     let (mut times, mut began) = (Vec::new(), Time(0));
@@ -72,9 +72,9 @@ fn echoes(corrected: bool, count: usize, seed: u64) -> Vec<u64> {
     while times.len() < count {
         for (end, machine) in ends.iter_mut().enumerate() {
             while let Some(packet) = machine.transmit(now) {
-                if !dice.chance(LOSS) {
+                if !rng.rng(LOSS) {
                     number += 1;
-                    let late = dice.roll() % JITTER;
+                    let late = rng.roll() % JITTER;
                     under_way.push(Reverse((now.0 + DELAY + late, number, 1 - end, packet)));
                 }
             }

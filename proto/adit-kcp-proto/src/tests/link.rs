@@ -7,9 +7,9 @@ use super::{KcpSession, Time};
 
 /// Seeded, so that every run is the same.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct TestRng(pub(crate) u64);
 
-impl Dice {
+impl TestRng {
     pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,7 +17,7 @@ impl Dice {
         z ^ z >> 31
     }
 
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn rng(&mut self, percent: u64) -> bool {
         self.roll() % 10_000 < percent * 100
     }
 }
@@ -49,7 +49,7 @@ pub(crate) struct World {
     /// immediately.
     pub(crate) stall: u64,
     path: Path,
-    dice: Dice,
+    rng: TestRng,
     /// Time at which the queue of each direction is empty, microseconds.
     busy: [u64; 2],
     under_way: BinaryHeap<Reverse<Arrival>>,
@@ -63,7 +63,7 @@ impl World {
             now,
             stall: 0,
             path,
-            dice: Dice(seed),
+            rng: TestRng(seed),
             busy: [0; 2],
             under_way: BinaryHeap::new(),
             count: 0,
@@ -109,13 +109,13 @@ impl World {
     }
 
     fn carry(&mut self, to: usize, datagram: &[u8]) {
-        let copies = 1 + u64::from(self.dice.chance(self.path.doubled));
+        let copies = 1 + u64::from(self.rng.rng(self.path.doubled));
         for _ in 0..copies {
             if let Some(leaves) = self.queued(to, datagram.len()) {
-                if self.dice.chance(self.path.loss) {
+                if self.rng.rng(self.path.loss) {
                     continue;
                 }
-                let late = self.dice.roll() % (self.path.jitter + 1);
+                let late = self.rng.roll() % (self.path.jitter + 1);
                 self.count += 1;
                 let at = leaves + self.path.delay + late;
                 self.under_way

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use proptest::prelude::*;
 
-use super::link::{Dice, Path, World};
+use super::link::{Path, TestRng, World};
 use super::*;
 
 const HOUR: u64 = 3_600_000_000;
@@ -27,8 +27,8 @@ fn pair(config: Config, now: Time, first: u32) -> [KcpSession; 2] {
 }
 
 fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut dice = Dice(seed);
-    (0..len).map(|_| dice.roll() as u8).collect()
+    let mut rng = TestRng(seed);
+    (0..len).map(|_| rng.roll() as u8).collect()
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
@@ -96,15 +96,15 @@ fn exchange_under(
     changes: &[Config],
 ) -> [Vec<u8>; 2] {
     let mut changes = changes.iter();
-    let mut dice = Dice(seed);
+    let mut rng = TestRng(seed);
     let mut sent = [0; 2];
     let mut got = [Vec::new(), Vec::new()];
     let limit = Time(world.now.0 + AGES);
     for _ in 0..2_000_000 {
-        if dice.chance(10)
+        if rng.rng(10)
             && let Some(config) = changes.next()
         {
-            let kcp = &mut world.ends[dice.roll() as usize % 2];
+            let kcp = &mut world.ends[rng.roll() as usize % 2];
             let (before, config) = (*kcp.config(), config.clamped());
             match kcp.change_config(world.now, config) {
                 Ok(()) => assert_eq!(*kcp.config(), config),
@@ -122,21 +122,21 @@ fn exchange_under(
         }
         for end in 0..2 {
             let kcp = &mut world.ends[end];
-            let want = (sent[end] + 1 + dice.roll() as usize % 700).min(data[end].len());
+            let want = (sent[end] + 1 + rng.roll() as usize % 700).min(data[end].len());
             sent[end] += kcp.send(&data[end][sent[end]..want]).unwrap();
-            let reads = if dice.chance(60) { 8 } else { 0 };
+            let reads = if rng.rng(60) { 8 } else { 0 };
             for _ in 0..reads {
-                match dice.roll() % 2 {
+                match rng.roll() % 2 {
                     0 => {
                         let Some(front) = kcp.front_bytes() else {
                             break;
                         };
-                        let n = front.len().min(1 + dice.roll() as usize % 90);
+                        let n = front.len().min(1 + rng.roll() as usize % 90);
                         got[1 - end].extend_from_slice(&front[..n]);
                         assert_eq!(kcp.consume(n), n);
                     }
                     _ => {
-                        let mut out = vec![0; 1 + dice.roll() as usize % 900];
+                        let mut out = vec![0; 1 + rng.roll() as usize % 900];
                         let Some(n) = kcp.recv(&mut out) else { break };
                         got[1 - end].extend_from_slice(&out[..n]);
                     }

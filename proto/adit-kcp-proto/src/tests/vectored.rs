@@ -1,6 +1,6 @@
 //! A write of several parts sends the same bytes as a write of one.
 
-use super::link::Dice;
+use super::link::TestRng;
 use super::*;
 
 fn drain(kcp: &mut KcpSession, now: Time) -> Vec<Vec<u8>> {
@@ -14,7 +14,7 @@ fn drain(kcp: &mut KcpSession, now: Time) -> Vec<Vec<u8>> {
 
 #[test]
 fn parts_leave_as_one_piece_would() {
-    let mut dice = Dice(5);
+    let mut rng = TestRng(5);
     for turn in 0..400 {
         let config = Config {
             stream: turn % 2 == 0,
@@ -26,8 +26,8 @@ fn parts_leave_as_one_piece_would() {
         };
         let [mut whole, mut parted] = [(); 2].map(|()| KcpSession::new(7, config, Time(0)));
         for at in (0..5).map(|n| Time(n * 20_000)) {
-            let parts: Vec<Vec<u8>> = (0..dice.roll() % 6)
-                .map(|_| (0..dice.roll() % 300).map(|_| dice.roll() as u8).collect())
+            let parts: Vec<Vec<u8>> = (0..rng.roll() % 6)
+                .map(|_| (0..rng.roll() % 300).map(|_| rng.roll() as u8).collect())
                 .collect();
             let sent = whole.send(&parts.concat());
             let taken = parted.send_vectored(parts.iter().map(Vec::as_slice));

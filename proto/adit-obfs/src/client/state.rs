@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adit_crypto::{Secret, hmac_sha256};
 use adit_wire::{Entropy, Target, UnixTime};
 
-use super::{ClientHandshake, WaitFor};
+use super::{AwaitedData, ClientHandshake};
 use crate::http::{HttpMethod, RequestTemplate};
 use crate::quiet::{self, Browser, HelloRandom, ProofKey, TICKET_LEN};
 use crate::random_head::client_head;
@@ -63,7 +63,7 @@ impl<'a> ClientSettings<'a> {
 ///
 /// ```
 /// use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam};
-/// use adit_wire::{FixedEntropy, Handshake, Rx, Seal, Step, Tx, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Seal, Step, HandshakeOutput, UnixTime};
 ///
 /// // Use the system's random numbers in a program.
 /// let mut entropy = FixedEntropy::new([7; 64]);
@@ -73,7 +73,7 @@ impl<'a> ClientSettings<'a> {
 ///
 /// // One handshake for each connection. This kind sends nothing before the first data.
 /// let mut handshake = state.new_handshake(UnixTime(1_800_000_000), &mut entropy);
-/// let step = handshake.step(&mut Rx::new(&mut []), &mut Tx::new(&mut Vec::new())).unwrap();
+/// let step = handshake.step(&mut HandshakeInput::new(&mut []), &mut HandshakeOutput::new(&mut Vec::new())).unwrap();
 /// let Step::Done(mut codecs) = step else { panic!("the handshake is complete") };
 ///
 /// // The first record is a web request that contains the data.
@@ -144,10 +144,10 @@ impl ClientState {
 
     /// Creates the handshake of a connection that starts at `now`.
     pub fn new_handshake(&self, now: UnixTime, entropy: &mut dyn Entropy) -> ClientHandshake {
-        let nothing = WaitFor::Nothing;
+        let nothing = AwaitedData::Nothing;
         let (hello, wait) = match &*self.inner {
             Inner::Plain => (Vec::new(), nothing(Codecs::new_raw())),
-            Inner::RandomHead => (client_head(entropy), WaitFor::Anything),
+            Inner::RandomHead => (client_head(entropy), AwaitedData::Anything),
             Inner::Http(requests) => {
                 let codecs = Codecs {
                     seal: ObfsSeal::with_request_head(requests.new_head(entropy)),
@@ -176,7 +176,7 @@ impl ClientState {
                     };
                     (hello, nothing(codecs))
                 } else {
-                    (hello, WaitFor::Flight { tagger, end })
+                    (hello, AwaitedData::Flight { tagger, end })
                 }
             }
             Inner::Quiet {
@@ -187,18 +187,18 @@ impl ClientState {
             } => {
                 let (mut iv, mut finished) = ([0; 16], [0; 40]);
                 entropy.fill(&mut iv);
-                let chance = HelloRandom::draw_random(entropy);
+                let rng = HelloRandom::draw_random(entropy);
                 entropy.fill(&mut finished);
-                let hello = quiet::QuietHello {
+                let hello = quiet::GoQuietHello {
                     browser: *browser,
                     random: key.make_proof(iv, now),
-                    chance: &chance,
+                    rng: &rng,
                     name,
                     ticket: &tickets.ticket_at(now),
                 };
-                let session = chance.session;
+                let session = rng.session;
                 let end = quiet::client_end(&finished);
-                (hello.encode(), WaitFor::Answer { session, end })
+                (hello.encode(), AwaitedData::Answer { session, end })
             }
         };
         ClientHandshake { hello, wait }

@@ -222,8 +222,8 @@ mod tests {
             (7, 9000, 37),
             (7, 0, 0),
         ] {
-            let mut chance = FixedEntropy::new(u64::to_le_bytes(more));
-            let wire = sealed(&requests.new_head(&mut chance), &vec![0xaf; len]);
+            let mut rng = FixedEntropy::new(u64::to_le_bytes(more));
+            let wire = sealed(&requests.new_head(&mut rng), &vec![0xaf; len]);
             let head = format!(
                 "GET /{} HTTP/1.1\r\nHost: [2001:db8::1]\r\nX: y\r\n\r\n",
                 "%af".repeat(hidden)
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn hosts_and_boundaries_are_drawn() {
         let requests = requests(HttpMethod::Post, "a.com,b.com,c.com", "1.2.3.4:8388");
-        let mut chance = [1u64, 0, 26, 52].map(u64::to_le_bytes).concat();
-        chance.resize(8 * 34, 0);
-        let wire = sealed(&requests.new_head(&mut FixedEntropy::new(chance)), b"AB");
+        let mut rng = [1u64, 0, 26, 52].map(u64::to_le_bytes).concat();
+        rng.resize(8 * 34, 0);
+        let wire = sealed(&requests.new_head(&mut FixedEntropy::new(rng)), b"AB");
         let text = String::from_utf8(wire).unwrap();
         assert!(
             text.starts_with("POST /%41%42 HTTP/1.1\r\nHost: b.com:8388\r\nUser-Agent: me\r\n")

@@ -1,6 +1,6 @@
 //! A server's parser of request heads.
 
-use adit_wire::{ProtocolError, Rx, Step, subslice};
+use adit_wire::{HandshakeInput, ProtocolError, Step, subslice};
 
 use super::{MAX_HEAD, head_end};
 
@@ -21,7 +21,7 @@ impl RequestReader {
     /// then, and after an error, `rx` is unchanged. Only `hosts` are accepted, if there are any.
     pub(crate) fn read_head(
         &mut self,
-        rx: &mut Rx<'_>,
+        rx: &mut HandshakeInput<'_>,
         hosts: &[Box<str>],
     ) -> Result<Step<()>, ProtocolError> {
         let bytes = rx.bytes();
@@ -125,7 +125,7 @@ mod tests {
     fn read(wire: &[u8], hosts: &[&str]) -> Result<(Step<()>, Vec<u8>), ProtocolError> {
         let hosts: Vec<Box<str>> = hosts.iter().map(|h| (*h).into()).collect();
         let mut wire = wire.to_vec();
-        let mut rx = Rx::new(&mut wire);
+        let mut rx = HandshakeInput::new(&mut wire);
         let step = RequestReader::default().read_head(&mut rx, &hosts);
         let (left, eaten) = (rx.bytes().to_vec(), rx.consumed());
         if !matches!(step, Ok(Step::Done(()))) {

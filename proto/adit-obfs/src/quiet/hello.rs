@@ -91,16 +91,16 @@ impl HelloRandom {
 }
 
 /// A client's first message.
-pub(crate) struct QuietHello<'a> {
+pub(crate) struct GoQuietHello<'a> {
     pub(crate) browser: Browser,
     pub(crate) random: [u8; 32],
-    pub(crate) chance: &'a HelloRandom,
+    pub(crate) rng: &'a HelloRandom,
     /// At most [`Browser::max_name`] bytes.
     pub(crate) name: &'a str,
     pub(crate) ticket: &'a [u8; TICKET_LEN],
 }
 
-impl QuietHello<'_> {
+impl GoQuietHello<'_> {
     /// Encodes the record.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let extensions = match self.browser {
@@ -111,7 +111,7 @@ impl QuietHello<'_> {
         out.extend_from_slice(&[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]);
         out.extend_from_slice(&self.random);
         out.push(32);
-        out.extend_from_slice(&self.chance.session);
+        out.extend_from_slice(&self.rng.session);
         out.extend_from_slice(self.browser.cipher_suites());
         out.extend_from_slice(&[1, 0]);
         out.extend_from_slice(&be16(extensions.len()));
@@ -120,7 +120,7 @@ impl QuietHello<'_> {
     }
 
     fn chrome_extensions(&self) -> Vec<u8> {
-        let [a, b, c] = self.chance.grease;
+        let [a, b, c] = self.rng.grease;
         let groups = [0, 0x0a, 0, 0x0a, 0, 8, b, b, 0, 0x1d, 0, 0x17, 0, 0x18];
         [
             &[a, a, 0, 0],
@@ -179,14 +179,14 @@ mod tests {
     fn every_hello_has_one_length() {
         for browser in [Browser::Chrome, Browser::Firefox] {
             for n in 0..=browser.max_name() {
-                let chance = HelloRandom {
+                let rng = HelloRandom {
                     session: [1; 32],
                     grease: [0x1a; 3],
                 };
-                let hello = QuietHello {
+                let hello = GoQuietHello {
                     browser,
                     random: [2; 32],
-                    chance: &chance,
+                    rng: &rng,
                     name: &"a".repeat(n),
                     ticket: &[3; TICKET_LEN],
                 };

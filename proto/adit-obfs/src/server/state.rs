@@ -9,6 +9,7 @@ use adit_wire::{Clock, Entropy, UnixTime};
 
 use super::{ServerHandshake, State};
 use crate::http::RequestReader;
+use crate::obfs_param::DEFAULT_TIME_WINDOW;
 use crate::quiet::{self, ProofKey, REMEMBER_SECS, ServerAnswer};
 use crate::random_head::server_head;
 use crate::seen_hellos::SeenHellos;
@@ -63,7 +64,7 @@ impl<'a> ServerSettings<'a> {
 /// use std::sync::Arc;
 ///
 /// use adit_obfs::{ObfsKind, ObfsParam, ServerSettings, ServerState};
-/// use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Step, HandshakeOutput, UnixTime};
 ///
 /// let clock = Arc::new(UnixTime(1_800_000_000)); // the system's clock in a program
 /// let mut entropy = FixedEntropy::new([7; 64]);
@@ -73,7 +74,7 @@ impl<'a> ServerSettings<'a> {
 /// // A client that does not use the kind is refused.
 /// let mut bytes = *b"SSH-2.0-client\r\n\r\n";
 /// let mut handshake = state.new_handshake(&mut entropy);
-/// let refused = handshake.step(&mut Rx::new(&mut bytes), &mut Tx::new(&mut Vec::new()));
+/// let refused = handshake.step(&mut HandshakeInput::new(&mut bytes), &mut HandshakeOutput::new(&mut Vec::new()));
 /// assert!(refused.is_err());
 /// # Ok::<(), adit_obfs::ParamError>(())
 /// ```
@@ -121,7 +122,7 @@ impl ServerState {
                 Recognition::Hosts(settings.param.hosts().to_vec())
             }
             ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
-                let span = settings.param.time_window().unwrap_or(TimeWindow::DAY);
+                let span = settings.param.time_window().unwrap_or(DEFAULT_TIME_WINDOW);
                 let window = TimeWindow {
                     span,
                     started: settings.started,
@@ -176,7 +177,7 @@ impl ServerState {
             ObfsKind::TicketAuth | ObfsKind::TicketFastAuth => {
                 State::TlsHello(Box::new(ServerFlight::draw_random(entropy)))
             }
-            ObfsKind::GoQuiet => State::QuietHello(Box::new(ServerAnswer::draw_random(entropy))),
+            ObfsKind::GoQuiet => State::GoQuietHello(Box::new(ServerAnswer::draw_random(entropy))),
         };
         ServerHandshake {
             shared: self.0.clone(),

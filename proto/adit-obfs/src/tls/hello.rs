@@ -107,9 +107,6 @@ pub(crate) struct TimeWindow {
 }
 
 impl TimeWindow {
-    /// The default: a day.
-    pub(crate) const DAY: u32 = 86_400;
-
     fn check_time(self, stamp: u32, now: UnixTime) -> Result<(), ProtocolError> {
         let since = |moment: u64| {
             let moment = narrow_int::<u32>(moment & 0xffff_ffff);

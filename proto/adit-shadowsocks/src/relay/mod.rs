@@ -22,7 +22,7 @@ use std::sync::Arc;
 use adit_crypto::HeaderCipher;
 use adit_wire::{ProtocolError, usize_from};
 
-use crate::identity::{HashIndex, IdentityHash};
+use crate::identity::{IdentityHash, IdentityHashIndex};
 use crate::{Key, Method};
 
 pub use tcp::{RelayedStream, TcpRelay};
@@ -49,7 +49,7 @@ pub use udp::{RelayedPacket, relay_packet};
 pub struct RelayTable {
     identity: Key,
     next: Box<[(IdentityHash, Key)]>,
-    named: HashIndex,
+    named: IdentityHashIndex,
 }
 
 /// The reason keys do not form a valid relay table. Hops are counted from 0, in the order passed.
@@ -102,7 +102,7 @@ impl RelayTable {
             return Err(RelayError::Method(expected));
         }
         let mut hops: Vec<(IdentityHash, Key)> = Vec::new();
-        let mut named = HashIndex::default();
+        let mut named = IdentityHashIndex::default();
         for (place, key) in next.into_iter().enumerate() {
             let at = u32::try_from(place).ok();
             let at = at.filter(|_| place < crate::MAX_USERS);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
 use super::RelayTable;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -38,7 +38,10 @@ impl TcpRelay {
         }
     }
 
-    fn read_header(&self, rx: &mut Rx<'_>) -> Result<Step<RelayedStream>, ProtocolError> {
+    fn read_header(
+        &self,
+        rx: &mut HandshakeInput<'_>,
+    ) -> Result<Step<RelayedStream>, ProtocolError> {
         let method = self.table.method();
         // The relay cannot open the fixed header. It still waits for it, so that an observer who
         // counts the bytes before the reaction finds the same number as with a server.
@@ -65,8 +68,8 @@ impl Handshake for TcpRelay {
 
     fn step(
         &mut self,
-        rx: &mut Rx<'_>,
-        _tx: &mut Tx<'_>,
+        rx: &mut HandshakeInput<'_>,
+        _tx: &mut HandshakeOutput<'_>,
     ) -> Result<Step<RelayedStream>, ProtocolError> {
         if self.done {
             return Err(ProtocolError::Malformed("handshake: already finished"));

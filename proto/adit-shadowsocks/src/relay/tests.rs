@@ -1,7 +1,7 @@
 //! A relay's vectors and refusals.
 
 use adit_wire::codec_laws::run_handshake;
-use adit_wire::{Handshake, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -134,8 +134,12 @@ fn a_handshake_is_over_after_its_end() {
         let mut wire = good.clone();
         wire[20] ^= flip;
         let mut handshake = TcpRelay::new(&table);
-        let mut step =
-            |wire: &mut [u8]| handshake.step(&mut Rx::new(wire), &mut Tx::new(&mut Vec::new()));
+        let mut step = |wire: &mut [u8]| {
+            handshake.step(
+                &mut HandshakeInput::new(wire),
+                &mut HandshakeOutput::new(&mut Vec::new()),
+            )
+        };
         assert_eq!(step(&mut wire).is_ok(), flip == 0);
         assert!(step(&mut good.clone()).is_err());
     }

@@ -6,19 +6,16 @@ use std::sync::Arc;
 use adit_crypto::{Direction, TAG_LEN, ct_eq};
 use adit_wire::{
     Clock, EndOfInput, Entropy, Open, Opened, Overhead, ProtocolError, Reader, Seal, Target,
-    UnixTime, encode_addr, narrow_int, subslice, u64_from,
+    UnixTime, encode_addr,
 };
 
 use super::body::{BodyOpen, BodySeal};
 use super::chunk::{ChunkOpen, ChunkSeal, LENGTH_LEN, check_overhead};
 use super::request::{FIXED_SEALED, RequestHead};
-use super::{
-    ClientProgress, FIXED_LEN, MAX_2022, MAX_AEAD, MAX_PADDING, MAX_RAW, RESPONSE, max_chunk,
-};
+use super::{ClientProgress, FIXED_LEN, MAX_2022, MAX_AEAD, MAX_RAW, RESPONSE, max_chunk};
+use crate::padding::{PADDING_MAX, choose_request_padding};
 use crate::salt::Salt;
 use crate::{Edition, Key, KeyChain, Method, timestamp};
-
-static ZEROS: [u8; MAX_PADDING] = [0; MAX_PADDING];
 
 /// Creates the codecs of one connection to `target`.
 ///
@@ -41,8 +38,8 @@ pub fn client_codecs(
     let mut address = Vec::with_capacity(target.addr_len());
     encode_addr(target, &mut address);
     let salt = Salt::draw_random(method, entropy);
-    let mut chance = [0; 8];
-    entropy.fill(&mut chance);
+    let mut rng = [0; 8];
+    entropy.fill(&mut rng);
     let body = match method.edition() {
         Edition::None => BodySeal::Raw,
         Edition::Stream => {
@@ -55,7 +52,7 @@ pub fn client_codecs(
         salt,
         identities: chain.seal_stream_headers(&salt)?,
         address,
-        padding_seed: u64::from_le_bytes(chance),
+        padding_seed: u64::from_le_bytes(rng),
         clock: clock.clone(),
     };
     let seal = ClientSeal {
@@ -103,7 +100,7 @@ impl PendingRequest {
                     + FIXED_SEALED
                     + address
                     + 2
-                    + MAX_PADDING,
+                    + PADDING_MAX,
                 tail: TAG_LEN,
                 max_payload: MAX_2022 - address - 2,
             },
@@ -120,16 +117,9 @@ impl PendingRequest {
         }
     }
 
-    /// Returns zeros for padding. An empty request has 1 to 900 bytes of it, and payload and
-    /// padding of a short request have at most 900 bytes together; a payload of 900 bytes or more
-    /// hides its header well enough.
+    /// Returns the padding of the first record.
     fn choose_padding(&self, payload: usize) -> &'static [u8] {
-        let room = u64_from(MAX_PADDING.saturating_sub(payload));
-        let len = match payload {
-            0 => 1 + self.padding_seed % room,
-            _ => self.padding_seed % (room + 1),
-        };
-        subslice(&ZEROS, ..narrow_int::<usize>(len))
+        choose_request_padding(payload, self.padding_seed)
     }
 }
 

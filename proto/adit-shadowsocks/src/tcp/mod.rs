@@ -52,9 +52,6 @@ const MAX_AEAD: usize = 0x3fff;
 /// such limit.
 const MAX_RAW: usize = 1 << 20;
 
-/// Maximum padding that a sender adds to a request, in bytes.
-const MAX_PADDING: usize = 900;
-
 /// type ‖ time ‖ n
 const FIXED_LEN: usize = 1 + 8 + 2;
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
 use adit_wire::{
-    AddrError, Clock, Entropy, Handshake, Open, Opened, ProtocolError, Rx, Step, Target, Tx,
-    parse_addr, subslice,
+    AddrError, Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened,
+    ProtocolError, Step, Target, parse_addr, subslice,
 };
 
 use self::stream::StreamRequest;
@@ -33,7 +33,7 @@ use crate::{Edition, SaltPool, UserId, UserRef, Users, timestamp};
 ///
 /// use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 /// use adit_shadowsocks::{KeyChain, Method, RestartPolicy, SaltPool, Users};
-/// use adit_wire::{FixedEntropy, Handshake, Rx, Seal, Step, Target, Tx, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Seal, Step, Target, HandshakeOutput, UnixTime};
 ///
 /// let now = UnixTime(1_800_000_000); // the system's clock in a program
 /// let keys = KeyChain::parse(Method::Aes256Gcm, "a password")?;
@@ -52,7 +52,7 @@ use crate::{Edition, SaltPool, UserId, UserRef, Users, timestamp};
 /// let salts = Arc::new(SaltPool::new([1; 16], now, RestartPolicy::Lenient));
 /// let mut serve = |mut bytes: Vec<u8>| {
 ///     ServerHandshake::new(&users, Arc::new(now), salts.clone(), &mut FixedEntropy::new([8; 32]))
-///         .step(&mut Rx::new(&mut bytes), &mut Tx::new(&mut Vec::new()))
+///         .step(&mut HandshakeInput::new(&mut bytes), &mut HandshakeOutput::new(&mut Vec::new()))
 /// };
 /// let request = wire[sealed].to_vec();
 /// let Ok(Step::Done(accepted)) = serve(request.clone()) else { panic!("the request is complete") };
@@ -154,7 +154,7 @@ impl ServerHandshake {
     /// Advances as far as `rx` allows; returns `None` when the state has changed.
     fn advance_state(
         &mut self,
-        rx: &mut Rx<'_>,
+        rx: &mut HandshakeInput<'_>,
     ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
         match &mut self.state {
             State::Head => match self.users.method().edition() {
@@ -207,7 +207,7 @@ impl ServerHandshake {
     /// so that only owners of a key can fill the pool (SEC-R1).
     fn read_head(
         &mut self,
-        rx: &mut Rx<'_>,
+        rx: &mut HandshakeInput<'_>,
     ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
         let method = self.users.method();
         let is_2022 = method.edition() == Edition::Aead2022;
@@ -242,7 +242,7 @@ impl ServerHandshake {
     /// 2022: selects the single key, or the one that the identity header names.
     fn identify_user(
         &self,
-        rx: &mut Rx<'_>,
+        rx: &mut HandshakeInput<'_>,
         request_salt: Salt,
     ) -> Result<AuthenticatedRequest, ProtocolError> {
         let mut place = 0;
@@ -296,7 +296,10 @@ impl ServerHandshake {
     }
 
     /// Method `none`: reads the address; the data after it stays in `rx`.
-    fn accept_raw(&mut self, rx: &mut Rx<'_>) -> Result<Step<AcceptedRequest>, ProtocolError> {
+    fn accept_raw(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
         let (target, used) = match parse_addr(rx.bytes()) {
             Ok(found) => found,
             Err(AddrError::Incomplete { total }) => return Ok(Step::NeedMore { total }),
@@ -353,8 +356,8 @@ impl Handshake for ServerHandshake {
 
     fn step(
         &mut self,
-        rx: &mut Rx<'_>,
-        _tx: &mut Tx<'_>,
+        rx: &mut HandshakeInput<'_>,
+        _tx: &mut HandshakeOutput<'_>,
     ) -> Result<Step<AcceptedRequest>, ProtocolError> {
         loop {
             match self.advance_state(rx) {

@@ -15,7 +15,6 @@
 
 mod client;
 mod packet;
-mod padding;
 mod sender;
 mod server;
 mod session_registry;
@@ -24,8 +23,8 @@ mod sessionless;
 #[cfg(test)]
 mod golden;
 
+pub use crate::padding::PADDING_MAX;
 pub use client::ClientSession;
-pub use padding::PADDING_MAX;
 pub use server::{IncomingPacket, MAX_SESSIONS, ServerOpener, ServerSealer};
 pub use session_registry::SessionRegistry;
 

@@ -7,8 +7,9 @@ use adit_wire::{Entropy, ProtocolError, Target, UnixTime, encode_addr};
 use super::packet::{
     BodyKey, CachedBodyKey, NONCE_LEN, OutgoingPacket, PacketIds, outer_len, put_head,
 };
-use super::{padding, sessionless};
+use super::sessionless;
 use crate::key::PacketCipher;
+use crate::padding::choose_datagram_padding;
 use crate::{Edition, Key, KeyChain};
 
 /// Seals packets with its own packet counter.
@@ -86,7 +87,7 @@ impl PacketSender {
         }
         let before = outer_len(&self.chain) + self.head.len();
         let spare = payload.start.saturating_sub(before);
-        let padding = padding::choose_padding(peer.port, payload.len(), spare, entropy);
+        let padding = choose_datagram_padding(peer.port, payload.len(), spare, entropy);
         if !padding.is_empty() {
             self.head.clear();
             put_head(&mut self.head, session.answers, now, padding, peer);

@@ -7,7 +7,7 @@ use adit_crypto::KdfContext;
 use hashbrown::HashTable;
 
 use super::{LookupMode, UserEntry, UserId, UserInfo, UserRef, Users};
-use crate::identity::HashIndex;
+use crate::identity::IdentityHashIndex;
 use crate::key_material::KeyMaterial;
 use crate::{Edition, Key, KeyError, Method};
 
@@ -167,7 +167,7 @@ impl Users {
 /// A list of users under construction; each user is checked against those before.
 struct UserListBuilder<'a> {
     entries: EntryList,
-    by_hash: HashIndex,
+    by_hash: IdentityHashIndex,
     names: BTreeSet<Box<str>>,
     limit: usize,
     identity: Option<&'a Key>,
@@ -178,7 +178,7 @@ impl<'a> UserListBuilder<'a> {
         let expected = expected.min(limit);
         Self {
             entries: EntryList::new(method, expected),
-            by_hash: HashIndex::with_capacity(expected),
+            by_hash: IdentityHashIndex::with_capacity(expected),
             names: BTreeSet::new(),
             limit,
             identity,
@@ -231,7 +231,7 @@ impl EntryList {
         limit: usize,
         identity: Option<&Key>,
         users: impl IntoIterator<Item = (N, S)>,
-    ) -> Result<(Self, HashIndex), UsersError> {
+    ) -> Result<(Self, IdentityHashIndex), UsersError> {
         let users = users.into_iter();
         let mut list = UserListBuilder::new(method, limit, identity, users.size_hint().0);
         for (name, secret) in users {

@@ -15,7 +15,7 @@ use hashbrown::HashTable;
 
 use adit_crypto::Secret;
 
-use crate::identity::{HashIndex, IdentityHash};
+use crate::identity::{IdentityHash, IdentityHashIndex};
 use crate::key_material::KeyMaterial;
 use crate::{Key, Method};
 
@@ -46,7 +46,10 @@ enum LookupMode {
     /// There is a single key, whose user has no name.
     Single(Key),
     /// An identity header names the user.
-    Identified { identity: Key, by_hash: HashIndex },
+    Identified {
+        identity: Key,
+        by_hash: IdentityHashIndex,
+    },
     /// The server tries every key.
     Trial,
 }

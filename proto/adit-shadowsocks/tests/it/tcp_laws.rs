@@ -3,7 +3,7 @@
 use adit_shadowsocks::tcp::HEADER_MAX;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::codec_laws::{open_all, seal_all};
-use adit_wire::{FixedEntropy, Handshake, Open, Rx, Seal, Step, Tx};
+use adit_wire::{FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Open, Seal, Step};
 use proptest::prelude::*;
 
 use crate::support::{
@@ -144,8 +144,10 @@ fn header_max_bounds_every_wait() {
         let mut server = new_server(&key, &pool(), NOW, 2);
         let (mut held, mut fed) = (Vec::new(), 0);
         loop {
-            let mut rx = Rx::new(&mut held);
-            let step = server.step(&mut rx, &mut Tx::new(&mut Vec::new())).unwrap();
+            let mut rx = HandshakeInput::new(&mut held);
+            let step = server
+                .step(&mut rx, &mut HandshakeOutput::new(&mut Vec::new()))
+                .unwrap();
             let eaten = rx.consumed();
             held.drain(..eaten);
             let Step::NeedMore { total } = step else {

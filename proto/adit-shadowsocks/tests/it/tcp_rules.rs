@@ -220,7 +220,7 @@ fn an_address_in_pieces() {
 /// Errors are final, as is success.
 #[test]
 fn a_handshake_is_over_after_its_end() {
-    use adit_wire::{Handshake, Rx, Step, Tx};
+    use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
     let key = key(Method::Blake3Aes128Gcm);
     let (mut seal, _) = new_client(&key, 1);
     let good = seal_all(&mut seal, b"hello", 100).unwrap();
@@ -231,9 +231,15 @@ fn a_handshake_is_over_after_its_end() {
             wire[at] ^= 1;
         }
         let mut none = Vec::new();
-        let step = server.step(&mut Rx::new(&mut wire.clone()), &mut Tx::new(&mut none));
+        let step = server.step(
+            &mut HandshakeInput::new(&mut wire.clone()),
+            &mut HandshakeOutput::new(&mut none),
+        );
         assert_eq!(matches!(step, Ok(Step::Done(_))), flip.is_none());
-        let again = server.step(&mut Rx::new(&mut good.clone()), &mut Tx::new(&mut none));
+        let again = server.step(
+            &mut HandshakeInput::new(&mut good.clone()),
+            &mut HandshakeOutput::new(&mut none),
+        );
         assert!(again.is_err());
     }
 }

@@ -20,18 +20,18 @@ fn exchange(
     payload: &[u8],
 ) -> (Vec<u8>, Vec<u8>, ClientSession, ServerOpener) {
     let key = key(method);
-    let mut chance = Seeded(1);
-    let mut client = new_session(&key, &mut chance);
+    let mut rng = Seeded(1);
+    let mut client = new_session(&key, &mut rng);
     let mut server = new_opener(&key);
     let (mut buf, at) = buffer(payload);
-    let range = client.seal(&mut buf, at, to, NOW, &mut chance).unwrap();
+    let range = client.seal(&mut buf, at, to, NOW, &mut rng).unwrap();
     let request = buf[range].to_vec();
     let mut wire = request.clone();
     let incoming = server.open_packet(&mut wire, NOW).unwrap();
     assert_eq!((&incoming.target, &wire[incoming.payload]), (to, payload));
-    let mut sealer = server.create_sealer(incoming.session, &mut chance).unwrap();
+    let mut sealer = server.create_sealer(incoming.session, &mut rng).unwrap();
     let (mut buf, at) = buffer(payload);
-    let range = sealer.seal(&mut buf, at, to, NOW, &mut chance).unwrap();
+    let range = sealer.seal(&mut buf, at, to, NOW, &mut rng).unwrap();
     (request, buf[range].to_vec(), client, server)
 }
 

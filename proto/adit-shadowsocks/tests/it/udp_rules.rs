@@ -200,25 +200,25 @@ fn no_packet_begins_like_another() {
     for method in Method::ALL.into_iter().filter(|m| m.salt_len() > 0) {
         let key = key(method);
         let front = method.salt_len().min(16);
-        let mut chance = Seeded(1);
-        let mut client = new_session(&key, &mut chance);
+        let mut rng = Seeded(1);
+        let mut client = new_session(&key, &mut rng);
         let mut server = new_opener(&key);
         let session = server
             .open_packet(&mut request(&mut client, NOW), NOW)
             .unwrap()
             .session;
-        let mut sealer = server.create_sealer(session, &mut chance).unwrap();
+        let mut sealer = server.create_sealer(session, &mut rng).unwrap();
         let mut starts = std::collections::BTreeSet::new();
         for _ in 0..50 {
             let at = HEADROOM..HEADROOM + 4;
             let mut up = [0; HEADROOM + 4 + TAILROOM];
             let mut down = up;
             let range = client
-                .seal(&mut up, at.clone(), &target(), NOW, &mut chance)
+                .seal(&mut up, at.clone(), &target(), NOW, &mut rng)
                 .unwrap();
             starts.insert(up[range][..front].to_vec());
             let range = sealer
-                .seal(&mut down, at, &target(), NOW, &mut chance)
+                .seal(&mut down, at, &target(), NOW, &mut rng)
                 .unwrap();
             starts.insert(down[range][..front].to_vec());
         }

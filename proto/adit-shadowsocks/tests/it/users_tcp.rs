@@ -6,7 +6,7 @@ use adit_shadowsocks::relay::{RelayTable, TcpRelay};
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Edition, Key, KeyChain, MAX_IDENTITIES, Method, SaltPool, UserId, Users};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
-use adit_wire::{Handshake, Open, ProtocolError, Rx, Step, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Open, ProtocolError, Step};
 
 use crate::support::{ALL_AT_ONCE, NOW, Outcome, Seeded, key, pool, serve, target};
 
@@ -157,7 +157,10 @@ fn the_first_wait_is_for_all_that_is_judged() {
         for held in [0, 1, 16, expected - 1] {
             let mut bytes = vec![7; held];
             let mut core = server(&users, &pool(), 1);
-            let step = core.step(&mut Rx::new(&mut bytes), &mut Tx::new(&mut Vec::new()));
+            let step = core.step(
+                &mut HandshakeInput::new(&mut bytes),
+                &mut HandshakeOutput::new(&mut Vec::new()),
+            );
             match step {
                 Ok(Step::NeedMore { total }) => assert_eq!(total, expected, "{method} {held}"),
                 other => panic!("{method} {held}: {other:?}"),

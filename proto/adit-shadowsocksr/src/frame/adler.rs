@@ -7,7 +7,7 @@ use adit_wire::{Entropy, Overhead, ProtocolError};
 
 use super::bounds::{FRAME_LIMIT, MAX_DATA, MAX_NOISE, OpenedFrame};
 use super::crc::data_after_pad;
-use super::padding::{LengthStyle, PaddingBlock};
+use super::padding::{LengthEncoding, PaddingBlock};
 use crate::field::{
     check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
 };
@@ -31,10 +31,10 @@ impl AdlerKind {
         }
     }
 
-    pub(crate) const fn pad_style(self) -> LengthStyle {
+    pub(crate) const fn pad_style(self) -> LengthEncoding {
         match self {
-            Self::V1 => LengthStyle::Byte,
-            _ => LengthStyle::Big,
+            Self::V1 => LengthEncoding::Byte,
+            _ => LengthEncoding::Big,
         }
     }
 
@@ -56,7 +56,7 @@ impl AdlerKind {
         record: &mut [u8],
         payload: Range<usize>,
         pad: PaddingBlock,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let range = range_around(record, &payload, self.head_len() + pad.len(), SUM)?;
         let frame = range_mut(record, range.clone())?;
@@ -65,7 +65,7 @@ impl AdlerKind {
         if self == Self::V4 {
             put_field(frame, 2, &length_checksum(len))?;
         }
-        pad.write_block(frame, self.head_len(), self.pad_style(), chance)?;
+        pad.write_block(frame, self.head_len(), self.pad_style(), rng)?;
         let end = frame.len() - SUM;
         let sum = simd_adler32::adler32(&range_ref(frame, 0..end)?);
         put_field(frame, end, &sum.to_le_bytes())?;

@@ -93,7 +93,7 @@ impl ChainCodec {
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let mut payload = payload;
         if let SegmentSize::Send(mss) = self.mss {
@@ -102,14 +102,14 @@ impl ChainCodec {
             self.mss = SegmentSize::None;
         }
         if !self.sizes.must_split(payload.len()) {
-            return self.pack_frame(record, payload, chance);
+            return self.pack_frame(record, payload, rng);
         }
         let last = payload.end - 1;
         let byte: [u8; 1] = get_field(record, last)?;
-        let first = self.pack_frame(record, payload.start..last, chance)?;
+        let first = self.pack_frame(record, payload.start..last, rng)?;
         let at = first.end + LENGTH;
         put_field(record, at, &byte)?;
-        let second = self.pack_frame(record, at..at + 1, chance)?;
+        let second = self.pack_frame(record, at..at + 1, rng)?;
         Ok(first.start..second.end)
     }
 
@@ -118,7 +118,7 @@ impl ChainCodec {
         &mut self,
         record: &mut [u8],
         payload: Range<usize>,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let len = payload.len();
         let FrameLayout { pad, start } = self.sizes.layout(&self.hash, len);
@@ -136,8 +136,8 @@ impl ChainCodec {
         if pad > 0 {
             let data = LENGTH + start;
             frame.copy_within(LENGTH..LENGTH + len, data);
-            chance.fill(range_mut(frame, LENGTH..data)?);
-            chance.fill(range_mut(frame, data + len..end)?);
+            rng.fill(range_mut(frame, LENGTH..data)?);
+            rng.fill(range_mut(frame, data + len..end)?);
         }
         put_field(frame, 0, &mask_length(field, &self.hash))?;
         self.hash = hmac_md5(self.key.as_bytes(), &[range_ref(frame, 0..end)?]);

@@ -6,7 +6,7 @@ use core::ops::Range;
 use adit_wire::{Entropy, Overhead, ProtocolError};
 
 use super::bounds::{FRAME_LIMIT, MAX_DATA, OpenedFrame};
-use super::padding::{LengthStyle, PaddingBlock};
+use super::padding::{LengthEncoding, PaddingBlock};
 use crate::field::{
     check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
 };
@@ -28,13 +28,13 @@ pub(crate) fn pack_frame(
     record: &mut [u8],
     payload: Range<usize>,
     pad: PaddingBlock,
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> Result<Range<usize>, ProtocolError> {
     let range = range_around(record, &payload, LENGTH + pad.len(), SUM)?;
     let frame = range_mut(record, range.clone())?;
     let len = length_field(frame.len())?;
     put_field(frame, 0, &len.to_be_bytes())?;
-    pad.write_block(frame, LENGTH, LengthStyle::Byte, chance)?;
+    pad.write_block(frame, LENGTH, LengthEncoding::Byte, rng)?;
     let end = frame.len() - SUM;
     let sum = WHOLE - crc32fast::hash(range_ref(frame, 0..end)?);
     put_field(frame, end, &sum.to_le_bytes())?;
@@ -53,7 +53,7 @@ pub(crate) fn open_frame(plain: &[u8]) -> Result<OpenedFrame, ProtocolError> {
     if crc32fast::hash(frame) != WHOLE {
         return Err(ProtocolError::Unauthentic);
     }
-    let payload = data_after_pad(frame, LENGTH, SUM, LengthStyle::Byte)?;
+    let payload = data_after_pad(frame, LENGTH, SUM, LengthEncoding::Byte)?;
     Ok(OpenedFrame::Plain {
         consumed: total,
         payload,
@@ -66,7 +66,7 @@ pub(super) fn data_after_pad(
     frame: &[u8],
     at: usize,
     tail: usize,
-    style: LengthStyle,
+    style: LengthEncoding,
 ) -> Result<Range<usize>, ProtocolError> {
     let end = frame.len().saturating_sub(tail);
     let start = at + PaddingBlock::read_len(range_ref(frame, at..end)?, style)?;

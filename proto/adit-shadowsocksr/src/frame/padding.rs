@@ -6,7 +6,7 @@ use crate::field::{length_field, put_field, range_mut};
 
 /// The encoding of a block's length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LengthStyle {
+pub(crate) enum LengthEncoding {
     /// One byte, 1 to 255.
     Byte,
     /// One byte up to 254, or 255 and two bytes, big-endian.
@@ -61,14 +61,14 @@ impl PaddingBlock {
         self,
         frame: &mut [u8],
         at: usize,
-        style: LengthStyle,
-        chance: &mut dyn Entropy,
+        style: LengthEncoding,
+        rng: &mut dyn Entropy,
     ) -> Result<(), ProtocolError> {
         let whole = length_field(self.len)?;
         let head = if self.long {
             put_field(frame, at, &[LONG])?;
             let field = match style {
-                LengthStyle::Little => whole.to_le_bytes(),
+                LengthEncoding::Little => whole.to_le_bytes(),
                 _ => whole.to_be_bytes(),
             };
             put_field(frame, at + 1, &field)?;
@@ -79,18 +79,18 @@ impl PaddingBlock {
             1
         };
         if self.len > head {
-            chance.fill(range_mut(frame, at + head..at + self.len)?);
+            rng.fill(range_mut(frame, at + head..at + self.len)?);
         }
         Ok(())
     }
 
     /// Returns the length of the block at the front of `bytes`, which may exceed the available
     /// bytes.
-    pub(crate) fn read_len(bytes: &[u8], style: LengthStyle) -> Result<usize, ProtocolError> {
+    pub(crate) fn read_len(bytes: &[u8], style: LengthEncoding) -> Result<usize, ProtocolError> {
         let (len, low) = match (bytes, style) {
-            ([LONG, a, b, ..], LengthStyle::Big) => (u16::from_be_bytes([*a, *b]), 3),
-            ([LONG, a, b, ..], LengthStyle::Little) => (u16::from_le_bytes([*a, *b]), 3),
-            ([LONG, ..], LengthStyle::Big | LengthStyle::Little) | ([], _) => {
+            ([LONG, a, b, ..], LengthEncoding::Big) => (u16::from_be_bytes([*a, *b]), 3),
+            ([LONG, a, b, ..], LengthEncoding::Little) => (u16::from_le_bytes([*a, *b]), 3),
+            ([LONG, ..], LengthEncoding::Big | LengthEncoding::Little) | ([], _) => {
                 return Err(ProtocolError::Malformed("padding: truncated"));
             }
             ([len, ..], _) => (u16::from(*len), 1),
@@ -107,8 +107,8 @@ impl PaddingBlock {
 #[cfg(test)]
 impl PaddingBlock {
     /// Returns the received block, to be written again with its random bytes.
-    pub(crate) fn again(block: &[u8], style: LengthStyle) -> (Self, adit_wire::FixedEntropy) {
-        let long = style != LengthStyle::Byte && block[0] == LONG;
+    pub(crate) fn again(block: &[u8], style: LengthEncoding) -> (Self, adit_wire::FixedEntropy) {
+        let long = style != LengthEncoding::Byte && block[0] == LONG;
         let pad = Self {
             len: block.len(),
             long,
@@ -125,13 +125,13 @@ mod tests {
 
     #[test]
     fn blocks_round_trip() {
-        for style in [LengthStyle::Big, LengthStyle::Little] {
+        for style in [LengthEncoding::Big, LengthEncoding::Little] {
             for n in [0, 1, 127, 128, 252, 253, 300, 1000] {
                 let pad = PaddingBlock::with_random(n);
                 assert!(pad.len() <= PaddingBlock::max_len(n));
                 let mut frame = vec![0; pad.len() + 2];
-                let mut chance = FixedEntropy::new(vec![7; n]);
-                pad.write_block(&mut frame, 1, style, &mut chance).unwrap();
+                let mut rng = FixedEntropy::new(vec![7; n]);
+                pad.write_block(&mut frame, 1, style, &mut rng).unwrap();
                 assert_eq!(PaddingBlock::read_len(&frame[1..], style), Ok(pad.len()));
                 assert_eq!(frame.iter().filter(|b| **b == 7).count(), n);
             }
@@ -142,16 +142,16 @@ mod tests {
     fn lengths_that_lie() {
         for bytes in [&[][..], &[0], &[255], &[255, 0], &[255, 0, 0], &[255, 0, 2]] {
             assert!(
-                PaddingBlock::read_len(bytes, LengthStyle::Big).is_err(),
+                PaddingBlock::read_len(bytes, LengthEncoding::Big).is_err(),
                 "{bytes:?}"
             );
         }
         assert_eq!(
-            PaddingBlock::read_len(&[255, 0, 0], LengthStyle::Byte),
+            PaddingBlock::read_len(&[255, 0, 0], LengthEncoding::Byte),
             Ok(255)
         );
         assert_eq!(
-            PaddingBlock::read_len(&[255, 4, 0], LengthStyle::Little),
+            PaddingBlock::read_len(&[255, 4, 0], LengthEncoding::Little),
             Ok(4)
         );
     }

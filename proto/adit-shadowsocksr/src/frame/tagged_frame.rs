@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::bounds::{FRAME_LIMIT, MAX_DATA, MAX_NOISE, MIN_BULK_LEN, OpenedFrame};
 use super::crc::data_after_pad;
-use super::padding::{LengthStyle, PaddingBlock};
+use super::padding::{LengthEncoding, PaddingBlock};
 use crate::field::{
     check_frame_len, get_field, length_field, put_field, range_around, range_mut, range_ref,
 };
@@ -25,7 +25,7 @@ const TAG: usize = 4;
 const LONGEST_KEY: usize = 32 + 4;
 /// Minimum length of data without noise.
 const NOISELESS: usize = MIN_BULK_LEN;
-pub(crate) const STYLE: LengthStyle = LengthStyle::Little;
+pub(crate) const STYLE: LengthEncoding = LengthEncoding::Little;
 
 /// One direction, sealing or opening.
 pub(crate) struct TaggedCodec {
@@ -168,7 +168,7 @@ impl TaggedCodec {
         record: &mut [u8],
         payload: Range<usize>,
         pad: PaddingBlock,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let range = range_around(record, &payload, HEAD + pad.len(), TAG)?;
         if let Some(left) = self.verified_ahead.checked_sub(1) {
@@ -179,7 +179,7 @@ impl TaggedCodec {
         }
         let frame = range_mut(record, range.clone())?;
         let len = length_field(frame.len())?.to_le_bytes();
-        pad.write_block(frame, HEAD, STYLE, chance)?;
+        pad.write_block(frame, HEAD, STYLE, rng)?;
         let mac = Mac::new(self.kind, self.key.as_bytes());
         put_field(frame, 0, &len)?;
         put_field(frame, 2, &mac.tag::<2>(&len))?;

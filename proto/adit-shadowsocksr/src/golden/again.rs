@@ -8,7 +8,8 @@ use super::{Exchange, Write, wires};
 use crate::OpenedFrame;
 use crate::chain_padding::PaddingSizes;
 use crate::frame::{
-    AdlerKind, FrameOpen, FrameOpener, FrameSeal, LengthStyle, PaddingBlock, TaggedCodec, pack_crc,
+    AdlerKind, FrameOpen, FrameOpener, FrameSeal, LengthEncoding, PaddingBlock, TaggedCodec,
+    pack_crc,
 };
 use crate::head::{aes::AesHead, chain, sha1::Sha1Head, simple};
 use crate::hello::HELLO_LEN;
@@ -50,8 +51,8 @@ impl Exchange {
                 };
                 let data = [&found.hello.to_bytes()[..], &wire[found.payload.clone()]].concat();
                 let block = &wire[2..found.payload.start - HELLO_LEN];
-                let (pad, mut chance) = PaddingBlock::again(block, LengthStyle::Byte);
-                let again = packed(&data, |r, p| pack_crc(r, p, pad, &mut chance));
+                let (pad, mut rng) = PaddingBlock::again(block, LengthEncoding::Byte);
+                let again = packed(&data, |r, p| pack_crc(r, p, pad, &mut rng));
                 (again, found.consumed)
             }
             ProtocolFamily::Adler(kind) => {
@@ -65,10 +66,10 @@ impl Exchange {
                     panic!("{whole}");
                 };
                 let block = &wire[6..found.payload.start - HELLO_LEN];
-                let (pad, mut chance) = PaddingBlock::again(block, kind.pad_style());
+                let (pad, mut rng) = PaddingBlock::again(block, kind.pad_style());
                 let data = &wire[found.payload.clone()];
                 let again = packed(data, |r, p| {
-                    head.pack_message(&found.hello, r, p, pad, &mut chance)
+                    head.pack_message(&found.hello, r, p, pad, &mut rng)
                 });
                 (again, found.consumed)
             }
@@ -82,10 +83,10 @@ impl Exchange {
                 };
                 let uid = *wire[7..].first_chunk().unwrap();
                 let n = found.payload.start - 31;
-                let mut chance = FixedEntropy::new([&wire[..1], &wire[31..31 + n]].concat());
+                let mut rng = FixedEntropy::new([&wire[..1], &wire[31..31 + n]].concat());
                 let data = &wire[found.payload.clone()];
                 let again = packed(data, |r, p| {
-                    head.pack_message((&user, uid), &found.hello, r, p, n, &mut chance)
+                    head.pack_message((&user, uid), &found.hello, r, p, n, &mut rng)
                 });
                 (again, found.consumed)
             }
@@ -98,9 +99,9 @@ impl Exchange {
                 else {
                     panic!("{whole}");
                 };
-                let mut chance = FixedEntropy::new(&wire[..4]);
+                let mut rng = FixedEntropy::new(&wire[..4]);
                 let uid = uid.to_le_bytes();
-                let again = chain::pack_message(&iv_key, &user, uid, &found.hello, 4, &mut chance);
+                let again = chain::pack_message(&iv_key, &user, uid, &found.hello, 4, &mut rng);
                 (again.unwrap().0.to_vec(), found.consumed)
             }
             _ => return 0,
@@ -122,24 +123,24 @@ impl Exchange {
             let block = |head| &frame[head..payload.start];
             let again = match &mut seal {
                 FrameSeal::Crc => {
-                    let (pad, mut chance) = PaddingBlock::again(block(2), LengthStyle::Byte);
-                    packed(data, |r, p| pack_crc(r, p, pad, &mut chance))
+                    let (pad, mut rng) = PaddingBlock::again(block(2), LengthEncoding::Byte);
+                    packed(data, |r, p| pack_crc(r, p, pad, &mut rng))
                 }
                 FrameSeal::Adler(kind) => {
                     let head = if *kind == AdlerKind::V4 { 4 } else { 2 };
-                    let (pad, mut chance) = PaddingBlock::again(block(head), kind.pad_style());
-                    packed(data, |r, p| kind.pack_frame(r, p, pad, &mut chance))
+                    let (pad, mut rng) = PaddingBlock::again(block(head), kind.pad_style());
+                    packed(data, |r, p| kind.pack_frame(r, p, pad, &mut rng))
                 }
                 FrameSeal::Tagged(frames) => {
-                    let (pad, mut chance) = PaddingBlock::again(block(4), LengthStyle::Little);
-                    packed(data, |r, p| frames.pack_frame(r, p, pad, &mut chance))
+                    let (pad, mut rng) = PaddingBlock::again(block(4), LengthEncoding::Little);
+                    packed(data, |r, p| frames.pack_frame(r, p, pad, &mut rng))
                 }
                 FrameSeal::Chained(frames) => {
                     // The segment size in front of the first data is part of the frame's data.
                     let start = payload.start - if open.segment_size() == mss { 0 } else { 2 };
                     let noise = [&frame[2..start], &frame[payload.end..consumed - 2]].concat();
-                    let mut chance = FixedEntropy::new(noise);
-                    packed(data, |r, p| frames.seal_data(r, p, &mut chance))
+                    let mut rng = FixedEntropy::new(noise);
+                    packed(data, |r, p| frames.seal_data(r, p, &mut rng))
                 }
                 _ => panic!("no frames to rebuild"),
             };

@@ -48,9 +48,9 @@ impl Exchange {
                 FrameOpen(FrameOpener::Chained(Box::new(frames)))
             }
             _ => {
-                let chance = &mut FixedEntropy::default();
+                let rng = &mut FixedEntropy::default();
                 self.client()
-                    .connect_codecs(&self.iv, self.now, chance)
+                    .connect_codecs(&self.iv, self.now, rng)
                     .unwrap()
                     .1
             }

@@ -26,7 +26,7 @@ fn packets() {
         assert_eq!(packet[payload.clone()], plain);
         assert_eq!(uid, (!case["uid_seen_by_server"].is_null()).then_some(42));
         let noise = &wire[payload.len()..];
-        let (chance, id) = match kind.family() {
+        let (rng, id) = match kind.family() {
             // a, then the noise; the id was masked.
             ProtocolFamily::Chain(_) => {
                 let (noise, fields) = noise.split_at(noise.len() - 8);
@@ -43,10 +43,10 @@ fn packets() {
             let range = sealed(&mut packet);
             packet[range].to_vec()
         };
-        let mut chance = FixedEntropy::new(chance);
+        let mut rng = FixedEntropy::new(rng);
         let mut seal = |p: &mut [u8]| {
             association
-                .seal_packet(p, 0..plain.len(), &mut chance)
+                .seal_packet(p, 0..plain.len(), &mut rng)
                 .unwrap()
         };
         assert_eq!(again(&mut seal, &plain), wire);
@@ -55,17 +55,17 @@ fn packets() {
         let mut packet = wire.clone();
         let payload = association.open_packet(&mut packet).unwrap();
         assert_eq!(packet[payload], plain);
-        let chance = match kind.family() {
+        let rng = match kind.family() {
             ProtocolFamily::Chain(_) => {
                 let (noise, fields) = wire[plain.len()..].split_at(wire.len() - plain.len() - 8);
                 [&fields[..7], noise].concat()
             }
             _ => Vec::new(),
         };
-        let mut chance = FixedEntropy::new(chance);
+        let mut rng = FixedEntropy::new(rng);
         let mut seal = |p: &mut [u8]| {
             let all = 0..plain.len();
-            server.seal_packet(uid, p, all, &mut chance).unwrap()
+            server.seal_packet(uid, p, all, &mut rng).unwrap()
         };
         assert_eq!(again(&mut seal, &plain), wire);
     }

@@ -50,12 +50,12 @@ impl AesHead<'_> {
         record: &mut [u8],
         payload: Range<usize>,
         n: usize,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let range = range_around(record, &payload, HEAD + n, TAG)?;
         let message = range_mut(record, range.clone())?;
         let mac = Mac::new(self.kind, self.iv_key);
-        chance.fill(range_mut(message, 0..1)?);
+        rng.fill(range_mut(message, 0..1)?);
         let tag = mac.tag::<6>(range_ref(message, 0..1)?);
         put_field(message, 1, &tag)?;
         put_field(message, UID.start, &uid)?;
@@ -72,7 +72,7 @@ impl AesHead<'_> {
         let tag = mac.tag::<TAG>(range_ref(message, UID.start..BLOCK.end)?);
         put_field(message, BLOCK.end, &tag)?;
         if n > 0 {
-            chance.fill(range_mut(message, HEAD..HEAD + n)?);
+            rng.fill(range_mut(message, HEAD..HEAD + n)?);
         }
         let end = message.len() - TAG;
         let tag = Mac::new(self.kind, user.key()).tag::<TAG>(range_ref(message, 0..end)?);

@@ -57,11 +57,11 @@ pub(crate) fn pack_message(
     uid: [u8; 4],
     hello: &Hello,
     overhead: u16,
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> Result<([u8; HEAD], ChainStart), ProtocolError> {
     let mut message = [0; HEAD];
     let mut c = [0; 4];
-    chance.fill(&mut c);
+    rng.fill(&mut c);
     let client = hmac_md5(iv_key, &[&c]);
     put_field(&mut message, 0, &c)?;
     put_field(&mut message, 4, range_ref(&client, 0..8)?)?;

@@ -54,7 +54,7 @@ impl Sha1Head<'_> {
         record: &mut [u8],
         payload: Range<usize>,
         pad: PaddingBlock,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Range<usize>, ProtocolError> {
         let range = range_around(record, &payload, HEAD + pad.len() + HELLO_LEN, TAG)?;
         let message = range_mut(record, range.clone())?;
@@ -67,7 +67,7 @@ impl Sha1Head<'_> {
         };
         put_field(message, first, &len)?;
         put_field(message, second, &sum)?;
-        pad.write_block(message, HEAD, self.kind.pad_style(), chance)?;
+        pad.write_block(message, HEAD, self.kind.pad_style(), rng)?;
         let fields = if self.kind == AdlerKind::V2 {
             hello.to_bytes_v2()
         } else {

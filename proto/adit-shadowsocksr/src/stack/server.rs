@@ -4,7 +4,10 @@ use core::fmt;
 use std::sync::Arc;
 
 use adit_crypto::{CryptoError, Direction, StreamCipher, StreamKey, StreamKind};
-use adit_wire::{Clock, Entropy, Handshake, ProtocolError, Rx, Step, Target, Tx, subslice};
+use adit_wire::{
+    Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target,
+    subslice,
+};
 
 use super::{StackOpen, StackSeal, cipher_fault, header};
 use crate::noise::NoiseRng;
@@ -139,7 +142,7 @@ impl StackHandshake {
     /// Advances by one state. Returns the request, or the number of bytes needed.
     fn advance_state(
         &mut self,
-        rx: &mut Rx<'_>,
+        rx: &mut HandshakeInput<'_>,
     ) -> Result<Option<Step<StackAccepted>>, ProtocolError> {
         let more = |total| Ok(Some(Step::NeedMore { total }));
         let over = ProtocolError::Malformed("handshake: already finished");
@@ -257,8 +260,8 @@ impl Handshake for StackHandshake {
 
     fn step(
         &mut self,
-        rx: &mut Rx<'_>,
-        _: &mut Tx<'_>,
+        rx: &mut HandshakeInput<'_>,
+        _: &mut HandshakeOutput<'_>,
     ) -> Result<Step<StackAccepted>, ProtocolError> {
         loop {
             if let Some(step) = self.advance_state(rx)? {

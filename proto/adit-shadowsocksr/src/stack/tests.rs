@@ -10,7 +10,7 @@ use adit_wire::{ProtocolError, Seal, Step, Target};
 use proptest::prelude::*;
 
 use super::{ClientStack, ServerStack, StackAccepted, StackOpen};
-use crate::tests::{Chance, NOW};
+use crate::tests::{NOW, TestRng};
 use crate::{ClientParam, OpenedFrame, PACKET_TAIL, ProtocolKind, ReplayStore, ServerParam};
 
 const PASSWORD: &[u8] = b"barfoo!";
@@ -66,7 +66,7 @@ fn serve(
     wire: &[u8],
     piece: usize,
 ) -> Result<(StackAccepted, Vec<u8>), ProtocolError> {
-    let mut handshake = server.new_handshake(1460, Arc::new(NOW), &mut Chance(77));
+    let mut handshake = server.new_handshake(1460, Arc::new(NOW), &mut TestRng(77));
     let (step, sent, mut held) =
         run_handshake(&mut handshake, wire, &[piece]).map_err(|(why, _)| why)?;
     assert!(
@@ -115,7 +115,7 @@ proptest! {
     ) {
         let (client, server) = pair(method, kind);
         let target: Target = format!("{host}:443").parse().unwrap();
-        let (mut seal, mut open) = client.connect_codecs(&target, NOW, &mut Chance(seed)).unwrap();
+        let (mut seal, mut open) = client.connect_codecs(&target, NOW, &mut TestRng(seed)).unwrap();
         prop_assert!(seal.must_send_head());
         let wire = seal_all(&mut seal, &data(up), usize::MAX).unwrap();
         prop_assert!(!seal.must_send_head());
@@ -137,13 +137,13 @@ proptest! {
         method in methods(), kind in kinds(), len in 0usize..1500, seed in any::<u64>(),
     ) {
         let (client, server) = pair(method, kind);
-        let mut chance = Chance(seed);
+        let mut rng = TestRng(seed);
         let room = 300;
         let framed = || [&vec![0; room][..], &data(len), &[0; PACKET_TAIL]].concat();
         let to: Target = "a.example:53".parse().unwrap();
-        let mut association = client.new_association(&mut chance);
+        let mut association = client.new_association(&mut rng);
         let mut packet = framed();
-        let wire = association.seal_packet(&mut packet, room..room + len, &to, &mut chance).unwrap();
+        let wire = association.seal_packet(&mut packet, room..room + len, &to, &mut rng).unwrap();
         let wire = &mut packet[wire];
         let (uid, target, payload) = server.open_packet(wire).unwrap();
         prop_assert_eq!((uid, target), (kind.has_users().then_some(42), to));
@@ -152,7 +152,7 @@ proptest! {
         let from: Target = "[2001:db8::1]:53".parse().unwrap();
         let mut answers = server.answer_codec(uid);
         let mut packet = framed();
-        let wire = answers.seal_packet(&mut packet, room..room + len, &from, &mut chance).unwrap();
+        let wire = answers.seal_packet(&mut packet, room..room + len, &from, &mut rng).unwrap();
         let wire = &mut packet[wire];
         let (source, payload) = association.open_packet(wire).unwrap();
         prop_assert_eq!(source, from);
@@ -167,9 +167,9 @@ proptest! {
         let (client, server) = pair(method, kind);
         let _ = serve_some(&server, &bytes, piece);
         let _ = server.open_packet(&mut bytes.clone());
-        let _ = client.new_association(&mut Chance(1)).open_packet(&mut bytes.clone());
+        let _ = client.new_association(&mut TestRng(1)).open_packet(&mut bytes.clone());
         let target = "a.example:1".parse().unwrap();
-        let (_, mut open) = client.connect_codecs(&target, NOW, &mut Chance(2)).unwrap();
+        let (_, mut open) = client.connect_codecs(&target, NOW, &mut TestRng(2)).unwrap();
         let mut rest = bytes;
         while let Ok(OpenedFrame::Plain { consumed, .. } | OpenedFrame::Inflated { consumed }) =
             open.open_frame(&mut rest)
@@ -181,7 +181,7 @@ proptest! {
 
 /// Runs a server over bytes that may not be a request.
 fn serve_some(server: &Arc<ServerStack>, wire: &[u8], piece: usize) -> Option<Target> {
-    let mut handshake = server.new_handshake(1460, Arc::new(NOW), &mut Chance(3));
+    let mut handshake = server.new_handshake(1460, Arc::new(NOW), &mut TestRng(3));
     match run_handshake(&mut handshake, wire, &[piece]) {
         Ok((Step::Done(accepted), ..)) => Some(accepted.target),
         _ => None,
@@ -194,7 +194,9 @@ fn all_ciphers() {
     let target: Target = "a.example:80".parse().unwrap();
     for method in StreamKind::ALL {
         let (client, server) = pair(method, ProtocolKind::AuthAes128Md5);
-        let (mut seal, mut open) = client.connect_codecs(&target, NOW, &mut Chance(4)).unwrap();
+        let (mut seal, mut open) = client
+            .connect_codecs(&target, NOW, &mut TestRng(4))
+            .unwrap();
         let wire = seal_all(&mut seal, &data(3000), 1000).unwrap();
         let (mut accepted, plain) = serve(&server, &wire, 100).unwrap();
         assert!(plain == data(3000) && accepted.target == target, "{method}");
@@ -221,7 +223,9 @@ fn strangers_are_refused() {
         for (method, password, kind) in strangers {
             let param = ClientParam::default();
             let client = ClientStack::new(method, password, kind, param, 0).unwrap();
-            let (mut seal, _) = client.connect_codecs(&target, NOW, &mut Chance(5)).unwrap();
+            let (mut seal, _) = client
+                .connect_codecs(&target, NOW, &mut TestRng(5))
+                .unwrap();
             let wire = seal_all(&mut seal, &data(3000), 1000).unwrap();
             assert_eq!(serve_some(&server, &wire, 9000), None, "{method} {kind}");
         }
@@ -233,7 +237,9 @@ fn strangers_are_refused() {
 fn a_seal_without_room_changes_nothing() {
     let (client, server) = pair(StreamKind::Aes128Ctr, ProtocolKind::AuthSha1V4);
     let target: Target = "a.example:80".parse().unwrap();
-    let (mut seal, _) = client.connect_codecs(&target, NOW, &mut Chance(6)).unwrap();
+    let (mut seal, _) = client
+        .connect_codecs(&target, NOW, &mut TestRng(6))
+        .unwrap();
     let room = seal.overhead();
     let mut short = vec![0; room.head + 10];
     assert!(seal.seal(&mut short, 3..10).is_err());

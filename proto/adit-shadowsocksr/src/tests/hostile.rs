@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adit_wire::{ProtocolError, Step, UnixTime};
 use proptest::prelude::*;
 
-use super::{Chance, NOW, open_some, pair, serve, write};
+use super::{NOW, TestRng, open_some, pair, serve, write};
 use crate::{
     AcceptedConnection, ClientParam, OpenedFrame, Protocol, ProtocolClient, ProtocolKind,
     ProtocolServer, ReplayStore, ServerParam,
@@ -18,7 +18,7 @@ fn authenticated() -> impl Iterator<Item = ProtocolKind> {
 
 fn request(client: &ProtocolClient, now: UnixTime) -> Vec<u8> {
     let (mut seal, _) = client
-        .connect_codecs(&[9; 16], now, &mut Chance(1))
+        .connect_codecs(&[9; 16], now, &mut TestRng(1))
         .unwrap();
     write(&mut seal, &[50, 300, 2000]).1
 }
@@ -28,7 +28,7 @@ fn judge(
     wire: &[u8],
     now: UnixTime,
 ) -> Result<AcceptedConnection, ProtocolError> {
-    let mut handshake = server.new_handshake(&[9; 16], 1460, &mut Chance(2));
+    let mut handshake = server.new_handshake(&[9; 16], 1460, &mut TestRng(2));
     serve(&mut handshake, wire, 1 << 20, now).map(|(_, accepted)| accepted)
 }
 
@@ -103,8 +103,8 @@ fn flipped_bits_of_frames() {
     for kind in kinds.filter(|kind| *kind != ProtocolKind::Origin) {
         let (client, server) = pair(kind, true);
         let accepted = || {
-            let mut chance = Chance(3);
-            let (mut seal, _) = client.connect_codecs(&[9; 16], NOW, &mut chance).unwrap();
+            let mut rng = TestRng(3);
+            let (mut seal, _) = client.connect_codecs(&[9; 16], NOW, &mut rng).unwrap();
             let first = write(&mut seal, &[40]).1;
             let second = adit_wire::codec_laws::seal_all(&mut seal, &[0x77; 300], 300).unwrap();
             (judge(&server, &first, NOW).unwrap(), second)
@@ -142,7 +142,7 @@ fn compatible_servers_take_others_for_origin() {
         };
         let plain = b"\x01\x7f\x00\x00\x01\x00\x50GET / HTTP/1.0\r\n\r\n";
         assert!(judge(&server(false), plain, NOW).is_err(), "{kind}");
-        let mut handshake = server(true).new_handshake(&[], 1460, &mut Chance(2));
+        let mut handshake = server(true).new_handshake(&[], 1460, &mut TestRng(2));
         let (data, accepted) = serve(&mut handshake, plain, 5, NOW).unwrap();
         assert!(accepted.fell_back && data == plain, "{kind}");
         // It still serves its own clients.
@@ -155,7 +155,7 @@ fn compatible_servers_take_others_for_origin() {
 #[test]
 fn a_handshake_ends_once() {
     let (_, server) = pair(ProtocolKind::Origin, false);
-    let mut handshake = server.new_handshake(&[], 1460, &mut Chance(2));
+    let mut handshake = server.new_handshake(&[], 1460, &mut TestRng(2));
     assert!(matches!(handshake.step(&mut [], NOW), Ok(Step::Done(_))));
     assert!(handshake.step(&mut [], NOW).is_err());
 }
@@ -168,10 +168,10 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..3000), piece in 1usize..500,
     ) {
         let (client, server) = pair(kind, false);
-        let mut handshake = server.new_handshake(&[9; 16], 1460, &mut Chance(2));
+        let mut handshake = server.new_handshake(&[9; 16], 1460, &mut TestRng(2));
         let accepted = handshake.step(&mut bytes.clone(), NOW);
         prop_assert!(!kind.is_authenticated() || !matches!(accepted, Ok(Step::Done(_))));
-        let (_, mut open) = client.connect_codecs(&[9; 16], NOW, &mut Chance(3)).unwrap();
+        let (_, mut open) = client.connect_codecs(&[9; 16], NOW, &mut TestRng(3)).unwrap();
         let _ = open_some(&mut open, Vec::new(), &bytes, piece);
     }
 

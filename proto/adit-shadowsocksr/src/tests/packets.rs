@@ -3,7 +3,7 @@
 use adit_wire::ProtocolError;
 use proptest::prelude::*;
 
-use super::{Chance, pair};
+use super::{TestRng, pair};
 use crate::{PACKET_TAIL, ProtocolKind};
 
 /// True if the protocol's packets have a tag.
@@ -19,11 +19,11 @@ proptest! {
         data in proptest::collection::vec(any::<u8>(), 7..1500), seed in any::<u64>(),
     ) {
         let (client, server) = pair(kind, user);
-        let mut chance = Chance(seed);
-        let association = client.new_association(&mut chance);
+        let mut rng = TestRng(seed);
+        let association = client.new_association(&mut rng);
         let mut packet = data.clone();
         packet.resize(data.len() + PACKET_TAIL, 0);
-        let range = association.seal_packet(&mut packet, 0..data.len(), &mut chance).unwrap();
+        let range = association.seal_packet(&mut packet, 0..data.len(), &mut rng).unwrap();
         let wire = &mut packet[range];
         let (uid, payload) = server.open_packet(wire).unwrap();
         prop_assert_eq!(&wire[payload], &data);
@@ -31,7 +31,7 @@ proptest! {
 
         let mut packet = data.clone();
         packet.resize(data.len() + PACKET_TAIL, 0);
-        let range = server.seal_packet(uid, &mut packet, 0..data.len(), &mut chance).unwrap();
+        let range = server.seal_packet(uid, &mut packet, 0..data.len(), &mut rng).unwrap();
         let wire = &mut packet[range];
         let payload = association.open_packet(wire).unwrap();
         prop_assert_eq!(&wire[payload], &data);
@@ -47,7 +47,7 @@ proptest! {
         if let Ok((_, payload)) = server.open_packet(&mut bytes.clone()) {
             prop_assert!(inside(payload.end));
         }
-        let association = client.new_association(&mut Chance(1));
+        let association = client.new_association(&mut TestRng(1));
         if let Ok(payload) = association.open_packet(&mut bytes.clone()) {
             prop_assert!(inside(payload.end));
         }
@@ -59,21 +59,19 @@ fn strangers_and_altered_packets_are_dropped() {
     for kind in ProtocolKind::ALL.into_iter().filter(|kind| tagged(*kind)) {
         let (stranger, _) = pair(kind, false);
         let (client, server) = pair(kind, true);
-        let mut chance = Chance(5);
-        let sealed = |client: &crate::ProtocolClient, chance: &mut Chance| {
+        let mut rng = TestRng(5);
+        let sealed = |client: &crate::ProtocolClient, rng: &mut TestRng| {
             let mut packet = vec![0; 100 + PACKET_TAIL];
-            let association = client.new_association(chance);
-            let range = association
-                .seal_packet(&mut packet, 0..100, chance)
-                .unwrap();
+            let association = client.new_association(rng);
+            let range = association.seal_packet(&mut packet, 0..100, rng).unwrap();
             packet[range].to_vec()
         };
-        let mut packet = sealed(&stranger, &mut chance);
+        let mut packet = sealed(&stranger, &mut rng);
         assert_eq!(
             server.open_packet(&mut packet),
             Err(ProtocolError::Unauthentic)
         );
-        let packet = sealed(&client, &mut chance);
+        let packet = sealed(&client, &mut rng);
         let (mut flipped, mut missed) = (0, 0);
         for bit in 0..packet.len() * 8 {
             let mut packet = packet.clone();

@@ -3,7 +3,7 @@
 use adit_wire::Seal;
 use proptest::prelude::*;
 
-use super::{Chance, NOW, open_all, pair, serve, write};
+use super::{NOW, TestRng, open_all, pair, serve, write};
 use crate::{OpenedFrame, ProtocolKind};
 
 fn kinds() -> impl Strategy<Value = ProtocolKind> {
@@ -31,11 +31,11 @@ proptest! {
         requests in sizes(), answers in sizes(), piece in 1usize..5000, seed in any::<u64>(),
     ) {
         let (client, server) = pair(kind, user);
-        let mut chance = Chance(seed);
-        let (mut seal, mut open) = client.connect_codecs(&iv, NOW, &mut chance).unwrap();
+        let mut rng = TestRng(seed);
+        let (mut seal, mut open) = client.connect_codecs(&iv, NOW, &mut rng).unwrap();
         let (sent, wire) = write(&mut seal, &requests);
         prop_assert!(!seal.must_send_head());
-        let mut handshake = server.new_handshake(&iv, 1460, &mut chance);
+        let mut handshake = server.new_handshake(&iv, 1460, &mut rng);
         let (plain, mut accepted) = serve(&mut handshake, &wire, piece, NOW).unwrap();
         prop_assert!(plain == sent, "{} up", kind);
         prop_assert_eq!(accepted.uid, (user && kind.has_users()).then_some(42));
@@ -49,10 +49,10 @@ proptest! {
 fn the_least_pieces() {
     for kind in ProtocolKind::ALL {
         let (client, server) = pair(kind, true);
-        let mut chance = Chance(1);
-        let (mut seal, _) = client.connect_codecs(&[9; 16], NOW, &mut chance).unwrap();
+        let mut rng = TestRng(1);
+        let (mut seal, _) = client.connect_codecs(&[9; 16], NOW, &mut rng).unwrap();
         let (sent, wire) = write(&mut seal, &[30, 2000]);
-        let mut handshake = server.new_handshake(&[9; 16], 1460, &mut chance);
+        let mut handshake = server.new_handshake(&[9; 16], 1460, &mut rng);
         let (plain, _) = serve(&mut handshake, &wire, 1, NOW).unwrap();
         assert!(plain == sent, "{kind}");
     }
@@ -62,10 +62,10 @@ fn the_least_pieces() {
 fn a_server_answers_at_once_where_clients_wait() {
     for kind in ProtocolKind::ALL {
         let (client, server) = pair(kind, false);
-        let mut chance = Chance(2);
-        let (mut seal, mut open) = client.connect_codecs(&[], NOW, &mut chance).unwrap();
+        let mut rng = TestRng(2);
+        let (mut seal, mut open) = client.connect_codecs(&[], NOW, &mut rng).unwrap();
         let (_, wire) = write(&mut seal, &[3]);
-        let mut handshake = server.new_handshake(&[], 536, &mut chance);
+        let mut handshake = server.new_handshake(&[], 536, &mut rng);
         let (_, mut accepted) = serve(&mut handshake, &wire, 9000, NOW).unwrap();
         let owes = kind >= ProtocolKind::AuthSha1V2;
         assert_eq!(accepted.seal.must_send_head(), owes, "{kind}");
@@ -87,8 +87,8 @@ fn a_server_answers_at_once_where_clients_wait() {
 fn data_may_be_as_long_as_the_room_says() {
     for kind in ProtocolKind::ALL {
         let (client, server) = pair(kind, false);
-        let mut chance = Chance(3);
-        let (mut seal, _) = client.connect_codecs(&[], NOW, &mut chance).unwrap();
+        let mut rng = TestRng(3);
+        let (mut seal, _) = client.connect_codecs(&[], NOW, &mut rng).unwrap();
         let mut wire = Vec::new();
         for step in 0..3 {
             let room = seal.overhead();
@@ -105,7 +105,7 @@ fn data_may_be_as_long_as_the_room_says() {
             let all = room.head..room.head + room.max_payload + 1;
             assert!(seal.seal(&mut record, all).is_err(), "{kind}");
         }
-        let mut handshake = server.new_handshake(&[], 1460, &mut chance);
+        let mut handshake = server.new_handshake(&[], 1460, &mut rng);
         assert!(serve(&mut handshake, &wire, 1 << 20, NOW).is_ok(), "{kind}");
     }
 }
@@ -115,10 +115,10 @@ fn data_may_be_as_long_as_the_room_says() {
 fn a_length_that_peers_misread_is_never_sent() {
     for kind in [ProtocolKind::AuthChainB, ProtocolKind::AuthChainC] {
         let (client, server) = pair(kind, false);
-        let mut chance = Chance(4);
-        let (mut seal, mut open) = client.connect_codecs(&[], NOW, &mut chance).unwrap();
+        let mut rng = TestRng(4);
+        let (mut seal, mut open) = client.connect_codecs(&[], NOW, &mut rng).unwrap();
         let (_, wire) = write(&mut seal, &[100]);
-        let mut handshake = server.new_handshake(&[], 1460, &mut chance);
+        let mut handshake = server.new_handshake(&[], 1460, &mut rng);
         let (_, mut accepted) = serve(&mut handshake, &wire, 9000, NOW).unwrap();
         // In the first answer the segment size counts too.
         for size in [1438, 1440] {

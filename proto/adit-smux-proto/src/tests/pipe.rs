@@ -8,9 +8,9 @@ use super::START;
 use crate::{Config, Event, FRAME_HEADER, ReadFront, Role, Session, StreamId, Version};
 
 /// A small generator (SplitMix64), so that a failure is reproducible.
-struct Dice(u64);
+struct TestRng(u64);
 
-impl Dice {
+impl TestRng {
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -46,8 +46,8 @@ impl End {
     }
 
     /// Does some of the possible steps. Returns true if there were any.
-    fn act(&mut self, dice: &mut Dice, peer: &mut VecDeque<u8>) -> bool {
-        let mut busy = self.take_in(dice);
+    fn act(&mut self, rng: &mut TestRng, peer: &mut VecDeque<u8>) -> bool {
+        let mut busy = self.take_in(rng);
         while let Some(id) = self.session.accept() {
             self.begin(id);
             busy = true;
@@ -58,27 +58,27 @@ impl End {
         }
         let ids: Vec<StreamId> = self.found.keys().copied().collect();
         for id in ids {
-            busy |= self.read(dice, id) | self.write(dice, id, peer);
+            busy |= self.read(rng, id) | self.write(rng, id, peer);
         }
-        let mut out = vec![0; 16 + dice.below(3000)];
+        let mut out = vec![0; 16 + rng.below(3000)];
         let len = self.session.poll_output(&mut out);
         peer.extend(&out[..len]);
         busy | (len > 0)
     }
 
-    fn take_in(&mut self, dice: &mut Dice) -> bool {
-        let count = dice.below(2000).min(self.wire.len());
+    fn take_in(&mut self, rng: &mut TestRng) -> bool {
+        let count = rng.below(2000).min(self.wire.len());
         let bytes: Vec<u8> = self.wire.iter().take(count).copied().collect();
         let used = self.session.handle_input(START, &bytes).unwrap();
         self.wire.drain(..used);
         used > 0 || count == 0 && !self.wire.is_empty()
     }
 
-    fn read(&mut self, dice: &mut Dice, id: StreamId) -> bool {
+    fn read(&mut self, rng: &mut TestRng, id: StreamId) -> bool {
         let (found, ended) = self.found.get_mut(&id).unwrap();
         match self.session.front_bytes(id).unwrap() {
             ReadFront::Bytes(bytes) => {
-                let count = (1 + dice.below(5000)).min(bytes.len());
+                let count = (1 + rng.below(5000)).min(bytes.len());
                 found.extend_from_slice(&bytes[..count]);
                 self.session.consume(id, count).unwrap();
                 true
@@ -88,13 +88,13 @@ impl End {
         }
     }
 
-    fn write(&mut self, dice: &mut Dice, id: StreamId, peer: &mut VecDeque<u8>) -> bool {
+    fn write(&mut self, rng: &mut TestRng, id: StreamId, peer: &mut VecDeque<u8>) -> bool {
         let Some(left) = self.to_write.get_mut(&id) else {
             return false;
         };
-        let count = dice.below(4000).min(left.len());
+        let count = rng.below(4000).min(left.len());
         let direct = self.session.direct_capacity(id).unwrap().min(count);
-        let done = if direct > 0 && dice.below(2) == 0 {
+        let done = if direct > 0 && rng.below(2) == 0 {
             let mut frame = vec![0; FRAME_HEADER];
             frame.extend_from_slice(&left[..direct]);
             self.session.seal_frame(id, &mut frame).unwrap();
@@ -119,14 +119,14 @@ proptest! {
         seed in any::<u64>(), v2 in any::<bool>(), streams in 1usize..6, len in 0usize..30_000,
         max_frame in 1u16..9000, stream_buffer in 2u32..40_000, small in any::<bool>(),
     ) {
-        let mut dice = Dice(seed);
+        let mut rng = TestRng(seed);
         let version = if v2 { Version::V2 } else { Version::V1 };
         let max_frame = if len > 5000 { max_frame.max(100) } else { max_frame };
         let mut make = |role| {
             let mut config = Config::new(version, role);
             (config.max_frame, config.stream_buffer, config.backlog) = (max_frame, stream_buffer, 2);
             config.session_buffer = stream_buffer + if small { 0 } else { 1 << 20 };
-            config.send_buffer = 1 + dice.below(10_000);
+            config.send_buffer = 1 + rng.below(10_000);
             let session = Session::new(config, START).unwrap();
             End { session, role, wire: VecDeque::new(), to_write: BTreeMap::new(), found: BTreeMap::new(), len }
         };
@@ -138,7 +138,7 @@ proptest! {
         }
         let mut idle = 0;
         for _ in 0..2_000_000 {
-            let busy = client.act(&mut dice, &mut server.wire) | server.act(&mut dice, &mut client.wire);
+            let busy = client.act(&mut rng, &mut server.wire) | server.act(&mut rng, &mut client.wire);
             idle = if busy { 0 } else { idle + 1 };
             if idle > 20 { break; }
         }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::net::IpAddr;
 
-use adit_wire::{Handshake, Host, Rx, Step, Target, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Host, Step, Target};
 
 use super::{ClientError, read_reply};
 use crate::{Command, Version};
@@ -34,7 +34,7 @@ impl Socks4Connect {
         }
     }
 
-    fn write_request(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+    fn write_request(&self, tx: &mut HandshakeOutput<'_>) -> Result<(), ClientError> {
         if self.command == Command::UdpAssociate {
             return Err(ClientError::NotInSocks4("UDP ASSOCIATE"));
         }
@@ -68,7 +68,11 @@ impl Handshake for Socks4Connect {
     type Output = Target;
     type Error = ClientError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Target>, ClientError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Target>, ClientError> {
         if !self.opened {
             self.write_request(tx)?;
             self.opened = true;

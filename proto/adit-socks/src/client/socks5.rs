@@ -3,7 +3,9 @@
 use alloc::string::String;
 use core::fmt;
 
-use adit_wire::{Handshake, Rx, Step, Target, Tx, encode_addr, narrow_int};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, Step, Target, encode_addr, narrow_int,
+};
 use zeroize::Zeroizing;
 
 use super::{ClientError, read_reply};
@@ -74,7 +76,7 @@ impl Socks5Connect {
         self
     }
 
-    fn write_opening(&self, tx: &mut Tx<'_>) -> Result<(), ClientError> {
+    fn write_opening(&self, tx: &mut HandshakeOutput<'_>) -> Result<(), ClientError> {
         let fits = |text: &str| text.len() <= usize::from(u8::MAX);
         match &self.auth {
             Some(login) if !fits(&login.user) || !fits(&login.password) => {
@@ -93,7 +95,7 @@ impl Socks5Connect {
         Ok(())
     }
 
-    fn put_login(&self, tx: &mut Tx<'_>) {
+    fn put_login(&self, tx: &mut HandshakeOutput<'_>) {
         let Some(login) = &self.auth else { return };
         tx.extend_from_slice(&[0x01]);
         for text in [&login.user, &login.password] {
@@ -103,13 +105,17 @@ impl Socks5Connect {
         }
     }
 
-    fn put_request(&self, tx: &mut Tx<'_>) {
+    fn put_request(&self, tx: &mut HandshakeOutput<'_>) {
         tx.extend_from_slice(&[VERSION, self.command.to_byte(), 0x00]);
         encode_addr(&self.target, tx.as_vec_mut());
     }
 
     /// Handles the proxy's choice of a method and returns the next state.
-    fn handle_method(&self, method: u8, tx: &mut Tx<'_>) -> Result<State, ClientError> {
+    fn handle_method(
+        &self,
+        method: u8,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<State, ClientError> {
         let offered_none = self.auth.is_none() || (self.optional && !self.pipelined);
         match method {
             NO_AUTH if offered_none => {
@@ -134,7 +140,11 @@ impl Handshake for Socks5Connect {
     type Output = Target;
     type Error = ClientError;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Target>, ClientError> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Target>, ClientError> {
         loop {
             self.state = match (self.state, rx.bytes()) {
                 (State::Opening, _) => {

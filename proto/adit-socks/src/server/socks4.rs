@@ -5,7 +5,9 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use adit_wire::{EndOfInput, Handshake, Host, Reader, Rx, Step, Target, Tx};
+use adit_wire::{
+    EndOfInput, Handshake, HandshakeInput, HandshakeOutput, Host, Reader, Step, Target,
+};
 
 use super::{Refusal, encode_reply};
 use crate::{Command, Reply, Request, Version};
@@ -21,12 +23,12 @@ const MAX_TEXT_LEN: usize = 255;
 ///
 /// ```
 /// use adit_socks::server::Socks4;
-/// use adit_wire::{Handshake, Rx, Step, Tx};
+/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
 ///
 /// // SOCKS4a: CONNECT to port 80, an invalid address, no user, and a name.
 /// let mut request = *b"\x04\x01\x00\x50\x00\x00\x00\x01\x00example.test\x00";
 /// let mut sent = Vec::new();
-/// let step = Socks4::new(true).step(&mut Rx::new(&mut request), &mut Tx::new(&mut sent))?;
+/// let step = Socks4::new(true).step(&mut HandshakeInput::new(&mut request), &mut HandshakeOutput::new(&mut sent))?;
 /// let Step::Done(request) = step else { panic!("the request is complete") };
 /// assert_eq!(request.target.to_string(), "example.test:80");
 /// # Ok::<(), adit_socks::server::Refusal>(())
@@ -49,7 +51,11 @@ impl Handshake for Socks4 {
     type Output = Request;
     type Error = Refusal;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != VERSION) {
             return Err(Refusal::Malformed("SOCKS version"));
         }

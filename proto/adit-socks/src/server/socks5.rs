@@ -7,7 +7,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 
-use adit_wire::{AddrError, Handshake, Rx, Step, Tx, parse_addr};
+use adit_wire::{AddrError, Handshake, HandshakeInput, HandshakeOutput, Step, parse_addr};
 use zeroize::Zeroize;
 
 use super::{Credentials, Refusal, encode_reply};
@@ -28,7 +28,7 @@ const LOGIN_VERSION: u8 = 0x01;
 /// ```
 /// use adit_socks::server::{Credentials, Socks5, encode_reply};
 /// use adit_socks::{Command, Reply};
-/// use adit_wire::{Handshake, Rx, Step, Tx};
+/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
 ///
 /// struct Anyone;
 ///
@@ -47,11 +47,11 @@ const LOGIN_VERSION: u8 = 0x01;
 ///
 /// // The greeting: SOCKS5, one method, no authentication. The server agrees.
 /// let mut greeting = *b"\x05\x01\x00";
-/// server.step(&mut Rx::new(&mut greeting), &mut Tx::new(&mut sent))?;
+/// server.step(&mut HandshakeInput::new(&mut greeting), &mut HandshakeOutput::new(&mut sent))?;
 /// assert_eq!(sent, b"\x05\x00");
 ///
 /// let mut request = *b"\x05\x01\x00\x03\x0cexample.test\x00\x50";
-/// let step = server.step(&mut Rx::new(&mut request), &mut Tx::new(&mut sent))?;
+/// let step = server.step(&mut HandshakeInput::new(&mut request), &mut HandshakeOutput::new(&mut sent))?;
 /// let Step::Done(request) = step else { panic!("the request is complete") };
 /// assert_eq!((request.command, request.target.to_string().as_str()), (Command::Connect, "example.test:80"));
 ///
@@ -111,7 +111,11 @@ impl<'c> Socks5<'c> {
         }
     }
 
-    fn read_greeting(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
+    fn read_greeting(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<()>, Refusal> {
         let total = match rx.bytes() {
             [] => 1,
             [VERSION] => 2,
@@ -135,7 +139,11 @@ impl<'c> Socks5<'c> {
         Ok(Step::Done(()))
     }
 
-    fn read_login(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<()>, Refusal> {
+    fn read_login(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<()>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != LOGIN_VERSION) {
             tx.extend_from_slice(&[LOGIN_VERSION, 0x01]);
             return Err(Refusal::Malformed("version of the login"));
@@ -163,7 +171,11 @@ impl<'c> Socks5<'c> {
         Ok(Step::Done(()))
     }
 
-    fn read_request(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+    fn read_request(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         let fields = match RequestFields::parse(rx.bytes()) {
             Ok(Step::Done(fields)) => fields,
             Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
@@ -241,7 +253,11 @@ impl Handshake for Socks5<'_> {
     type Output = Request;
     type Error = Refusal;
 
-    fn step(&mut self, rx: &mut Rx<'_>, tx: &mut Tx<'_>) -> Result<Step<Request>, Refusal> {
+    fn step(
+        &mut self,
+        rx: &mut HandshakeInput<'_>,
+        tx: &mut HandshakeOutput<'_>,
+    ) -> Result<Step<Request>, Refusal> {
         loop {
             let step = match self.state {
                 State::Greeting => self.read_greeting(rx, tx)?,

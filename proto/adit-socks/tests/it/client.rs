@@ -3,7 +3,7 @@
 use adit_socks::client::{ClientError, Socks4Connect, Socks5Connect, second_reply};
 use adit_socks::server::{Socks4, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Version};
-use adit_wire::{Handshake, ProtocolError, Rx, Step, Target, Tx};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target};
 use proptest::prelude::*;
 
 use crate::server5::{Open, User};
@@ -51,7 +51,10 @@ fn sends_what_curl_sends() {
 fn waits_for_each_answer_unless_pipelined() {
     let first_flight = |mut core: Socks5Connect| {
         let mut sent = Vec::new();
-        let step = core.step(&mut Rx::new(&mut []), &mut Tx::new(&mut sent));
+        let step = core.step(
+            &mut HandshakeInput::new(&mut []),
+            &mut HandshakeOutput::new(&mut sent),
+        );
         assert_eq!(step, Ok(Step::NeedMore { total: 2 }));
         sent
     };
@@ -212,8 +215,11 @@ where
     let (mut up, mut down, mut request) = (Vec::new(), Vec::new(), None);
     for _ in 0..8 {
         let mut sent = Vec::new();
-        let mut rx = Rx::new(&mut down);
-        if let Step::Done(bound) = client.step(&mut rx, &mut Tx::new(&mut sent)).unwrap() {
+        let mut rx = HandshakeInput::new(&mut down);
+        if let Step::Done(bound) = client
+            .step(&mut rx, &mut HandshakeOutput::new(&mut sent))
+            .unwrap()
+        {
             return (bound, request.unwrap());
         }
         let eaten = rx.consumed();
@@ -222,8 +228,11 @@ where
         if request.is_some() {
             continue;
         }
-        let mut rx = Rx::new(&mut up);
-        if let Step::Done(done) = server.step(&mut rx, &mut Tx::new(&mut down)).unwrap() {
+        let mut rx = HandshakeInput::new(&mut up);
+        if let Step::Done(done) = server
+            .step(&mut rx, &mut HandshakeOutput::new(&mut down))
+            .unwrap()
+        {
             let bound = Some("198.51.100.7:1234".parse().unwrap());
             down.extend(encode_reply(done.version, Reply::Succeeded, bound));
             request = Some(done);

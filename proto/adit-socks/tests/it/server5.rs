@@ -254,8 +254,13 @@ fn early_data_is_left_alone() {
 fn the_password_is_wiped_from_the_buffer() {
     let mut wire = hex(&format!("050102 {LOGIN}"));
     let mut core = Socks5::new(&User);
-    let mut rx = adit_wire::Rx::new(&mut wire);
-    adit_wire::Handshake::step(&mut core, &mut rx, &mut adit_wire::Tx::new(&mut vec![])).unwrap();
+    let mut rx = adit_wire::HandshakeInput::new(&mut wire);
+    adit_wire::Handshake::step(
+        &mut core,
+        &mut rx,
+        &mut adit_wire::HandshakeOutput::new(&mut vec![]),
+    )
+    .unwrap();
     assert_eq!(wire[3..], [0; 9]);
     assert!(!format!("{core:?}").contains("user"));
 }

@@ -13,9 +13,9 @@ use crate::error::SshError;
 use crate::msg;
 use crate::wire::{MessageReader, SshBufMut};
 
-/// A question to the driver, which answers with [`ClientAuth::answer_ask`].
+/// A question to the driver, which answers with [`ClientAuth::answer_query`].
 #[derive(Debug)]
-pub enum ClientAsk {
+pub enum ClientAuthQuery {
     /// Asks for a signature of `data` by this identity.
     Signature {
         /// Index in [`ClientAuthConfig::identities`].
@@ -76,7 +76,7 @@ pub enum ClientStep {
     /// Text from the server, safe to display; then pass its next payload.
     Banner(String),
     /// Answer this; pass no payload before.
-    Ask(ClientAsk),
+    Query(ClientAuthQuery),
     /// The user is authenticated.
     Success,
     /// No method is left to try.
@@ -190,7 +190,7 @@ impl ClientAuth {
     ///
     /// # Errors
     /// [`SshError::Policy`] if the answer does not match the question.
-    pub fn answer_ask(&mut self, answer: ClientAnswer) -> Result<ClientStep, SshError> {
+    pub fn answer_query(&mut self, answer: ClientAnswer) -> Result<ClientStep, SshError> {
         match (self.state, answer) {
             (ClientAuthState::Signing(signing), ClientAnswer::Signature(signature)) => {
                 let named = MessageReader::new(&signature, "signature").read_string();
@@ -314,7 +314,7 @@ impl ClientAuth {
     pub(super) fn ask_signature(&mut self, signing: SigningAttempt) -> ClientStep {
         let request = self.key_request(signing, true);
         self.state = ClientAuthState::Signing(signing);
-        ClientStep::Ask(ClientAsk::Signature {
+        ClientStep::Query(ClientAuthQuery::Signature {
             identity: signing.identity,
             algorithm: signing.algorithm,
             data: data_to_sign(&self.session_id, &request),
@@ -361,7 +361,7 @@ impl ClientAuth {
         self.state = ClientAuthState::AskPassword;
         let failed = self.passwords;
         self.passwords += 1;
-        Some(ClientStep::Ask(ClientAsk::Password { failed }))
+        Some(ClientStep::Query(ClientAuthQuery::Password { failed }))
     }
 
     /// Allocates a buffer for a whole message with these secrets, because growing would leave a

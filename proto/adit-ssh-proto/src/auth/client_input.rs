@@ -1,6 +1,6 @@
 //! Client: messages from the server.
 
-use super::client::{ClientAsk, ClientAuth, ClientAuthState, ClientStep};
+use super::client::{ClientAuth, ClientAuthQuery, ClientAuthState, ClientStep};
 use super::display_text::sanitize_for_display;
 use super::message::{InteractivePrompt, MAX_PROMPTS, check_auth_service, put_request};
 use crate::error::SshError;
@@ -70,7 +70,7 @@ impl ClientAuth {
                 }
                 self.passwords += 1;
                 self.state = ClientAuthState::AskNewPassword;
-                Ok(ClientStep::Ask(ClientAsk::NewPassword { prompt }))
+                Ok(ClientStep::Query(ClientAuthQuery::NewPassword { prompt }))
             }
             (60, ClientAuthState::Interactive(rounds)) => self.on_info_request(rounds, payload),
             _ => unexpected,
@@ -163,7 +163,7 @@ impl ClientAuth {
         }
         r.expect_end()?;
         self.state = ClientAuthState::AskResponses(prompts.len(), rounds + 1);
-        Ok(ClientStep::Ask(ClientAsk::Questions {
+        Ok(ClientStep::Query(ClientAuthQuery::Questions {
             name,
             instruction,
             prompts,

@@ -36,7 +36,7 @@ impl ClientAuth {
 mod tests {
     use adit_crypto::Secret;
 
-    use super::super::{AuthMethod, ClientAnswer, ClientAsk};
+    use super::super::{AuthMethod, ClientAnswer, ClientAuthQuery};
     use super::*;
     use crate::msg;
     use crate::wire::SshBufMut;
@@ -64,10 +64,10 @@ mod tests {
     fn password(step: ClientStep, auth: &mut ClientAuth) {
         assert!(matches!(
             step,
-            ClientStep::Ask(ClientAsk::Password { failed: 0 })
+            ClientStep::Query(ClientAuthQuery::Password { failed: 0 })
         ));
         let answer = ClientAnswer::Password(Secret::new("wrong".to_owned()));
-        assert!(matches!(auth.answer_ask(answer), Ok(ClientStep::Wait)));
+        assert!(matches!(auth.answer_query(answer), Ok(ClientStep::Wait)));
     }
 
     #[test]
@@ -101,9 +101,9 @@ mod tests {
         // The password is asked for again as a second step; there is none.
         assert!(matches!(
             step,
-            ClientStep::Ask(ClientAsk::Password { failed: 0 })
+            ClientStep::Query(ClientAuthQuery::Password { failed: 0 })
         ));
-        let step = auth.answer_ask(ClientAnswer::Decline).unwrap();
+        let step = auth.answer_query(ClientAnswer::Decline).unwrap();
         assert!(matches!(step, ClientStep::Failed { methods } if methods.len() == 2));
         assert!(auth.was_partial());
     }

@@ -19,12 +19,12 @@ mod progress;
 mod server;
 mod server_input;
 
-pub use client::{ClientAnswer, ClientAsk, ClientAuth, ClientStep};
+pub use client::{ClientAnswer, ClientAuth, ClientAuthQuery, ClientStep};
 pub use config::{ClientAuthConfig, ClientIdentity, DEFAULT_TRIES, ServerAuthConfig};
 pub use display_text::{passwords_equal, sanitize_for_display};
 pub use message::{AuthMethod, InteractivePrompt};
 pub use outgoing::{AuthPayload, HIDDEN_MULTIPLE};
-pub use server::{AuthenticatedUser, ServerAnswer, ServerAsk, ServerAuth, ServerStep};
+pub use server::{AuthenticatedUser, ServerAnswer, ServerAuth, ServerAuthQuery, ServerStep};
 pub use server_input::AttemptedLogin;
 
 #[cfg(test)]

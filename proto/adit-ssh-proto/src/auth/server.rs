@@ -15,11 +15,11 @@ use crate::wire::SshBufMut;
 /// Maximum number of requests in a connection, including those that do not count as failed.
 const MAX_REQUESTS: u32 = 128;
 
-/// A question to the driver, which answers with [`ServerAuth::answer_ask`].
+/// A question to the driver, which answers with [`ServerAuth::answer_query`].
 ///
 /// For a user that does not exist, answer [`ServerAnswer::Reject`] after the same time.
 #[derive(Debug)]
-pub enum ServerAsk {
+pub enum ServerAuthQuery {
     /// Asks whether the user needs no authentication. Only with [`ServerAuthConfig::ask_none`].
     NoAuthentication {
         /// User name.
@@ -82,7 +82,7 @@ pub enum ServerAnswer {
     Accept,
     /// No.
     Reject,
-    /// Answers [`ServerAsk::Interactive`] and [`ServerAsk::Responses`] with prompts, 32 at most.
+    /// Answers [`ServerAuthQuery::Interactive`] and [`ServerAuthQuery::Responses`] with prompts, 32 at most.
     Questions {
         /// Title.
         name: String,
@@ -99,7 +99,7 @@ pub enum ServerAnswer {
         /// key that was accepted does not count again.
         partial: bool,
     },
-    /// Answers [`ServerAsk::Password`] and [`ServerAsk::NewPassword`]: the password has to be
+    /// Answers [`ServerAuthQuery::Password`] and [`ServerAuthQuery::NewPassword`]: the password has to be
     /// changed first.
     ChangePassword {
         /// Text for the user.
@@ -114,7 +114,7 @@ pub enum ServerStep {
     /// Send the output, then pass the peer's next payload.
     Wait,
     /// Answer this; pass no payload before.
-    Ask(ServerAsk),
+    Query(ServerAuthQuery),
     /// The user is authenticated. The message that reports it is ready to be sent.
     Success(AuthenticatedUser),
 }
@@ -219,7 +219,7 @@ impl ServerAuth {
     ///
     /// # Errors
     /// [`SshError::Policy`] after too many failures, or if the answer does not match the question.
-    pub fn answer_ask(&mut self, answer: ServerAnswer) -> Result<ServerStep, SshError> {
+    pub fn answer_query(&mut self, answer: ServerAnswer) -> Result<ServerStep, SshError> {
         use ServerAnswer::{Accept, ChangePassword, Continue, Questions, Reject};
         let pending = core::mem::replace(&mut self.pending, PendingAnswer::Request);
         match (pending, answer) {

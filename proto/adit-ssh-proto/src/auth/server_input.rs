@@ -7,7 +7,7 @@ use super::message::{
     data_to_sign, put_key, service_message,
 };
 use super::progress::AuthProgress;
-use super::server::{PendingAnswer, ServerAsk, ServerAuth, ServerAuthStage, ServerStep};
+use super::server::{PendingAnswer, ServerAuth, ServerAuthQuery, ServerAuthStage, ServerStep};
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
 use crate::key::AnyKey;
@@ -118,21 +118,31 @@ impl ServerAuth {
                     return self.fail_attempt();
                 };
                 self.pending = PendingAnswer::Password;
-                Ok(ServerStep::Ask(ServerAsk::Password { user, password }))
+                Ok(ServerStep::Query(ServerAuthQuery::Password {
+                    user,
+                    password,
+                }))
             }
             AuthAttempt::NewPassword { old, new } if self.offers_method(AuthMethod::Password) => {
                 let (Some(old), Some(new)) = (secret_text(old), secret_text(new)) else {
                     return self.fail_attempt();
                 };
                 self.pending = PendingAnswer::Password;
-                Ok(ServerStep::Ask(ServerAsk::NewPassword { user, old, new }))
+                Ok(ServerStep::Query(ServerAuthQuery::NewPassword {
+                    user,
+                    old,
+                    new,
+                }))
             }
             AuthAttempt::Interactive { submethods }
                 if self.offers_method(AuthMethod::KeyboardInteractive) =>
             {
                 self.pending = PendingAnswer::Interactive;
                 let submethods = String::from_utf8_lossy(submethods).into_owned();
-                Ok(ServerStep::Ask(ServerAsk::Interactive { user, submethods }))
+                Ok(ServerStep::Query(ServerAuthQuery::Interactive {
+                    user,
+                    submethods,
+                }))
             }
             _ => self.fail_attempt(),
         }
@@ -145,7 +155,9 @@ impl ServerAuth {
     fn on_none_request(&mut self, user: String) -> Result<ServerStep, SshError> {
         if self.config.ask_none && self.progress.done.is_empty() {
             self.pending = PendingAnswer::Nothing;
-            return Ok(ServerStep::Ask(ServerAsk::NoAuthentication { user }));
+            return Ok(ServerStep::Query(ServerAuthQuery::NoAuthentication {
+                user,
+            }));
         }
         self.fail_none_request()
     }
@@ -176,7 +188,7 @@ impl ServerAuth {
                 algorithm: algorithm.to_vec(),
                 blob: blob.to_vec(),
             };
-            return Ok(ServerStep::Ask(ServerAsk::KeyQuery { user, key }));
+            return Ok(ServerStep::Query(ServerAuthQuery::KeyQuery { user, key }));
         };
         // Rebuilt from the parsed fields: the signature must cover exactly these.
         let mut request = Vec::new();
@@ -186,7 +198,7 @@ impl ServerAuth {
         match key.key().verify_with(least, known, &data, signature) {
             Ok(presence) => {
                 self.pending = PendingAnswer::Key(key.clone());
-                Ok(ServerStep::Ask(ServerAsk::Key {
+                Ok(ServerStep::Query(ServerAuthQuery::Key {
                     user,
                     key,
                     presence,
@@ -216,7 +228,10 @@ impl ServerAuth {
         r.expect_end()?;
         self.pending = PendingAnswer::Responses;
         let user = self.progress.user.clone();
-        Ok(ServerStep::Ask(ServerAsk::Responses { user, responses }))
+        Ok(ServerStep::Query(ServerAuthQuery::Responses {
+            user,
+            responses,
+        }))
     }
 }
 

@@ -11,9 +11,9 @@ use crate::wire::{MessageReader, SshBufMut};
 use crate::{SshError, msg};
 
 /// Pseudo-random bytes.
-pub(crate) struct Noise(pub(crate) u64);
+pub(crate) struct TestRng(pub(crate) u64);
 
-impl Entropy for Noise {
+impl Entropy for TestRng {
     fn fill(&mut self, out: &mut [u8]) {
         for byte in out {
             self.0 = self
@@ -34,7 +34,7 @@ pub(crate) fn preferred() -> AlgorithmPreferences {
 
 /// Runs `kex`; returns the results of the client and the server.
 fn run(kex: Kex) -> (ServerKexReply, KexSecret) {
-    let (mut a, mut b) = (Noise(1), Noise(2));
+    let (mut a, mut b) = (TestRng(1), TestRng(2));
     let (mut up, mut down) = (Vec::new(), Vec::new());
     let mut client = ClientKex::start(kex, &mut a, &mut up).unwrap();
     let mut server = ServerKex::new(kex);
@@ -79,9 +79,9 @@ fn both_sides_agree_in_every_method() {
 fn values_of_a_hostile_client() {
     for kex in Kex::ALL.iter().filter(|kex| **kex != Kex::GroupExchange) {
         let mut good = Vec::new();
-        ClientKex::start(*kex, &mut Noise(1), &mut good).unwrap();
+        ClientKex::start(*kex, &mut TestRng(1), &mut good).unwrap();
         let serve = |payload: &[u8]| {
-            ServerKex::new(*kex).handle_input(payload, &mut Noise(2), &mut Vec::new())
+            ServerKex::new(*kex).handle_input(payload, &mut TestRng(2), &mut Vec::new())
         };
         assert!(serve(&good).is_ok(), "{kex}");
         let value = good[5..].to_vec();
@@ -124,10 +124,10 @@ fn values_of_a_hostile_client() {
 fn values_of_a_hostile_server() {
     for kex in Kex::ALL.iter().filter(|kex| **kex != Kex::GroupExchange) {
         let mut init = Vec::new();
-        ClientKex::start(*kex, &mut Noise(1), &mut init).unwrap();
+        ClientKex::start(*kex, &mut TestRng(1), &mut init).unwrap();
         let mut server = ServerKex::new(*kex);
         let answer = server
-            .handle_input(&init, &mut Noise(2), &mut Vec::new())
+            .handle_input(&init, &mut TestRng(2), &mut Vec::new())
             .unwrap()
             .unwrap();
         let mut written = Vec::new();
@@ -146,19 +146,19 @@ fn values_of_a_hostile_server() {
             &vec![0; value.len()],
             &vec![0xff; 5000],
         ] {
-            let mut client = ClientKex::start(*kex, &mut Noise(1), &mut Vec::new()).unwrap();
+            let mut client = ClientKex::start(*kex, &mut TestRng(1), &mut Vec::new()).unwrap();
             let mut payload = vec![msg::KEX_REPLY];
             payload.put_string(b"host key");
             payload.put_string(bad);
             payload.put_string(b"signature");
             assert!(
                 client
-                    .handle_input(&payload, &mut Noise(3), &mut Vec::new())
+                    .handle_input(&payload, &mut TestRng(3), &mut Vec::new())
                     .is_err(),
                 "{kex}"
             );
             // Nothing is accepted after a failure.
-            let again = client.handle_input(&payload, &mut Noise(3), &mut Vec::new());
+            let again = client.handle_input(&payload, &mut TestRng(3), &mut Vec::new());
             assert_eq!(again.err(), Some(SshError::Unexpected(31)));
         }
     }
@@ -174,11 +174,11 @@ fn groups_of_a_hostile_server() {
         (vec![0xfe; 256], vec![2]),
     ] {
         let mut client =
-            ClientKex::start(Kex::GroupExchange, &mut Noise(1), &mut Vec::new()).unwrap();
+            ClientKex::start(Kex::GroupExchange, &mut TestRng(1), &mut Vec::new()).unwrap();
         let mut payload = vec![msg::KEX_REPLY];
         payload.put_mpint(&prime);
         payload.put_mpint(&generator);
-        let out = client.handle_input(&payload, &mut Noise(1), &mut Vec::new());
+        let out = client.handle_input(&payload, &mut TestRng(1), &mut Vec::new());
         assert!(matches!(out, Err(SshError::Kex(_))));
     }
 }
@@ -411,7 +411,7 @@ proptest! {
         if kex != Kex::Group18 {
             let _ = ServerKex::new(kex).handle_input(&payload, &mut FixedEntropy::default(), &mut Vec::new());
         }
-        let mut gex = ClientKex::start(Kex::GroupExchange, &mut Noise(1), &mut Vec::new()).unwrap();
-        let _ = gex.handle_input(&payload, &mut Noise(1), &mut Vec::new());
+        let mut gex = ClientKex::start(Kex::GroupExchange, &mut TestRng(1), &mut Vec::new()).unwrap();
+        let _ = gex.handle_input(&payload, &mut TestRng(1), &mut Vec::new());
     }
 }

@@ -86,8 +86,8 @@ mod tests {
     use crate::key::{KeySet, KeyType, PrivateKey};
 
     fn ed25519(seed: u8) -> PrivateKey {
-        let mut chance = FixedEntropy::new([seed; 32]);
-        PrivateKey::generate(KeyType::Ed25519, &mut chance).unwrap()
+        let mut rng = FixedEntropy::new([seed; 32]);
+        PrivateKey::generate(KeyType::Ed25519, &mut rng).unwrap()
     }
 
     /// Two keys of one type, and RSA.

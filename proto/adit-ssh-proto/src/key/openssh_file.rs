@@ -179,12 +179,12 @@ pub(super) fn write_document(
     inner: &AlgorithmKey,
     comment: &str,
     encryption: Option<Encryption<'_>>,
-    chance: &mut dyn Entropy,
+    rng: &mut dyn Entropy,
 ) -> Result<Secret<Vec<u8>>, KeyError> {
     // Allocated at full size, so that no copy is left behind: the largest key and its surroundings.
     let mut section = Secret::new(Vec::with_capacity(8192 + comment.len()));
     let mut check = [0; 4];
-    chance.fill(&mut check);
+    rng.fill(&mut check);
     let out = section.expose_mut();
     out.put_raw(&check);
     out.put_raw(&check);
@@ -209,7 +209,7 @@ pub(super) fn write_document(
                 limit: MAX_ROUNDS as usize,
             });
         }
-        chance.fill(&mut salt);
+        rng.fill(&mut salt);
         options.put_string(&salt);
         options.put_u32(rounds);
         let material = cipher.derive_key_iv(passphrase, &salt, rounds)?;

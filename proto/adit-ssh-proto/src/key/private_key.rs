@@ -82,20 +82,20 @@ impl PrivateKey {
         }
     }
 
-    /// Generates a new key from `chance`. RSA uses the provider's random generator instead, and
+    /// Generates a new key from `rng`. RSA uses the provider's random generator instead, and
     /// takes up to a minute.
     ///
     /// # Errors
     /// [`KeyError::Malformed`] if the RSA size is not supported; [`KeyError::Crypto`] if generation
     /// fails.
-    pub fn generate(kind: KeyType, chance: &mut dyn Entropy) -> Result<Self, KeyError> {
+    pub fn generate(kind: KeyType, rng: &mut dyn Entropy) -> Result<Self, KeyError> {
         let inner = match kind {
             KeyType::Ed25519 => {
                 let mut seed = Secret::new([0; 32]);
-                chance.fill(seed.expose_mut());
+                rng.fill(seed.expose_mut());
                 AlgorithmKey::Ed25519(Ed25519Key::from_seed(seed)?)
             }
-            KeyType::Ecdsa(curve) => AlgorithmKey::Ecdsa(EcdsaKey::generate(curve, chance)?),
+            KeyType::Ecdsa(curve) => AlgorithmKey::Ecdsa(EcdsaKey::generate(curve, rng)?),
             KeyType::Rsa { bits } => der::parse_pkcs8(generate_rsa_pkcs8(bits)?.expose())?,
         };
         Ok(Self::new(inner, String::new()))
@@ -149,10 +149,9 @@ impl PrivateKey {
     pub fn to_openssh(
         &self,
         encryption: Option<Encryption<'_>>,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<Secret<String>, KeyError> {
-        let document =
-            openssh_file::write_document(&self.inner, &self.comment, encryption, chance)?;
+        let document = openssh_file::write_document(&self.inner, &self.comment, encryption, rng)?;
         Ok(pem::encode_pem(OPENSSH, document.expose()))
     }
 

@@ -10,8 +10,8 @@ use adit_crypto::sha256;
 use adit_ssh_proto::Role;
 use adit_ssh_proto::algorithm::{AlgorithmPreferences, Compression, KeyAlgorithm};
 use adit_ssh_proto::auth::{
-    AuthPayload, ClientAnswer, ClientAsk, ClientAuth, ClientAuthConfig, ClientIdentity, ClientStep,
-    ServerAnswer, ServerAsk, ServerAuth, ServerAuthConfig, ServerStep,
+    AuthPayload, ClientAnswer, ClientAuth, ClientAuthConfig, ClientAuthQuery, ClientIdentity,
+    ClientStep, ServerAnswer, ServerAuth, ServerAuthConfig, ServerAuthQuery, ServerStep,
 };
 use adit_ssh_proto::connection::{
     self, ChannelId, ChannelKind, Connection, ConnectionLimits, DataKind, GlobalAnswer,
@@ -43,9 +43,9 @@ pub(crate) fn text() -> Vec<u8> {
 }
 
 /// Returns pseudo-random bytes, the same in each run.
-struct Noise(u64);
+struct TestRng(u64);
 
-impl Entropy for Noise {
+impl Entropy for TestRng {
     fn fill(&mut self, out: &mut [u8]) {
         for octet in out {
             self.0 = self
@@ -93,12 +93,12 @@ impl Player {
         config.software = "adit_recorded".to_owned();
         config.strict = StrictKex::Always;
         config.user_algorithms = vec![KeyAlgorithm::Ed25519];
-        let (config, chance) = (Arc::new(config), Box::new(Noise(1)));
+        let (config, rng) = (Arc::new(config), Box::new(TestRng(1)));
         let transport = match plan.role {
-            Role::Client => Transport::new_client(config, chance),
+            Role::Client => Transport::new_client(config, rng),
             Role::Server => {
                 let keys = KeySet::from(vec![key()]);
-                Transport::new_server(config, Arc::new(keys), chance)
+                Transport::new_server(config, Arc::new(keys), rng)
             }
         };
         Self {
@@ -226,13 +226,13 @@ impl Player {
             Above::Nothing => Err(SshError::Unexpected(payload[0])),
             Above::Client(mut auth) => {
                 let mut step = auth.handle_input(payload)?;
-                while let ClientStep::Ask(ClientAsk::Signature {
+                while let ClientStep::Query(ClientAuthQuery::Signature {
                     algorithm, data, ..
                 }) = step
                 {
                     self.tell("a signature is wanted");
                     let signature = key().sign(algorithm, &data)?;
-                    step = auth.answer_ask(ClientAnswer::Signature(signature))?;
+                    step = auth.answer_query(ClientAnswer::Signature(signature))?;
                 }
                 say_all(&mut self.transport, || auth.poll_output())?;
                 self.above = match step {
@@ -250,19 +250,19 @@ impl Player {
             }
             Above::Server(mut auth) => {
                 let mut step = auth.handle_input(payload)?;
-                while let ServerStep::Ask(ask) = step {
+                while let ServerStep::Query(ask) = step {
                     let known = |key: &AnyKey| key.key().fingerprint();
                     let (told, answer) = match &ask {
-                        ServerAsk::KeyQuery { key, .. } => {
+                        ServerAuthQuery::KeyQuery { key, .. } => {
                             (format!("would {} do?", known(key)), ServerAnswer::Accept)
                         }
-                        ServerAsk::Key { key, .. } => {
+                        ServerAuthQuery::Key { key, .. } => {
                             (format!("{} has signed", known(key)), ServerAnswer::Accept)
                         }
                         other => (format!("{other:?}"), ServerAnswer::Reject),
                     };
                     self.tell(told);
-                    step = auth.answer_ask(answer)?;
+                    step = auth.answer_query(answer)?;
                 }
                 say_all(&mut self.transport, || auth.poll_output())?;
                 self.above = match step {

@@ -11,7 +11,7 @@ use adit_cli::{CommandResult, Failure, FailureCode as Exit};
 use adit_fec::{CodeError, CodeMatrix, Decoder, Encoder, ErasureCode, HEADER};
 use adit_wire::{Time, subslice, usize_from};
 
-use super::rows::{Rows, time_operation, time_prepared_operations};
+use super::rows::{RowPrinter, time_operation, time_prepared_operations};
 use crate::args;
 
 /// Bytes of a datagram.
@@ -32,7 +32,7 @@ pub(super) fn bench_fec(typed: &args::BenchOptions) -> CommandResult {
     if !typed.json {
         println!("kernels: {}", adit_fec::effective_level().name());
     }
-    let rows = Rows::new(typed);
+    let rows = RowPrinter::new(typed);
     for (matrix, kind) in MATRICES {
         for (data, parity) in SHAPES {
             let group = ShardGroup::new(matrix, data, parity);

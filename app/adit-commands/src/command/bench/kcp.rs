@@ -8,7 +8,7 @@ use adit_kcp_proto::{Command, Config, HEADER_LEN, KcpSession, SegmentHeader};
 use adit_wire::{Time, narrow_int};
 
 use super::packet;
-use super::rows::{Rows, time_operation, time_prepared_operations};
+use super::rows::{RowPrinter, time_operation, time_prepared_operations};
 use crate::args;
 
 const NOW: Time = Time(1_000_000);
@@ -18,7 +18,7 @@ const CONV: u32 = 7;
 const IN_FLIGHT: u32 = 1023;
 
 pub(super) fn bench_kcp(typed: &args::BenchOptions) -> CommandResult {
-    let rows = Rows::new(typed);
+    let rows = RowPrinter::new(typed);
     let mss = narrow_int(session_config().mtu - HEADER_LEN);
     rows.print_row("flush-1023-in-flight", 0, time_flush(rows.time_per_row()));
     rows.print_row("input-ack", 24, time_input_ack(rows.time_per_row()));

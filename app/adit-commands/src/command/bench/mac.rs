@@ -9,13 +9,13 @@ use adit_crypto::{HmacKey, HmacKind, HmacMd5Batch, MAC_LANES, SipBatch, SipKey};
 use adit_umac::{Nonce, UmacSession};
 use adit_wire::usize_from;
 
-use super::rows::{Rows, time_operation};
+use super::rows::{RowPrinter, time_operation};
 use crate::args;
 
 const KEY: [u8; 32] = [0x42; 32];
 
 pub(super) fn bench_mac(typed: &args::BenchMacArgs) -> CommandResult {
-    let rows = Rows::new(&typed.span);
+    let rows = RowPrinter::new(&typed.span);
     for (name, measure) in MACS {
         for &length in &typed.bytes {
             let message = vec![7; usize_from(length)];

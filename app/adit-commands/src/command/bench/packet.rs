@@ -11,7 +11,7 @@ use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_net::system::ThreadRng;
 use adit_wire::{Entropy, ProtocolError, usize_from};
 
-use super::rows::{Rows, time_operation, time_prepared_operations};
+use super::rows::{RowPrinter, time_operation, time_prepared_operations};
 
 /// Bytes of a datagram, nonce and check included.
 const LEN: u32 = 1400;
@@ -30,7 +30,7 @@ const NONCE: u32 = 16;
 
 /// Prints the rows: all ciphers of kcptun, those of `kcp9`, adit's sessions, then the checks and
 /// nonces of all ciphers.
-pub(super) fn print_rows(rows: &Rows) -> CommandResult {
+pub(super) fn print_rows(rows: &RowPrinter) -> CommandResult {
     let failed = |why: CryptoError| Failure::new(FailureCode::Failure, why.to_string());
     let kcp9 = [PacketKind::Aes, PacketKind::Aes128, PacketKind::Salsa20];
     let kcp9 = kcp9.map(|kind| (kind, PacketCheck::HighwayHash, "-kcp9"));

@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 use crate::args;
 
 /// Prints rows as an aligned table, or as one JSON object per line.
-pub(super) struct Rows {
+pub(super) struct RowPrinter {
     json: bool,
     spend: Duration,
 }
 
 /// The JSON object of a row.
 #[derive(serde::Serialize)]
-struct Row<'a> {
+struct JsonRow<'a> {
     name: &'a str,
     bytes: u32,
     ns_per_op: f64,
 }
 
-impl Rows {
+impl RowPrinter {
     /// Prints the head of a table, unless rows are JSON.
     pub(super) fn new(span: &args::BenchOptions) -> Self {
         if !span.json {
@@ -39,7 +39,7 @@ impl Rows {
     pub(super) fn print_row(&self, name: &str, bytes: u32, ns: f64) {
         if self.json {
             let ns_per_op = (ns * 100.0).round() / 100.0;
-            let row = Row {
+            let row = JsonRow {
                 name,
                 bytes,
                 ns_per_op,

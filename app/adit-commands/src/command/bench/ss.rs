@@ -13,7 +13,7 @@ use adit_shadowsocks::udp::{ClientSession, HEADROOM, ServerOpener, TAILROOM};
 use adit_shadowsocks::{Key, Method, Users};
 use adit_wire::{Entropy, Target, UnixTime, usize_from};
 
-use super::rows::{Rows, time_operation, time_prepared_operations};
+use super::rows::{RowPrinter, time_operation, time_prepared_operations};
 use crate::args;
 
 const KEY: [u8; 32] = [0x42; 32];
@@ -41,7 +41,7 @@ const CIPHERS: [(AeadKind, &str); 6] = [
 
 pub(super) fn bench_ss(typed: &args::BenchOptions) -> CommandResult {
     let failed = |why: CryptoError| Failure::new(FailureCode::Failure, why.to_string());
-    let rows = Rows::new(typed);
+    let rows = RowPrinter::new(typed);
     for len in [16, 32] {
         bench_keys(&rows, len).map_err(failed)?;
     }
@@ -70,7 +70,7 @@ pub(super) fn bench_ss(typed: &args::BenchOptions) -> CommandResult {
 }
 
 /// Prints the rows for the start of a connection or packet: a salt, its subkey, a header block.
-fn bench_keys(rows: &Rows, len: u32) -> Result<(), CryptoError> {
+fn bench_keys(rows: &RowPrinter, len: u32) -> Result<(), CryptoError> {
     let size = usize_from(len);
     let key = KEY.get(..size).unwrap_or(&KEY);
     let (mut salt, mut out) = (vec![0; size], vec![0; size]);
@@ -130,7 +130,7 @@ impl PacketBench {
     }
 }
 
-fn bench_packets(rows: &Rows, method: Method) -> CommandResult {
+fn bench_packets(rows: &RowPrinter, method: Method) -> CommandResult {
     let target: Target = "192.0.2.1:443"
         .parse()
         .map_err(|why| Failure::new(FailureCode::Failure, format!("{why}")))?;

@@ -91,13 +91,13 @@ impl Step {
 
 /// The list of steps so far.
 #[derive(Debug)]
-pub(super) struct Findings {
+pub(super) struct DoctorReport {
     endpoint: String,
     steps: Vec<Step>,
     json: bool,
 }
 
-impl Findings {
+impl DoctorReport {
     /// Creates an empty list. `endpoint` must not contain a secret. JSON is written at the end, text
     /// line by line.
     pub(super) const fn new(endpoint: String, json: bool) -> Self {

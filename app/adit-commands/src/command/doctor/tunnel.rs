@@ -5,7 +5,7 @@ use adit_config::{CarrierSettings, Plan, ServerHop};
 use adit_engine::probe::{self, ProbeResult};
 
 use super::requests::{self, WebTarget};
-use super::step::{Findings, Step, StepState};
+use super::step::{DoctorReport, Step, StepState};
 use super::{PATIENCE, check_page};
 use crate::args;
 
@@ -21,20 +21,35 @@ pub(super) fn plan_with_server(url: &str) -> Result<Plan, Failure> {
     }
 }
 
+/// Returns a plan with the listener as its only endpoint. One without a target needs a chain, whose server is never
+/// connected to.
+pub(super) fn plan_of_listener(url: &str) -> Result<Plan, Failure> {
+    let alone = Plan::from_words(&[url.to_owned()]);
+    let chained = || {
+        let hops = ["tcp+kcp://127.0.0.1:9?key=x", "udp+fec://127.0.0.1:9?key=x"];
+        let plans = hops.map(|hop| Plan::from_words(&[url.to_owned(), hop.to_owned()]));
+        plans.into_iter().find_map(Result::ok)
+    };
+    match alone {
+        Ok(plan) => Ok(plan),
+        Err(why) => chained().ok_or_else(|| why.into()),
+    }
+}
+
 /// Connects to the remote end and waits for data from its target.
 pub(super) async fn examine_tunnel(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
 ) -> CommandResult {
     match &hop.carrier {
-        Some(CarrierSettings::Fec(_)) => check_fec_channel(chart, hop).await,
-        _ => check_kcp_tunnel(chart, typed, hop).await,
+        Some(CarrierSettings::Fec(_)) => check_fec_channel(report, hop).await,
+        _ => check_kcp_tunnel(report, typed, hop).await,
     }
 }
 
 async fn check_kcp_tunnel(
-    chart: &mut Findings,
+    report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
 ) -> CommandResult {
@@ -47,9 +62,9 @@ async fn check_kcp_tunnel(
                 n => format!("its target sent {n} bytes"),
             };
             let what = format!("the server understands our KCP, and {behind}");
-            chart.add_step(Step::new("dialogue", StepState::Ok, what));
+            report.add_step(Step::new("dialogue", StepState::Ok, what));
             return match typed.to.clone().map(WebTarget::new) {
-                Some(site) => check_page(chart, hop, &*way, &site).await,
+                Some(site) => check_page(report, &hop.kind, &*way, &site).await,
                 None => Ok(()),
             };
         }
@@ -72,16 +87,16 @@ async fn check_kcp_tunnel(
         ),
     };
     let step = Step::new("dialogue", StepState::Failed, what.clone());
-    chart.add_step(step.with_advice(advice));
+    report.add_step(step.with_advice(advice));
     Err(Failure::new(code, what).with_hint(advice))
 }
 
-async fn check_fec_channel(chart: &mut Findings, hop: &ServerHop) -> CommandResult {
+async fn check_fec_channel(report: &mut DoctorReport, hop: &ServerHop) -> CommandResult {
     let query = requests::dns_query(0xad17);
     match probe::probe_fec_channel(hop, &query, PATIENCE).await {
         Ok(took) => {
             let what = "the remote end of the FEC channel answers";
-            chart.add_step(Step::new("dialogue", StepState::Ok, what).with_duration("ms", took));
+            report.add_step(Step::new("dialogue", StepState::Ok, what).with_duration("ms", took));
             Ok(())
         }
         Err(why) => {
@@ -90,7 +105,7 @@ async fn check_fec_channel(chart: &mut Findings, hop: &ServerHop) -> CommandResu
                           `key` and `crypt`? With a cipher of kcptun it answers only if its target \
                           does";
             let step = Step::new("dialogue", StepState::Failed, what.clone());
-            chart.add_step(step.with_advice(advice));
+            report.add_step(step.with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }

@@ -6,7 +6,7 @@ use adit_rules::read::Format;
 use toml::Spanned;
 use toml::de::DeString;
 
-use super::{Entry, RouteReader, Value, entries_in_order, span_of};
+use super::{RouteReader, Value, entries_in_order, span_of};
 use crate::plan::rule_set::{DEFAULT_REFRESH, RuleSetConfig, RuleSetSource};
 use crate::plan::unchecked_route::is_route_name;
 use crate::scheme::builder::secret_files::resolve_path;
@@ -18,17 +18,19 @@ const SET_KEYS: [&str; 6] = ["file", "url", "format", "category", "refresh", "sh
 const MAX_URL: usize = 8 << 10;
 
 impl RouteReader<'_> {
-    /// Reads the tables `[set.NAME]`.
-    pub(super) fn read_rule_sets(&mut self, tables: &[Entry<'_, '_>]) -> Vec<RuleSetConfig> {
+    /// Reads the tables `[set.NAME]`, so that rules can refer to them from anywhere in the file.
+    pub(super) fn read_rule_sets(
+        &mut self,
+        key: &Spanned<DeString<'_>>,
+        value: &Value<'_>,
+    ) -> Vec<RuleSetConfig> {
         let mut sets = Vec::new();
-        for (key, value) in tables {
-            let Some(table) = self.expect_table(key, value) else {
-                continue;
-            };
-            for (name, value) in entries_in_order(table) {
-                self.set_names.push(name.get_ref().clone().into_owned());
-                sets.extend(self.read_rule_set(name, value));
-            }
+        let Some(table) = self.expect_table(key, value) else {
+            return sets;
+        };
+        for (name, value) in entries_in_order(table) {
+            self.set_names.push(name.get_ref().clone().into_owned());
+            sets.extend(self.read_rule_set(name, value));
         }
         sets
     }

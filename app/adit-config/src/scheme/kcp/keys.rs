@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::text::{Cc, Crypt, Mode};
+use super::text::{Cc, KcpCrypt, KcpMode};
 use crate::schema::{
-    Param, ParamKey, PositiveNumber, Seconds, SecretValue, WholeNumber, hop_param as for_hop,
+    ParamKey, PositiveNumber, SchemeParam, Seconds, SecretValue, WholeNumber, hop_param as for_hop,
     shared_param,
 };
 
@@ -14,7 +14,7 @@ pub(crate) static KEY: ParamKey<Option<SecretValue>> = ParamKey::with_dynamic_de
     "Secret for sealing datagrams: the secret itself, `@FILE` or `$NAME`. With `kcptun` it can \
      be written before the `@`.",
 );
-pub(crate) static CRYPT: ParamKey<Option<Crypt>> = ParamKey::with_dynamic_default(
+pub(crate) static CRYPT: ParamKey<Option<KcpCrypt>> = ParamKey::with_dynamic_default(
     "crypt",
     "`aead`; for `kcptun` `aes`",
     "Encryption of datagrams. `aead` is for two adits: separate keys for each session, no replays, and \
@@ -28,9 +28,9 @@ pub(crate) static KCP9: ParamKey<bool> = ParamKey::new(
     "With a cipher of kcptun: use a keyed checksum (HighwayHash) and a Cauchy matrix. Both ends must \
      be adit and use it; no other program supports it. `adit kcp --kcp9` is the same.",
 );
-pub(crate) static MODE: ParamKey<Mode> = ParamKey::new(
+pub(crate) static MODE: ParamKey<KcpMode> = ParamKey::new(
     "mode",
-    Mode::Fast,
+    KcpMode::Fast,
     "Latency profile: a flush every 40, 30, 20 or 10 ms, or as the next four keys say.",
 );
 pub(crate) static NODELAY: ParamKey<WholeNumber> = ParamKey::new(
@@ -175,7 +175,7 @@ pub(crate) static LINGER: ParamKey<Seconds> = ParamKey::new(
 .with_alias("scavengettl");
 
 /// The keys of `+kcp` and of `kcptun`, in the order of the reference.
-pub(crate) static PARAMS: [Param; 28] = [
+pub(crate) static PARAMS: [SchemeParam; 28] = [
     shared_param(&KEY),
     shared_param(&CRYPT),
     shared_param(&KCP9),

@@ -4,7 +4,7 @@ use adit_crypto::packet::{PacketCheck, PacketKind};
 
 use super::DEFAULTS;
 use super::keys::{CRYPT, KCP9, KEY};
-use super::text::Crypt;
+use super::text::KcpCrypt;
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::endpoint_types::PacketSeal;
 use crate::text::{ConfigError, Secret, WarningKind};
@@ -16,23 +16,23 @@ pub(crate) fn is_keyed(builder: &mut EndpointBuilder<'_, '_>) -> bool {
 }
 
 /// True if this encryption has a key.
-const fn needs_key(crypt: Crypt, kcp9: bool) -> bool {
+const fn needs_key(crypt: KcpCrypt, kcp9: bool) -> bool {
     match crypt {
-        Crypt::Packets(PacketKind::None) => kcp9,
-        Crypt::Packets(kind) => !matches!(kind, PacketKind::Null),
-        Crypt::Aead => true,
+        KcpCrypt::Packets(PacketKind::None) => kcp9,
+        KcpCrypt::Packets(kind) => !matches!(kind, PacketKind::Null),
+        KcpCrypt::Aead => true,
     }
 }
 
 /// Reads the encryption of datagrams. Without `key`, the secret of the dialect (`own`) is used.
 pub(crate) fn read_seal(
     builder: &mut EndpointBuilder<'_, '_>,
-    usual: Crypt,
+    usual: KcpCrypt,
     own: Option<Secret>,
 ) -> Option<PacketSeal> {
     let crypt = builder.get(&CRYPT).unwrap_or(usual);
     let kcp9 = builder.get(&KCP9);
-    if kcp9 && crypt == Crypt::Packets(PacketKind::Null) {
+    if kcp9 && crypt == KcpCrypt::Packets(PacketKind::Null) {
         let flaw = ConfigError::new(
             builder.key_span(&KCP9),
             "`kcp9` needs a cipher, and `null` is not one",
@@ -57,7 +57,7 @@ pub(crate) fn read_seal(
     }
     let password = password.unwrap_or_default();
     Some(match crypt {
-        Crypt::Aead => {
+        KcpCrypt::Aead => {
             if kcp9 {
                 let about =
                     ConfigError::new(builder.key_span(&KCP9), "`kcp9` is for ciphers of kcptun");
@@ -68,7 +68,7 @@ pub(crate) fn read_seal(
             }
             PacketSeal::Session(password)
         }
-        Crypt::Packets(kind) => PacketSeal::Packets {
+        KcpCrypt::Packets(kind) => PacketSeal::Packets {
             kind,
             check: if kcp9 {
                 PacketCheck::HighwayHash

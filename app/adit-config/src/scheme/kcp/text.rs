@@ -8,7 +8,7 @@ use crate::text::nearest_word;
 
 /// The value of `crypt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Crypt {
+pub(crate) enum KcpCrypt {
     /// adit's own sessions.
     Aead,
     /// A cipher of kcptun.
@@ -17,7 +17,7 @@ pub(crate) enum Crypt {
 
 /// The value of `mode`: a name for several numbers of the ARQ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum KcpMode {
     /// kcptun's `normal`.
     Normal,
     /// kcptun's `fast`.
@@ -37,7 +37,7 @@ pub(crate) struct Cc(pub(crate) CongestionControl);
 /// The name of adit's own sessions.
 const AEAD: &str = "aead";
 
-impl Typed for Crypt {
+impl Typed for KcpCrypt {
     const NAME: &'static str = "aead|cipher";
 
     fn read(text: &str) -> Result<Self, String> {
@@ -66,7 +66,7 @@ impl Typed for Crypt {
 }
 
 words!(
-    Mode, "normal|fast|fast2|fast3|manual",
+    KcpMode, "normal|fast|fast2|fast3|manual",
     "normal" => Self::Normal, "fast" => Self::Fast, "fast2" => Self::Fast2,
     "fast3" => Self::Fast3, "manual" => Self::Manual,
 );
@@ -76,7 +76,7 @@ words!(
     "reno" => Self(CongestionControl::Reno), "bbr" => Self(CongestionControl::Bbr),
 );
 
-impl Mode {
+impl KcpMode {
     /// Returns the settings of the ARQ, or `None` for `manual`.
     pub(crate) const fn arq_config(self) -> Option<Config> {
         match self {
@@ -107,28 +107,32 @@ mod tests {
     #[test]
     fn names_are_read_and_written() {
         for mode in [
-            Mode::Normal,
-            Mode::Fast,
-            Mode::Fast2,
-            Mode::Fast3,
-            Mode::Manual,
+            KcpMode::Normal,
+            KcpMode::Fast,
+            KcpMode::Fast2,
+            KcpMode::Fast3,
+            KcpMode::Manual,
         ] {
-            assert_eq!(Mode::read(&mode.write()), Ok(mode));
+            assert_eq!(KcpMode::read(&mode.write()), Ok(mode));
             if let Some(config) = mode.arq_config() {
-                assert_eq!(Mode::of_config(&config), mode);
+                assert_eq!(KcpMode::of_config(&config), mode);
             }
         }
         for name in ["auto", "off", "reno", "bbr"] {
             assert_eq!(Cc::read(name).unwrap().write(), name);
         }
         for kind in PacketKind::ALL {
-            assert_eq!(Crypt::read(kind.name()), Ok(Crypt::Packets(kind)));
+            assert_eq!(KcpCrypt::read(kind.name()), Ok(KcpCrypt::Packets(kind)));
         }
-        assert_eq!(Crypt::read(AEAD), Ok(Crypt::Aead));
+        assert_eq!(KcpCrypt::read(AEAD), Ok(KcpCrypt::Aead));
         assert_eq!(
-            Crypt::read("aes-129").unwrap_err(),
+            KcpCrypt::read("aes-129").unwrap_err(),
             "did you mean `aes-128`?"
         );
-        assert!(Crypt::read("").is_err() && Mode::read("Fast").is_err() && Cc::read("on").is_err());
+        assert!(
+            KcpCrypt::read("").is_err()
+                && KcpMode::read("Fast").is_err()
+                && Cc::read("on").is_err()
+        );
     }
 }

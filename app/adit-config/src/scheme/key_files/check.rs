@@ -7,7 +7,7 @@ use adit_shadowsocks::{Edition, Method};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::scheme::key_files::{FirstItems, KeyEntry};
+use crate::scheme::key_files::{KeyEntry, TruncatedList};
 use crate::text::{ConfigError, Secret, Span, base64};
 
 /// Maximum length of a name, in bytes.
@@ -15,7 +15,7 @@ const MAX_NAME: usize = 255;
 
 /// The holders of a list of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KeyHolders {
+pub(crate) enum KeyListKind {
     /// Users of a server.
     Users,
     /// Next servers of a relay.
@@ -101,18 +101,18 @@ fn decode_base64_key(
 
 /// Checks all entries together. The span of an error is that of its entry.
 pub(crate) fn check_entries(
-    holders: KeyHolders,
+    holders: KeyListKind,
     method: Method,
     identity: Option<&Secret>,
     entries: &[KeyEntry],
-) -> FirstItems<ConfigError> {
+) -> TruncatedList<ConfigError> {
     let judge = EntryChecker {
         holders,
         method,
         identity: identity.and_then(|secret| key_bytes(method, secret.expose())),
         entries,
     };
-    let mut flaws = FirstItems::new();
+    let mut flaws = TruncatedList::new();
     // Duplicates are found by a keyed digest: a map of a million keys would need more memory than the
     // file.
     let digest = RandomState::new();
@@ -149,7 +149,7 @@ fn equal_keys(a: &[u8], b: &[u8]) -> bool {
 
 /// A check of all entries of a list.
 struct EntryChecker<'a> {
-    holders: KeyHolders,
+    holders: KeyListKind,
     method: Method,
     identity: Option<Zeroizing<Vec<u8>>>,
     entries: &'a [KeyEntry],
@@ -211,7 +211,7 @@ impl EntryChecker<'_> {
         &self,
         names: Vec<(u64, usize)>,
         keys: Vec<(u64, usize)>,
-        flaws: &mut FirstItems<ConfigError>,
+        flaws: &mut TruncatedList<ConfigError>,
     ) {
         let entry = |i: usize| self.entries.get(i);
         let name = |i: usize| entry(i).and_then(|entry| entry.name.as_deref());
@@ -243,8 +243,8 @@ impl EntryChecker<'_> {
     /// Returns the holder of a key for messages: "user `alice`", "next server 2".
     fn holder_name(&self, index: usize) -> String {
         let kind = match self.holders {
-            KeyHolders::Users => "user",
-            KeyHolders::Next => "next server",
+            KeyListKind::Users => "user",
+            KeyListKind::Next => "next server",
         };
         let number = index + 1;
         match self.entries.get(index) {

@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 
 use crate::grammar::parse_bare_host;
 use crate::scheme::endpoint_types::{RelayTarget, SsUser};
-use crate::scheme::key_files::check::{self, KeyHolders};
+use crate::scheme::key_files::check::{self, KeyListKind};
 use crate::scheme::key_files::json::{self, ArrayItems, ObjectPairs};
-use crate::scheme::key_files::{self, FirstItems, KeyEntry, MAX_USERS, NextServer};
-use crate::text::{ConfigError, Origin, Place, Problem, Secret, Span, nearest_word};
+use crate::scheme::key_files::{self, KeyEntry, MAX_USERS, NextServer, TruncatedList};
+use crate::text::{ConfigError, Origin, Problem, Secret, SourceLocation, Span, nearest_word};
 
 /// Maximum number of keys in the object of a user or a next server. One more is read to detect an excess.
 const FIELDS: usize = 32;
@@ -32,7 +32,7 @@ pub(crate) fn parse_users_file(
 ) -> Result<Vec<SsUser>, Vec<Problem>> {
     let document = KeyFile { file, text, method };
     let entries = document.parse_users::<MAX_USERS>()?;
-    let flaws = check::check_entries(KeyHolders::Users, method, identity, &entries);
+    let flaws = check::check_entries(KeyListKind::Users, method, identity, &entries);
     document.report_flaws(flaws, &entries)?;
     Ok(entries.into_iter().map(KeyEntry::into_user).collect())
 }
@@ -87,7 +87,7 @@ impl<'a> KeyFile<'a> {
     /// Parses lines of `NAME:KEY`.
     fn parse_lines<const MAX: usize>(&self, body: &str) -> Result<Vec<KeyEntry>, Vec<Problem>> {
         let mut entries = Vec::new();
-        let mut flaws = FirstItems::new();
+        let mut flaws = TruncatedList::new();
         for line in body.lines() {
             if line.trim().is_empty() || line.starts_with('#') {
                 continue;
@@ -128,7 +128,7 @@ impl<'a> KeyFile<'a> {
         let ObjectPairs::<MAX>(pairs) =
             serde_json::from_str(body).map_err(|why| vec![self.syntax_problem(&why)])?;
         let mut entries = Vec::with_capacity(pairs.len());
-        let mut flaws = FirstItems::new();
+        let mut flaws = TruncatedList::new();
         for (name, value) in pairs {
             match json::string_value(value) {
                 Some(key) => entries.push(KeyEntry {
@@ -155,7 +155,7 @@ impl<'a> KeyFile<'a> {
         let ArrayItems::<MAX>(items) =
             serde_json::from_str(body).map_err(|why| vec![self.syntax_problem(&why)])?;
         let mut all = Vec::with_capacity(items.len());
-        let mut flaws = FirstItems::new();
+        let mut flaws = TruncatedList::new();
         for item in items {
             match read(item) {
                 Ok(entry) => all.push(entry),
@@ -290,7 +290,7 @@ impl<'a> KeyFile<'a> {
     /// Returns the errors as problems, if there are any.
     fn report_flaws(
         &self,
-        flaws: FirstItems<ConfigError>,
+        flaws: TruncatedList<ConfigError>,
         entries: &[KeyEntry],
     ) -> Result<(), Vec<Problem>> {
         if flaws.is_empty() {
@@ -312,7 +312,7 @@ impl<'a> KeyFile<'a> {
     }
 
     /// Returns the place of a span. Any part of the line can be a key, so only the name is quoted.
-    fn place_of(&self, span: Span, entries: &[KeyEntry]) -> Place {
+    fn place_of(&self, span: Span, entries: &[KeyEntry]) -> SourceLocation {
         let before = substr(self.text, ..span.start);
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let name = entries
@@ -322,7 +322,7 @@ impl<'a> KeyFile<'a> {
             .filter(|name| !check::looks_like_key(self.method, name))
             .map(|name| format!("{name}: "))
             .unwrap_or_default();
-        Place {
+        SourceLocation {
             origin: Origin::File(self.file.to_owned()),
             line: before.matches('\n').count() + 1,
             column: substr(before, line_start..).chars().count() + 1,
@@ -333,7 +333,7 @@ impl<'a> KeyFile<'a> {
 
     /// Returns the problem of invalid JSON.
     fn syntax_problem(&self, why: &serde_json::Error) -> Problem {
-        let place = Place {
+        let place = SourceLocation {
             origin: Origin::File(self.file.to_owned()),
             line: why.line().max(1),
             column: why.column().max(1),

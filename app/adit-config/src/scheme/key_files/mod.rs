@@ -5,8 +5,8 @@
 
 pub(crate) mod check;
 mod file;
-mod first_items;
 mod json;
+mod truncated_list;
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use adit_shadowsocks::Method;
 use adit_wire::Target;
 
 use crate::scheme::endpoint_types::{RelayTarget, SsUser};
-use crate::scheme::key_files::check::KeyHolders;
+use crate::scheme::key_files::check::KeyListKind;
 use crate::text::{ConfigError, Problem, Secret, Sources, Span};
 
 pub(crate) use file::{parse_relay_file, parse_users_file};
-pub(crate) use first_items::FirstItems;
+pub(crate) use truncated_list::TruncatedList;
 
 /// Maximum number of users of a server.
 pub const MAX_USERS: usize = 1_000_000;
@@ -76,12 +76,12 @@ pub(crate) fn check_relay(
     method: Method,
     identity: &Secret,
     next: Vec<NextServer>,
-) -> (FirstItems<ConfigError>, Vec<RelayTarget>) {
+) -> (TruncatedList<ConfigError>, Vec<RelayTarget>) {
     let (entries, servers): (Vec<_>, Vec<_>) = next
         .into_iter()
         .map(|next| (next.entry, next.server))
         .unzip();
-    let flaws = check::check_entries(KeyHolders::Next, method, Some(identity), &entries);
+    let flaws = check::check_entries(KeyListKind::Next, method, Some(identity), &entries);
     let next = entries.into_iter().zip(servers);
     let next = next.map(|(entry, server)| RelayTarget {
         name: entry.name,

@@ -6,8 +6,8 @@ use adit_shadowsocks::{Edition, Method};
 
 use crate::scheme::builder::{EndpointBuilder, KeyTable, KeyTableEntries};
 use crate::scheme::endpoint_types::{RelayTarget, SsRole, SsUser};
-use crate::scheme::key_files::check::{self, KeyHolders};
-use crate::scheme::key_files::{self, FirstItems, KeyEntry, MAX_USERS_FILE};
+use crate::scheme::key_files::check::{self, KeyListKind};
+use crate::scheme::key_files::{self, KeyEntry, MAX_USERS_FILE, TruncatedList};
 use crate::scheme::shared_keys;
 use crate::text::{ConfigError, Secret, Span, nearest_word};
 
@@ -123,7 +123,7 @@ fn load_users(
             }
         }
         FileOrTable::Table(entries) => {
-            let flaws = check::check_entries(KeyHolders::Users, method, identity, &entries);
+            let flaws = check::check_entries(KeyListKind::Users, method, identity, &entries);
             report_table_errors(builder, flaws)?;
             let users = entries.into_iter().map(KeyEntry::into_user).collect();
             Some((users, None))
@@ -161,7 +161,7 @@ fn load_relay(
 /// Reports errors in a table of the configuration file. Returns `None` if there are any.
 fn report_table_errors(
     builder: &mut EndpointBuilder<'_, '_>,
-    flaws: FirstItems<ConfigError>,
+    flaws: TruncatedList<ConfigError>,
 ) -> Option<()> {
     let (flaws, more) = flaws.into_parts();
     let last = flaws.len();

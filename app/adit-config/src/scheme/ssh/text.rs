@@ -6,7 +6,7 @@ use crate::schema::Typed;
 use crate::text::nearest_word;
 
 /// An algorithm with a name on the wire.
-pub(crate) trait Named: Copy + PartialEq + Sync + 'static {
+pub(crate) trait NamedAlgorithm: Copy + PartialEq + Sync + 'static {
     /// The name of a list of them in the reference.
     const LIST: &'static str;
     /// All algorithms of this kind.
@@ -15,10 +15,10 @@ pub(crate) trait Named: Copy + PartialEq + Sync + 'static {
     fn wire_name(self) -> &'static str;
 }
 
-/// Implements [`Named`] for a type with `ALL` and `name`.
+/// Implements [`NamedAlgorithm`] for a type with `ALL` and `name`.
 macro_rules! named {
     ($type:ty, $list:literal) => {
-        impl Named for $type {
+        impl NamedAlgorithm for $type {
             const LIST: &'static str = $list;
             const EACH: &'static [Self] = Self::ALL;
 
@@ -37,7 +37,7 @@ named!(Mac, "MACs");
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AlgorithmList<T>(pub(crate) Vec<T>);
 
-impl<T: Named> AlgorithmList<T> {
+impl<T: NamedAlgorithm> AlgorithmList<T> {
     /// Returns the algorithm with this name, with or without its `@domain`: an `@` in a URL would have
     /// to be escaped.
     fn find(text: &str) -> Option<T> {
@@ -49,7 +49,7 @@ impl<T: Named> AlgorithmList<T> {
 }
 
 /// Returns the name without its `@domain`, if that is unambiguous.
-fn short_name<T: Named>(one: T) -> &'static str {
+fn short_name<T: NamedAlgorithm>(one: T) -> &'static str {
     let name = one.wire_name();
     let bare = name.split('@').next().unwrap_or(name);
     let taken = T::EACH.iter().any(|other| other.wire_name() == bare);
@@ -57,12 +57,12 @@ fn short_name<T: Named>(one: T) -> &'static str {
 }
 
 /// Returns the names of all algorithms, separated by commas.
-pub(crate) fn all_names<T: Named>() -> String {
+pub(crate) fn all_names<T: NamedAlgorithm>() -> String {
     let names = T::EACH.iter().map(|one| short_name(*one));
     names.collect::<Vec<_>>().join(", ")
 }
 
-impl<T: Named + Clone> Typed for AlgorithmList<T> {
+impl<T: NamedAlgorithm + Clone> Typed for AlgorithmList<T> {
     const NAME: &'static str = T::LIST;
 
     fn read(text: &str) -> Result<Self, String> {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn every_algorithm_has_a_name_of_its_own() {
-        fn check<T: Named + Clone + core::fmt::Debug>() {
+        fn check<T: NamedAlgorithm + Clone + core::fmt::Debug>() {
             for one in T::EACH {
                 for text in [one.wire_name(), short_name(*one)] {
                     let read = AlgorithmList::<T>::read(text).unwrap();

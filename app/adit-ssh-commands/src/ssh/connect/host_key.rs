@@ -104,7 +104,7 @@ impl KnownHostsPolicy {
     /// Accepts or refuses a new key, and adds an accepted one to the user's file.
     async fn accept_unknown_key(&self, key: &PublicKey) -> Result<KeyTrust, HostKeyRefused> {
         let host = self.known.name();
-        let standing = match self.check {
+        let trust = match self.check {
             CheckHostKey::AcceptNew | CheckHostKey::Off => KeyTrust::Unconfirmed,
             CheckHostKey::Ask if !self.batch => {
                 self.confirm_key(key).await?;
@@ -136,7 +136,7 @@ impl KnownHostsPolicy {
                 "warning: the key of {host} cannot be saved: {why}"
             )),
         }
-        Ok(standing)
+        Ok(trust)
     }
 
     /// Asks the user to confirm a new key.
@@ -221,9 +221,9 @@ impl HostKeyPolicy for KnownHostsPolicy {
         key: &'a HostKey,
     ) -> BoxFuture<'a, Result<(), HostKeyRefused>> {
         Box::pin(async {
-            let standing = self.evaluate_key(key).await?;
+            let trust = self.evaluate_key(key).await?;
             // Called once per session.
-            let _ = self.trust.0.set(standing);
+            let _ = self.trust.0.set(trust);
             Ok(())
         })
     }

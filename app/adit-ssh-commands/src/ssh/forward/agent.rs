@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::ssh_config::ForwardAgent;
-use adit_ssh::client::{AgentError, AgentUse};
+use adit_ssh::client::{AgentError, AgentPurpose};
 use adit_ssh_proto::connection::OpenFailureReason;
 use adit_stream::Buffered;
 use tokio::net::UnixStream;
@@ -38,7 +38,7 @@ pub(in crate::ssh) fn offer_local_agent(reached: &ConnectedHost) -> bool {
                         // The agent does not use keys that are restricted to other hosts. An agent without
                         // support for session binding is used unchanged.
                         match binding
-                            .send_to_agent(&mut agent, AgentUse::Forwarding)
+                            .send_to_agent(&mut agent, AgentPurpose::Forwarding)
                             .await
                         {
                             Ok(()) => {}

@@ -37,7 +37,7 @@ impl LocalListener {
 /// Opens the listeners of a forward: for `localhost`, one for each address family.
 pub(super) async fn open_listeners(at: &SshBind, gateway: bool) -> io::Result<Vec<LocalListener>> {
     let (address, port) = match at {
-        SshBind::Socket(path) => return bind_private_socket(path).map(|door| vec![door]),
+        SshBind::Socket(path) => return bind_private_socket(path).map(|listener| vec![listener]),
         SshBind::Port { address, port } => (address.as_deref(), *port),
     };
     let any = vec![SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))];
@@ -50,7 +50,7 @@ pub(super) async fn open_listeners(at: &SshBind, gateway: bool) -> io::Result<Ve
         ],
         Some(name) => dial::resolve(name, port, Family::Any).await?,
     };
-    let mut doors = Vec::new();
+    let mut listeners = Vec::new();
     let mut failed = None;
     for address in addresses {
         let listener = match tcp::listen(address) {
@@ -61,14 +61,14 @@ pub(super) async fn open_listeners(at: &SshBind, gateway: bool) -> io::Result<Ve
             listener => listener,
         };
         match listener {
-            Ok(listener) => doors.push(LocalListener::Port(TcpAcceptor::new(listener))),
+            Ok(listener) => listeners.push(LocalListener::Port(TcpAcceptor::new(listener))),
             Err(why) if why.kind() == io::ErrorKind::AddrInUse => return Err(why),
             Err(why) => failed = failed.or(Some(why)),
         }
     }
     match failed {
-        Some(why) if doors.is_empty() => Err(why),
-        _ => Ok(doors),
+        Some(why) if listeners.is_empty() => Err(why),
+        _ => Ok(listeners),
     }
 }
 
@@ -82,16 +82,16 @@ fn bind_private_socket(path: &str) -> io::Result<LocalListener> {
 
 /// Accepts connections forever, and serves each in its own task.
 pub(super) async fn serve_local_forward(
-    mut door: LocalListener,
+    mut listener: LocalListener,
     way: Arc<ForwardTarget>,
     shared: Arc<ForwardContext>,
 ) {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    if let LocalListener::Port(acceptor) = &door {
+    if let LocalListener::Port(acceptor) = &listener {
         debug!("listening on {}", acceptor.local_addr().unwrap_or(nowhere));
     }
     loop {
-        let (near, from): (BoxStream, SocketAddr) = match &mut door {
+        let (near, from): (BoxStream, SocketAddr) = match &mut listener {
             LocalListener::Port(acceptor) => match acceptor.next().await {
                 AcceptOutcome::Connection(stream, from) => (Box::new(Tcp::new(stream)), from),
                 AcceptOutcome::Exhausted(why) => {

@@ -103,12 +103,12 @@ impl Forwards {
         settings: &SshSettings,
         shared: &Arc<ForwardContext>,
     ) -> std::io::Result<()> {
-        let doors = local::open_listeners(&forward.listen, settings.gateway_ports).await?;
+        let listeners = local::open_listeners(&forward.listen, settings.gateway_ports).await?;
         let to = Arc::new(forward_target::ForwardTarget::new(&forward.to, shared));
-        for door in doors {
-            self.sockets.extend(door.socket_path());
+        for listener in listeners {
+            self.sockets.extend(listener.socket_path());
             self.listeners.spawn(local::serve_local_forward(
-                door,
+                listener,
                 Arc::clone(&to),
                 Arc::clone(shared),
             ));

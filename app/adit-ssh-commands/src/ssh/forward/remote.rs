@@ -30,7 +30,7 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Asks the host to listen, and serves its connections.
 pub(super) async fn open_remote_forward(
-    doors: &mut JoinSet<()>,
+    tasks: &mut JoinSet<()>,
     forward: &SshForward,
     shared: &Arc<ForwardContext>,
 ) -> Result<(), RequestError> {
@@ -55,7 +55,7 @@ pub(super) async fn open_remote_forward(
             forwarded
         }
     };
-    doors.spawn(serve_remote_forward(
+    tasks.spawn(serve_remote_forward(
         forwarded,
         forward.to.clone(),
         Arc::clone(shared),

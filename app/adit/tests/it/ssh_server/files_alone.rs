@@ -39,7 +39,7 @@ fn who_gets_in_cannot_be_changed_by_files() {
         let before = about(&keys);
         let secret = fs::read(host.path("host")).unwrap();
         let proc = format!("/proc/self/root{folder}");
-        let ways = [
+        let attempts = [
             "put {evil} {folder}/keys",
             "put -a {evil} {folder}/keys",
             "put {evil} {folder}/../{name}/keys",
@@ -62,8 +62,9 @@ fn who_gets_in_cannot_be_changed_by_files() {
             "put {evil} /proc/self/mem",
         ];
         let name = host.folder.path().file_name().unwrap().to_string_lossy();
-        let commands = ways.map(|way| {
-            way.replace("{evil}", &evil)
+        let commands = attempts.map(|attempt| {
+            attempt
+                .replace("{evil}", &evil)
                 .replace("{folder}", &folder)
                 .replace("{proc}", &proc)
                 .replace("{name}", &name)

@@ -8,7 +8,7 @@ use adit_interop::openssh::{self, Sshd};
 use adit_interop::{TEST_TIMEOUT, TempFolder, external_tools};
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_ssh_proto::auth::{
-    ClientAnswer, ClientAsk, ClientAuth, ClientAuthConfig, ClientIdentity, ClientStep,
+    ClientAnswer, ClientAuth, ClientAuthConfig, ClientAuthQuery, ClientIdentity, ClientStep,
 };
 use adit_ssh_proto::key::{AnyKey, PrivateKey};
 use adit_ssh_proto::transport::{OpenStep, TransportConfig};
@@ -184,14 +184,14 @@ fn log_in(talk: &mut Talk, sshd: &Sshd) -> Result<()> {
         }
         let payload = talk.payload()?;
         let mut step = auth.handle_input(&payload)?;
-        while let ClientStep::Ask(ask) = step {
-            let ClientAsk::Signature {
+        while let ClientStep::Query(ask) = step {
+            let ClientAuthQuery::Signature {
                 algorithm, data, ..
             } = ask
             else {
                 bail!("asked for {ask:?}");
             };
-            step = auth.answer_ask(ClientAnswer::Signature(key.sign(algorithm, &data)?))?;
+            step = auth.answer_query(ClientAnswer::Signature(key.sign(algorithm, &data)?))?;
         }
         match step {
             ClientStep::Success => return Ok(()),

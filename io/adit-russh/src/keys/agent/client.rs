@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 
-use adit_ssh::client::{Agent, AgentError, AgentUse, Identity};
+use adit_ssh::client::{Agent, AgentError, AgentPurpose, Identity};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{AgentIdentity, AgentSessionBinding};
@@ -124,9 +124,9 @@ impl<S: AgentStream> AgentClient<S> {
         forwarding: bool,
     ) -> Result<(), Error> {
         let used = if forwarding {
-            AgentUse::Forwarding
+            AgentPurpose::Forwarding
         } else {
-            AgentUse::Login
+            AgentPurpose::Login
         };
         Ok(self.agent.bind_session(&binding.0, used).await?)
     }

@@ -53,9 +53,9 @@ impl SessionCipher {
 pub struct SessionId(pub(super) [u8; 8]);
 
 impl SessionId {
-    pub(super) fn random(chance: &mut dyn Entropy) -> Self {
+    pub(super) fn random(rng: &mut dyn Entropy) -> Self {
         let mut id = [0; 8];
-        chance.fill(&mut id);
+        rng.fill(&mut id);
         Self(id)
     }
 }

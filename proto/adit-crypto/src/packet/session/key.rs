@@ -88,9 +88,9 @@ impl SessionKey {
     pub fn connect(
         &self,
         cipher: SessionCipher,
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<PacketSession, CryptoError> {
-        let own = SessionId::random(chance);
+        let own = SessionId::random(rng);
         Ok(PacketSession {
             shared: Self::clone(self),
             role: Role::Client,
@@ -131,7 +131,7 @@ impl SessionKey {
         &self,
         head: SessionHeader,
         packet: &mut [u8],
-        chance: &mut dyn Entropy,
+        rng: &mut dyn Entropy,
     ) -> Result<(PacketSession, Range<usize>), ProtocolError> {
         let (Some(cipher), false) = (head.cipher(), head.is_bound()) else {
             return Err(ProtocolError::Unauthentic);
@@ -140,7 +140,7 @@ impl SessionKey {
         let payload = early.open(head, packet)?;
         let mut window = SlidingWindow::default();
         window.accept(head.counter());
-        let (own, peer) = (SessionId::random(chance), Some(head.id));
+        let (own, peer) = (SessionId::random(rng), Some(head.id));
         let session = PacketSession {
             shared: Self::clone(self),
             role: Role::Server,

@@ -9,7 +9,7 @@ fn every_length_comes_back() {
     for (kind, check) in all() {
         let key = PacketKey::from_key(kind, check, &KEY).unwrap();
         assert_eq!(key.overhead_len(), kind.overhead_len(check));
-        let mut chance = Counting(1);
+        let mut rng = Counting(1);
         let longest = (1500 - key.overhead_len()).min(key.overhead_layout().max_payload);
         let text = payload(longest);
         let mut memory = vec![0; 1500 + 2];
@@ -19,7 +19,7 @@ fn every_length_comes_back() {
             memory[at..at + len].copy_from_slice(&text[..len]);
             let end = 1 + len + key.overhead_len();
             let packet = &mut memory[1..end];
-            key.seal(packet, &mut chance).unwrap();
+            key.seal(packet, &mut rng).unwrap();
             let long = kind != PacketKind::Null && kind != PacketKind::None && len >= 16;
             assert!(
                 !long || packet[at - 1..at - 1 + len] != text[..len],
@@ -106,14 +106,14 @@ fn damage_and_wrong_keys_are_found() {
 fn packets_without_room_stay_as_they_are() {
     for (kind, check) in all() {
         let key = PacketKey::from_key(kind, check, &KEY).unwrap();
-        let mut chance = Counting(3);
+        let mut rng = Counting(3);
         for len in 0..key.overhead_len() {
             let mut packet = vec![9; len];
-            assert_eq!(key.seal(&mut packet, &mut chance), Err(CryptoError::NoRoom));
+            assert_eq!(key.seal(&mut packet, &mut rng), Err(CryptoError::NoRoom));
             assert_eq!(packet, vec![9; len]);
             let mut batch = [vec![9; 100], packet];
             assert_eq!(
-                key.seal_batch(&mut batch, &mut chance),
+                key.seal_batch(&mut batch, &mut rng),
                 Err(CryptoError::NoRoom)
             );
             assert_eq!(batch[0], [9; 100]);
@@ -139,9 +139,9 @@ fn chains_in_step_equal_each_alone() {
                 let texts: Vec<Vec<u8>> = (0..count).map(length).map(payload).collect();
                 let mut together: Vec<_> = texts.iter().map(|text| roomy(&key, text)).collect();
                 let mut alone = together.clone();
-                let mut chance = Counting(1);
+                let mut rng = Counting(1);
                 for packet in &mut alone {
-                    key.seal(packet, &mut chance).unwrap();
+                    key.seal(packet, &mut rng).unwrap();
                 }
                 key.seal_batch(&mut together, &mut Counting(1)).unwrap();
                 assert!(together == alone, "{path:?}, {kind}, {count} packets");
@@ -161,10 +161,10 @@ proptest! {
         let check = if highway { PacketCheck::HighwayHash } else { PacketCheck::Crc32 };
         let key = PacketKey::from_key(kind, check, &[seed; 32]).unwrap();
         let texts: Vec<Vec<u8>> = lengths.into_iter().map(payload).collect();
-        let mut chance = Counting(seed);
+        let mut rng = Counting(seed);
         let alone: Vec<Vec<u8>> = texts.iter().map(|text| {
             let mut packet = roomy(&key, text);
-            key.seal(&mut packet, &mut chance).unwrap();
+            key.seal(&mut packet, &mut rng).unwrap();
             packet
         }).collect();
         let mut together: Vec<Vec<u8>> = texts.iter().map(|text| roomy(&key, text)).collect();

@@ -118,8 +118,8 @@ fn bytes_on_the_wire() {
     assert_eq!(packet[16..], [&text[..], &tag].concat());
 
     let head = key.decrypt_header(Role::Client, &packet).unwrap();
-    let mut chance = FixedEntropy::new(*b"serverid");
-    let (mut server, _) = key.accept(head, &mut packet.clone(), &mut chance).unwrap();
+    let mut rng = FixedEntropy::new(*b"serverid");
+    let (mut server, _) = key.accept(head, &mut packet.clone(), &mut rng).unwrap();
     let answer = sealed(&mut server, b"text");
     let context = "adit packet session v1 packets, from the server";
     let bound = derive(context, &[&KEY, &[3], b"serverid", b"clientid"]);

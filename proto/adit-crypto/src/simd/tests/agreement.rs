@@ -9,7 +9,7 @@ use chacha20poly1305::{
 };
 use poly1305::{Poly1305, universal_hash::UniversalHash};
 
-use super::{ALL_ROUNDS, ChaCha, Dice, Mac, TagInput, key, wider};
+use super::{ALL_ROUNDS, ChaCha, Mac, TagInput, TestRng, key, wider};
 use crate::{
     AeadKey, AeadKind, CryptoError, chacha,
     simd::{ChaChaRounds, CpuPath},
@@ -36,11 +36,11 @@ fn by_crate(rounds: ChaChaRounds, key: &[u8; 32], nonce: &[u8; 12], buf: &mut [u
 
 #[test]
 fn every_length_equals_the_crate_on_every_path() {
-    let mut dice = Dice(1);
+    let mut rng = TestRng(1);
     let mut plain = vec![0; LENGTHS];
-    dice.fill(&mut plain);
+    rng.fill(&mut plain);
     for rounds in ALL_ROUNDS {
-        let (secret, nonce) = (dice.bytes(), dice.bytes());
+        let (secret, nonce) = (rng.bytes(), rng.bytes());
         // Without optimisation: every length with 8 rounds, and a selection with the others.
         let fast = !cfg!(debug_assertions) || rounds == ChaChaRounds::EIGHT;
         for len in (0..LENGTHS).step_by(if fast { 1 } else { 13 }) {
@@ -65,8 +65,8 @@ fn every_length_equals_the_crate_on_every_path() {
 /// Messages do not change at the length where a kind switches between this crate's code and AWS-LC's.
 #[test]
 fn every_kind_is_the_same_on_every_path() {
-    let mut dice = Dice(7);
-    let (secret, nonce) = (dice.bytes::<32>(), dice.bytes::<24>());
+    let mut rng = TestRng(7);
+    let (secret, nonce) = (rng.bytes::<32>(), rng.bytes::<24>());
     for kind in AeadKind::ALL {
         let on = |path| AeadKey::new_on_path(path, kind, &secret[..kind.key_len()]).unwrap();
         let nonce = &nonce[..kind.nonce_len()];
@@ -92,8 +92,8 @@ fn every_kind_is_the_same_on_every_path() {
 
 #[test]
 fn every_alignment_and_nothing_outside() {
-    let mut dice = Dice(2);
-    let (secret, nonce) = (dice.bytes(), dice.bytes());
+    let mut rng = TestRng(2);
+    let (secret, nonce) = (rng.bytes(), rng.bytes());
     for len in [0, 1, 63, 64, 200, 333, 1400, 2085] {
         let mut expected = vec![0; len];
         let tag = by_crate(ChaChaRounds::EIGHT, &secret, &nonce, &mut expected);
@@ -126,9 +126,9 @@ fn counters_up_to_the_end_and_around_it() {
         cipher.seek(u64::from(block) * 64);
         cipher.apply_keystream(buf);
     }
-    let mut dice = Dice(3);
+    let mut rng = TestRng(3);
     for rounds in ALL_ROUNDS {
-        let (secret, nonce) = (dice.bytes(), dice.bytes());
+        let (secret, nonce) = (rng.bytes(), rng.bytes());
         for back in [1, 2, 3, 4, 5, 15, 16, 17, 31, 33, 40, 1 << 31, u32::MAX] {
             let mut state = chacha::initial_state(&secret, &nonce);
             state[12] = 0u32.wrapping_sub(back);
@@ -183,8 +183,8 @@ fn tag_by_crate(key: &[u8; 32], data: &[u8], form: TagInput) -> [u8; 16] {
 
 #[test]
 fn the_authenticator_at_its_edges() {
-    let mut dice = Dice(4);
-    let mut keys: Vec<[u8; 32]> = vec![[0; 32], [0xff; 32], dice.bytes(), dice.bytes()];
+    let mut rng = TestRng(4);
+    let mut keys: Vec<[u8; 32]> = vec![[0; 32], [0xff; 32], rng.bytes(), rng.bytes()];
     // r = 1, 2 and 4 beside the r with every bit that the clamp allows; pads that overflow.
     for low in [1, 2, 4] {
         let mut small = [0; 32];
@@ -193,7 +193,7 @@ fn the_authenticator_at_its_edges() {
         small[16..].fill(0xff);
         keys.push(small);
     }
-    let mut fills = vec![[0u8; 16], [0xff; 16], dice.bytes()];
+    let mut fills = vec![[0u8; 16], [0xff; 16], rng.bytes()];
     for low in [0xf9, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe] {
         let mut near = [0xff; 16];
         near[0] = low;
@@ -245,8 +245,8 @@ fn sums_around_the_modulus() {
 
 #[test]
 fn tampering_is_refused_and_leaves_the_ciphertext() {
-    let mut dice = Dice(5);
-    let (secret, nonce) = (dice.bytes(), dice.bytes());
+    let mut rng = TestRng(5);
+    let (secret, nonce) = (rng.bytes(), rng.bytes());
     for path in CpuPath::available() {
         let key = key(path, ChaChaRounds::EIGHT, &secret);
         for len in [0, 1, 100, 500, 1400] {
@@ -273,16 +273,16 @@ fn tampering_is_refused_and_leaves_the_ciphertext() {
 
 #[test]
 fn a_million_random_messages_equal_the_portable_twin() {
-    let mut dice = Dice(6);
+    let mut rng = TestRng(6);
     let mut memory = vec![0; 2300];
-    dice.fill(&mut memory);
+    rng.fill(&mut memory);
     let (mut twin, mut ours) = (memory.clone(), memory.clone());
     for round in 0..1_000_000 {
-        let (secret, nonce) = (dice.bytes(), dice.bytes());
-        let rounds = ALL_ROUNDS[dice.below(3)];
+        let (secret, nonce) = (rng.bytes(), rng.bytes());
+        let rounds = ALL_ROUNDS[rng.below(3)];
         // Mostly short; one in 32 up to the whole.
-        let bound = if dice.below(32) == 0 { 2200 } else { 90 };
-        let (at, len) = (dice.below(64), dice.below(bound));
+        let bound = if rng.below(32) == 0 { 2200 } else { 90 };
+        let (at, len) = (rng.below(64), rng.below(bound));
         let range = at..at + len;
         let tag = key(CpuPath::Portable, rounds, &secret).seal(&nonce, &mut twin[range.clone()]);
         for path in wider() {

@@ -81,16 +81,16 @@ fn streams_allocate_nothing() {
 #[test]
 fn packets_allocate_nothing() {
     let mut packets = vec![[7; 1400]; 20];
-    let mut chance = FixedEntropy::default();
+    let mut rng = FixedEntropy::default();
     for kind in PacketKind::ALL {
         for check in [PacketCheck::Crc32, PacketCheck::HighwayHash] {
             let key = PacketKey::from_key(kind, check, &[1; 32]).unwrap();
             // AWS-LC initializes itself at the first call.
-            key.seal(&mut packets[0], &mut chance).unwrap();
+            key.seal(&mut packets[0], &mut rng).unwrap();
             let before = ALLOCATIONS.get();
-            key.seal(&mut packets[0], &mut chance).unwrap();
+            key.seal(&mut packets[0], &mut rng).unwrap();
             key.open(&mut packets[0]).unwrap();
-            key.seal_batch(&mut packets, &mut chance).unwrap();
+            key.seal_batch(&mut packets, &mut rng).unwrap();
             key.open_batch(&mut packets, |_, opened| {
                 opened.unwrap();
             });
@@ -102,13 +102,13 @@ fn packets_allocate_nothing() {
 #[test]
 fn sessions_allocate_nothing() {
     let mut packet = [7; 1400];
-    let mut chance = FixedEntropy::default();
+    let mut rng = FixedEntropy::default();
     let key = SessionKey::new(&[1; 32]).unwrap();
     for cipher in [SessionCipher::Aes128Gcm, SessionCipher::ChaCha20Poly1305] {
-        let mut client = key.connect(cipher, &mut chance).unwrap();
+        let mut client = key.connect(cipher, &mut rng).unwrap();
         client.seal(&mut packet).unwrap();
         let head = key.decrypt_header(Role::Client, &packet).unwrap();
-        let (mut server, _) = key.accept(head, &mut packet, &mut chance).unwrap();
+        let (mut server, _) = key.accept(head, &mut packet, &mut rng).unwrap();
         let before = ALLOCATIONS.get();
         for _ in 0..3 {
             client.seal(&mut packet).unwrap();

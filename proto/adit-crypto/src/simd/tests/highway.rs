@@ -2,7 +2,7 @@
 
 use highway::{HighwayHash, Key, PortableHash};
 
-use super::Dice;
+use super::TestRng;
 use crate::simd::{CpuPath, highway64};
 
 fn by_crate(key: &[u64; 4], head: &[u8], rest: &[u8]) -> u64 {
@@ -14,14 +14,14 @@ fn by_crate(key: &[u64; 4], head: &[u8], rest: &[u8]) -> u64 {
 
 #[test]
 fn every_length_equals_the_crate_on_every_path() {
-    let mut dice = Dice(17);
-    let key = [dice.roll(), dice.roll(), dice.roll(), dice.roll()];
+    let mut rng = TestRng(17);
+    let key = [rng.roll(), rng.roll(), rng.roll(), rng.roll()];
     let mut bytes = [0; 600];
-    dice.fill(&mut bytes);
+    rng.fill(&mut bytes);
     for head in [0, 1, 15, 16, 31, 32] {
         let (head, rest) = bytes.split_at(head);
         for len in 0..500 {
-            let other = dice.below(568);
+            let other = rng.below(568);
             let messages = [(head, &rest[..len]), (head, &rest[..other])];
             let expected = messages.map(|(head, rest)| by_crate(&key, head, rest));
             for path in CpuPath::available() {

@@ -1,7 +1,7 @@
 //! The stream edition: an IV, then an address of which no byte too many is decrypted.
 
 use adit_crypto::{Direction, StreamCipher};
-use adit_wire::{AddrError, ProtocolError, Rx, Step, Target, parse_addr, subslice};
+use adit_wire::{AddrError, HandshakeInput, ProtocolError, Step, Target, parse_addr, subslice};
 
 use super::super::ServerSeal;
 use super::super::body::{BodyOpen, BodySeal};
@@ -13,7 +13,7 @@ impl ServerHandshake {
     /// Legacy: reads the IV; any value is valid.
     pub(super) fn read_iv(
         &mut self,
-        rx: &mut Rx<'_>,
+        rx: &mut HandshakeInput<'_>,
     ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
         let method = self.users.method();
         let Some(request_iv) = Salt::read_from(method, rx.bytes()) else {
@@ -98,7 +98,7 @@ impl StreamRequest {
     /// the address is left encrypted, as the cipher continues there.
     pub(super) fn read_target(
         &mut self,
-        rx: &mut Rx<'_>,
+        rx: &mut HandshakeInput<'_>,
     ) -> Result<Result<Target, usize>, ProtocolError> {
         loop {
             let total = match parse_addr(subslice(rx.bytes(), ..self.opened)) {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState};
 use adit_wire::codec_laws::{open_all as law_open_all, run_handshake};
-use adit_wire::{FixedEntropy, Handshake, Rx, Step, Tx, UnixTime};
+use adit_wire::{FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Step, UnixTime};
 use serde_json::Value;
 
 use super::{ClientStack, ServerStack, StackOpen, open_all};
 use crate::frame::{FrameOpen, FrameOpener};
 use crate::golden::{hex, text, vectors};
 use crate::protocol_kind::ProtocolFamily;
-use crate::tests::Chance;
+use crate::tests::TestRng;
 use crate::user_key::UserKey;
 use crate::{ClientParam, ProtocolKind, ReplayStore, ServerParam};
 use adit_crypto::StreamKind;
@@ -73,8 +73,8 @@ impl Case {
         let mut settings = ServerSettings::new(self.obfs, &param, Arc::new(self.now));
         settings.key = &self.key;
         settings.password = &self.password;
-        let state = ServerState::new(&settings, &mut Chance(1)).unwrap();
-        let mut handshake = state.new_handshake(&mut Chance(2));
+        let state = ServerState::new(&settings, &mut TestRng(1)).unwrap();
+        let mut handshake = state.new_handshake(&mut TestRng(2));
         let wire = self.all("c2s", "wire");
         let (step, _, held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
         let Step::Done(mut codecs) = step else {
@@ -96,10 +96,10 @@ impl Case {
         let hello = hex(&self.steps[0]["wire"]);
         let id = hello.get(44..76).unwrap_or_default();
         let state = ClientState::new(&settings, &mut FixedEntropy::new(id)).unwrap();
-        let mut handshake = state.new_handshake(self.now, &mut Chance(3));
+        let mut handshake = state.new_handshake(self.now, &mut TestRng(3));
         let mut wire = self.all("s2c", "wire");
-        let mut rx = Rx::new(&mut wire);
-        let step = handshake.step(&mut rx, &mut Tx::new(&mut Vec::new()));
+        let mut rx = HandshakeInput::new(&mut wire);
+        let step = handshake.step(&mut rx, &mut HandshakeOutput::new(&mut Vec::new()));
         let Ok(Step::Done(mut codecs)) = step else {
             panic!("the answer is complete: {step:?}");
         };
@@ -116,7 +116,7 @@ impl Case {
             ClientStack::new(self.method, &self.password, self.kind, param, self.overhead).unwrap();
         let target = "example.com:80".parse().unwrap();
         let (_, open) = stack
-            .connect_codecs(&target, self.now, &mut Chance(4))
+            .connect_codecs(&target, self.now, &mut TestRng(4))
             .unwrap();
         let ProtocolFamily::Chain(kind) = self.kind.family() else {
             return open;
@@ -150,7 +150,7 @@ fn requests_of_the_reference_are_served() {
         for piece in [usize::MAX, 1, 7, 1460] {
             let wire = case.requests(piece);
             let server = case.server();
-            let mut handshake = server.new_handshake(1460, Arc::new(case.now), &mut Chance(5));
+            let mut handshake = server.new_handshake(1460, Arc::new(case.now), &mut TestRng(5));
             let (step, _, mut held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
             let Step::Done(mut accepted) = step else {
                 panic!("the request is complete");

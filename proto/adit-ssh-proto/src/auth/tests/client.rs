@@ -31,9 +31,9 @@ fn with_keys(keys: &[(AnyKey, bool)]) -> ClientAuthConfig {
     config
 }
 
-fn asked(step: ClientStep) -> ClientAsk {
+fn asked(step: ClientStep) -> ClientAuthQuery {
     match step {
-        ClientStep::Ask(ask) => ask,
+        ClientStep::Query(ask) => ask,
         other => panic!("{other:?}"),
     }
 }
@@ -50,11 +50,11 @@ fn methods_in_their_order() {
     let step = client.handle_input(&failed(&all, false)).unwrap();
     assert!(matches!(
         asked(step),
-        ClientAsk::Signature { identity: 0, .. }
+        ClientAuthQuery::Signature { identity: 0, .. }
     ));
     let signature = key(1).sign(KeyAlgorithm::Ed25519, b"").unwrap();
     let _ = client
-        .answer_ask(ClientAnswer::Signature(signature))
+        .answer_query(ClientAnswer::Signature(signature))
         .unwrap();
     assert_eq!(numbers(|| client.poll_output()), [msg::USERAUTH_REQUEST]);
     // Keyboard-interactive: refused without any prompt, and not tried again.
@@ -63,9 +63,9 @@ fn methods_in_their_order() {
     assert_eq!(numbers(|| client.poll_output()), [msg::USERAUTH_REQUEST]);
     for failures in 0..3 {
         let step = client.handle_input(&failed(&all, false)).unwrap();
-        assert!(matches!(asked(step), ClientAsk::Password { failed } if failed == failures));
+        assert!(matches!(asked(step), ClientAuthQuery::Password { failed } if failed == failures));
         let _ = client
-            .answer_ask(ClientAnswer::Password(secret("pw")))
+            .answer_query(ClientAnswer::Password(secret("pw")))
             .unwrap();
         assert!(client.poll_output().is_some_and(|out| out.hide_length));
     }
@@ -97,7 +97,7 @@ fn rsa_by_what_the_server_takes() {
         client.set_server_extensions(taken.as_deref(), false);
         let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
         let chosen = match step {
-            ClientStep::Ask(ClientAsk::Signature { algorithm, .. }) => Some(algorithm),
+            ClientStep::Query(ClientAuthQuery::Signature { algorithm, .. }) => Some(algorithm),
             _ => None,
         };
         assert_eq!(chosen, wanted, "{taken:?}");
@@ -108,7 +108,7 @@ fn rsa_by_what_the_server_takes() {
     let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
     assert!(matches!(
         asked(step),
-        ClientAsk::Signature {
+        ClientAuthQuery::Signature {
             algorithm: Ed25519,
             ..
         }
@@ -123,7 +123,7 @@ fn agents_that_sign_with_sha1() {
     signature.put_string(b"ssh-rsa");
     signature.put_string(&[1; 256]);
     let step = client
-        .answer_ask(ClientAnswer::Signature(signature))
+        .answer_query(ClientAnswer::Signature(signature))
         .unwrap();
     assert!(matches!(step, ClientStep::Failed { .. }), "it is not sent");
     assert_eq!(numbers(|| client.poll_output()), [0u8; 0]);
@@ -149,7 +149,7 @@ fn queries_have_to_be_answered_as_asked() {
     let step = start().handle_input(&ok(&one, "ssh-ed25519")).unwrap();
     assert!(matches!(
         asked(step),
-        ClientAsk::Signature { identity: 0, .. }
+        ClientAuthQuery::Signature { identity: 0, .. }
     ));
     assert!(start().handle_input(&ok(&two, "ssh-ed25519")).is_err());
     assert!(start().handle_input(&ok(&one, "rsa-sha2-512")).is_err());
@@ -166,7 +166,7 @@ fn what_is_signed() {
     let mut client = client(with_keys(&[(shown(&key(1)), false)]));
     client.set_server_extensions(None, true);
     let step = client.handle_input(&failed(&["publickey"], false)).unwrap();
-    let ClientAsk::Signature { data, .. } = asked(step) else {
+    let ClientAuthQuery::Signature { data, .. } = asked(step) else {
         panic!("a signature");
     };
     let mut wanted = Vec::new();
@@ -192,7 +192,7 @@ fn lengths_of_secrets_are_hidden() {
         let mut client = client(ClientAuthConfig::new("u"));
         let _ = client.handle_input(&failed(&["password"], false)).unwrap();
         let _ = client
-            .answer_ask(ClientAnswer::Password(secret(&"x".repeat(len))))
+            .answer_query(ClientAnswer::Password(secret(&"x".repeat(len))))
             .unwrap();
         let out = client.poll_output().unwrap();
         let mut cover = Vec::new();
@@ -210,17 +210,19 @@ fn passwords_are_changed() {
     let mut client = client(ClientAuthConfig::new("u"));
     let _ = client.handle_input(&failed(&["password"], false)).unwrap();
     let _ = client
-        .answer_ask(ClientAnswer::Password(secret("old")))
+        .answer_query(ClientAnswer::Password(secret("old")))
         .unwrap();
     let mut change = vec![msg::USERAUTH_PASSWD_CHANGEREQ];
     change.put_string(b"too \x1b[31mold");
     change.put_string(b"");
     let step = client.handle_input(&change).unwrap();
-    assert!(matches!(asked(step), ClientAsk::NewPassword { prompt } if prompt == "too [31mold"));
+    assert!(
+        matches!(asked(step), ClientAuthQuery::NewPassword { prompt } if prompt == "too [31mold")
+    );
     let (old, new) = (secret("old"), secret("new"));
     let _ = client.poll_output();
     let _ = client
-        .answer_ask(ClientAnswer::NewPassword { old, new })
+        .answer_query(ClientAnswer::NewPassword { old, new })
         .unwrap();
     let out = client.poll_output().unwrap();
     assert!(
@@ -230,11 +232,11 @@ fn passwords_are_changed() {
     );
     // A server that never stops asking.
     let mut rounds = 0;
-    while let ClientStep::Ask(_) = client.handle_input(&change).unwrap() {
+    while let ClientStep::Query(_) = client.handle_input(&change).unwrap() {
         rounds += 1;
         let (old, new) = (secret("old"), secret("new"));
         let _ = client
-            .answer_ask(ClientAnswer::NewPassword { old, new })
+            .answer_query(ClientAnswer::NewPassword { old, new })
             .unwrap();
     }
     assert!(rounds <= 3);
@@ -264,7 +266,7 @@ fn questions_are_bounded() {
     };
     let mut client = start();
     let step = client.handle_input(&info(&["a\u{202e}b", "c"])).unwrap();
-    let ClientAsk::Questions {
+    let ClientAuthQuery::Questions {
         instruction,
         prompts,
         ..
@@ -278,7 +280,7 @@ fn questions_are_bounded() {
     );
     assert!(
         client
-            .answer_ask(ClientAnswer::Responses(vec![secret("1")]))
+            .answer_query(ClientAnswer::Responses(vec![secret("1")]))
             .is_err(),
         "one is missing"
     );
@@ -293,7 +295,9 @@ fn questions_are_bounded() {
     let mut client = start();
     let ended = (0..1000).find(|_| match client.handle_input(&info(&[])) {
         Ok(_) => {
-            let _ = client.answer_ask(ClientAnswer::Responses(vec![])).unwrap();
+            let _ = client
+                .answer_query(ClientAnswer::Responses(vec![]))
+                .unwrap();
             false
         }
         Err(_) => true,
@@ -302,7 +306,7 @@ fn questions_are_bounded() {
     // Declined: the next method, or none.
     let mut client = start();
     let _ = client.handle_input(&info(&["x"])).unwrap();
-    let step = client.answer_ask(ClientAnswer::Decline).unwrap();
+    let step = client.answer_query(ClientAnswer::Decline).unwrap();
     assert!(matches!(step, ClientStep::Failed { .. }));
 }
 
@@ -311,9 +315,9 @@ fn parts_are_bounded() {
     let mut client = client(ClientAuthConfig::new("u"));
     let ended = (0..1000).find(
         |_| match client.handle_input(&failed(&["password"], true)) {
-            Ok(ClientStep::Ask(_)) => {
+            Ok(ClientStep::Query(_)) => {
                 let _ = client
-                    .answer_ask(ClientAnswer::Password(secret("x")))
+                    .answer_query(ClientAnswer::Password(secret("x")))
                     .unwrap();
                 false
             }
@@ -372,18 +376,18 @@ proptest! {
                 1 => payload = info(&["x"]),
                 _ => payload.extend(&body),
             }
-            if let Ok(ClientStep::Ask(ask)) = client.handle_input(&payload) {
+            if let Ok(ClientStep::Query(ask)) = client.handle_input(&payload) {
                 let answer = match ask {
-                    ClientAsk::Password { .. } => ClientAnswer::Password(secret("pw")),
-                    ClientAsk::Questions { prompts, .. } => {
+                    ClientAuthQuery::Password { .. } => ClientAnswer::Password(secret("pw")),
+                    ClientAuthQuery::Questions { prompts, .. } => {
                         ClientAnswer::Responses(prompts.iter().map(|_| secret("r")).collect())
                     }
                     _ => ClientAnswer::Decline,
                 };
-                prop_assert!(client.answer_ask(answer).is_ok());
+                prop_assert!(client.answer_query(answer).is_ok());
             }
-            if let Ok(ServerStep::Ask(_)) = server.handle_input(&payload) {
-                prop_assert!(server.answer_ask(ServerAnswer::Reject).is_ok() || !server.is_asking());
+            if let Ok(ServerStep::Query(_)) = server.handle_input(&payload) {
+                prop_assert!(server.answer_query(ServerAnswer::Reject).is_ok() || !server.is_asking());
             }
         }
     }

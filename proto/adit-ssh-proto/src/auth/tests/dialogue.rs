@@ -29,8 +29,8 @@ fn converse(
         while let Some(out) = client.poll_output() {
             idle = false;
             let mut step = server.handle_input(out.payload.expose()).unwrap();
-            while let ServerStep::Ask(ask) = step {
-                step = server.answer_ask(host.answer(ask)).unwrap();
+            while let ServerStep::Query(ask) = step {
+                step = server.answer_query(host.answer(ask)).unwrap();
             }
             if let ServerStep::Success(user) = step {
                 login = Some(user);
@@ -39,9 +39,9 @@ fn converse(
         while let Some(out) = server.poll_output() {
             idle = false;
             let mut step = client.handle_input(out.payload.expose()).unwrap();
-            while let ClientStep::Ask(ask) = step {
-                signatures += usize::from(matches!(ask, ClientAsk::Signature { .. }));
-                step = client.answer_ask(user.answer(ask)).unwrap();
+            while let ClientStep::Query(ask) = step {
+                signatures += usize::from(matches!(ask, ClientAuthQuery::Signature { .. }));
+                step = client.answer_query(user.answer(ask)).unwrap();
             }
             match step {
                 ClientStep::Success => return (login, signatures),
@@ -55,9 +55,9 @@ fn converse(
 }
 
 impl User<'_> {
-    fn answer(&self, ask: ClientAsk) -> ClientAnswer {
+    fn answer(&self, ask: ClientAuthQuery) -> ClientAnswer {
         match ask {
-            ClientAsk::Signature {
+            ClientAuthQuery::Signature {
                 identity,
                 algorithm,
                 data,
@@ -65,17 +65,17 @@ impl User<'_> {
                 let signature = self.keys[identity].sign_data(algorithm, &data).unwrap();
                 ClientAnswer::Signature(signature)
             }
-            ClientAsk::Password { .. } => ClientAnswer::Password(secret(self.password)),
-            ClientAsk::Questions { prompts, .. } => {
+            ClientAuthQuery::Password { .. } => ClientAnswer::Password(secret(self.password)),
+            ClientAuthQuery::Questions { prompts, .. } => {
                 ClientAnswer::Responses(prompts.iter().map(|p| secret(&p.text)).collect())
             }
-            ClientAsk::NewPassword { .. } => ClientAnswer::Decline,
+            ClientAuthQuery::NewPassword { .. } => ClientAnswer::Decline,
         }
     }
 }
 
 impl Host {
-    fn answer(&self, ask: ServerAsk) -> ServerAnswer {
+    fn answer(&self, ask: ServerAuthQuery) -> ServerAnswer {
         let yes = |yes| {
             if yes {
                 ServerAnswer::Accept
@@ -84,18 +84,18 @@ impl Host {
             }
         };
         match ask {
-            ServerAsk::NoAuthentication { .. } => ServerAnswer::Reject,
-            ServerAsk::KeyQuery { user, key } => yes(self.find(&user, &key, None).is_ok()),
-            ServerAsk::Key {
+            ServerAuthQuery::NoAuthentication { .. } => ServerAnswer::Reject,
+            ServerAuthQuery::KeyQuery { user, key } => yes(self.find(&user, &key, None).is_ok()),
+            ServerAuthQuery::Key {
                 user,
                 key,
                 presence,
             } => yes(self.find(&user, &key, presence).is_ok()),
-            ServerAsk::Password { password, .. } => {
+            ServerAuthQuery::Password { password, .. } => {
                 yes(passwords_equal(password.expose(), self.password))
             }
-            ServerAsk::NewPassword { .. } => ServerAnswer::Reject,
-            ServerAsk::Interactive { .. } => ServerAnswer::Questions {
+            ServerAuthQuery::NewPassword { .. } => ServerAnswer::Reject,
+            ServerAuthQuery::Interactive { .. } => ServerAnswer::Questions {
                 name: String::new(),
                 instruction: String::new(),
                 prompts: vec![InteractivePrompt {
@@ -103,7 +103,7 @@ impl Host {
                     echo: true,
                 }],
             },
-            ServerAsk::Responses { responses, .. } => yes(responses[0].expose() == "say it"),
+            ServerAuthQuery::Responses { responses, .. } => yes(responses[0].expose() == "say it"),
         }
     }
 

@@ -103,9 +103,9 @@ fn failure(server: &mut ServerAuth) -> (String, bool) {
     (list, partial)
 }
 
-fn ask(server: &mut ServerAuth, payload: &[u8]) -> ServerAsk {
+fn ask(server: &mut ServerAuth, payload: &[u8]) -> ServerAuthQuery {
     match server.handle_input(payload).unwrap() {
-        ServerStep::Ask(ask) => ask,
+        ServerStep::Query(ask) => ask,
         other => panic!("{other:?}"),
     }
 }

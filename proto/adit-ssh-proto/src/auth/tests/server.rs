@@ -10,23 +10,28 @@ use crate::key::Certificate;
 /// have to be those of the key that signed.
 #[test]
 fn query_then_sign_other() {
-    let (asked, signs) = (key(1), key(2));
+    let (asked, signer) = (key(1), key(2));
     let mut server = server_with(&[AuthMethod::PublicKey]);
-    let ServerAsk::KeyQuery { key, .. } = ask(&mut server, &query("u", &asked)) else {
+    let ServerAuthQuery::KeyQuery { key, .. } = ask(&mut server, &query("u", &asked)) else {
         panic!("a query");
     };
     assert_eq!(key, shown(&asked));
-    let step = server.answer_ask(ServerAnswer::Accept).unwrap();
+    let step = server.answer_query(ServerAnswer::Accept).unwrap();
     assert!(matches!(step, ServerStep::Wait), "a query does not log in");
     assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
-    let ServerAsk::Key { key, .. } = ask(&mut server, &signed("u", &signs, &signs, SESSION)) else {
+    let ServerAuthQuery::Key { key, .. } =
+        ask(&mut server, &signed("u", &signer, &signer, SESSION))
+    else {
         panic!("a signature");
     };
-    assert_eq!(key, shown(&signs), "the key that signed is asked about");
-    let ServerStep::Success(login) = server.answer_ask(ServerAnswer::Accept).unwrap() else {
+    assert_eq!(key, shown(&signer), "the key that signed is asked about");
+    let ServerStep::Success(login) = server.answer_query(ServerAnswer::Accept).unwrap() else {
         panic!("in");
     };
-    assert_eq!((login.user.as_str(), login.key), ("u", Some(shown(&signs))));
+    assert_eq!(
+        (login.user.as_str(), login.key),
+        ("u", Some(shown(&signer)))
+    );
 }
 
 /// The reverse: the last query is for another key than the one that signed and was accepted.
@@ -36,13 +41,13 @@ fn sign_is_refused_then_query_accepted() {
     let mut server = server_with(&[AuthMethod::PublicKey]);
     ask(&mut server, &signed("u", &bad, &bad, SESSION));
     assert!(matches!(
-        server.answer_ask(ServerAnswer::Reject),
+        server.answer_query(ServerAnswer::Reject),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey".into(), false));
     ask(&mut server, &query("u", &good));
     assert!(matches!(
-        server.answer_ask(ServerAnswer::Accept),
+        server.answer_query(ServerAnswer::Accept),
         Ok(ServerStep::Wait)
     ));
     // A signature of the refused key with the accepted key's blob.
@@ -81,12 +86,15 @@ fn nothing_is_asked_without_a_valid_signature() {
         ));
         assert_eq!(failure(&mut server), ("publickey".into(), false));
         assert!(
-            server.answer_ask(ServerAnswer::Accept).is_err(),
+            server.answer_query(ServerAnswer::Accept).is_err(),
             "no question is open"
         );
     }
     let mut server = server_with(&[AuthMethod::PublicKey]);
-    assert!(matches!(ask(&mut server, &good), ServerAsk::Key { .. }));
+    assert!(matches!(
+        ask(&mut server, &good),
+        ServerAuthQuery::Key { .. }
+    ));
 }
 
 /// Methods that succeeded for one user do not count for the next.
@@ -100,7 +108,7 @@ fn another_user_starts_anew() {
     });
     ask(&mut server, &signed("alice", &key, &key, SESSION));
     assert!(matches!(
-        server.answer_ask(ServerAnswer::Accept),
+        server.answer_query(ServerAnswer::Accept),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("password".into(), true));
@@ -149,7 +157,7 @@ fn several_methods() {
     assert_eq!(failure(&mut server).0, "publickey,keyboard-interactive");
     ask(&mut server, &signed("u", &one, &one, SESSION));
     assert!(matches!(
-        server.answer_ask(ServerAnswer::Accept),
+        server.answer_query(ServerAnswer::Accept),
         Ok(ServerStep::Wait)
     ));
     assert_eq!(failure(&mut server), ("publickey,password".into(), true));
@@ -160,7 +168,7 @@ fn several_methods() {
     ));
     assert_eq!(failure(&mut server), ("publickey,password".into(), false));
     ask(&mut server, &signed("u", &two, &two, SESSION));
-    let ServerStep::Success(login) = server.answer_ask(ServerAnswer::Accept).unwrap() else {
+    let ServerStep::Success(login) = server.answer_query(ServerAnswer::Accept).unwrap() else {
         panic!("in");
     };
     assert_eq!(
@@ -186,12 +194,12 @@ fn who_may_come_in_may_go_on_with_other_methods() {
     let mut server = server_with(&[AuthMethod::PublicKey, AuthMethod::Password]);
     // A key that was only queried does not count.
     ask(&mut server, &query("u", &one));
-    let step = server.answer_ask(go_on(&[AuthMethod::PublicKey], true));
+    let step = server.answer_query(go_on(&[AuthMethod::PublicKey], true));
     assert!(matches!(step, Ok(ServerStep::Wait)));
     assert_eq!(failure(&mut server), ("publickey".into(), false));
     ask(&mut server, &signed("u", &one, &one, SESSION));
     assert_eq!(server.algorithm(), Some(KeyAlgorithm::Ed25519));
-    let step = server.answer_ask(go_on(&[AuthMethod::PublicKey], true));
+    let step = server.answer_query(go_on(&[AuthMethod::PublicKey], true));
     assert!(matches!(step, Ok(ServerStep::Wait)));
     assert_eq!(failure(&mut server), ("publickey".into(), true));
     // The same key does not count twice, and a password is no longer offered.
@@ -200,7 +208,7 @@ fn who_may_come_in_may_go_on_with_other_methods() {
         assert_eq!(failure(&mut server), ("publickey".into(), false));
     }
     ask(&mut server, &signed("u", &two, &two, SESSION));
-    let step = server.answer_ask(go_on(&AuthMethod::ALL, false));
+    let step = server.answer_query(go_on(&AuthMethod::ALL, false));
     assert!(matches!(step, Ok(ServerStep::Wait)));
     assert_eq!(
         failure(&mut server),
@@ -208,7 +216,7 @@ fn who_may_come_in_may_go_on_with_other_methods() {
     );
     ask(&mut server, &signed("u", &two, &two, SESSION));
     assert!(matches!(
-        server.answer_ask(ServerAnswer::Accept),
+        server.answer_query(ServerAnswer::Accept),
         Ok(ServerStep::Success(_))
     ));
 }
@@ -223,16 +231,16 @@ fn tries_end() {
     for _ in 0..5 {
         assert!(matches!(
             ask(&mut server, &password("u", "x")),
-            ServerAsk::Password { .. }
+            ServerAuthQuery::Password { .. }
         ));
         assert!(matches!(
-            server.answer_ask(ServerAnswer::Reject),
+            server.answer_query(ServerAnswer::Reject),
             Ok(ServerStep::Wait)
         ));
     }
     // Another user name does not reset the number of attempts.
     ask(&mut server, &password("v", "x"));
-    let end = server.answer_ask(ServerAnswer::Reject);
+    let end = server.answer_query(ServerAnswer::Reject);
     assert!(matches!(end, Err(SshError::Policy(_))), "{end:?}");
 }
 
@@ -241,8 +249,8 @@ fn queries_end() {
     let key = key(1);
     let mut server = server_with(&[AuthMethod::PublicKey]);
     let ended = (0..1000).find(|_| match server.handle_input(&query("u", &key)) {
-        Ok(ServerStep::Ask(_)) => {
-            let _ = server.answer_ask(ServerAnswer::Accept).unwrap();
+        Ok(ServerStep::Query(_)) => {
+            let _ = server.answer_query(ServerAnswer::Accept).unwrap();
             assert_eq!(numbers(|| server.poll_output()), [msg::USERAUTH_PK_OK]);
             false
         }
@@ -254,7 +262,7 @@ fn queries_end() {
 #[test]
 fn passwords() {
     let mut server = server_with(&[AuthMethod::Password]);
-    let ServerAsk::Password {
+    let ServerAuthQuery::Password {
         user,
         password: given,
     } = ask(&mut server, &password("u", "open"))
@@ -267,7 +275,7 @@ fn passwords() {
     let change = ServerAnswer::ChangePassword {
         prompt: "too old".into(),
     };
-    assert!(matches!(server.answer_ask(change), Ok(ServerStep::Wait)));
+    assert!(matches!(server.answer_query(change), Ok(ServerStep::Wait)));
     assert_eq!(
         numbers(|| server.poll_output()),
         [msg::USERAUTH_PASSWD_CHANGEREQ]
@@ -277,7 +285,7 @@ fn passwords() {
     out.put_bool(true);
     out.put_string(b"open");
     out.put_string(b"sesame");
-    let ServerAsk::NewPassword { old, new, .. } = ask(&mut server, &out) else {
+    let ServerAuthQuery::NewPassword { old, new, .. } = ask(&mut server, &out) else {
         panic!("a new password");
     };
     assert_eq!(
@@ -285,7 +293,7 @@ fn passwords() {
         ("open", "sesame")
     );
     assert!(matches!(
-        server.answer_ask(ServerAnswer::Accept),
+        server.answer_query(ServerAnswer::Accept),
         Ok(ServerStep::Success(_))
     ));
 }
@@ -310,43 +318,43 @@ fn questions() {
         let mut server = server_with(&[AuthMethod::KeyboardInteractive]);
         assert!(matches!(
             ask(&mut server, &interactive("u")),
-            ServerAsk::Interactive { .. }
+            ServerAuthQuery::Interactive { .. }
         ));
         server
     };
     // No one is authenticated before the driver has answered.
-    assert!(start().answer_ask(ServerAnswer::Accept).is_err());
+    assert!(start().answer_query(ServerAnswer::Accept).is_err());
     let mut server = start();
-    let _ = server.answer_ask(ask_one()).unwrap();
+    let _ = server.answer_query(ask_one()).unwrap();
     assert_eq!(
         numbers(|| server.poll_output()),
         [msg::USERAUTH_INFO_REQUEST]
     );
     assert!(
-        server.answer_ask(ServerAnswer::Accept).is_err(),
+        server.answer_query(ServerAnswer::Accept).is_err(),
         "no question is open"
     );
     let mut server = start();
-    let _ = server.answer_ask(ask_one()).unwrap();
-    let ServerAsk::Responses { responses, .. } = ask(&mut server, &reply(&[b"123"])) else {
+    let _ = server.answer_query(ask_one()).unwrap();
+    let ServerAuthQuery::Responses { responses, .. } = ask(&mut server, &reply(&[b"123"])) else {
         panic!("responses");
     };
     assert_eq!(responses[0].expose(), "123");
     assert!(matches!(
-        server.answer_ask(ServerAnswer::Accept),
+        server.answer_query(ServerAnswer::Accept),
         Ok(ServerStep::Success(_))
     ));
     // Too few responses, too many, and responses without prompts.
     for texts in [&[][..], &[&b"1"[..], b"2"]] {
         let mut server = start();
-        let _ = server.answer_ask(ask_one()).unwrap();
+        let _ = server.answer_query(ask_one()).unwrap();
         assert!(server.handle_input(&reply(texts)).is_err());
     }
     let mut server = server_with(&[AuthMethod::KeyboardInteractive]);
     assert!(server.handle_input(&reply(&[])).is_err());
     // A new request cancels the prompts.
     let mut server = start();
-    let _ = server.answer_ask(ask_one()).unwrap();
+    let _ = server.answer_query(ask_one()).unwrap();
     let _ = server.handle_input(&nothing("u")).unwrap();
     assert!(server.handle_input(&reply(&[b"123"])).is_err());
 }
@@ -365,7 +373,7 @@ fn bound_to_the_host() {
     let mut here = server_with(&[AuthMethod::PublicKey]);
     assert!(matches!(
         ask(&mut here, &bound(HOST)),
-        ServerAsk::Key { .. }
+        ServerAuthQuery::Key { .. }
     ));
     let mut here = server_with(&[AuthMethod::PublicKey]);
     assert!(matches!(
@@ -443,7 +451,7 @@ fn certificates_are_possessed_by_a_signature() {
         let step = server.handle_input(&out).unwrap();
         let asked = matches!(
             &step,
-            ServerStep::Ask(ServerAsk::Key {
+            ServerStep::Query(ServerAuthQuery::Key {
                 key: AnyKey::Certificate(_),
                 ..
             })
@@ -506,9 +514,9 @@ fn nobody_needs_nothing_unless_asked() {
     let mut open = super::server(config);
     assert!(matches!(
         ask(&mut open, &nothing("u")),
-        ServerAsk::NoAuthentication { .. }
+        ServerAuthQuery::NoAuthentication { .. }
     ));
-    let ServerStep::Success(login) = open.answer_ask(ServerAnswer::Accept).unwrap() else {
+    let ServerStep::Success(login) = open.answer_query(ServerAnswer::Accept).unwrap() else {
         panic!("in");
     };
     assert_eq!((login.methods, login.key), (vec![], None));

@@ -48,8 +48,8 @@ fn files_are_read_and_written_as_openssh_does() {
         assert_eq!((key.public_key(), key.comment()), (&public, comment));
         assert_eq!(PrivateKey::public_from_text(text), Ok(public.clone()));
         assert_eq!(public.to_line(comment), line.trim_end());
-        let mut chance = FixedEntropy::new(check_of(text));
-        let written = key.to_openssh(None, &mut chance).unwrap();
+        let mut rng = FixedEntropy::new(check_of(text));
+        let written = key.to_openssh(None, &mut rng).unwrap();
         assert_eq!(written.expose(), text, "{comment}: octet by octet");
         assert!(!format!("{key:?}").contains("seed: ["));
     }

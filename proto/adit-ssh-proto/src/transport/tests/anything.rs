@@ -2,7 +2,7 @@
 
 use super::{End, Link, clear, data, pair, settings};
 use crate::algorithm::Kex;
-use crate::kex::tests::Noise;
+use crate::kex::tests::TestRng;
 use crate::kex::{ClientKex, KexInit, STRICT_CLIENT, write_kexinit};
 use crate::packet::Opened;
 use crate::wire::SshBufMut;
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 fn guesses_are_handled() {
     let init = |kex| {
         let mut payload = Vec::new();
-        ClientKex::start(kex, &mut Noise(4), &mut payload).unwrap();
+        ClientKex::start(kex, &mut TestRng(4), &mut payload).unwrap();
         clear(&payload)
     };
     let right = init(Kex::Curve25519);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::{Event, OpenStep, Transport, TransportConfig};
 use crate::SshError;
 use crate::algorithm::{Kex, KeyAlgorithm};
-use crate::kex::tests::{Noise, preferred};
+use crate::kex::tests::{TestRng, preferred};
 use crate::key::{CertifiedKey, KeySet, PrivateKey, Signer};
 use crate::msg;
 use crate::packet::Sealer;
@@ -61,12 +61,12 @@ impl End {
     }
 
     pub(super) fn client(config: TransportConfig) -> Self {
-        Self::new(Transport::new_client(Arc::new(config), Box::new(Noise(1))).unwrap())
+        Self::new(Transport::new_client(Arc::new(config), Box::new(TestRng(1))).unwrap())
     }
 
     pub(super) fn server(config: TransportConfig) -> Self {
-        let chance = Box::new(Noise(2));
-        Self::new(Transport::new_server(Arc::new(config), host_key(), chance).unwrap())
+        let rng = Box::new(TestRng(2));
+        Self::new(Transport::new_server(Arc::new(config), host_key(), rng).unwrap())
     }
 
     /// Returns the bytes to send.

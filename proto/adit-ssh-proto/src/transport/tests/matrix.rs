@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::{StrictKex, Transport, TransportConfig};
 use super::{End, Link, data, host_key, settings};
 use crate::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
-use crate::kex::tests::Noise;
+use crate::kex::tests::TestRng;
 use crate::key::{Certificate, CertifiedKey, KeySet, PrivateKey, Signer};
 
 macro_rules! vector {
@@ -49,7 +49,7 @@ fn run(client: TransportConfig, signer: &Arc<dyn Signer>) -> Link {
     server.preferred.host_key = KeyAlgorithm::ALL.to_vec();
     server.preferred.compression = Compression::ALL.to_vec();
     let wanted = client.preferred.clone();
-    let server = Transport::new_server(Arc::new(server), Arc::clone(signer), Box::new(Noise(5)));
+    let server = Transport::new_server(Arc::new(server), Arc::clone(signer), Box::new(TestRng(5)));
     let mut link = Link {
         client: End::client(client),
         server: End::new(server.unwrap()),

@@ -6,11 +6,11 @@ use super::super::{Event, Transport};
 use super::{End, Link, data, host_key, pair_in, settings};
 use crate::algorithm::KeyAlgorithm;
 use crate::error::SshError;
-use crate::kex::tests::Noise;
+use crate::kex::tests::TestRng;
 use crate::key::{KeySet, KeyType, PrivateKey, Signer};
 
 fn another_key() -> Arc<dyn Signer> {
-    let key = PrivateKey::generate(KeyType::Ed25519, &mut Noise(99)).unwrap();
+    let key = PrivateKey::generate(KeyType::Ed25519, &mut TestRng(99)).unwrap();
     Arc::new(KeySet::from(vec![key]))
 }
 
@@ -80,8 +80,8 @@ fn a_borrowed_host_key_proves_nothing() {
             another_key().sign_data(algorithm, data)
         }
     }
-    let chance = Box::new(Noise(2));
-    let liar = Transport::new_server(Arc::new(settings()), Arc::new(Liar), chance).unwrap();
+    let rng = Box::new(TestRng(2));
+    let liar = Transport::new_server(Arc::new(settings()), Arc::new(Liar), rng).unwrap();
     let mut link = Link {
         client: End::client(settings()),
         server: End::new(liar),
@@ -115,7 +115,7 @@ fn the_algorithm_must_be_the_one_agreed_on() {
             rsa_key()
         }
     }
-    for (signs, agreed, fine) in [
+    for (signed_with, agreed, fine) in [
         (KeyAlgorithm::RsaSha512, KeyAlgorithm::RsaSha512, true),
         (KeyAlgorithm::RsaSha256, KeyAlgorithm::RsaSha512, false),
         (KeyAlgorithm::Ed25519, KeyAlgorithm::RsaSha512, false),
@@ -123,14 +123,14 @@ fn the_algorithm_must_be_the_one_agreed_on() {
     ] {
         let mut config = settings();
         config.preferred.host_key = vec![agreed];
-        let chance = Box::new(Noise(2));
-        let signer = Arc::new(Other(signs));
-        let server = Transport::new_server(Arc::new(config.clone()), signer, chance).unwrap();
+        let rng = Box::new(TestRng(2));
+        let signer = Arc::new(Other(signed_with));
+        let server = Transport::new_server(Arc::new(config.clone()), signer, rng).unwrap();
         let mut link = Link {
             client: End::client(config),
             server: End::new(server),
         };
-        assert_eq!(link.settle().is_ok(), fine, "{signs} for {agreed}");
+        assert_eq!(link.settle().is_ok(), fine, "{signed_with} for {agreed}");
         assert_eq!(link.client.events.is_empty(), !fine);
     }
 }
@@ -142,8 +142,8 @@ fn short_rsa_keys_are_refused() {
         config.preferred.host_key = vec![KeyAlgorithm::RsaSha256];
         config.min_rsa_bits = least;
         let key = rsa_key();
-        let chance = Box::new(Noise(2));
-        let server = Transport::new_server(Arc::new(config.clone()), key, chance).unwrap();
+        let rng = Box::new(TestRng(2));
+        let server = Transport::new_server(Arc::new(config.clone()), key, rng).unwrap();
         let mut link = Link {
             client: End::client(config),
             server: End::new(server),

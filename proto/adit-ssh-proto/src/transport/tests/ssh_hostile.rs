@@ -3,7 +3,7 @@
 use super::super::Event;
 use super::{End, Link, clear, pair, settings};
 use crate::algorithm::{Kex, Mac};
-use crate::kex::tests::{Noise, preferred};
+use crate::kex::tests::{TestRng, preferred};
 use crate::kex::{ClientKex, write_kexinit};
 use crate::packet::MAX_PACKET_LENGTH;
 use crate::wire::SshBufMut;
@@ -76,7 +76,7 @@ fn kex_zero() {
         }
         for kex in [Kex::MlKem768X25519, Kex::Sntrup761X25519] {
             let mut ours = Vec::new();
-            ClientKex::start(kex, &mut Noise(4), &mut ours).unwrap();
+            ClientKex::start(kex, &mut TestRng(4), &mut ours).unwrap();
             // A genuine post-quantum value with this point.
             let lattice = &ours[5..ours.len() - 32];
             let value = [lattice, &point].concat();

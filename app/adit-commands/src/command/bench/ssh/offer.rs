@@ -71,11 +71,11 @@ fn to_names(list: NameList<'_>) -> Vec<String> {
 }
 
 /// Returns the client's version line and its lists, with all algorithms.
-pub(super) fn client_hello(chance: &mut dyn Entropy) -> Result<Vec<u8>, SshError> {
+pub(super) fn client_hello(rng: &mut dyn Entropy) -> Result<Vec<u8>, SshError> {
     let (mut out, mut lists, mut cookie) = (Vec::new(), Vec::new(), [0; 16]);
     Identification::from_software_name(concat!("adit_", env!("CARGO_PKG_VERSION")))?
         .write_line(&mut out);
-    chance.fill(&mut cookie);
+    rng.fill(&mut cookie);
     let preferred = AlgorithmPreferences::for_machine(CpuFeatures {
         aes: true,
         clmul: true,

@@ -4,9 +4,9 @@ use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_wire::Target;
 use serde_json::{Value, json};
 
-use super::advice::Advice;
 use super::cost::CipherCost;
 use super::offer::{DirectionalNames, ServerOffer};
+use super::recommendation::CipherRecommendation;
 
 /// The mark of an algorithm that adit does not support.
 const UNKNOWN: &str = "~";
@@ -65,16 +65,20 @@ pub(super) fn print_cost(cost: &CipherCost, first: bool) {
 }
 
 /// Prints the advice. `user` is the user of the argument.
-pub(super) fn print_advice(target: &Target, user: Option<&str>, advice: &Advice) {
+pub(super) fn print_recommendation(
+    target: &Target,
+    user: Option<&str>,
+    recommendation: &CipherRecommendation,
+) {
     println!();
-    if let Some(take) = &advice.take {
+    if let Some(take) = &recommendation.take {
         let place = match user {
             None => target.host.to_string(),
             Some(user) => format!("{user}@{}", target.host),
         };
         println!("take: ssh -p {} {} {place}", target.port, ssh_options(take));
     }
-    for warning in &advice.warnings {
+    for warning in &recommendation.warnings {
         println!("warning: {warning}");
     }
 }
@@ -112,14 +116,14 @@ pub(super) fn print_cost_json(cost: &CipherCost) {
     }}));
 }
 
-pub(super) fn print_advice_json(advice: &Advice) {
+pub(super) fn print_recommendation_json(recommendation: &CipherRecommendation) {
     let named = |cost: &Option<CipherCost>| match cost {
         None => Value::Null,
         Some(cost) => json!({"cipher": cost.cipher.name(), "mac": cost.mac.map(Mac::name)}),
     };
     print_json(json!({"advice": {
-        "take": named(&advice.take),
-        "warnings": advice.warnings,
+        "take": named(&recommendation.take),
+        "warnings": recommendation.warnings,
     }}));
 }
 

@@ -119,7 +119,7 @@ fn salts() -> SaltPool {
 
 fn keyed(users: Arc<Users>, rejects: Arc<RejectHandler>) -> Box<dyn RequestAcceptor> {
     Box::new(ShadowsocksAcceptor {
-        roster: Arc::new(UserTable::new(users, None)),
+        user_table: Arc::new(UserTable::new(users, None)),
         salts: Arc::new(salts()),
         rejects,
         deadline: DEADLINE,
@@ -148,29 +148,29 @@ impl Kind {
     }
 
     /// Opens a listener with this policy, accepts a client, and records its first flight.
-    pub(crate) async fn open(&'static self, policy: RejectPolicy) -> Arc<Door> {
-        let door = Arc::new(Door {
+    pub(crate) async fn open(&'static self, policy: RejectPolicy) -> Arc<ProbedListener> {
+        let listener = Arc::new(ProbedListener {
             acceptor: (self.open)(Arc::new(RejectHandler::new(policy))),
             kind: self,
             genuine: self.flight(self.good, 0),
         });
-        let seen = door
-            .meet(vec![(Duration::ZERO, Act::Say(door.genuine.clone()))])
+        let seen = listener
+            .meet(vec![(Duration::ZERO, Act::Say(listener.genuine.clone()))])
             .await;
         assert!(seen.is_none(), "{}: a client was rejected", self.name);
-        door
+        listener
     }
 }
 
 /// A running listener.
-pub(crate) struct Door {
+pub(crate) struct ProbedListener {
     acceptor: Box<dyn RequestAcceptor>,
     kind: &'static Kind,
     /// The first flight of a client.
     genuine: Vec<u8>,
 }
 
-impl Door {
+impl ProbedListener {
     /// Returns the observations of a peer up to the end; `None` if it was accepted.
     pub(crate) async fn meet(&self, script: Script) -> Option<Seen> {
         let at = std::net::SocketAddr::from(([127, 0, 0, 1], 1));

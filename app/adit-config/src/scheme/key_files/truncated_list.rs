@@ -5,12 +5,12 @@ const KEPT: usize = 16;
 
 /// The first items of a list, and the number of the others.
 #[derive(Debug)]
-pub(crate) struct FirstItems<T> {
+pub(crate) struct TruncatedList<T> {
     kept: Vec<T>,
     more: usize,
 }
 
-impl<T> FirstItems<T> {
+impl<T> TruncatedList<T> {
     /// Creates an empty list.
     pub(crate) const fn new() -> Self {
         Self {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_first_are_kept_and_the_others_counted() {
-        let mut list = FirstItems::new();
+        let mut list = TruncatedList::new();
         assert!(list.is_empty());
         for i in 0..KEPT + 3 {
             list.push(i);

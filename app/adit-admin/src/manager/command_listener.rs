@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A listener for commands.
 #[derive(Debug)]
-pub struct Door(Socket);
+pub struct CommandListener(Socket);
 
 #[derive(Debug)]
 enum Socket {
@@ -33,7 +33,7 @@ enum Socket {
 
 /// The reason why a listener cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum DoorError {
+pub enum CommandListenerError {
     /// All machines that reach the address could start servers.
     #[error(
         "{0} is not a loopback address, and all machines that reach it could start and stop servers"
@@ -49,13 +49,13 @@ pub enum DoorError {
     },
 }
 
-impl Door {
+impl CommandListener {
     /// Opens a listener at `HOST:PORT`, or at a path. Other addresses than loopback need `exposed`.
     ///
     /// # Errors
     /// The address is not a loopback address and `exposed` is false, or the system refuses it.
-    pub async fn open(at: &str, exposed: bool) -> Result<Self, DoorError> {
-        let failed = |why| DoorError::Socket {
+    pub async fn open(at: &str, exposed: bool) -> Result<Self, CommandListenerError> {
+        let failed = |why| CommandListenerError::Socket {
             at: at.to_owned(),
             why,
         };
@@ -65,7 +65,7 @@ impl Door {
         };
         let addr = resolve_address(&target).await.map_err(failed)?;
         if !addr.ip().is_loopback() && !exposed {
-            return Err(DoorError::Exposed(addr));
+            return Err(CommandListenerError::Exposed(addr));
         }
         let socket = UdpSocket::bind(addr).await.map_err(failed)?;
         let addr = socket.local_addr().map_err(failed)?;
@@ -96,7 +96,7 @@ impl Door {
     }
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for CommandListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Socket::Udp(_, addr) => write!(f, "{addr}"),

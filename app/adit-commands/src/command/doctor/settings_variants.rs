@@ -60,7 +60,7 @@ const CIPHERS: [&str; 10] = [
 
 /// Settings that differ from those of the URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Neighbour {
+pub(super) enum SettingsVariant {
     Ssr {
         method: StreamKind,
         protocol: ProtocolKind,
@@ -69,7 +69,7 @@ pub(super) enum Neighbour {
     Shadowsocks(Method),
 }
 
-impl Neighbour {
+impl SettingsVariant {
     /// Returns the settings as a URL spells them, without secrets.
     pub(super) fn describe(&self) -> String {
         match self {
@@ -131,23 +131,23 @@ impl Neighbour {
     }
 }
 
-/// Returns up to `most` neighbours of a hop, those with one difference before those with two.
-pub(super) fn neighbours_of(kind: &HopKind, most: usize) -> Vec<Neighbour> {
+/// Returns up to `most` variants of a hop's settings, those with one difference before those with two.
+pub(super) fn variants_of(kind: &HopKind, most: usize) -> Vec<SettingsVariant> {
     let mut found = match kind {
         // Servers with a plugin do not answer without it, and each try would start a process.
-        HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => ssr_neighbours(hop),
+        HopKind::ShadowsocksR(hop) if hop.plugin.is_none() => ssr_variants(hop),
         HopKind::Shadowsocks {
             method,
             plugin: None,
             ..
-        } => shadowsocks_neighbours(*method),
+        } => shadowsocks_variants(*method),
         _ => Vec::new(),
     };
     found.truncate(most);
     found
 }
 
-fn ssr_neighbours(hop: &SsrHop) -> Vec<Neighbour> {
+fn ssr_variants(hop: &SsrHop) -> Vec<SettingsVariant> {
     let given = (hop.method, hop.protocol, hop.obfs);
     let (method, protocol, obfs) = given;
     let ciphers: Vec<StreamKind> = CIPHERS
@@ -156,7 +156,7 @@ fn ssr_neighbours(hop: &SsrHop) -> Vec<Neighbour> {
         .collect();
     let mut found = Vec::new();
     let mut add = |(method, protocol, obfs)| {
-        let one = Neighbour::Ssr {
+        let one = SettingsVariant::Ssr {
             method,
             protocol,
             obfs,
@@ -191,7 +191,7 @@ fn ssr_neighbours(hop: &SsrHop) -> Vec<Neighbour> {
 }
 
 /// Returns the other methods that the same key may belong to.
-fn shadowsocks_neighbours(given: Method) -> Vec<Neighbour> {
+fn shadowsocks_variants(given: Method) -> Vec<SettingsVariant> {
     let alike = |method: &Method| match (given.edition(), method.edition()) {
         (Edition::Aead2022, Edition::Aead2022) => method.key_len() == given.key_len(),
         (Edition::Aead2022 | Edition::None, _) | (_, Edition::Aead2022 | Edition::None) => false,
@@ -202,16 +202,16 @@ fn shadowsocks_neighbours(given: Method) -> Vec<Neighbour> {
     Method::ALL
         .into_iter()
         .filter(|method| *method != given && alike(method))
-        .map(Neighbour::Shadowsocks)
+        .map(SettingsVariant::Shadowsocks)
         .collect()
 }
 
-/// Returns the first neighbour that the server understands, and the number of tries.
+/// Returns the first variant that the server understands, and the number of tries.
 pub(super) async fn find_understood(
     given: &ServerHop,
-    among: &[Neighbour],
+    among: &[SettingsVariant],
     site: Option<&WebTarget>,
-) -> (Option<Neighbour>, usize) {
+) -> (Option<SettingsVariant>, usize) {
     let gate = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for one in among.iter().copied() {
@@ -280,13 +280,13 @@ mod tests {
     #[test]
     fn the_nearest_come_first_and_once() {
         let given = kind("ssr://aes-256-ctr:p@h:1?protocol=auth_sha1_v4&obfs=http_simple");
-        let all = neighbours_of(&given, usize::MAX);
+        let all = variants_of(&given, usize::MAX);
         assert!(all.len() < 120, "{}", all.len());
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{one:?}");
         }
-        let differences = |one: &Neighbour| match one {
-            Neighbour::Ssr {
+        let differences = |one: &SettingsVariant| match one {
+            SettingsVariant::Ssr {
                 method,
                 protocol,
                 obfs,
@@ -295,29 +295,29 @@ mod tests {
                     + u32::from(*protocol != ProtocolKind::AuthSha1V4)
                     + u32::from(*obfs != ObfsKind::HttpSimple)
             }
-            Neighbour::Shadowsocks(_) => 9,
+            SettingsVariant::Shadowsocks(_) => 9,
         };
         let each: Vec<u32> = all.iter().map(differences).collect();
         assert!(
             each.is_sorted() && each.iter().all(|n| (1..=2).contains(n)),
             "{each:?}"
         );
-        assert_eq!(neighbours_of(&given, 7).len(), 7);
+        assert_eq!(variants_of(&given, 7).len(), 7);
     }
 
     #[test]
     fn keys_of_the_2022_edition_fit_methods_of_their_length() {
         let given = kind("ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw==@h:1");
-        assert!(neighbours_of(&given, 99).is_empty());
+        assert!(variants_of(&given, 99).is_empty());
         let given = kind("ss://aes-128-gcm:p@h:1");
-        let names: Vec<String> = neighbours_of(&given, 99)
+        let names: Vec<String> = variants_of(&given, 99)
             .iter()
-            .map(Neighbour::describe)
+            .map(SettingsVariant::describe)
             .collect();
         for name in ["aes-256-gcm", "chacha20-ietf-poly1305", "aes-256-cfb"] {
             assert!(names.contains(&format!("method {name}")), "{names:?}");
         }
         assert!(!names.iter().any(|name| name.contains("2022")), "{names:?}");
-        assert!(neighbours_of(&kind("socks5://h:1"), 99).is_empty());
+        assert!(variants_of(&kind("socks5://h:1"), 99).is_empty());
     }
 }

@@ -10,13 +10,13 @@ const LONG_TAG: usize = 128;
 
 /// A recommendation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Advice {
+pub(super) struct CipherRecommendation {
     /// The cheapest pair that is not weak.
     pub(super) take: Option<CipherCost>,
     pub(super) warnings: Vec<String>,
 }
 
-impl Advice {
+impl CipherRecommendation {
     /// Chooses from the costs. A shorter tag is only recommended if there is no other, even if it is
     /// cheaper. A MAC over the plaintext (without `-etm`) is never recommended: the processing before
     /// its check has been used to attack SSH.
@@ -123,8 +123,10 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::Umac128Etm), 0.4),
         ];
-        let strict =
-            Advice::from_offer_and_costs(&offer(true, &["hmac-sha1-etm@openssh.com"]), &costs);
+        let strict = CipherRecommendation::from_offer_and_costs(
+            &offer(true, &["hmac-sha1-etm@openssh.com"]),
+            &costs,
+        );
         assert_eq!(strict.take, Some(costs[1]));
         let [old] = &strict.warnings[..] else {
             panic!("{:?}", strict.warnings);
@@ -132,7 +134,7 @@ pub(super) mod tests {
         let names = "diffie-hellman-group1-sha1, 3des-cbc, hmac-sha1-etm@openssh.com, ssh-dss";
         assert!(old.ends_with(names), "{old}");
 
-        let exposed = Advice::from_offer_and_costs(&offer(false, &[]), &costs);
+        let exposed = CipherRecommendation::from_offer_and_costs(&offer(false, &[]), &costs);
         assert_eq!(
             exposed.take,
             Some(costs[3]),
@@ -144,7 +146,7 @@ pub(super) mod tests {
             "{told}"
         );
 
-        let none = Advice::from_offer_and_costs(&offer(false, &[]), &costs[..2]);
+        let none = CipherRecommendation::from_offer_and_costs(&offer(false, &[]), &costs[..2]);
         assert_eq!(none.take, None);
         assert!(none.warnings.iter().any(|line| line.contains("nothing")));
     }
@@ -157,7 +159,9 @@ pub(super) mod tests {
             cost(Cipher::Aes128Ctr, Some(Mac::Umac64Etm), 0.3),
             cost(Cipher::Aes128Ctr, Some(Mac::HmacSha256Etm), 9.0),
         ];
-        let take = |costs: &[CipherCost]| Advice::from_offer_and_costs(&offer(true, &[]), costs);
+        let take = |costs: &[CipherCost]| {
+            CipherRecommendation::from_offer_and_costs(&offer(true, &[]), costs)
+        };
         assert_eq!(take(&costs).take, Some(costs[3]));
         let short = take(&costs[..3]);
         assert_eq!(short.take, Some(costs[2]));
