@@ -12,8 +12,8 @@
 extern crate adit_cli;
 
 mod args;
-mod cipher_speed;
 mod command;
+mod fastest_method;
 mod hidden_input;
 mod logging;
 mod plugin_mode;

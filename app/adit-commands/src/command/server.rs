@@ -13,7 +13,7 @@ use adit_wire::{Host, Target};
 
 use super::{link_tools, run};
 use crate::args;
-use crate::{cipher_speed, qr_code, stored_key};
+use crate::{fastest_method, qr_code, stored_key};
 
 pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
     let listen = parse_listen_address(&typed.listen)?;
@@ -28,7 +28,7 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
     }
     let mut picked = None;
     let kept = stored_key::load_or_generate_key(&dir, method, || {
-        let picks = cipher_speed::measure_methods();
+        let picks = fastest_method::measure_methods();
         let best = picks.first().map_or(Method::Blake3Aes128Gcm, |p| p.method);
         picked = Some(picks);
         best
@@ -182,7 +182,7 @@ fn shell_quoted(text: &str) -> Cow<'_, str> {
 }
 
 fn method_reason(
-    picked: Option<&[cipher_speed::MeasuredMethod]>,
+    picked: Option<&[fastest_method::MeasuredMethod]>,
     kept: &stored_key::StoredKey,
 ) -> String {
     let Some([best, rest @ ..]) = picked else {

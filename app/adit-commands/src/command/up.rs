@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::run;
-use crate::{args, cipher_speed};
+use crate::{args, fastest_method};
 
 /// First port to try for the proxy, and the number of ports to try.
 const PORT: u16 = 1080;
@@ -23,7 +23,7 @@ const PORT_TRIES: u16 = 100;
 const PAGE_LEN: usize = 256 << 10;
 
 pub(super) fn run_trial(typed: &args::UpArgs) -> CommandResult {
-    let method = cipher_speed::measure_methods()
+    let method = fastest_method::measure_methods()
         .first()
         .map_or(Method::Blake3Aes128Gcm, |p| p.method);
     adit_cli::block_on(|mut signals| async {

@@ -1,4 +1,4 @@
-//! The fastest secure cipher on this CPU.
+//! Choice of the method for a new server: the fastest secure one on this CPU.
 
 use std::time::{Duration, Instant};
 
