@@ -221,7 +221,7 @@ fn plan_from_items<'a>(
         diagnostics.add_problem(Problem::without_place("no endpoint to listen on", help));
     }
     make_names_unique(&mut routes);
-    check::check_plan(diagnostics, routes, Vec::new())
+    check::check_plan(diagnostics, routes)
 }
 
 /// Makes the names of routes unique. Names from `#name` can repeat; later ones become `routeN`.

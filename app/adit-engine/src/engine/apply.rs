@@ -180,7 +180,7 @@ impl Engine {
         let summary = summary_of(&steps);
         let closed = self.open_late(plans, late, &mut prepared).await?;
         let mut removed = self.commit(prepared.into_iter().flatten());
-        self.lock_sets().clone_from(&sets);
+        *self.lock_sets() = sets;
         removed.extend(closed);
         self.count_closed(&removed);
         for listener in &mut removed {
