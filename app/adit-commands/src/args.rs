@@ -83,8 +83,8 @@ pub(crate) enum Command {
     /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
     /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
     Convert(ConvertArgs),
-    /// Draw the routes that URLs or a file describe
-    Explain(PlanArgs),
+    /// Draw the routes that URLs or a file describe, or explain the rule that decides about a target
+    Explain(ExplainArgs),
     /// Measure the speed of this machine
     Bench(BenchArgs),
     /// Run either end of a kcptun tunnel, with kcptun's options and files
@@ -319,6 +319,38 @@ pub(crate) struct PlanArgs {
     /// A TOML file of routes, or another program's JSON (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    /// Print the rule that decides about requests to this target, instead of the drawing; the port is 443 by
+    /// default
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) target: Option<String>,
+    /// Transport of the request, for rules that ask for it
+    #[arg(
+        long,
+        value_enum,
+        default_value = "tcp",
+        value_name = "tcp|udp",
+        requires = "target"
+    )]
+    pub(crate) network: NetworkKind,
+    /// User of the request
+    #[arg(long, value_name = "NAME", requires = "target")]
+    pub(crate) user: Option<String>,
+    /// Address of the client; default: 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", requires = "target")]
+    pub(crate) source: Option<std::net::IpAddr>,
+}
+
+/// The transport of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum NetworkKind {
+    Tcp,
+    Udp,
 }
 
 #[derive(Debug, clap::Args)]

@@ -29,11 +29,12 @@ mod reference;
 mod schema;
 mod scheme;
 
-pub use explain::explain_plan;
+pub use adit_rules::{Condition, NamePattern};
+pub use explain::{describe_chain, explain_plan};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use plan::{
-    Chain, Condition, GroupKind, MAX_FILE_LEN, NamePattern, NamedGroup, Plan, Route, RouteOption,
-    Rule, RunSettings, Stage, expand_short_listener,
+    Chain, GroupKind, MAX_FILE_LEN, NamedGroup, Plan, Route, RouteOption, Rule, RuleCondition,
+    RuleSetConfig, RuleSetSource, RunSettings, Stage, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use adit_config::PrivateAccess;
 use adit_net::names::LookupOrigin;
+use adit_rules::SharedRuleSet;
 use adit_shadowsocks::uot;
 use adit_wire::{Host, Target, unmap_ipv4};
 use ipnet::IpNet;
@@ -21,6 +22,8 @@ pub struct AccessRule {
     private: PrivateAccess,
     /// Networks that are never reached, whatever `private` allows.
     denied: Vec<IpNet>,
+    /// Rule sets whose networks are never reached.
+    denied_sets: Vec<SharedRuleSet>,
     allows_smtp: bool,
     /// True if targets come from the configuration and not from clients.
     is_configured: bool,
@@ -31,6 +34,7 @@ impl AccessRule {
     pub const UNRESTRICTED: Self = Self {
         private: PrivateAccess::All,
         denied: Vec::new(),
+        denied_sets: Vec::new(),
         allows_smtp: true,
         is_configured: true,
     };
@@ -42,15 +46,17 @@ impl AccessRule {
         Self {
             private,
             denied: Vec::new(),
+            denied_sets: Vec::new(),
             allows_smtp: !public,
             is_configured: false,
         }
     }
 
-    /// Returns the same rule, which also denies the networks `denied`.
+    /// Returns the same rule, which also denies the networks `denied` and those of `sets`.
     #[must_use]
-    pub(crate) fn denying_networks(mut self, denied: Vec<IpNet>) -> Self {
+    pub(crate) fn denying_networks(mut self, denied: Vec<IpNet>, sets: Vec<SharedRuleSet>) -> Self {
         self.denied = denied;
+        self.denied_sets = sets;
         self
     }
 
@@ -60,10 +66,16 @@ impl AccessRule {
             IpAddr::V4(_) => None,
         };
         let is_in = |net: &&IpNet| net.contains(&ip) || inside.is_some_and(|v4| net.contains(&v4));
-        match self.denied.iter().find(is_in) {
-            Some(net) => Err(format!("{ip} is in {net}, which a rule rejects")),
-            None => Ok(()),
+        if let Some(net) = self.denied.iter().find(is_in) {
+            return Err(format!("{ip} is in {net}, which a rule rejects"));
         }
+        let has = |set: &SharedRuleSet| {
+            set.contains_address(ip) || inside.is_some_and(|v4| set.contains_address(v4))
+        };
+        if self.denied_sets.iter().any(has) {
+            return Err(format!("{ip} is in a rule set that a rule rejects"));
+        }
+        Ok(())
     }
 
     /// Returns the owner that lookups under this rule are counted against.

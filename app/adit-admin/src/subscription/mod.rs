@@ -196,8 +196,8 @@ fn read_kept(path: &Path) -> io::Result<Option<Zeroizing<String>>> {
     }
 }
 
-/// Shortens the wait by up to a tenth, so that the clients of a provider do not fetch simultaneously.
-fn scattered(wait: Duration) -> Duration {
+/// Shortens the wait by up to a tenth, so that clients do not fetch simultaneously.
+pub(crate) fn scattered(wait: Duration) -> Duration {
     let mut byte = [0];
     SystemRng.fill(&mut byte);
     wait - wait / 10 * u32::from(byte[0]) / 255

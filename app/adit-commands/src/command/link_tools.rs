@@ -4,7 +4,7 @@ use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{link, nearest_word};
 use adit_shadowsocks::{Key, Method};
 
-use super::run;
+use super::{rule_sets, run};
 use crate::args;
 use crate::qr_code;
 
@@ -53,6 +53,7 @@ pub(super) fn print_qr_code(typed: &args::UrlArgs) -> CommandResult {
 pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
     let plan = run::plan_from_args(typed)?;
     run::print_warnings(&plan);
+    let sets = rule_sets::check(&plan)?;
     let (routes, listeners) = (
         plan.routes.len(),
         plan.routes.iter().map(|r| r.listen.len()).sum::<usize>(),
@@ -62,6 +63,9 @@ pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
         plural_suffix(routes),
         plural_suffix(listeners)
     );
+    for line in sets {
+        println!("{line}");
+    }
     Ok(())
 }
 
@@ -69,9 +73,12 @@ fn plural_suffix(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
-pub(super) fn explain_plan(typed: &args::PlanArgs) -> CommandResult {
-    let plan = run::plan_from_args(typed)?;
+pub(super) fn explain_plan(typed: &args::ExplainArgs) -> CommandResult {
+    let plan = run::plan_from_args(&typed.plan)?;
     run::print_warnings(&plan);
+    if let Some(target) = &typed.target {
+        return rule_sets::print_decisions(&plan, typed, target);
+    }
     print!("{}", adit_config::explain_plan(&plan));
     for line in run::key_ids(&plan) {
         println!("{line}");

@@ -49,6 +49,7 @@ pub(super) fn serve_commands(
         // There are no servers yet: each is added by a datagram.
         let nothing = Plan {
             routes: Vec::new(),
+            sets: Vec::new(),
             warnings: Vec::new(),
             run: RunSettings::default(),
         };

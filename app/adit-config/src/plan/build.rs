@@ -155,6 +155,7 @@ fn parse_toml(
 fn check_file(diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
     let plan = check::check_plan(diagnostics, file.routes)?;
     Ok(Plan {
+        sets: file.sets,
         run: file.run,
         ..plan
     })

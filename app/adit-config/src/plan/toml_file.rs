@@ -1,7 +1,9 @@
-//! Routes from TOML. The file has names, groups and rules; everything else is in the URLs.
+//! Routes from TOML. The file has names, groups, rules and rule sets; everything else is in the URLs.
 
 mod groups;
 mod key_tables;
+mod rule_sets;
+mod rules;
 mod run_table;
 
 use adit_wire::u64_from;
@@ -11,8 +13,8 @@ use toml::de::{DeString, DeTable, DeValue};
 use crate::plan::short_listener::expand_short_listener;
 use crate::plan::toml_file::groups::{GroupText, is_group_name};
 use crate::plan::toml_file::key_tables::accepts_key_table;
-use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
-use crate::plan::{Condition, RunSettings, Stage};
+use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedStage};
+use crate::plan::{RuleSetConfig, RunSettings, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::secret_redaction;
 use crate::text::{
@@ -23,11 +25,9 @@ use crate::text::{
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 /// Keys of the file.
-const FILE_KEYS: [&str; 3] = ["route", "group", "run"];
+const FILE_KEYS: [&str; 4] = ["route", "group", "set", "run"];
 /// Keys of a route.
 const ROUTE_KEYS: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
-/// Keys of a rule.
-const RULE_KEYS: [&str; 3] = ["match", "via", "resolve"];
 
 type Value<'t> = Spanned<DeValue<'t>>;
 type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
@@ -37,6 +37,8 @@ type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
 pub(super) struct UncheckedFile {
     /// The routes, in the order of the file.
     pub(super) routes: Vec<UncheckedRoute>,
+    /// The rule sets, in the order of the file.
+    pub(super) sets: Vec<RuleSetConfig>,
     /// Settings of the process.
     pub(super) run: RunSettings,
 }
@@ -53,6 +55,7 @@ pub(super) fn parse_file(
         diagnostics,
         lookup,
         document: secret_redaction::redacting_document(&origin, text),
+        set_names: Vec::new(),
         groups: Vec::new(),
     };
     if u64_from(text.len()) > MAX_FILE_LEN {
@@ -74,6 +77,8 @@ struct RouteReader<'a> {
     diagnostics: &'a mut Diagnostics,
     lookup: SecretLookup<'a>,
     document: Document<'a>,
+    /// The names of the rule sets that rules can use.
+    set_names: Vec<String>,
     /// The groups, each with true if it has no errors.
     groups: Vec<(GroupText, bool)>,
 }
@@ -94,19 +99,22 @@ impl RouteReader<'_> {
         }
     }
 
-    /// Reads all tables.
+    /// Reads all tables: groups and rule sets first, because routes refer to them.
     fn read_document(&mut self, table: &DeTable<'_>) -> UncheckedFile {
         let mut drafts = Vec::new();
         let mut run = RunSettings::default();
         let mut found = false;
+        let mut sets = Vec::new();
         let entries = self.known_entries(table, &FILE_KEYS, "the file");
-        for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() == "group") {
-            self.read_groups(key, value);
+        for (key, value) in &entries {
+            match key.get_ref().as_ref() {
+                "group" => self.read_groups(key, value),
+                "set" => sets = self.read_rule_sets(key, value),
+                "run" => run = self.read_run_settings(value),
+                _ => {}
+            }
         }
         for (key, value) in entries {
-            if key.get_ref() == "run" {
-                run = self.read_run_settings(value);
-            }
             if key.get_ref() != "route" {
                 continue;
             }
@@ -132,6 +140,7 @@ impl RouteReader<'_> {
         }
         UncheckedFile {
             routes: drafts,
+            sets,
             run,
         }
     }
@@ -267,87 +276,6 @@ impl RouteReader<'_> {
                 None
             }
         }
-    }
-
-    /// Reads the rules of a route.
-    fn read_rules(&mut self, value: &Value<'_>) -> Vec<UncheckedRule> {
-        let span = span_of(value.span());
-        let DeValue::Array(items) = value.get_ref() else {
-            self.report_wrong_type(
-                span,
-                "`rules` must be a list of `{ match, via }`",
-                value.get_ref(),
-            );
-            return Vec::new();
-        };
-        items
-            .iter()
-            .filter_map(|item| self.read_rule(item))
-            .collect()
-    }
-
-    /// Reads a rule.
-    fn read_rule(&mut self, value: &Value<'_>) -> Option<UncheckedRule> {
-        let span = span_of(value.span());
-        let DeValue::Table(table) = value.get_ref() else {
-            self.report_wrong_type(
-                span,
-                "a rule must be `{ match = [...], via = [...] }`",
-                value.get_ref(),
-            );
-            return None;
-        };
-        let mut matches = None;
-        let mut via = None;
-        let mut resolve = false;
-        for (key, value) in self.known_entries(table, &RULE_KEYS, "a rule") {
-            match key.get_ref().as_ref() {
-                "match" => matches = Some(self.read_conditions(value)),
-                "resolve" => match value.get_ref() {
-                    DeValue::Boolean(yes) => resolve = *yes,
-                    other => {
-                        let span = span_of(value.span());
-                        self.report_wrong_type(span, "`resolve` must be true or false", other);
-                    }
-                },
-                _ => via = Some(self.read_chain(value)),
-            }
-        }
-        for (name, missing) in [("match", matches.is_none()), ("via", via.is_none())] {
-            if missing {
-                let flaw = ConfigError::new(span, format!("a rule without `{name}`"))
-                    .with_help("write `{ match = [\"*.lan\"], via = [\"direct://\"] }`");
-                self.report_error(flaw);
-            }
-        }
-        Some(UncheckedRule {
-            matches: matches?,
-            via: via?,
-            resolve,
-            place: self.document.place_of(span),
-        })
-    }
-
-    /// Reads the conditions of a rule.
-    fn read_conditions(&mut self, value: &Value<'_>) -> Vec<Condition> {
-        let items = self.read_strings(value, "`match` must be a condition or a list of conditions");
-        if items.is_empty() && matches!(value.get_ref(), DeValue::Array(_)) {
-            self.report_error(ConfigError::new(
-                span_of(value.span()),
-                "a rule that matches nothing",
-            ));
-        }
-        let mut matches = Vec::new();
-        for (text, span) in items {
-            match Condition::parse(text) {
-                Ok(condition) => matches.push(condition),
-                Err(expected) => {
-                    let title = format!("bad condition `{text}`");
-                    self.report_error(ConfigError::new(span, title).with_label(expected));
-                }
-            }
-        }
-        matches
     }
 
     /// Returns the strings of a value that is a string or a list of strings.

@@ -12,6 +12,7 @@ mod messages;
 mod plans;
 mod reference;
 mod round_trip;
+mod rule_sets;
 mod secrets;
 mod shadowsocks;
 mod share_links;

@@ -75,6 +75,8 @@ mod relay;
 mod reload;
 mod replay;
 mod replies;
+#[cfg(unix)]
+mod rule_sets;
 mod setup;
 #[cfg(unix)]
 mod sftp;

@@ -18,13 +18,13 @@ use crate::setup::{ended, server, start};
 use crate::ssr;
 
 /// A provider whose document changes. It ends with the process.
-struct Provider {
+pub(crate) struct Provider {
     at: SocketAddr,
     answer: Arc<Mutex<String>>,
 }
 
 impl Provider {
-    fn start(document: &str) -> Self {
+    pub(crate) fn start(document: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let answer = Arc::new(Mutex::new(String::new()));
@@ -48,18 +48,18 @@ impl Provider {
         provider
     }
 
-    fn says(&self, document: &str) {
+    pub(crate) fn says(&self, document: &str) {
         let length = document.len();
         self.answers(&format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{document}"
         ));
     }
 
-    fn answers(&self, answer: &str) {
+    pub(crate) fn answers(&self, answer: &str) {
         answer.clone_into(&mut self.answer.lock().unwrap());
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/secret-path", self.at)
     }
 }
