@@ -11,8 +11,8 @@ use crate::conversion_context::ConversionContext;
 use crate::fields::ObjectFields;
 use crate::json::Json;
 use crate::outbounds::{
-    OutboundGroup, OutboundHop, OutboundList, ReadOutbound, ServerPlace, Unusable, host_key_pins, http_hop,
-    list_names, probe_target, shadowsocks_hop, socks_hop, ssh_hop, ssr_hop,
+    OutboundGroup, OutboundHop, OutboundList, ReadOutbound, ServerPlace, Unusable, host_key_pins,
+    http_hop, list_names, probe_target, shadowsocks_hop, socks_hop, ssh_hop, ssr_hop,
 };
 use crate::server_entry::{self, PluginEntry, Transports};
 use crate::ssr::SsrSettings;
@@ -22,7 +22,13 @@ use crate::toml_output::{RouteSet, UrlBuilder};
 const DIRECT: &str = "DIRECT";
 const REFUSALS: [&str; 5] = ["REJECT", "REJECT-DROP", "PASS", "COMPATIBLE", "GLOBAL"];
 /// Fields of a proxy that change nothing that adit does.
-const NO_EFFECT: &[&str] = &["client-fingerprint", "fast-open", "ip-version", "mptcp", "tfo"];
+const NO_EFFECT: &[&str] = &[
+    "client-fingerprint",
+    "fast-open",
+    "ip-version",
+    "mptcp",
+    "tfo",
+];
 /// Fields of a group that change nothing that adit does.
 const GROUP_NO_EFFECT: &[&str] = &[
     "disable-udp",
@@ -83,7 +89,10 @@ pub(super) fn convert_document(tree: &Json, clerk: &mut ConversionContext<'_>) -
     let others = top.take_unread();
     if !others.is_empty() {
         let names = list_names(others.into_iter());
-        clerk.add_note("", format!("only servers and groups are converted, not {names}"));
+        clerk.add_note(
+            "",
+            format!("only servers and groups are converted, not {names}"),
+        );
     }
     list.into_routes("a document of Clash", clerk)
 }

@@ -84,7 +84,10 @@ pub(super) fn convert_document(tree: &Json, clerk: &mut ConversionContext<'_>) -
     let others = top.take_unread();
     if !others.is_empty() {
         let names = list_names(others.into_iter());
-        clerk.add_note("", format!("only servers and groups are converted, not {names}"));
+        clerk.add_note(
+            "",
+            format!("only servers and groups are converted, not {names}"),
+        );
     }
     list.into_routes("a document of sing-box", clerk)
 }

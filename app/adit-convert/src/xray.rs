@@ -11,8 +11,8 @@ use crate::conversion_context::ConversionContext;
 use crate::fields::ObjectFields;
 use crate::json::Json;
 use crate::outbounds::{
-    OutboundGroup, OutboundHop, OutboundList, ReadOutbound, ServerPlace, Unusable, http_hop, list_names,
-    probe_target, shadowsocks_hop, socks_hop,
+    OutboundGroup, OutboundHop, OutboundList, ReadOutbound, ServerPlace, Unusable, http_hop,
+    list_names, probe_target, shadowsocks_hop, socks_hop,
 };
 use crate::server_entry;
 use crate::sing_box::has_outbounds_with;
@@ -44,7 +44,10 @@ pub(super) fn convert_document(tree: &Json, clerk: &mut ConversionContext<'_>) -
         let others = top.take_unread();
         if !others.is_empty() {
             let names = list_names(others.into_iter());
-            clerk.add_note("", format!("only servers and groups are converted, not {names}"));
+            clerk.add_note(
+                "",
+                format!("only servers and groups are converted, not {names}"),
+            );
         }
     }
     list.into_routes("a document of Xray", clerk)
@@ -111,7 +114,8 @@ fn read_document(
                 return url.and_then(probe_target);
             }
             let mut ping = object.object_field("pingConfig", clerk)?;
-            ping.string_field("destination", clerk).and_then(probe_target)
+            ping.string_field("destination", clerk)
+                .and_then(probe_target)
         });
     let Some(mut routing) = top.object_field("routing", clerk) else {
         return Vec::new();
@@ -253,7 +257,10 @@ fn read_server(
     }
     let mut servers = server_entry::read_objects(settings, "servers", clerk);
     if servers.len() > 1 {
-        clerk.add_note(settings.field_path("servers"), "only the first server is used");
+        clerk.add_note(
+            settings.field_path("servers"),
+            "only the first server is used",
+        );
     }
     let first = servers.first_mut().ok_or("it has no server")?;
     read_server_fields(protocol, first, clerk)

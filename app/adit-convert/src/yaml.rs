@@ -277,7 +277,9 @@ fn size_of(node: &Json) -> TreeSize {
     };
     match node {
         Json::List(items) => items.iter().for_each(|item| add(0, item)),
-        Json::Object(entries) => entries.iter().for_each(|(key, value)| add(key.len(), value)),
+        Json::Object(entries) => entries
+            .iter()
+            .for_each(|(key, value)| add(key.len(), value)),
         Json::Text(text) => size.bytes = text.len(),
         Json::Null | Json::Bool(_) | Json::Whole(_) | Json::Real(_) => {}
     }
@@ -338,7 +340,10 @@ copy: *base
         let mut clerk = crate::ConversionContext::new(&wish, &sources, "");
         let mut top =
             crate::fields::ObjectFields::of_object(&tree, String::new(), &mut clerk).unwrap();
-        assert_eq!(*top.get("copy").unwrap(), json(r#"{"type":"select","url":"u"}"#));
+        assert_eq!(
+            *top.get("copy").unwrap(),
+            json(r#"{"type":"select","url":"u"}"#)
+        );
         let groups = top.list_field("groups", &mut clerk);
         let mut field = |at: usize, name: &str| {
             let item = groups.get(at).unwrap();
@@ -365,7 +370,11 @@ copy: *base
             laughs += &format!("a{i}: &a{i} [{items}]\n");
         }
         assert!(said(&laughs).contains("values"), "{}", said(&laughs));
-        let long = format!("a: &a {}\nb: [{}]", "x".repeat(1 << 20), vec!["*a"; 100].join(", "));
+        let long = format!(
+            "a: &a {}\nb: [{}]",
+            "x".repeat(1 << 20),
+            vec!["*a"; 100].join(", ")
+        );
         assert!(said(&long).contains("bytes of texts"), "{}", said(&long));
         let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(parse(&deep(MAX_DEPTH), "").is_ok());
@@ -381,10 +390,20 @@ copy: *base
         let text = "proxies:\n  - name: a\n    password: \"hunter2\n";
         let problem = parse(text, "c.yaml").unwrap_err();
         let said = problem.to_string();
-        assert!(said.starts_with("error: not YAML that adit reads: "), "{said}");
+        assert!(
+            said.starts_with("error: not YAML that adit reads: "),
+            "{said}"
+        );
         assert!(!said.contains("hunter2"), "{said}");
         assert!(problem.place.unwrap().line >= 3);
-        for text in ["a: b: c", "*missing", "? [a]\n: b", "a: }", "\t- a\n\t\tb: }", "<<: x\na: b"] {
+        for text in [
+            "a: b: c",
+            "*missing",
+            "? [a]\n: b",
+            "a: }",
+            "\t- a\n\t\tb: }",
+            "<<: x\na: b",
+        ] {
             assert!(parse(text, "").is_err(), "{text}");
         }
     }

@@ -132,7 +132,10 @@ mod tests {
         );
         let plugins = document(MAX_PLUGINS + 4, r#","plugin":"obfs-local""#);
         let allowed = AllowedPlugins::only(vec!["obfs-local".to_owned()]);
-        assert_eq!(read(&plugins, &allowed, None).unwrap().servers(), MAX_PLUGINS);
+        assert_eq!(
+            read(&plugins, &allowed, None).unwrap().servers(),
+            MAX_PLUGINS
+        );
         assert!(read(&plugins, &none, None).is_err());
     }
 
@@ -183,7 +186,11 @@ proxy-groups:
         assert_eq!(group.member_names, ["one", "three"]);
         assert_eq!((group.selected, group.leads[1].len()), (0, 1));
         let notes = choice.notes.join("\n");
-        for said in ["1 skipped: not a server", "vmess", "private keys are not taken"] {
+        for said in [
+            "1 skipped: not a server",
+            "vmess",
+            "private keys are not taken",
+        ] {
             assert!(notes.contains(said), "{said}: {notes}");
         }
         let auto = read(CLASH, &none, Some("Auto")).unwrap();
@@ -191,7 +198,14 @@ proxy-groups:
             panic!("{:?}", auto.chain)
         };
         assert_eq!((group.kind, group.hops.len()), (GroupKind::Fastest, 2));
-        assert_eq!(read(CLASH, &none, Some("three")).unwrap().chain.stages.len(), 2);
+        assert_eq!(
+            read(CLASH, &none, Some("three"))
+                .unwrap()
+                .chain
+                .stages
+                .len(),
+            2
+        );
         for name in ["DIRECT", "four", "Nobody"] {
             assert!(read(CLASH, &none, Some(name)).is_err(), "{name}");
         }

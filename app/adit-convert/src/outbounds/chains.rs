@@ -13,10 +13,7 @@ const MAX_HOPS: usize = 16;
 pub(super) type Hops = Vec<Zeroizing<String>>;
 
 /// The chains of all outbounds, by their position; `None` if one cannot be used.
-pub(super) fn resolve(
-    list: &OutboundList,
-    clerk: &mut ConversionContext<'_>,
-) -> Vec<Option<Hops>> {
+pub(super) fn resolve(list: &OutboundList, clerk: &mut ConversionContext<'_>) -> Vec<Option<Hops>> {
     (0..list.outbounds.len())
         .map(|at| match chain_of(list, at) {
             Ok(hops) => Some(hops),

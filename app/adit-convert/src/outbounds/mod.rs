@@ -185,7 +185,10 @@ impl OutboundList {
             OutboundHop::Direct => (Zeroizing::new(DIRECT.to_owned()), true),
         };
         if self.names.contains_key(&name) {
-            clerk.add_note("", format!("`{name}` is defined twice; the first one is used"));
+            clerk.add_note(
+                "",
+                format!("`{name}` is defined twice; the first one is used"),
+            );
             return;
         }
         self.names
@@ -209,7 +212,8 @@ impl OutboundList {
         } else {
             "`adit help` lists the protocols that adit implements"
         };
-        self.faults.push((path, Problem::without_place(title, help)));
+        self.faults
+            .push((path, Problem::without_place(title, help)));
     }
 
     /// Adds a name that every document has, unless it defines it.
@@ -266,7 +270,8 @@ impl OutboundList {
                 let help = "adit implements Shadowsocks, ShadowsocksR, SOCKS, HTTP and SSH";
                 clerk.add_problem(Problem::without_place(summary, help));
             } else if clerk.problems.is_empty() {
-                let help = "a document lists servers in `proxies` (Clash) or `outbounds` (sing-box, Xray)";
+                let help =
+                    "a document lists servers in `proxies` (Clash) or `outbounds` (sing-box, Xray)";
                 clerk.add_problem(Problem::without_place("the document has no servers", help));
             }
             return;
@@ -285,7 +290,9 @@ impl OutboundList {
         let names = list_names(self.unsupported.iter().map(|(_, name)| name.as_str()));
         let number = self.unsupported.len();
         if number == 1 {
-            return Some(format!("1 outbound of type {first} is not supported: {names}"));
+            return Some(format!(
+                "1 outbound of type {first} is not supported: {names}"
+            ));
         }
         let mut types: Vec<(&str, usize)> = Vec::new();
         for (kind, _) in &self.unsupported {
@@ -367,7 +374,14 @@ mod tests {
         ] {
             assert_eq!(read(url).as_deref(), Some(target), "{url}");
         }
-        for url in ["", "a.example", "ftp://a.example/", "http://u@a.example/", "http:///x", "http://a:0/"] {
+        for url in [
+            "",
+            "a.example",
+            "ftp://a.example/",
+            "http://u@a.example/",
+            "http:///x",
+            "http://a:0/",
+        ] {
             assert_eq!(read(url), None, "{url}");
         }
     }
@@ -376,7 +390,10 @@ mod tests {
     fn long_lists_of_names_are_shortened() {
         let names: Vec<String> = (0..13).map(|i| i.to_string()).collect();
         let shown = list_names(names.iter().map(String::as_str));
-        assert!(shown.starts_with("`0`, `1`, ") && shown.ends_with("`9` and 3 more"), "{shown}");
+        assert!(
+            shown.starts_with("`0`, `1`, ") && shown.ends_with("`9` and 3 more"),
+            "{shown}"
+        );
         assert_eq!(list_names(["x"].into_iter()), "`x`");
     }
 }

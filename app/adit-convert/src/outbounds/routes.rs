@@ -78,7 +78,8 @@ impl Resolved {
         }
         let mut groups = self.list.groups.iter().enumerate();
         let with_members = |at: &usize| self.has_servers(*at);
-        let selector = groups.find(|(at, group)| group.kind == GroupKind::Manual && with_members(at));
+        let selector =
+            groups.find(|(at, group)| group.kind == GroupKind::Manual && with_members(at));
         let first = selector
             .map(|(at, _)| at)
             .or_else(|| (0..self.list.groups.len()).find(with_members));
@@ -87,7 +88,8 @@ impl Resolved {
         };
         // The member that the program itself would use can be another group. Groups do not contain each other.
         while let Some(inner) = self.selected_group(at) {
-            if let (Some(outer), Some(group)) = (self.list.groups.get(at), self.list.groups.get(inner))
+            if let (Some(outer), Some(group)) =
+                (self.list.groups.get(at), self.list.groups.get(inner))
             {
                 clerk.add_note(
                     "",
@@ -119,7 +121,10 @@ impl Resolved {
             None => format!("no group or server is called `{name}`"),
         };
         let groups = self.list.groups.iter().map(|group| group.name.as_str());
-        let help = format!("groups and servers: {}", list_names(groups.chain(self.list.server_names())));
+        let help = format!(
+            "groups and servers: {}",
+            list_names(groups.chain(self.list.server_names()))
+        );
         clerk.add_problem(Problem::without_place(why, help));
         None
     }
@@ -162,7 +167,8 @@ impl Resolved {
             Some(Named::Skipped) | None => None,
         };
         let position = wanted.and_then(|one| members.iter().position(|at| *at == one));
-        position.filter(|at| members.get(*at).is_some_and(|one| !self.is_direct(*one)))
+        position
+            .filter(|at| members.get(*at).is_some_and(|one| !self.is_direct(*one)))
             // Requests do not bypass the servers unless the user says so.
             .or_else(|| members.iter().position(|one| !self.is_direct(*one)))
     }
@@ -183,11 +189,16 @@ impl Resolved {
         }
         if !empty.is_empty() {
             let names = list_names(empty.into_iter());
-            clerk.add_note("", format!("groups without a member that can be used are skipped: {names}"));
+            clerk.add_note(
+                "",
+                format!("groups without a member that can be used are skipped: {names}"),
+            );
         }
         let via = match choice {
             Choice::Group(at) => self.names.get(at).map(|name| vec![name_stage(name)]),
-            Choice::Outbound(at) => self.hops(at).map(|hops| hops.map(|hop| vec![hop]).collect()),
+            Choice::Outbound(at) => self
+                .hops(at)
+                .map(|hops| hops.map(|hop| vec![hop]).collect()),
             Choice::All => Some(self.all_servers(&mut set, taken, clerk)),
         };
         let via: Vec<Stage> = via.unwrap_or_default();
@@ -216,7 +227,10 @@ impl Resolved {
         let (members, selected) = if group.is_chain {
             // To pass fewer hops is not what the group means.
             let complete = members.len() == group.members.len();
-            let hops: Vec<_> = hops.flatten().filter(|hop| hop.as_str() != DIRECT).collect();
+            let hops: Vec<_> = hops
+                .flatten()
+                .filter(|hop| hop.as_str() != DIRECT)
+                .collect();
             (complete && !hops.is_empty()).then_some((vec![hops], None))?
         } else {
             let selected = match group.kind {

@@ -1,10 +1,10 @@
 //! Servers as hops, from fields that the formats name differently.
 
+use ::base64::Engine as _;
+use ::base64::engine::general_purpose::STANDARD_NO_PAD;
 use adit_config::text::{MemorySources, Secret, SecretText, base64};
 use adit_config::{Plan, RouteOption};
 use adit_wire::Host;
-use ::base64::Engine as _;
-use ::base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::{OutboundHop, Unusable};
 use crate::conversion_context::ConversionContext;
@@ -82,7 +82,10 @@ fn entry_hop(entry: &ServerEntry, clerk: &ConversionContext<'_>) -> Result<UrlBu
     if let Some(why) = entry.reason_unusable(Some(&clerk.options.plugins)) {
         return Err(why.into());
     }
-    entry.urls().next().ok_or_else(|| "it has no address".into())
+    entry
+        .urls()
+        .next()
+        .ok_or_else(|| "it has no address".into())
 }
 
 /// A SOCKS5 server.
@@ -172,7 +175,10 @@ mod tests {
         let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPKSUTyz1HwHReFVvD5obVsALAgJRNarH4TRpNePnAS comment";
         let pins = host_key_pins(&[key]).ok().unwrap();
         assert_eq!(pins.len(), 1);
-        assert!(pins[0].starts_with("SHA256:") && pins[0].len() == 50, "{pins:?}");
+        assert!(
+            pins[0].starts_with("SHA256:") && pins[0].len() == 50,
+            "{pins:?}"
+        );
         for bad in ["", "ssh-ed25519", "ssh-ed25519 %%%"] {
             assert!(host_key_pins(&[bad]).is_err(), "{bad}");
         }
