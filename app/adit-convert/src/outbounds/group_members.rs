@@ -79,7 +79,7 @@ impl<'l> Resolver<'l> {
             Some(State::Done(_)) | None => return Ok(()),
         }
         let mut seen = HashSet::new();
-        let mut members = Vec::new();
+        let mut members: Vec<usize> = Vec::new();
         for name in &group.members {
             match list.names.get(name) {
                 Some(Named::Outbound(one)) => {
@@ -99,7 +99,6 @@ impl<'l> Resolver<'l> {
                 None => self.unknown.push(name),
             }
         }
-        let mut members: Vec<usize> = members;
         members.retain(|one| (self.is_usable)(*one));
         self.members += members.len();
         if self.members > MAX_MEMBERS {

@@ -152,7 +152,7 @@ impl OutboundList {
             let mut problems = clerk.problems.split_off(before).into_iter();
             let found = match (problems.next(), found) {
                 (Some(problem), _) => {
-                    self.faults.push((path, problem));
+                    self.faults.push((path.clone(), problem));
                     Err(None)
                 }
                 (None, Some(found)) => found.map_err(Some),
