@@ -269,9 +269,9 @@ pub(crate) enum ServerAction {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The server's URL, as `adit server` printed it; the name of a stored profile; or `-`, which asks for the URL, or
-    /// reads it from standard input
-    #[arg(value_name = "URL|NAME|-", conflicts_with = "subscribe",
+    /// The server's URL, as `adit server` printed it; the https URL of a subscription; the name of a stored profile, or
+    /// of a file with servers; or `-`, which asks for the URL, or reads it from standard input
+    #[arg(value_name = "URL|NAME|FILE|-", conflicts_with = "subscribe",
           required_unless_present_any = ["subscribe", "list"])]
     pub(crate) url: Option<String>,
     /// Store the URL under this name, readable by you only. From then on, `adit client NAME` uses it
@@ -280,14 +280,18 @@ pub(crate) struct ClientArgs {
     /// Print the names of the stored profiles and their servers, without secrets
     #[arg(long, conflicts_with_all = ["url", "save", "subscribe", "check"])]
     pub(crate) list: bool,
-    /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links
+    /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links, Clash,
+    /// sing-box or Xray. The same as the URL alone
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
+    /// The group or server of the document that requests use, instead of its first group
+    #[arg(long, value_name = "NAME")]
+    pub(crate) select: Option<String>,
     /// Interval at which the document is fetched again
     #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::parse_time)]
     pub(crate) refresh: Duration,
     /// A plugin that its servers may start; can be repeated
-    #[arg(long, value_name = "NAME", requires = "subscribe")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) allow_plugin: Vec<String>,
     /// Folder of the profiles and of the last document, instead of your state folder
     #[arg(long, value_name = "DIR")]
@@ -316,7 +320,7 @@ pub(crate) struct PlanArgs {
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) ends: route_options::RouteOptions,
-    /// A TOML file of routes, or another program's JSON (see `adit help convert`)
+    /// A TOML file of routes, or another program's JSON or YAML (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
 }
@@ -451,6 +455,9 @@ pub(crate) struct ConvertArgs {
     /// A plugin that a subscription or a link may start; can be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_plugin: Vec<String>,
+    /// The group or server of a subscription that requests use, instead of its first group
+    #[arg(long, value_name = "NAME")]
+    pub(crate) select: Option<String>,
 }
 
 /// The ends of a tunnel.

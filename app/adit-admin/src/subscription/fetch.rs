@@ -221,7 +221,10 @@ impl Fetcher {
         let request = Request::get(at.path.as_str())
             .header(header::HOST, at.authority())
             .header(header::USER_AGENT, AGENT)
-            .header(header::ACCEPT, "application/json, text/plain, */*")
+            .header(
+                header::ACCEPT,
+                "application/json, application/yaml, text/plain, */*",
+            )
             .header(header::CONNECTION, HeaderValue::from_static("close"))
             .body(Empty::<Bytes>::new());
         // The parts come from a parsed URL, so they are valid.
