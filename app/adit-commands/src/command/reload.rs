@@ -11,9 +11,10 @@ use adit_config::{Plan, Problem, RecordingSources};
 use adit_convert::ConvertOptions;
 use adit_engine::{Engine, ReloadSummary};
 use tokio::time::timeout;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::{convert, run};
+use crate::logging;
 
 /// The plan of a file, with everything that was read for it.
 pub(super) struct PlanFile {
@@ -59,6 +60,7 @@ impl ReloadableRun {
     /// Serves until a signal ends it.
     pub(super) async fn serve(mut self, mut signals: Signals) -> CommandResult {
         let mut watch = self.new_watch();
+        let admin_at_start = self.file.plan.admin.clone();
         loop {
             let reply = tokio::select! {
                 request = signals.next_request() => match request {
@@ -83,6 +85,11 @@ impl ReloadableRun {
             }
             if is_new {
                 watch = self.new_watch();
+                if self.file.plan.admin != admin_at_start {
+                    warn!(
+                        "`[admin]` is not what adit started with: restart it to apply the change"
+                    );
+                }
             }
         }
     }
@@ -118,6 +125,7 @@ impl ReloadableRun {
         };
         let applied = self.engine.apply(&self.file.plan, &file.plan).await;
         let summary = applied.map_err(|why| why.to_string())?;
+        logging::set_file_level(file.plan.log);
         run::print_warnings(&file.plan);
         if let Some((api, _)) = &self.api {
             api.set_plan(&file.plan);

@@ -31,6 +31,8 @@ pub(super) fn check_plan(
             routes,
             warnings: diagnostics.warnings,
             run: RunSettings::default(),
+            log: None,
+            admin: None,
         })
     } else {
         Err(diagnostics.problems)
