@@ -19,7 +19,7 @@ use crate::plan::short_listener::expand_short_listener;
 use crate::plan::toml_file::file_keys::{FileKey, ValueType};
 use crate::plan::toml_file::file_set::ParsedFile;
 pub(super) use crate::plan::toml_file::file_set::warn_readable_secrets;
-use crate::plan::toml_file::groups::{GroupText, is_group_name};
+use crate::plan::toml_file::groups::is_group_name;
 use crate::plan::toml_file::key_tables::accepts_key_table;
 pub use crate::plan::toml_file::reader::MAX_FILE_LEN;
 use crate::plan::toml_file::reader::{RouteReader, Value, span_of};

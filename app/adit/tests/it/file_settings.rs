@@ -51,7 +51,7 @@ impl Running {
         ask(
             stream,
             request,
-            &[&["Host: localhost"], headers].concat(),
+            &[&["Host: localhost"][..], headers].concat(),
             "",
         )
         .status
@@ -93,7 +93,7 @@ fn the_level_of_the_log_changes_with_the_file() {
     let settings = |level: &str, socket: &str| {
         format!("[log]\nlevel = \"{level}\"\n[admin]\nlisten = \"{socket}\"\n")
     };
-    let mut running = Running::start(&[], &settings("error", "./admin.sock"));
+    let mut running = Running::start(&[], &settings("error", "admin.sock"));
     running.wait_for("api at ", 1);
     running.reload(&settings("error", "admin.sock"));
     running.reload(&settings("info", "admin.sock"));
