@@ -1,6 +1,7 @@
 //! The state of the parser, and what the tables of the file have in common: types, unknown keys, names.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Definition;
 
 use adit_wire::Target;
 use toml::Spanned;
@@ -83,8 +84,12 @@ impl RouteReader<'_> {
     /// one.
     pub(super) fn define_once(&mut self, table: &'static str, name: &str, span: Span) -> bool {
         let here = (self.file, span);
-        let Some((file, first)) = self.defined.insert((table, name.to_owned()), here) else {
-            return true;
+        let (file, first) = match self.defined.entry((table, name.to_owned())) {
+            Definition::Occupied(first) => *first.get(),
+            Definition::Vacant(free) => {
+                free.insert(here);
+                return true;
+            }
         };
         let first = self.files.get(file).map(|file| file.0.place_of(first));
         let dot = if name.is_empty() { "" } else { "." };
