@@ -83,6 +83,11 @@ pub(crate) enum Command {
     /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
     /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
     Convert(ConvertArgs),
+    /// Print a JSON Schema of the configuration file, for editors
+    ///
+    /// The schema has all tables and keys with their types and descriptions. `adit check -c FILE`
+    /// finds more mistakes, such as those in URLs.
+    Schema,
     /// Draw the routes that URLs or a file describe, or explain the rule that decides about a target
     Explain(ExplainArgs),
     /// Measure the speed of this machine
@@ -366,10 +371,10 @@ pub(crate) struct RunArgs {
     pub(crate) admin: Option<String>,
     /// A file of tokens for requests to the API, one per line; required for a port. `reveal` after a
     /// token lets it read keys
-    #[arg(long, value_name = "@FILE", requires = "admin")]
+    #[arg(long, value_name = "@FILE")]
     pub(crate) admin_token: Option<String>,
     /// Host name or address of the servers for the subscriptions of their users
-    #[arg(long, value_name = "HOST", requires = "admin")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) public_host: Option<String>,
 }
 

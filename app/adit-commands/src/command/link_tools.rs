@@ -1,10 +1,10 @@
-//! The commands that generate keys, convert links, and check and explain plans.
+//! The commands that generate keys, convert links, check and explain plans, and print the schema of files.
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{link, nearest_word};
 use adit_shadowsocks::{Key, Method};
 
-use super::{rule_sets, run};
+use super::{admin, rule_sets, run};
 use crate::args;
 use crate::qr_code;
 
@@ -53,6 +53,7 @@ pub(super) fn print_qr_code(typed: &args::UrlArgs) -> CommandResult {
 pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
     let plan = run::plan_from_args(typed)?;
     run::print_warnings(&plan);
+    admin::check_settings(plan.admin.as_ref())?;
     let sets = rule_sets::check(&plan)?;
     let (routes, listeners) = (
         plan.routes.len(),
@@ -66,6 +67,11 @@ pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
     for line in sets {
         println!("{line}");
     }
+    Ok(())
+}
+
+pub(super) fn print_schema() -> CommandResult {
+    println!("{}", adit_config::json_schema());
     Ok(())
 }
 

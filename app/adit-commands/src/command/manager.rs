@@ -52,6 +52,8 @@ pub(super) fn serve_commands(
             sets: Vec::new(),
             warnings: Vec::new(),
             run: RunSettings::default(),
+            log: None,
+            admin: None,
         };
         let engine = Arc::new(Engine::start(&nothing).await?);
         let mut manager = Manager::new(engine.clone(), settings);

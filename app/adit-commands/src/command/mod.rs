@@ -40,6 +40,7 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Keygen(keygen) => link_tools::print_new_key(&keygen),
         Command::Check(plan) => link_tools::check_plan(&plan),
         Command::Convert(convert) => convert::run_convert(&convert),
+        Command::Schema => link_tools::print_schema(),
         Command::Explain(typed) => link_tools::explain_plan(&typed),
         Command::Classic(typed) => classic::run_classic(&typed, in_background),
         Command::InstallAliases(typed) => classic::install_aliases(&typed.dir),

@@ -12,10 +12,11 @@ use adit_config::{Plan, Problem, RecordingSources, RuleSetSource};
 use adit_convert::ConvertOptions;
 use adit_engine::{Engine, ReloadSummary};
 use tokio::time::timeout;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::rule_sets::PlanRuleSets;
 use super::{convert, run};
+use crate::logging;
 
 /// The plan of a file, with everything that was read for it.
 pub(super) struct PlanFile {
@@ -69,6 +70,7 @@ impl ReloadableRun {
     pub(super) async fn serve(mut self, mut signals: Signals) -> CommandResult {
         let mut watch = self.new_watch();
         let mut is_due = false;
+        let admin_at_start = self.file.plan.admin.clone();
         loop {
             let drain = self.file.plan.run.drain;
             let reply = tokio::select! {
@@ -106,6 +108,11 @@ impl ReloadableRun {
             }
             if is_new {
                 watch = self.new_watch();
+                if self.file.plan.admin != admin_at_start {
+                    warn!(
+                        "`[admin]` is not what adit started with: restart it to apply the change"
+                    );
+                }
             }
         }
     }
@@ -145,6 +152,7 @@ impl ReloadableRun {
             .apply_with_rule_sets(before, &file.plan, table.clone())
             .await;
         let summary = applied.map_err(|why| why.to_string())?;
+        logging::set_file_level(file.plan.log);
         run::print_warnings(&file.plan);
         self.sets.follow(&file.plan, table);
         if let Some((api, _)) = &self.api {

@@ -15,7 +15,7 @@ use adit_shadowsocks::{Edition, Key, Method};
 use super::reload::{PlanFile, ReloadableRun, drain_engine};
 use super::rule_sets::PlanRuleSets;
 use super::{admin, convert};
-use crate::args;
+use crate::{args, logging};
 
 pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
     if let Some(path) = plan_file(&typed.plan) {
@@ -38,6 +38,7 @@ pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
 
 /// Runs the plan of a file, which can be reloaded.
 fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
+    logging::set_file_level(file.plan.log);
     print_warnings(&file.plan);
     adit_cli::block_on(|mut signals| async {
         let begin = async {
@@ -78,7 +79,7 @@ async fn begin(
     typed: &args::RunArgs,
     plan: &Plan,
 ) -> Result<(Option<admin::AdminApi>, Arc<Engine>), Failure> {
-    let admin = admin::AdminApi::open(typed).await?;
+    let admin = admin::AdminApi::open(typed, plan.admin.as_ref()).await?;
     Ok((admin, Arc::new(start_engine(plan).await?)))
 }
 

@@ -32,6 +32,8 @@ pub(super) fn check_plan(
             sets: Vec::new(),
             warnings: diagnostics.warnings,
             run: RunSettings::default(),
+            log: None,
+            admin: None,
         })
     } else {
         Err(diagnostics.problems)

@@ -9,14 +9,14 @@ mod remote_targets;
 mod rule_set;
 mod run_settings;
 mod short_listener;
-mod toml_file;
+pub(crate) mod toml_file;
 mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
 pub use group::{GroupKind, NamedGroup};
 pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
-pub use run_settings::RunSettings;
+pub use run_settings::{AdminSettings, LogLevel, RunSettings};
 pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 
@@ -34,6 +34,10 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// Settings of the process.
     pub run: RunSettings,
+    /// The level of the log, if the file sets it.
+    pub log: Option<LogLevel>,
+    /// The management API, if the file has one.
+    pub admin: Option<AdminSettings>,
 }
 
 /// Listeners, with the rules and the chain for their requests.

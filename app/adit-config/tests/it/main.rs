@@ -6,6 +6,7 @@ mod drawing;
 mod endpoint;
 mod files;
 mod groups;
+mod json_schema;
 mod keyring_problems;
 mod keyrings;
 mod messages;

@@ -6,19 +6,43 @@ use adit_rules::read::Format;
 use toml::Spanned;
 use toml::de::DeString;
 
-use super::{RouteReader, Value, entries_in_order, span_of};
+use super::file_keys::{FileKey, ValueType};
+use super::reader::{RouteReader, Value, entries_in_order, span_of};
 use crate::plan::rule_set::{DEFAULT_REFRESH, RuleSetConfig, RuleSetSource};
 use crate::plan::unchecked_route::is_route_name;
 use crate::scheme::builder::secret_files::resolve_path;
 use crate::text::{ConfigError, Span, nearest_word, parse_duration};
 
 /// Keys of a rule set.
-const SET_KEYS: [&str; 6] = ["file", "url", "format", "category", "refresh", "sha256"];
+pub(super) static SET_KEYS: [FileKey; 6] = [
+    FileKey::new("file", ValueType::Text, "The file of the list."),
+    FileKey::new("url", ValueType::Text, "Where the list is downloaded."),
+    FileKey::new(
+        "format",
+        ValueType::Words(|| Format::ALL.map(Format::name).to_vec()),
+        "The format of the list; without it, it is detected.",
+    ),
+    FileKey::new(
+        "category",
+        ValueType::Text,
+        "The category, for `geosite`, `geoip` and `mmdb`.",
+    ),
+    FileKey::new(
+        "refresh",
+        ValueType::Duration,
+        "The interval of downloads.",
+    ),
+    FileKey::new(
+        "sha256",
+        ValueType::Text,
+        "The digest that the list must have, in hexadecimal.",
+    ),
+];
 /// Maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 << 10;
 
 impl RouteReader<'_> {
-    /// Reads the tables `[set.NAME]`, so that rules can refer to them from anywhere in the file.
+    /// Reads the tables `[set.NAME]` of a file, so that rules can refer to them from anywhere.
     pub(super) fn read_rule_sets(
         &mut self,
         key: &Spanned<DeString<'_>>,
@@ -29,6 +53,9 @@ impl RouteReader<'_> {
             return sets;
         };
         for (name, value) in entries_in_order(table) {
+            if !self.define_once("set", name.get_ref(), span_of(name.span())) {
+                continue;
+            }
             self.set_names.push(name.get_ref().clone().into_owned());
             sets.extend(self.read_rule_set(name, value));
         }

@@ -3,13 +3,32 @@
 use adit_rules::Condition;
 use toml::de::DeValue;
 
-use super::{RouteReader, Value, span_of};
+use super::file_keys::{FileKey, ValueType};
+use super::reader::{RouteReader, Value, span_of};
 use crate::plan::RuleCondition;
 use crate::plan::unchecked_route::UncheckedRule;
 use crate::text::{ConfigError, Span, nearest_word};
 
 /// Keys of a rule.
-const RULE_KEYS: [&str; 4] = ["match", "and", "via", "resolve"];
+pub(super) static RULE_KEYS: [FileKey; 4] = [
+    FileKey::new(
+        "match",
+        ValueType::SomeTexts,
+        "Conditions; the rule applies if one of them matches.",
+    )
+    .required(),
+    FileKey::new(
+        "and",
+        ValueType::SomeTexts,
+        "Further conditions, of which one must match too.",
+    ),
+    FileKey::new("via", ValueType::Chain, "The chain of these requests.").required(),
+    FileKey::new(
+        "resolve",
+        ValueType::Boolean,
+        "Look names up, and compare their addresses with the networks in `match`.",
+    ),
+];
 /// The prefix of a condition that names a rule set.
 const SET_PREFIX: &str = "set:";
 

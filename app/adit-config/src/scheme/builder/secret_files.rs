@@ -221,7 +221,7 @@ pub(crate) fn read_secret(
 }
 
 /// Reads a file. Errors, and a warning if other users can read it, are reported at `span` of `excerpt`.
-fn read_file(
+pub(crate) fn read_file(
     diagnostics: &mut Diagnostics,
     lookup: SecretLookup<'_>,
     excerpt: UrlSnippet<'_>,
