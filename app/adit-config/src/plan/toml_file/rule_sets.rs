@@ -27,11 +27,7 @@ pub(super) static SET_KEYS: [FileKey; 6] = [
         ValueType::Text,
         "The category, for `geosite`, `geoip` and `mmdb`.",
     ),
-    FileKey::new(
-        "refresh",
-        ValueType::Duration,
-        "The interval of downloads.",
-    ),
+    FileKey::new("refresh", ValueType::Duration, "The interval of downloads."),
     FileKey::new(
         "sha256",
         ValueType::Text,
