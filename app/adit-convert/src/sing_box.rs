@@ -12,7 +12,7 @@ use crate::outbounds::{
     OutboundGroup, OutboundHop, OutboundList, ServerPlace, Unusable, host_key_pins, http_hop,
     list_names, probe_target, shadowsocks_hop, socks_hop, ssh_hop, ssr_hop,
 };
-use crate::server_entry::{self, PluginEntry, Transports};
+use crate::server_entry::{PluginEntry, Transports};
 use crate::ssr::SsrSettings;
 use crate::toml_output::{RouteSet, UrlBuilder};
 
