@@ -12,16 +12,18 @@ pub mod out;
 pub mod background;
 #[cfg(unix)]
 pub mod blocking_stream;
+mod file_watch;
 mod folder;
 mod report;
 mod runtime;
 mod signals;
 mod time;
 
+pub use file_watch::{FileVersions, FileWatch};
 pub use folder::state_folder;
 pub use report::{Failure, FailureCode};
 pub use runtime::{block_on, block_on_with_nofile};
-pub use signals::Signals;
+pub use signals::{SignalRequest, Signals, result_of_end};
 pub use time::parse_time;
 
 /// The result of a command.

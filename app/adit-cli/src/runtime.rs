@@ -7,6 +7,9 @@ use anyhow::Context;
 use crate::CommandResult;
 use crate::signals::Signals;
 
+/// Time that the threads have to end.
+const SHUTDOWN_TIME: Duration = Duration::from_millis(40);
+
 /// Runs `work` on all cores, with the maximum number of file descriptors.
 pub fn block_on<W: Future<Output = CommandResult>>(
     work: impl FnOnce(Signals) -> W,
@@ -35,8 +38,8 @@ pub fn block_on_with_nofile<W: Future<Output = CommandResult>>(
         let signals = Signals::install().context("cannot install signal handlers")?;
         work(signals).await
     });
-    adit_stream::lane::close_lanes(Duration::from_millis(100));
-    // A stalled name lookup must not delay the exit.
-    runtime.shutdown_timeout(Duration::from_millis(100));
+    // A stalled name lookup must not delay the exit: an interrupted command ends within 200 ms.
+    adit_stream::lane::close_lanes(SHUTDOWN_TIME);
+    runtime.shutdown_timeout(SHUTDOWN_TIME);
     done
 }

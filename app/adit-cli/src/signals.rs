@@ -2,13 +2,27 @@
 
 use std::time::Duration;
 
+use crate::CommandResult;
 use crate::report::{Failure, FailureCode};
 
-/// Time that open connections have after SIGTERM.
-const DRAIN_TIME: Duration = Duration::from_secs(3);
+/// Time that open connections have after SIGTERM, unless the configuration says otherwise.
+const DRAIN_TIME: Duration = Duration::from_secs(30);
 
+/// The number of SIGINT.
+const INTERRUPT: u8 = 2;
 /// Offset that shells add to a signal number to form an exit code.
 const SIGNAL_STATUS_BASE: u8 = 128;
+
+/// A request by a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalRequest {
+    /// SIGHUP: read the configuration again.
+    Reload,
+    /// SIGTERM: stop accepting, and let open connections end.
+    Drain,
+    /// SIGINT: end immediately.
+    Stop,
+}
 
 /// Handlers of the signals that end a command. Install them before anything listens: as soon as a listener is
 /// visible, a signal may be sent.
@@ -41,24 +55,19 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to end, and returns the time that open connections still have. SIGHUP ends the command
-    /// if the terminal at which it was started is gone; otherwise it is logged and ignored, because adit does not
-    /// reload its configuration.
+    /// Waits for a signal. SIGHUP ends the command if the terminal at which it was started is gone.
     ///
     /// # Cancel safety
     /// Cancel-safe: no signal is lost.
-    pub async fn next_end(&mut self) -> Duration {
+    pub async fn next_request(&mut self) -> SignalRequest {
         use std::io::IsTerminal;
-        loop {
-            tokio::select! {
-                _ = self.term.recv() => return DRAIN_TIME,
-                _ = self.int.recv() => return Duration::ZERO,
-                _ = self.hup.recv() => {}
-            }
-            if self.at_terminal && !std::io::stdin().is_terminal() {
-                return DRAIN_TIME;
-            }
-            tracing::warn!("SIGHUP is ignored: restart adit to apply a changed configuration");
+        tokio::select! {
+            _ = self.term.recv() => SignalRequest::Drain,
+            _ = self.int.recv() => SignalRequest::Stop,
+            _ = self.hup.recv() => match self.at_terminal && !std::io::stdin().is_terminal() {
+                true => SignalRequest::Drain,
+                false => SignalRequest::Reload,
+            },
         }
     }
 }
@@ -74,14 +83,33 @@ impl Signals {
     }
 
     /// Waits for Ctrl-C.
-    pub async fn next_end(&mut self) -> Duration {
+    pub async fn next_request(&mut self) -> SignalRequest {
         // Without a console there is nothing to wait for.
         let _ = tokio::signal::ctrl_c().await;
-        Duration::ZERO
+        SignalRequest::Stop
     }
 }
 
 impl Signals {
+    /// Waits for a signal to end, and returns the time that open connections still have. SIGHUP is logged and
+    /// ignored, because the command has no configuration file.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: no signal is lost.
+    pub async fn next_end(&mut self) -> Duration {
+        loop {
+            match self.next_request().await {
+                SignalRequest::Drain => return DRAIN_TIME,
+                SignalRequest::Stop => return Duration::ZERO,
+                SignalRequest::Reload => {
+                    tracing::warn!(
+                        "SIGHUP is ignored: there is no configuration file to read again"
+                    );
+                }
+            }
+        }
+    }
+
     /// Runs work that precedes serving, or answers a question. A signal ends it immediately, with the exit code of
     /// shells, because there was no result.
     pub async fn run_until_ended<T>(
@@ -91,10 +119,25 @@ impl Signals {
         tokio::select! {
             done = work => done,
             patience = self.next_end() => Err(match patience.is_zero() {
-                true => signal_failure("interrupted", 2),
+                true => signal_failure("interrupted", INTERRUPT),
                 false => signal_failure("terminated", 15),
             }),
         }
+    }
+}
+
+/// Returns the result of a command that served until a signal, for the time that [`Signals::next_end`] returned:
+/// an interrupt has the exit code of shells, 130, and no message, while SIGTERM is the ordinary end.
+///
+/// # Errors
+/// The command was interrupted.
+pub fn result_of_end(patience: Duration) -> CommandResult {
+    match patience.is_zero() {
+        true => Err(Failure::Exit {
+            status: SIGNAL_STATUS_BASE + INTERRUPT,
+            why: None,
+        }),
+        false => Ok(()),
     }
 }
 

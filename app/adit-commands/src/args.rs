@@ -28,13 +28,14 @@ Try it:          adit up
 On a server:     adit server
 At home:         adit client 'ss://…'
 Anything else:   adit run LISTEN [HOP…]        adit help URLS
+As in gost:      adit -L :1080 -F ss://…       is `adit run`
 
 Environment: ADIT_CPU=portable|avx2|avx2-vaes|avx512 limits the CPU instructions of ciphers and
 error correction, ADIT_IO=portable turns off splice and UDP batches, NO_COLOR turns off colours in
 the log
 
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock,
-130 interrupted and 143 terminated before it served or had an answer")]
+130 interrupted (Ctrl-C), 143 terminated before it served or had an answer")]
 pub(crate) struct Args {
     /// Log more: -v connections, -vv every datagram and retry, -vvv the libraries too
     #[arg(short, long, global = true, action = ArgAction::Count)]
@@ -97,6 +98,8 @@ pub(crate) enum Command {
     /// Looks up the server, connects to it, uses the protocol of the URL with it, and sends a
     /// datagram through it. If the server does not understand the client, similar settings are tried
     /// with the same password (`--tries`): each try is a connection that the network can observe.
+    /// Of a `mixed://` proxy both protocols are used; of a forwarding or transparent listener the port
+    /// and the target are connected to; `direct://` is the network of this machine.
     /// Exit codes: 0 the server works, 3 wrong URL, 4 network, 5 key or settings, 6 clocks.
     Doctor(DoctorArgs),
     /// Run a program or a shell on another machine, and forward ports, over SSH
@@ -232,8 +235,8 @@ pub(crate) struct ServerArgs {
     /// Print the URL with the stored key, and exit
     #[arg(value_name = "url", hide_possible_values = true)]
     pub(crate) ask: Option<ServerAction>,
-    /// Address to listen on
-    #[arg(long, short, default_value = SERVER_LISTEN, value_name = "ADDR:PORT")]
+    /// Address to listen on; a port alone is a port of all addresses
+    #[arg(long, short, default_value = SERVER_LISTEN, value_name = "[HOST:]PORT")]
     pub(crate) listen: String,
     /// Host name or address for the printed URL, as clients reach this server
     #[arg(long, value_name = "HOST")]
@@ -266,9 +269,17 @@ pub(crate) enum ServerAction {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The server's URL, as `adit server` printed it
-    #[arg(required_unless_present = "subscribe", conflicts_with = "subscribe")]
+    /// The server's URL, as `adit server` printed it; the name of a stored profile; or `-`, which asks for the URL, or
+    /// reads it from standard input
+    #[arg(value_name = "URL|NAME|-", conflicts_with = "subscribe",
+          required_unless_present_any = ["subscribe", "list"])]
     pub(crate) url: Option<String>,
+    /// Store the URL under this name, readable by you only. From then on, `adit client NAME` uses it
+    #[arg(long, value_name = "NAME", conflicts_with = "subscribe")]
+    pub(crate) save: Option<String>,
+    /// Print the names of the stored profiles and their servers, without secrets
+    #[arg(long, conflicts_with_all = ["url", "save", "subscribe", "check"])]
+    pub(crate) list: bool,
     /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
@@ -278,26 +289,30 @@ pub(crate) struct ClientArgs {
     /// A plugin that its servers may start; can be repeated
     #[arg(long, value_name = "NAME", requires = "subscribe")]
     pub(crate) allow_plugin: Vec<String>,
-    /// Folder in which the last document is stored, instead of your state folder
-    #[arg(long, value_name = "DIR", requires = "subscribe")]
+    /// Folder of the profiles and of the last document, instead of your state folder
+    #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// URL of a listener; can be repeated
+    /// A listener; can be repeated. A port alone is a mixed:// listener on 127.0.0.1
     #[arg(
         long,
         short,
         default_value = "mixed://127.0.0.1:1080",
-        value_name = "URL"
+        value_name = "URL|[HOST:]PORT"
     )]
     pub(crate) listen: Vec<String>,
     /// Only check that the server accepts this client, then exit
     #[arg(long)]
     pub(crate) check: bool,
+    /// A web server to ask for the time if the server does not accept this client: directly, by HTTP. A
+    /// wrong clock looks like a wrong key
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) clock: Option<Target>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlanArgs {
-    /// The first URL listens, the others are the hops, in the order in which they are passed
-    #[arg(value_name = "URL", required_unless_present_any = ["config", "listen"])]
+    /// The first URL, or port, listens; the others are the hops, in the order in which they are passed
+    #[arg(value_name = "URL", required_unless_present_any = ["config", "listen", "forward"])]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) ends: route_options::RouteOptions,
@@ -417,12 +432,16 @@ pub(crate) enum ConvertRole {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// The server: ss://, ssr://, socks5://, socks4a:// or http://, a share link too
+    /// The server, or any other endpoint: every scheme of `adit help URLS`, a share link too
     pub(crate) url: String,
     /// A web server to send a HEAD request to through the server. It shows that the server carries
     /// traffic, and makes servers that are not adit answer
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) to: Option<Target>,
+    /// A web server to ask for the time if the server does not understand this client: directly, by
+    /// HTTP. A wrong clock looks like a wrong key
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) clock: Option<Target>,
     /// A DNS server to query through the server, by UDP
     #[arg(long, default_value = "1.1.1.1:53", value_name = "ADDR:PORT")]
     pub(crate) dns: Target,

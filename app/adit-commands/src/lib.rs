@@ -14,8 +14,10 @@ extern crate adit_cli;
 mod args;
 mod command;
 mod fastest_method;
+mod hidden_input;
 mod logging;
 mod plugin_mode;
+mod profile;
 mod qr_code;
 mod stored_key;
 
@@ -36,9 +38,9 @@ pub fn main() -> ExitCode {
             .and_then(|()| serve())
             .map_or_else(Failure::print_and_exit_code, |()| ExitCode::SUCCESS);
     }
-    let args = Args::parse_from(args::kcp::with_double_dashes(
-        args::classic::insert_command_by_name(std::env::args_os()).into_iter(),
-    ));
+    let words = args::classic::insert_command_by_name(std::env::args_os());
+    let words = args::route_options::insert_run(words);
+    let args = Args::parse_from(args::kcp::with_double_dashes(words.into_iter()));
     let (quiet, file) = args.command.log_settings();
     let logged = start_log(args.verbose, quiet, file);
     match logged

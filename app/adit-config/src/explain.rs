@@ -10,7 +10,7 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Overhead;
 
-use crate::plan::{Chain, Plan, Route, Stage};
+use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, Stage};
 use crate::scheme::endpoint_types::{
     DatagramSupport, Hop, HopKind, InterceptMethod, ListenerConfig, ListenerKind, Plugin,
     PluginMode, PrivateAccess, ProxyListener, SsRole, TransparentListener, identity_headers,
@@ -85,6 +85,8 @@ fn draw_route(text: &mut String, route: &Route) {
             for hop in hops {
                 write_line(text, &format!("  │   {}", hop_line(hop)));
             }
+        } else if let Stage::Named(group) = stage {
+            draw_group(text, number, group);
         } else {
             for hop in stage.hops() {
                 write_line(text, &format!("  ○ hop {number}: {}", hop_line(hop)));
@@ -95,6 +97,40 @@ fn draw_route(text: &mut String, route: &Route) {
     write_line(text, "  ◎ target");
     write_line(text, &format!("  UDP     {}", describe_udp(route)));
     write_line(text, &format!("  splice  {}", describe_splice(route)));
+}
+
+/// Appends a group with a name: each member with the hops that it passes.
+fn draw_group(text: &mut String, number: usize, group: &NamedGroup) {
+    let how = match group.kind {
+        GroupKind::Failover => "the first that works",
+        GroupKind::Fastest => "the one that answers fastest",
+        GroupKind::LeastLoaded => "the one with the fewest open streams",
+        GroupKind::Spread => "each connection uses the next one",
+        GroupKind::SpreadByDestination => "each destination has one of its own",
+        GroupKind::Manual => "the one that is selected",
+    };
+    let (name, count) = (&group.name, group.hops.len());
+    let members = format_count(count, "member");
+    write_line(
+        text,
+        &format!("  ○ hop {number}: group {name}, {members}: {how}"),
+    );
+    for (at, member) in group.member_names.iter().enumerate() {
+        let mark = match group.kind == GroupKind::Manual && at == group.selected {
+            true => " (selected)",
+            false => "",
+        };
+        write_line(
+            text,
+            &format!("  │   {}. {}{mark}", at + 1, sanitize_for_terminal(member)),
+        );
+        for hop in group.member_hops(at) {
+            write_line(text, &format!("  │        {}", hop_line(hop)));
+        }
+    }
+    if let Some(check) = &group.check {
+        write_line(text, &format!("  │   probes request {check}"));
+    }
 }
 
 /// Returns the lines below a listener.
@@ -328,7 +364,13 @@ fn describe_udp(route: &Route) -> String {
         DatagramSupport::Packets { overhead } => overhead,
         DatagramSupport::InStream | DatagramSupport::Stopped => 0,
     };
-    let worst = |stage: &Stage| stage.hops().iter().map(overhead).max().unwrap_or(0);
+    let worst = |stage: &Stage| match stage {
+        Stage::Named(group) => {
+            let member = |at| group.member_hops(at).map(overhead).sum::<usize>();
+            (0..group.hops.len()).map(member).max().unwrap_or(0)
+        }
+        _ => stage.hops().iter().map(overhead).max().unwrap_or(0),
+    };
     // A connection has no packet size: only the overhead after the last connection counts.
     let bytes = route.via.stages.iter().fold(0, |bytes, stage| {
         let mut carrying = stage.hops().iter().filter(|hop| hop.carries_udp());
@@ -366,7 +408,7 @@ fn describe_splice(route: &Route) -> String {
     if let Some(listen) = route.listen.iter().find(|listen| listen.carrier.is_some()) {
         return format!("no: {listen} does not run over TCP");
     }
-    let mut hops = route.via.stages.iter().flat_map(Stage::hops);
+    let mut hops = route.via.stages.iter().flat_map(Stage::all_hops);
     if let Some(hop) = hops.clone().find(|hop| hop.carrier().is_some()) {
         return format!("no: {hop} does not run over TCP");
     }

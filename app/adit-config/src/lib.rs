@@ -32,7 +32,8 @@ mod scheme;
 pub use explain::explain_plan;
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use plan::{
-    Chain, Condition, MAX_FILE_LEN, NamePattern, Plan, Route, RouteOption, Rule, Stage,
+    Chain, Condition, GroupKind, MAX_FILE_LEN, NamePattern, NamedGroup, Plan, Route, RouteOption,
+    Rule, RunSettings, Stage, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
@@ -49,6 +50,6 @@ pub use scheme::endpoint_types::{
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
-    ConfigError, FileText, Origin, Problem, Secret, SecretText, SourceLocation, Sources, Span,
-    Spanned, SystemSources, Warning, WarningKind, nearest_word, parse_duration,
+    ConfigError, FileText, Origin, Problem, RecordingSources, Secret, SecretText, SourceLocation,
+    Sources, Span, Spanned, SystemSources, Warning, WarningKind, nearest_word, parse_duration,
 };

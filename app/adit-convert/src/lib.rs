@@ -149,22 +149,36 @@ pub fn plan_from_file(
     path: &Path,
     wish: &ConvertOptions,
 ) -> Result<(Plan, Vec<Note>), Vec<Problem>> {
+    plan_from_file_with(path, wish, &SystemSources)
+}
+
+/// Like [`plan_from_file`], with other sources of the files and variables that it refers to.
+///
+/// # Errors
+///
+/// All problems of the file.
+pub fn plan_from_file_with(
+    path: &Path,
+    wish: &ConvertOptions,
+    sources: &dyn Sources,
+) -> Result<(Plan, Vec<Note>), Vec<Problem>> {
     let name = path.display().to_string();
     let Ok(file) = read_file(path, MAX_FILE_LEN) else {
         // Says what is wrong with the file.
-        return Ok((Plan::from_file(path)?, Vec::new()));
+        return Ok((Plan::from_file_with(path, sources)?, Vec::new()));
     };
     if !is_json(&file.text, &name) {
         let plan = if file.readable_by_others {
-            Plan::from_file(path)?
+            Plan::from_file_with(path, sources)?
         } else {
             // A pipe can be read once.
-            Plan::from_toml(&file.text, &name)?
+            Plan::from_toml_with(&file.text, &name, sources)?
         };
         return Ok((plan, Vec::new()));
     }
-    let converted = convert(&file.text, &name, wish, &SystemSources)?;
-    let mut plan = Plan::from_toml(&converted.toml, &format!("{name} (converted)"))?;
+    let converted = convert(&file.text, &name, wish, sources)?;
+    let converted_name = format!("{name} (converted)");
+    let mut plan = Plan::from_toml_with(&converted.toml, &converted_name, sources)?;
     if file.readable_by_others {
         plan.warnings
             .push(command_line::readable_secret_warning(&name));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    AddressPreference, CarrierSettings, Chain, Condition, Hop as HopPlan, HopKind, ListenerConfig,
-    ListenerKind, Plugin, PluginMode, Route, ServerHop, SsRole, Stage,
+    AddressPreference, CarrierSettings, Chain, Condition, GroupKind, Hop as HopPlan, HopKind,
+    ListenerConfig, ListenerKind, NamedGroup, Plugin, PluginMode, Route, ServerHop, SsRole, Stage,
 };
 use adit_kcp::Counters;
 use adit_net::dial::Family;
@@ -16,7 +16,10 @@ use ipnet::IpNet;
 
 use crate::access::AccessRule;
 use crate::carrier::{FecHop, KcpCarrier};
-use crate::connector::{Connector, ConnectorGroup, DirectConnector, FilteredChain, Hop, RejectAll};
+use crate::connector::{
+    Connector, ConnectorGroup, DirectConnector, FilteredChain, GroupRegistry, GroupSettings, Hop,
+    RejectAll,
+};
 use crate::dialect::{HttpConnect, ShadowsocksDialect, Socks4a, Socks5, SsrDialect};
 use crate::plugin::{PluginHost, PluginSide, PluginSpec, PluginTransports};
 use crate::probe::Check;
@@ -25,12 +28,71 @@ use crate::ssh::SshHop;
 use crate::udp::SenderFilter;
 use crate::{Router, ServerHealth, StartError};
 
-/// Creates the router of one listener, whose access rule applies to its targets.
-/// `kcp` counts for hops over KCP.
+/// State of the process that chains use.
+#[derive(Default)]
+pub(crate) struct ChainResources {
+    /// Counts for hops over KCP.
+    pub(crate) kcp: Arc<Counters>,
+    /// The groups.
+    pub(crate) groups: GroupRegistry,
+}
+
+/// The chains of a running router, which a reload continues to use where the configuration is the same: their
+/// plugins, sessions and connections to servers stay.
+pub(crate) struct RunningChains<'a> {
+    chains: Vec<(&'a Chain, Arc<dyn Connector>)>,
+}
+
+impl<'a> RunningChains<'a> {
+    /// Returns the chains of `router`, which was built from `route` and `listen`, for a router of `new_route` and
+    /// `new_listen`; none if their ends differ.
+    pub(crate) fn new(
+        router: &Router,
+        (route, listen): (&'a Route, &'a ListenerConfig),
+        (new_route, new_listen): (&Route, &ListenerConfig),
+    ) -> Self {
+        let plans = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
+        let connectors = router.connectors();
+        // The router may have been replaced by other means than a reload.
+        let same = connectors.len() == route.rules.len() + 1
+            && ends_alike(listen, new_listen)
+            && rejected_networks(route) == rejected_networks(new_route);
+        let mut chains: Vec<_> = plans.zip(connectors).collect();
+        if !same {
+            chains.clear();
+        }
+        Self { chains }
+    }
+
+    fn find(&self, plan: &Chain) -> Option<Arc<dyn Connector>> {
+        let mut chains = self.chains.iter();
+        let (_, connector) = chains.find(|(known, _)| *known == plan)?;
+        Some(connector.clone())
+    }
+}
+
+/// Returns true if the chains of both listeners have the same end: address family, filters and time limit.
+pub(crate) fn ends_alike(a: &ListenerConfig, b: &ListenerConfig) -> bool {
+    let end = |listen: &ListenerConfig| {
+        let contacted = match &listen.kind {
+            ListenerKind::Proxy(proxy) => !proxy.full_cone,
+            ListenerKind::Transparent(transparent) => !transparent.full_cone,
+            _ => false,
+        };
+        let relays = matches!(&listen.kind, ListenerKind::Shadowsocks(server)
+            if matches!(server.role, SsRole::Relay { .. }));
+        let public = !listen.addr.is_loopback();
+        (contacted, relays, public, listen.prefer, listen.limits.dial)
+    };
+    end(a) == end(b) && a.access == b.access
+}
+
+/// Creates the router of one listener, whose access rule applies to its targets. Chains of `running` are used again.
 pub(crate) async fn build_router(
     route: &Route,
     listen: &ListenerConfig,
-    kcp: &Arc<Counters>,
+    resources: &ChainResources,
+    running: Option<&RunningChains<'_>>,
 ) -> Result<Router, StartError> {
     let family = match listen.prefer {
         AddressPreference::Auto => Family::Any,
@@ -75,18 +137,29 @@ pub(crate) async fn build_router(
     let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
     let straight = !relays && chains.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
-    for rule in &route.rules {
-        let way = build_chain(&rule.via, &end, kcp).await?;
-        let way = judged(way, &rule.via);
+    for (number, rule) in (1..).zip(&route.rules) {
+        let connector = match running.and_then(|running| running.find(&rule.via)) {
+            Some(connector) => connector,
+            None => {
+                let name = format!("{}.rule{number}", route.name);
+                let chain = build_chain(&name, &rule.via, &end, resources).await?;
+                judged(chain, &rule.via)
+            }
+        };
         rules.push(RoutingRule {
             matches: rule.matches.clone(),
             // Targets that are connected to from here are checked then, see `denied`.
             resolve: rule.resolve && !(straight && is_reject(&rule.via)),
-            connector: way,
+            connector,
         });
     }
-    let otherwise = build_chain(&route.via, &end, kcp).await?;
-    let otherwise = judged(otherwise, &route.via);
+    let otherwise = match running.and_then(|running| running.find(&route.via)) {
+        Some(connector) => connector,
+        None => {
+            let chain = build_chain(&route.name, &route.via, &end, resources).await?;
+            judged(chain, &route.via)
+        }
+    };
     Ok(Router::new(rules, otherwise, family))
 }
 
@@ -107,34 +180,121 @@ fn rejected_networks(route: &Route) -> Vec<IpNet> {
     nets.collect()
 }
 
-/// Creates a chain by folding: each hop reaches its server through the connector before it.
+/// Creates a chain by folding: each hop reaches its server through the connector before it. `name` is that of the
+/// chain, for groups without a name of their own.
 async fn build_chain(
+    name: &str,
     plan: &Chain,
     end: &Arc<dyn Connector>,
-    kcp: &Arc<Counters>,
+    resources: &ChainResources,
 ) -> Result<Arc<dyn Connector>, StartError> {
     if plan.stages.is_empty() {
         return Ok(end.clone());
     }
     let mut via = unrestricted_connector();
     for (place, stage) in plan.stages.iter().enumerate() {
-        let mut members = Vec::new();
-        for hop in stage.hops() {
-            members.push(match hop {
-                HopPlan::Direct => end.clone(),
-                HopPlan::Reject => Arc::new(RejectAll),
-                HopPlan::Server(plan) => build_hop(plan, &via, place == 0, kcp).await?,
-            });
-        }
-        via = match (members.pop(), members.is_empty()) {
-            (Some(only), true) => only,
-            (last, _) => {
-                members.extend(last);
-                Arc::new(ConnectorGroup::new(members))
+        let build = StageBuilder {
+            end,
+            via: &via,
+            is_first: place == 0,
+            kcp: &resources.kcp,
+        };
+        via = match stage {
+            Stage::Single(hop) => build.hop(hop, &via, place == 0).await?,
+            Stage::Group(hops) => {
+                let group = GroupPlan::inline(format!("{name}.{}", place + 1), hops);
+                build.group(group, hops, &resources.groups).await?
+            }
+            Stage::Named(group) => {
+                let settings = GroupPlan::named(group);
+                build
+                    .group(settings, &group.hops, &resources.groups)
+                    .await?
             }
         };
     }
     Ok(via)
+}
+
+/// The settings of a group, and the hops before the last one of each member.
+struct GroupPlan<'a> {
+    settings: GroupSettings,
+    leads: &'a [Vec<HopPlan>],
+}
+
+impl<'a> GroupPlan<'a> {
+    fn inline(name: String, hops: &[HopPlan]) -> Self {
+        let settings = GroupSettings {
+            name,
+            kind: GroupKind::Failover,
+            selected: 0,
+            check: None,
+            members: hops.iter().map(ToString::to_string).collect(),
+        };
+        Self {
+            settings,
+            leads: &[],
+        }
+    }
+
+    fn named(plan: &'a NamedGroup) -> Self {
+        let settings = GroupSettings {
+            name: plan.name.clone(),
+            kind: plan.kind,
+            selected: plan.selected,
+            check: plan.check.clone(),
+            members: plan.member_names.clone(),
+        };
+        Self {
+            settings,
+            leads: &plan.leads,
+        }
+    }
+}
+
+/// The place of a stage in its chain.
+struct StageBuilder<'a> {
+    end: &'a Arc<dyn Connector>,
+    via: &'a Arc<dyn Connector>,
+    is_first: bool,
+    kcp: &'a Arc<Counters>,
+}
+
+impl StageBuilder<'_> {
+    async fn hop(
+        &self,
+        plan: &HopPlan,
+        via: &Arc<dyn Connector>,
+        is_first: bool,
+    ) -> Result<Arc<dyn Connector>, StartError> {
+        Ok(match plan {
+            HopPlan::Direct => self.end.clone(),
+            HopPlan::Reject => Arc::new(RejectAll),
+            HopPlan::Server(plan) => build_hop(plan, via, is_first, self.kcp).await?,
+        })
+    }
+
+    async fn group(
+        &self,
+        plan: GroupPlan<'_>,
+        hops: &[HopPlan],
+        groups: &GroupRegistry,
+    ) -> Result<Arc<dyn Connector>, StartError> {
+        let mut members = Vec::with_capacity(hops.len());
+        for (at, last) in hops.iter().enumerate() {
+            let (mut via, mut is_first) = (self.via.clone(), self.is_first);
+            for lead in plan.leads.get(at).into_iter().flatten() {
+                via = self.hop(lead, &via, is_first).await?;
+                is_first = false;
+                if let Some(health) = via.server_health() {
+                    health.leave_reports_to_group();
+                }
+            }
+            members.push(self.hop(last, &via, is_first).await?);
+        }
+        let state = groups.state_for(plan.settings);
+        Ok(Arc::new(ConnectorGroup::new(state, members)))
+    }
 }
 
 /// Returns a direct connector without restrictions, for servers that the configuration names.

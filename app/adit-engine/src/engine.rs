@@ -1,7 +1,11 @@
 //! The running plan, and changes to it at run time.
 
+mod apply;
+mod comparison;
+
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,15 +13,19 @@ use adit_config::{ListenerConfig, Plan, Route};
 use adit_net::{BufferSizes, limits, system};
 use adit_stream::{MeterStats, TrafficMeter};
 use adit_wire::UnixTime;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use crate::chain_builder;
-use crate::listener::{self, ListenerResources, ProcessState, ReplayRegistry};
+use crate::chain_builder::{self, ChainResources};
+use crate::connector::GroupState;
+use crate::listener::{
+    self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
+};
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
 use crate::{Router, StartError, UserTable};
+
+pub use apply::{ApplyError, ReloadSummary};
 
 /// A running plan. Routes can be added and removed without disturbing the others.
 pub struct Engine {
@@ -27,33 +35,84 @@ pub struct Engine {
     replays: ReplayRegistry,
     /// Start time of the engine.
     started: UnixTime,
-    /// Counters of all KCP sessions, of listeners and of hops.
-    kcp: Arc<adit_kcp::Counters>,
+    /// Groups, and the counters of all KCP sessions, of listeners and of hops.
+    chains: ChainResources,
     running: Mutex<Vec<RunningListener>>,
+    /// Counters of listeners that a reload or [`remove_route`](Self::remove_route) has closed.
+    closed: Mutex<ClosedListeners>,
+    /// Held during a change of the plan.
+    changing: tokio::sync::Mutex<()>,
+    last_id: AtomicU64,
 }
 
 /// A listener and its tasks; dropping it ends them.
 struct RunningListener {
+    /// Unique in the engine.
+    id: u64,
+    /// Its number among the listeners of its route.
+    index: usize,
     listening: ListenerInfo,
-    router: Arc<Router>,
-    meter: Arc<TrafficMeter>,
-    roster: Option<Arc<UserTable>>,
+    live: LiveState,
     kept: ListenerResources,
-    tasks: JoinSet<()>,
+    parts: ListenerParts,
+    /// True if the sessions of its users continue when it is dropped.
+    spares_sessions: bool,
 }
 
 impl Drop for RunningListener {
     fn drop(&mut self) {
-        if let Some(roster) = &self.roster {
-            roster.end_sessions();
+        if let Some(user_table) = self
+            .live
+            .user_table
+            .as_ref()
+            .filter(|_| !self.spares_sessions)
+        {
+            user_table.end_sessions();
         }
+    }
+}
+
+/// Counters of listeners that were closed.
+#[derive(Debug, Default)]
+struct ClosedListeners {
+    sum: MeterStats,
+    /// Those that may have open sessions.
+    open: Vec<Arc<TrafficMeter>>,
+}
+
+impl ClosedListeners {
+    fn add(&mut self, meter: Arc<TrafficMeter>) {
+        self.open.push(meter);
+        let sum = &mut self.sum;
+        self.open.retain(|meter| {
+            let is_used = Arc::strong_count(meter) > 1;
+            if !is_used {
+                *sum = sum_of(*sum, meter.stats());
+            }
+            is_used
+        });
+    }
+
+    fn total(&self) -> MeterStats {
+        let open = self.open.iter().map(|meter| meter.stats());
+        open.fold(self.sum, sum_of)
+    }
+}
+
+fn sum_of(a: MeterStats, b: MeterStats) -> MeterStats {
+    MeterStats {
+        up: a.up + b.up,
+        down: a.down + b.down,
+        opened: a.opened + b.opened,
+        closed: a.closed + b.closed,
+        lost: a.lost + b.lost,
     }
 }
 
 impl RunningListener {
     /// Stops the listener. Its port is free when this returns.
     async fn stop(&mut self) {
-        self.tasks.shutdown().await;
+        self.parts.stop().await;
         self.kept.stop_plugin().await;
     }
 }
@@ -72,7 +131,7 @@ pub struct KeyedServer {
     /// The listener.
     pub listening: ListenerInfo,
     /// Its users.
-    pub roster: Arc<UserTable>,
+    pub user_table: Arc<UserTable>,
 }
 
 /// An open listener.
@@ -109,8 +168,11 @@ impl Engine {
             associations: AssociationRegistry::new(descriptors),
             replays: ReplayRegistry::default(),
             started: system::unix_now(),
-            kcp: Arc::default(),
+            chains: ChainResources::default(),
             running: Mutex::default(),
+            closed: Mutex::default(),
+            changing: tokio::sync::Mutex::default(),
+            last_id: AtomicU64::new(0),
         };
         for route in &plan.routes {
             engine.add_route(route).await?;
@@ -131,8 +193,10 @@ impl Engine {
         }
         let mut begun = Vec::with_capacity(route.listen.len());
         for listen in &route.listen {
-            begun.push(self.open_listener(route, listen).await?);
+            begun.push(self.bind_listener(route, listen, None).await?);
         }
+        let start = |(at, bound)| self.start_listener(&route.name, at, bound);
+        let begun: Vec<RunningListener> = begun.into_iter().enumerate().map(start).collect();
         let listening = begun.iter().map(|r| r.listening.clone()).collect();
         self.lock_running().extend(begun);
         Ok(listening)
@@ -142,9 +206,13 @@ impl Engine {
     /// the sessions of its users and its datagrams end.
     pub fn remove_route(&self, route: &str) -> bool {
         let mut running = self.lock_running();
-        let before = running.len();
-        running.retain(|r| r.listening.route != route);
-        running.len() < before
+        let ended: Vec<RunningListener> = running
+            .extract_if(.., |r| r.listening.route == route)
+            .collect();
+        drop(running);
+        let any = !ended.is_empty();
+        self.count_closed(&ended);
+        any
     }
 
     /// Does the same as [`Self::remove_route`], then waits until the ports are free and plugins have ended.
@@ -156,6 +224,7 @@ impl Engine {
                 .collect()
         };
         let any = !ended.is_empty();
+        self.count_closed(&ended);
         for mut listener in ended {
             listener.stop().await;
         }
@@ -174,14 +243,14 @@ impl Engine {
         let routers: Vec<Arc<Router>> = {
             let running = self.lock_running();
             let same = running.iter().filter(|r| r.listening.route == route.name);
-            same.map(|r| r.router.clone()).collect()
+            same.map(|r| r.live.router.clone()).collect()
         };
         if routers.is_empty() || routers.len() != route.listen.len() {
             return Ok(false);
         }
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            fresh.push(chain_builder::build_router(route, listen, &self.kcp).await?);
+            fresh.push(chain_builder::build_router(route, listen, &self.chains, None).await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
             router.replace_rules(fresh);
@@ -204,7 +273,7 @@ impl Engine {
         let server = |r: &RunningListener| {
             Some(KeyedServer {
                 listening: r.listening.clone(),
-                roster: r.roster.clone()?,
+                user_table: r.live.user_table.clone()?,
             })
         };
         self.lock_running().iter().filter_map(server).collect()
@@ -221,29 +290,29 @@ impl Engine {
     pub fn listener_counts(&self) -> Vec<(ListenerInfo, MeterStats)> {
         let running = self.lock_running();
         let each = running.iter();
-        each.map(|r| (r.listening.clone(), r.meter.stats()))
+        each.map(|r| (r.listening.clone(), r.live.meter.stats()))
             .collect()
     }
 
-    /// Returns the sum of the payload and session counts of all listeners.
+    /// Returns the sum of the payload and session counts of all listeners, those that were closed included.
     #[must_use]
     pub fn total_counts(&self) -> MeterStats {
-        self.lock_running()
-            .iter()
-            .map(|r| r.meter.stats())
-            .fold(MeterStats::default(), |a, b| MeterStats {
-                up: a.up + b.up,
-                down: a.down + b.down,
-                opened: a.opened + b.opened,
-                closed: a.closed + b.closed,
-                lost: a.lost + b.lost,
-            })
+        let closed = self.lock_closed().total();
+        let running = self.lock_running();
+        let each = running.iter().map(|r| r.live.meter.stats());
+        each.fold(closed, sum_of)
     }
 
     /// Returns the counters of the KCP sessions of all listeners and hops.
     #[must_use]
     pub fn kcp_counts(&self) -> adit_kcp::Counts {
-        self.kcp.counts()
+        self.chains.kcp.counts()
+    }
+
+    /// Returns the groups of the chains in use.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Arc<GroupState>> {
+        self.chains.groups.groups()
     }
 
     /// Stops accepting, and lets open connections continue for at most `drain`.
@@ -258,37 +327,64 @@ impl Engine {
         }
     }
 
-    async fn open_listener(
+    /// Binds a listener, which accepts nothing yet.
+    async fn bind_listener(
         &self,
         route: &Route,
         listen: &ListenerConfig,
-    ) -> Result<RunningListener, StartError> {
-        let process = ProcessState {
-            gate: &self.gate,
-            associations: &self.associations,
-            replays: &self.replays,
-            started: self.started,
-            kcp: &self.kcp,
-        };
-        let listener = listener::open_listener(route, listen, &process).await?;
+        meter: Option<Arc<TrafficMeter>>,
+    ) -> Result<BoundListener, StartError> {
+        listener::open_listener(route, listen, meter, &self.process_state()).await
+    }
+
+    /// Starts the tasks of a bound listener.
+    fn start_listener(
+        &self,
+        route: &str,
+        index: usize,
+        listener: BoundListener,
+    ) -> RunningListener {
         let opened = listener.opened;
         let listening = ListenerInfo {
             addr: opened.addr,
-            route: route.name.clone(),
+            route: route.to_owned(),
             transports: opened.transports,
             buffers: opened.buffers,
         };
         if let Some(buffers) = listening.buffers {
             debug!("UDP buffers on {}: {buffers}", listening.addr);
         }
-        Ok(RunningListener {
+        RunningListener {
+            id: self.last_id.fetch_add(1, Ordering::Relaxed),
+            index,
             listening,
-            router: listener.router,
-            meter: listener.meter,
-            roster: listener.roster,
+            live: listener.live,
             kept: listener.resources,
-            tasks: opened.tasks.into_iter().collect(),
-        })
+            parts: ListenerParts::start(opened),
+            spares_sessions: false,
+        }
+    }
+
+    const fn process_state(&self) -> ProcessState<'_> {
+        ProcessState {
+            gate: &self.gate,
+            associations: &self.associations,
+            replays: &self.replays,
+            started: self.started,
+            chains: &self.chains,
+        }
+    }
+
+    /// Keeps the counters of listeners that are about to be dropped.
+    fn count_closed(&self, ended: &[RunningListener]) {
+        let mut closed = self.lock_closed();
+        for listener in ended {
+            closed.add(listener.live.meter.clone());
+        }
+    }
+
+    fn lock_closed(&self) -> MutexGuard<'_, ClosedListeners> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the end of the second in which the engine started. Strict listeners refuse requests

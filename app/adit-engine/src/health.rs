@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::BoxFuture;
+use crate::clock_reference;
+use crate::connect_pacer::ConnectPacer;
 
 /// Minimum interval between warnings about one server.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
@@ -16,6 +19,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Time without answers to datagrams after which the server is checked. Associations report after 5 s by
 /// a clock of whole seconds, which can be 4 s.
 const MAX_UNANSWERED: Duration = Duration::from_secs(4);
+/// Time without an answer after which a server that can be checked is checked.
+const CHECK_SILENCE_AFTER: Duration = Duration::from_secs(2);
+/// The same for a server that cannot be checked, and is suspected without proof.
+const SUSPECT_SILENCE_AFTER: Duration = Duration::from_secs(6);
 /// Clock skew in seconds from which a warning is logged; at 30 s it becomes a failure.
 const SKEW_WARN: i64 = 15;
 
@@ -33,6 +40,10 @@ pub struct ServerHealth {
     /// True if the first answer is logged.
     logs_first_answer: bool,
     check: OnceLock<Box<dyn HealthCheck>>,
+    /// Limits connections until the server has proved itself, if it has a key.
+    pacer: Option<Arc<ConnectPacer>>,
+    /// True if the server is a member of a group, which reports its failures.
+    is_in_group: AtomicBool,
     known: Mutex<HealthState>,
 }
 
@@ -51,17 +62,25 @@ struct HealthState {
 
 /// Asks a server whether it accepts us.
 pub(crate) trait HealthCheck: Send + Sync {
-    /// Asks once. Only a server that holds the key can answer.
+    /// Asks once. Only a server that holds the key can answer. With `tries_clocks`, a server that does not answer is
+    /// asked again with other clocks. `pacer` counts the connections, and delays those over its limit.
     ///
     /// # Errors
     /// Returns why there is no connection to the server.
-    fn ask(&self) -> BoxFuture<'_, io::Result<ProbeAnswer>>;
+    fn ask<'a>(
+        &'a self,
+        tries_clocks: bool,
+        pacer: Option<&'a Arc<ConnectPacer>>,
+    ) -> BoxFuture<'a, io::Result<ProbeAnswer>>;
 }
 
 /// The reaction of a server to one question.
 pub(crate) enum ProbeAnswer {
     /// The server holds the key. Its clock minus the local one, in seconds, where the edition carries one.
     Authentic(Option<i64>),
+    /// The server holds the key, and refuses requests because its clock differs from the local one by this number of
+    /// seconds.
+    WrongClock(i64),
     /// The server closed the connection.
     Closed,
     /// The server sent nothing.
@@ -80,7 +99,7 @@ impl ServerHealth {
     /// Creates the state of a keyed server called `name`; `dated` is true if it checks the client's clock.
     #[must_use]
     pub fn new(name: impl Into<String>, key_id: impl fmt::Display, dated: bool) -> Self {
-        let proof = format!("the key {key_id} is right");
+        let proof = proof_of_key(&key_id);
         let clock = if dated {
             ", or a clock that differs by more than 30 s"
         } else {
@@ -100,12 +119,16 @@ impl ServerHealth {
         proven_by_answer: String,
         likely_causes: String,
     ) -> Self {
+        let name: String = name.into();
+        let pacer = Some(ConnectPacer::shared(&name, &proven_by_answer));
         Self {
-            name: name.into(),
+            name,
             proven_by_answer,
             likely_causes,
             logs_first_answer: true,
             check: OnceLock::new(),
+            pacer,
+            is_in_group: AtomicBool::new(false),
             known: Mutex::default(),
         }
     }
@@ -116,6 +139,7 @@ impl ServerHealth {
         let proof = "connections pass".to_owned();
         Self {
             logs_first_answer: false,
+            pacer: None,
             ..Self::with_texts(name, proof, String::new())
         }
     }
@@ -123,6 +147,58 @@ impl ServerHealth {
     /// Sets the parameters for checks of the server. Only the first call has an effect.
     pub(crate) fn set_check(&self, check: impl HealthCheck + 'static) {
         let _ = self.check.set(Box::new(check));
+    }
+
+    /// Returns the limit on connections to the server, if it has a key.
+    pub(crate) const fn pacer(&self) -> Option<&Arc<ConnectPacer>> {
+        self.pacer.as_ref()
+    }
+
+    /// Leaves messages about failures to the group that the server is a member of. Requests do not fail with it.
+    pub(crate) fn leave_reports_to_group(&self) {
+        self.is_in_group.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the likely causes if the server does not answer, for messages.
+    pub(crate) fn likely_causes(&self) -> Option<&str> {
+        Some(&*self.likely_causes).filter(|causes| !causes.is_empty())
+    }
+
+    /// Returns the time without an answer after which [`report_suspect`](Self::report_suspect) is called.
+    pub(crate) fn silence_limit(&self) -> Duration {
+        match self.check.get() {
+            Some(_) => CHECK_SILENCE_AFTER,
+            None => SUSPECT_SILENCE_AFTER,
+        }
+    }
+
+    /// Asks the server whether it accepts this client, for a group, which probes with growing pauses. `None` if there
+    /// is no question that it could answer.
+    pub(crate) async fn ask(&self) -> Option<io::Result<ProbeAnswer>> {
+        self.ask_paced(None).await
+    }
+
+    async fn ask_paced(
+        &self,
+        pacer: Option<&Arc<ConnectPacer>>,
+    ) -> Option<io::Result<ProbeAnswer>> {
+        // A server that has accepted this client has the key, or had it.
+        let tries_clocks = self.has_proof();
+        let answer = self.check.get()?.ask(tries_clocks, pacer).await;
+        if let Ok(ProbeAnswer::Authentic(skew)) = &answer {
+            self.record_proof(*skew);
+        }
+        Some(answer)
+    }
+
+    /// Logs a failure, unless the group does.
+    fn complain(&self, known: &mut HealthState, text: &str) {
+        if self.is_in_group.load(Ordering::Relaxed) {
+            debug!("{text}");
+        } else if rate_limit(&mut known.warned, WARN_INTERVAL) {
+            known.is_blamed = true;
+            warn!("{text}");
+        }
     }
 
     fn lock_state(&self) -> MutexGuard<'_, HealthState> {
@@ -137,6 +213,9 @@ impl ServerHealth {
 
     /// Records an authentic answer; `skew` is the server's clock minus the local one, in seconds.
     pub fn record_proof(&self, skew: Option<i64>) {
+        if let Some(pacer) = &self.pacer {
+            pacer.record_proof();
+        }
         let mut known = self.lock_state();
         known.unanswered = None;
         let first = known.last_proof.replace(Instant::now()).is_none();
@@ -160,42 +239,28 @@ impl ServerHealth {
 
     /// Records that the server cannot be connected to.
     pub fn report_unreachable(&self, why: &io::Error) {
-        let mut known = self.lock_state();
-        if rate_limit(&mut known.warned, WARN_INTERVAL) {
-            known.is_blamed = true;
-            warn!(
-                "no connection to {}: {why}. Is it running, and is this machine online? Requests \
-                 fail until then",
-                self.name
-            );
-        }
+        let text = format!(
+            "no connection to {}: {why}. Is it running, and is this machine online? Requests fail until then",
+            self.name
+        );
+        self.complain(&mut self.lock_state(), &text);
     }
 
     /// Records that a connection that started at `since` has ended, or is silent for long, without an
     /// authenticated byte.
     ///
-    /// Its target may be the cause. A server that has answered any client since is not blamed; one that has
-    /// answered earlier is checked, if possible, and `cleared` is called if it answers.
-    pub(crate) fn report_suspect(
-        self: &Arc<Self>,
-        what: &str,
-        since: Instant,
-        cleared: impl FnOnce() + Send + 'static,
-    ) {
+    /// Its target may be the cause. A server that has answered any client since is not blamed; others are checked, if
+    /// possible.
+    pub(crate) fn report_suspect(self: &Arc<Self>, what: &str, since: Instant) {
         let mut known = self.lock_state();
-        match known.last_proof {
-            None => self.log_suspicion(&mut known, what),
-            Some(well) if well >= since => {
-                drop(known);
-                cleared();
-            }
-            Some(_) if self.check.get().is_none() => self.log_suspicion(&mut known, what),
-            Some(_) => {
-                if rate_limit(&mut known.asked, CHECK_INTERVAL) {
-                    let (health, what) = (self.clone(), what.to_owned());
-                    tokio::spawn(async move { health.check_server(&what, cleared).await });
-                }
-            }
+        if known.last_proof.is_some_and(|well| well >= since) {
+            return;
+        }
+        if self.check.get().is_none() {
+            self.log_suspicion(&mut known, what);
+        } else if rate_limit(&mut known.asked, CHECK_INTERVAL) {
+            let (health, what) = (self.clone(), what.to_owned());
+            tokio::spawn(async move { health.check_server(&what).await });
         }
     }
 
@@ -214,42 +279,55 @@ impl ServerHealth {
         }
         if rate_limit(&mut known.asked, CHECK_INTERVAL) {
             let health = self.clone();
-            tokio::spawn(async move { health.check_server("answers no datagrams", || {}).await });
+            tokio::spawn(async move { health.check_server("answers no datagrams").await });
         }
     }
 
     /// Checks the server with a request that only a server with the key can answer.
-    async fn check_server(&self, what: &str, cleared: impl FnOnce()) {
-        let Some(check) = self.check.get() else {
-            return;
-        };
-        match check.ask().await {
-            Ok(ProbeAnswer::Authentic(skew)) => {
-                self.record_proof(skew);
-                cleared();
+    async fn check_server(&self, what: &str) {
+        match self.ask_paced(self.pacer.as_ref()).await {
+            None | Some(Ok(ProbeAnswer::Authentic(_))) => {}
+            Some(Ok(ProbeAnswer::WrongClock(skew))) => {
+                let text = format!(
+                    "{} {what}: its clock differs by {skew} s, and beyond 30 s it refuses requests: set the clock of \
+                     either machine (for example with NTP)",
+                    self.name
+                );
+                self.complain(&mut self.lock_state(), &text);
             }
-            Ok(ProbeAnswer::Silent | ProbeAnswer::Closed) => {
+            Some(Ok(ProbeAnswer::Silent | ProbeAnswer::Closed)) => {
                 self.log_suspicion(&mut self.lock_state(), what);
             }
-            Err(why) => self.report_unreachable(&why),
+            Some(Err(why)) => self.report_unreachable(&why),
         }
     }
 
     fn log_suspicion(&self, known: &mut HealthState, what: &str) {
-        if !rate_limit(&mut known.warned, WARN_INTERVAL) {
-            return;
+        if let Some(pacer) = &self.pacer {
+            pacer.record_failure(what);
         }
-        known.is_blamed = true;
+        let clock = clock_reference::last_offset();
+        let clock = clock.map_or_else(String::new, |offset| format!(". Note: {offset}"));
         let (name, doubt) = (&self.name, &self.likely_causes);
-        if known.last_proof.is_none() {
-            warn!("{name} {what}. Likely: {doubt}");
+        let text = if known.last_proof.is_none() {
+            format!("{name} {what}. Likely: {doubt}{clock}")
         } else {
-            warn!(
-                "{name} {what}, though it has answered before. Likely: its key has been changed: \
-                 {doubt}; or the target cannot be reached from there"
-            );
-        }
+            format!(
+                "{name} {what}, though it has answered before. Likely: its key has been changed: {doubt}; or the target \
+                 cannot be reached from there{clock}"
+            )
+        };
+        self.complain(known, &text);
     }
+}
+
+/// Returns the pacer of connections to a server whose health was created by [`ServerHealth::new`].
+pub(crate) fn pacer_of_key(name: &str, key_id: impl fmt::Display) -> Arc<ConnectPacer> {
+    ConnectPacer::shared(name, &proof_of_key(key_id))
+}
+
+fn proof_of_key(key_id: impl fmt::Display) -> String {
+    format!("the key {key_id} is right")
 }
 
 /// Returns true if at least `quiet` has passed since `last`, and sets `last` to now in this case.

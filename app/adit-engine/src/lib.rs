@@ -16,6 +16,7 @@
 //! * [`serve`](mod@serve): serves one connection, and the accept loops around it;
 //! * [`ssh`]: hops to SSH servers, and SSH clients that open streams;
 //! * [`access`]: the destinations that a listener may reach;
+//! * [`clock_reference`]: the local clock, compared with that of a web server;
 //! * [`plugin`]: SIP003 plugins: adit as their host, and adit as a plugin.
 //!
 //! Start with [`Engine::start`].
@@ -45,6 +46,8 @@ pub mod acceptor;
 pub mod access;
 pub mod carrier;
 mod chain_builder;
+pub mod clock_reference;
+mod connect_pacer;
 pub mod connector;
 mod credentials;
 pub mod dialect;
@@ -71,7 +74,7 @@ mod user_table;
 
 pub use adit_stream::MeterStats;
 
-pub use engine::{Engine, KeyedServer, ListenerInfo};
+pub use engine::{ApplyError, Engine, KeyedServer, ListenerInfo, ReloadSummary};
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};

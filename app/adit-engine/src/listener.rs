@@ -8,6 +8,7 @@
 //! [`build_handlers`] creates what the dialect needs. Each transport of a listener has a module that binds its
 //! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
+mod change;
 mod keyed;
 mod open_sockets;
 mod ports;
@@ -19,36 +20,43 @@ mod transparent;
 mod users_file;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    InterceptMethod, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan, Route,
+    InterceptMethod, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan, Route, SsrServer,
 };
-use adit_kcp::Counters;
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
+use adit_shadowsocks::Users;
 use adit_stream::{RelayTimeouts, TrafficMeter};
 use adit_wire::{Target, UnixTime};
 
+pub(crate) use self::change::{ListenerChange, ListenerParts, PartsShape};
 pub(crate) use self::keyed::is_strict_listener;
 use self::open_sockets::PacketHandlers;
-pub(crate) use self::open_sockets::{ListenerState, OpenSockets, box_task, listen_error};
+pub(crate) use self::open_sockets::{
+    ListenerState, ListenerTask, OpenSockets, box_task, listen_error,
+};
 use self::ports::PortHandlers;
 pub(crate) use self::replay_state::ReplayRegistry;
 use self::salts_file::SaltsFile;
+use self::ssr::SsrState;
 use self::users_file::UsersFile;
 use crate::acceptor::{
     FixedTarget, HttpRules, InterceptedAcceptor, ProxyAcceptor, RequestAcceptor, SocksRules,
 };
 use crate::carrier;
-use crate::chain_builder::build_router;
+use crate::chain_builder::{ChainResources, build_router};
 use crate::credentials::ListenerCredentials;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
 use crate::plugin::PluginHost;
-use crate::serve::{ConnectionHandler, ConnectionLimiter, UdpAssociateOptions};
-use crate::udp::{AssociationRegistry, AssociationTtl, FixedTargetPackets, PacketCodec};
+use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociateOptions};
+use crate::udp::{
+    AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
+};
 use crate::{Router, StartError, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
@@ -57,13 +65,31 @@ const DNS_IDLE: Duration = Duration::from_secs(10);
 /// A bound listener. It accepts connections once its tasks run, and ends with them.
 pub(crate) struct BoundListener {
     pub(crate) opened: OpenSockets,
+    pub(crate) live: LiveState,
+    pub(crate) resources: ListenerResources,
+}
+
+/// The state of a listener that outlives its handlers when a reload replaces them.
+#[derive(Clone)]
+pub(crate) struct LiveState {
     /// Routes its requests.
     pub(crate) router: Arc<Router>,
     /// Counts its payload and sessions.
     pub(crate) meter: Arc<TrafficMeter>,
     /// Its users, if it is keyed.
-    pub(crate) roster: Option<Arc<UserTable>>,
-    pub(crate) resources: ListenerResources,
+    pub(crate) user_table: Option<Arc<UserTable>>,
+    quota: Arc<ListenerQuota>,
+    gate: Arc<ConnectionLimiter>,
+    guard: Arc<HandshakeLimiter>,
+    logins: Arc<LoginTable>,
+    ssr: Option<SsrState>,
+}
+
+/// A listener that a reload changes or replaces: its settings and its state.
+#[derive(Clone, Copy)]
+pub(crate) struct PreviousListener<'a> {
+    pub(crate) config: &'a ListenerConfig,
+    pub(crate) live: &'a LiveState,
 }
 
 /// The handlers of a dialect's clients.
@@ -74,6 +100,8 @@ struct ListenerHandlers {
     packets: Option<PacketHandlers>,
     /// The users, if the dialect is keyed.
     keyed: Option<KeyedState>,
+    /// The state of ShadowsocksR.
+    ssr: Option<SsrState>,
 }
 
 impl ListenerHandlers {
@@ -83,6 +111,7 @@ impl ListenerHandlers {
             worker: Some(worker),
             packets: None,
             keyed: None,
+            ssr: None,
         }
     }
 }
@@ -90,6 +119,9 @@ impl ListenerHandlers {
 /// The users of a keyed listener, and the files that belong to them.
 struct KeyedState {
     user_table: Arc<UserTable>,
+    /// The users of the settings, and the file that they were read from.
+    configured: Arc<Users>,
+    file: Option<PathBuf>,
     /// The users file.
     users: Option<UsersFile>,
     /// The file that keeps its salts.
@@ -126,21 +158,26 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) associations: &'a Arc<AssociationRegistry>,
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
-    pub(crate) kcp: &'a Arc<Counters>,
+    pub(crate) chains: &'a ChainResources,
 }
 
-/// Binds a listener. Settings are checked before any socket is opened.
+/// Binds a listener. Settings are checked before any socket is opened. It counts on from `meter`, if it replaces
+/// another listener.
 pub(crate) async fn open_listener(
     route: &Route,
     listen: &ListenerConfig,
+    meter: Option<Arc<TrafficMeter>>,
     process: &ProcessState<'_>,
 ) -> Result<BoundListener, StartError> {
-    let bench = ListenerBuilder::new(route, listen, process).await?;
+    let router = Arc::new(build_router(route, listen, process.chains, None).await?);
+    let bench = ListenerBuilder::new(listen, router, meter.unwrap_or_default(), process);
     let ListenerHandlers {
         worker,
         packets,
         keyed,
+        ssr,
     } = build_handlers(&bench)?;
+    let live = bench.live_state(keyed.as_ref(), ssr);
     let (addr, common) = (&listen.addr, bench.common);
     let mut kept = ListenerResources {
         plugin: None,
@@ -151,7 +188,7 @@ pub(crate) async fn open_listener(
             transparent::open_transparent(plan, worker, addr, &common).await?
         }
         (_, Some(carried), worker) => {
-            carrier::open_carrier(listen, carried, worker, &common, process.kcp).await?
+            carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?
         }
         (kind, None, worker) => {
             let ports = PortHandlers {
@@ -169,24 +206,34 @@ pub(crate) async fn open_listener(
             }
         }
     };
-    let mut user_table = None;
     if let Some(keyed) = keyed {
-        user_table = Some(keyed.user_table.clone());
-        let users = keyed
-            .users
-            .map(|users| box_task(users.watch_for_changes(keyed.user_table)));
-        let salts = keyed
-            .salts
-            .map(|salts| box_task(salts.write_periodically()));
-        opened.tasks.extend(users.into_iter().chain(salts));
+        opened.tasks.extend(keyed.into_tasks());
     }
     Ok(BoundListener {
         opened,
-        router: common.router,
-        meter: common.meter,
-        roster: user_table,
+        live,
         resources: kept,
     })
+}
+
+impl KeyedState {
+    /// Returns the tasks that watch the users file and write the salts.
+    fn into_tasks(self) -> impl Iterator<Item = ListenerTask> {
+        let watch = |users: UsersFile| box_task(users.watch_for_changes(self.user_table));
+        let users = self.users.map(watch);
+        let salts = self.salts.map(|salts| box_task(salts.write_periodically()));
+        users.into_iter().chain(salts)
+    }
+}
+
+/// Checks the settings of a listener that replaces a running one, and can only be opened when that is closed.
+pub(crate) fn check_settings(
+    listen: &ListenerConfig,
+    running: &LiveState,
+    process: &ProcessState<'_>,
+) -> Result<(), StartError> {
+    let (router, meter) = (running.router.clone(), running.meter.clone());
+    build_handlers(&ListenerBuilder::new(listen, router, meter, process)).map(drop)
 }
 
 /// Creates the handlers for a kind of listener.
@@ -233,6 +280,7 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
                 worker: forward.tcp.then_some(worker),
                 packets: forward.udp.then(|| (codec_per_socket(codec), ttl)),
                 keyed: None,
+                ssr: None,
             }
         }
     })
@@ -252,6 +300,19 @@ fn codec_per_socket(codec: impl Fn() -> Box<dyn PacketCodec>) -> Vec<Box<dyn Pac
     (0..limits::udp_socket_count()).map(|_| codec()).collect()
 }
 
+fn association_ttl(listen: &ListenerConfig) -> AssociationTtl {
+    AssociationTtl {
+        idle: listen.limits.udp_idle,
+        dns: DNS_IDLE.min(listen.limits.udp_idle),
+    }
+}
+
+/// Returns true if the sources of a listener's clients differ by address.
+fn limits_sources(listen: &ListenerConfig) -> bool {
+    // Behind a plugin all clients have a loopback address.
+    !listen.addr.is_loopback() && listen.kind.plugin().is_none()
+}
+
 /// The inputs that every kind of listener is created from.
 struct ListenerBuilder<'a> {
     listen: &'a ListenerConfig,
@@ -261,35 +322,99 @@ struct ListenerBuilder<'a> {
     gate: Arc<ConnectionLimiter>,
     replays: &'a ReplayRegistry,
     started: UnixTime,
+    logins: Arc<LoginTable>,
+    previous: Option<PreviousListener<'a>>,
 }
 
 impl<'a> ListenerBuilder<'a> {
-    async fn new(
-        route: &Route,
+    fn new(
         listen: &'a ListenerConfig,
+        router: Arc<Router>,
+        meter: Arc<TrafficMeter>,
         process: &ProcessState<'a>,
-    ) -> Result<Self, StartError> {
+    ) -> Self {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         let gate = Arc::new(ConnectionLimiter::new(max, Some(process.gate.clone())));
-        // Behind a plugin all clients have a loopback address.
-        let sources = !listen.addr.is_loopback() && listen.kind.plugin().is_none();
-        Ok(Self {
+        let sources = limits_sources(listen);
+        Self {
             listen,
             common: ListenerState {
-                router: Arc::new(build_router(route, listen, process.kcp).await?),
-                meter: Arc::default(),
+                router,
+                meter,
                 share: process.associations.register_listener(sources),
-                ttl: AssociationTtl {
-                    idle: listen.limits.udp_idle,
-                    dns: DNS_IDLE.min(listen.limits.udp_idle),
-                },
+                ttl: association_ttl(listen),
             },
             guard: Arc::new(HandshakeLimiter::new(gate.limit())),
             limits_sources: sources,
             gate,
             replays: process.replays,
             started: process.started,
-        })
+            logins: Arc::new(LoginTable::new(&listen.kind)),
+            previous: None,
+        }
+    }
+
+    /// Creates the builder of the handlers that replace those of a running listener.
+    fn for_change(
+        listen: &'a ListenerConfig,
+        previous: PreviousListener<'a>,
+        process: &ProcessState<'a>,
+    ) -> Self {
+        let live = previous.live;
+        let limit = |listen: &ListenerConfig| listen.limits.max_connections;
+        let same_limit = limit(listen) == limit(previous.config);
+        let guard = match same_limit {
+            true => live.guard.clone(),
+            // Its capacity follows from the limit.
+            false => {
+                let max = limit(listen).unwrap_or(usize::MAX);
+                Arc::new(HandshakeLimiter::new(max.min(process.gate.limit())))
+            }
+        };
+        Self {
+            listen,
+            common: ListenerState {
+                router: live.router.clone(),
+                meter: live.meter.clone(),
+                share: live.quota.clone(),
+                ttl: association_ttl(listen),
+            },
+            guard,
+            limits_sources: limits_sources(listen),
+            gate: live.gate.clone(),
+            replays: process.replays,
+            started: process.started,
+            logins: Arc::new(live.logins.successor(&previous.config.kind, &listen.kind)),
+            previous: Some(previous),
+        }
+    }
+
+    /// Returns the user table of the previous listener, if this one continues it.
+    fn previous_table(&self, continues: impl Fn(&ListenerKind) -> bool) -> Option<Arc<UserTable>> {
+        let previous = self.previous.filter(|p| continues(&p.config.kind))?;
+        previous.live.user_table.clone()
+    }
+
+    /// Returns the settings and the state of the previous ShadowsocksR listener.
+    fn previous_ssr(&self) -> Option<(&'a SsrServer, &'a SsrState)> {
+        let previous = self.previous?;
+        match &previous.config.kind {
+            ListenerKind::ShadowsocksR(server) => Some((server, previous.live.ssr.as_ref()?)),
+            _ => None,
+        }
+    }
+
+    fn live_state(&self, keyed: Option<&KeyedState>, ssr: Option<SsrState>) -> LiveState {
+        LiveState {
+            router: self.common.router.clone(),
+            meter: self.common.meter.clone(),
+            user_table: keyed.map(|keyed| keyed.user_table.clone()),
+            quota: self.common.share.clone(),
+            gate: self.gate.clone(),
+            guard: self.guard.clone(),
+            logins: self.logins.clone(),
+            ssr,
+        }
     }
 
     fn build_worker(&self, acceptor: Box<dyn RequestAcceptor>) -> ConnectionHandler {
@@ -316,6 +441,7 @@ impl<'a> ListenerBuilder<'a> {
             over_tcp: false,
             connection_limiter: self.gate.clone(),
             udp_quota: share,
+            logins: self.logins.clone(),
             listener_ended: None,
         }
     }

@@ -46,6 +46,16 @@ pub(crate) fn with_rounds<F: Future>(rounds: u8, work: F) -> impl Future<Output 
     ROUNDS.scope(rounds, work)
 }
 
+/// Returns how often the request of the current task has come back.
+pub(crate) fn current_rounds() -> u8 {
+    ROUNDS.try_with(|rounds| *rounds).unwrap_or(0)
+}
+
+/// Runs `work`, which may move to another task, for the request of the current task.
+pub(crate) fn with_current_rounds<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    with_rounds(current_rounds(), work)
+}
+
 /// Records that this process listens on `port`.
 pub(crate) fn register_port(port: u16) {
     let (word, bit) = port_bit(port);
@@ -79,7 +89,7 @@ pub(crate) fn record_own_connection(connection: &TcpStream, candidates: &[Socket
     if !candidates.iter().any(|to| unmap_ipv4(to.ip()) == ip) {
         return;
     }
-    let rounds = ROUNDS.try_with(|rounds| *rounds).unwrap_or(0);
+    let rounds = current_rounds();
     let local = SocketAddr::new(ip, local.port());
     let mut made = OWN_CONNECTIONS
         .lock()

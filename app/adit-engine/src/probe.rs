@@ -17,15 +17,17 @@ use adit_shadowsocks::{Edition, KeyChain, tcp};
 use adit_stream::{BoxStream, Layered, fill_to, flush_stream};
 use adit_wire::{Host, Name, Target, UnixTime};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 pub use hop_steps::{
-    ProbeRequest, ProbeResult, build_hop_connector, connect_first, probe_carrier_target,
-    probe_datagram, probe_fec_channel, request_through_hop as ask_for, resolve_server,
+    ProbeRequest, ProbeResult, build_hop_connector, connect_first, direct_connector,
+    probe_carrier_target, probe_datagram, probe_fec_channel, request_through_hop as ask_for,
+    resolve_server,
 };
 
 use crate::BoxFuture;
 use crate::acceptor::CHECK_NAME;
+use crate::connect_pacer::ConnectPacer;
 use crate::connector::Connector;
 use crate::health::{HealthCheck, ProbeAnswer};
 
@@ -40,6 +42,9 @@ const OTHER_CLOCKS_AFTER: Duration = Duration::from_secs(1);
 /// request covers 30 s in both directions. Larger differences cannot be distinguished from a wrong key by
 /// so few requests, and then both are reported.
 const OTHER_CLOCKS: [i64; 3] = [20, -45, 65];
+
+/// The end of the sentence about a server that closed the connection of a check.
+const CLOSED: &str = "has closed the connection without an answer";
 
 /// The start of an adit server's answer.
 const GREETING: &[u8] = b"adit ";
@@ -69,22 +74,43 @@ pub enum ProbeFinding {
 
 /// Checks the server of `hop` with `keys`, through the hop's carrier if it has one.
 pub async fn probe_hop(hop: &ServerHop, keys: KeyChain) -> ProbeFinding {
-    let Some(CarrierSettings::Kcp(carried)) = &hop.carrier else {
-        return probe_server(hop.server.clone(), keys).await;
+    let id = keys.user_key().id().to_string();
+    let pacer = crate::health::pacer_of_key(&hop.display_name(), id);
+    let finding = match &hop.carrier {
+        Some(CarrierSettings::Kcp(carried)) => {
+            match crate::chain_builder::build_carrier(hop, carried, Arc::default()) {
+                Ok(via) => probe_through_carrier(hop, via, &keys, &pacer).await,
+                Err(why) => return ProbeFinding::Unreachable(io::Error::other(why)),
+            }
+        }
+        _ => probe_directly(hop.server.clone(), keys, &pacer).await,
     };
-    let via: Arc<dyn Connector> =
-        match crate::chain_builder::build_carrier(hop, carried, Arc::default()) {
-            Ok(via) => via,
-            Err(why) => return ProbeFinding::Unreachable(io::Error::other(why)),
-        };
+    match &finding {
+        ProbeFinding::Accepted { .. } => pacer.record_proof(),
+        ProbeFinding::WrongClock { .. } => pacer.record_failure("refuses the local clock"),
+        ProbeFinding::Closed => pacer.record_failure(CLOSED),
+        // Some servers look up the name for longer.
+        ProbeFinding::Silent | ProbeFinding::Unreachable(_) => {}
+    }
+    finding
+}
+
+/// Checks the server of `hop` through its carrier.
+async fn probe_through_carrier(
+    hop: &ServerHop,
+    via: Arc<dyn Connector>,
+    keys: &KeyChain,
+    pacer: &Arc<ConnectPacer>,
+) -> ProbeFinding {
     // Other clocks are tried only after the first request: each of them would open a further session of the
     // carrier.
-    match send_probe(&via, &hop.server, &keys, 0).await {
+    pacer.admit_check().await;
+    match send_probe(&via, &hop.server, keys, 0).await {
         Ok(ProbeAnswer::Authentic(skew)) => ProbeFinding::Accepted { skew },
         Err(e) => ProbeFinding::Unreachable(e),
         Ok(other) => {
-            let found = match has_time_stamps(&keys) {
-                true => find_clock_skew(Instant::now(), &via, &hop.server, &keys).await,
+            let found = match has_time_stamps(keys) {
+                true => find_clock_skew(Instant::now(), &via, &hop.server, keys, Some(pacer)).await,
                 false => None,
             };
             match (found, other) {
@@ -98,20 +124,41 @@ pub async fn probe_hop(hop: &ServerHop, keys: KeyChain) -> ProbeFinding {
 
 /// Checks `server` directly. Takes one connection and one round trip if it accepts the request, otherwise
 /// up to four connections and about seven seconds.
-pub async fn probe_server(server: Target, keys: KeyChain) -> ProbeFinding {
+async fn probe_directly(server: Target, keys: KeyChain, pacer: &Arc<ConnectPacer>) -> ProbeFinding {
     let via = crate::chain_builder::unrestricted_connector();
+    probe_through(&via, server, &keys, REQUEST_TIMEOUT * 2, Some(pacer)).await
+}
+
+/// Does the same through `via`. Other clocks are tried for at most `clocks_within`. The checks of
+/// groups have no `pacer`: they have pauses of their own.
+async fn probe_through(
+    via: &Arc<dyn Connector>,
+    server: Target,
+    keys: &KeyChain,
+    clocks_within: Duration,
+    pacer: Option<&Arc<ConnectPacer>>,
+) -> ProbeFinding {
+    if let Some(pacer) = pacer {
+        pacer.admit_check().await;
+    }
     let start = Instant::now();
-    let first = send_probe(&via, &server, &keys, 0);
+    let first = send_probe(via, &server, keys, 0);
     let mut first = std::pin::pin!(first);
     let early = timeout(OTHER_CLOCKS_AFTER, &mut first).await;
     match early {
         Ok(Ok(ProbeAnswer::Authentic(skew))) => return ProbeFinding::Accepted { skew },
         Ok(Err(e)) => return ProbeFinding::Unreachable(e),
-        _ => {}
+        Ok(Ok(ProbeAnswer::Closed)) => {
+            if let Some(pacer) = pacer {
+                pacer.record_failure(CLOSED);
+            }
+        }
+        Ok(Ok(_)) | Err(_) => {}
     }
     let others = async {
-        if has_time_stamps(&keys) {
-            find_clock_skew(start, &via, &server, &keys).await
+        if has_time_stamps(keys) && !clocks_within.is_zero() {
+            let found = find_clock_skew(start, via, &server, keys, pacer);
+            timeout_at(start + clocks_within, found).await.ok()?
         } else {
             None
         }
@@ -125,6 +172,7 @@ pub async fn probe_server(server: Target, keys: KeyChain) -> ProbeFinding {
     match tokio::join!(rest, others) {
         (Ok(ProbeAnswer::Authentic(skew)), _) => ProbeFinding::Accepted { skew },
         (_, Some(skew)) => ProbeFinding::WrongClock { skew },
+        (Ok(ProbeAnswer::WrongClock(skew)), None) => ProbeFinding::WrongClock { skew },
         (Ok(ProbeAnswer::Silent), None) => ProbeFinding::Silent,
         (Ok(ProbeAnswer::Closed), None) => ProbeFinding::Closed,
         (Err(e), None) => ProbeFinding::Unreachable(e),
@@ -150,13 +198,29 @@ pub(crate) struct Check {
 }
 
 impl HealthCheck for Check {
-    fn ask(&self) -> BoxFuture<'_, io::Result<ProbeAnswer>> {
-        Box::pin(async {
+    fn ask<'a>(
+        &'a self,
+        tries_clocks: bool,
+        pacer: Option<&'a Arc<ConnectPacer>>,
+    ) -> BoxFuture<'a, io::Result<ProbeAnswer>> {
+        Box::pin(async move {
             let server = match &self.plugin {
                 Some(host) if host.mode().carries_tcp() => host.local_addr().into(),
                 _ => self.server.clone(),
             };
-            send_probe(&self.via, &server, &self.keys, 0).await
+            let clocks = match tries_clocks {
+                true => REQUEST_TIMEOUT,
+                false => Duration::ZERO,
+            };
+            Ok(
+                match probe_through(&self.via, server, &self.keys, clocks, pacer).await {
+                    ProbeFinding::Accepted { skew } => ProbeAnswer::Authentic(skew),
+                    ProbeFinding::WrongClock { skew } => ProbeAnswer::WrongClock(skew),
+                    ProbeFinding::Unreachable(why) => return Err(why),
+                    ProbeFinding::Silent => ProbeAnswer::Silent,
+                    ProbeFinding::Closed => ProbeAnswer::Closed,
+                },
+            )
         })
     }
 }
@@ -210,12 +274,17 @@ async fn find_clock_skew(
     via: &Arc<dyn Connector>,
     server: &Target,
     keys: &KeyChain,
+    pacer: Option<&Arc<ConnectPacer>>,
 ) -> Option<i64> {
     let mut running: JoinSet<Option<i64>> = JoinSet::new();
     for (place, shift) in (1..).zip(OTHER_CLOCKS) {
         let (via, server, keys) = (via.clone(), server.clone(), keys.clone());
+        let pacer = pacer.cloned();
         running.spawn(async move {
             sleep_until(start + OTHER_CLOCKS_AFTER * place).await;
+            if let Some(pacer) = pacer {
+                pacer.admit_check().await;
+            }
             match send_probe(&via, &server, &keys, shift).await {
                 // The time stamp of the answer reveals the difference to the second.
                 Ok(ProbeAnswer::Authentic(skew)) => Some(shift + skew.unwrap_or(0)),

@@ -70,6 +70,14 @@ impl Router {
         ways.default_connector.clone()
     }
 
+    /// Returns the connectors of the rules, then the one for everything else.
+    pub(crate) fn connectors(&self) -> Vec<Arc<dyn Connector>> {
+        let signs = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let table = &signs.now;
+        let rules = table.rules.iter().map(|rule| &rule.connector);
+        rules.chain([&table.default_connector]).cloned().collect()
+    }
+
     /// Routes new requests by the rules of `other` from now on.
     pub(crate) fn replace_rules(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,8 @@
 //! requests for anything but streams are in `udp_and_bind`.
 
 mod connection_limiter;
+mod handler_slot;
+mod login_table;
 mod proxy_header;
 mod udp_and_bind;
 
@@ -22,11 +24,10 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::ConnectionAddrs;
 use crate::acceptor::{
     FurtherRequests, InboundRequest, PendingRequest, RequestAcceptor, RequestStream,
 };
-use crate::connector::{HopWatch, MemberHealth};
+use crate::connector::{Connector, HopWatch};
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
@@ -35,18 +36,19 @@ use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{
     CountedSession, DualCounter, UserAccount, client_lookup_owner, run_until_removed,
 };
+use crate::{ConnectionAddrs, Request};
 
 use connection_limiter::ConnectionPermit;
 pub(crate) use connection_limiter::DescriptorPool;
 pub use connection_limiter::{ConnectionLimiter, accept_loop};
+pub use handler_slot::HandlerSlot;
+pub(crate) use login_table::LoginTable;
 
 /// Maximum number of bytes that are read from a client before its request is granted.
 const MAX_EARLY_BYTES: usize = 16 << 10;
 /// Number of checks of a full listener for a freed slot, within 1 s.
 const SLOT_CHECKS: u32 = 1000;
-/// Time without an answer after which a keyed hop is reported.
-const REPORT_SILENCE_AFTER: Duration = Duration::from_secs(6);
-/// The same if the client has closed the connection.
+/// Time without an answer after which a keyed hop is reported if the client has closed the connection.
 const REPORT_ABANDONED_AFTER: Duration = Duration::from_secs(2);
 
 /// Everything that one listener needs to serve its connections.
@@ -77,6 +79,8 @@ pub struct ConnectionHandler {
     pub connection_limiter: Arc<ConnectionLimiter>,
     /// Counts the associations of the listener, and limits them.
     pub udp_quota: Arc<ListenerQuota>,
+    /// The accounts of users with passwords.
+    pub(crate) logins: Arc<LoginTable>,
     /// Closed when the listener has ended.
     pub(crate) listener_ended: Option<watch::Receiver<()>>,
 }
@@ -243,7 +247,16 @@ impl ConnectionHandler {
             Ok(InboundRequest::Stream(pending)) => {
                 return self.open_stream(pending, peer, rounds).await;
             }
-            Ok(InboundRequest::Multiplexed(many)) => self.serve_streams(many, peer, rounds).await,
+            Ok(InboundRequest::Multiplexed(many)) => {
+                let account = many.user().and_then(|user| self.logins.account_of(user));
+                let streams = self.serve_streams(many, peer, rounds);
+                if run_until_removed(account.as_deref(), streams)
+                    .await
+                    .is_none()
+                {
+                    debug!(client = %peer.remote, "closed: the user was removed");
+                }
+            }
             Ok(InboundRequest::Bind(binding)) => return self.serve_bind(binding, peer).await,
             Ok(InboundRequest::Datagrams(association)) => {
                 self.serve_udp_associate(association).await;
@@ -321,6 +334,12 @@ impl ConnectionHandler {
         debug!(client = %peer.remote, "the connection ends");
     }
 
+    /// Returns the account of a request's user.
+    fn account_of(&self, request: &Request) -> Option<Arc<UserAccount>> {
+        let account = request.account.clone();
+        account.or_else(|| self.logins.account_of(request.user.as_deref()?))
+    }
+
     /// Opens the stream that a client requests.
     async fn open_stream(
         &self,
@@ -330,7 +349,7 @@ impl ConnectionHandler {
     ) -> Option<OpenSession> {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
-        let account = pending.request.account.clone();
+        let account = self.account_of(&pending.request);
         let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::requested_version(&target).filter(|_| self.over_tcp) {
             let carried = self.serve_udp_over_tcp(pending, version, account.as_ref(), peer);
@@ -398,7 +417,6 @@ impl ConnectionHandler {
             near,
             far: far.io,
             watch: far.watch,
-            standing: far.member_health,
             again,
             account,
             about: Box::new(SessionInfo {
@@ -407,6 +425,7 @@ impl ConnectionHandler {
                 user,
                 first: first.len(),
                 rounds,
+                _chain: connector.clone(),
             }),
         })
     }
@@ -417,7 +436,6 @@ impl ConnectionHandler {
             near,
             far,
             watch,
-            standing,
             account,
             about,
             ..
@@ -440,10 +458,7 @@ impl ConnectionHandler {
             },
             anything: AtomicBool::new(*first > 0),
         };
-        let eye = watch.as_ref().map(|watch| HopObserver {
-            watch,
-            standing: standing.as_ref(),
-        });
+        let eye = watch.as_ref().map(HopObserver);
         let outcome = {
             let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
             let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
@@ -463,11 +478,8 @@ impl ConnectionHandler {
     }
 }
 
-/// The watch on a session's keyed hop, with the health records to update.
-struct HopObserver<'a> {
-    watch: &'a HopWatch,
-    standing: Option<&'a Arc<MemberHealth>>,
-}
+/// The watch on a session's keyed hop. A group watches its members itself.
+struct HopObserver<'a>(&'a HopWatch);
 
 impl HopObserver<'_> {
     /// Updates the health of the server: healthy if it is authenticated, otherwise suspect if there is a
@@ -477,29 +489,18 @@ impl HopObserver<'_> {
             health,
             progress,
             since,
-        } = self.watch;
+        } = self.0;
         if progress.is_authenticated() {
             health.record_proof(progress.clock_skew());
-            if let Some(standing) = self.standing {
-                standing.record_success();
-            }
         } else if let Some(complaint) = complaint {
-            let standing = self.standing.cloned();
-            if let Some(standing) = &standing {
-                standing.record_failure(*since);
-            }
-            health.report_suspect(complaint, *since, move || {
-                if let Some(standing) = standing {
-                    standing.record_success();
-                }
-            });
+            health.report_suspect(complaint, *since);
         }
     }
 
     /// Updates the health at the end of a session. A server that received no payload need not answer, and a
     /// client may close the connection before the answer.
     fn update_at_end(&self, outcome: &RelayOutcome, asked: bool) {
-        let waited = self.watch.since.elapsed();
+        let waited = self.0.since.elapsed();
         let gone = match &outcome.end {
             EndReason::Far(_) => true,
             EndReason::Finished => outcome.target_ended_first,
@@ -549,8 +550,6 @@ struct OpenSession {
     near: BoxStream,
     far: BoxStream,
     watch: Option<HopWatch>,
-    /// The health of the group member that the session passes through.
-    standing: Option<Arc<MemberHealth>>,
     /// Further requests on the same connection.
     again: Option<Box<dyn FurtherRequests>>,
     account: Option<Arc<UserAccount>>,
@@ -566,6 +565,8 @@ struct SessionInfo {
     first: usize,
     /// Number of times that the request has come back to this process.
     rounds: u8,
+    /// Keeps the plugins of the chain running, after a reload too.
+    _chain: Arc<dyn Connector>,
 }
 
 /// Relays, and reports a keyed hop that does not answer.
@@ -577,9 +578,9 @@ async fn relay_and_watch(
     if let Some(eye) = eye {
         tokio::select! {
             outcome = relay.as_mut() => return outcome,
-            () = sleep(REPORT_SILENCE_AFTER) => {
-                let complaint = asked.has_request_bytes().then_some("has not answered for 6 s");
-                eye.update_health(complaint);
+            () = sleep(eye.0.health.silence_limit()) => {
+                let complaint = format!("has not answered for {} s", eye.0.since.elapsed().as_secs());
+                eye.update_health(asked.has_request_bytes().then_some(&*complaint));
             }
         }
     }

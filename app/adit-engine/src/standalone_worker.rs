@@ -57,6 +57,7 @@ impl ConnectionHandler {
             connection_limiter: Arc::new(ConnectionLimiter::new(usize::MAX, None)),
             udp_quota: AssociationRegistry::new(Arc::new(DescriptorPool::new(usize::MAX)))
                 .register_listener(false),
+            logins: Arc::default(),
             listener_ended: None,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -28,7 +28,7 @@ pub struct UserTable {
     /// The account of all clients of a listener with a single key.
     shared_account: Arc<UserAccount>,
     hints: Mutex<Vec<Option<(IpAddr, UserId)>>>,
-    file: Option<PathBuf>,
+    file: RwLock<Option<PathBuf>>,
     reread_requests: Notify,
 }
 
@@ -57,7 +57,7 @@ impl UserTable {
             removed_usage: Mutex::default(),
             shared_account: Arc::default(),
             hints: Mutex::default(),
-            file,
+            file: RwLock::new(file),
             reread_requests: Notify::new(),
         }
     }
@@ -76,8 +76,23 @@ impl UserTable {
 
     /// Returns the file that the users were read from.
     #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
+    pub fn file(&self) -> Option<PathBuf> {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        file.clone()
+    }
+
+    /// Replaces the users, and the file that they were read from.
+    pub(crate) fn reconfigure(&self, users: Arc<Users>, file: Option<PathBuf>) {
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = file;
+        self.replace_users(users);
+    }
+
+    /// Ends the sessions of `before`, which this table replaces, and adds their usage to the total.
+    pub(crate) fn take_over(&self, before: &Self) {
+        before.end_sessions();
+        let used = before.total_usage(false);
+        let mut gone = lock_ignoring_poison(&self.removed_usage);
+        *gone = gone.combined_with(used);
     }
 
     /// Requests that the users file is read again, changed or not.

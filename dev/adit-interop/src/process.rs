@@ -16,6 +16,9 @@ use crate::external_tools;
 /// Time that a process may take to end after SIGTERM.
 const TERMINATE_TIMEOUT: Duration = Duration::from_secs(8);
 
+/// Time that open connections may take to end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// A running program; dropping it ends it.
 #[derive(Debug)]
 pub struct ChildProcess {
@@ -225,8 +228,13 @@ impl ChildProcess {
         }
     }
 
-    /// Sends SIGTERM, and returns how the program ended.
+    /// Sends SIGTERM, and returns how the program ended. A program that still lets connections end after
+    /// [`DRAIN_TIMEOUT`] is signalled again.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
+        self.send_signal(Signal::TERM)?;
+        if let Ok(status) = self.wait(DRAIN_TIMEOUT) {
+            return Ok(status);
+        }
         self.send_signal(Signal::TERM)?;
         self.wait(TERMINATE_TIMEOUT)
     }

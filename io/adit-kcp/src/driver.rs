@@ -54,6 +54,7 @@ impl Future for SocketDriver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let me = self.get_mut();
         me.table.socket.lock_timers().mark_awake();
+        me.table.apply_change();
         for _ in 0..MAX_BATCHES {
             let received = me.table.poll_receive(cx, system::monotonic_now());
             let now = system::monotonic_now();

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::driver::SocketDriver;
 use super::settings::Settings;
-use super::socket::KcpSocket;
+use super::socket::{KcpSocket, SettingsChange};
 use super::stream::KcpStream;
 use super::table::SessionTable;
 use super::transport::{DatagramTransport, Transport};
@@ -126,6 +126,44 @@ impl KcpListener {
             .transport
             .udp()
             .map(BatchUdpSocket::buffer_sizes)
+    }
+
+    /// Uses other settings for the sessions that start from now on; the socket stays. Sessions that have started keep
+    /// theirs. The encryption does not change: `key`, `crypt` and `session` of `settings` are ignored, and so is
+    /// `backlog`.
+    ///
+    /// # Errors
+    ///
+    /// Invalid [`Settings`]. In this case nothing has changed.
+    pub fn update_settings(&mut self, settings: Settings) -> io::Result<()> {
+        let current = &self.socket.settings;
+        let settings = Settings {
+            key: current.key.clone(),
+            crypt: current.crypt.clone(),
+            session: current.session.clone(),
+            ..settings
+        };
+        self.change_settings(settings, false)
+    }
+
+    /// Uses other settings, those of the encryption included; the socket stays. All sessions end, because their peers
+    /// have another key: their streams fail. `backlog` is ignored.
+    ///
+    /// # Errors
+    ///
+    /// Invalid [`Settings`]. In this case nothing has changed.
+    pub fn replace_settings(&mut self, settings: Settings) -> io::Result<()> {
+        self.change_settings(settings, true)
+    }
+
+    fn change_settings(&mut self, settings: Settings, ends_sessions: bool) -> io::Result<()> {
+        let socket = Arc::new(self.socket.with_settings(settings)?);
+        self.socket.send_change(SettingsChange {
+            socket: Arc::clone(&socket),
+            ends_sessions,
+        });
+        self.socket = socket;
+        Ok(())
     }
 
     /// Waits for the next session.

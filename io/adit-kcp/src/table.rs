@@ -95,6 +95,26 @@ impl SessionTable {
         }
     }
 
+    /// Applies other settings, if there are any: sessions that start from now on have them.
+    pub(super) fn apply_change(&mut self) {
+        let Some(change) = self.socket.take_change() else {
+            return;
+        };
+        if change.ends_sessions {
+            for session in self.slots.iter().flatten() {
+                session.fail_transport();
+                // The driver sees that it has ended.
+                self.touched.push(session.slot);
+            }
+            let key = change.socket.settings.session.clone();
+            let key = key.filter(|_| self.accept.is_some());
+            self.new_peers = key.map(NewPeers::new);
+            self.ids.clear();
+            self.last = None;
+        }
+        self.socket = change.socket;
+    }
+
     /// True if the socket is not needed any more.
     pub(super) fn is_finished(&self) -> bool {
         let open = self.accept.as_ref().is_some_and(|to| !to.is_closed());
@@ -109,7 +129,7 @@ impl SessionTable {
     ) -> Poll<std::io::Result<()>> {
         let socket = Arc::clone(&self.socket);
         let mut tally = BatchStats::default();
-        let done = match &socket.transport {
+        let done = match &*socket.transport {
             Transport::Udp(udp) => udp.poll_recv_runs(cx, &mut |run, from| {
                 for some in run.bytes.chunks_mut(run.stride * BATCH) {
                     let mut packets: [&mut [u8]; BATCH] =
@@ -138,7 +158,7 @@ impl SessionTable {
             &counters.in_errs,
             matches!(done, Poll::Ready(Err(_))).into(),
         );
-        if let (Poll::Ready(Err(why)), Transport::Own(_)) = (&done, &socket.transport)
+        if let (Poll::Ready(Err(why)), Transport::Own(_)) = (&done, &*socket.transport)
             && why.kind() == std::io::ErrorKind::BrokenPipe
         {
             self.is_transport_closed = true;

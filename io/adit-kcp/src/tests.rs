@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::*;
 
 mod beside;
+mod change;
 mod crypt;
 mod memory;
 mod transport;

@@ -11,13 +11,17 @@
 //! | `GET, POST {server}/users` | lists the users; adds a user |
 //! | `GET, PATCH, DELETE {server}/users/:name` | traffic of the user; changes the key; removes the user |
 //! | `GET {server}/stats` | traffic of the server and its users; `?clear=true` resets it |
+//! | `POST /v1/reload` | reads the configuration file again |
+//! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
 //! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
 //!
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
 
 mod access;
+mod groups;
 mod listener;
+mod reload;
 mod reply;
 mod route;
 mod stats;
@@ -27,7 +31,7 @@ mod users_file;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::{ListenerKind, Plan, Secret, SsRole};
 use adit_engine::Engine;
@@ -36,12 +40,15 @@ use tokio::sync::Mutex;
 
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
 pub use listener::{ApiListener, ApiListenerError};
+pub use reload::{ReloadReply, ReloadRequests};
 
 /// Answers the requests of the API.
 pub struct Api {
     engine: Arc<Engine>,
     /// The server keys, in the order of the keyed listeners of each route.
-    identities: HashMap<String, Vec<Option<Secret>>>,
+    identities: RwLock<HashMap<String, Vec<Option<Secret>>>>,
+    /// Requests the reload of the configuration file, if there is one.
+    reload: Option<reload::ReloadSender>,
     tokens: Option<Tokens>,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
@@ -66,29 +73,44 @@ impl Api {
         tokens: Option<Tokens>,
         public_host: Option<Host>,
     ) -> Self {
-        let mut identities: HashMap<String, Vec<Option<Secret>>> = HashMap::new();
-        for route in &plan.routes {
-            for listen in &route.listen {
-                let ListenerKind::Shadowsocks(server) = &listen.kind else {
-                    continue;
-                };
-                let key = match &server.role {
-                    // A relay has no users, and is not one of the servers.
-                    SsRole::Relay { .. } => continue,
-                    SsRole::Users { identity, .. } if server.plugin.is_none() => {
-                        identity.as_ref().map(|key| Secret::from(key.expose()))
-                    }
-                    SsRole::Users { .. } | SsRole::Single(_) => None,
-                };
-                identities.entry(route.name.clone()).or_default().push(key);
-            }
-        }
         Self {
             engine,
-            identities,
+            identities: RwLock::new(identities_of(plan)),
+            reload: None,
             tokens,
             public_host,
             change_lock: Mutex::new(()),
         }
     }
+
+    /// Sets the plan that the engine runs now.
+    pub fn set_plan(&self, plan: &Plan) {
+        let identities = identities_of(plan);
+        *self
+            .identities
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = identities;
+    }
+}
+
+/// Returns the server keys of each route.
+fn identities_of(plan: &Plan) -> HashMap<String, Vec<Option<Secret>>> {
+    let mut identities: HashMap<String, Vec<Option<Secret>>> = HashMap::new();
+    for route in &plan.routes {
+        for listen in &route.listen {
+            let ListenerKind::Shadowsocks(server) = &listen.kind else {
+                continue;
+            };
+            let key = match &server.role {
+                // A relay has no users, and is not one of the servers.
+                SsRole::Relay { .. } => continue,
+                SsRole::Users { identity, .. } if server.plugin.is_none() => {
+                    identity.as_ref().map(|key| Secret::from(key.expose()))
+                }
+                SsRole::Users { .. } | SsRole::Single(_) => None,
+            };
+            identities.entry(route.name.clone()).or_default().push(key);
+        }
+    }
+    identities
 }

@@ -34,11 +34,14 @@ pub(crate) struct RequestHead<'a> {
 pub(crate) enum Action {
     Health,
     Metrics,
+    Reload,
     Subscription {
         name: String,
         secret: String,
     },
     Servers,
+    Groups,
+    Group(String),
     Server {
         server: Option<String>,
         about: Resource,
@@ -95,6 +98,9 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["healthz"] => return Some(Action::Health),
         ["metrics"] => return Some(Action::Metrics),
         ["servers"] => return Some(Action::Servers),
+        ["v1", "reload"] => return Some(Action::Reload),
+        ["groups"] => return Some(Action::Groups),
+        ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["sip008", name, secret] => {
             return Some(Action::Subscription {
                 name: (*name).to_owned(),
@@ -160,8 +166,14 @@ impl Api {
                 return Ok(Reply::text("text/plain; charset=utf-8", "ok\n".to_owned()));
             }
             Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
+            Action::Reload => return self.request_reload().await,
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
+            Action::Groups => return Ok(self.list_groups()),
+            Action::Group(name) if *ask.method == Method::POST => {
+                return self.select_member(&name, body);
+            }
+            Action::Group(name) => return self.get_group(&name),
             Action::Server { server, about } => (self.find_server(server.as_deref())?, about),
         };
         let reveal = query_flag(ask.query, "reveal");
@@ -219,7 +231,7 @@ impl Api {
     fn list_servers(&self) -> Reply {
         let servers = self.named_servers().into_iter();
         let servers = servers.map(|(name, server)| {
-            let users = server.roster.users();
+            let users = server.user_table.users();
             ServerInfo {
                 api: format!("/servers/{name}/v1"),
                 name,
@@ -250,6 +262,8 @@ impl Action {
                 Resource::Users => "GET, POST",
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
+            Self::Reload => "POST",
+            Self::Group(_) => "GET, POST",
             _ => "GET",
         }
     }
@@ -292,7 +306,11 @@ mod tests {
             ("/servers/main/v1", of(Some("main"), Resource::Info)),
             ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
             ("/servers/main/v1/stats", of(Some("main"), Resource::Stats)),
+            ("/groups", Some(Action::Groups)),
+            ("/groups/home.1", Some(Action::Group("home.1".to_owned()))),
+            ("/groups/a/b", None),
             ("/metrics", Some(Action::Metrics)),
+            ("/v1/reload", Some(Action::Reload)),
             ("/healthz", Some(Action::Health)),
             ("", None),
             ("*", None),

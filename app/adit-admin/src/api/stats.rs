@@ -49,7 +49,7 @@ impl From<Usage> for TrafficCounters {
 
 /// Answers `GET /stats[?clear=true]`: counters since the start, or since they were last cleared.
 pub(super) fn get_stats(server: &KeyedServer, clear: bool) -> ApiResult {
-    let (sum, each) = server.roster.total_and_user_usages(clear);
+    let (sum, each) = server.user_table.total_and_user_usages(clear);
     let users = each.iter().map(|(user, used)| UserStats {
         username: user.name(),
         numbers: (*used).into(),
@@ -75,13 +75,7 @@ pub(super) fn get_metrics(engine: &Engine) -> Reply {
         .collect();
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, help: &str, lines: Vec<(String, u64)>| {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in lines {
-            let _ = match labels.is_empty() {
-                true => writeln!(text, "{name} {value}"),
-                false => writeln!(text, "{name}{{{labels}}} {value}"),
-            };
-        }
+        write_family(&mut text, name, kind, help, lines);
     };
     let both = traffic
         .iter()
@@ -137,11 +131,11 @@ pub(super) fn get_metrics(engine: &Engine) -> Reply {
     let keyed = engine
         .keyed_servers()
         .into_iter()
-        .filter(|s| s.roster.users().has_names());
+        .filter(|s| s.user_table.users().has_names());
     let users = keyed.map(|server| {
         let at = &server.listening;
         let labels = format!("route=\"{}\",listen=\"{}\"", at.route, at.addr);
-        let count = server.roster.users().len();
+        let count = server.user_table.users().len();
         (labels, u64_from(count))
     });
     family("adit_users", "gauge", "Users of a server.", users.collect());
@@ -161,12 +155,35 @@ pub(super) fn get_metrics(engine: &Engine) -> Reply {
         let value = vec![(String::new(), count.value)];
         family(&name, count.kind, &format!("KCP: {}", count.help), value);
     }
+    let groups = engine.groups();
+    let groups: Vec<_> = groups.iter().map(|group| group.report()).collect();
+    for (name, kind, help, samples) in super::groups::metrics(&groups) {
+        write_family(&mut text, name, kind, help, samples);
+    }
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
-    family(
+    write_family(
+        &mut text,
         "adit_node_info",
         "gauge",
         "The version of the program.",
         vec![(version, 1)],
     );
     Reply::text("text/plain; version=0.0.4; charset=utf-8", text)
+}
+
+/// Appends the samples of a metric, each with its labels.
+fn write_family<V: std::fmt::Display>(
+    text: &mut String,
+    name: &str,
+    kind: &str,
+    help: &str,
+    samples: Vec<(String, V)>,
+) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in samples {
+        let _ = match labels.is_empty() {
+            true => writeln!(text, "{name} {value}"),
+            false => writeln!(text, "{name}{{{labels}}} {value}"),
+        };
+    }
 }

@@ -4,6 +4,7 @@
 //! changed key changes the path.
 
 use std::collections::HashMap;
+use std::sync::PoisonError;
 
 use adit_config::Secret;
 use adit_convert::sip008::{self, Server as Entry};
@@ -39,13 +40,15 @@ fn derive_path_secret(name: &str, key: &str) -> Zeroizing<String> {
 impl Api {
     /// Returns the servers with identity headers, and their keys. Servers with a plugin are omitted,
     /// because only the operator knows the plugin for the clients.
-    fn servers_with_identity(&self) -> Vec<(KeyedServer, &Secret)> {
+    fn servers_with_identity(&self) -> Vec<(KeyedServer, Secret)> {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut found = Vec::new();
+        let identities = self.identities.read();
+        let identities = identities.unwrap_or_else(PoisonError::into_inner);
         for server in self.engine.keyed_servers() {
             let place = seen.entry(server.listening.route.clone()).or_default();
-            let keys = self.identities.get(&server.listening.route);
-            let key = keys.and_then(|keys| keys.get(*place)?.as_ref());
+            let keys = identities.get(&server.listening.route);
+            let key = keys.and_then(|keys| keys.get(*place)?.clone());
             *place += 1;
             found.extend(key.map(|key| (server, key)));
         }
@@ -61,7 +64,7 @@ impl Api {
         };
         let mut entries = Vec::new();
         for (server, identity) in self.servers_with_identity() {
-            let users = server.roster.users();
+            let users = server.user_table.users();
             let Some(user) = users.find_by_name(name) else {
                 continue;
             };

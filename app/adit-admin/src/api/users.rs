@@ -62,7 +62,7 @@ fn find_user(users: &Users, name: &str) -> Result<UserRef, Refusal> {
 impl Api {
     /// Answers `GET /users`: names, and keys with `reveal`.
     pub(super) fn list_users(&self, server: &KeyedServer, reveal: bool) -> ApiResult {
-        let users = named_users(&server.roster)?;
+        let users = named_users(&server.user_table)?;
         let all: Vec<(UserRef, Option<_>)> = users
             .iter()
             .map(|user| {
@@ -88,9 +88,9 @@ impl Api {
 
     /// Answers `GET /users/:name`: the user's traffic, and with `reveal` the user's secrets.
     pub(super) fn get_user(&self, server: &KeyedServer, name: &str, reveal: bool) -> ApiResult {
-        let users = named_users(&server.roster)?;
+        let users = named_users(&server.user_table)?;
         let user = find_user(&users, name)?;
-        let used: Usage = server.roster.usage_of(user.id(), false);
+        let used: Usage = server.user_table.usage_of(user.id(), false);
         let key = reveal.then(|| users.secret_text(user.id())).flatten();
         let text = key.as_ref().map(|key| key.expose().as_str());
         Ok(Reply::ok(&UserEntry {
@@ -112,7 +112,7 @@ impl Api {
             ));
         }
         let _alone = self.change_lock.lock().await;
-        if named_users(&server.roster)?
+        if named_users(&server.user_table)?
             .find_by_name(&new.username)
             .is_some()
         {
@@ -142,7 +142,7 @@ impl Api {
             serde_json::from_slice(body).map_err(|_| Refusal::bad_request(NEW_KEY))?;
         let key = Zeroizing::new(new.key);
         let _alone = self.change_lock.lock().await;
-        find_user(&*named_users(&server.roster)?, name)?;
+        find_user(&*named_users(&server.user_table)?, name)?;
         self.apply_change(server, UserChange::Put(name.to_owned(), key))
             .await?;
         Ok(Reply::no_content())
@@ -151,7 +151,7 @@ impl Api {
     /// Answers `DELETE /users/:name`: removes the user and closes the user's sessions.
     pub(super) async fn remove_user(&self, server: &KeyedServer, name: &str) -> ApiResult {
         let _alone = self.change_lock.lock().await;
-        find_user(&*named_users(&server.roster)?, name)?;
+        find_user(&*named_users(&server.user_table)?, name)?;
         self.apply_change(server, UserChange::Remove(name.to_owned()))
             .await?;
         Ok(Reply::no_content())
@@ -160,7 +160,7 @@ impl Api {
     /// Applies a change: checks it, then writes the file, then updates the users.
     async fn apply_change(&self, server: &KeyedServer, change: UserChange) -> Result<(), Refusal> {
         let bad = |why: &dyn fmt::Display| Refusal::bad_request(why.to_string());
-        let user_table = &server.roster;
+        let user_table = &server.user_table;
         let change = Arc::new(change);
         let (remove, put) = match &*change {
             UserChange::Put(name, key) => (None, Some((name.as_str(), key.as_str()))),
@@ -170,7 +170,7 @@ impl Api {
         let users = user_table.users();
         users.with_changes(remove, put).map_err(|e| bad(&e))?;
         if let Some(path) = user_table.file() {
-            let (path, method, change) = (path.to_owned(), users.method(), change.clone());
+            let (method, change) = (users.method(), change.clone());
             let work = move || users_file::write_change(&path, method, &change);
             let written = tokio::task::spawn_blocking(work).await;
             let written = written.unwrap_or_else(|e| Err(e.to_string()));

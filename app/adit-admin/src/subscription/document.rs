@@ -70,6 +70,7 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, DocumentEr
     let hops = match last {
         Some(Stage::Group(hops)) => hops,
         Some(Stage::Single(hop)) => vec![hop],
+        Some(Stage::Named(group)) => group.hops,
         None => Vec::new(),
     };
     for hop in hops {

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_engine::clock_reference::{self, ClockOffset};
 use adit_net::dial::{self, Family};
 use adit_wire::Host;
 use http_body_util::{BodyExt, Empty, Limited};
@@ -205,6 +206,12 @@ impl Fetcher {
         at: &Source,
         response: Response<Incoming>,
     ) -> Result<FetchResponse, FetchError> {
+        let headers = response.headers();
+        // A cached response has an earlier date.
+        let date = text_of(headers, header::DATE).filter(|_| !headers.contains_key(header::AGE));
+        if let Some(date) = date.and_then(clock_reference::parse_http_date) {
+            ClockOffset::from_date(at.authority(), date).record();
+        }
         let status = response.status();
         if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
             let next = text_of(response.headers(), header::LOCATION).and_then(|to| at.follow(to));

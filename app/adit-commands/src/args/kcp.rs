@@ -64,7 +64,7 @@ options! {
     /// The options of the server only.
     ServerOwn {
         /// UDP address to listen on; `MIN-MAX` is a range of ports [default: :29900]
-        #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]
+        #[arg(short, long, value_name = "[HOST:]PORT", help_heading = "Ends")]
         listen: String,
         /// Target of the connections [default: 127.0.0.1:12948]
         #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]
@@ -76,7 +76,7 @@ options! {
     /// The options of the client only.
     ClientOwn {
         /// TCP address to listen on [default: :12948]
-        #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]
+        #[arg(short, long, value_name = "[HOST:]PORT", help_heading = "Ends")]
         localaddr: String,
         /// The server; with `MIN-MAX`, each session picks a random port of the range
         #[arg(short, long, value_name = "HOST:PORT", help_heading = "Ends")]

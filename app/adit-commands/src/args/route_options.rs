@@ -3,6 +3,8 @@
 //! The order comes from the parser. Only the parser can tell that `-vF URL` contains two options, and
 //! that the word after `-c` is a value.
 
+use std::ffi::OsString;
+
 use adit_config::RouteOption;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
@@ -25,19 +27,50 @@ impl RouteOptions {
     }
 }
 
+/// Returns the words of the command line, with `run` inserted if they begin with `-L` or `-F`: without a command,
+/// `adit -L :1080 -F ss://…` means what it does in gost.
+pub(crate) fn insert_run(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_route_option = |word: &str| {
+        let short = word
+            .strip_prefix('-')
+            .map(|rest| rest.trim_start_matches('v'));
+        let long = |name: &str| {
+            let rest = word
+                .strip_prefix("--")
+                .and_then(|rest| rest.strip_prefix(name));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        short.is_some_and(|rest| rest.starts_with(['L', 'F'])) || long(LISTEN) || long(FORWARD)
+    };
+    let is_verbose = |word: &str| {
+        let letters = word.strip_prefix('-').filter(|rest| !rest.is_empty());
+        word == "--verbose" || letters.is_some_and(|rest| rest.bytes().all(|b| b == b'v'))
+    };
+    let first = words.iter().skip(1).filter_map(|word| word.to_str());
+    if first
+        .skip_while(|word| is_verbose(word))
+        .take(1)
+        .any(is_route_option)
+    {
+        words.insert(1, "run".into());
+    }
+    words
+}
+
 impl Args for RouteOptions {
     fn augment_args(command: Command) -> Command {
-        let arg = |name, letter| {
+        let arg = |name, letter, value| {
             Arg::new(name)
                 .short(letter)
                 .long(name)
-                .value_name("URL")
+                .value_name(value)
                 .action(ArgAction::Append)
         };
-        let listen = arg(LISTEN, 'L').help(
-            "A listener; starts a route, or joins the route before it if that has no hop yet",
+        let listen = arg(LISTEN, 'L', "URL|[HOST:]PORT").help(
+            "A listener; starts a route, or joins the route before it if that has no hop yet. \
+             A port alone is a mixed:// listener on 127.0.0.1",
         );
-        let forward = arg(FORWARD, 'F').help("A hop of the route that the last -L started");
+        let forward = arg(FORWARD, 'F', "URL").help("A hop of the route that the last -L started");
         command.arg(listen).arg(forward)
     }
 
@@ -95,6 +128,36 @@ mod tests {
             2 => vec![group, url.to_owned()],
             3 => vec![format!("--{name}={url}")],
             _ => vec![format!("--{name}"), url.to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_route_without_a_command_is_run() {
+        let run = |line: &str| {
+            let words = insert_run(line.split(' ').map(OsString::from).collect());
+            let words: Vec<_> = words.iter().filter_map(|word| word.to_str()).collect();
+            words.join(" ")
+        };
+        for line in [
+            "-L :1",
+            "-L=:1 -F x",
+            "-L1",
+            "-v -L 1",
+            "-vvL 1",
+            "--listen 1",
+            "--forward=x",
+        ] {
+            assert_eq!(run(&format!("adit {line}")), format!("adit run {line}"));
+        }
+        for line in [
+            "adit",
+            "adit -v",
+            "adit run -L 1",
+            "adit -v up",
+            "adit --version",
+            "adit ssh -L 1:h:1 h",
+        ] {
+            assert_eq!(run(line), line);
         }
     }
 

@@ -38,11 +38,15 @@ impl AdminApi {
         }))
     }
 
+    /// Creates the API of an engine that runs `plan`.
+    pub(super) fn api(&mut self, engine: Arc<Engine>, plan: &Plan) -> Api {
+        Api::new(engine, plan, self.tokens.take(), self.public_host.take())
+    }
+
     /// Serves requests. Never returns.
-    pub(super) async fn serve(self, engine: Arc<Engine>, plan: &Plan) {
+    pub(super) async fn serve(self, api: Arc<Api>) {
         eprintln!("api at {}", self.listener);
-        let api = Api::new(engine, plan, self.tokens, self.public_host);
-        self.listener.serve(Arc::new(api)).await;
+        self.listener.serve(api).await;
     }
 }
 

@@ -1,32 +1,63 @@
 //! `adit client URL`: a local proxy through a server. `--subscribe` is in `subscribe`.
 
 use std::future::pending;
+use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_config::{Hop, HopKind, Plan, RouteOption, ServerHop};
+use adit_config::{Hop, HopKind, MAX_URL_LEN, Plan, RouteOption, ServerHop};
+use adit_engine::clock_reference;
 use adit_engine::probe::{self, ProbeFinding};
 use adit_shadowsocks::{Edition, KeyChain};
+use adit_wire::Target;
+use zeroize::Zeroizing;
 
 use super::{run, subscribe};
-use crate::args;
+use crate::profile::ProfileFolder;
+use crate::{args, hidden_input};
+
+/// Time limit for the answer of a web server with its time.
+const CLOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     if let Some(address) = &typed.subscribe {
         return subscribe::run_subscribed_client(typed, address);
     }
-    // The argument parser requires one of the two.
-    let plan = client_plan(typed, typed.url.as_deref().unwrap_or_default())?;
-    run::print_warnings(&plan);
+    let state = || adit_cli::state_folder(typed.state.as_deref());
+    if typed.list {
+        return print_profiles(&ProfileFolder::new(&state()?));
+    }
+    // The argument parser requires it.
+    let written = typed.url.as_deref().unwrap_or_default();
+    let (url, is_shown) = match written {
+        "-" => {
+            let url = hidden_input::read_line("URL of the server (not shown): ", MAX_URL_LEN)?;
+            (url, false)
+        }
+        url if url.contains("://") => (Zeroizing::new(url.to_owned()), true),
+        name => (ProfileFolder::new(&state()?).load(name)?, false),
+    };
+    let plan = client_plan(typed, &url)?;
+    if is_shown {
+        run::print_warnings(&plan);
+    } else {
+        run::print_other_warnings(&plan);
+    }
+    if let Some(name) = &typed.save {
+        let path = ProfileFolder::new(&state()?).store(name, &url)?;
+        eprintln!("stored in {}: `adit client {name}` uses it", path.display());
+    }
     let server = keyed_server(&plan);
     adit_cli::block_on(|mut signals| async {
         if typed.check {
-            return signals.run_until_ended(check_server(server)).await;
+            return signals
+                .run_until_ended(check_server(server, typed.clock.as_ref()))
+                .await;
         }
         let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
         let verdict = async {
             if let Some((server, key)) = server {
                 // Serving continues with any finding: the server may start later.
-                if let Err(failure) = report_probe(server, &key).await {
+                if let Err(failure) = report_probe(server, &key, typed.clock.as_ref()).await {
                     let _ = failure.print_and_exit_code();
                 }
             }
@@ -37,6 +68,31 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
             done = verdict => done,
         }
     })
+}
+
+/// Prints the profiles with their servers.
+fn print_profiles(folder: &ProfileFolder) -> CommandResult {
+    for name in folder.names()? {
+        let url = folder.load(&name)?;
+        let hop = [
+            RouteOption::Listen("mixed://127.0.0.1:0".to_owned()),
+            RouteOption::Forward(url.to_string()),
+        ];
+        let server = match Plan::from_args(&hop) {
+            Ok(plan) => first_server(&plan).map_or_else(String::new, ServerHop::display_name),
+            Err(_) => "not a valid URL".to_owned(),
+        };
+        println!("{name:<16} {server}");
+    }
+    Ok(())
+}
+
+/// Returns the server of a plan of one route with one hop.
+fn first_server(plan: &Plan) -> Option<&ServerHop> {
+    match plan.routes.first()?.via.stages.first()?.hops().first()? {
+        Hop::Server(hop) => Some(hop),
+        _ => None,
+    }
 }
 
 /// Returns a plan of one route, from the listeners of the arguments to the hop.
@@ -50,9 +106,7 @@ pub(super) fn client_plan(typed: &args::ClientArgs, hop: &str) -> Result<Plan, F
 
 /// Returns the server and its keys, if the hop has a key and no plugin.
 pub(super) fn keyed_server(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
-    let Hop::Server(hop) = plan.routes.first()?.via.stages.first()?.hops().first()? else {
-        return None;
-    };
+    let hop = first_server(plan)?;
     match &hop.kind {
         // Only the engine can connect through a plugin.
         HopKind::Shadowsocks {
@@ -69,9 +123,12 @@ pub(super) fn keyed_server(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
 }
 
 /// Checks once whether the server accepts this client.
-pub(super) async fn check_server(server: Option<(&ServerHop, KeyChain)>) -> CommandResult {
+pub(super) async fn check_server(
+    server: Option<(&ServerHop, KeyChain)>,
+    clock: Option<&Target>,
+) -> CommandResult {
     match server {
-        Some((server, key)) => report_probe(server, &key).await,
+        Some((server, key)) => report_probe(server, &key, clock).await,
         None => Err(Failure::new(
             FailureCode::Usage,
             "--check needs an ss:// URL without a plugin",
@@ -79,8 +136,8 @@ pub(super) async fn check_server(server: Option<(&ServerHop, KeyChain)>) -> Comm
     }
 }
 
-/// Probes the server and reports the finding.
-async fn report_probe(hop: &ServerHop, keys: &KeyChain) -> CommandResult {
+/// Probes the server and reports the finding. If it may be the clock, that of `web` is compared.
+async fn report_probe(hop: &ServerHop, keys: &KeyChain, web: Option<&Target>) -> CommandResult {
     let server = &hop.server;
     let (method, id) = (keys.method(), keys.user_key().id());
     let (clock, look) = if probe::has_time_stamps(keys) {
@@ -91,7 +148,13 @@ async fn report_probe(hop: &ServerHop, keys: &KeyChain) -> CommandResult {
     } else {
         ("", "")
     };
-    match probe::probe_hop(hop, keys.clone()).await {
+    let finding = probe::probe_hop(hop, keys.clone()).await;
+    let may_be_clock = probe::has_time_stamps(keys)
+        && matches!(finding, ProbeFinding::Silent | ProbeFinding::Closed);
+    if may_be_clock && let Some(failure) = clock_failure(server, web).await {
+        return Err(failure);
+    }
+    match finding {
         ProbeFinding::Accepted { skew } => {
             let clock = match skew {
                 Some(s) if s.abs() > 15 => {
@@ -160,4 +223,26 @@ async fn report_probe(hop: &ServerHop, keys: &KeyChain) -> CommandResult {
             "ours is {method} with key-id {id}; compare method and key with the server's{look}"
         ))),
     }
+}
+
+/// Returns the failure of a server that does not answer because of the clock, as far as web servers show: the one that
+/// the user names, or one that this process has asked before.
+async fn clock_failure(server: &Target, clock: Option<&Target>) -> Option<Failure> {
+    if let Some(web) = clock {
+        match clock_reference::ask_web_server(web, CLOCK_PATIENCE).await {
+            Ok(Some(_)) => {}
+            Ok(None) => eprintln!("note: {web} does not report its time"),
+            Err(why) => eprintln!("note: no time from {web}: {why}"),
+        }
+    }
+    let offset = clock_reference::last_offset()?;
+    let what = match offset.seconds.unsigned_abs() {
+        ..=30 => format!(
+            "{server} does not accept us, and {offset}: 30 s are allowed, if its own clock is right"
+        ),
+        _ => format!("{server} does not accept us, because {offset}: 30 s are allowed"),
+    };
+    Some(Failure::new(FailureCode::Clock, what).with_hint(
+        "set the clock of this machine (for example `timedatectl set-ntp true`), and try again",
+    ))
 }

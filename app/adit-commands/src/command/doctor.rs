@@ -1,28 +1,33 @@
-//! `adit doctor URL`: finds out why a server does not work, step by step.
+//! `adit doctor URL`: finds out why an endpoint does not work, step by step. [`subject`] knows each scheme.
 //!
 //! Each step is a [`Step`] of the [`DoctorReport`]: look up the name, connect to the server, use its
-//! protocol, and send a datagram through it. [`settings_variants`] are tried only if the server does
-//! not understand the settings of the URL, and nowhere else in the program.
+//! protocol, and send a datagram through it. [`settings_variants`] are tried only if the server does not
+//! understand the settings of the URL, and nowhere else in the program.
 
 mod hints;
+mod local;
 mod requests;
 mod settings_variants;
 mod step;
+mod subject;
 mod tunnel;
 
 use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_config::{Hop, HopKind, ServerHop, Stage};
+use adit_config::{Hop, HopKind, Plan, ServerHop, Stage};
+use adit_engine::clock_reference::{self, ClockOffset};
 use adit_engine::connector::Connector;
 use adit_engine::probe::{self, ProbeFinding, ProbeResult};
 use adit_shadowsocks::{Edition, KeyChain};
+use adit_wire::Target;
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
 use self::requests::WebTarget;
 use self::settings_variants::probe_settings;
 use self::step::{DoctorReport, Step, StepState};
+use self::subject::Subject;
 use super::run;
 use crate::args;
 
@@ -36,33 +41,106 @@ const DATAGRAMS: (u32, Duration) = (3, Duration::from_secs(2));
 const CLOCK_NOISE: u64 = 3;
 
 pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
-    let mut plan = tunnel::plan_with_server(&typed.url)?;
-    if !typed.json {
-        run::print_warnings(&plan);
-    }
-    let route = plan.routes.pop();
-    let stage = route.and_then(|mut route| route.via.stages.pop());
-    let Some(Stage::Single(hop @ Hop::Server(_))) = stage else {
-        let what = "doctor needs the URL of a server: ss://, ssr://, socks5://, socks4a://, http://, \
-                    kcptun:// or udp+fec://";
-        return Err(Failure::new(FailureCode::Usage, what));
+    let subject = Subject::of_url(&typed.url);
+    let (name, work) = match subject {
+        Subject::Server => {
+            let hop = server_of_url(typed, &typed.url)?;
+            (name_of_hop(&hop), Examination::Servers(vec![hop]))
+        }
+        Subject::MixedProxy => {
+            let urls = subject::urls_of_mixed_proxy(&typed.url);
+            let hops = urls.iter().map(|url| server_of_url(typed, url));
+            let hops: Vec<Hop> = hops.collect::<Result<_, _>>()?;
+            let name = hops.first().map(name_of_hop).unwrap_or_default();
+            (
+                name.replacen("socks5", "mixed", 1),
+                Examination::Servers(hops),
+            )
+        }
+        Subject::Forwarder { .. } | Subject::Transparent => {
+            let plan = tunnel::plan_of_listener(&typed.url)?;
+            let listen = plan.routes.first().and_then(|route| route.listen.first());
+            let name = listen.map_or_else(String::new, ToString::to_string);
+            (name, Examination::Listener(subject, plan))
+        }
+        Subject::Direct | Subject::Reject => {
+            // The URL must be valid, too.
+            tunnel::plan_with_server(&typed.url)?;
+            let name = typed.url.to_ascii_lowercase();
+            (name, Examination::WithoutServer(subject))
+        }
     };
+    let mut report = DoctorReport::new(name, typed.json);
     adit_cli::block_on(|mut signals| async move {
-        // Findings are printed as steps, so the log is silent.
-        let examined = examine_server(typed, &hop).with_subscriber(NoSubscriber::default());
+        // DoctorReport are printed as steps, so the log is silent.
+        let examined = async {
+            let done = examine(&mut report, typed, &work).await;
+            report.finish(done.as_ref().err().map_or(0, |why| why.code() as u8));
+            done
+        };
+        let examined = examined.with_subscriber(NoSubscriber::default());
         signals.run_until_ended(examined).await
     })
 }
 
-async fn examine_server(typed: &args::DoctorArgs, hop: &Hop) -> CommandResult {
-    let Hop::Server(server) = hop else {
-        return Ok(());
-    };
-    let name = server.display_name();
-    let mut report = DoctorReport::new(name, typed.json);
-    let done = run_steps(&mut report, typed, server, hop.carries_udp()).await;
-    report.finish(done.as_ref().err().map_or(0, |why| why.code() as u8));
-    done
+/// The checks of one run.
+enum Examination {
+    /// The steps of each of these servers.
+    Servers(Vec<Hop>),
+    /// A listener of this machine.
+    Listener(Subject, Plan),
+    /// The network of this machine, or nothing.
+    WithoutServer(Subject),
+}
+
+async fn examine(
+    report: &mut DoctorReport,
+    typed: &args::DoctorArgs,
+    work: &Examination,
+) -> CommandResult {
+    match work {
+        Examination::Servers(hops) => {
+            let mut done = Ok(());
+            for hop in hops {
+                let Hop::Server(server) = hop else { continue };
+                let examined = run_steps(report, typed, server, hop.carries_udp()).await;
+                done = done.and(examined);
+            }
+            done
+        }
+        Examination::Listener(Subject::Forwarder { tcp, udp }, plan) => {
+            local::examine_forwarder(report, plan, *tcp, *udp).await
+        }
+        Examination::Listener(_, plan) => local::examine_transparent(report, plan).await,
+        Examination::WithoutServer(Subject::Direct) => local::examine_direct(report, typed).await,
+        Examination::WithoutServer(_) => {
+            local::examine_reject(report);
+            Ok(())
+        }
+    }
+}
+
+/// Returns the server that a URL names.
+fn server_of_url(typed: &args::DoctorArgs, url: &str) -> Result<Hop, Failure> {
+    let mut plan = tunnel::plan_with_server(url)?;
+    if !typed.json {
+        run::print_warnings(&plan);
+    }
+    let route = plan.routes.pop();
+    match route.and_then(|mut route| route.via.stages.pop()) {
+        Some(Stage::Single(hop @ Hop::Server(_))) => Ok(hop),
+        _ => {
+            let what = "doctor needs the URL of an endpoint: `adit help URLS` lists the schemes";
+            Err(Failure::new(FailureCode::Usage, what))
+        }
+    }
+}
+
+fn name_of_hop(hop: &Hop) -> String {
+    match hop {
+        Hop::Server(server) => server.display_name(),
+        Hop::Direct | Hop::Reject => String::new(),
+    }
 }
 
 async fn run_steps(
@@ -85,7 +163,7 @@ async fn run_steps(
     let site = typed.to.clone().map(WebTarget::new);
     check_dialogue(report, typed, hop, &*way, site.as_ref()).await?;
     let carried = match &site {
-        Some(site) => check_page(report, hop, &*way, site).await,
+        Some(site) => check_page(report, &hop.kind, &*way, site).await,
         None => Ok(()),
     };
     if !udp {
@@ -93,7 +171,7 @@ async fn run_steps(
         report.add_step(Step::new("udp", StepState::Skipped, why));
         return carried;
     }
-    let datagrams = check_datagrams(report, typed, hop, &*way).await;
+    let datagrams = check_datagrams(report, typed, &hop.kind, &*way).await;
     carried.and(datagrams)
 }
 
@@ -191,11 +269,13 @@ async fn check_dialogue(
     if let Some(skew) = refused_clock(hop).await {
         let what =
             format!("the server has our key but refuses our clock, which differs by {skew} s");
-        let advice = "set the clock of this machine (for example `timedatectl set-ntp true`), or \
-                      the server's";
         let step = Step::new("clock", StepState::Failed, what.clone());
-        report.add_step(step.with_advice(advice).with_figure("skew_s", skew));
-        return Err(Failure::new(FailureCode::Clock, what).with_hint(advice));
+        let step = step.with_advice(hints::SET_CLOCK);
+        report.add_step(step.with_figure("skew_s", skew));
+        return Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK));
+    }
+    if let Some(server) = &typed.clock {
+        compare_clocks(report, kind, server).await?;
     }
     let (what, advice) = hints::explain_finding(kind, &heard, site.is_some());
     report.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
@@ -207,14 +287,52 @@ async fn check_dialogue(
     if code == FailureCode::Network {
         return Err(failure.with_hint(advice));
     }
-    match try_neighbours(report, typed, hop, site).await {
+    match try_variants(report, typed, hop, site).await {
         Some(hint) => Err(failure.with_hint(hint)),
         None => Err(failure.with_hint(advice)),
     }
 }
 
+/// Compares the clock with that of a web server, which is connected to directly.
+///
+/// # Errors
+///
+/// The difference is why the server does not answer.
+async fn compare_clocks(
+    report: &mut DoctorReport,
+    kind: &HopKind,
+    server: &Target,
+) -> CommandResult {
+    let offset = match clock_reference::ask_web_server(server, PATIENCE).await {
+        Ok(Some(offset)) => offset,
+        Ok(None) => {
+            let why = format!("{server} does not report its time");
+            report.add_step(Step::new("clock", StepState::Skipped, why));
+            return Ok(());
+        }
+        Err(why) => {
+            let why = format!("{server} does not answer directly: {why}");
+            report.add_step(Step::new("clock", StepState::Skipped, why));
+            return Ok(());
+        }
+    };
+    let is_dated = matches!(kind, HopKind::Shadowsocks { method, .. }
+        if method.edition() == Edition::Aead2022);
+    if !is_dated || offset.seconds.unsigned_abs() <= hints::MAX_SKEW {
+        add_clock_step(report, offset.seconds, &format!("that of {server}"));
+        return Ok(());
+    }
+    let what = format!(
+        "{offset}, and Shadowsocks 2022 allows {} s",
+        hints::MAX_SKEW
+    );
+    let step = Step::new("clock", StepState::Failed, what.clone()).with_advice(hints::SET_CLOCK);
+    report.add_step(step.with_figure("skew_s", offset.seconds));
+    Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK))
+}
+
 /// Tries variants of the settings. Returns what to write into the URL.
-async fn try_neighbours(
+async fn try_variants(
     report: &mut DoctorReport,
     typed: &args::DoctorArgs,
     hop: &ServerHop,
@@ -293,24 +411,21 @@ fn add_clock_step(report: &mut DoctorReport, skew: i64, whose: &str) {
 /// Requests the head of a page through the server.
 async fn check_page(
     report: &mut DoctorReport,
-    hop: &ServerHop,
+    kind: &HopKind,
     way: &dyn Connector,
     site: &WebTarget,
 ) -> CommandResult {
     let target = &site.target;
-    let heard = probe::ask_for(way, &hop.kind, &site.probe_request(), PATIENCE).await;
+    let heard = probe::ask_for(way, kind, &site.probe_request(), PATIENCE).await;
     match heard {
         ProbeResult::Answer { bytes, .. } if bytes.starts_with(b"HTTP/") => {
             let line = String::from_utf8_lossy(&bytes);
             let line = line.lines().next().unwrap_or_default().to_owned();
-            let what = format!("{target} answers through the server: {line}");
+            let what = format!("{target} answers{}: {line}", through(kind));
             report.add_step(Step::new("target", StepState::Ok, what));
-            let ours = adit_net::system::unix_now().0;
-            if let Some(theirs) = requests::parse_date_header(&bytes) {
-                let skew = i64::try_from(theirs).ok().zip(i64::try_from(ours).ok());
-                if let Some(skew) = skew.map(|(theirs, ours)| theirs - ours) {
-                    add_clock_step(report, skew, &format!("that of {target}"));
-                }
+            if let Some(date) = clock_reference::parse_date_header(&bytes) {
+                let offset = ClockOffset::from_date(target, date);
+                add_clock_step(report, offset.seconds, &format!("that of {target}"));
             }
             Ok(())
         }
@@ -323,7 +438,10 @@ async fn check_page(
                 ProbeResult::Closed => ": the connection is closed".to_owned(),
                 _ => String::new(),
             };
-            let what = format!("{target} does not answer through the server{why}");
+            let what = match kind {
+                HopKind::RemoteTarget => format!("{target} does not answer{why}"),
+                _ => format!("{target} does not answer through the server{why}"),
+            };
             let advice = "can the server reach it? A server refuses private addresses unless its \
                           settings allow them";
             report
@@ -333,11 +451,19 @@ async fn check_page(
     }
 }
 
+/// Returns the words for the path of a request: a carrier's remote end is not a server that adit chose.
+const fn through(kind: &HopKind) -> &'static str {
+    match kind {
+        HopKind::RemoteTarget => "",
+        _ => " through the server",
+    }
+}
+
 /// Sends a query to a DNS server through the server.
 async fn check_datagrams(
     report: &mut DoctorReport,
     typed: &args::DoctorArgs,
-    hop: &ServerHop,
+    kind: &HopKind,
     way: &dyn Connector,
 ) -> CommandResult {
     let (tries, patience) = DATAGRAMS;
@@ -345,7 +471,7 @@ async fn check_datagrams(
     match probe::probe_datagram(way, &typed.dns, &query, tries, patience).await {
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
-            let what = format!("{} answers through the server in {ms:.1} ms", typed.dns);
+            let what = format!("{} answers{} in {ms:.1} ms", typed.dns, through(kind));
             report.add_step(Step::new("udp", StepState::Ok, what).with_duration("ms", took));
             Ok(())
         }
@@ -354,7 +480,7 @@ async fn check_datagrams(
                 "no datagram comes back from {}: {}",
                 typed.dns, why.source_error
             );
-            let advice = hints::datagram_hint(&hop.kind);
+            let advice = hints::datagram_hint(kind);
             report.add_step(Step::new("udp", StepState::Failed, what.clone()).with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }

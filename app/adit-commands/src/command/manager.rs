@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adit_admin::manager::{CommandListener, CommandListenerError, Manager, Mode, Settings};
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_config::Plan;
+use adit_config::{Plan, RunSettings};
 use adit_convert::AllowedPlugins;
 use adit_engine::Engine;
 use adit_wire::Host;
@@ -50,6 +50,7 @@ pub(super) fn serve_commands(
         let nothing = Plan {
             routes: Vec::new(),
             warnings: Vec::new(),
+            run: RunSettings::default(),
         };
         let engine = Arc::new(Engine::start(&nothing).await?);
         let mut manager = Manager::new(engine.clone(), settings);

@@ -12,6 +12,7 @@ mod help_topic;
 mod kcp;
 mod link_tools;
 mod manager;
+mod reload;
 mod run;
 mod server;
 mod subscribe;

@@ -12,44 +12,88 @@ use adit_config::{
 use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
 
+use super::reload::{PlanFile, ReloadableRun, drain_engine};
 use super::{admin, convert};
 use crate::args;
 
 pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
+    if let Some(path) = plan_file(&typed.plan) {
+        return run_file(typed, PlanFile::read(path)?);
+    }
     let plan = plan_from_args(&typed.plan)?;
     print_warnings(&plan);
     adit_cli::block_on(|mut signals| async {
-        let begin = async {
-            Ok((
-                admin::AdminApi::open(typed).await?,
-                start_engine(&plan).await?,
-            ))
-        };
-        let (admin, engine) = signals.run_until_ended(begin).await?;
-        let engine = Arc::new(engine);
-        let Some(admin) = admin else {
+        let (admin, engine) = signals.run_until_ended(begin(typed, &plan)).await?;
+        let Some(mut admin) = admin else {
             return serve_until_signal(engine, signals).await;
         };
+        let api = Arc::new(admin.api(engine.clone(), &plan));
         tokio::select! {
-            () = admin.serve(engine.clone(), &plan) => Ok(()),
+            () = admin.serve(api) => Ok(()),
             done = serve_until_signal(engine, signals) => done,
         }
     })
 }
 
+/// Runs the plan of a file, which can be reloaded.
+fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
+    print_warnings(&file.plan);
+    adit_cli::block_on(|mut signals| async {
+        let (admin, engine) = signals.run_until_ended(begin(typed, &file.plan)).await?;
+        let Some(mut admin) = admin else {
+            let run = ReloadableRun {
+                engine,
+                file,
+                api: None,
+            };
+            return run.serve(signals).await;
+        };
+        let (api, requests) = admin.api(engine.clone(), &file.plan).with_reload();
+        let api = Arc::new(api);
+        let run = ReloadableRun {
+            engine,
+            file,
+            api: Some((api.clone(), requests)),
+        };
+        tokio::select! {
+            () = admin.serve(api) => Ok(()),
+            done = run.serve(signals) => done,
+        }
+    })
+}
+
+/// Opens the API's listener and starts the plan.
+async fn begin(
+    typed: &args::RunArgs,
+    plan: &Plan,
+) -> Result<(Option<admin::AdminApi>, Arc<Engine>), Failure> {
+    let admin = admin::AdminApi::open(typed).await?;
+    Ok((admin, Arc::new(start_engine(plan).await?)))
+}
+
+/// Returns the file that the arguments name.
+fn plan_file(typed: &args::PlanArgs) -> Option<&Path> {
+    if let Some(path) = &typed.config {
+        return Some(path);
+    }
+    match typed.words.as_slice() {
+        [word]
+            if typed.ends.listener_count() == 0
+                && !word.contains("://")
+                && Path::new(word).is_file() =>
+        {
+            Some(Path::new(word))
+        }
+        _ => None,
+    }
+}
+
 /// Returns the plan of the arguments: from URLs, from `-L` and `-F` in their order, or from a file.
 pub(super) fn plan_from_args(typed: &args::PlanArgs) -> Result<Plan, Failure> {
-    if let Some(path) = &typed.config {
+    if let Some(path) = plan_file(typed) {
         return convert::plan_from_file(path);
     }
     let ends = &typed.ends;
-    if let [word] = typed.words.as_slice()
-        && ends.listener_count() == 0
-        && !word.contains("://")
-        && Path::new(word).is_file()
-    {
-        return convert::plan_from_file(Path::new(word));
-    }
     if ends.listener_count() == 0 {
         if !ends.items().is_empty() {
             return Err(Failure::new(
@@ -97,15 +141,22 @@ fn check_complete(typed: &[RouteOption], plan: &Plan) -> Result<(), Failure> {
         .with_hint("`adit explain` with the same options draws the plan"))
 }
 
+/// Prints the warnings of a plan from the command line.
 pub(super) fn print_warnings(plan: &Plan) {
-    let literal = |w: &&Warning| w.kind == WarningKind::LiteralSecret;
-    if plan.warnings.iter().any(|w| literal(&w)) {
+    let literal = |w: &Warning| w.kind == WarningKind::LiteralSecret;
+    if plan.warnings.iter().any(literal) {
         eprintln!(
             "warning: all users of this machine can read a key on the command line; \
              write `@FILE` or `$NAME` instead"
         );
     }
-    for warning in plan.warnings.iter().filter(|w| !literal(w)) {
+    print_other_warnings(plan);
+}
+
+/// Prints the warnings that are not about secrets on the command line.
+pub(super) fn print_other_warnings(plan: &Plan) {
+    let others = |w: &&Warning| w.kind != WarningKind::LiteralSecret;
+    for warning in plan.warnings.iter().filter(others) {
         eprintln!("{warning}");
     }
 }
@@ -131,7 +182,7 @@ pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
                 lines.push(format!("{} on {}", server_key(server), listen.addr));
             }
         }
-        for hop in route.via.stages.iter().flat_map(Stage::hops) {
+        for hop in route.via.stages.iter().flat_map(Stage::all_hops) {
             if let Hop::Server(hop) = hop
                 && let HopKind::Shadowsocks { method, secret, .. } = &hop.kind
             {
@@ -177,14 +228,14 @@ pub(super) fn key_id(method: Method, secret: &str) -> String {
     one(secret)
 }
 
-/// Serves until SIGTERM, which lets open connections finish for a moment, or SIGINT.
+/// Serves until SIGTERM, which lets open connections finish for half a minute, or SIGINT, which does not and is the
+/// exit code 130.
 pub(super) async fn serve_until_signal(
     engine: impl Borrow<Engine>,
     mut signals: Signals,
 ) -> CommandResult {
     let patience = signals.next_end().await;
-    engine.borrow().drain_and_stop(patience).await;
-    Ok(())
+    drain_engine(engine.borrow(), patience, signals).await
 }
 
 #[cfg(test)]

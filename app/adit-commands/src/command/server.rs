@@ -16,13 +16,7 @@ use crate::args;
 use crate::{fastest_method, qr_code, stored_key};
 
 pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
-    let listen: Target = typed.listen.parse().map_err(|e| {
-        Failure::new(
-            FailureCode::Usage,
-            format!("--listen {}: {e}", typed.listen),
-        )
-        .with_hint("--listen '[::]:8388' accepts IPv4 and IPv6 on port 8388")
-    })?;
+    let listen = parse_listen_address(&typed.listen)?;
     let method = typed
         .method
         .as_deref()
@@ -75,7 +69,10 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
             if !typed.no_qr {
                 println!("\n{}", qr_code::render_qr_code(&url)?);
             }
-            println!("Client:  adit client '{url}'");
+            // Not with the URL as an argument, which all users of the client's machine could read.
+            println!(
+                "Client:  adit client - --save home    asks for the URL; from then on: adit client home"
+            );
             println!(
                 "Phone:   scan the code with a Shadowsocks app that supports the 2022 edition"
             );
@@ -99,6 +96,29 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
         }
         run::serve_until_signal(engine, signals).await
     })
+}
+
+/// Parses `HOST:PORT`, `:PORT`, `PORT` or `ss://HOST:PORT`. Without a host it is all addresses.
+fn parse_listen_address(text: &str) -> Result<Target, Failure> {
+    let hint = "--listen 8388 and '[::]:8388' accept IPv4 and IPv6 on port 8388";
+    let failure = |why: &dyn std::fmt::Display| {
+        Failure::new(FailureCode::Usage, format!("--listen {text}: {why}")).with_hint(hint)
+    };
+    let address = text.strip_prefix("ss://").unwrap_or(text);
+    if address.contains("://") || address.contains(['@', '?', '#']) {
+        return Err(failure(
+            &"expected an address: the key and the method are those of this server",
+        )
+        .with_hint("`adit run URL` runs any listener"));
+    }
+    let address = address.strip_suffix('/').unwrap_or(address);
+    let port = address.strip_prefix(':').unwrap_or(address);
+    if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) {
+        let port = port.parse::<u16>().map_err(|why| failure(&why))?;
+        let host = Host::Ip(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED));
+        return Ok(Target { host, port });
+    }
+    address.parse::<Target>().map_err(|why| failure(&why))
 }
 
 /// Prints the URL of the stored key: `adit server url`.

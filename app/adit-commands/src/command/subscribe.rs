@@ -32,7 +32,7 @@ pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> 
             route.via = document.chain;
         }
         if typed.check {
-            let check = client::check_server(client::keyed_server(&plan));
+            let check = client::check_server(client::keyed_server(&plan), typed.clock.as_ref());
             return signals.run_until_ended(check).await;
         }
         let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
@@ -69,7 +69,8 @@ fn to_failure(why: SubscriptionStartError) -> Failure {
     let (code, hint) = match &why.online {
         SubscriptionError::Fetch(FetchError::Tls { .. }) => (
             FailureCode::Network,
-            "SSL_CERT_FILE names a file with the certificates of other authorities",
+            "SSL_CERT_FILE names a file with the certificates of other authorities; with a wrong clock, valid \
+             certificates are refused too (`date -u`)",
         ),
         SubscriptionError::Fetch(FetchError::Status(_)) => (
             FailureCode::Network,

@@ -36,7 +36,9 @@ pub(super) fn run_trial(typed: &args::UpArgs) -> CommandResult {
             println!(
                 "On two machines: `adit server` there, `adit client URL` here. Ctrl-C stops this."
             );
-            run::serve_until_signal(client, signals).await?;
+            let done = run::serve_until_signal(client, signals).await;
+            server.drain_and_stop(Duration::ZERO).await;
+            return done;
         }
         server.drain_and_stop(Duration::ZERO).await;
         Ok(())

@@ -194,7 +194,9 @@ fn parse_scheme(text: &str) -> Result<(Spanned<String>, usize), ConfigError> {
             Span::new(0, text.len()),
             "not a URL: `scheme://` is missing",
         )
-        .with_help("write an endpoint like `mixed://127.0.0.1:1080`"));
+        .with_help(
+            "write an endpoint like `mixed://127.0.0.1:1080`; a listener can be a port: `1080`",
+        ));
     };
     let span = Span::of_part(0, scheme);
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');

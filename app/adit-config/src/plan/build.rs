@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::plan::short_listener::expand_short_listener;
+use crate::plan::toml_file::UncheckedFile;
 use crate::plan::unchecked_route::{
     UncheckedRoute, UncheckedStage, is_route_name, parse_hop, parse_listener,
 };
@@ -15,7 +17,7 @@ use crate::text::{
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteOption {
-    /// `-L URL`: starts a route, or adds a listener to the previous one if that has no hop yet.
+    /// `-L URL`, or a [short form](crate::expand_short_listener): starts a route, or adds a listener to the previous one if that has no hop yet.
     Listen(String),
     /// `-F URL`: adds a hop to the current route.
     Forward(String),
@@ -97,8 +99,8 @@ impl Plan {
         sources: &dyn Sources,
     ) -> Result<Self, Vec<Problem>> {
         let mut diagnostics = Diagnostics::default();
-        let routes = parse_toml_routes(&mut diagnostics, text, file_name, sources);
-        check::check_plan(diagnostics, routes)
+        let file = parse_toml(&mut diagnostics, text, file_name, sources);
+        check_file(diagnostics, file)
     }
 
     /// Builds a plan from a configuration file, with a warning if other users can read secrets in it.
@@ -107,6 +109,15 @@ impl Plan {
     ///
     /// The file cannot be read, and as for [`Plan::from_toml`].
     pub fn from_file(path: &Path) -> Result<Self, Vec<Problem>> {
+        Self::from_file_with(path, &SystemSources)
+    }
+
+    /// Like [`Plan::from_file`], with other sources of the files and variables that it refers to.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Plan::from_file`].
+    pub fn from_file_with(path: &Path, sources: &dyn Sources) -> Result<Self, Vec<Problem>> {
         let name = path.display().to_string();
         let file = match read_file(path, toml_file::MAX_FILE_LEN) {
             Ok(file) => file,
@@ -117,27 +128,36 @@ impl Plan {
             }
         };
         let mut diagnostics = Diagnostics::default();
-        let routes = parse_toml_routes(&mut diagnostics, &file.text, &name, &SystemSources);
+        let content = parse_toml(&mut diagnostics, &file.text, &name, sources);
         if file.readable_by_others && diagnostics.literal_secret {
             let title = format!("every user of this machine can read the secrets in `{name}`");
             let about = Problem::without_place(title, format!("chmod 600 {name}"));
             diagnostics.add_warning(WarningKind::ReadableSecret, about);
         }
-        check::check_plan(diagnostics, routes)
+        check_file(diagnostics, content)
     }
 }
 
-/// Parses the routes of a file.
-fn parse_toml_routes(
+/// Parses a file.
+fn parse_toml(
     diagnostics: &mut Diagnostics,
     text: &str,
     file_name: &str,
     sources: &dyn Sources,
-) -> Vec<UncheckedRoute> {
+) -> UncheckedFile {
     let base = Path::new(file_name)
         .parent()
         .unwrap_or_else(|| Path::new(""));
-    toml_file::parse_routes(diagnostics, SecretLookup { sources, base }, text, file_name)
+    toml_file::parse_file(diagnostics, SecretLookup { sources, base }, text, file_name)
+}
+
+/// Returns the plan of a file, or all problems.
+fn check_file(diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
+    let plan = check::check_plan(diagnostics, file.routes)?;
+    Ok(Plan {
+        run: file.run,
+        ..plan
+    })
 }
 
 /// Builds a plan from endpoints with their roles.
@@ -151,8 +171,13 @@ fn plan_from_items<'a>(
     let mut routes: Vec<UncheckedRoute> = Vec::new();
     let mut begun = false;
     let mut chained = true;
-    for (i, (role, text)) in items.enumerate() {
+    for (i, (role, written)) in items.enumerate() {
         let origin = Origin::Argument(i + 1);
+        let expanded = match role {
+            EndpointRole::Listener => expand_short_listener(written),
+            EndpointRole::Hop => None,
+        };
+        let text = expanded.as_deref().unwrap_or(written);
         let excerpt = secret_redaction::redacting_document(&origin, text).as_url();
         match role {
             EndpointRole::Listener => {

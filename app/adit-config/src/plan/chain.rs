@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::plan::group::NamedGroup;
 use crate::scheme::endpoint_types::Hop;
 
 /// Hops in the order in which they are passed. An empty chain connects to the target directly.
@@ -19,6 +20,8 @@ pub enum Stage {
     Single(Hop),
     /// Failover: the first hop that works, in this order; at least two.
     Group(Vec<Hop>),
+    /// A group with a name.
+    Named(Box<NamedGroup>),
 }
 
 impl Chain {
@@ -30,25 +33,43 @@ impl Chain {
 }
 
 impl Stage {
-    /// Returns the hops of the stage: one, or those of the group.
+    /// Returns the hops at the end of the stage: one, or the last of each member of the group.
     #[must_use]
     pub fn hops(&self) -> &[Hop] {
         match self {
             Self::Single(hop) => core::slice::from_ref(hop),
             Self::Group(hops) => hops,
+            Self::Named(group) => &group.hops,
         }
     }
 
-    /// True if one of its hops carries UDP.
+    /// Returns all hops of the stage, including those before the last one of a member.
+    pub fn all_hops(&self) -> impl Iterator<Item = &Hop> + Clone {
+        let leads = match self {
+            Self::Named(group) => &*group.leads,
+            Self::Single(_) | Self::Group(_) => &[],
+        };
+        leads.iter().flatten().chain(self.hops())
+    }
+
+    /// True if one of its hops carries UDP, or all hops of one member.
     #[must_use]
     pub fn carries_udp(&self) -> bool {
-        self.hops().iter().any(Hop::carries_udp)
+        match self {
+            Self::Named(group) => {
+                (0..group.hops.len()).any(|at| group.member_hops(at).all(Hop::carries_udp))
+            }
+            _ => self.hops().iter().any(Hop::carries_udp),
+        }
     }
 }
 
-/// Formats the hop, or the hops of the group separated by `|`.
+/// Formats the hop, the hops of the group separated by `|`, or the name of the group.
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Named(group) = self {
+            return write!(f, "group {}", group.name);
+        }
         for (i, hop) in self.hops().iter().enumerate() {
             if i > 0 {
                 f.write_str(" | ")?;

@@ -8,7 +8,7 @@ use super::{loops, remote_targets};
 use crate::plan::unchecked_route::{
     UncheckedListener, UncheckedRoute, UncheckedRule, UncheckedStage,
 };
-use crate::plan::{Chain, Condition, Plan, Route, Rule, Stage};
+use crate::plan::{Chain, Condition, Plan, Route, Rule, RunSettings, Stage};
 use crate::scheme::endpoint_types::{
     Hop, ListenAddr, ListenerConfig, ListenerKind, PrivateAccess, SsRole, SsServer, SsrServer,
     TransparentListener,
@@ -30,6 +30,7 @@ pub(super) fn check_plan(
         Ok(Plan {
             routes,
             warnings: diagnostics.warnings,
+            run: RunSettings::default(),
         })
     } else {
         Err(diagnostics.problems)
@@ -97,21 +98,21 @@ fn check_chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Ch
                 place,
                 "use it as the only hop of its chain",
             )),
-            Stage::Group(group) if group.contains(&Hop::Reject) => {
+            Stage::Group(_) | Stage::Named(_) if stage.hops().contains(&Hop::Reject) => {
                 diagnostics.add_problem(Problem::at_place(
                     "`reject://` has no effect in a group",
                     place,
                     "remove it; a group without a working hop refuses requests anyway",
                 ));
             }
-            Stage::Group(group) if i > 0 && group.contains(&Hop::Direct) => {
+            Stage::Group(_) | Stage::Named(_) if i > 0 && stage.hops().contains(&Hop::Direct) => {
                 diagnostics.add_problem(Problem::at_place(
                     "`direct://` in this group would bypass the hops before it",
                     place,
                     "use it only in a group that comes first",
                 ));
             }
-            Stage::Single(_) | Stage::Group(_) => {}
+            Stage::Single(_) | Stage::Group(_) | Stage::Named(_) => {}
         }
         hops.push(stage);
     }

@@ -73,7 +73,7 @@ fn chain_steps(routes: &[UncheckedRoute], from: usize, chain: &[UncheckedStage])
     let mut steps = Vec::new();
     for UncheckedStage { stage, place } in chain {
         let before = steps.len();
-        for hop in stage.hops() {
+        for hop in stage.all_hops() {
             let Hop::Server(server) = hop else { continue };
             let by_tcp = server.carrier.is_none();
             for to in routes_at(

@@ -3,15 +3,21 @@
 mod build;
 mod chain;
 mod check;
+mod group;
 mod loops;
 mod remote_targets;
 mod rule;
+mod run_settings;
+mod short_listener;
 mod toml_file;
 mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
+pub use group::{GroupKind, NamedGroup};
 pub use rule::{Condition, NamePattern};
+pub use run_settings::RunSettings;
+pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 
 use crate::scheme::endpoint_types::ListenerConfig;
@@ -24,6 +30,8 @@ pub struct Plan {
     pub routes: Vec<Route>,
     /// Notices about a configuration that works.
     pub warnings: Vec<Warning>,
+    /// Settings of the process.
+    pub run: RunSettings,
 }
 
 /// Listeners, with the rules and the chain for their requests.

@@ -61,7 +61,7 @@ pub(super) fn check_remote_target(
 pub(super) fn check_carriers(diagnostics: &mut Diagnostics, via: &[UncheckedStage]) {
     for (i, UncheckedStage { stage, place }) in via.iter().enumerate() {
         let carried = |hop: &Hop| hop.carrier().is_some();
-        if i > 0 && stage.hops().iter().any(carried) {
+        if i > 0 && stage.all_hops().any(carried) {
             diagnostics.add_problem(Problem::at_place(
                 format!("`{stage}` sends UDP from this machine and cannot use other hops"),
                 place.clone(),

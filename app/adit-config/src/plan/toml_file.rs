@@ -1,14 +1,18 @@
 //! Routes from TOML. The file has names, groups and rules; everything else is in the URLs.
 
+mod groups;
 mod key_tables;
+mod run_table;
 
 use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::plan::short_listener::expand_short_listener;
+use crate::plan::toml_file::groups::{GroupText, is_group_name};
 use crate::plan::toml_file::key_tables::accepts_key_table;
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedRule, UncheckedStage};
-use crate::plan::{Condition, Stage};
+use crate::plan::{Condition, RunSettings, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::secret_redaction;
 use crate::text::{
@@ -19,7 +23,7 @@ use crate::text::{
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
 
 /// Keys of the file.
-const FILE_KEYS: [&str; 1] = ["route"];
+const FILE_KEYS: [&str; 3] = ["route", "group", "run"];
 /// Keys of a route.
 const ROUTE_KEYS: [&str; 5] = ["listen", "via", "rules", "users", "relay"];
 /// Keys of a rule.
@@ -28,29 +32,39 @@ const RULE_KEYS: [&str; 3] = ["match", "via", "resolve"];
 type Value<'t> = Spanned<DeValue<'t>>;
 type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
 
-/// Parses all routes, in the order of the file.
-pub(super) fn parse_routes(
+/// The content of a file.
+#[derive(Default)]
+pub(super) struct UncheckedFile {
+    /// The routes, in the order of the file.
+    pub(super) routes: Vec<UncheckedRoute>,
+    /// Settings of the process.
+    pub(super) run: RunSettings,
+}
+
+/// Parses a file.
+pub(super) fn parse_file(
     diagnostics: &mut Diagnostics,
     lookup: SecretLookup<'_>,
     text: &str,
     file_name: &str,
-) -> Vec<UncheckedRoute> {
+) -> UncheckedFile {
     let origin = Origin::File(file_name.to_owned());
     let mut reader = RouteReader {
         diagnostics,
         lookup,
         document: secret_redaction::redacting_document(&origin, text),
+        groups: Vec::new(),
     };
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
         reader.report_error(ConfigError::new(Span::new(0, 1), title));
-        return Vec::new();
+        return UncheckedFile::default();
     }
     let (document, errors) = DeTable::parse_recoverable(text);
     reader.report_syntax(&errors);
     if !errors.is_empty() {
         // The rest of an invalid document would cause more errors.
-        return Vec::new();
+        return UncheckedFile::default();
     }
     reader.read_document(document.get_ref())
 }
@@ -60,6 +74,8 @@ struct RouteReader<'a> {
     diagnostics: &'a mut Diagnostics,
     lookup: SecretLookup<'a>,
     document: Document<'a>,
+    /// The groups, each with true if it has no errors.
+    groups: Vec<(GroupText, bool)>,
 }
 
 impl RouteReader<'_> {
@@ -78,11 +94,22 @@ impl RouteReader<'_> {
         }
     }
 
-    /// Reads the routes.
-    fn read_document(&mut self, table: &DeTable<'_>) -> Vec<UncheckedRoute> {
+    /// Reads all tables.
+    fn read_document(&mut self, table: &DeTable<'_>) -> UncheckedFile {
         let mut drafts = Vec::new();
+        let mut run = RunSettings::default();
         let mut found = false;
-        for (key, value) in self.known_entries(table, &FILE_KEYS, "the file") {
+        let entries = self.known_entries(table, &FILE_KEYS, "the file");
+        for (key, value) in entries.iter().filter(|(key, _)| key.get_ref() == "group") {
+            self.read_groups(key, value);
+        }
+        for (key, value) in entries {
+            if key.get_ref() == "run" {
+                run = self.read_run_settings(value);
+            }
+            if key.get_ref() != "route" {
+                continue;
+            }
             found = true;
             let Some(routes) = self.expect_table(key, value) else {
                 continue;
@@ -103,7 +130,10 @@ impl RouteReader<'_> {
                 "start with `[route.main]` and `listen = \"mixed://127.0.0.1:1080\"`",
             ));
         }
-        drafts
+        UncheckedFile {
+            routes: drafts,
+            run,
+        }
     }
 
     /// Reads a route.
@@ -154,9 +184,17 @@ impl RouteReader<'_> {
         draft: &mut UncheckedRoute,
     ) {
         let items = self.read_strings(value, "`listen` must be a URL or a list of URLs");
+        let short: Vec<Option<String>> = items
+            .iter()
+            .map(|(text, _)| expand_short_listener(text))
+            .collect();
         let mut keys = self.assign_to_listener(keys, &items);
-        for (text, span) in items {
-            let excerpt = self.document.url_value(span, text);
+        for ((written, span), short) in items.into_iter().zip(&short) {
+            let text = short.as_deref().unwrap_or(written);
+            let excerpt = match short {
+                None => self.document.url_value(span, text),
+                Some(_) => self.document.whole_value(span),
+            };
             let keys = if accepts_key_table(text) {
                 keys.take()
             } else {
@@ -183,6 +221,9 @@ impl RouteReader<'_> {
     fn read_stage(&mut self, value: &Value<'_>) -> Option<UncheckedStage> {
         let span = span_of(value.span());
         match value.get_ref() {
+            DeValue::String(text) if !text.contains("://") && is_group_name(text) => {
+                self.read_group_reference(text, span)
+            }
             DeValue::String(text) => {
                 let excerpt = self.document.url_value(span, text);
                 let (hop, place) =

@@ -95,9 +95,21 @@ pub(super) fn parse_hop(
     excerpt: UrlSnippet<'_>,
     text: &str,
 ) -> Option<(Hop, SourceLocation)> {
+    let (hop, place, _) = parse_named_hop(diagnostics, lookup, excerpt, text)?;
+    Some((hop, place))
+}
+
+/// Parses a hop, and returns it with its place and its `#name`.
+pub(super) fn parse_named_hop(
+    diagnostics: &mut Diagnostics,
+    lookup: SecretLookup<'_>,
+    excerpt: UrlSnippet<'_>,
+    text: &str,
+) -> Option<(Hop, SourceLocation, Option<String>)> {
     let endpoint = parse_endpoint(diagnostics, excerpt, text)?;
     let hop = scheme::build_hop(diagnostics, lookup, &endpoint, excerpt)?;
-    Some((hop, excerpt.place_of(endpoint.scheme.span)))
+    let place = excerpt.place_of(endpoint.scheme.span);
+    Some((hop, place, endpoint.name.map(|name| name.value)))
 }
 
 /// Parses a URL, and reports its error.

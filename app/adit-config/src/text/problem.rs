@@ -131,6 +131,20 @@ impl ConfigError {
 }
 
 impl Problem {
+    /// Returns the place and the error in one line, for a log.
+    #[must_use]
+    pub fn to_log_line(&self) -> String {
+        let mut line = match &self.place {
+            Some(place) => format!("{}: ", place.location()),
+            None => String::new(),
+        };
+        line.push_str(&sanitize_for_terminal(&self.title));
+        if !self.label.is_empty() {
+            line.push_str(&format!(" ({})", sanitize_for_terminal(&self.label)));
+        }
+        line
+    }
+
     /// Creates a problem about something that is missing altogether, or about a whole file.
     pub fn without_place(title: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
@@ -237,5 +251,6 @@ mod tests {
             problem.to_string(),
             "error: a\u{fffd}[2Jb\u{fffd}c\n  = help: d\u{fffd}e"
         );
+        assert_eq!(problem.to_log_line(), "a\u{fffd}[2Jb\u{fffd}c");
     }
 }

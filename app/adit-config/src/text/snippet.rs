@@ -64,6 +64,11 @@ impl<'a> Document<'a> {
         })
     }
 
+    /// Returns a value of a file that is written at `span` in another form than its URL.
+    pub(crate) const fn whole_value(self, span: Span) -> UrlSnippet<'a> {
+        self.url_at(UrlPosition::Escaped(span))
+    }
+
     /// Returns a URL at a position in this document.
     const fn url_at(self, at: UrlPosition) -> UrlSnippet<'a> {
         let document = self;

@@ -1,8 +1,10 @@
 //! Access to files and the environment. No other module reads them.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use adit_wire::u64_from;
 use zeroize::Zeroizing;
@@ -48,6 +50,43 @@ impl Sources for SystemSources {
 
     fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         std::env::var(name).ok().map(Zeroizing::new)
+    }
+}
+
+/// The files and the environment of this process; remembers which files were read.
+#[derive(Debug, Default)]
+pub struct RecordingSources {
+    files: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl RecordingSources {
+    /// Returns the files that were read, or that could not be.
+    #[must_use]
+    pub fn into_files(self) -> BTreeSet<PathBuf> {
+        self.files
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self, path: &Path) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(path.to_owned());
+    }
+}
+
+impl Sources for RecordingSources {
+    fn read_file(&self, path: &Path) -> io::Result<FileText> {
+        self.record(path);
+        SystemSources.read_file(path)
+    }
+
+    fn read_file_up_to(&self, path: &Path, limit: u64) -> io::Result<FileText> {
+        self.record(path);
+        SystemSources.read_file_up_to(path, limit)
+    }
+
+    fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
+        SystemSources.read_variable(name)
     }
 }
 

@@ -99,7 +99,7 @@ error: unknown key `rout`
  --> adit.toml:8:2
 8 | [rout.x]
   |  ^^^^ did you mean `route`?
-  = help: keys of the file: route
+  = help: keys of the file: route, group, run
 error: unknown key `listenport`
  --> adit.toml:5:1
 5 | listenport = ***

@@ -5,6 +5,7 @@ mod circles;
 mod drawing;
 mod endpoint;
 mod files;
+mod groups;
 mod keyring_problems;
 mod keyrings;
 mod messages;

@@ -19,7 +19,7 @@ use self::lent_connection::LentConnection;
 use super::closing_reply::{close_with_reply, end_failed_handshake};
 use super::{FurtherRequests, PendingRequest, RequestReply};
 use crate::credentials::ListenerCredentials;
-use crate::{AcceptError, BoxFuture, DialError, Request};
+use crate::{AcceptError, BoxFuture, DialError, DialStage, Request};
 
 /// Idle time of a client between two requests. Browsers close idle connections after five minutes, and
 /// check for a close by the server before they reuse one.
@@ -154,17 +154,27 @@ impl RequestReply for PendingHttp {
     fn reply_failure<'a>(mut self: Box<Self>, why: &'a DialError) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(async move {
             let token = self.rules.verbose.then(|| why.cause.label());
-            let said = why
-                .server_refusal()
-                .map(|said| format!("the next proxy refused the request: {said}"));
-            let answer = server::explained_failure(
-                why.cause.http_status(),
-                token,
-                &said.unwrap_or_default(),
-            );
+            let page = failure_page(why, self.rules.verbose);
+            let answer = server::explained_failure(why.cause.http_status(), token, &page);
             close_with_reply(&mut self.io, &answer).await;
             Ok(())
         })
+    }
+}
+
+/// Returns the text for a person who sees the answer in a browser. Addresses of servers are only for clients of a
+/// listener with `verbose_errors`.
+fn failure_page(why: &DialError, is_verbose: bool) -> String {
+    match (why.server_refusal(), &why.stage) {
+        (Some(said), _) => format!("the next proxy refused the request: {said}"),
+        (None, DialStage::Dial { hop } | DialStage::Dialect { hop }) if why.blames_hop() => {
+            let server = match is_verbose {
+                true => format!("{hop} ({})", why.cause.label()),
+                false => "the server behind this proxy".to_owned(),
+            };
+            format!("adit: {server} does not work. The log of adit has the reason.")
+        }
+        _ => String::new(),
     }
 }
 

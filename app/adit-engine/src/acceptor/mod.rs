@@ -75,6 +75,11 @@ pub enum InboundRequest {
 pub trait RequestStream: Send {
     /// Returns the next request; `None` if the client has closed the connection.
     fn next_request(&mut self) -> BoxFuture<'_, Option<PendingRequest>>;
+
+    /// Returns the name of the user that has logged in.
+    fn user(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A stream that carries datagrams to any target.

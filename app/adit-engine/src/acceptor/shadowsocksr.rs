@@ -29,7 +29,7 @@ pub struct ShadowsocksRAcceptor {
     /// Cipher, protocol and users.
     pub stack: Arc<ServerStack>,
     /// The obfs, and the hellos it has seen.
-    pub obfs: ServerState,
+    pub obfs: Arc<ServerState>,
     /// The accounts of the users.
     pub accounts: Arc<SsrAccounts>,
     /// Handles everything that is not a valid request.
@@ -55,6 +55,37 @@ impl SsrAccounts {
                 .map(|uid| (uid, Arc::new(UserAccount::for_one_user())))
                 .collect(),
             shared_account: Arc::default(),
+        }
+    }
+
+    /// Creates the accounts of `users`; those for which `kept` returns true are shared with these.
+    pub(crate) fn successor(
+        &self,
+        users: impl Iterator<Item = u32>,
+        kept: impl Fn(u32) -> bool,
+    ) -> Self {
+        let account = |uid: u32| {
+            let known = self.users.get(&uid).filter(|_| kept(uid)).cloned();
+            let account = known.unwrap_or_else(|| Arc::new(UserAccount::for_one_user()));
+            (uid, account)
+        };
+        Self {
+            users: users.map(account).collect(),
+            shared_account: self.shared_account.clone(),
+        }
+    }
+
+    /// Ends the sessions of all users whose account is not one of `successor`.
+    pub(crate) fn end_sessions_missing_in(&self, successor: Option<&Self>) {
+        for (uid, account) in &self.users {
+            let kept = successor.and_then(|next| next.users.get(uid));
+            if kept.is_none_or(|kept| !Arc::ptr_eq(kept, account)) {
+                account.end_sessions();
+            }
+        }
+        let shared = successor.map(|next| &next.shared_account);
+        if shared.is_none_or(|shared| !Arc::ptr_eq(shared, &self.shared_account)) {
+            self.shared_account.end_sessions();
         }
     }
 

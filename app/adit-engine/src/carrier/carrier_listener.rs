@@ -16,11 +16,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
+use super::carrier_control::{CarrierControl, CarrierUpdate};
 use super::fec::FecPath;
 use super::settings::{self, StreamSettings};
 use crate::listen_port;
 use crate::listener::{ListenerState, OpenSockets, box_task, listen_error};
-use crate::serve::ConnectionHandler;
+use crate::serve::{ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationSlot, AssociationTtl, exchange_datagrams};
 use crate::user_account::CountedSession;
 use crate::{ConnectionAddrs, Router, StartError};
@@ -45,15 +46,21 @@ pub(crate) async fn open_carrier(
             let bound = bind_listen_addr(&listen.addr, bind, KcpListener::local_addr).await;
             let (addr, listener) = bound.map_err(failed)?;
             debug_assert!(worker.is_some(), "KCP carries streams, which need a worker");
+            let control = CarrierControl::default();
             Ok(OpenSockets {
                 addr,
                 transports: "kcp",
                 buffers: listener.socket_buffers(),
-                tasks: worker
-                    .map(|worker| serve_sessions(listener, terms.streams, Arc::new(worker), addr))
-                    .map(box_task)
-                    .into_iter()
-                    .collect(),
+                streams: worker.map(|worker| {
+                    let slot = HandlerSlot::new(worker, None);
+                    let control = control.clone();
+                    let sessions =
+                        serve_sessions(listener, terms.streams, slot.clone(), addr, control);
+                    (slot, box_task(sessions))
+                }),
+                carrier: Some(control),
+                datagrams: Vec::new(),
+                tasks: Vec::new(),
             })
         }
         CarrierSettings::Fec(plan) => {
@@ -70,6 +77,9 @@ pub(crate) async fn open_carrier(
                 addr,
                 transports: "fec",
                 buffers: Some(listener.buffers()),
+                streams: None,
+                carrier: None,
+                datagrams: Vec::new(),
                 tasks: vec![box_task(serve_channels(listener, target, common.clone()))],
             })
         }
@@ -95,22 +105,47 @@ async fn bind_listen_addr<L>(
 /// ones.
 async fn serve_sessions(
     mut listener: KcpListener,
-    manner: StreamSettings,
-    worker: Arc<ConnectionHandler>,
+    mut manner: StreamSettings,
+    workers: HandlerSlot,
     local: SocketAddr,
+    control: CarrierControl,
 ) {
     let mut open = JoinSet::new();
-    while let Ok((session, remote)) = listener.accept().await {
+    loop {
+        let accepted = tokio::select! {
+            update = control.next_update() => {
+                let CarrierUpdate { settings, ends_sessions } = update;
+                let changed = match ends_sessions {
+                    true => listener.replace_settings(settings.kcp),
+                    false => listener.update_settings(settings.kcp),
+                };
+                if let Err(why) = changed {
+                    // They were checked when the change was prepared.
+                    warn!("the settings of KCP on {local} stay the same: {why}");
+                }
+                manner = settings.streams;
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((session, remote)) = accepted else {
+            break;
+        };
         while open.try_join_next().is_some() {}
         let peer = ConnectionAddrs { remote, local };
-        open.spawn(serve_streams(session, manner.clone(), worker.clone(), peer));
+        open.spawn(serve_streams(
+            session,
+            manner.clone(),
+            workers.clone(),
+            peer,
+        ));
     }
 }
 
 async fn serve_streams(
     session: KcpStream,
     ours: StreamSettings,
-    worker: Arc<ConnectionHandler>,
+    workers: HandlerSlot,
     peer: ConnectionAddrs,
 ) {
     let mut below: BoxStream = Box::new(session);
@@ -135,7 +170,7 @@ async fn serve_streams(
     let end = loop {
         match mux.accept().await {
             Ok(stream) => {
-                if !worker.try_serve(Box::new(stream), peer) {
+                if !workers.current().try_serve(Box::new(stream), peer) {
                     debug!(client = %peer.remote, "too many connections: a stream is closed");
                 }
             }

@@ -9,11 +9,13 @@
 //! streams to the same acceptors as TCP. Clients that use kcptun's ciphers detect settings of the server
 //! that differ, and adopt those that were not configured.
 
+mod carrier_control;
 mod carrier_listener;
 mod fec;
 mod kcp;
 mod settings;
 
+pub(crate) use carrier_control::{CarrierControl, CarrierUpdate};
 pub(crate) use carrier_listener::open_carrier;
 pub use fec::FecHop;
 pub use kcp::KcpCarrier;

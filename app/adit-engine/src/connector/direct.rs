@@ -81,7 +81,6 @@ impl Connector for DirectConnector {
                     is_direct: true,
                     first_wait: Duration::ZERO,
                     watch: None,
-                    member_health: None,
                 })
             };
             timeout(self.deadline, open).await.unwrap_or_else(|_| {

@@ -10,7 +10,7 @@ use super::{ConnectedStream, Connector};
 use crate::dialect::{HopDialect, HopError, RequestedStream};
 use crate::plugin::PluginHost;
 use crate::udp::{BoxDatagramPath, UdpOverTcp};
-use crate::{BoxFuture, DialError, ServerHealth};
+use crate::{BoxFuture, DialError, DialStage, FailureCause, ServerHealth};
 
 /// An unanswered attempt that its client gave up after at least this time is reported.
 const REPORT_AFTER: Duration = Duration::from_secs(2);
@@ -55,6 +55,19 @@ impl<D: HopDialect> Hop<D> {
         why.attribute_to_hop(&self.name)
     }
 
+    /// Returns the error of a connection that would fail like those before it; `why` says how.
+    fn paced_error(&self, why: &str) -> DialError {
+        let hop = self.name.clone();
+        let why = format!(
+            "the server {why}, and has not accepted this client so far: it is tried at most once a second"
+        );
+        DialError {
+            stage: DialStage::Dialect { hop },
+            cause: FailureCause::Closed,
+            source_error: std::io::Error::new(std::io::ErrorKind::UnexpectedEof, why),
+        }
+    }
+
     fn handshake_error(&self, failed: HopError) -> DialError {
         failed.into_dial_error(self.name.clone())
     }
@@ -77,6 +90,10 @@ impl Drop for PendingDial<'_> {
 }
 
 impl<D: HopDialect> Connector for Hop<D> {
+    fn server_health(&self) -> Option<Arc<ServerHealth>> {
+        Some(self.health.clone())
+    }
+
     fn connect<'a>(
         &'a self,
         to: &'a Target,
@@ -84,6 +101,10 @@ impl<D: HopDialect> Connector for Hop<D> {
     ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async move {
             let open = async {
+                if let Some(pacer) = self.health.pacer() {
+                    let admitted = pacer.admit().await;
+                    admitted.map_err(|why| self.paced_error(&why))?;
+                }
                 let mut dialling = PendingDial {
                     health: Some(&self.health),
                     since: Instant::now(),
@@ -103,16 +124,17 @@ impl<D: HopDialect> Connector for Hop<D> {
                     .request_target(below.io, to, first)
                     .await
                     .map_err(|e| self.handshake_error(e))?;
-                if watch.is_none() {
+                match (&watch, self.health.pacer()) {
                     // The handshake has proved it.
-                    self.health.record_proof(None);
+                    (None, _) => self.health.record_proof(None),
+                    (Some(watch), Some(pacer)) => pacer.watch(&watch.progress),
+                    (Some(_), None) => {}
                 }
                 Ok(ConnectedStream {
                     io,
                     is_direct: false,
                     first_wait,
                     watch: watch.or(below.watch),
-                    member_health: below.member_health,
                 })
             };
             timeout(self.deadline, open)

@@ -3,12 +3,21 @@
 //! A chain is a fold of [`Connector`]s: [`DirectConnector`] at the end, wrapped in a [`Hop`] for each server. A
 //! hop reaches its own server through the connector that it wraps.
 
+mod answer_time;
 mod direct;
 mod filtered;
 mod group;
+mod group_datagrams;
+mod group_member;
+mod group_state;
 mod hop;
 mod member_health;
+mod member_probe;
+mod pending_opens;
+mod race;
+mod raced_stream;
 mod reject_all;
+mod replay_safety;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,8 +29,9 @@ use adit_wire::Target;
 pub use direct::DirectConnector;
 pub use filtered::FilteredChain;
 pub use group::ConnectorGroup;
+pub(crate) use group_state::GroupRegistry;
+pub use group_state::{GroupReport, GroupSettings, GroupState, MemberReport};
 pub use hop::Hop;
-pub use member_health::MemberHealth;
 pub use reject_all::RejectAll;
 
 use crate::udp::BoxDatagramPath;
@@ -35,6 +45,11 @@ pub trait Connector: Send + Sync {
         to: &'a Target,
         first: &'a [u8],
     ) -> BoxFuture<'a, Result<ConnectedStream, DialError>>;
+
+    /// Returns the health of the last server, if there is one.
+    fn server_health(&self) -> Option<Arc<ServerHealth>> {
+        None
+    }
 
     /// Opens a path for datagrams to any target.
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>>;
@@ -59,8 +74,6 @@ pub struct ConnectedStream {
     pub first_wait: Duration,
     /// Tells if the hop's server has proved that it has the key.
     pub watch: Option<HopWatch>,
-    /// The health of the group member that the stream passes through.
-    pub member_health: Option<Arc<MemberHealth>>,
 }
 
 impl ConnectedStream {
@@ -73,7 +86,6 @@ impl ConnectedStream {
             is_direct: false,
             first_wait: Duration::ZERO,
             watch: None,
-            member_health: None,
         }
     }
 

@@ -118,7 +118,7 @@ impl SsrDialect {
             Err(why) => {
                 unanswered.health = None;
                 let what = "does not answer in the obfs";
-                self.health.report_suspect(what, unanswered.since, || {});
+                self.health.report_suspect(what, unanswered.since);
                 return Err(HopError::from_handshake(why, |_| {
                     FailureCause::DeniedByServer
                 }));
@@ -142,7 +142,7 @@ impl Drop for UnansweredHello<'_> {
             .filter(|_| self.since.elapsed() > SILENCE_TIMEOUT)
         {
             let what = "takes the connection and does not answer in the obfs";
-            health.report_suspect(what, self.since, || {});
+            health.report_suspect(what, self.since);
         }
     }
 }

@@ -49,11 +49,17 @@ pub(super) fn build_handlers(
             worker: server.tcp.then(|| bench.build_worker(Box::new(acceptor))),
             packets: server.udp.then(|| (codec_per_socket(codec), ttl)),
             keyed: None,
+            ssr: None,
         });
     }
     let users_file = UsersFile::from_server(server);
     let file = users_file.as_ref().map(|file| file.path.clone());
-    let user_table = Arc::new(UserTable::new(parse_users(server)?, file));
+    let users = parse_users(server)?;
+    // With the same server key, users come and go; with another, none of them stays.
+    let user_table = match bench.previous_table(|kind| has_same_keys(kind, server)) {
+        Some(table) => table,
+        None => Arc::new(UserTable::new(users.clone(), file.clone())),
+    };
     let seen = shared_replay_state(server, bench);
     let acceptor = ShadowsocksAcceptor {
         user_table: user_table.clone(),
@@ -73,9 +79,12 @@ pub(super) fn build_handlers(
         packets: server.udp.then(|| (vec![codec], ttl)),
         keyed: Some(KeyedState {
             user_table,
+            configured: users,
+            file,
             users: users_file,
             salts: seen.file,
         }),
+        ssr: None,
     })
 }
 
@@ -99,6 +108,20 @@ fn parse_users(server: &SsServer) -> Result<Arc<Users>, StartError> {
             })
         }
     }
+}
+
+/// Returns true if a listener that replaces one of `before` continues its associations: the same keys, except for
+/// those of users, and the same replay state.
+pub(super) fn has_same_keys(before: &ListenerKind, server: &SsServer) -> bool {
+    let ListenerKind::Shadowsocks(before) = before else {
+        return false;
+    };
+    let same_role = match (&before.role, &server.role) {
+        (SsRole::Users { identity: a, .. }, SsRole::Users { identity: b, .. }) => a == b,
+        (a, b) => a == b,
+    };
+    let state = |of: &SsServer| (of.method, of.restart, of.state.clone());
+    same_role && state(before) == state(server)
 }
 
 /// Returns true if a listener refuses requests that may date from before a restart.

@@ -9,7 +9,9 @@ use adit_config::ListenAddr;
 use adit_net::BufferSizes;
 use adit_stream::TrafficMeter;
 
-use crate::udp::{AssociationTtl, ListenerQuota, PacketCodec};
+use crate::carrier::CarrierControl;
+use crate::serve::HandlerSlot;
+use crate::udp::{AssociationTtl, ListenerQuota, PacketCodec, TableControl};
 use crate::{Router, StartError};
 
 /// The bound sockets of a listener of any kind, and the tasks that serve them.
@@ -19,6 +21,13 @@ pub(crate) struct OpenSockets {
     pub(crate) transports: &'static str,
     /// Receive and send buffer sizes of each UDP socket, if there is one.
     pub(crate) buffers: Option<BufferSizes>,
+    /// Accepts streams.
+    pub(crate) streams: Option<(HandlerSlot, ListenerTask)>,
+    /// Changes the carrier's settings.
+    pub(crate) carrier: Option<CarrierControl>,
+    /// Receive datagrams, one for each socket.
+    pub(crate) datagrams: Vec<(TableControl, ListenerTask)>,
+    /// All other tasks.
     pub(crate) tasks: Vec<ListenerTask>,
 }
 
@@ -39,7 +48,7 @@ pub(crate) struct ListenerState {
 }
 
 /// The datagram codecs of a listener, one for each of its sockets, and the lifetime of associations.
-pub(super) type PacketHandlers = (Vec<Box<dyn PacketCodec>>, AssociationTtl);
+pub(crate) type PacketHandlers = (Vec<Box<dyn PacketCodec>>, AssociationTtl);
 
 /// Creates the error of a listener whose address cannot be bound.
 pub(crate) fn listen_error(addr: &ListenAddr, why: io::Error) -> StartError {

@@ -16,7 +16,7 @@ use crate::StartError;
 use crate::chain_builder::plugin_spec;
 use crate::listen_port;
 use crate::plugin::{PluginHost, PluginSide};
-use crate::serve::{ConnectionHandler, accept_loop};
+use crate::serve::{ConnectionHandler, HandlerSlot, accept_loop};
 use crate::udp::UdpListener as Table;
 
 /// The handlers of a port's clients.
@@ -101,10 +101,9 @@ impl PortHandlers {
             (false, _) => "udp",
         };
         let buffers = udp.first().map(BatchUdpSocket::buffer_sizes);
-        let mut tasks = Vec::new();
-        if let (Some(worker), Some(socket)) = (self.worker, tcp) {
-            tasks.push(accept_task(worker, socket));
-        }
+        let streams = self.worker.zip(tcp);
+        let streams = streams.map(|(worker, socket)| accept_task(worker, socket));
+        let mut datagrams = Vec::new();
         if let Some((codecs, ttl)) = self.packets {
             // If fewer sockets than requested were bound, the remaining codecs are unused.
             for (codec, socket) in codecs.into_iter().zip(udp) {
@@ -115,25 +114,33 @@ impl PortHandlers {
                     ..
                 } = common.clone();
                 let table = Table::new(socket.into(), codec, router, meter, ttl, share);
-                tasks.push(box_task(table.run()));
+                datagrams.push((table.control(), box_task(table.run())));
             }
         }
         OpenSockets {
             addr,
             transports: carries,
             buffers,
-            tasks,
+            streams,
+            carrier: None,
+            datagrams,
+            tasks: Vec::new(),
         }
     }
 }
 
-/// Returns the task that serves the connections of a socket. Connections in progress are notified when
+/// Returns the task that serves the connections of a socket, and the slot of its handler. Connections in progress are notified when
 /// the listener ends.
-pub(super) fn accept_task(mut worker: ConnectionHandler, socket: TcpListener) -> ListenerTask {
+pub(super) fn accept_task(
+    worker: ConnectionHandler,
+    socket: TcpListener,
+) -> (HandlerSlot, ListenerTask) {
     let (running, over) = watch::channel(());
-    worker.listener_ended = Some(over);
-    box_task(async move {
-        accept_loop(accept::TcpAcceptor::new(socket), worker.into()).await;
+    let slot = HandlerSlot::new(worker, Some(over));
+    let current = slot.clone();
+    let task = box_task(async move {
+        accept_loop(accept::TcpAcceptor::new(socket), current).await;
         drop(running);
-    })
+    });
+    (slot, task)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_config::SsrServer;
+use adit_config::{ListenerKind, SsrServer};
 use adit_net::system::{self, SystemClock, SystemRng, ThreadRng};
 use adit_obfs::{ServerSettings, ServerState};
 use adit_shadowsocksr::{ReplayStore, ServerParam, ServerStack};
@@ -13,39 +13,122 @@ use crate::StartError;
 use crate::acceptor::{RejectHandler, ShadowsocksRAcceptor, SsrAccounts};
 use crate::udp::{PacketCodec, SsrPackets};
 
+/// The state of a ShadowsocksR listener that a reload keeps.
+#[derive(Clone)]
+pub(crate) struct SsrState {
+    replays: Arc<ReplayStore>,
+    stack: Arc<ServerStack>,
+    obfs: Arc<ServerState>,
+    pub(super) accounts: Arc<SsrAccounts>,
+}
+
+impl SsrState {
+    fn new(server: &SsrServer, before: Option<(&SsrServer, &Self)>) -> Result<Self, StartError> {
+        let (method, kind, obfs) = (server.method, server.protocol.kind, server.obfs);
+        let password = server.password.expose().as_bytes();
+        let param = ServerParam::parse(kind, server.protocol_param.expose())?;
+        let started = system::unix_now();
+        let replays = match before {
+            Some((_, state)) => state.replays.clone(),
+            None => {
+                let mut seed = [0; 16];
+                SystemRng.fill(&mut seed);
+                Arc::new(ReplayStore::new(seed, started))
+            }
+        };
+        let overhead = narrow_int(obfs.overhead());
+        let (protocol, seen) = (server.protocol, replays.clone());
+        let stack = ServerStack::new(method, password, protocol, &param, overhead, seen)?;
+        let obfs = match before {
+            // Has seen hellos, which are replays from now on.
+            Some((old, state)) if has_same_obfs(old, server) => state.obfs.clone(),
+            _ => {
+                let key = method.key_from_password(password);
+                let mut settings =
+                    ServerSettings::new(obfs, &server.obfs_param, Arc::new(SystemClock));
+                settings.unrecognized = server.strangers;
+                settings.key = key.expose();
+                settings.password = password;
+                settings.started = started;
+                Arc::new(ServerState::new(&settings, &mut ThreadRng)?)
+            }
+        };
+        let accounts = match before {
+            Some((old, state)) if has_same_cipher(old, server) => {
+                let kept = |uid| user_key(old, uid) == user_key(server, uid);
+                state.accounts.successor(param.user_ids(), kept)
+            }
+            _ => SsrAccounts::new(param.user_ids()),
+        };
+        Ok(Self {
+            replays,
+            stack: Arc::new(stack),
+            obfs,
+            accounts: Arc::new(accounts),
+        })
+    }
+}
+
 pub(super) fn build_handlers(
     server: &SsrServer,
     bench: &ListenerBuilder<'_>,
 ) -> Result<ListenerHandlers, StartError> {
-    let (method, kind, obfs) = (server.method, server.protocol.kind, server.obfs);
-    let password = server.password.expose().as_bytes();
-    let param = ServerParam::parse(kind, server.protocol_param.expose())?;
-    let started = system::unix_now();
-    let mut seed = [0; 16];
-    SystemRng.fill(&mut seed);
-    let replays = Arc::new(ReplayStore::new(seed, started));
-    let overhead = narrow_int(obfs.overhead());
-    let stack = ServerStack::new(method, password, server.protocol, &param, overhead, replays)?;
-    let key = method.key_from_password(password);
-    let mut settings = ServerSettings::new(obfs, &server.obfs_param, Arc::new(SystemClock));
-    settings.unrecognized = server.strangers;
-    settings.key = key.expose();
-    settings.password = password;
-    settings.started = started;
-    let stack = Arc::new(stack);
-    let accounts = Arc::new(SsrAccounts::new(param.user_ids()));
+    let before = bench.previous_ssr();
+    let state = match before {
+        Some((old, state)) if is_same_service(old, server) => state.clone(),
+        before => SsrState::new(server, before)?,
+    };
     let rejects = RejectHandler::new(server.reject.clone()).with_redirects(server.redirect.clone());
     let acceptor = ShadowsocksRAcceptor {
-        stack: stack.clone(),
-        obfs: ServerState::new(&settings, &mut ThreadRng)?,
-        accounts: accounts.clone(),
+        stack: state.stack.clone(),
+        obfs: state.obfs.clone(),
+        accounts: state.accounts.clone(),
         rejects: Arc::new(rejects),
         deadline: bench.listen.limits.handshake,
     };
-    let codec: Box<dyn PacketCodec> = Box::new(SsrPackets::new(stack, accounts));
+    let packets = SsrPackets::new(state.stack.clone(), state.accounts.clone());
+    let codec: Box<dyn PacketCodec> = Box::new(packets);
     Ok(ListenerHandlers {
         worker: server.tcp.then(|| bench.build_worker(Box::new(acceptor))),
         packets: server.udp.then(|| (vec![codec], bench.common.ttl)),
         keyed: None,
+        ssr: Some(state),
     })
+}
+
+/// Returns true if clients of `before` need no other settings for `server`.
+fn is_same_service(before: &SsrServer, server: &SsrServer) -> bool {
+    has_same_obfs(before, server) && before.protocol_param == server.protocol_param
+}
+
+fn has_same_cipher(before: &SsrServer, server: &SsrServer) -> bool {
+    before.method == server.method
+        && before.password == server.password
+        && before.protocol == server.protocol
+}
+
+fn has_same_obfs(before: &SsrServer, server: &SsrServer) -> bool {
+    has_same_cipher(before, server)
+        && before.obfs == server.obfs
+        && before.obfs_param == server.obfs_param
+        && before.strangers == server.strangers
+}
+
+/// Returns true if associations of `before` continue at `server`: the cipher is the same. Those of removed users
+/// end with their accounts.
+pub(super) fn continues_associations(before: &ListenerKind, server: &SsrServer) -> bool {
+    matches!(before, ListenerKind::ShadowsocksR(before) if has_same_cipher(before, server))
+}
+
+/// Returns true if `server` opens the same packets as `before`.
+pub(super) fn opens_same_packets(before: &ListenerKind, server: &SsrServer) -> bool {
+    matches!(before, ListenerKind::ShadowsocksR(before) if is_same_service(before, server))
+}
+
+/// Returns the password of a user; the last one of its ID, which is unique in valid settings.
+fn user_key(server: &SsrServer, uid: u32) -> Option<&str> {
+    let users = server.protocol_param.expose().rsplit('#').next()?;
+    let mut users = users.split(',').filter_map(|user| user.split_once(':'));
+    let (_, key) = users.find(|(id, _)| id.parse() == Ok(uid))?;
+    Some(key)
 }

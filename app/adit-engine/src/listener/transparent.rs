@@ -23,10 +23,8 @@ pub(super) async fn open_transparent(
         _ => "tcp",
     };
     let buffers = sockets.udp.as_ref().map(|udp| udp.buffers());
-    let mut tasks = Vec::new();
-    if let Some(socket) = sockets.tcp {
-        tasks.push(accept_task(worker, socket));
-    }
+    let streams = sockets.tcp.map(|socket| accept_task(worker, socket));
+    let mut datagrams = Vec::new();
     if let Some(udp) = sockets.udp {
         let ListenerState {
             router,
@@ -35,12 +33,15 @@ pub(super) async fn open_transparent(
             ttl,
         } = common.clone();
         let table = Table::transparent(udp, router, meter, ttl, share);
-        tasks.push(box_task(table.run()));
+        datagrams.push((table.control(), box_task(table.run())));
     }
     Ok(OpenSockets {
         addr: sockets.addr,
         transports: carries,
         buffers,
-        tasks,
+        streams,
+        carrier: None,
+        datagrams,
+        tasks: Vec::new(),
     })
 }

@@ -48,6 +48,12 @@ pub async fn build_hop_connector(hop: &ServerHop) -> Result<Arc<dyn Connector>, 
     .await
 }
 
+/// Returns a connector that connects from this machine, without restrictions.
+#[must_use]
+pub fn direct_connector() -> Arc<dyn Connector> {
+    crate::chain_builder::unrestricted_connector()
+}
+
 /// Resolves the addresses of a server; also returns the time that the lookup took.
 ///
 /// # Errors

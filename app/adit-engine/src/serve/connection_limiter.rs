@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
-use super::ConnectionHandler;
+use super::HandlerSlot;
 use crate::ConnectionAddrs;
 use crate::loop_detection;
 
@@ -94,7 +94,7 @@ pub struct ConnectionLimiter {
     open: AtomicUsize,
     /// Maximum number of open connections since memory was last returned.
     high_water_mark: AtomicUsize,
-    max: usize,
+    max: AtomicUsize,
     /// The descriptors of the process, if this is its limiter.
     descriptors: Option<Arc<DescriptorPool>>,
     /// The limiter of the process, if this is that of a listener.
@@ -108,7 +108,7 @@ impl ConnectionLimiter {
         Self {
             open: AtomicUsize::new(0),
             high_water_mark: AtomicUsize::new(0),
-            max,
+            max: AtomicUsize::new(max),
             descriptors: None,
             process_limiter,
         }
@@ -119,7 +119,7 @@ impl ConnectionLimiter {
         Self {
             open: AtomicUsize::new(0),
             high_water_mark: AtomicUsize::new(0),
-            max: descriptors.total / DESCRIPTORS_PER_CONNECTION,
+            max: AtomicUsize::new(descriptors.total / DESCRIPTORS_PER_CONNECTION),
             descriptors: Some(descriptors),
             process_limiter: None,
         }
@@ -137,13 +137,22 @@ impl ConnectionLimiter {
             .process_limiter
             .as_ref()
             .map_or(usize::MAX, |outer| outer.limit());
-        self.max.min(outer)
+        self.max().min(outer)
+    }
+
+    fn max(&self) -> usize {
+        self.max.load(Ordering::Relaxed)
+    }
+
+    /// Limits new connections to `max` in total. Open ones stay open.
+    pub(crate) fn set_max(&self, max: usize) {
+        self.max.store(max, Ordering::Relaxed);
     }
 
     /// Returns the reason why a connection is refused.
     fn refusal_reason(&self) -> String {
         match &self.process_limiter {
-            Some(outer) if self.open_count() < self.max => outer.refusal_reason(),
+            Some(outer) if self.open_count() < self.max() => outer.refusal_reason(),
             _ => format!(
                 "{} connections are open: closing new ones",
                 self.open_count()
@@ -171,7 +180,7 @@ impl ConnectionLimiter {
         if self.process_limiter.is_none() && others >= TRIM_THRESHOLD {
             self.high_water_mark.fetch_max(others, Ordering::Relaxed);
         }
-        (others < self.max).then_some(ticket)
+        (others < self.max()).then_some(ticket)
     }
 }
 
@@ -207,7 +216,7 @@ fn trim_memory_later() {
 }
 
 /// Accepts connections forever; each is served in a task of its own.
-pub async fn accept_loop(mut socket: accept::TcpAcceptor, worker: Arc<ConnectionHandler>) {
+pub async fn accept_loop(mut socket: accept::TcpAcceptor, slot: HandlerSlot) {
     let mut complained: Option<Instant> = None;
     if let Ok(address) = socket.local_addr() {
         loop_detection::register_port(address.port());
@@ -218,6 +227,7 @@ pub async fn accept_loop(mut socket: accept::TcpAcceptor, worker: Arc<Connection
                 let local = socket.local_addr_of(&stream).unwrap_or(remote);
                 let peer = ConnectionAddrs { remote, local };
                 let io = Box::new(Tcp::new(stream));
+                let worker = slot.current();
                 // Further clients wait in the kernel's backlog meanwhile.
                 if worker.serve_or_wait(io, peer).await {
                     continue;

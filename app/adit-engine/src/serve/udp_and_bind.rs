@@ -151,7 +151,6 @@ impl ConnectionHandler {
             near: binding.reply_accepted(from).await.ok()?,
             far: Box::new(Tcp::new(stream)),
             watch: None,
-            standing: None,
             again: None,
             account: None,
             about: Box::new(SessionInfo {
@@ -160,6 +159,7 @@ impl ConnectionHandler {
                 user: String::new(),
                 first: 0,
                 rounds: 0,
+                _chain: connector,
             }),
         })
     }

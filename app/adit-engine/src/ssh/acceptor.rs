@@ -113,6 +113,10 @@ struct SshStreamRequests {
 }
 
 impl RequestStream for SshStreamRequests {
+    fn user(&self) -> Option<&str> {
+        Some(&self.user)
+    }
+
     fn next_request(&mut self) -> BoxFuture<'_, Option<PendingRequest>> {
         Box::pin(async move {
             loop {

@@ -48,7 +48,7 @@ pub struct SshHop {
 struct SshServerParams {
     target: Target,
     name: String,
-    health: ServerHealth,
+    health: Arc<ServerHealth>,
     deadline: Duration,
     keepalive: Duration,
     offer: adit_ssh_proto::algorithm::AlgorithmPreferences,
@@ -80,7 +80,7 @@ impl SshHop {
         let server = SshServerParams {
             target: hop.server.clone(),
             name: hop.display_name(),
-            health: ServerHealth::without_key(hop.display_name()),
+            health: Arc::new(ServerHealth::without_key(hop.display_name())),
             deadline: hop.dial,
             keepalive: plan.keepalive,
             offer: client_algorithms(&plan.algorithms),
@@ -269,6 +269,10 @@ async fn open_checked_channel(session: &Session, to: &Target) -> Result<Channel,
 }
 
 impl Connector for SshHop {
+    fn server_health(&self) -> Option<Arc<ServerHealth>> {
+        Some(self.server.health.clone())
+    }
+
     fn connect<'a>(
         &'a self,
         to: &'a Target,

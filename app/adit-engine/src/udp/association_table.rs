@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -23,9 +23,11 @@ use tracing::{debug, trace, warn};
 
 use super::backlog::Backlog;
 use super::client_side::{ClientReceiver, ClientSender, ClientSide};
+use super::table_control::{TableControl, TableUpdate};
 use super::transparent::{ContactedAddrs, InterceptedDatagrams};
 use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
+use crate::connector::Connector;
 use crate::user_account::{UserAccount, client_lookup_owner};
 use crate::{DialError, Router};
 
@@ -44,6 +46,7 @@ pub struct UdpListener {
     table: HashMap<AssociationKey, TableEntry>,
     /// True if an association had to be refused.
     is_full: bool,
+    control: TableControl,
 }
 
 /// An association and its task.
@@ -62,12 +65,13 @@ impl Drop for UdpListener {
 struct TableState {
     router: Arc<Router>,
     meter: Arc<TrafficMeter>,
-    ttl: AssociationTtl,
+    ttl: RwLock<AssociationTtl>,
     /// Time of the last warning about lost datagrams.
     last_warning: Mutex<Option<Time>>,
     /// Associations that have ended but are still in the table; each is listed once.
     ended: Mutex<Vec<AssociationKey>>,
-    some_ended: Notify,
+    /// Shared with the successors of this state.
+    some_ended: Arc<Notify>,
 }
 
 /// The slots of associations.
@@ -91,6 +95,8 @@ struct AssociationState {
     dns_only: AtomicBool,
     /// The addresses that the client has sent to, where these decide which replies are accepted.
     contacts: Option<Arc<ContactedAddrs>>,
+    /// Keeps the plugins of the chain running, after a reload too.
+    _chain: Arc<dyn Connector>,
 }
 
 /// The slot of an association.
@@ -178,6 +184,10 @@ impl AssociationState {
 }
 
 impl TableState {
+    fn ttl(&self) -> AssociationTtl {
+        *self.ttl.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Marks an association as ended.
     fn mark_ended(&self, key: AssociationKey) {
         AssociationState::lock_ignoring_poison(&self.ended).push(key);
@@ -255,15 +265,17 @@ impl UdpListener {
         ttl: AssociationTtl,
         room: SlotSource,
     ) -> Self {
+        let control = TableControl::default();
         let common = Arc::new(TableState {
             router,
             meter,
-            ttl,
+            ttl: RwLock::new(ttl),
             last_warning: Mutex::default(),
             ended: Mutex::default(),
-            some_ended: Notify::new(),
+            some_ended: control.wakeup(),
         });
         Self {
+            control,
             near,
             common,
             room,
@@ -272,12 +284,48 @@ impl UdpListener {
         }
     }
 
+    /// Returns the control of the table.
+    pub(crate) fn control(&self) -> TableControl {
+        self.control.clone()
+    }
+
+    /// Applies the changes of a reload.
+    fn apply_update(&mut self, update: TableUpdate) {
+        let TableUpdate {
+            ttl,
+            codec,
+            ends_associations,
+        } = update;
+        if let Some(codec) = codec {
+            self.near.replace_codec(codec);
+        }
+        if !ends_associations {
+            *self
+                .common
+                .ttl
+                .write()
+                .unwrap_or_else(PoisonError::into_inner) = ttl;
+            return;
+        }
+        // The tasks of these associations end later, and report that to the state which they have.
+        let before = std::mem::take(&mut self.table);
+        before.values().for_each(|known| known.task.abort());
+        self.common = Arc::new(TableState {
+            router: self.common.router.clone(),
+            meter: self.common.meter.clone(),
+            ttl: RwLock::new(ttl),
+            last_warning: Mutex::default(),
+            ended: Mutex::default(),
+            some_ended: self.common.some_ended.clone(),
+        });
+    }
+
     /// Receives forever, or until its only association ends. When dropped, all associations end.
     pub async fn run(mut self) {
-        let common = self.common.clone();
+        let mut common = self.common.clone();
         let ear = self.near.receiver();
         let single = matches!(self.room, SlotSource::Single(_));
-        let idle = self.common.ttl.idle;
+        let idle = self.common.ttl().idle;
         loop {
             tokio::select! {
                 biased;
@@ -289,6 +337,10 @@ impl UdpListener {
                     }
                     if single && !ended.is_empty() {
                         return;
+                    }
+                    if let Some(update) = self.control.take_update() {
+                        self.apply_update(update);
+                        common = self.common.clone();
                     }
                 }
                 () = sleep(idle), if single && self.table.is_empty() => return,
@@ -375,6 +427,7 @@ impl UdpListener {
         };
         let connector = self.common.router.select_connector(target);
         let asker = client_lookup_owner(account.as_ref(), from.ip());
+        let chain = connector.clone();
         let associate = async move { connector.open_datagrams().await };
         let mut opening: OpeningPath = Box::pin(asker.scope(associate));
         // Most paths open without waiting.
@@ -392,7 +445,7 @@ impl UdpListener {
             Poll::Pending => OnceLock::new(),
         };
         let stage = match way.get() {
-            Some(_) => AssociationStage::Open(Box::pin(sleep(self.common.ttl.dns))),
+            Some(_) => AssociationStage::Open(Box::pin(sleep(self.common.ttl().dns))),
             None => AssociationStage::Opening(opening),
         };
         let mouth = self.near.sender_for(key)?;
@@ -416,6 +469,7 @@ impl UdpListener {
             reply_addr: Mutex::new(from),
             dns_only: AtomicBool::new(true),
             contacts: mouth.contacts(),
+            _chain: chain,
         });
         self.common.meter.count_opened();
         let task = tokio::spawn(AssociationTask {
@@ -524,7 +578,7 @@ impl AssociationTask {
     }
 
     fn idle_timeout(&self) -> Duration {
-        let ttl = &self.common.ttl;
+        let ttl = self.common.ttl();
         if self.entry.dns_only.load(Ordering::Relaxed) {
             ttl.dns
         } else {

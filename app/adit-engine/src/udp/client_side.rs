@@ -43,6 +43,13 @@ impl ClientSide {
         }
     }
 
+    /// Opens packets with `codec` from now on; intercepted datagrams have none.
+    pub(super) fn replace_codec(&mut self, fresh: Box<dyn PacketCodec>) {
+        if let Self::Protocol(_, codec) = self {
+            *codec = fresh;
+        }
+    }
+
     /// Opens a packet in place. `to` is its original destination if it was intercepted.
     pub(super) fn open_packet(
         &mut self,

@@ -19,6 +19,7 @@ mod shadowsocks;
 mod shadowsocks_relay;
 mod socks;
 mod ssr;
+mod table_control;
 mod transparent;
 mod ttl;
 
@@ -44,6 +45,7 @@ pub use shadowsocks::{ShadowsocksPackets, ShadowsocksUdp};
 pub use shadowsocks_relay::RelayPackets;
 pub use socks::{SocksPackets, SocksUdp};
 pub use ssr::{SsrPackets, SsrUdp};
+pub(crate) use table_control::{TableControl, TableUpdate};
 pub use transparent::InterceptedDatagrams;
 pub use ttl::AssociationTtl;
 

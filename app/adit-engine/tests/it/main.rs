@@ -8,6 +8,7 @@ mod keyed;
 mod limits;
 mod private;
 mod probes;
+mod reload;
 mod removal;
 mod routes;
 mod world;

@@ -32,7 +32,7 @@ async fn their_sessions_end_and_no_others() {
         engines.push(client);
         sessions.push((proxy, session));
     }
-    let user_table = server.keyed_servers().remove(0).roster;
+    let user_table = server.keyed_servers().remove(0).user_table;
     let before = user_table.total_usage(false);
     user_table.change_users(&["alice"], &[]).unwrap();
 

@@ -230,7 +230,10 @@ async fn the_first_bytes_count_as_well() {
         (server.total_counts().up, client.total_counts().up),
         (1000, 1000)
     );
-    assert_eq!(server.keyed_servers()[0].roster.total_usage(false).up, 1000);
+    assert_eq!(
+        server.keyed_servers()[0].user_table.total_usage(false).up,
+        1000
+    );
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use adit_ssh_proto::auth::DEFAULT_TRIES;
 
 #[derive(Debug, clap::Args)]
 pub struct SshdArgs {
-    /// Address to listen on; can be repeated
-    #[arg(long, short, default_value = "[::]:2222", value_name = "ADDR:PORT")]
+    /// Address to listen on; a port alone is a port of all addresses; can be repeated
+    #[arg(long, short, default_value = "[::]:2222", value_name = "[HOST:]PORT")]
     pub(crate) listen: Vec<String>,
     /// Host key file, instead of the one in the user's state folder; can be repeated. A missing file
     /// is created

@@ -23,12 +23,16 @@ mod settings;
 mod signals;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, block_on};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::args::SshdArgs;
+
+/// Time in which connections are closed after SIGTERM.
+const CLOSING_TIME: Duration = Duration::from_secs(3);
 
 /// Serves SSH until a signal ends it.
 ///
@@ -65,10 +69,10 @@ pub fn sshd(typed: &SshdArgs) -> CommandResult {
             ));
         }
         drop((alive, stopped));
-        let patience = signals.next_end().await;
+        let patience = signals.next_end().await.min(CLOSING_TIME);
         // No more connections are accepted, and open ones are closed: a shell would run forever.
         drop(stop);
         let _ = timeout(patience, all_gone.recv()).await;
-        Ok(())
+        adit_cli::result_of_end(patience)
     })
 }

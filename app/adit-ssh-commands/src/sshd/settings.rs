@@ -152,10 +152,18 @@ fn protected_paths(typed: &SshdArgs, authorized: &[PathBuf]) -> Result<Vec<PathB
 
 /// Parses the address of `--listen`.
 pub(super) fn parse_listen_address(text: &str) -> Result<SocketAddr, Failure> {
-    let target: Target = text.parse().map_err(|why| {
+    let failure = |why: &dyn std::fmt::Display| {
         Failure::new(FailureCode::Usage, format!("--listen {text}: {why}"))
-            .with_hint("--listen '[::]:2222' accepts IPv4 and IPv6 on port 2222")
-    })?;
+            .with_hint("--listen 2222 and '[::]:2222' accept IPv4 and IPv6 on port 2222")
+    };
+    let address = text.strip_prefix("ssh://").unwrap_or(text);
+    let address = address.strip_suffix('/').unwrap_or(address);
+    let port = address.strip_prefix(':').unwrap_or(address);
+    if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) {
+        let port = port.parse::<u16>().map_err(|why| failure(&why))?;
+        return Ok((std::net::Ipv6Addr::UNSPECIFIED, port).into());
+    }
+    let target = address.parse::<Target>().map_err(|why| failure(&why))?;
     match target.host {
         Host::Ip(ip) => Ok((ip, target.port).into()),
         Host::Name(name) if name.as_str() == "localhost" => {

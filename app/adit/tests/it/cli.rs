@@ -98,7 +98,8 @@ fn a_wrong_key_is_told_with_the_command_that_makes_one() {
 #[test]
 fn other_wrong_urls_are_config_errors() {
     for url in [
-        "127.0.0.1:1080",
+        "127.0.0.1",
+        "127.0.0.1:99999",
         "mixed://127.0.0.1:99999",
         "mixed://127.0.0.1",
         "ss://127.0.0.1:8388",
@@ -413,7 +414,7 @@ fn server_shows_its_url_on_a_terminal() {
     let told = external_tools::run_to_end(typescript, TEST_TIMEOUT)
         .unwrap()
         .output;
-    says(&told, &["url      ss://", "adit client 'ss://"]);
+    says(&told, &["url      ss://", "adit client - --save"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn help_explains_rules_groups_and_users() {
         ],
     );
     let groups = printed(&["help", "groups"]);
-    says(&groups, &["direct://", "5 seconds", "5 minutes", "500 ms"]);
+    says(&groups, &["direct://", "5 seconds", "5 minutes", "250 ms"]);
     let users = printed(&["help", "users"]);
     says(
         &users,

@@ -17,12 +17,14 @@ mod browser;
 mod carrier_kcp;
 mod classic;
 mod cli;
+mod clock;
 mod completion;
 mod convert;
 #[cfg(target_os = "linux")]
 mod crowd;
 mod curl;
 mod doctor;
+mod doctor_schemes;
 #[cfg(unix)]
 mod documented;
 mod documented_commands;
@@ -36,6 +38,8 @@ mod health;
 mod help_pages;
 mod hostile;
 mod http_proxy;
+#[cfg(unix)]
+mod interrupt;
 mod kcp;
 #[cfg(target_os = "linux")]
 mod kcp_link;
@@ -45,6 +49,7 @@ mod kcp_unlike;
 mod kept_files;
 mod lanes;
 mod legacy;
+mod listen_forms;
 #[cfg(unix)]
 mod manager;
 #[cfg(target_os = "linux")]
@@ -56,13 +61,18 @@ mod online;
 mod over_tcp;
 #[cfg(target_os = "linux")]
 mod own_address;
+mod pacing;
 mod plugin;
 mod probes;
 mod probes_apart;
 #[cfg(unix)]
 mod process;
+#[cfg(unix)]
+mod profiles;
 mod proxied;
 mod relay;
+#[cfg(unix)]
+mod reload;
 mod replay;
 mod replies;
 mod setup;

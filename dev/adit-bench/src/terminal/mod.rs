@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::{ChildProcess, TempFolder};
+use adit_interop::{ChildProcess, TempFolder, external_tools};
 use anyhow::{Context, Result};
 
 use picture::{TerminalLine, TerminalWindow};
@@ -46,7 +46,11 @@ pub(crate) fn draw_terminals(adit: &Path, docs: &Path) -> Result<()> {
     let url = url.context("no URL")?.replace(HOST, "127.0.0.1");
 
     let mut command = Command::new(adit);
-    command.args(["client", &url, "--listen", "mixed://127.0.0.1:0"]);
+    command.args(["client", &url, "--check", "--save", "home", "--state"]);
+    external_tools::run_to_end(command_in(command, &state), PATIENCE)?.expect_success()?;
+    let mut command = Command::new(adit);
+    command.args(["client", "home", "--listen", "0", "--state"]);
+    let command = command_in(command, &state);
     let mut client = ChildProcess::spawn(command)?;
     let proxy = wait_until_listening(&mut client)?;
     client.wait_lines("ok: ", 1, PATIENCE)?;
@@ -81,7 +85,7 @@ pub(crate) fn draw_terminals(adit: &Path, docs: &Path) -> Result<()> {
         ),
         build_window(
             "at home",
-            format!("adit client '{url}'"),
+            "adit client home".to_owned(),
             &client.output(),
             &places,
         ),
@@ -90,6 +94,12 @@ pub(crate) fn draw_terminals(adit: &Path, docs: &Path) -> Result<()> {
     server.terminate()?;
     let path = docs.join(PICTURE_FILE);
     fs::write(&path, picture::draw_picture(&windows)).with_context(|| path.display().to_string())
+}
+
+/// Adds a folder to the arguments.
+fn command_in(mut command: Command, folder: &Path) -> Command {
+    command.arg(folder);
+    command
 }
 
 /// Waits until the process listens, and returns its address.

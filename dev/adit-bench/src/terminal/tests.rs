@@ -121,7 +121,7 @@ fn the_key_of_the_picture_is_a_placeholder() {
         .collect();
     let urls = lines.iter().flat_map(|line| line.split("ss://").skip(1));
     let urls: Vec<&str> = urls.collect();
-    assert!(urls.len() >= 3, "{lines:?}");
+    assert!(!urls.is_empty(), "{lines:?}");
     for url in urls {
         let secret = url.split(':').nth(1).unwrap().split('@').next().unwrap();
         assert_eq!(secret, KEY_PLACEHOLDER, "{url}");

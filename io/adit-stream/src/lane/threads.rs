@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -123,7 +123,8 @@ pub fn close_lanes(patience: Duration) {
     // A task that runs there may drop a lane.
     drop(threads);
     let sessions = sessions.into_iter().map(|lane| lane.runtime);
+    let until = Instant::now() + patience;
     for runtime in bulk.into_iter().chain(sessions) {
-        runtime.shutdown_timeout(patience);
+        runtime.shutdown_timeout(until.saturating_duration_since(Instant::now()));
     }
 }

@@ -298,6 +298,7 @@ fn an_index_beyond_the_words_is_no_completion() {
 /// Values that only the user knows.
 const UNKNOWN: &[&str] = &[
     "0|1",
+    "[HOST:]PORT",
     "ADDR:PORT",
     "ADDRESS",
     "BYTES",

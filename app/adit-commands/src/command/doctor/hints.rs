@@ -12,6 +12,13 @@ use super::super::run::key_id;
 /// Clock difference above which there is a warning, in seconds.
 pub(super) const SKEW_WARN: u64 = 15;
 
+/// Clock difference up to which Shadowsocks 2022 servers accept requests, in seconds (SIP022).
+pub(super) const MAX_SKEW: u64 = 30;
+
+/// The hint for a clock that is refused.
+pub(super) const SET_CLOCK: &str =
+    "set the clock of this machine (for example `timedatectl set-ntp true`), or the server's";
+
 /// The remaining causes when the server does not understand any settings.
 pub(super) const REMAINING_CAUSES: &str = "compare the password, or the user in `protocol_param`; or a clock is off by more than \
      the server allows; or the server is another program";
@@ -137,7 +144,8 @@ fn dialogue_hint(kind: &HopKind, heard: &ProbeResult, site: bool) -> String {
         HopKind::Shadowsocks { method, secret, .. } => {
             let clock = match method.edition() {
                 Edition::Aead2022 => {
-                                        "; or a clock is off by more than 30 s: compare `date -u` on both machines"
+                                        "; or a clock is off by more than 30 s: compare `date -u` on both machines, or \
+                     `--clock HOST:PORT` compares this machine's with that of a web server"
                 }
                 _ => "",
             };
@@ -165,6 +173,9 @@ pub(super) const fn datagram_hint(kind: &HopKind) -> &'static str {
         }
         HopKind::Ssh(_) => {
             "SSH carries no UDP; `udp=over-tcp` sends it in a stream, which an adit server supports"
+        }
+        HopKind::RemoteTarget => {
+            "does the network of this machine carry UDP, and does its firewall allow it?"
         }
         _ => "does the proxy offer UDP ASSOCIATE, and do the firewalls allow UDP to it?",
     }

@@ -21,6 +21,21 @@ pub(super) fn plan_with_server(url: &str) -> Result<Plan, Failure> {
     }
 }
 
+/// Returns a plan with the listener as its only endpoint. One without a target needs a chain, whose server is never
+/// connected to.
+pub(super) fn plan_of_listener(url: &str) -> Result<Plan, Failure> {
+    let alone = Plan::from_words(&[url.to_owned()]);
+    let chained = || {
+        let hops = ["tcp+kcp://127.0.0.1:9?key=x", "udp+fec://127.0.0.1:9?key=x"];
+        let plans = hops.map(|hop| Plan::from_words(&[url.to_owned(), hop.to_owned()]));
+        plans.into_iter().find_map(Result::ok)
+    };
+    match alone {
+        Ok(plan) => Ok(plan),
+        Err(why) => chained().ok_or_else(|| why.into()),
+    }
+}
+
 /// Connects to the remote end and waits for data from its target.
 pub(super) async fn examine_tunnel(
     report: &mut DoctorReport,
@@ -49,7 +64,7 @@ async fn check_kcp_tunnel(
             let what = format!("the server understands our KCP, and {behind}");
             report.add_step(Step::new("dialogue", StepState::Ok, what));
             return match typed.to.clone().map(WebTarget::new) {
-                Some(site) => check_page(report, hop, &*way, &site).await,
+                Some(site) => check_page(report, &hop.kind, &*way, &site).await,
                 None => Ok(()),
             };
         }

@@ -1,5 +1,6 @@
 //! The plan of kcptun's options: a file overrides the command line, which overrides the defaults.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,7 +45,10 @@ pub(super) fn client_tunnel(typed: KcpClientArgs) -> Result<Tunnel, Failure> {
     url.add_seconds("autoexpire", own.autoexpire.filter(|s| *s > 0));
     url.add_seconds("scavengettl", own.scavengettl.map(|s| s.max(1)));
     let words = [
-        format!("tcp://{}", check_address("localaddr", local)?),
+        format!(
+            "tcp://{}",
+            check_address("localaddr", &listen_address(local, "tcp", "127.0.0.1"))?
+        ),
         url.with_address(check_address("remoteaddr", remote)?, ""),
     ];
     build_tunnel(&words, &both, both.closewait.unwrap_or(0))
@@ -54,11 +58,25 @@ pub(super) fn client_tunnel(typed: KcpClientArgs) -> Result<Tunnel, Failure> {
 pub(super) fn server_tunnel(typed: KcpServerArgs) -> Result<Tunnel, Failure> {
     let (own, both): (ServerOwn, _) = read_file(typed.config.as_deref(), ServerOwn::NAMES)?;
     let (own, both) = (own.or(typed.own), both.or(typed.both));
-    let listen = check_address("listen", own.listen.as_deref().unwrap_or(":29900"))?;
+    let listen = listen_address(own.listen.as_deref().unwrap_or(":29900"), "kcptun", "");
+    let listen = check_address("listen", &listen)?;
     let target = own.target.as_deref().unwrap_or("127.0.0.1:12948");
     let target = format!("/{}", check_address("target", target)?);
     let words = [TunnelUrl::new(&both)?.with_address(listen, &target)];
     build_tunnel(&words, &both, both.closewait.unwrap_or(30))
+}
+
+/// Returns an address in kcptun's form. A port alone is a port of `host`, and `scheme://` may precede the address.
+fn listen_address<'a>(text: &'a str, scheme: &str, host: &str) -> Cow<'a, str> {
+    let address = text
+        .strip_prefix(scheme)
+        .and_then(|rest| rest.strip_prefix("://"));
+    let address = address.map_or(text, |rest| rest.strip_suffix('/').unwrap_or(rest));
+    let digits = |b: u8| b.is_ascii_digit() || b == b'-';
+    match !address.is_empty() && address.bytes().all(digits) {
+        true => Cow::Owned(format!("{host}:{address}")),
+        false => Cow::Borrowed(address),
+    }
 }
 
 /// Checks an address in kcptun's form: `host:port`, `:port` for all addresses, or `host:min-max`.

@@ -147,7 +147,7 @@ fn they_are_asked_for_and_not_shown() {
     terminal.wait("password for me@127.0.0.1: ");
     terminal.keys("half\u{3}");
     terminal.wait("SIGINT");
-    assert_eq!(terminal.end().0, Some(255));
+    assert_eq!(terminal.end().0, Some(130));
     // No prompts.
     let (code, shown) = at_terminal(
         &home,

@@ -13,6 +13,7 @@ use adit_net::dial::{self, Family};
 use adit_net::system::ThreadRng;
 use adit_ssh_proto::algorithm::{Cipher, Mac};
 use adit_wire::{Host, Target};
+use anyhow::Context;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -28,41 +29,54 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn bench_ssh(typed: &args::BenchSshArgs) -> CommandResult {
     let (user, host) = split_user(&typed.host)?;
     let target = parse_target(host)?;
-    let mut found = None;
-    let (place, wanted) = (&mut found, &target);
+    let user = user.map(str::to_owned);
+    let (json, spend) = (typed.json, Duration::from_millis(typed.millis.into()));
     adit_cli::block_on(|mut signals| async move {
-        *place = Some(signals.run_until_ended(read_offer(wanted)).await?);
-        Ok(())
-    })?;
-    let Some(offer) = found else {
-        return Ok(());
-    };
-    if typed.json {
-        output::print_offer_json(&target, &offer);
+        let offer = signals.run_until_ended(read_offer(&target)).await?;
+        // On another thread, so that an interrupt ends the command meanwhile.
+        let measured = tokio::task::spawn_blocking(move || {
+            print_measurements(&target, user.as_deref(), &offer, spend, json);
+        });
+        let measured = async {
+            measured.await.context("measuring")?;
+            Ok(())
+        };
+        signals.run_until_ended(measured).await
+    })
+}
+
+/// Prints the lists of the server, the cost of each cipher and MAC, and a recommendation.
+fn print_measurements(
+    target: &Target,
+    user: Option<&str>,
+    offer: &ServerOffer,
+    spend: Duration,
+    json: bool,
+) {
+    if json {
+        output::print_offer_json(target, offer);
     } else {
-        output::print_offer(&target, &offer);
+        output::print_offer(target, offer);
     }
-    let spend = Duration::from_millis(typed.millis.into());
     let mut costs = Vec::new();
-    for (cipher, mac) in common_pairs(&offer) {
+    for (cipher, mac) in common_pairs(offer) {
         let cost = cost::measure_cost(cipher, mac, spend);
-        if typed.json {
+        if json {
             output::print_cost_json(&cost);
         } else {
             output::print_cost(&cost, costs.is_empty());
         }
         costs.push(cost);
     }
-    let recommendation = CipherRecommendation::from_offer_and_costs(&offer, &costs);
-    if typed.json {
+    let recommendation = CipherRecommendation::from_offer_and_costs(offer, &costs);
+    if json {
         output::print_recommendation_json(&recommendation);
     } else {
-        output::print_recommendation(&target, user, &recommendation);
+        output::print_recommendation(target, user, &recommendation);
     }
-    Ok(())
 }
 
-/// Splits `[USER@]HOST[:PORT]` into the user and the rest. The user only appears in the advice.
+/// Splits `[USER@]HOST[:PORT]` into the user and the rest. The user only appears in the recommendation.
 fn split_user(text: &str) -> Result<(Option<&str>, &str), Failure> {
     match text.rsplit_once('@') {
         None => Ok((None, text)),

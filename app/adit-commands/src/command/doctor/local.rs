@@ -1,0 +1,139 @@
+//! Endpoints without a server: listeners of this machine, its network, and `reject://`.
+
+use std::time::Instant;
+
+use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_config::{HopKind, ListenerKind, Plan};
+use adit_engine::probe;
+use adit_wire::{Host, Target};
+
+use super::requests::WebTarget;
+use super::step::{DoctorReport, Step, StepState};
+use super::{PATIENCE, check_datagrams, check_page, hints};
+use crate::args;
+
+/// Checks a port that forwards, and its target.
+pub(super) async fn examine_forwarder(
+    report: &mut DoctorReport,
+    plan: &Plan,
+    tcp: bool,
+    udp: bool,
+) -> CommandResult {
+    let Some(listen) = plan.routes.first().and_then(|route| route.listen.first()) else {
+        return Ok(());
+    };
+    let target = match &listen.kind {
+        ListenerKind::Forward(forward) => forward.target.clone(),
+        _ => None,
+    };
+    check_port(report, &address_of(plan), tcp).await?;
+    let Some(target) = target else {
+        let why = "the remote end of the chain has the target";
+        report.add_step(Step::new("target", StepState::Skipped, why));
+        return Ok(());
+    };
+    if !tcp && udp {
+        let why = format!("{target} is reached by UDP, which has no answer of its own");
+        report.add_step(Step::new("target", StepState::Skipped, why));
+        return Ok(());
+    }
+    check_target(report, &target).await
+}
+
+/// Checks a port for redirected traffic.
+pub(super) async fn examine_transparent(report: &mut DoctorReport, plan: &Plan) -> CommandResult {
+    check_port(report, &address_of(plan), true).await?;
+    let why = "the rules of the firewall are not visible from here";
+    let advice = "`nft list ruleset` or `iptables-save` shows which traffic is redirected";
+    report.add_step(Step::new("firewall", StepState::Skipped, why).with_advice(advice));
+    Ok(())
+}
+
+/// Checks the network of this machine.
+pub(super) async fn examine_direct(
+    report: &mut DoctorReport,
+    typed: &args::DoctorArgs,
+) -> CommandResult {
+    let way = probe::direct_connector();
+    let kind = HopKind::RemoteTarget;
+    let page = match typed.to.clone().map(WebTarget::new) {
+        Some(site) => check_page(report, &kind, &*way, &site).await,
+        None => {
+            let why = "`--to HOST:PORT` names a web server to connect to";
+            report.add_step(Step::new("target", StepState::Skipped, why));
+            Ok(())
+        }
+    };
+    let datagrams = check_datagrams(report, typed, &kind, &*way).await;
+    page.and(datagrams)
+}
+
+/// Reports that there is nothing to check.
+pub(super) fn examine_reject(report: &mut DoctorReport) {
+    let why = "reject:// refuses every request, so nothing is connected";
+    report.add_step(Step::new("dialogue", StepState::Skipped, why));
+}
+
+/// Returns the address of the plan's listener, as this machine reaches it.
+fn address_of(plan: &Plan) -> Target {
+    let listen = plan.routes.first().and_then(|route| route.listen.first());
+    let loopback = || Host::Ip(std::net::Ipv4Addr::LOCALHOST.into());
+    let host = listen.and_then(|listen| listen.addr.host.clone());
+    let host = match host {
+        Some(Host::Ip(ip)) if ip.is_unspecified() => loopback(),
+        Some(host) => host,
+        None => loopback(),
+    };
+    let port = listen.map_or(0, |listen| listen.addr.port);
+    Target { host, port }
+}
+
+/// Checks that a listener runs.
+async fn check_port(report: &mut DoctorReport, at: &Target, tcp: bool) -> CommandResult {
+    if !tcp {
+        let why = format!("nothing shows whether the UDP port {at} is open");
+        report.add_step(Step::new("connect", StepState::Skipped, why));
+        return Ok(());
+    }
+    let advice = "start it with `adit run URL`; it is a listener of this machine";
+    connect(report, "connect", at, advice).await
+}
+
+/// Checks that the target accepts connections from this machine.
+async fn check_target(report: &mut DoctorReport, target: &Target) -> CommandResult {
+    let advice =
+        "is the target running? Behind a chain, its last server connects to it: check that server";
+    connect(report, "target", target, advice).await
+}
+
+/// Looks up an address and connects to it.
+async fn connect(
+    report: &mut DoctorReport,
+    name: &'static str,
+    to: &Target,
+    advice: &str,
+) -> CommandResult {
+    let connected = async {
+        let (addresses, _) = probe::resolve_server(to).await?;
+        probe::connect_first(&addresses, PATIENCE).await
+    };
+    let begun = Instant::now();
+    match connected.await {
+        Ok((at, _)) => {
+            let what = format!("{at} accepts connections");
+            let step = Step::new(name, StepState::Ok, what);
+            report.add_step(step.with_duration("ms", begun.elapsed()));
+            Ok(())
+        }
+        Err(why) => {
+            let what = format!("no connection to {to}: {why}");
+            let advice = match why.kind() {
+                std::io::ErrorKind::ConnectionRefused => advice,
+                _ => hints::connect_hint(&why),
+            };
+            let step = Step::new(name, StepState::Failed, what.clone());
+            report.add_step(step.with_advice(advice));
+            Err(Failure::new(FailureCode::Network, what).with_hint(advice))
+        }
+    }
+}

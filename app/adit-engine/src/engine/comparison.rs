@@ -1,0 +1,284 @@
+//! The differences between the running plan and a new one.
+
+use adit_config::{CarrierSettings, ListenerConfig, ListenerKind, Plan, Route};
+
+use crate::chain_builder::ends_alike;
+
+/// The place of a listener in a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) route: usize,
+    pub(super) listen: usize,
+}
+
+impl Place {
+    /// Returns the route and the listener at this place.
+    pub(super) fn of(self, plan: &Plan) -> Option<(&Route, &ListenerConfig)> {
+        let route = plan.routes.get(self.route)?;
+        Some((route, route.listen.get(self.listen)?))
+    }
+}
+
+/// The way from a running listener to one of the new plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing changes, except perhaps the name of the route.
+    Keep { before: Place, now: Place },
+    /// The sockets stay; new requests have other rules or chains, or new connections other settings.
+    Change {
+        before: Place,
+        now: Place,
+        /// True if rules, chains or their end change.
+        routing: bool,
+        /// True if the settings of the listener itself change.
+        settings: bool,
+    },
+    /// The listener is closed and opened again, at the same address.
+    Replace { before: Place, now: Place },
+    /// A new listener.
+    Add { now: Place },
+    /// The listener is closed.
+    Remove { before: Place },
+}
+
+/// Returns the steps from one plan to another: those of the new listeners in their order, then the removals.
+///
+/// A listener is the same as before if its address is, and its transport: ordinary ports, a plugin, KCP and so on.
+/// Among several, the one in the route of the same name is preferred.
+pub(super) fn compare_plans(before: &Plan, now: &Plan) -> Vec<Step> {
+    let mut rest = places_of(before);
+    let mut steps = Vec::new();
+    // Two passes: an exact counterpart must not be taken by a listener that has none.
+    let mut found: Vec<(Place, Option<Place>)> = Vec::new();
+    for place in places_of(now) {
+        found.push((place, take_counterpart(&mut rest, before, now, place, true)));
+    }
+    for (place, counterpart) in &mut found {
+        if counterpart.is_none() {
+            *counterpart = take_counterpart(&mut rest, before, now, *place, false);
+        }
+    }
+    for (now_place, counterpart) in found {
+        steps.push(match counterpart {
+            None => Step::Add { now: now_place },
+            Some(place) => step_between(before, place, now, now_place),
+        });
+    }
+    steps.extend(rest.into_iter().map(|before| Step::Remove { before }));
+    steps
+}
+
+fn places_of(plan: &Plan) -> Vec<Place> {
+    let routes = plan.routes.iter().enumerate();
+    let places = routes.flat_map(|(route, plan)| {
+        (0..plan.listen.len()).map(move |listen| Place { route, listen })
+    });
+    places.collect()
+}
+
+/// Takes the running listener that one of the new plan continues. If `same_route` is set, it belongs to the route of
+/// the same name.
+fn take_counterpart(
+    rest: &mut Vec<Place>,
+    before: &Plan,
+    now: &Plan,
+    place: Place,
+    same_route: bool,
+) -> Option<Place> {
+    let (route, listen) = place.of(now)?;
+    let at = rest.iter().position(|known| {
+        known.of(before).is_some_and(|(old_route, old)| {
+            old.addr == listen.addr
+                && Transport::of(old) == Transport::of(listen)
+                && (!same_route || old_route.name == route.name)
+        })
+    })?;
+    Some(rest.remove(at))
+}
+
+fn step_between(before: &Plan, old: Place, now: &Plan, new: Place) -> Step {
+    let same = Step::Keep {
+        before: old,
+        now: new,
+    };
+    let (Some((old_route, old_listen)), Some((route, listen))) = (old.of(before), new.of(now))
+    else {
+        return same;
+    };
+    let settings = !serves_alike(old_listen, listen);
+    let routing = old_route.via != route.via
+        || old_route.rules != route.rules
+        || !ends_alike(old_listen, listen);
+    if settings && !can_change(old_listen, listen) {
+        return Step::Replace {
+            before: old,
+            now: new,
+        };
+    }
+    if !settings && !routing {
+        return same;
+    }
+    Step::Change {
+        before: old,
+        now: new,
+        routing,
+        settings,
+    }
+}
+
+/// The kind of socket that a listener has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Ports,
+    Plugin,
+    Transparent,
+    Kcp,
+    Fec,
+}
+
+impl Transport {
+    fn of(listen: &ListenerConfig) -> Self {
+        match (&listen.kind, &listen.carrier) {
+            (_, Some(CarrierSettings::Kcp(_))) => Self::Kcp,
+            (_, Some(CarrierSettings::Fec(_))) => Self::Fec,
+            (ListenerKind::Transparent(_), None) => Self::Transparent,
+            (kind, None) if kind.plugin().is_some() => Self::Plugin,
+            _ => Self::Ports,
+        }
+    }
+}
+
+/// Returns true if clients of both listeners are served in the same way, whatever becomes of their requests.
+fn serves_alike(a: &ListenerConfig, b: &ListenerConfig) -> bool {
+    let limits = |listen: &ListenerConfig| {
+        let mut limits = listen.limits;
+        // Belongs to the chains.
+        limits.dial = b.limits.dial;
+        limits
+    };
+    a.kind == b.kind
+        && a.carrier == b.carrier
+        && a.proxy_protocol == b.proxy_protocol
+        && limits(a) == limits(b)
+}
+
+/// Returns true if a listener can change while its sockets stay.
+fn can_change(before: &ListenerConfig, now: &ListenerConfig) -> bool {
+    let ports = |listen: &ListenerConfig| match &listen.kind {
+        ListenerKind::Shadowsocks(server) => (server.tcp, server.udp, server.fast_open),
+        ListenerKind::ShadowsocksR(server) => (server.tcp, server.udp, server.fast_open),
+        _ => (true, false, false),
+    };
+    let ((tcp, udp, fast_open), (new_tcp, new_udp, new_fast_open)) = (ports(before), ports(now));
+    match Transport::of(now) {
+        // Fast open is an option of the socket.
+        Transport::Ports => fast_open == new_fast_open,
+        Transport::Plugin => {
+            before.kind.plugin() == now.kind.plugin()
+                && (tcp, udp, fast_open) == (new_tcp, new_udp, new_fast_open)
+        }
+        Transport::Transparent => before.kind == now.kind,
+        Transport::Kcp => true,
+        Transport::Fec => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(toml: &str) -> Plan {
+        Plan::from_toml(toml, "test.toml").unwrap()
+    }
+
+    fn at(route: usize, listen: usize) -> Place {
+        Place { route, listen }
+    }
+
+    const BEFORE: &str = r#"
+        [route.a]
+        listen = ["mixed://127.0.0.1:1080", "socks5://127.0.0.1:0"]
+        rules = [{ match = ["*.lan"], via = "direct://" }]
+        [route.b]
+        listen = "ss://chacha20-ietf-poly1305:secret@127.0.0.1:8388"
+    "#;
+
+    #[test]
+    fn the_same_plan_keeps_everything() {
+        let (before, now) = (plan(BEFORE), plan(BEFORE));
+        let keep = |place| Step::Keep {
+            before: place,
+            now: place,
+        };
+        let all = [at(0, 0), at(0, 1), at(1, 0)].map(keep);
+        assert_eq!(compare_plans(&before, &now), all);
+    }
+
+    #[test]
+    fn a_rule_a_timeout_and_a_key_change_listeners_in_place() {
+        let before = plan(BEFORE);
+        for (from, to, changed, routing, settings) in [
+            ("*.lan", "*.home", &[at(0, 0), at(0, 1)][..], true, false),
+            ("8388\"", "8388?idle=7m\"", &[at(1, 0)], false, true),
+            ("secret", "other", &[at(1, 0)], false, true),
+            ("8388\"", "8388?udp=false\"", &[at(1, 0)], false, true),
+            (
+                "8388\"",
+                "8388?allow_private=all\"",
+                &[at(1, 0)],
+                true,
+                false,
+            ),
+        ] {
+            assert!(BEFORE.contains(from));
+            let now = plan(&BEFORE.replace(from, to));
+            for step in compare_plans(&before, &now) {
+                let expected = match step {
+                    Step::Keep { now, .. } => !changed.contains(&now),
+                    Step::Change {
+                        now,
+                        routing: r,
+                        settings: s,
+                        ..
+                    } => changed.contains(&now) && (r, s) == (routing, settings),
+                    _ => false,
+                };
+                assert!(expected, "{to}: {step:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_listener_is_found_in_another_route_and_under_another_name() {
+        let before = plan(BEFORE);
+        let now = plan(&BEFORE.replace("route.b", "route.c"));
+        let keep = Step::Keep {
+            before: at(1, 0),
+            now: at(1, 0),
+        };
+        assert!(compare_plans(&before, &now).contains(&keep));
+    }
+
+    #[test]
+    fn another_address_is_another_listener() {
+        let before = plan(BEFORE);
+        let now = plan(&BEFORE.replace("8388", "8389"));
+        let steps = compare_plans(&before, &now);
+        assert!(steps.contains(&Step::Add { now: at(1, 0) }), "{steps:?}");
+        assert!(
+            steps.contains(&Step::Remove { before: at(1, 0) }),
+            "{steps:?}"
+        );
+    }
+
+    #[test]
+    fn options_of_a_socket_replace_the_listener() {
+        let before = plan(BEFORE);
+        let now = plan(&BEFORE.replace("8388\"", "8388?fast_open=true\""));
+        let replace = Step::Replace {
+            before: at(1, 0),
+            now: at(1, 0),
+        };
+        assert!(compare_plans(&before, &now).contains(&replace));
+    }
+}
