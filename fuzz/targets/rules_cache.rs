@@ -3,12 +3,12 @@
 #![no_main]
 
 use adit_fuzz::rules::check_set;
-use adit_fuzz::steer;
+use adit_fuzz::split_flags;
 use adit_rules::RuleSet;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     let sealed = match flags & 1 {
         0 => input.to_vec(),
         // With the right length and checksum, so that the content is reached.

@@ -3,13 +3,13 @@
 #![no_main]
 
 use adit_fuzz::rules::{LIMITS, check};
-use adit_fuzz::steer;
+use adit_fuzz::split_flags;
 use adit_rules::Condition;
 use adit_rules::read::{ClashBehavior, read_adblock, read_clash, read_hosts};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let (flags, input) = steer(input);
+    let (flags, input) = split_flags(input);
     match flags % 6 {
         0 => check(read_hosts(input, &LIMITS)),
         1 => check(read_adblock(input, &LIMITS)),

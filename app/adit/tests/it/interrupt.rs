@@ -113,7 +113,9 @@ fn interrupted(line: &str, moment: Moment) -> (Duration, i32, String) {
     folder.write_file("keys", "").unwrap();
     let silent = TcpListener::bind(loopback_addr(0)).unwrap();
     let server = silent.local_addr().unwrap();
-    let mut command = Command::new(bin());
+    // Shells without job control start background jobs with SIGINT ignored, which children inherit.
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(bin());
     command.env("HOME", folder.path());
     for word in line.split(' ') {
         let word = match word {
