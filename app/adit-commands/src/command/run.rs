@@ -42,7 +42,7 @@ fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
     print_warnings(&file.plan);
     adit_cli::block_on(|mut signals| async {
         let begin = async {
-            let admin = admin::AdminApi::open(typed).await?;
+            let admin = admin::AdminApi::open(typed, file.plan.admin.as_ref()).await?;
             let (mut sets, table) = PlanRuleSets::load(&file.plan).await?;
             let engine = Engine::start_with_rule_sets(&file.plan, table.clone()).await?;
             print_start(&file.plan, &engine);
