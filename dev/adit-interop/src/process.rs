@@ -228,8 +228,8 @@ impl ChildProcess {
         }
     }
 
-    /// Sends SIGTERM, and returns how the program ended. A program that still lets connections end after
-    /// [`DRAIN_TIMEOUT`] is signalled again.
+    /// Sends SIGTERM, and returns how the program ended. A program that still lets connections end four
+    /// seconds later is signalled again.
     pub fn terminate(&mut self) -> Result<ExitStatus> {
         self.send_signal(Signal::TERM)?;
         if let Ok(status) = self.wait(DRAIN_TIMEOUT) {

@@ -89,7 +89,7 @@ fn the_picture_shows_what_the_program_prints() {
     for window in &windows {
         let printed: Vec<&TerminalLine> =
             window.lines.iter().filter(|line| !line.is_typed).collect();
-        assert!(printed.len() >= 4, "{window:?}");
+        assert!(printed.len() >= 3, "{window:?}");
         for line in printed {
             let by = formats
                 .iter()
