@@ -127,7 +127,7 @@ impl RuleSetLoader {
             }
             *at = Instant::now() + scattered(wait);
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Returns the time of the first update, which depends on the age of the stored list.

@@ -346,7 +346,7 @@ copy: *base
         );
         let groups = top.list_field("groups", &mut clerk);
         let mut field = |at: usize, name: &str| {
-            let item = groups.get(at).unwrap();
+            let item = &groups[at];
             let mut fields =
                 crate::fields::ObjectFields::of_object(item, String::new(), &mut clerk).unwrap();
             fields.get(name).and_then(Json::as_str).map(str::to_owned)

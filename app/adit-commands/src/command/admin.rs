@@ -25,7 +25,7 @@ impl AdminApi {
         file: Option<&AdminSettings>,
     ) -> Result<Option<Self>, Failure> {
         let at = typed.admin.as_deref();
-        let Some(at) = at.or(file.map(|file| file.listen.as_str())) else {
+        let Some(at) = at.or_else(|| file.map(|file| file.listen.as_str())) else {
             return match (&typed.admin_token, &typed.public_host) {
                 (None, None) => Ok(None),
                 (Some(_), _) => Err(without_listener("--admin-token")),

@@ -1,7 +1,7 @@
 //! The rule sets of a plan, and the explanation of a decision.
 
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use adit_admin::rule_sets::RuleSetLoader;
@@ -139,7 +139,7 @@ pub(super) fn print_decisions(
 ) -> Result<(), Failure> {
     let target = parse_target(target)?;
     let (table, _) = RuleSetTable::load(&plan.sets, &state_store()).map_err(to_failure)?;
-    let source = typed.source.unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let source = typed.source.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let source = SocketAddr::new(source, 0);
     let user = typed.user.as_deref();
     let context = match typed.network {

@@ -9,6 +9,8 @@ use crate::conversion_context::ConversionContext;
 
 /// Maximum number of members of all groups.
 const MAX_MEMBERS: usize = 50_000;
+/// Maximum depth of groups inside groups. Documents of programs have three levels; the limit bounds the recursion.
+const MAX_DEPTH: usize = 32;
 
 /// Returns the outbounds of each group, by their position. `None` after a problem: groups that contain each other, or
 /// too many members.
@@ -27,8 +29,8 @@ pub(super) fn resolve(
     };
     let mut resolved = Vec::with_capacity(list.groups.len());
     for at in 0..list.groups.len() {
-        if let Err(why) = resolver.visit(at) {
-            clerk.add_problem(why);
+        if let Err(why) = resolver.visit(at, 0) {
+            clerk.add_problem(*why);
             return None;
         }
     }
@@ -67,16 +69,21 @@ struct Resolver<'l> {
 }
 
 impl<'l> Resolver<'l> {
-    /// Resolves a group and those that it contains. The depth is limited by the number of groups.
-    fn visit(&mut self, at: usize) -> Result<(), Problem> {
+    /// Resolves a group and those that it contains.
+    fn visit(&mut self, at: usize, depth: usize) -> Result<(), Box<Problem>> {
         let list = self.list;
         let Some(group) = list.groups.get(at) else {
             return Ok(());
         };
         match self.groups.get_mut(at) {
             Some(state @ State::New) => *state = State::Open,
-            Some(State::Open) => return Err(cycle_problem(group)),
+            Some(State::Open) => return Err(Box::new(cycle_problem(group))),
             Some(State::Done(_)) | None => return Ok(()),
+        }
+        if depth > MAX_DEPTH {
+            let title = format!("groups are inside each other to a depth of more than {MAX_DEPTH}");
+            let help = "list their members in one group";
+            return Err(Box::new(Problem::without_place(title, help)));
         }
         let mut seen = HashSet::new();
         let mut members: Vec<usize> = Vec::new();
@@ -88,7 +95,7 @@ impl<'l> Resolver<'l> {
                     }
                 }
                 Some(Named::Group(inner)) => {
-                    self.visit(*inner)?;
+                    self.visit(*inner, depth + 1)?;
                     self.nested += 1;
                     if let Some(State::Done(inner)) = self.groups.get(*inner) {
                         members.extend(inner.iter().copied().filter(|one| seen.insert(*one)));
@@ -103,7 +110,8 @@ impl<'l> Resolver<'l> {
         self.members += members.len();
         if self.members > MAX_MEMBERS {
             let title = format!("the groups have more than {MAX_MEMBERS} members");
-            return Err(Problem::without_place(title, "remove some of the groups"));
+            let help = "remove some of the groups";
+            return Err(Box::new(Problem::without_place(title, help)));
         }
         if let Some(state) = self.groups.get_mut(at) {
             *state = State::Done(members);

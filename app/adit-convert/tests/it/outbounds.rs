@@ -283,6 +283,9 @@ fn documents_without_groups_are_failover() {
 fn what_is_wrong_is_one_error() {
     let server = "{name: a, type: socks5, server: a.example, port: 1}";
     let groups = |groups: &str| format!("proxies: [{server}]\nproxy-groups: [{groups}]");
+    let nested: Vec<String> = (0..20_000)
+        .map(|at| format!("{{name: g{at}, type: select, proxies: [g{}]}}", at + 1))
+        .collect();
     for (text, said) in [
         ("proxies: 5".to_owned(), "`proxies` is not a list"),
         ("proxies: [5]".to_owned(), "`proxies[0]` is not an object"),
@@ -306,6 +309,7 @@ fn what_is_wrong_is_one_error() {
             groups("{name: x, type: select, proxies: [x]}"),
             "group `x` contains itself",
         ),
+        (groups(&nested.join(", ")), "inside each other to a depth"),
         (
             "proxies: [{name: a, type: socks5, server: a.example, port: x}]".to_owned(),
             "`proxies[0].port` is not a port",

@@ -139,7 +139,7 @@ impl RouteReader<'_> {
         }
         // An address without its port must not become a file.
         let is_path = text.contains('/') || text.ends_with(".sock");
-        let Some(path) = path.or(is_path.then_some(text)) else {
+        let Some(path) = path.or_else(|| is_path.then_some(text)) else {
             let flaw = ConfigError::new(span_of(value.span()), format!("bad address `{text}`"))
                 .with_label("expected HOST:PORT or the path of a Unix socket");
             self.report_error(flaw);
