@@ -206,7 +206,7 @@ proxy-groups:
                 .len(),
             2
         );
-        for name in ["DIRECT", "four", "Nobody"] {
+        for name in ["DIRECT", "four", "Unknown"] {
             assert!(read(CLASH, &none, Some(name)).is_err(), "{name}");
         }
     }

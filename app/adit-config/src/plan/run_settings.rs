@@ -44,7 +44,7 @@ pub enum LogLevel {
     Error,
     /// Warnings too.
     Warn,
-    /// What adit does, without connections.
+    /// Starts, changes and ends of adit itself, without connections.
     #[default]
     Info,
     /// Connections and their destinations; `-v`.

@@ -60,8 +60,8 @@ fn files_of(page: &str) -> Vec<String> {
             files.push(block.join("\n") + "\n");
         }
     }
-    // Manifests of Cargo.
-    let foreign = ["[dependencies", "[patch."];
+    // Manifests of Cargo, and examples, which are checked as files.
+    let foreign = ["[dependencies", "[patch.", "{{#include "];
     files.retain(|file| !foreign.iter().any(|table| file.contains(table)));
     files
 }

@@ -88,7 +88,7 @@ pub(super) struct OutboundGroup {
     pub(super) is_chain: bool,
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     Outbound(usize),

@@ -48,6 +48,9 @@ impl OutboundList {
             clerk.add_problem(Problem::without_place(title, "omit `--role server`"));
         }
         self.report_unusable(clerk);
+        if !clerk.problems.is_empty() {
+            return RouteSet::default();
+        }
         let chains = chains::resolve(&self, clerk);
         let is_usable = |at: usize| chains.get(at).is_some_and(Option::is_some);
         let members = group_members::resolve(&self, &is_usable, clerk);

@@ -354,12 +354,12 @@ fn a_document_of_sing_box_is_used_by_both() {
         stream.write_all(b"ECHO\n").unwrap();
         assert!(lives(&mut stream), "{more:?}");
     }
-    let failed = ended(&["client", &file, "--select", "nobody"]);
+    let failed = ended(&["client", &file, "--select", "unknown"]);
     assert_eq!(failed.code, Some(3), "{}", failed.output);
     assert!(
         failed
             .output
-            .contains("no group or server is called `nobody`"),
+            .contains("no group or server is called `unknown`"),
         "{}",
         failed.output
     );
