@@ -342,7 +342,7 @@ fn a_document_of_sing_box_is_used_by_both() {
     let origin = OriginServer::start().unwrap();
     let to = Destination::Addr(origin.addr());
     let file = path.display().to_string();
-    for more in [&[][..], &["--select", "good"], &["--select", "choice"]] {
+    for more in [&[][..], &["--select", "good"], &["--select", "auto"]] {
         let args = [&["client", &file, "-l", "mixed://127.0.0.1:0"][..], more].concat();
         let mut client = start(&args);
         let log = client.process().output();
