@@ -5,4 +5,11 @@
 use adit_fuzz::outbounds::check;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| check(input, "c.yaml", ("proxies: [{name: a, type: ss, server: a.b, port: 1, cipher: none}, {", "}]\nproxy-groups: [{name: g, type: select, proxies: [a]}]\n")));
+fuzz_target!(|input: &[u8]| check(
+    input,
+    "c.yaml",
+    (
+        "proxies: [{name: a, type: ss, server: a.b, port: 1, cipher: none}, {",
+        "}]\nproxy-groups: [{name: g, type: select, proxies: [a]}]\n"
+    )
+));

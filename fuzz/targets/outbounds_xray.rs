@@ -5,4 +5,11 @@
 use adit_fuzz::outbounds::check;
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| check(input, "c.json", (r#"{"outbounds":[{"protocol":"socks","tag":"a","settings":{"address":"a.b","port":1}},{"#, "}]}")));
+fuzz_target!(|input: &[u8]| check(
+    input,
+    "c.json",
+    (
+        r#"{"outbounds":[{"protocol":"socks","tag":"a","settings":{"address":"a.b","port":1}},{"#,
+        "}]}"
+    )
+));
