@@ -21,8 +21,8 @@ use self::local_name::NameMeaning;
 #[derive(Debug, Clone)]
 pub struct AccessRule {
     private: PrivateAccess,
-    /// What is never reached, whatever `private` allows. Each association of datagrams has a copy of the rule, so
-    /// this is shared.
+    /// Networks that are never reached, whatever `private` allows. Each association of datagrams has a copy of
+    /// the rule, so this is shared.
     denied: Option<Arc<DeniedNetworks>>,
     allows_smtp: bool,
     /// True if targets come from the configuration and not from clients.
