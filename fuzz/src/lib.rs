@@ -9,6 +9,7 @@
 mod action_script;
 pub mod forged_wire;
 pub mod obfs_pair;
+pub mod outbounds;
 pub mod rules;
 pub mod ssr_pair;
 pub mod user_fixture;

@@ -72,6 +72,7 @@ fuzz_target!(|input: &[u8]| {
             0 => AllowedPlugins::none(),
             _ => AllowedPlugins::only(vec!["obfs-local".to_owned()]),
         },
+        select: None,
     };
     let name = ["config.json", "list.txt", "dir/config.json5"][usize::from(flags >> 3) % 3];
     match convert(text, name, &wish, &MinimalSources) {

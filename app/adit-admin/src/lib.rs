@@ -1,10 +1,11 @@
 //! Management of running servers, and clients that follow a subscription.
 //!
-//! There are three independent parts:
+//! There are four independent parts:
 //!
 //! * [`manager`]: the datagram protocol of ss-manager, with one port for each server;
 //! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
-//! * [`subscription`]: the client of a subscription, which fetches, stores and refreshes it.
+//! * [`subscription`]: the client of a subscription, which fetches, stores and refreshes it;
+//! * [`rule_sets`]: the lists of rules, which are downloaded and refreshed.
 //!
 //! All of them control a running [`Engine`](adit_engine::Engine); none of them carries traffic.
 
@@ -13,6 +14,7 @@
 pub mod api;
 mod listen_address;
 pub mod manager;
+pub mod rule_sets;
 pub mod subscription;
 #[cfg(unix)]
 mod unix_socket;

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -19,10 +21,11 @@ const SETTLE_TIME: Duration = Duration::from_millis(500);
 /// Interval of comparisons without inotify.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A version of a file: modification time and size in bytes; `None` if there is no such file.
+/// A version of a file: modification time and size in bytes; `None` if there is no such file. Of a folder it is a hash of
+/// the names in it.
 type FileVersion = Option<(SystemTime, u64)>;
 
-/// The versions of a set of files.
+/// The versions of a set of files and folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileVersions(BTreeMap<PathBuf, FileVersion>);
 
@@ -122,10 +125,11 @@ impl FileWatch {
     }
 }
 
-/// Returns the folders of files.
+/// Returns the folders of files, and the folders themselves.
 #[cfg(target_os = "linux")]
 fn folders_of(files: &FileVersions) -> BTreeSet<PathBuf> {
     let folder = |file: &Path| match file.parent() {
+        _ if file.is_dir() => file.to_owned(),
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
     };
@@ -134,7 +138,24 @@ fn folders_of(files: &FileVersions) -> BTreeSet<PathBuf> {
 
 fn version_of(path: &Path) -> FileVersion {
     let meta = std::fs::metadata(path).ok()?;
+    if meta.is_dir() {
+        return Some((SystemTime::UNIX_EPOCH, hash_of_names(path)?));
+    }
     Some((meta.modified().ok()?, meta.len()))
+}
+
+/// Returns a hash of the names in a folder, without those that begin with a dot. The modification time would change with
+/// each file that is replaced.
+fn hash_of_names(folder: &Path) -> Option<u64> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut names: Vec<OsString> = names
+        .filter(|name| !name.as_encoded_bytes().starts_with(b"."))
+        .collect();
+    names.sort_unstable();
+    let mut hasher = DefaultHasher::new();
+    names.hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 #[cfg(target_os = "linux")]
@@ -235,5 +256,21 @@ mod tests {
         let quiet = timeout(Duration::from_millis(1500), watch.changed()).await;
         fs::remove_dir_all(&folder).unwrap();
         assert!(quiet.is_err(), "the file is the same");
+    }
+
+    #[tokio::test]
+    async fn a_new_name_in_a_folder_is_noticed() {
+        let folder = folder("folder");
+        fs::write(folder.join("a.toml"), "one").unwrap();
+        let mut watch = FileWatch::new(FileVersions::current([folder.as_path()]));
+        let short = Duration::from_millis(1500);
+        // A file that is replaced has the same name.
+        fs::write(folder.join(".draft"), "two").unwrap();
+        fs::rename(folder.join(".draft"), folder.join("a.toml")).unwrap();
+        assert!(timeout(short, watch.changed()).await.is_err());
+        fs::write(folder.join("b.toml"), "three").unwrap();
+        let noticed = timeout(Duration::from_secs(10), watch.changed()).await;
+        fs::remove_dir_all(&folder).unwrap();
+        noticed.unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use adit_config::Problem;
-use adit_engine::StartError;
+use adit_engine::{RuleSetError, StartError};
 
 /// The failure of a command.
 #[derive(Debug)]
@@ -144,7 +144,12 @@ impl From<StartError> for Failure {
             | StartError::Cipher(_)
             | StartError::Carrier(_)
             | StartError::Ssh(_)
+            | StartError::Rule(_)
             | StartError::PluginBehind(_) => Self::new(FailureCode::Config, what),
+            StartError::RuleSets(errors) => {
+                let problems = errors.into_iter().map(RuleSetError::into_problem);
+                Self::Config(problems.collect())
+            }
             StartError::Plugin(_) => Self::new(FailureCode::Network, what),
         }
     }

@@ -83,8 +83,13 @@ pub(crate) enum Command {
     /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
     /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
     Convert(ConvertArgs),
-    /// Draw the routes that URLs or a file describe
-    Explain(PlanArgs),
+    /// Print a JSON Schema of the configuration file, for editors
+    ///
+    /// The schema has all tables and keys with their types and descriptions. `adit check -c FILE`
+    /// finds more mistakes, such as those in URLs.
+    Schema,
+    /// Draw the routes that URLs or a file describe, or explain the rule that decides about a target
+    Explain(ExplainArgs),
     /// Measure the speed of this machine
     Bench(BenchArgs),
     /// Run either end of a kcptun tunnel, with kcptun's options and files
@@ -269,9 +274,9 @@ pub(crate) enum ServerAction {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
-    /// The server's URL, as `adit server` printed it; the name of a stored profile; or `-`, which asks for the URL, or
-    /// reads it from standard input
-    #[arg(value_name = "URL|NAME|-", conflicts_with = "subscribe",
+    /// The server's URL, as `adit server` printed it; the https URL of a subscription; the name of a stored profile, or
+    /// of a file with servers; or `-`, which asks for the URL, or reads it from standard input
+    #[arg(value_name = "URL|NAME|FILE|-", conflicts_with = "subscribe",
           required_unless_present_any = ["subscribe", "list"])]
     pub(crate) url: Option<String>,
     /// Store the URL under this name, readable by you only. From then on, `adit client NAME` uses it
@@ -280,14 +285,18 @@ pub(crate) struct ClientArgs {
     /// Print the names of the stored profiles and their servers, without secrets
     #[arg(long, conflicts_with_all = ["url", "save", "subscribe", "check"])]
     pub(crate) list: bool,
-    /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links
+    /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links, Clash,
+    /// sing-box or Xray. The same as the URL alone
     #[arg(long, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
+    /// The group or server of the document that requests use, instead of its first group
+    #[arg(long, value_name = "NAME")]
+    pub(crate) select: Option<String>,
     /// Interval at which the document is fetched again
     #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::parse_time)]
     pub(crate) refresh: Duration,
     /// A plugin that its servers may start; can be repeated
-    #[arg(long, value_name = "NAME", requires = "subscribe")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) allow_plugin: Vec<String>,
     /// Folder of the profiles and of the last document, instead of your state folder
     #[arg(long, value_name = "DIR")]
@@ -316,9 +325,41 @@ pub(crate) struct PlanArgs {
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) ends: route_options::RouteOptions,
-    /// A TOML file of routes, or another program's JSON (see `adit help convert`)
+    /// A TOML file of routes, or another program's JSON or YAML (see `adit help convert`)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    /// Print the rule that decides about requests to this target, instead of the drawing; the port is 443 by
+    /// default
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub(crate) target: Option<String>,
+    /// Transport of the request, for rules that ask for it
+    #[arg(
+        long,
+        value_enum,
+        default_value = "tcp",
+        value_name = "tcp|udp",
+        requires = "target"
+    )]
+    pub(crate) network: NetworkKind,
+    /// User of the request
+    #[arg(long, value_name = "NAME", requires = "target")]
+    pub(crate) user: Option<String>,
+    /// Address of the client; default: 127.0.0.1
+    #[arg(long, value_name = "ADDRESS", requires = "target")]
+    pub(crate) source: Option<std::net::IpAddr>,
+}
+
+/// The transport of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum NetworkKind {
+    Tcp,
+    Udp,
 }
 
 #[derive(Debug, clap::Args)]
@@ -330,10 +371,10 @@ pub(crate) struct RunArgs {
     pub(crate) admin: Option<String>,
     /// A file of tokens for requests to the API, one per line; required for a port. `reveal` after a
     /// token lets it read keys
-    #[arg(long, value_name = "@FILE", requires = "admin")]
+    #[arg(long, value_name = "@FILE")]
     pub(crate) admin_token: Option<String>,
     /// Host name or address of the servers for the subscriptions of their users
-    #[arg(long, value_name = "HOST", requires = "admin")]
+    #[arg(long, value_name = "HOST")]
     pub(crate) public_host: Option<String>,
 }
 
@@ -419,6 +460,9 @@ pub(crate) struct ConvertArgs {
     /// A plugin that a subscription or a link may start; can be repeated
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_plugin: Vec<String>,
+    /// The group or server of a subscription that requests use, instead of its first group
+    #[arg(long, value_name = "NAME")]
+    pub(crate) select: Option<String>,
 }
 
 /// The ends of a tunnel.

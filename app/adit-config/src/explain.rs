@@ -10,7 +10,7 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Overhead;
 
-use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, Stage};
+use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, RuleCondition, Stage};
 use crate::scheme::endpoint_types::{
     DatagramSupport, Hop, HopKind, InterceptMethod, ListenerConfig, ListenerKind, Plugin,
     PluginMode, PrivateAccess, ProxyListener, SsRole, TransparentListener, identity_headers,
@@ -30,6 +30,12 @@ pub fn explain_plan(plan: &Plan) -> String {
             text.push('\n');
         }
         draw_route(&mut text, route);
+    }
+    if !plan.sets.is_empty() {
+        text.push('\n');
+    }
+    for set in &plan.sets {
+        write_line(&mut text, &format!("set {}  {}", set.name, set.source));
     }
     text
 }
@@ -57,17 +63,21 @@ fn draw_route(text: &mut String, route: &Route) {
         }
     }
     for rule in &route.rules {
-        let matches: Vec<String> = rule.matches.iter().map(ToString::to_string).collect();
-        let way = chain_line(&rule.via);
+        let join = |conditions: &[RuleCondition]| {
+            let texts: Vec<String> = conditions.iter().map(ToString::to_string).collect();
+            texts.join(", ")
+        };
+        let mut matches = join(&rule.matches);
+        if !rule.and.is_empty() {
+            matches = format!("({matches}) and ({})", join(&rule.and));
+        }
+        let way = describe_chain(&rule.via);
         let resolve = if rule.resolve {
             " (names resolved)"
         } else {
             ""
         };
-        write_line(
-            text,
-            &format!("  ├─ {}{resolve} ─▶ {way}", matches.join(", ")),
-        );
+        write_line(text, &format!("  ├─ {matches}{resolve} ─▶ {way}"));
     }
     if route.via.stages == [Stage::Single(Hop::Reject)] {
         write_line(text, "  ▼");
@@ -292,8 +302,9 @@ fn hop_line(hop: &Hop) -> String {
     format!("{hop}  ({what}; {udp}; dial {dial})")
 }
 
-/// Returns the chain of a rule in one line.
-fn chain_line(chain: &Chain) -> String {
+/// Returns a chain in one line, without secrets.
+#[must_use]
+pub fn describe_chain(chain: &Chain) -> String {
     if chain.stages.is_empty() {
         return "target".to_owned();
     }

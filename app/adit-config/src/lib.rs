@@ -4,7 +4,8 @@
 //! problems), `grammar` (an [`Endpoint`]: every part with its position in the text), `schema` (keys with
 //! their types), `scheme` (one definition for each [`Scheme`], which builds a typed listener or hop)
 //! and `plan` (a [`Plan`]: complete and cross-checked). Nothing after the plan parses a string. On top
-//! of them are the outputs for users: [`explain_plan()`], [`markdown_reference()`] and [`link`].
+//! of them are the outputs for users: [`explain_plan()`], [`markdown_reference()`], [`json_schema()`] and
+//! [`link`].
 //!
 //! ```text
 //! dialect[+carrier]://[user[:secret]@]host[:port][/target][?key=value&…][#name]
@@ -24,16 +25,19 @@ pub mod text;
 
 mod explain;
 mod grammar;
+mod json_schema;
 mod plan;
 mod reference;
 mod schema;
 mod scheme;
 
-pub use explain::explain_plan;
+pub use adit_rules::{Condition, NamePattern};
+pub use explain::{describe_chain, explain_plan};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
+pub use json_schema::json_schema;
 pub use plan::{
-    Chain, Condition, GroupKind, MAX_FILE_LEN, NamePattern, NamedGroup, Plan, Route, RouteOption,
-    Rule, RunSettings, Stage, expand_short_listener,
+    AdminSettings, Chain, GroupKind, LogLevel, MAX_FILE_LEN, NamedGroup, Plan, Route, RouteOption,
+    Rule, RuleCondition, RuleSetConfig, RuleSetSource, RunSettings, Stage, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{

@@ -111,7 +111,7 @@ fn parse_acl(text: &str, file: &str, clerk: &mut ConversionContext<'_>) -> Acl {
                 Err(why) => clerk.add_problem(line_problem(
                     (file, at, line),
                     "not a network, and not an expression for names",
-                    &why,
+                    &why.to_string(),
                     "expressions are those of the crate `regex-lite`: no look-around, no back-references",
                 )),
             }

@@ -24,6 +24,9 @@ pub struct ConvertOptions {
     pub role: Option<Role>,
     /// Plugins that links and subscriptions may name.
     pub plugins: AllowedPlugins,
+    /// The group or server of a subscription that requests use; `None` is the first group that a user selects from,
+    /// or else all servers.
+    pub select: Option<String>,
 }
 
 /// The recognised format of a text.
@@ -44,6 +47,12 @@ pub enum Format {
     Ssr,
     /// `ss://` and `ssr://` links, in plain text or base64.
     Links,
+    /// YAML of Clash and mihomo.
+    Clash,
+    /// JSON of sing-box.
+    SingBox,
+    /// JSON of Xray and V2Ray.
+    Xray,
 }
 
 /// State that the readers share: the caller's options, where files are, and what they found.
@@ -57,7 +66,7 @@ pub(crate) struct ConversionContext<'a> {
 
 /// The formats that can be read, for messages about others.
 pub(crate) const SUPPORTED_FORMATS: &str = "adit reads the JSON of shadowsocks-libev, -rust and -go, of ShadowsocksR, \
-                     SIP008, and `ss://` and `ssr://` links";
+                     sing-box and Xray, the YAML of Clash, SIP008, and `ss://` and `ssr://` links";
 
 /// Notes, and problems, that are kept at most: no one reads more.
 const MAX_MESSAGES: usize = 200;
@@ -161,6 +170,9 @@ impl Format {
             Self::Outline => "Outline",
             Self::Ssr => "ShadowsocksR",
             Self::Links => "links",
+            Self::Clash => "Clash",
+            Self::SingBox => "sing-box",
+            Self::Xray => "Xray",
         }
     }
 }

@@ -13,12 +13,12 @@ use zeroize::Zeroizing;
 use crate::json_error;
 
 /// Objects and arrays inside each other at most. The formats need five.
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 /// Values in a document at most: 10,000 servers with a hundred fields each.
-const MAX_VALUES: usize = 1_000_000;
+pub(super) const MAX_VALUES: usize = 1_000_000;
 
 /// A value. Texts can be secrets, so they are wiped and `Debug` does not show them.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) enum Json {
     Null,
     Bool(bool),

@@ -16,6 +16,7 @@ const HINT: &str = "comments and a comma behind the last value are fine; texts s
 
 /// Words of a line that may be shown.
 const FIELD_NAMES: &[&str] = &[
+    "-",
     "true",
     "false",
     "null",
@@ -24,6 +25,7 @@ const FIELD_NAMES: &[&str] = &[
     "balancer",
     "bytes_remaining",
     "bytes_used",
+    "cipher",
     "clients",
     "configs",
     "enableTCP",
@@ -47,11 +49,14 @@ const FIELD_NAMES: &[&str] = &[
     "obfs_param",
     "obfsparam",
     "outbound_proxy",
+    "outbounds",
     "password",
     "plugin",
     "plugin_mode",
     "plugin_opts",
     "port_password",
+    "proxies",
+    "proxy-groups",
     "protocol",
     "protocol_param",
     "protocolparam",
@@ -62,10 +67,12 @@ const FIELD_NAMES: &[&str] = &[
     "server",
     "server_port",
     "servers",
+    "tag",
     "tcpListeners",
     "timeout",
     "tunnelRemoteAddress",
     "tunnel_address",
+    "type",
     "uPSKStorePath",
     "udpListeners",
     "udp_timeout",
@@ -79,6 +86,17 @@ pub(super) fn problem_at(
     name: &str,
     position: Option<(usize, usize)>,
     what: &str,
+) -> Problem {
+    problem_in(text, name, position, format!("not JSON: {what}"), HINT)
+}
+
+/// The same, with another title and hint.
+pub(super) fn problem_in(
+    text: &str,
+    name: &str,
+    position: Option<(usize, usize)>,
+    title: String,
+    hint: &str,
 ) -> Problem {
     let (line_number, line, column) = match position {
         Some((line, column)) => (line, nth_line(text, line), column),
@@ -102,8 +120,8 @@ pub(super) fn problem_at(
         snippet: before + &redact_words(&behind),
         caret,
     };
-    ConfigError::new(Span::default(), format!("not JSON: {what}"))
-        .with_help(HINT)
+    ConfigError::new(Span::default(), title)
+        .with_help(hint)
         .into_problem(place)
 }
 

@@ -1,7 +1,7 @@
 //! Configurations of other programs: read, and written as adit's own.
 //!
 //! ```text
-//! text → Json → fields → Shape (routes of URLs) → TOML      and beside it: Notes
+//! JSON, YAML → tree → fields → routes and groups of URLs → TOML      and beside it: Notes
 //! ```
 //!
 //! Start with [`convert`]. What has no equivalent becomes a [`Note`] with the path of the field;
@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod acl_rules;
+mod clash;
 mod command_line;
 mod conversion_context;
 mod fields;
@@ -22,14 +23,18 @@ mod links;
 mod local_listeners;
 mod notes;
 mod omitted_fields;
+mod outbounds;
 mod proxy_users;
 mod routes;
 mod server_entry;
 mod shadowsocks_go;
 mod shadowsocks_json;
+mod sing_box;
 pub mod sip008;
 mod ssr;
 mod toml_output;
+mod xray;
+mod yaml;
 
 use core::fmt;
 use std::path::Path;
@@ -91,6 +96,10 @@ pub fn convert(
     let (format, shape) = if is_json(text, name) {
         let tree = json::parse_json5(text, name).map_err(|problem| vec![*problem])?;
         read_json(&tree, &mut clerk)
+    } else if is_clash(text, name) {
+        let tree = yaml::parse(text, name).map_err(|problem| vec![*problem])?;
+        let shape = clash::convert_document(&tree, &mut clerk);
+        (Format::Clash, shape)
     } else {
         links::read_text(text, &mut clerk)
     };
@@ -143,7 +152,18 @@ pub fn is_json(text: &str, name: &str) -> bool {
     inside.starts_with(['{', '/']) || ["ss://", "ssr://", "ssconf://"].iter().any(link)
 }
 
-/// The plan of a file: of adit's own TOML, or of another program's JSON, converted on the way.
+/// True if a file of this content and name is YAML of Clash: by a line that opens the list of its servers or groups,
+/// or by its suffix.
+#[must_use]
+pub fn is_clash(text: &str, name: &str) -> bool {
+    let suffix = Path::new(name).extension();
+    let is_yaml = suffix.is_some_and(|found| {
+        found.eq_ignore_ascii_case("yaml") || found.eq_ignore_ascii_case("yml")
+    });
+    is_yaml || clash::is_clash(text)
+}
+
+/// The plan of a file: of adit's own TOML, or of another program's JSON or YAML, converted on the way.
 /// Notes are what could not be carried over.
 pub fn plan_from_file(
     path: &Path,
@@ -167,7 +187,7 @@ pub fn plan_from_file_with(
         // Says what is wrong with the file.
         return Ok((Plan::from_file_with(path, sources)?, Vec::new()));
     };
-    if !is_json(&file.text, &name) {
+    if !is_json(&file.text, &name) && !is_clash(&file.text, &name) {
         let plan = if file.readable_by_others {
             Plan::from_file_with(path, sources)?
         } else {
@@ -192,11 +212,20 @@ fn read_json(tree: &Json, clerk: &mut ConversionContext<'_>) -> (Format, RouteSe
         Json::List(items) if items.iter().any(|item| item.as_str().is_some()) => {
             links::read_list(items, clerk)
         }
+        Json::List(items) if xray::is_list(items) => {
+            (Format::Xray, xray::convert_list(items, clerk))
+        }
         // Before SIP008 had an envelope it was the list alone.
         Json::List(items) => (Format::Sip008, sip008::convert_list(items, clerk)),
         Json::Object(entries) => {
             let has = |name: &str| entries.iter().any(|(key, _)| key == name);
-            if shadowsocks_go::is_shadowsocks_go(entries) {
+            if sing_box::is_sing_box(entries) {
+                (Format::SingBox, sing_box::convert_document(tree, clerk))
+            } else if xray::is_xray(entries) {
+                (Format::Xray, xray::convert_document(tree, clerk))
+            } else if has("proxies") || has("proxy-groups") {
+                (Format::Clash, clash::convert_document(tree, clerk))
+            } else if shadowsocks_go::is_shadowsocks_go(entries) {
                 (Format::Go, shadowsocks_go::convert_document(tree, clerk))
             } else if has("servers") && has("version") && !has("locals") && !has("local_port") {
                 (Format::Sip008, sip008::convert_document(tree, clerk))

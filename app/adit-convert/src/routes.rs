@@ -8,6 +8,7 @@ use crate::acl_rules::Acl;
 use crate::conversion_context::ConversionContext;
 use crate::fields::ObjectFields;
 use crate::local_listeners::{self, FileDefaults};
+use crate::outbounds::list_names;
 use crate::server_entry::{self, ServerEntry, Transports, format_seconds};
 use crate::toml_output::{Route, RouteSet, Rule, Stage, UrlBuilder};
 
@@ -215,10 +216,22 @@ pub(super) fn client_of_servers(
         clerk.add_problem(Problem::without_place(title, help));
     }
     let plugins = clerk.options.plugins.clone();
-    let servers = server_entry::usable_servers(servers, Some(&plugins), clerk);
+    let mut servers = server_entry::usable_servers(servers, Some(&plugins), clerk);
+    if let Some(name) = clerk.options.select.clone() {
+        let is_selected = |server: &ServerEntry| server.name.as_deref() == Some(&*name);
+        if servers.iter().any(is_selected) {
+            servers.retain(is_selected);
+        } else if clerk.problems.is_empty() {
+            let names = servers.iter().filter_map(|server| server.name.as_deref());
+            let help = format!("servers: {}", list_names(names));
+            let title = format!("no server is called `{name}`");
+            clerk.add_problem(Problem::without_place(title, help));
+        }
+    }
     let via = client_chain(&servers, None, false, Vec::new(), clerk);
     RouteSet {
         routes: client_routes(vec![local_listeners::default_proxy()], via, None),
+        ..RouteSet::default()
     }
 }
 

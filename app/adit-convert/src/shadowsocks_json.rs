@@ -110,7 +110,13 @@ pub(super) fn convert_document(
         }
     };
     top.note_unread(OMITTED_FIELDS, clerk);
-    (format, RouteSet { routes })
+    (
+        format,
+        RouteSet {
+            routes,
+            ..RouteSet::default()
+        },
+    )
 }
 
 /// Which end it is for. `local_port` alone says little: the example of a server that

@@ -3,8 +3,8 @@
 use core::fmt::Write;
 use std::collections::HashMap;
 
-use adit_config::Endpoint;
 use adit_config::text::{SecretText, Span, Spanned, escape, format_target, sanitize_for_terminal};
+use adit_config::{Endpoint, GroupKind};
 use adit_wire::{Host, Target};
 use zeroize::Zeroizing;
 
@@ -15,6 +15,23 @@ use crate::notes::Note;
 #[derive(Default)]
 pub(super) struct RouteSet {
     pub(super) routes: Vec<Route>,
+    /// Groups that chains can name.
+    pub(super) groups: Vec<Group>,
+}
+
+/// One group with a name.
+pub(super) struct Group {
+    /// A valid and unique name.
+    pub(super) name: String,
+    /// The name in the document, if it is another.
+    pub(super) title: Option<String>,
+    pub(super) kind: GroupKind,
+    /// The hops of each member.
+    pub(super) members: Vec<Vec<Zeroizing<String>>>,
+    /// The member that is selected at first, from 0.
+    pub(super) selected: Option<usize>,
+    /// The target of probes.
+    pub(super) check: Option<Target>,
 }
 
 /// One route.
@@ -31,7 +48,7 @@ pub(super) struct Route {
 /// Conditions of a rule that stay on its line.
 const MAX_CONDITIONS_PER_LINE: usize = 8;
 
-/// One step of a chain: of several hops, the first that works.
+/// One step of a chain: the name of a group, or hops, of which the first that works is used.
 pub(super) type Stage = Vec<Zeroizing<String>>;
 
 /// Requests that go another way.
@@ -171,9 +188,12 @@ impl RouteSet {
         for note in notes {
             write_line(&mut out, format_args!("# {note}"));
         }
+        for group in &self.groups {
+            group.write_toml(&mut out);
+        }
         let mut names = HashMap::new();
         for route in &self.routes {
-            let name = unique_name(&route.name, &mut names);
+            let name = unique_name(&route.name, "route", &mut names);
             let key = toml_key(&name);
             let key = key.as_str();
             write_line(&mut out, format_args!("\n[route.{key}]"));
@@ -228,9 +248,41 @@ impl RouteSet {
     }
 }
 
-/// A name that a route can have, not yet taken. `taken` holds the last number that was tried for
-/// each.
-fn unique_name(wished: &str, taken: &mut HashMap<String, usize>) -> String {
+impl Group {
+    fn write_toml(&self, out: &mut String) {
+        write_line(out, format_args!("\n[group.{}]", &*toml_key(&self.name)));
+        if let Some(title) = &self.title {
+            write_line(out, format_args!("# {}", sanitize_for_terminal(title)));
+        }
+        write_line(out, format_args!("kind = \"{}\"", self.kind));
+        if let Some(at) = self.selected {
+            write_line(out, format_args!("selected = {}", at + 1));
+        }
+        if let Some(target) = &self.check {
+            let check = toml_string(&format_target(target));
+            write_line(out, format_args!("check = {}", &*check));
+        }
+        out.push_str("members = ");
+        let members = self.members.iter().map(|hops| {
+            let mut text = Zeroizing::new(String::new());
+            match hops.as_slice() {
+                [hop] => text.push_str(&toml_string(hop)),
+                hops => write_inline(&mut text, hops.iter().map(|hop| toml_string(hop))),
+            }
+            text
+        });
+        write_lines(out, members, "");
+        out.push('\n');
+    }
+}
+
+/// A name that a route or group can have, not yet taken, or `fallback` if nothing of the requested one can stay.
+/// `taken` holds the last number that was tried for each.
+pub(super) fn unique_name(
+    wished: &str,
+    fallback: &str,
+    taken: &mut HashMap<String, usize>,
+) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let clean: String = wished
         .chars()
@@ -238,7 +290,7 @@ fn unique_name(wished: &str, taken: &mut HashMap<String, usize>) -> String {
         .take(56)
         .collect();
     let clean = match clean.trim_matches('-') {
-        "" => "route",
+        "" => fallback,
         clean => clean,
     };
     let mut name = clean.to_owned();
@@ -351,7 +403,7 @@ mod tests {
             ("a b", "a-b"),
             ("main", "main-3"),
         ] {
-            assert_eq!(unique_name(wished, &mut taken), name);
+            assert_eq!(unique_name(wished, "route", &mut taken), name);
         }
     }
 

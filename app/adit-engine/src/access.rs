@@ -6,9 +6,11 @@
 mod local_name;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use adit_config::PrivateAccess;
 use adit_net::names::LookupOrigin;
+use adit_rules::SharedRuleSet;
 use adit_shadowsocks::uot;
 use adit_wire::{Host, Target, unmap_ipv4};
 use ipnet::IpNet;
@@ -19,18 +21,46 @@ use self::local_name::NameMeaning;
 #[derive(Debug, Clone)]
 pub struct AccessRule {
     private: PrivateAccess,
-    /// Networks that are never reached, whatever `private` allows.
-    denied: Vec<IpNet>,
+    /// Networks that are never reached, whatever `private` allows. Each association of datagrams has a copy of
+    /// the rule, so this is shared.
+    denied: Option<Arc<DeniedNetworks>>,
     allows_smtp: bool,
     /// True if targets come from the configuration and not from clients.
     is_configured: bool,
+}
+
+/// Networks that rules reject.
+#[derive(Debug)]
+struct DeniedNetworks {
+    nets: Vec<IpNet>,
+    sets: Vec<SharedRuleSet>,
+}
+
+impl DeniedNetworks {
+    fn check(&self, ip: IpAddr) -> Result<(), String> {
+        let inside = match ip {
+            IpAddr::V6(v6) => embedded_v4(v6).map(IpAddr::V4),
+            IpAddr::V4(_) => None,
+        };
+        let is_in = |net: &&IpNet| net.contains(&ip) || inside.is_some_and(|v4| net.contains(&v4));
+        if let Some(net) = self.nets.iter().find(is_in) {
+            return Err(format!("{ip} is in {net}, which a rule rejects"));
+        }
+        let has = |set: &SharedRuleSet| {
+            set.contains_address(ip) || inside.is_some_and(|v4| set.contains_address(v4))
+        };
+        if self.sets.iter().any(has) {
+            return Err(format!("{ip} is in a rule set that a rule rejects"));
+        }
+        Ok(())
+    }
 }
 
 impl AccessRule {
     /// The rule without restrictions: for the servers of hops, which the configuration names.
     pub const UNRESTRICTED: Self = Self {
         private: PrivateAccess::All,
-        denied: Vec::new(),
+        denied: None,
         allows_smtp: true,
         is_configured: true,
     };
@@ -41,29 +71,25 @@ impl AccessRule {
     pub const fn new(private: PrivateAccess, public: bool) -> Self {
         Self {
             private,
-            denied: Vec::new(),
+            denied: None,
             allows_smtp: !public,
             is_configured: false,
         }
     }
 
-    /// Returns the same rule, which also denies the networks `denied`.
+    /// Returns the same rule, which also denies the networks `denied` and those of `sets`.
     #[must_use]
-    pub(crate) fn denying_networks(mut self, denied: Vec<IpNet>) -> Self {
-        self.denied = denied;
+    pub(crate) fn denying_networks(mut self, denied: Vec<IpNet>, sets: Vec<SharedRuleSet>) -> Self {
+        if !(denied.is_empty() && sets.is_empty()) {
+            self.denied = Some(Arc::new(DeniedNetworks { nets: denied, sets }));
+        }
         self
     }
 
     fn check_denied(&self, ip: IpAddr) -> Result<(), String> {
-        let inside = match ip {
-            IpAddr::V6(v6) => embedded_v4(v6).map(IpAddr::V4),
-            IpAddr::V4(_) => None,
-        };
-        let is_in = |net: &&IpNet| net.contains(&ip) || inside.is_some_and(|v4| net.contains(&v4));
-        match self.denied.iter().find(is_in) {
-            Some(net) => Err(format!("{ip} is in {net}, which a rule rejects")),
-            None => Ok(()),
-        }
+        self.denied
+            .as_ref()
+            .map_or(Ok(()), |denied| denied.check(ip))
     }
 
     /// Returns the owner that lookups under this rule are counted against.
@@ -135,7 +161,7 @@ impl AccessRule {
 
     /// Returns true if nothing is restricted.
     pub(crate) const fn is_unrestricted(&self) -> bool {
-        matches!(self.private, PrivateAccess::All) && self.denied.is_empty()
+        matches!(self.private, PrivateAccess::All) && self.denied.is_none()
     }
 }
 
@@ -228,10 +254,41 @@ fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
+    use adit_rules::{Condition, RuleSet};
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
+    }
+
+    /// A rule that hops are not wrapped for must really allow everything.
+    #[test]
+    fn a_rejected_network_or_set_is_a_restriction() {
+        let set = |net: &str| {
+            let condition = Condition::Network(net.parse().unwrap());
+            SharedRuleSet::from(RuleSet::compile([condition]).unwrap())
+        };
+        let all = || AccessRule::new(PrivateAccess::All, false);
+        assert!(all().denying_networks(vec![], vec![]).is_unrestricted());
+        let net: IpNet = "192.0.2.0/24".parse().unwrap();
+        for rule in [
+            all().denying_networks(vec![net], vec![]),
+            all().denying_networks(vec![], vec![set("192.0.2.0/24")]),
+        ] {
+            assert!(!rule.is_unrestricted());
+            for denied in [
+                "192.0.2.1:80",
+                "[::ffff:192.0.2.1]:80",
+                "[64:ff9b::c000:201]:80",
+            ] {
+                assert!(
+                    rule.check_addr(denied.parse().unwrap()).is_err(),
+                    "{denied}"
+                );
+            }
+            assert_eq!(rule.check_addr("198.51.100.1:80".parse().unwrap()), Ok(()));
+        }
     }
 
     #[test]

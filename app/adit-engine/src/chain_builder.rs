@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    AddressPreference, CarrierSettings, Chain, Condition, GroupKind, Hop as HopPlan, HopKind,
-    ListenerConfig, ListenerKind, NamedGroup, Plugin, PluginMode, Route, ServerHop, SsRole, Stage,
+    CarrierSettings, Chain, Condition, GroupKind, Hop as HopPlan, HopKind, ListenerConfig,
+    ListenerKind, NamedGroup, Plugin, PluginMode, Route, Rule, RuleCondition, ServerHop, SsRole,
+    Stage,
 };
 use adit_kcp::Counters;
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
+use adit_rules::SharedRuleSet;
 use adit_shadowsocks::{Edition, KeyChain};
 use adit_wire::Target;
 use ipnet::IpNet;
@@ -23,10 +25,11 @@ use crate::connector::{
 use crate::dialect::{HttpConnect, ShadowsocksDialect, Socks4a, Socks5, SsrDialect};
 use crate::plugin::{PluginHost, PluginSide, PluginSpec, PluginTransports};
 use crate::probe::Check;
+use crate::route_rules;
 use crate::router::RoutingRule;
 use crate::ssh::SshHop;
 use crate::udp::SenderFilter;
-use crate::{Router, ServerHealth, StartError};
+use crate::{Router, RuleSetTable, ServerHealth, StartError};
 
 /// State of the process that chains use.
 #[derive(Default)]
@@ -48,15 +51,15 @@ impl<'a> RunningChains<'a> {
     /// `new_listen`; none if their ends differ.
     pub(crate) fn new(
         router: &Router,
-        (route, listen): (&'a Route, &'a ListenerConfig),
-        (new_route, new_listen): (&Route, &ListenerConfig),
+        (route, listen, sets): (&'a Route, &'a ListenerConfig, &RuleSetTable),
+        (new_route, new_listen, new_sets): (&Route, &ListenerConfig, &RuleSetTable),
     ) -> Self {
         let plans = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
         let connectors = router.connectors();
         // The router may have been replaced by other means than a reload.
         let same = connectors.len() == route.rules.len() + 1
             && ends_alike(listen, new_listen)
-            && rejected_networks(route) == rejected_networks(new_route);
+            && rejects_alike((route, sets), (new_route, new_sets));
         let mut chains: Vec<_> = plans.zip(connectors).collect();
         if !same {
             chains.clear();
@@ -87,20 +90,17 @@ pub(crate) fn ends_alike(a: &ListenerConfig, b: &ListenerConfig) -> bool {
     end(a) == end(b) && a.access == b.access
 }
 
-/// Creates the router of one listener, whose access rule applies to its targets. Chains of `running` are used again.
+/// Creates the router of one listener, whose access rule applies to its targets. `sets` has the rule sets of its
+/// rules. Chains of `running` are used again.
 pub(crate) async fn build_router(
     route: &Route,
     listen: &ListenerConfig,
     resources: &ChainResources,
+    sets: &RuleSetTable,
     running: Option<&RunningChains<'_>>,
 ) -> Result<Router, StartError> {
-    let family = match listen.prefer {
-        AddressPreference::Auto => Family::Any,
-        AddressPreference::V4 => Family::V4First,
-        AddressPreference::V6 => Family::V6First,
-        AddressPreference::V4Only => Family::V4Only,
-        AddressPreference::V6Only => Family::V6Only,
-    };
+    let compiled = route_rules::compile_rules(route, listen, sets)?;
+    let family = route_rules::address_family(listen);
     let filter = match &listen.kind {
         ListenerKind::Proxy(proxy) if !proxy.full_cone => SenderFilter::Contacted,
         ListenerKind::Transparent(transparent) if !transparent.full_cone => SenderFilter::Contacted,
@@ -108,8 +108,9 @@ pub(crate) async fn build_router(
     };
     let deadline = listen.limits.dial;
     let public = !listen.addr.is_loopback();
+    let (networks, rejected_sets) = rejected_networks(route, sets);
     let access = AccessRule::new(listen.access.private.clone(), public)
-        .denying_networks(rejected_networks(route));
+        .denying_networks(networks, rejected_sets);
     let guarded: Arc<dyn Connector> = Arc::new(DirectConnector {
         access: access.clone(),
         family,
@@ -137,21 +138,20 @@ pub(crate) async fn build_router(
     let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
     let straight = !relays && chains.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
-    for (number, rule) in (1..).zip(&route.rules) {
-        let connector = match running.and_then(|running| running.find(&rule.via)) {
+    let first_rejects = first_rejects(route).count();
+    for (at, (plan, mut rule)) in route.rules.iter().zip(compiled).enumerate() {
+        let connector = match running.and_then(|running| running.find(&plan.via)) {
             Some(connector) => connector,
             None => {
-                let name = format!("{}.rule{number}", route.name);
-                let chain = build_chain(&name, &rule.via, &end, resources).await?;
-                judged(chain, &rule.via)
+                let name = format!("{}.rule{}", route.name, at + 1);
+                let chain = build_chain(&name, &plan.via, &end, resources).await?;
+                judged(chain, &plan.via)
             }
         };
-        rules.push(RoutingRule {
-            matches: rule.matches.clone(),
-            // Targets that are connected to from here are checked then, see `denied`.
-            resolve: rule.resolve && !(straight && is_reject(&rule.via)),
-            connector,
-        });
+        // Targets that are connected to from here are checked then, see `denied`.
+        let is_checked_later = straight && at < first_rejects && has_networks_alone(plan);
+        rule.resolve &= !is_checked_later;
+        rules.push(RoutingRule { rule, connector });
     }
     let otherwise = match running.and_then(|running| running.find(&route.via)) {
         Some(connector) => connector,
@@ -167,17 +167,49 @@ fn is_reject(via: &Chain) -> bool {
     via.stages == [Stage::Single(HopPlan::Reject)]
 }
 
-/// Returns the networks that the first rules of a route reject, names included. They are checked when an
-/// address is connected or sent to, so that neither a name with changing addresses nor a later datagram of
-/// an association reaches them.
-fn rejected_networks(route: &Route) -> Vec<IpNet> {
-    let rules = route.rules.iter().take_while(|rule| is_reject(&rule.via));
-    let matches = rules.filter(|rule| rule.resolve).flat_map(|r| &r.matches);
-    let nets = matches.filter_map(|m| match m {
-        Condition::Cidr(net) => Some(*net),
-        _ => None,
-    });
-    nets.collect()
+/// Returns the rules at the start of a route that reject.
+fn first_rejects(route: &Route) -> impl Iterator<Item = &Rule> {
+    route.rules.iter().take_while(|rule| is_reject(&rule.via))
+}
+
+/// True if a check of the addresses that are connected to replaces the lookup of a rule that rejects.
+fn has_networks_alone(rule: &Rule) -> bool {
+    let is_own = |condition: &RuleCondition| matches!(condition, RuleCondition::Condition(_));
+    rule.and.is_empty() && rule.matches.iter().all(is_own)
+}
+
+/// Returns the networks, and the rule sets, that the first rules of a route reject, names included. They are
+/// checked when an address is connected or sent to, so that neither a name with changing addresses nor a later
+/// datagram of an association reaches them.
+fn rejected_networks(route: &Route, sets: &RuleSetTable) -> (Vec<IpNet>, Vec<SharedRuleSet>) {
+    let (networks, names) = rejected_conditions(route);
+    let rejected_sets = names.into_iter().filter_map(|name| sets.get(name).cloned());
+    (networks, rejected_sets.collect())
+}
+
+/// Returns the networks, and the names of the rule sets, that the first rules of a route reject.
+fn rejected_conditions(route: &Route) -> (Vec<IpNet>, Vec<&str>) {
+    let rules = first_rejects(route).filter(|rule| rule.resolve && rule.and.is_empty());
+    let (mut networks, mut names) = (Vec::new(), Vec::new());
+    for condition in rules.flat_map(|rule| &rule.matches) {
+        match condition {
+            RuleCondition::Condition(Condition::Network(net)) => networks.push(*net),
+            RuleCondition::Condition(_) => {}
+            RuleCondition::Set(name) => names.push(name.as_str()),
+        }
+    }
+    (networks, names)
+}
+
+/// Returns true if the first rules of both routes reject the same networks and rule sets.
+fn rejects_alike(
+    (a, sets): (&Route, &RuleSetTable),
+    (b, other_sets): (&Route, &RuleSetTable),
+) -> bool {
+    let (networks, names) = rejected_conditions(a);
+    let is_shared = |name: &&str| sets.shares_set(name, other_sets);
+    let all_shared = names.iter().all(is_shared);
+    all_shared && (networks, names) == rejected_conditions(b)
 }
 
 /// Creates a chain by folding: each hop reaches its server through the connector before it. `name` is that of the

@@ -23,7 +23,7 @@ use crate::listener::{
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
-use crate::{Router, StartError, UserTable};
+use crate::{Router, RuleSetStore, RuleSetTable, StartError, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
 
@@ -37,6 +37,8 @@ pub struct Engine {
     started: UnixTime,
     /// Groups, and the counters of all KCP sessions, of listeners and of hops.
     chains: ChainResources,
+    /// The rule sets of the plan.
+    sets: Mutex<RuleSetTable>,
     running: Mutex<Vec<RunningListener>>,
     /// Counters of listeners that a reload or [`remove_route`](Self::remove_route) has closed.
     closed: Mutex<ClosedListeners>,
@@ -158,9 +160,31 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns a [`StartError`] if a listener cannot be bound or its settings cannot be used. In this case
+    /// Returns a [`StartError`] if a listener cannot be bound, its settings cannot be used or a rule set cannot be
+    /// read; those with URLs have to be loaded before, see [`Self::start_with_rule_sets`]. In this case
     /// nothing is left running.
     pub async fn start(plan: &Plan) -> Result<Self, StartError> {
+        let mut sets = RuleSetTable::default();
+        if !plan.sets.is_empty() {
+            let configs = plan.sets.clone();
+            let load = move || RuleSetTable::load(&configs, &RuleSetStore::default());
+            let loaded = tokio::task::spawn_blocking(load).await;
+            sets = match loaded {
+                Ok(Ok((sets, _))) => sets,
+                Ok(Err(errors)) => return Err(StartError::RuleSets(errors)),
+                // The runtime ends, and the engine with it.
+                Err(_) => sets,
+            };
+        }
+        Self::start_with_rule_sets(plan, sets).await
+    }
+
+    /// Does the same as [`Self::start`] with rule sets that are loaded already, and can be replaced later.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] as [`Self::start`] does, and if a rule names a set that is missing.
+    pub async fn start_with_rule_sets(plan: &Plan, sets: RuleSetTable) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
         let engine = Self {
@@ -169,6 +193,7 @@ impl Engine {
             replays: ReplayRegistry::default(),
             started: system::unix_now(),
             chains: ChainResources::default(),
+            sets: Mutex::new(sets),
             running: Mutex::default(),
             closed: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
@@ -191,9 +216,10 @@ impl Engine {
         if route.listen.iter().any(listener::is_strict_listener) {
             self.wait_past_start_second().await;
         }
+        let sets = self.rule_sets();
         let mut begun = Vec::with_capacity(route.listen.len());
         for listen in &route.listen {
-            begun.push(self.bind_listener(route, listen, None).await?);
+            begun.push(self.bind_listener(route, listen, None, &sets).await?);
         }
         let start = |(at, bound)| self.start_listener(&route.name, at, bound);
         let begun: Vec<RunningListener> = begun.into_iter().enumerate().map(start).collect();
@@ -248,9 +274,11 @@ impl Engine {
         if routers.is_empty() || routers.len() != route.listen.len() {
             return Ok(false);
         }
+        let sets = self.rule_sets();
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            fresh.push(chain_builder::build_router(route, listen, &self.chains, None).await?);
+            let router = chain_builder::build_router(route, listen, &self.chains, &sets, None);
+            fresh.push(router.await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
             router.replace_rules(fresh);
@@ -315,6 +343,12 @@ impl Engine {
         self.chains.groups.groups()
     }
 
+    /// Returns the rule sets of the plan, which the routers share.
+    #[must_use]
+    pub fn rule_sets(&self) -> RuleSetTable {
+        self.lock_sets().clone()
+    }
+
     /// Stops accepting, and lets open connections continue for at most `drain`.
     pub async fn drain_and_stop(&self, drain: Duration) {
         let mut running = std::mem::take(&mut *self.lock_running());
@@ -333,8 +367,9 @@ impl Engine {
         route: &Route,
         listen: &ListenerConfig,
         meter: Option<Arc<TrafficMeter>>,
+        sets: &RuleSetTable,
     ) -> Result<BoundListener, StartError> {
-        listener::open_listener(route, listen, meter, &self.process_state()).await
+        listener::open_listener(route, listen, meter, &self.process_state(sets)).await
     }
 
     /// Starts the tasks of a bound listener.
@@ -365,13 +400,14 @@ impl Engine {
         }
     }
 
-    const fn process_state(&self) -> ProcessState<'_> {
+    const fn process_state<'a>(&'a self, sets: &'a RuleSetTable) -> ProcessState<'a> {
         ProcessState {
             gate: &self.gate,
             associations: &self.associations,
             replays: &self.replays,
             started: self.started,
             chains: &self.chains,
+            sets,
         }
     }
 
@@ -381,6 +417,10 @@ impl Engine {
         for listener in ended {
             closed.add(listener.live.meter.clone());
         }
+    }
+
+    fn lock_sets(&self) -> MutexGuard<'_, RuleSetTable> {
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_closed(&self) -> MutexGuard<'_, ClosedListeners> {

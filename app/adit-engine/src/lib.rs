@@ -63,7 +63,9 @@ mod loop_detection;
 pub mod plugin;
 pub mod probe;
 mod request;
+mod route_rules;
 mod router;
+mod rule_sets;
 pub mod serve;
 pub mod ssh;
 mod standalone_worker;
@@ -80,7 +82,11 @@ pub use failure_cause::{FailureCause, FaultSide};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
 pub use request::{BoxFuture, ConnectionAddrs, Request};
-pub use router::{Router, RoutingRule};
+pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
+pub use router::{RequestContext, Router, RoutingRule};
+pub use rule_sets::{
+    LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable, StoredDocument,
+};
 pub use start_error::StartError;
 pub use user_account::{Usage, UserAccount};
 pub use user_table::{UserTable, UserTableError};

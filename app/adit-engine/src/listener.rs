@@ -57,7 +57,7 @@ use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociat
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
 };
-use crate::{Router, StartError, UserTable};
+use crate::{Router, RuleSetTable, StartError, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -159,6 +159,8 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
     pub(crate) chains: &'a ChainResources,
+    /// The rule sets of the plan.
+    pub(crate) sets: &'a RuleSetTable,
 }
 
 /// Binds a listener. Settings are checked before any socket is opened. It counts on from `meter`, if it replaces
@@ -169,7 +171,8 @@ pub(crate) async fn open_listener(
     meter: Option<Arc<TrafficMeter>>,
     process: &ProcessState<'_>,
 ) -> Result<BoundListener, StartError> {
-    let router = Arc::new(build_router(route, listen, process.chains, None).await?);
+    let router = build_router(route, listen, process.chains, process.sets, None);
+    let router = Arc::new(router.await?);
     let bench = ListenerBuilder::new(listen, router, meter.unwrap_or_default(), process);
     let ListenerHandlers {
         worker,

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use adit_config::Condition;
 use adit_net::dial::{self, Family};
+use adit_rules::{Decision, Rule, RuleList, Transport};
 use adit_wire::{Host, Target, unmap_ipv4};
 
 use crate::connector::{BoundSocket, ConnectedStream, Connector};
@@ -23,16 +23,61 @@ struct RouterState {
 
 /// A rule that sends matching requests through a connector of its own.
 pub struct RoutingRule {
-    /// The conditions, of which at least one has to match.
-    pub matches: Vec<Condition>,
-    /// True if names are looked up and match networks by any of their addresses.
-    pub resolve: bool,
+    /// The conditions.
+    pub rule: Rule,
     /// The connector for matching requests.
     pub connector: Arc<dyn Connector>,
 }
 
+/// The facts about a request, besides its target, that rules can ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestContext<'a> {
+    /// TCP for streams, UDP for datagrams.
+    pub transport: Transport,
+    /// Address of the client.
+    pub source: SocketAddr,
+    /// Name of the user, as logs show it.
+    pub user: Option<&'a str>,
+}
+
+impl<'a> RequestContext<'a> {
+    /// Creates the context of a request for a stream.
+    #[must_use]
+    pub const fn stream(source: SocketAddr, user: Option<&'a str>) -> Self {
+        Self {
+            transport: Transport::Tcp,
+            source,
+            user,
+        }
+    }
+
+    /// Creates the context of datagrams.
+    #[must_use]
+    pub const fn datagrams(source: SocketAddr, user: Option<&'a str>) -> Self {
+        Self {
+            transport: Transport::Udp,
+            source,
+            user,
+        }
+    }
+
+    /// Prepares a request for decisions.
+    pub(crate) fn request(&self, target: &Target) -> adit_rules::Request<'a> {
+        let source = SocketAddr::new(unmap_ipv4(self.source.ip()), self.source.port());
+        let request = adit_rules::Request::new(target)
+            .with_transport(self.transport)
+            .with_source(source);
+        match self.user {
+            Some(user) => request.with_user(user),
+            None => request,
+        }
+    }
+}
+
 struct RouteTable {
-    rules: Vec<RoutingRule>,
+    rules: RuleList,
+    /// The connector of each rule.
+    connectors: Vec<Arc<dyn Connector>>,
     default_connector: Arc<dyn Connector>,
     /// The address families that names are looked up for.
     family: Family,
@@ -42,8 +87,13 @@ impl Router {
     /// Creates a router. Rules with `resolve` look names up for addresses of `family`.
     #[must_use]
     pub fn new(rules: Vec<RoutingRule>, otherwise: Arc<dyn Connector>, family: Family) -> Self {
+        let (rules, connectors) = rules
+            .into_iter()
+            .map(|routing| (routing.rule, routing.connector))
+            .unzip();
         let now = Arc::new(RouteTable {
-            rules,
+            rules: RuleList::new(rules),
+            connectors,
             default_connector: otherwise,
             family,
         });
@@ -52,83 +102,94 @@ impl Router {
 
     /// Returns the connector for `target`. It must not be used for another target.
     #[must_use]
-    pub fn select_connector(&self, target: &Target) -> Arc<dyn Connector> {
-        let signs = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let ways = &signs.now;
-        for (at, rule) in ways.rules.iter().enumerate() {
-            if rule.matches(target, &[]) {
-                return rule.connector.clone();
-            }
-            if rule.needs_lookup(target) {
-                return Arc::new(LookupConnector {
-                    ways: ways.clone(),
-                    first_rule: at,
-                    target: target.clone(),
-                });
-            }
+    pub fn select_connector(
+        &self,
+        target: &Target,
+        context: &RequestContext<'_>,
+    ) -> Arc<dyn Connector> {
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let table = &state.now;
+        if table.connectors.is_empty() {
+            return table.default_connector.clone();
         }
-        ways.default_connector.clone()
+        match table.rules.decide(&context.request(target)) {
+            Decision::Lookup(first_rule) => Arc::new(LookupConnector {
+                table: table.clone(),
+                first_rule,
+                target: target.clone(),
+                transport: context.transport,
+                source: context.source,
+                user: context.user.map(Into::into),
+            }),
+            decision => table.connector_of(decision).clone(),
+        }
     }
 
     /// Returns the connectors of the rules, then the one for everything else.
     pub(crate) fn connectors(&self) -> Vec<Arc<dyn Connector>> {
-        let signs = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let table = &signs.now;
-        let rules = table.rules.iter().map(|rule| &rule.connector);
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let table = &state.now;
+        let rules = table.connectors.iter();
         rules.chain([&table.default_connector]).cloned().collect()
     }
 
     /// Routes new requests by the rules of `other` from now on.
     pub(crate) fn replace_rules(&self, other: Self) {
         let other = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut signs = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut signs.now, other.now);
-        let oldest = signs.before.replace(before);
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut state.now, other.now);
+        let oldest = state.before.replace(before);
         // Plugins are ended by the drop, which needs no lock.
-        drop(signs);
+        drop(state);
         drop(oldest);
     }
 }
 
-impl RoutingRule {
-    /// Returns true if the target matches, or one of the addresses of its name.
-    fn matches(&self, target: &Target, addresses: &[IpAddr]) -> bool {
-        let found = |net: &Condition| match net {
-            Condition::Cidr(net) if self.resolve => addresses.iter().any(|ip| net.contains(ip)),
-            _ => false,
+impl RouteTable {
+    /// Returns the connector of a final decision.
+    fn connector_of(&self, decision: Decision) -> &Arc<dyn Connector> {
+        let rule = match decision {
+            Decision::Rule(at) => self.connectors.get(at),
+            Decision::Lookup(_) | Decision::NoRule => None,
         };
-        self.matches.iter().any(|m| m.matches(target) || found(m))
-    }
-
-    /// Returns true if the rule depends on the addresses of the target's name.
-    fn needs_lookup(&self, target: &Target) -> bool {
-        let is_net = |m: &Condition| matches!(m, Condition::Cidr(_));
-        self.resolve && matches!(target.host, Host::Name(_)) && self.matches.iter().any(is_net)
+        rule.unwrap_or(&self.default_connector)
     }
 }
 
-/// The connector for a name that no rule before `at` matches and whose addresses have to be looked up.
+/// The connector for a name that no rule before `first_rule` matches and whose addresses have to be looked up.
 struct LookupConnector {
-    ways: Arc<RouteTable>,
+    table: Arc<RouteTable>,
     first_rule: usize,
     target: Target,
+    transport: Transport,
+    source: SocketAddr,
+    user: Option<Box<str>>,
 }
 
 impl LookupConnector {
     async fn resolve_connector(&self) -> &dyn Connector {
-        let Target { host, port } = &self.target;
-        let addresses: Vec<IpAddr> = match host {
-            Host::Ip(ip) => vec![*ip],
-            Host::Name(name) => {
-                let found = dial::resolve(name.as_str(), *port, self.ways.family).await;
-                // A name that does not resolve here is in none of the networks.
-                let found = found.unwrap_or_default();
-                found.iter().map(|addr| unmap_ipv4(addr.ip())).collect()
-            }
+        let addresses = look_up(&self.target, self.table.family).await;
+        let context = RequestContext {
+            transport: self.transport,
+            source: self.source,
+            user: self.user.as_deref(),
         };
-        let mut rules = self.ways.rules.iter().skip(self.first_rule);
-        let rule = rules.find(|rule| rule.matches(&self.target, &addresses));
-        &**rule.map_or(&self.ways.default_connector, |rule| &rule.connector)
+        let request = context.request(&self.target);
+        let rules = &self.table.rules;
+        let decision = rules.decide_with_addresses(self.first_rule, &request, &addresses);
+        &**self.table.connector_of(decision)
+    }
+}
+
+/// Returns the addresses of a target. A name that does not resolve here has none.
+pub(crate) async fn look_up(target: &Target, family: Family) -> Vec<IpAddr> {
+    match &target.host {
+        Host::Ip(ip) => vec![*ip],
+        Host::Name(name) => {
+            let found = dial::resolve(name.as_str(), target.port, family).await;
+            let found = found.unwrap_or_default();
+            found.iter().map(|addr| unmap_ipv4(addr.ip())).collect()
+        }
     }
 }
 

@@ -36,7 +36,7 @@ use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{
     CountedSession, DualCounter, UserAccount, client_lookup_owner, run_until_removed,
 };
-use crate::{ConnectionAddrs, Request};
+use crate::{ConnectionAddrs, Request, RequestContext};
 
 use connection_limiter::ConnectionPermit;
 pub(crate) use connection_limiter::DescriptorPool;
@@ -92,6 +92,14 @@ pub struct UdpAssociateOptions {
     pub advertise: Option<IpAddr>,
     /// True if fragments are reassembled.
     pub reassemble: bool,
+}
+
+/// The client whose datagrams a stream carries.
+struct DatagramClient<'a> {
+    account: Option<&'a Arc<UserAccount>>,
+    /// Name of the user, for rules.
+    user: Option<String>,
+    peer: ConnectionAddrs,
 }
 
 impl ConnectionHandler {
@@ -264,7 +272,14 @@ impl ConnectionHandler {
             Ok(InboundRequest::UdpOverTcp(carried)) => {
                 let account = carried.account;
                 let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
-                let work = self.relay_datagrams(carried.datagrams, None, account.as_ref(), peer);
+                let client = DatagramClient {
+                    account: account.as_ref(),
+                    user: account
+                        .as_ref()
+                        .and_then(|account| account.name().map(str::to_owned)),
+                    peer,
+                };
+                let work = self.relay_datagrams(carried.datagrams, None, client);
                 let work = Box::pin(asker.scope(work));
                 let end = run_until_removed(account.as_deref(), work).await;
                 debug!(client = %peer.remote, "UDP over TCP ends: {end:?}");
@@ -352,7 +367,12 @@ impl ConnectionHandler {
         let account = self.account_of(&pending.request);
         let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::requested_version(&target).filter(|_| self.over_tcp) {
-            let carried = self.serve_udp_over_tcp(pending, version, account.as_ref(), peer);
+            let client = DatagramClient {
+                account: account.as_ref(),
+                user: pending.request.user.clone(),
+                peer,
+            };
+            let carried = self.serve_udp_over_tcp(pending, version, client);
             let carried = Box::pin(asker.scope(carried));
             let end = run_until_removed(account.as_deref(), carried).await;
             debug!(client = %peer.remote, user, "UDP over TCP ends: {end:?}");
@@ -365,7 +385,8 @@ impl ConnectionHandler {
             let _ = pending.reply_failure(&DialError::denied_by_rule(why)).await;
             return None;
         }
-        let connector = self.router.select_connector(&target);
+        let context = RequestContext::stream(peer.remote, pending.request.user.as_deref());
+        let connector = self.router.select_connector(&target, &context);
         let first = std::mem::take(&mut pending.request.first_bytes);
         let mut dial = connector.connect(&target, &first);
         // The scope adds a small cost to each poll, and most requests need neither.

@@ -8,6 +8,8 @@ use adit_wire::Target;
 
 use crate::carrier::CarrierError;
 use crate::plugin::PluginError;
+use crate::route_rules::RouteRuleError;
+use crate::rule_sets::RuleSetError;
 use crate::ssh::SshPlanError;
 
 /// The error of a plan that cannot run.
@@ -45,10 +47,21 @@ pub enum StartError {
     /// The encryption of a carrier cannot be set up.
     #[error(transparent)]
     Carrier(#[from] CarrierError),
+    /// A rule cannot be compiled.
+    #[error(transparent)]
+    Rule(#[from] RouteRuleError),
+    /// Rule sets cannot be used.
+    #[error("{}", join_errors(.0))]
+    RuleSets(Vec<RuleSetError>),
     /// A plugin could not be started.
     #[error(transparent)]
     Plugin(#[from] PluginError),
     /// A plugin connects to the server itself, so that it cannot be reached through other hops.
     #[error("the plugin of {0} cannot be reached through the hops before it: put that hop first")]
     PluginBehind(Target),
+}
+
+fn join_errors(errors: &[RuleSetError]) -> String {
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    texts.join("; ")
 }

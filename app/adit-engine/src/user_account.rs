@@ -26,6 +26,8 @@ pub struct UserAccount {
     removal: Arc<Notify>,
     /// True for the account of one user; false for that of all clients with the same key.
     one_user: bool,
+    /// Name of that user, as logs show it.
+    name: Option<Box<str>>,
 }
 
 /// Usage of a user since the start, or since the counters were last cleared.
@@ -67,6 +69,18 @@ impl UserAccount {
             one_user: true,
             ..Self::default()
         }
+    }
+
+    /// Sets the name of the user, as logs show it.
+    #[must_use]
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Returns the name of the user, as logs show it.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// True for the account of one user; false for that of all clients with the same key.

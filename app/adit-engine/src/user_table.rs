@@ -146,9 +146,11 @@ impl UserTable {
             return self.shared_account.clone();
         };
         let mut accounts = lock_ignoring_poison(&self.accounts);
-        let (_, account) = accounts
-            .entry(user.id())
-            .or_insert_with(|| (user.clone(), Arc::new(UserAccount::for_one_user())));
+        let (_, account) = accounts.entry(user.id()).or_insert_with(|| {
+            let name = user.name().escape_debug().to_string();
+            let account = UserAccount::for_one_user().with_name(&name);
+            (user.clone(), Arc::new(account))
+        });
         let account = account.clone();
         drop(accounts);
         // The user may have been removed since the request was read.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use adit_sftp::SftpSession;
 use adit_sftp::server::{Answer, Entries, Handler, Refusal, serve_tokio};
 use adit_ssh_proto::sftp::{FileAttrs, OpenFlags, SftpStatus};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 /// Time after which a session is considered stalled.
 const STALLED: Duration = Duration::from_secs(60);
@@ -213,4 +213,30 @@ async fn refused_writes_are_reported() {
     let closed = in_time(writer.shutdown()).await;
     let why = closed.unwrap_err();
     assert_eq!(why.to_string(), "Failure: no space left");
+}
+
+/// Answers INIT, and every request with HANDLE, as a broken server may.
+async fn answer_with_handles(mut io: DuplexStream) -> io::Result<()> {
+    loop {
+        let len = io.read_u32().await?;
+        let mut request = vec![0; usize::try_from(len).unwrap()];
+        io.read_exact(&mut request).await?;
+        let reply = match request[0] {
+            1 => vec![2, 0, 0, 0, 3],
+            _ => [&[102][..], &request[1..5], &[0, 0, 0, 1, 7]].concat(),
+        };
+        io.write_u32(u32::try_from(reply.len()).unwrap()).await?;
+        io.write_all(&reply).await?;
+    }
+}
+
+#[tokio::test]
+async fn a_close_without_a_status_is_no_success() {
+    let (near, far) = duplex(64 << 10);
+    tokio::spawn(answer_with_handles(far));
+    let sftp = SftpSession::from_tokio(near).await.unwrap();
+    let file = sftp.open_file("a", OpenFlags::WRITE).await.unwrap();
+    let mut writer = file.into_writer(0);
+    let closed = in_time(writer.shutdown()).await;
+    assert_eq!(closed.unwrap_err().kind(), io::ErrorKind::InvalidData);
 }

@@ -1,22 +1,19 @@
 //! Conversion of a document to a chain. A document may only name servers.
 
-use adit_config::{Chain, Hop, HopKind, Plan, Stage};
-use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
+use adit_config::{Chain, Plan, Stage};
+use adit_convert::{AllowedPlugins, ConvertOptions, Format, Note, Role};
 use serde::Deserialize;
 
+use super::server_filter::ServerFilter;
 use crate::untrusted_text::{NoExternalSources, join_titles};
 
-/// Maximum number of simultaneous plugins, each of which is a process.
-const MAX_PLUGINS: usize = 16;
-/// Maximum number of servers. A request tries them in turn, so it would not reach further ones.
-const MAX_SERVERS: usize = 256;
 /// The name of a document in messages.
 const NAME: &str = "the subscription";
 
 /// A parsed document.
 #[derive(Debug)]
 pub struct Document {
-    /// The servers as one stage, with failover in the order of the document.
+    /// The servers: one stage with failover in the order of the document, a group of the document, or a chain.
     pub chain: Chain,
     /// Notes about parts that were skipped.
     pub notes: Vec<String>,
@@ -46,14 +43,20 @@ pub enum DocumentError {
     Empty,
 }
 
-/// Parses SIP008, the content of an `ssconf` URL, or a list of `ss://` and `ssr://` links.
+/// Parses any format that [`adit_convert`] reads. `select` is the group or server that is used; `None` is the first
+/// group that a user selects from, or else all servers.
 ///
 /// # Errors
-/// The text has none of these formats, or no usable server.
-pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, DocumentError> {
+/// The text has none of these formats, no usable server, or nothing of the selected name.
+pub fn read(
+    text: &str,
+    plugins: &AllowedPlugins,
+    select: Option<&str>,
+) -> Result<Document, DocumentError> {
     let wish = ConvertOptions {
         role: Some(Role::Client),
         plugins: plugins.clone(),
+        select: select.map(str::to_owned),
     };
     let unusable = |problems: Vec<_>| DocumentError::Text(join_titles(&problems));
     let converted =
@@ -61,71 +64,24 @@ pub fn read(text: &str, plugins: &AllowedPlugins) -> Result<Document, DocumentEr
     let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
     let plan = Plan::from_toml_with(&converted.toml, NAME, &NoExternalSources).map_err(unusable)?;
     let route = plan.routes.into_iter().next().ok_or(DocumentError::Empty)?;
-    let mut servers = Vec::new();
-    let mut with_plugin = 0;
-    let (mut others, mut forbidden, mut many) = (0_usize, 0_usize, 0_usize);
-    // The converter puts the servers into the last stage. A remote document must not add other
-    // stages, so those before it are ignored.
-    let last = route.via.stages.into_iter().next_back();
-    let hops = match last {
-        Some(Stage::Group(hops)) => hops,
-        Some(Stage::Single(hop)) => vec![hop],
-        Some(Stage::Named(group)) => group.hops,
-        None => Vec::new(),
-    };
-    for hop in hops {
-        let Hop::Server(server) = &hop else {
-            others += 1;
-            continue;
-        };
-        if !matches!(
-            server.kind,
-            HopKind::Shadowsocks { .. } | HopKind::ShadowsocksR(_)
-        ) {
-            others += 1;
-            continue;
-        }
-        match server.kind.plugin() {
-            Some(plugin) if !plugins.allows(&plugin.program) => {
-                forbidden += 1;
-                continue;
-            }
-            Some(_) if with_plugin == MAX_PLUGINS => {
-                many += 1;
-                continue;
-            }
-            Some(_) => with_plugin += 1,
-            None => {}
-        }
-        if servers.len() == MAX_SERVERS {
-            many += 1;
-        } else {
-            servers.push(hop);
-        }
+    let mut stages = route.via.stages;
+    if !matches!(
+        converted.format,
+        Format::Clash | Format::SingBox | Format::Xray
+    ) {
+        // In the files of other programs the stages before the last one are proxies of that machine.
+        stages.drain(..stages.len().saturating_sub(1));
     }
-    for (count, why) in [
-        (others, "not a Shadowsocks or ShadowsocksR server"),
-        (
-            forbidden,
-            "needs a plugin that --allow-plugin does not list",
-        ),
-        (many, "beyond the maximum number of servers or plugins"),
-    ] {
-        if count > 0 {
-            notes.push(format!("{count} skipped: {why}"));
-        }
-    }
-    let stage = match (servers.pop(), servers.is_empty()) {
-        (None, _) => return Err(DocumentError::Empty),
-        (Some(only), true) => Stage::Single(only),
-        (Some(last), false) => {
-            servers.push(last);
-            Stage::Group(servers)
-        }
-    };
+    let mut filter = ServerFilter::new(plugins);
+    let stages: Option<Vec<Stage>> = stages
+        .into_iter()
+        .map(|stage| filter.filter_stage(stage))
+        .collect();
+    notes.extend(filter.notes());
+    let stages = stages.filter(|stages| !stages.is_empty());
     Ok(Document {
         chain: Chain {
-            stages: vec![stage],
+            stages: stages.ok_or(DocumentError::Empty)?,
         },
         notes,
         quota: serde_json::from_str(text).ok(),
@@ -142,7 +98,9 @@ fn shown(note: &Note) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::server_filter::{MAX_PLUGINS, MAX_SERVERS};
     use super::*;
+    use adit_config::GroupKind;
     use proptest::prelude::*;
 
     fn document(count: usize, more: &str) -> String {
@@ -162,7 +120,7 @@ mod tests {
     #[test]
     fn no_more_servers_and_plugins_than_can_be_used() {
         let none = AllowedPlugins::none();
-        let many = read(&document(MAX_SERVERS + 44, ""), &none).unwrap();
+        let many = read(&document(MAX_SERVERS + 44, ""), &none, None).unwrap();
         assert_eq!(many.servers(), MAX_SERVERS);
         assert!(many.notes.iter().any(|note| note.starts_with("44 skipped")));
         assert_eq!(
@@ -174,8 +132,11 @@ mod tests {
         );
         let plugins = document(MAX_PLUGINS + 4, r#","plugin":"obfs-local""#);
         let allowed = AllowedPlugins::only(vec!["obfs-local".to_owned()]);
-        assert_eq!(read(&plugins, &allowed).unwrap().servers(), MAX_PLUGINS);
-        assert!(read(&plugins, &none).is_err());
+        assert_eq!(
+            read(&plugins, &allowed, None).unwrap().servers(),
+            MAX_PLUGINS
+        );
+        assert!(read(&plugins, &none, None).is_err());
     }
 
     #[test]
@@ -185,7 +146,7 @@ mod tests {
         let text = r#"{"local_address":"0.0.0.0","local_port":1080,"mode":"tcp_and_udp",
             "outbound_proxy":"socks5://192.0.2.9:1080",
             "server":"192.0.2.1","server_port":8388,"password":"p","method":"aes-256-gcm"}"#;
-        let found = read(text, &none).unwrap();
+        let found = read(text, &none, None).unwrap();
         assert_eq!(found.servers(), 1);
         assert_eq!(found.chain.stages.len(), 1);
         for text in [
@@ -196,16 +157,64 @@ mod tests {
             "socks5://192.0.2.1:1080",
             "<html></html>",
         ] {
-            assert!(read(text, &none).is_err(), "{text}");
+            assert!(read(text, &none, None).is_err(), "{text}");
         }
-        let shown = format!("{:?}", read(&document(1, ""), &none).unwrap());
+        let shown = format!("{:?}", read(&document(1, ""), &none, None).unwrap());
         assert!(!shown.contains("\"p\""), "{shown}");
+    }
+
+    const CLASH: &str = "\
+proxies:
+  - {name: one, type: ss, server: 192.0.2.1, port: 1, cipher: aes-256-gcm, password: p}
+  - {name: two, type: socks5, server: 192.0.2.2, port: 2}
+  - {name: three, type: http, server: 192.0.2.3, port: 3, dialer-proxy: two}
+  - {name: four, type: vmess, server: 192.0.2.4, port: 4}
+  - {name: key, type: ssh, server: 192.0.2.5, port: 22, private-key: /home/me/.ssh/id_rsa}
+proxy-groups:
+  - {name: Choice, type: select, proxies: [DIRECT, one, three, REJECT]}
+  - {name: Auto, type: url-test, proxies: [one, two, four], url: 'http://a.example/'}
+";
+
+    #[test]
+    fn groups_are_taken_over_without_direct_connections() {
+        let none = AllowedPlugins::none();
+        let choice = read(CLASH, &none, None).unwrap();
+        let [Stage::Named(group)] = &choice.chain.stages[..] else {
+            panic!("{:?}", choice.chain)
+        };
+        assert_eq!(group.name, "Choice");
+        assert_eq!(group.member_names, ["one", "three"]);
+        assert_eq!((group.selected, group.leads[1].len()), (0, 1));
+        let notes = choice.notes.join("\n");
+        for said in [
+            "1 skipped: not a server",
+            "vmess",
+            "private keys are not taken",
+        ] {
+            assert!(notes.contains(said), "{said}: {notes}");
+        }
+        let auto = read(CLASH, &none, Some("Auto")).unwrap();
+        let [Stage::Named(group)] = &auto.chain.stages[..] else {
+            panic!("{:?}", auto.chain)
+        };
+        assert_eq!((group.kind, group.hops.len()), (GroupKind::Fastest, 2));
+        assert_eq!(
+            read(CLASH, &none, Some("three"))
+                .unwrap()
+                .chain
+                .stages
+                .len(),
+            2
+        );
+        for name in ["DIRECT", "four", "Unknown"] {
+            assert!(read(CLASH, &none, Some(name)).is_err(), "{name}");
+        }
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,80}") {
-            let _ = read(&text, &AllowedPlugins::none());
+            let _ = read(&text, &AllowedPlugins::none(), None);
         }
 
         #[test]
@@ -215,7 +224,7 @@ mod tests {
                 *place = byte;
             }
             let text: String = text.into_iter().collect();
-            let _ = read(&text, &AllowedPlugins::none());
+            let _ = read(&text, &AllowedPlugins::none(), None);
         }
     }
 }

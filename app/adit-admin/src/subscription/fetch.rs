@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 
 use super::source::Source;
 
-/// Time limit of the whole request: name, connection, redirections and body.
+/// Time limit of the whole request, unless it has another: name, connection, redirections and body.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time limit of a connection, and of the TLS handshake.
 const DIAL: Duration = Duration::from_secs(10);
@@ -70,12 +70,15 @@ pub enum FetchError {
     /// The body has more than the maximum number of bytes.
     #[error("the document is longer than {0} bytes")]
     TooLong(usize),
-    /// The body is not UTF-8, or is compressed.
-    #[error("the document is not uncompressed UTF-8 text")]
+    /// The body is not UTF-8.
+    #[error("the document is not UTF-8 text")]
     NoText,
+    /// The body is compressed, which was not requested.
+    #[error("the document is compressed, which was not requested")]
+    Compressed,
     /// The request timed out.
-    #[error("no answer within {} s", PATIENCE.as_secs())]
-    Late,
+    #[error("no answer within {} s", .0.as_secs())]
+    Late(Duration),
 }
 
 impl From<rustls::Error> for FetchError {
@@ -89,6 +92,7 @@ pub struct Fetcher {
     /// Maximum size of a document, in bytes.
     limit: usize,
     roots: TrustedRoots,
+    patience: Duration,
 }
 
 /// The certificate authorities that are trusted.
@@ -112,7 +116,18 @@ impl Fetcher {
     /// Creates a fetcher for documents of at most `limit` bytes.
     #[must_use]
     pub const fn new(roots: TrustedRoots, limit: usize) -> Self {
-        Self { limit, roots }
+        Self {
+            limit,
+            roots,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Sets the time limit of a whole request, 30 s by default.
+    #[must_use]
+    pub const fn with_time_limit(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Fetches a document, and returns its text.
@@ -120,16 +135,30 @@ impl Fetcher {
     /// # Errors
     /// The connection, TLS or the request fails, or the document is not text within the limit.
     pub async fn get(&self, source: &Source) -> Result<Zeroizing<String>, FetchError> {
-        timeout(PATIENCE, self.follow(source))
-            .await
-            .unwrap_or(Err(FetchError::Late))
+        match String::from_utf8(self.get_bytes(source).await?) {
+            Ok(text) => Ok(Zeroizing::new(text)),
+            Err(why) => {
+                drop(Zeroizing::new(why.into_bytes()));
+                Err(FetchError::NoText)
+            }
+        }
     }
 
-    async fn follow(&self, source: &Source) -> Result<Zeroizing<String>, FetchError> {
+    /// Fetches a document of any content.
+    ///
+    /// # Errors
+    /// The connection, TLS or the request fails, or the document is too long or compressed.
+    pub async fn get_bytes(&self, source: &Source) -> Result<Vec<u8>, FetchError> {
+        timeout(self.patience, self.follow(source))
+            .await
+            .unwrap_or(Err(FetchError::Late(self.patience)))
+    }
+
+    async fn follow(&self, source: &Source) -> Result<Vec<u8>, FetchError> {
         let mut at = source.clone();
         for _ in 0..=MAX_REDIRECTIONS {
             match self.once(&at).await? {
-                FetchResponse::Text(text) => return Ok(text),
+                FetchResponse::Document(bytes) => return Ok(bytes),
                 FetchResponse::Redirect(next) => at = next,
             }
         }
@@ -192,7 +221,10 @@ impl Fetcher {
         let request = Request::get(at.path.as_str())
             .header(header::HOST, at.authority())
             .header(header::USER_AGENT, AGENT)
-            .header(header::ACCEPT, "application/json, text/plain, */*")
+            .header(
+                header::ACCEPT,
+                "application/json, application/yaml, text/plain, */*",
+            )
             .header(header::CONNECTION, HeaderValue::from_static("close"))
             .body(Empty::<Bytes>::new());
         // The parts come from a parsed URL, so they are valid.
@@ -225,7 +257,7 @@ impl Fetcher {
         // Compression was not requested, and the size of the content would be unknown.
         let packed = text_of(response.headers(), header::CONTENT_ENCODING);
         if packed.is_some_and(|how| !how.eq_ignore_ascii_case("identity")) {
-            return Err(FetchError::NoText);
+            return Err(FetchError::Compressed);
         }
         let body = Limited::new(response.into_body(), self.limit)
             .collect()
@@ -234,16 +266,12 @@ impl Fetcher {
             Ok(e) => FetchError::Broken(*e),
             Err(_) => FetchError::TooLong(self.limit),
         })?;
-        let bytes = body.to_bytes().to_vec();
-        match String::from_utf8(bytes) {
-            Ok(text) => Ok(FetchResponse::Text(Zeroizing::new(text))),
-            Err(_) => Err(FetchError::NoText),
-        }
+        Ok(FetchResponse::Document(body.to_bytes().to_vec()))
     }
 }
 
 enum FetchResponse {
-    Text(Zeroizing<String>),
+    Document(Vec<u8>),
     Redirect(Source),
 }
 

@@ -11,6 +11,7 @@
 
 mod document;
 mod fetch;
+mod server_filter;
 mod source;
 
 use std::fmt;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adit_config::{Route, Stage};
-use adit_convert::{AllowedPlugins, sip008};
+use adit_convert::AllowedPlugins;
 use adit_engine::Engine;
 use adit_net::persistent_file;
 use adit_net::system::SystemRng;
@@ -32,6 +33,8 @@ pub use document::{Document, DocumentError, Quota, read};
 pub use fetch::{FetchError, Fetcher, TrustedRoots};
 pub use source::{BadSource, Source};
 
+/// Maximum size of a document, in bytes.
+pub const MAX_DOCUMENT: usize = 16 << 20;
 /// Maximum delay before the next try after a failure.
 const RETRY: Duration = Duration::from_secs(300);
 
@@ -44,6 +47,9 @@ pub struct Subscription {
     pub fetcher: Fetcher,
     /// The plugins that its servers may start (SEC-E6).
     pub plugins: AllowedPlugins,
+    /// The group or server of the document that is used; `None` is the first group that a user selects from, or else
+    /// all servers.
+    pub select: Option<String>,
     /// The folder in which the last valid document is stored.
     pub folder: PathBuf,
     /// The interval of fetches.
@@ -96,7 +102,7 @@ impl Subscription {
         let kept = tokio::task::spawn_blocking(move || read_kept(&path)).await;
         let kept = match kept.unwrap_or_else(|e| Err(io::Error::other(e))) {
             Ok(None) => None,
-            Ok(Some(text)) => match read(&text, &self.plugins) {
+            Ok(Some(text)) => match read(&text, &self.plugins, self.select.as_deref()) {
                 Ok(document) => {
                     warn!(
                         "{}: {online}; using the servers of the stored document",
@@ -152,7 +158,7 @@ impl Subscription {
     /// Fetches and parses the document, and stores it if it is valid.
     async fn fetch(&self) -> Result<Document, SubscriptionError> {
         let text = self.fetcher.get(&self.source).await?;
-        let document = read(&text, &self.plugins)?;
+        let document = read(&text, &self.plugins, self.select.as_deref())?;
         let path = self.path();
         let write = move || persistent_file::write_atomically(&path, text.as_bytes());
         let written = tokio::task::spawn_blocking(write).await;
@@ -187,7 +193,7 @@ impl Document {
 }
 
 fn read_kept(path: &Path) -> io::Result<Option<Zeroizing<String>>> {
-    let limit = u64_from(sip008::MAX_BODY);
+    let limit = u64_from(MAX_DOCUMENT);
     match std::fs::metadata(path) {
         Ok(meta) if meta.len() > limit => Err(io::ErrorKind::FileTooLarge.into()),
         Ok(_) => std::fs::read_to_string(path).map(|text| Some(Zeroizing::new(text))),
@@ -196,8 +202,8 @@ fn read_kept(path: &Path) -> io::Result<Option<Zeroizing<String>>> {
     }
 }
 
-/// Shortens the wait by up to a tenth, so that the clients of a provider do not fetch simultaneously.
-fn scattered(wait: Duration) -> Duration {
+/// Shortens the wait by up to a tenth, so that clients do not fetch simultaneously.
+pub(crate) fn scattered(wait: Duration) -> Duration {
     let mut byte = [0];
     SystemRng.fill(&mut byte);
     wait - wait / 10 * u32::from(byte[0]) / 255

@@ -1,11 +1,11 @@
-//! `adit run --admin`: the management API of the running servers.
+//! `adit run --admin`, and `[admin]` of a file: the management API of the running servers.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use adit_admin::api::{Api, ApiListener, ApiListenerError, Tokens};
 use adit_cli::{Failure, FailureCode};
-use adit_config::{Plan, Sources, SystemSources};
+use adit_config::{AdminSettings, FileText, Plan, Sources, SystemSources};
 use adit_engine::Engine;
 use adit_wire::Host;
 
@@ -19,15 +19,34 @@ pub(super) struct AdminApi {
 }
 
 impl AdminApi {
-    /// Opens the listener of the API, if the arguments request one.
-    pub(super) async fn open(typed: &args::RunArgs) -> Result<Option<Self>, Failure> {
-        let Some(at) = &typed.admin else {
-            return Ok(None);
+    /// Opens the listener of the API, if the arguments or the file request one. The arguments take precedence.
+    pub(super) async fn open(
+        typed: &args::RunArgs,
+        file: Option<&AdminSettings>,
+    ) -> Result<Option<Self>, Failure> {
+        let at = typed.admin.as_deref();
+        let Some(at) = at.or_else(|| file.map(|file| file.listen.as_str())) else {
+            return match (&typed.admin_token, &typed.public_host) {
+                (None, None) => Ok(None),
+                (Some(_), _) => Err(without_listener("--admin-token")),
+                (None, Some(_)) => Err(without_listener("--public-host")),
+            };
         };
-        let tokens = typed.admin_token.as_deref().map(read_tokens).transpose()?;
-        let host = typed.public_host.as_deref().map(Host::parse).transpose();
-        let public_host =
-            host.map_err(|e| Failure::new(FailureCode::Usage, format!("--public-host: {e}")))?;
+        let tokens = match (
+            &typed.admin_token,
+            file.and_then(|file| file.tokens.as_deref()),
+        ) {
+            (Some(written), _) => Some(read_typed_tokens(written)?),
+            (None, Some(path)) => Some(read_tokens_of_file(path)?),
+            (None, None) => None,
+        };
+        let public_host = match &typed.public_host {
+            Some(host) => Some(
+                Host::parse(host)
+                    .map_err(|e| Failure::new(FailureCode::Usage, format!("--public-host: {e}")))?,
+            ),
+            None => file.and_then(|file| file.public_host.clone()),
+        };
         let listener = ApiListener::open(at, tokens.is_some())
             .await
             .map_err(to_failure)?;
@@ -50,24 +69,52 @@ impl AdminApi {
     }
 }
 
-fn read_tokens(written: &str) -> Result<Tokens, Failure> {
-    const MAKE: &str = "`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a token";
+/// Checks what the file says about the API, without opening it.
+pub(super) fn check_settings(file: Option<&AdminSettings>) -> Result<(), Failure> {
+    match file.and_then(|file| file.tokens.as_deref()) {
+        Some(path) => read_tokens_of_file(path).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn without_listener(option: &str) -> Failure {
+    Failure::new(FailureCode::Usage, format!("{option} needs --admin"))
+        .with_hint("or `[admin]` in the configuration file: `adit help config`")
+}
+
+fn read_typed_tokens(written: &str) -> Result<Tokens, Failure> {
     let Some(path) = written.strip_prefix('@') else {
         let what = "--admin-token requires @FILE: all users of this machine can read the command \
                     line";
         return Err(Failure::new(FailureCode::Usage, what).with_hint("--admin-token @FILE"));
     };
-    let file = SystemSources.read_file(Path::new(path)).map_err(|why| {
-        Failure::new(FailureCode::Config, format!("--admin-token @{path}: {why}")).with_hint(MAKE)
-    })?;
+    let file = read_tokens(Path::new(path), &format!("--admin-token {written}"))?;
     if file.readable_by_others {
         eprintln!(
             "warning: all users of this machine can read the token in `{path}`: chmod 600 {path}"
         );
     }
-    Tokens::parse(&file.text).map_err(|why| {
-        Failure::new(FailureCode::Config, format!("--admin-token @{path}: {why}")).with_hint(MAKE)
-    })
+    parse_tokens(&file, &format!("--admin-token {written}"))
+}
+
+/// Reads the tokens of `[admin]`. The plan has a warning if others can read them.
+fn read_tokens_of_file(path: &Path) -> Result<Tokens, Failure> {
+    let place = format!("[admin] tokens = \"@{}\"", path.display());
+    parse_tokens(&read_tokens(path, &place)?, &place)
+}
+
+fn read_tokens(path: &Path, place: &str) -> Result<FileText, Failure> {
+    let file = SystemSources.read_file(path);
+    file.map_err(|why| token_failure(place, &why.to_string()))
+}
+
+fn parse_tokens(file: &FileText, place: &str) -> Result<Tokens, Failure> {
+    Tokens::parse(&file.text).map_err(|why| token_failure(place, &why.to_string()))
+}
+
+fn token_failure(place: &str, why: &str) -> Failure {
+    Failure::new(FailureCode::Config, format!("{place}: {why}"))
+        .with_hint("`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a token")
 }
 
 fn to_failure(why: ApiListenerError) -> Failure {

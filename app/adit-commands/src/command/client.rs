@@ -1,10 +1,11 @@
-//! `adit client URL`: a local proxy through a server. `--subscribe` is in `subscribe`.
+//! `adit client URL`: a local proxy through a server. Documents of servers are in `subscribe`.
 
 use std::future::pending;
+use std::path::Path;
 use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_config::{Hop, HopKind, MAX_URL_LEN, Plan, RouteOption, ServerHop};
+use adit_config::{Hop, HopKind, MAX_URL_LEN, Plan, RouteOption, ServerHop, Stage};
 use adit_engine::clock_reference;
 use adit_engine::probe::{self, ProbeFinding};
 use adit_shadowsocks::{Edition, KeyChain};
@@ -34,18 +35,31 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
             (url, false)
         }
         url if url.contains("://") => (Zeroizing::new(url.to_owned()), true),
-        name => (ProfileFolder::new(&state()?).load(name)?, false),
+        name => {
+            let profiles = ProfileFolder::new(&state()?);
+            if is_document_file(name, &profiles)? {
+                return subscribe::run_client_of_file(typed, Path::new(name));
+            }
+            (profiles.load(name)?, false)
+        }
     };
+    if subscribe::is_document_url(&url) {
+        save_profile(typed, &url)?;
+        return subscribe::run_subscribed_client(typed, &url);
+    }
+    if typed.select.is_some() || !typed.allow_plugin.is_empty() {
+        return Err(Failure::new(
+            FailureCode::Usage,
+            "--select and --allow-plugin are for subscriptions and files of servers",
+        ));
+    }
     let plan = client_plan(typed, &url)?;
     if is_shown {
         run::print_warnings(&plan);
     } else {
         run::print_other_warnings(&plan);
     }
-    if let Some(name) = &typed.save {
-        let path = ProfileFolder::new(&state()?).store(name, &url)?;
-        eprintln!("stored in {}: `adit client {name}` uses it", path.display());
-    }
+    save_profile(typed, &url)?;
     let server = keyed_server(&plan);
     adit_cli::block_on(|mut signals| async {
         if typed.check {
@@ -70,10 +84,32 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     })
 }
 
+/// Returns true if the argument is a file of servers: a path, or the name of a file that is not a profile.
+fn is_document_file(name: &str, profiles: &ProfileFolder) -> Result<bool, Failure> {
+    if name.contains(std::path::is_separator) {
+        return Ok(true);
+    }
+    Ok(Path::new(name).is_file() && !profiles.names()?.iter().any(|known| known == name))
+}
+
+/// Stores the URL if a name was given.
+fn save_profile(typed: &args::ClientArgs, url: &str) -> CommandResult {
+    if let Some(name) = &typed.save {
+        let state = adit_cli::state_folder(typed.state.as_deref())?;
+        let path = ProfileFolder::new(&state).store(name, url)?;
+        eprintln!("stored in {}: `adit client {name}` uses it", path.display());
+    }
+    Ok(())
+}
+
 /// Prints the profiles with their servers.
 fn print_profiles(folder: &ProfileFolder) -> CommandResult {
     for name in folder.names()? {
         let url = folder.load(&name)?;
+        if let Some(source) = subscribe::document_url(&url) {
+            println!("{name:<16} subscription {source}");
+            continue;
+        }
         let hop = [
             RouteOption::Listen("mixed://127.0.0.1:0".to_owned()),
             RouteOption::Forward(url.to_string()),
@@ -87,9 +123,17 @@ fn print_profiles(folder: &ProfileFolder) -> CommandResult {
     Ok(())
 }
 
-/// Returns the server of a plan of one route with one hop.
+/// Returns the first server of a plan of one route. In a group it is the selected member, if no others are before it.
 fn first_server(plan: &Plan) -> Option<&ServerHop> {
-    match plan.routes.first()?.via.stages.first()?.hops().first()? {
+    let stage = plan.routes.first()?.via.stages.first()?;
+    let at = match stage {
+        Stage::Named(group) => {
+            let leads = group.leads.get(group.selected);
+            leads.is_none_or(Vec::is_empty).then_some(group.selected)?
+        }
+        Stage::Single(_) | Stage::Group(_) => 0,
+    };
+    match stage.hops().get(at)? {
         Hop::Server(hop) => Some(hop),
         _ => None,
     }

@@ -18,6 +18,7 @@ pub(super) fn run_convert(typed: &args::ConvertArgs) -> CommandResult {
             args::ConvertRole::Server => Role::Server,
         }),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
+        select: typed.select.clone(),
     };
     let converted = adit_convert::convert(&text, &name, &wish, &SystemSources)?;
     // Printed before the text, which may scroll them away, or go to a pipe that is closed.

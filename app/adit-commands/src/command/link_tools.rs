@@ -1,10 +1,10 @@
-//! The commands that generate keys, convert links, and check and explain plans.
+//! The commands that generate keys, convert links, check and explain plans, and print the schema of files.
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{link, nearest_word};
 use adit_shadowsocks::{Key, Method};
 
-use super::run;
+use super::{admin, rule_sets, run};
 use crate::args;
 use crate::qr_code;
 
@@ -53,6 +53,8 @@ pub(super) fn print_qr_code(typed: &args::UrlArgs) -> CommandResult {
 pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
     let plan = run::plan_from_args(typed)?;
     run::print_warnings(&plan);
+    admin::check_settings(plan.admin.as_ref())?;
+    let sets = rule_sets::check(&plan)?;
     let (routes, listeners) = (
         plan.routes.len(),
         plan.routes.iter().map(|r| r.listen.len()).sum::<usize>(),
@@ -62,6 +64,14 @@ pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
         plural_suffix(routes),
         plural_suffix(listeners)
     );
+    for line in sets {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+pub(super) fn print_schema() -> CommandResult {
+    println!("{}", adit_config::json_schema());
     Ok(())
 }
 
@@ -69,9 +79,12 @@ fn plural_suffix(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
-pub(super) fn explain_plan(typed: &args::PlanArgs) -> CommandResult {
-    let plan = run::plan_from_args(typed)?;
+pub(super) fn explain_plan(typed: &args::ExplainArgs) -> CommandResult {
+    let plan = run::plan_from_args(&typed.plan)?;
     run::print_warnings(&plan);
+    if let Some(target) = &typed.target {
+        return rule_sets::print_decisions(&plan, typed, target);
+    }
     print!("{}", adit_config::explain_plan(&plan));
     for line in run::key_ids(&plan) {
         println!("{line}");

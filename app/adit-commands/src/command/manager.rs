@@ -49,8 +49,11 @@ pub(super) fn serve_commands(
         // There are no servers yet: each is added by a datagram.
         let nothing = Plan {
             routes: Vec::new(),
+            sets: Vec::new(),
             warnings: Vec::new(),
             run: RunSettings::default(),
+            log: None,
+            admin: None,
         };
         let engine = Arc::new(Engine::start(&nothing).await?);
         let mut manager = Manager::new(engine.clone(), settings);

@@ -13,6 +13,7 @@ mod kcp;
 mod link_tools;
 mod manager;
 mod reload;
+mod rule_sets;
 mod run;
 mod server;
 mod subscribe;
@@ -39,7 +40,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Keygen(keygen) => link_tools::print_new_key(&keygen),
         Command::Check(plan) => link_tools::check_plan(&plan),
         Command::Convert(convert) => convert::run_convert(&convert),
-        Command::Explain(plan) => link_tools::explain_plan(&plan),
+        Command::Schema => link_tools::print_schema(),
+        Command::Explain(typed) => link_tools::explain_plan(&typed),
         Command::Classic(typed) => classic::run_classic(&typed, in_background),
         Command::InstallAliases(typed) => classic::install_aliases(&typed.dir),
         Command::Bench(typed) => bench::run_bench(&typed),

@@ -2,18 +2,21 @@
 
 use std::future::pending;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_admin::api::{Api, ReloadReply, ReloadRequests};
 use adit_cli::{CommandResult, Failure, FileVersions, FileWatch, SignalRequest, Signals};
-use adit_config::{Plan, Problem, RecordingSources};
+use adit_config::{Plan, Problem, RecordingSources, RuleSetSource};
 use adit_convert::ConvertOptions;
 use adit_engine::{Engine, ReloadSummary};
 use tokio::time::timeout;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
+use super::rule_sets::PlanRuleSets;
 use super::{convert, run};
+use crate::logging;
 
 /// The plan of a file, with everything that was read for it.
 pub(super) struct PlanFile {
@@ -39,10 +42,15 @@ fn read_file(path: &Path, known: &FileVersions) -> Result<PlanFile, Vec<Problem>
     let (plan, notes) = adit_convert::plan_from_file_with(path, &options, &sources)?;
     convert::print_notes(&notes);
     let read = sources.into_files();
-    let files = read.iter().map(PathBuf::as_path).chain([path]);
+    let lists = plan.sets.iter().filter_map(|set| match &set.source {
+        RuleSetSource::File(list) => Some(list.as_path()),
+        RuleSetSource::Url(_) => None,
+    });
+    let files = read.iter().map(PathBuf::as_path).chain([path]).chain(lists);
+    let read = before.of(files);
     Ok(PlanFile {
         path: path.to_owned(),
-        read: before.of(files),
+        read,
         plan,
     })
 }
@@ -51,6 +59,8 @@ fn read_file(path: &Path, known: &FileVersions) -> Result<PlanFile, Vec<Problem>
 pub(super) struct ReloadableRun {
     pub(super) engine: Arc<Engine>,
     pub(super) file: PlanFile,
+    /// Refreshes the rule sets.
+    pub(super) sets: PlanRuleSets,
     /// The API, which has to know the keys of the current plan, and its requests.
     pub(super) api: Option<(Arc<Api>, ReloadRequests)>,
 }
@@ -59,22 +69,37 @@ impl ReloadableRun {
     /// Serves until a signal ends it.
     pub(super) async fn serve(mut self, mut signals: Signals) -> CommandResult {
         let mut watch = self.new_watch();
+        let mut is_due = false;
+        let admin_at_start = self.file.plan.admin.clone();
         loop {
+            let drain = self.file.plan.run.drain;
             let reply = tokio::select! {
-                request = signals.next_request() => match request {
-                    SignalRequest::Reload => None,
-                    SignalRequest::Drain => {
-                        let drain = self.file.plan.run.drain;
-                        return drain_engine(&self.engine, drain.max(SHORTEST_DRAIN), signals).await;
-                    }
-                    SignalRequest::Stop => {
-                        return drain_engine(&self.engine, Duration::ZERO, signals).await;
-                    }
+                () = std::future::ready(()), if is_due => None,
+                request = signals.next_request() => match drain_time(request, drain) {
+                    Some(drain) => return drain_engine(&self.engine, drain, signals).await,
+                    None => None,
                 },
                 () = wait_for_change(watch.as_mut()) => None,
                 reply = next_api_request(self.api.as_mut()) => Some(reply),
             };
-            let result = self.reload().await;
+            is_due = false;
+            // The download of a list must not delay the end.
+            let result = {
+                let mut reload = pin!(self.reload());
+                loop {
+                    tokio::select! {
+                        result = &mut reload => break Ok(result),
+                        request = signals.next_request() => match drain_time(request, drain) {
+                            Some(drain) => break Err(drain),
+                            None => is_due = true,
+                        },
+                    }
+                }
+            };
+            let result = match result {
+                Ok(result) => result,
+                Err(drain) => return drain_engine(&self.engine, drain, signals).await,
+            };
             // After an error the watch goes on: the next version of the file may be the right one.
             let is_new = result.is_ok();
             if let Some(reply) = reply {
@@ -83,6 +108,11 @@ impl ReloadableRun {
             }
             if is_new {
                 watch = self.new_watch();
+                if self.file.plan.admin != admin_at_start {
+                    warn!(
+                        "`[admin]` is not what adit started with: restart it to apply the change"
+                    );
+                }
             }
         }
     }
@@ -110,20 +140,40 @@ impl ReloadableRun {
         let read = tokio::task::spawn_blocking(move || read_file(&path, &known)).await;
         let file = match read {
             Ok(Ok(file)) => file,
-            Ok(Err(problems)) => {
-                let lines: Vec<String> = problems.iter().map(Problem::to_log_line).collect();
-                return Err(lines.join("; "));
-            }
+            Ok(Err(problems)) => return Err(to_log_line(&problems)),
             Err(why) => return Err(why.to_string()),
         };
-        let applied = self.engine.apply(&self.file.plan, &file.plan).await;
+        let before = &self.file.plan;
+        let running = self.engine.rule_sets();
+        let loaded = self.sets.load_again(&file.plan, before, &running).await;
+        let table = loaded.map_err(|problems| to_log_line(&problems))?;
+        let applied = self
+            .engine
+            .apply_with_rule_sets(before, &file.plan, table.clone())
+            .await;
         let summary = applied.map_err(|why| why.to_string())?;
+        logging::set_file_level(file.plan.log);
         run::print_warnings(&file.plan);
+        self.sets.follow(&file.plan, table);
         if let Some((api, _)) = &self.api {
             api.set_plan(&file.plan);
         }
         self.file = file;
         Ok(summary)
+    }
+}
+
+fn to_log_line(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(Problem::to_log_line).collect();
+    lines.join("; ")
+}
+
+/// Returns the time that open connections have after a request to end; `None` for a reload.
+fn drain_time(request: SignalRequest, drain: Duration) -> Option<Duration> {
+    match request {
+        SignalRequest::Reload => None,
+        SignalRequest::Drain => Some(drain.max(SHORTEST_DRAIN)),
+        SignalRequest::Stop => Some(Duration::ZERO),
     }
 }
 

@@ -13,8 +13,9 @@ use adit_engine::Engine;
 use adit_shadowsocks::{Edition, Key, Method};
 
 use super::reload::{PlanFile, ReloadableRun, drain_engine};
+use super::rule_sets::PlanRuleSets;
 use super::{admin, convert};
-use crate::args;
+use crate::{args, logging};
 
 pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
     if let Some(path) = plan_file(&typed.plan) {
@@ -37,13 +38,23 @@ pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
 
 /// Runs the plan of a file, which can be reloaded.
 fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
+    logging::set_file_level(file.plan.log);
     print_warnings(&file.plan);
     adit_cli::block_on(|mut signals| async {
-        let (admin, engine) = signals.run_until_ended(begin(typed, &file.plan)).await?;
+        let begin = async {
+            let admin = admin::AdminApi::open(typed, file.plan.admin.as_ref()).await?;
+            let (mut sets, table) = PlanRuleSets::load(&file.plan).await?;
+            let engine = Engine::start_with_rule_sets(&file.plan, table.clone()).await?;
+            print_start(&file.plan, &engine);
+            sets.follow(&file.plan, table);
+            Ok((admin, sets, Arc::new(engine)))
+        };
+        let (admin, sets, engine) = signals.run_until_ended(begin).await?;
         let Some(mut admin) = admin else {
             let run = ReloadableRun {
                 engine,
                 file,
+                sets,
                 api: None,
             };
             return run.serve(signals).await;
@@ -53,6 +64,7 @@ fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
         let run = ReloadableRun {
             engine,
             file,
+            sets,
             api: Some((api.clone(), requests)),
         };
         tokio::select! {
@@ -67,7 +79,7 @@ async fn begin(
     typed: &args::RunArgs,
     plan: &Plan,
 ) -> Result<(Option<admin::AdminApi>, Arc<Engine>), Failure> {
-    let admin = admin::AdminApi::open(typed).await?;
+    let admin = admin::AdminApi::open(typed, plan.admin.as_ref()).await?;
     Ok((admin, Arc::new(start_engine(plan).await?)))
 }
 
@@ -164,13 +176,17 @@ pub(super) fn print_other_warnings(plan: &Plan) {
 /// Starts the plan, and prints its listeners and the IDs of its keys.
 pub(super) async fn start_engine(plan: &Plan) -> Result<Engine, Failure> {
     let engine = Engine::start(plan).await?;
+    print_start(plan, &engine);
+    Ok(engine)
+}
+
+fn print_start(plan: &Plan, engine: &Engine) {
     for line in key_ids(plan) {
         eprintln!("{line}");
     }
     for listening in engine.listeners() {
         eprintln!("listening on {}", listening.addr);
     }
-    Ok(engine)
 }
 
 /// Returns a line for each key, with its ID, which is the same at both ends.

@@ -1,23 +1,79 @@
-//! `adit client --subscribe URL`: the servers of a document that a provider maintains.
+//! `adit client https://…`: the servers of a document that a provider maintains, or of a file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use adit_admin::subscription::{
-    Document, FetchError, Fetcher, Source, Subscription, SubscriptionError, SubscriptionStartError,
-    TrustedRoots,
+    self, Document, FetchError, Fetcher, MAX_DOCUMENT, Source, Subscription, SubscriptionError,
+    SubscriptionStartError, TrustedRoots,
 };
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_convert::{AllowedPlugins, sip008};
+use adit_convert::AllowedPlugins;
+use adit_wire::u64_from;
+use zeroize::Zeroizing;
 
 use super::{client, run};
 use crate::args;
 
+/// Returns true if a URL names a document, and not a server. Over `http://` it would be a proxy.
+pub(super) fn is_document_url(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    ["https", "ssconf"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// Returns the URL of a document, which is formatted without its secret path.
+pub(super) fn document_url(url: &str) -> Option<Source> {
+    is_document_url(url).then(|| url.parse().ok()).flatten()
+}
+
+/// Runs a client with the servers of a file, which is read once.
+pub(super) fn run_client_of_file(typed: &args::ClientArgs, path: &Path) -> CommandResult {
+    if typed.save.is_some() {
+        let what = "--save stores URLs, not files";
+        return Err(Failure::new(FailureCode::Usage, what));
+    }
+    let shown = path.display();
+    let failed = |why: String| Failure::new(FailureCode::Config, format!("{shown}: {why}"));
+    let text = read_document(path).map_err(|why| failed(why.to_string()))?;
+    let plugins = AllowedPlugins::only(typed.allow_plugin.clone());
+    let document = subscription::read(&text, &plugins, typed.select.as_deref())
+        .map_err(|why| failed(why.to_string()))?;
+    let mut plan = client::client_plan(typed, "reject://")?;
+    run::print_warnings(&plan);
+    print_summary(&shown.to_string(), &document);
+    if let Some(route) = plan.routes.first_mut() {
+        route.via = document.chain;
+    }
+    adit_cli::block_on(|mut signals| async {
+        if typed.check {
+            let check = client::check_server(client::keyed_server(&plan), typed.clock.as_ref());
+            return signals.run_until_ended(check).await;
+        }
+        let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
+        run::serve_until_signal(&engine, signals).await
+    })
+}
+
+/// Reads one byte more than the maximum, so that the parser reports a text that is too long.
+fn read_document(path: &Path) -> std::io::Result<Zeroizing<String>> {
+    let mut text = Zeroizing::new(String::new());
+    let limit = u64_from(MAX_DOCUMENT) + 1;
+    File::open(path)?.take(limit).read_to_string(&mut text)?;
+    Ok(text)
+}
+
 pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> CommandResult {
     let source: Source = address
         .parse()
-        .map_err(|why| Failure::new(FailureCode::Usage, format!("--subscribe: {why}")))?;
+        .map_err(|why| Failure::new(FailureCode::Usage, format!("subscription: {why}")))?;
     let subscription = Subscription {
         source,
-        fetcher: Fetcher::new(TrustedRoots::Machine, sip008::MAX_BODY),
+        fetcher: Fetcher::new(TrustedRoots::Machine, MAX_DOCUMENT),
         plugins: AllowedPlugins::only(typed.allow_plugin.clone()),
+        select: typed.select.clone(),
         folder: adit_cli::state_folder(typed.state.as_deref())?,
         every: typed.refresh,
     };
@@ -27,7 +83,7 @@ pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> 
     adit_cli::block_on(|mut signals| async {
         let begin = async { subscription.begin().await.map_err(to_failure) };
         let document = signals.run_until_ended(begin).await?;
-        print_summary(&subscription, &document);
+        print_summary(&subscription.source.to_string(), &document);
         if let Some(route) = plan.routes.first_mut() {
             route.via = document.chain;
         }
@@ -47,8 +103,7 @@ pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> 
 }
 
 /// Prints a summary of the document on standard error.
-fn print_summary(subscription: &Subscription, document: &Document) {
-    let source = &subscription.source;
+fn print_summary(source: &str, document: &Document) {
     for note in &document.notes {
         eprintln!("note: {note}");
     }

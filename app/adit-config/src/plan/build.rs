@@ -10,9 +10,7 @@ use crate::plan::unchecked_route::{
 use crate::plan::{Plan, Stage, check, toml_file};
 use crate::schema::EndpointRole;
 use crate::scheme::secret_redaction;
-use crate::text::{
-    Diagnostics, Origin, Problem, SecretLookup, Sources, SystemSources, WarningKind, read_file,
-};
+use crate::text::{Diagnostics, Origin, Problem, SecretLookup, Sources, SystemSources, read_file};
 
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,9 +128,7 @@ impl Plan {
         let mut diagnostics = Diagnostics::default();
         let content = parse_toml(&mut diagnostics, &file.text, &name, sources);
         if file.readable_by_others && diagnostics.literal_secret {
-            let title = format!("every user of this machine can read the secrets in `{name}`");
-            let about = Problem::without_place(title, format!("chmod 600 {name}"));
-            diagnostics.add_warning(WarningKind::ReadableSecret, about);
+            toml_file::warn_readable_secrets(&mut diagnostics, &name);
         }
         check_file(diagnostics, content)
     }
@@ -155,7 +151,10 @@ fn parse_toml(
 fn check_file(diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
     let plan = check::check_plan(diagnostics, file.routes)?;
     Ok(Plan {
+        sets: file.sets,
         run: file.run,
+        log: file.log,
+        admin: file.admin,
         ..plan
     })
 }

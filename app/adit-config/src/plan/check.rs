@@ -8,7 +8,7 @@ use super::{loops, remote_targets};
 use crate::plan::unchecked_route::{
     UncheckedListener, UncheckedRoute, UncheckedRule, UncheckedStage,
 };
-use crate::plan::{Chain, Condition, Plan, Route, Rule, RunSettings, Stage};
+use crate::plan::{Chain, Plan, Route, Rule, RunSettings, Stage};
 use crate::scheme::endpoint_types::{
     Hop, ListenAddr, ListenerConfig, ListenerKind, PrivateAccess, SsRole, SsServer, SsrServer,
     TransparentListener,
@@ -29,8 +29,11 @@ pub(super) fn check_plan(
     if diagnostics.problems.is_empty() {
         Ok(Plan {
             routes,
+            sets: Vec::new(),
             warnings: diagnostics.warnings,
             run: RunSettings::default(),
+            log: None,
+            admin: None,
         })
     } else {
         Err(diagnostics.problems)
@@ -57,8 +60,10 @@ fn check_route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
         .into_iter()
         .map(|rule| Rule {
             matches: rule.matches,
+            and: rule.and,
             resolve: rule.resolve,
             via: check_chain(diagnostics, rule.via),
+            place: rule.place,
         })
         .collect();
     Route {
@@ -192,8 +197,7 @@ fn warn_unchecked_names(
 
 /// Warns about rules after one that matches everything.
 fn warn_never_reached(diagnostics: &mut Diagnostics, rules: &[UncheckedRule]) {
-    let catches_all = |rule: &UncheckedRule| rule.matches.contains(&Condition::Any);
-    let Some(last) = rules.iter().position(catches_all) else {
+    let Some(last) = rules.iter().position(UncheckedRule::catches_all) else {
         return;
     };
     for rule in rules.iter().skip(last + 1) {

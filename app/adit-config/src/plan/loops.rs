@@ -4,7 +4,6 @@ use core::ops::RangeInclusive;
 
 use adit_wire::{Host, Target};
 
-use crate::plan::Condition;
 use crate::plan::check::ports_overlap;
 use crate::plan::unchecked_route::{UncheckedRoute, UncheckedStage};
 use crate::scheme::endpoint_types::{Hop, ListenerConfig, ListenerKind};
@@ -29,11 +28,7 @@ struct RouteStep {
 pub(super) fn report_loops(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
     let mut steps = Vec::new();
     for (from, route) in routes.iter().enumerate() {
-        let catches_all = |m: &Condition| *m == Condition::Any;
-        let all = route
-            .rules
-            .iter()
-            .find(|rule| rule.matches.iter().any(catches_all));
+        let all = route.rules.iter().find(|rule| rule.catches_all());
         let otherwise = all.map_or(&route.via, |rule| &rule.via);
         steps.extend(chain_steps(routes, from, otherwise));
         steps.extend(target_steps(routes, from));

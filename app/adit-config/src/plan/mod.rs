@@ -6,32 +6,38 @@ mod check;
 mod group;
 mod loops;
 mod remote_targets;
-mod rule;
+mod rule_set;
 mod run_settings;
 mod short_listener;
-mod toml_file;
+pub(crate) mod toml_file;
 mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
 pub use group::{GroupKind, NamedGroup};
-pub use rule::{Condition, NamePattern};
-pub use run_settings::RunSettings;
+pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
+pub use run_settings::{AdminSettings, LogLevel, RunSettings};
 pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 
 use crate::scheme::endpoint_types::ListenerConfig;
-use crate::text::Warning;
+use crate::text::{SourceLocation, Warning};
 
 /// All routes of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The routes, in the order of the text; at least one.
     pub routes: Vec<Route>,
+    /// The rule sets that rules of the routes can use.
+    pub sets: Vec<RuleSetConfig>,
     /// Notices about a configuration that works.
     pub warnings: Vec<Warning>,
     /// Settings of the process.
     pub run: RunSettings,
+    /// The level of the log, if the file sets it.
+    pub log: Option<LogLevel>,
+    /// The management API, if the file has one.
+    pub admin: Option<AdminSettings>,
 }
 
 /// Listeners, with the rules and the chain for their requests.
@@ -48,12 +54,28 @@ pub struct Route {
 }
 
 /// An exception: requests that use another chain.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Rule {
-    /// The conditions, at least one. The rule matches if any of them does.
-    pub matches: Vec<Condition>,
+    /// The conditions, at least one, of which one has to match.
+    pub matches: Vec<RuleCondition>,
+    /// Further conditions, of which one has to match, too. Empty if there are none.
+    pub and: Vec<RuleCondition>,
     /// True if names are resolved, and match networks by any of their addresses.
     pub resolve: bool,
     /// The chain of these requests.
     pub via: Chain,
+    /// The place of the rule in the configuration.
+    pub place: SourceLocation,
 }
+
+/// The same rule at another place is equal.
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches == other.matches
+            && self.and == other.and
+            && self.resolve == other.resolve
+            && self.via == other.via
+    }
+}
+
+impl Eq for Rule {}

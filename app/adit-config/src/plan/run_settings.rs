@@ -1,6 +1,9 @@
 //! Settings of the process that runs a plan.
 
 use core::time::Duration;
+use std::path::PathBuf;
+
+use adit_wire::Host;
 
 /// Time that open connections have to end after SIGTERM, unless the file says otherwise.
 const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
@@ -20,5 +23,58 @@ impl Default for RunSettings {
             watch: false,
             drain: DEFAULT_DRAIN,
         }
+    }
+}
+
+/// The settings of `[admin]`: the management API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdminSettings {
+    /// `HOST:PORT`, or `unix:` and the path of a socket.
+    pub listen: String,
+    /// The file of tokens; a port has one.
+    pub tokens: Option<PathBuf>,
+    /// Host name or address of the servers for the subscriptions of their users.
+    pub public_host: Option<Host>,
+}
+
+/// The `level` of `[log]`: the least important messages that are logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogLevel {
+    /// Errors.
+    Error,
+    /// Warnings too.
+    Warn,
+    /// Starts, changes and ends of adit itself, without connections.
+    #[default]
+    Info,
+    /// Connections and their destinations; `-v`.
+    Debug,
+    /// Every datagram and retry; `-vv`.
+    Trace,
+    /// The libraries too; `-vvv`.
+    All,
+}
+
+/// All levels with their names.
+const LEVELS: [(&str, LogLevel); 6] = [
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+    ("trace", LogLevel::Trace),
+    ("all", LogLevel::All),
+];
+
+impl LogLevel {
+    /// Returns the names of all levels.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        LEVELS.iter().map(|(name, _)| *name)
+    }
+
+    /// Returns the level with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = LEVELS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, level)| *level)
     }
 }

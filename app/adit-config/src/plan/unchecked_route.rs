@@ -1,7 +1,9 @@
 //! Routes before the checks between endpoints.
 
+use adit_rules::Condition;
+
 use crate::grammar::Endpoint;
-use crate::plan::{Condition, Stage};
+use crate::plan::{RuleCondition, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::endpoint_types::{Hop, ListenerConfig};
 use crate::scheme::{self, shared_keys};
@@ -28,13 +30,23 @@ pub(super) struct UncheckedStage {
 /// A rule with its place.
 pub(super) struct UncheckedRule {
     /// The conditions.
-    pub(super) matches: Vec<Condition>,
+    pub(super) matches: Vec<RuleCondition>,
+    /// Further conditions.
+    pub(super) and: Vec<RuleCondition>,
     /// True if names are resolved.
     pub(super) resolve: bool,
     /// The chain.
     pub(super) via: Vec<UncheckedStage>,
     /// The place of the rule.
     pub(super) place: SourceLocation,
+}
+
+impl UncheckedRule {
+    /// True if every request matches.
+    pub(super) fn catches_all(&self) -> bool {
+        let any = RuleCondition::Condition(Condition::Any);
+        self.and.is_empty() && self.matches.contains(&any)
+    }
 }
 
 /// A route before it is checked.

@@ -26,6 +26,13 @@ pub fn format_duration(duration: Duration) -> String {
         )
 }
 
+/// Returns a regular expression for the form of durations.
+#[must_use]
+pub fn duration_pattern() -> String {
+    let units = UNITS.map(|(unit, _)| unit).join("|");
+    format!("^[0-9]+({units})$")
+}
+
 /// Parses `10s`, `500ms`, `2m`, `1h` or `1d`. Returns `None` for other forms and for more than a year.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {

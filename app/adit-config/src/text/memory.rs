@@ -66,4 +66,12 @@ impl Sources for MemorySources {
     fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         self.variables.get(name).cloned()
     }
+
+    fn list_names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let names: Vec<String> = self.file_names_in(folder).map(str::to_owned).collect();
+        if names.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(names)
+    }
 }

@@ -18,7 +18,7 @@ mod span;
 mod suggest;
 
 pub(crate) use diagnostics::{Diagnostics, SecretLookup};
-pub use duration::{format_duration, parse_duration};
+pub use duration::{duration_pattern, format_duration, parse_duration};
 pub use memory::MemorySources;
 pub use network::{format_network, format_target, is_this_machine, parse_network};
 pub use plugin::PluginText;

@@ -195,7 +195,7 @@ impl Problem {
 
 impl SourceLocation {
     /// Returns the file with line and column, or the column in the word of the command line that is quoted.
-    fn location(&self) -> String {
+    pub(crate) fn location(&self) -> String {
         match &self.origin {
             Origin::Argument(_) => format!("command line, column {}", self.column),
             Origin::File(name) => format!(

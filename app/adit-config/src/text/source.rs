@@ -24,6 +24,16 @@ pub trait Sources {
     }
     /// Returns the value of an environment variable, if it is set and UTF-8.
     fn read_variable(&self, name: &str) -> Option<Zeroizing<String>>;
+    /// Returns the names of the entries of a folder, in any order. Without an implementation, folders cannot be
+    /// listed.
+    fn list_names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let _ = folder;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Returns a path that is the same for all paths of one file.
+    fn canonical_path(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
 }
 
 /// The content of a file.
@@ -51,16 +61,24 @@ impl Sources for SystemSources {
     fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         std::env::var(name).ok().map(Zeroizing::new)
     }
+
+    fn list_names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        list_file_names(folder)
+    }
+
+    fn canonical_path(&self, path: &Path) -> PathBuf {
+        path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    }
 }
 
-/// The files and the environment of this process; remembers which files were read.
+/// The files and the environment of this process; remembers which files were read and which folders listed.
 #[derive(Debug, Default)]
 pub struct RecordingSources {
     files: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl RecordingSources {
-    /// Returns the files that were read, or that could not be.
+    /// Returns the files that were read, or that could not be, and the folders that were listed.
     #[must_use]
     pub fn into_files(self) -> BTreeSet<PathBuf> {
         self.files
@@ -88,6 +106,15 @@ impl Sources for RecordingSources {
     fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         SystemSources.read_variable(name)
     }
+
+    fn list_names(&self, folder: &Path) -> io::Result<Vec<String>> {
+        self.record(or_current_folder(folder));
+        SystemSources.list_names(folder)
+    }
+
+    fn canonical_path(&self, path: &Path) -> PathBuf {
+        SystemSources.canonical_path(path)
+    }
 }
 
 /// Returns the names of the entries of a folder. Names that are not UTF-8 are skipped.
@@ -97,11 +124,19 @@ impl Sources for RecordingSources {
 /// The folder cannot be read.
 pub fn list_file_names(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(or_current_folder(folder))? {
         // A pattern is text and cannot match a name that is not UTF-8.
         names.extend(entry?.file_name().into_string());
     }
     Ok(names)
+}
+
+/// Returns the path of a folder; the current one is not an empty path.
+fn or_current_folder(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() {
+        return Path::new(".");
+    }
+    folder
 }
 
 /// Reads the text of a file of at most `limit` bytes.

@@ -34,15 +34,14 @@ fn a_file_is_read() {
     assert!(matches!(&home.via.stages[0], Stage::Group(hops) if hops.len() == 2));
     assert_eq!(home.via.stages[0].to_string(), "ss://a:8388 | ss://b:8388");
     assert_eq!(
-        home.rules[0].matches[0],
-        Condition::NameSuffix("lan".into())
-    );
-    assert_eq!(
-        home.rules[0].matches[1],
-        Condition::Cidr("10.0.0.0/8".parse().unwrap())
+        home.rules[0].matches,
+        [
+            Condition::NameSuffix("lan".into()).into(),
+            Condition::Network("10.0.0.0/8".parse().unwrap()).into(),
+        ]
     );
     assert!(home.rules[0].via.stages.is_empty());
-    assert_eq!(home.rules[1].matches, [Condition::Port(25..=25)]);
+    assert_eq!(home.rules[1].matches, [Condition::Ports(25..=25).into()]);
     assert_eq!(home.rules[1].via.stages, [Stage::Single(Hop::Reject)]);
     assert!(plan.routes[1].via.stages.is_empty() && plan.routes[1].rules.is_empty());
 }
@@ -99,7 +98,7 @@ error: unknown key `rout`
  --> adit.toml:8:2
 8 | [rout.x]
   |  ^^^^ did you mean `route`?
-  = help: keys of the file: route, group, run
+  = help: keys of the file: version, include, log, admin, run, group, set, route
 error: unknown key `listenport`
  --> adit.toml:5:1
 5 | listenport = ***
@@ -118,7 +117,7 @@ error: the key has the wrong length
 error: bad condition `a b`
  --> adit.toml:6:21
 6 | rules  = [{ match = \"a b\", via = [] }]
-  |                     ^^^^^ expected a network, a name, `*.suffix`, `regex:…`, `:port`, `:from-to` or `*`"
+  |                     ^^^^^ expected a network, a name, `*.suffix`, `suffix:…`, `keyword:…`, `glob:…`, `regex:…`, `:port`, `:from-to`, `network:tcp`, `network:udp`, `source:…`, `user:…`, `listener:…` or `*`"
     );
 }
 

@@ -112,7 +112,10 @@ pub(super) fn convert_document(tree: &Json, clerk: &mut ConversionContext<'_>) -
         );
     }
     top.note_unread(OMITTED_TOP_FIELDS, clerk);
-    RouteSet { routes }
+    RouteSet {
+        routes,
+        ..RouteSet::default()
+    }
 }
 
 impl Route {

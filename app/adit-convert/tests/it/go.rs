@@ -108,7 +108,10 @@ rules = [
     let plan = plan(&converted);
     assert_eq!(plan.routes.len(), 3);
     assert!(matches!(&plan.routes[0].via.stages[..], [Stage::Single(_)]));
-    assert_eq!(plan.routes[0].rules[1].matches[0], Condition::Port(25..=25));
+    assert_eq!(
+        plan.routes[0].rules[1].matches[0],
+        Condition::Ports(25..=25).into()
+    );
 }
 
 #[test]

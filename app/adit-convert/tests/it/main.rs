@@ -3,5 +3,6 @@
 mod conversion;
 mod go;
 mod lists;
+mod outbounds;
 mod shadowsocks_json;
 mod ssr;

@@ -46,14 +46,16 @@ pub struct SsrAccounts {
     shared_account: Arc<UserAccount>,
 }
 
+fn account_of_user(uid: u32) -> Arc<UserAccount> {
+    Arc::new(UserAccount::for_one_user().with_name(&uid.to_string()))
+}
+
 impl SsrAccounts {
     /// Creates an account for each user ID in `users`.
     #[must_use]
     pub fn new(users: impl Iterator<Item = u32>) -> Self {
         Self {
-            users: users
-                .map(|uid| (uid, Arc::new(UserAccount::for_one_user())))
-                .collect(),
+            users: users.map(|uid| (uid, account_of_user(uid))).collect(),
             shared_account: Arc::default(),
         }
     }
@@ -66,7 +68,7 @@ impl SsrAccounts {
     ) -> Self {
         let account = |uid: u32| {
             let known = self.users.get(&uid).filter(|_| kept(uid)).cloned();
-            let account = known.unwrap_or_else(|| Arc::new(UserAccount::for_one_user()));
+            let account = known.unwrap_or_else(|| account_of_user(uid));
             (uid, account)
         };
         Self {

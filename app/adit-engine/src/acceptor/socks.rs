@@ -79,10 +79,12 @@ async fn classify_request(
         }
         Command::Bind if rules.bind => Ok(InboundRequest::Bind(BindRequest {
             expected: asked.target,
+            user,
             reply,
         })),
         Command::UdpAssociate if rules.udp => Ok(InboundRequest::Datagrams(UdpAssociateRequest {
             declared: asked.target,
+            user,
             reply,
             peer,
         })),
@@ -151,6 +153,8 @@ impl RequestReply for PendingSocks {
 pub struct BindRequest {
     /// Address of the expected peer; zeros allow any.
     pub expected: Target,
+    /// The user name that the client stated.
+    pub user: Option<String>,
     reply: PendingSocks,
 }
 
@@ -191,6 +195,8 @@ pub struct UdpAssociateRequest {
     pub declared: Target,
     /// The addresses of the control connection.
     pub peer: ConnectionAddrs,
+    /// The user name that the client stated.
+    pub user: Option<String>,
     reply: PendingSocks,
 }
 

@@ -24,7 +24,7 @@ use crate::listener::{ListenerState, OpenSockets, box_task, listen_error};
 use crate::serve::{ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationSlot, AssociationTtl, exchange_datagrams};
 use crate::user_account::CountedSession;
-use crate::{ConnectionAddrs, Router, StartError};
+use crate::{ConnectionAddrs, RequestContext, Router, StartError};
 
 /// Pause after an error of a socket.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
@@ -229,7 +229,9 @@ async fn relay_channel(
     place: &AssociationSlot,
 ) {
     let peer = lane.peer_addr();
-    let far = match router.select_connector(&target).open_datagrams().await {
+    let context = RequestContext::datagrams(peer, None);
+    let connector = router.select_connector(&target, &context);
+    let far = match connector.open_datagrams().await {
         Ok(far) => far,
         Err(why) => {
             return debug!(client = %peer, "cannot open a path for datagrams to {target}: {why}");

@@ -19,7 +19,7 @@ use crate::chain_builder::{RunningChains, build_router};
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
-use crate::{Router, StartError};
+use crate::{Router, RuleSetTable, StartError};
 
 /// Number of attempts to bind an address that was in use by a listener of this process, and the pause between them.
 const REBIND_TRIES: usize = 40;
@@ -59,6 +59,15 @@ pub struct ApplyError {
     pub route: String,
     /// The reason.
     pub why: StartError,
+}
+
+/// The plan that runs and the one that replaces it, with their rule sets.
+#[derive(Clone, Copy)]
+struct PlanChange<'a> {
+    before: &'a Plan,
+    now: &'a Plan,
+    sets_before: &'a RuleSetTable,
+    sets: &'a RuleSetTable,
 }
 
 /// The state of a running listener at the start of a change.
@@ -120,18 +129,44 @@ impl Engine {
     /// A listener is closed and opened again if an option of its socket changes: its carrier, its plugin or TCP fast
     /// open.
     ///
+    /// Rules use the rule sets that are loaded, see [`Self::apply_with_rule_sets`] for others.
+    ///
     /// # Errors
     ///
-    /// Returns the first listener or chain of `now` that cannot be used. In this case nothing has changed.
+    /// Returns the first listener or chain of `now` that cannot be used, or rule whose set is not loaded. In this
+    /// case nothing has changed.
     pub async fn apply(&self, before: &Plan, now: &Plan) -> Result<ReloadSummary, ApplyError> {
+        self.apply_with_rule_sets(before, now, self.rule_sets())
+            .await
+    }
+
+    /// Does the same as [`Self::apply`] with the rule sets `sets`, which replace the loaded ones. Sets that are shared
+    /// with those, see [`RuleSetTable::share_set`], are the same; routes whose rules use another one have other rules.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::apply`].
+    pub async fn apply_with_rule_sets(
+        &self,
+        before: &Plan,
+        now: &Plan,
+        sets: RuleSetTable,
+    ) -> Result<ReloadSummary, ApplyError> {
         let _only_one = self.changing.lock().await;
-        let steps = compare_plans(before, now);
+        let plans = PlanChange {
+            before,
+            now,
+            sets_before: &self.rule_sets(),
+            sets: &sets,
+        };
+        let changed_sets = sets.names_changed_since(plans.sets_before);
+        let steps = compare_plans(before, now, &changed_sets);
         let frees = |step: &Step| matches!(step, Step::Remove { .. } | Step::Replace { .. });
         let frees_addresses = steps.iter().any(frees);
         let mut prepared = Vec::with_capacity(steps.len());
         let mut late = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            let ready = self.prepare_step(*step, before, now, frees_addresses);
+            let ready = self.prepare_step(*step, plans, frees_addresses);
             match ready.await? {
                 Ready::Now(step) => prepared.push(Some(step)),
                 Ready::Nothing => prepared.push(None),
@@ -143,8 +178,9 @@ impl Engine {
             }
         }
         let summary = summary_of(&steps);
-        let closed = self.open_late(before, late, &mut prepared).await?;
+        let closed = self.open_late(plans, late, &mut prepared).await?;
         let mut removed = self.commit(prepared.into_iter().flatten());
+        *self.lock_sets() = sets;
         removed.extend(closed);
         self.count_closed(&removed);
         for listener in &mut removed {
@@ -156,10 +192,12 @@ impl Engine {
     async fn prepare_step<'a>(
         &self,
         step: Step,
-        before: &'a Plan,
-        now: &'a Plan,
+        plans: PlanChange<'a>,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, ApplyError> {
+        let PlanChange {
+            before, now, sets, ..
+        } = plans;
         let (old, new) = match step {
             Step::Remove { before: old } => {
                 return Ok(match self.snapshot(before, old) {
@@ -188,13 +226,13 @@ impl Engine {
         let running = old.and_then(|old| Some((self.snapshot(before, old)?, old.of(before)?)));
         let Some((running, (old_route, old_listen))) = running else {
             return self
-                .prepare_addition(name, route, listen, frees_addresses)
+                .prepare_addition(name, (route, listen), sets, frees_addresses)
                 .await
                 .map_err(failed);
         };
         match step {
             Step::Replace { .. } => {
-                listener::check_settings(listen, &running.live, &self.process_state())
+                listener::check_settings(listen, &running.live, &self.process_state(sets))
                     .map_err(failed)?;
                 Ok(Ready::Late(Late {
                     at: 0,
@@ -209,9 +247,10 @@ impl Engine {
             } => {
                 let mut router = None;
                 if routing {
-                    let old = (old_route, old_listen);
-                    let chains = RunningChains::new(&running.live.router, old, (route, listen));
-                    let built = build_router(route, listen, &self.chains, Some(&chains));
+                    let old = (old_route, old_listen, plans.sets_before);
+                    let new = (route, listen, sets);
+                    let chains = RunningChains::new(&running.live.router, old, new);
+                    let built = build_router(route, listen, &self.chains, sets, Some(&chains));
                     router = Some(built.await.map_err(failed)?);
                 }
                 let mut change = None;
@@ -220,7 +259,7 @@ impl Engine {
                         config: old_listen,
                         live: &running.live,
                     };
-                    let process = self.process_state();
+                    let process = self.process_state(sets);
                     let (shape, addr) = (running.shape, running.addr);
                     let ready = ListenerChange::prepare(listen, previous, shape, addr, &process);
                     change = Some(Box::new(ready.await.map_err(failed)?));
@@ -242,11 +281,11 @@ impl Engine {
     async fn prepare_addition<'a>(
         &self,
         name: ListenerName<'a>,
-        route: &'a Route,
-        listen: &'a ListenerConfig,
+        (route, listen): (&'a Route, &'a ListenerConfig),
+        sets: &RuleSetTable,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, StartError> {
-        match self.bind_listener(route, listen, None).await {
+        match self.bind_listener(route, listen, None, sets).await {
             Ok(bound) => Ok(Ready::Now(Prepared::Open {
                 name,
                 bound: Box::new(bound),
@@ -264,10 +303,10 @@ impl Engine {
     }
 
     /// Closes the listeners that are in the way of `late`, and opens those. If that fails, opens the closed ones
-    /// again, as `before` has them.
+    /// again, as they were.
     async fn open_late<'a>(
         &self,
-        before: &Plan,
+        plans: PlanChange<'_>,
         late: Vec<Late<'a>>,
         prepared: &mut [Option<Prepared<'a>>],
     ) -> Result<Vec<RunningListener>, ApplyError> {
@@ -282,7 +321,7 @@ impl Engine {
             .iter()
             .filter_map(|one| Some(one.replaces.as_ref()?.id));
         let ids: Vec<u64> = removed.chain(replaced).collect();
-        let places = self.places_of(before, &ids);
+        let places = self.places_of(plans.before, &ids);
         let mut closed: Vec<RunningListener> = {
             let mut running = self.lock_running();
             running.extract_if(.., |r| ids.contains(&r.id)).collect()
@@ -293,7 +332,8 @@ impl Engine {
         }
         for one in late {
             let meter = one.replaces.as_ref().map(|old| old.live.meter.clone());
-            match self.rebind(one.route, one.listen, meter).await {
+            let bound = self.rebind(one.route, one.listen, meter, plans.sets);
+            match bound.await {
                 Ok(bound) => {
                     if let Some(step) = prepared.get_mut(one.at) {
                         *step = Some(Prepared::Open {
@@ -306,7 +346,7 @@ impl Engine {
                 Err(why) => {
                     // Frees the addresses of those that were opened for nothing.
                     prepared.iter_mut().for_each(|step| *step = None);
-                    self.reopen(before, &places, &closed).await;
+                    self.reopen(plans, &places, &closed).await;
                     let route = one.route.name.clone();
                     return Err(ApplyError { route, why });
                 }
@@ -328,25 +368,34 @@ impl Engine {
         route: &Route,
         listen: &ListenerConfig,
         meter: Option<std::sync::Arc<adit_stream::TrafficMeter>>,
+        sets: &RuleSetTable,
     ) -> Result<BoundListener, StartError> {
         for _ in 1..REBIND_TRIES {
-            match self.bind_listener(route, listen, meter.clone()).await {
+            let bound = self.bind_listener(route, listen, meter.clone(), sets);
+            match bound.await {
                 Err(why) if is_in_use(&why) => sleep(REBIND_PAUSE).await,
                 done => return done,
             }
         }
-        self.bind_listener(route, listen, meter).await
+        self.bind_listener(route, listen, meter, sets).await
     }
 
     /// Opens listeners again that were closed for others.
-    async fn reopen(&self, before: &Plan, places: &[(u64, Place)], closed: &[RunningListener]) {
+    async fn reopen(
+        &self,
+        plans: PlanChange<'_>,
+        places: &[(u64, Place)],
+        closed: &[RunningListener],
+    ) {
+        let before = plans.before;
         for (id, place) in places {
             let meter = closed.iter().find(|listener| listener.id == *id);
             let meter = meter.map(|listener| listener.live.meter.clone());
             let Some((route, listen)) = place.of(before) else {
                 continue;
             };
-            match self.rebind(route, listen, meter).await {
+            let bound = self.rebind(route, listen, meter, plans.sets_before);
+            match bound.await {
                 Ok(bound) => {
                     let listener = self.start_listener(&route.name, place.listen, bound);
                     self.lock_running().push(listener);

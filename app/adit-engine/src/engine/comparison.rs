@@ -1,6 +1,8 @@
 //! The differences between the running plan and a new one.
 
-use adit_config::{CarrierSettings, ListenerConfig, ListenerKind, Plan, Route};
+use std::collections::BTreeSet;
+
+use adit_config::{CarrierSettings, ListenerConfig, ListenerKind, Plan, Route, RuleCondition};
 
 use crate::chain_builder::ends_alike;
 
@@ -44,8 +46,9 @@ pub(super) enum Step {
 /// Returns the steps from one plan to another: those of the new listeners in their order, then the removals.
 ///
 /// A listener is the same as before if its address is, and its transport: ordinary ports, a plugin, KCP and so on.
-/// Among several, the one in the route of the same name is preferred.
-pub(super) fn compare_plans(before: &Plan, now: &Plan) -> Vec<Step> {
+/// Among several, the one in the route of the same name is preferred. A route whose rules use one of the rule sets
+/// `changed_sets` has other rules.
+pub(super) fn compare_plans(before: &Plan, now: &Plan, changed_sets: &BTreeSet<&str>) -> Vec<Step> {
     let mut rest = places_of(before);
     let mut steps = Vec::new();
     // Two passes: an exact counterpart must not be taken by a listener that has none.
@@ -61,7 +64,7 @@ pub(super) fn compare_plans(before: &Plan, now: &Plan) -> Vec<Step> {
     for (now_place, counterpart) in found {
         steps.push(match counterpart {
             None => Step::Add { now: now_place },
-            Some(place) => step_between(before, place, now, now_place),
+            Some(place) => step_between(before, place, now, now_place, changed_sets),
         });
     }
     steps.extend(rest.into_iter().map(|before| Step::Remove { before }));
@@ -96,7 +99,13 @@ fn take_counterpart(
     Some(rest.remove(at))
 }
 
-fn step_between(before: &Plan, old: Place, now: &Plan, new: Place) -> Step {
+fn step_between(
+    before: &Plan,
+    old: Place,
+    now: &Plan,
+    new: Place,
+    changed_sets: &BTreeSet<&str>,
+) -> Step {
     let same = Step::Keep {
         before: old,
         now: new,
@@ -108,6 +117,7 @@ fn step_between(before: &Plan, old: Place, now: &Plan, new: Place) -> Step {
     let settings = !serves_alike(old_listen, listen);
     let routing = old_route.via != route.via
         || old_route.rules != route.rules
+        || uses_set(route, changed_sets)
         || !ends_alike(old_listen, listen);
     if settings && !can_change(old_listen, listen) {
         return Step::Replace {
@@ -124,6 +134,18 @@ fn step_between(before: &Plan, old: Place, now: &Plan, new: Place) -> Step {
         routing,
         settings,
     }
+}
+
+/// Returns true if a rule of the route uses one of these rule sets.
+fn uses_set(route: &Route, sets: &BTreeSet<&str>) -> bool {
+    let mut conditions = route
+        .rules
+        .iter()
+        .flat_map(|rule| rule.matches.iter().chain(&rule.and));
+    conditions.any(|condition| match condition {
+        RuleCondition::Set(name) => sets.contains(name.as_str()),
+        RuleCondition::Condition(_) => false,
+    })
 }
 
 /// The kind of socket that a listener has.
@@ -211,7 +233,7 @@ mod tests {
             now: place,
         };
         let all = [at(0, 0), at(0, 1), at(1, 0)].map(keep);
-        assert_eq!(compare_plans(&before, &now), all);
+        assert_eq!(compare_plans(&before, &now, &BTreeSet::new()), all);
     }
 
     #[test]
@@ -232,7 +254,7 @@ mod tests {
         ] {
             assert!(BEFORE.contains(from));
             let now = plan(&BEFORE.replace(from, to));
-            for step in compare_plans(&before, &now) {
+            for step in compare_plans(&before, &now, &BTreeSet::new()) {
                 let expected = match step {
                     Step::Keep { now, .. } => !changed.contains(&now),
                     Step::Change {
@@ -256,14 +278,36 @@ mod tests {
             before: at(1, 0),
             now: at(1, 0),
         };
-        assert!(compare_plans(&before, &now).contains(&keep));
+        assert!(compare_plans(&before, &now, &BTreeSet::new()).contains(&keep));
+    }
+
+    #[test]
+    fn a_changed_rule_set_changes_the_routes_that_use_it() {
+        let set = "[set.lan]\nfile = \"lan.txt\"\n[set.ads]\nfile = \"ads.txt\"\n";
+        let text = format!("{}{set}", BEFORE.replace("*.lan", "set:lan"));
+        let (before, now) = (plan(&text), plan(&text));
+        let is_kept = |step: &Step| matches!(step, Step::Keep { .. });
+        let steps = compare_plans(&before, &now, &BTreeSet::from(["ads"]));
+        assert!(steps.iter().all(is_kept), "{steps:?}");
+        let steps = compare_plans(&before, &now, &BTreeSet::from(["lan"]));
+        let change = |place| Step::Change {
+            before: place,
+            now: place,
+            routing: true,
+            settings: false,
+        };
+        let keep = Step::Keep {
+            before: at(1, 0),
+            now: at(1, 0),
+        };
+        assert_eq!(steps, [change(at(0, 0)), change(at(0, 1)), keep]);
     }
 
     #[test]
     fn another_address_is_another_listener() {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("8388", "8389"));
-        let steps = compare_plans(&before, &now);
+        let steps = compare_plans(&before, &now, &BTreeSet::new());
         assert!(steps.contains(&Step::Add { now: at(1, 0) }), "{steps:?}");
         assert!(
             steps.contains(&Step::Remove { before: at(1, 0) }),
@@ -279,6 +323,6 @@ mod tests {
             before: at(1, 0),
             now: at(1, 0),
         };
-        assert!(compare_plans(&before, &now).contains(&replace));
+        assert!(compare_plans(&before, &now, &BTreeSet::new()).contains(&replace));
     }
 }

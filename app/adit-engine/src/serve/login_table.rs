@@ -18,7 +18,8 @@ impl LoginTable {
     /// Creates the accounts of a listener's users. Those that `kept` returns are shared.
     fn build(kind: &ListenerKind, kept: impl Fn(&str) -> Option<Arc<UserAccount>>) -> Self {
         let account = |name: String| {
-            let account = kept(&name).unwrap_or_else(|| Arc::new(UserAccount::for_one_user()));
+            let new = || Arc::new(UserAccount::for_one_user().with_name(&name));
+            let account = kept(&name).unwrap_or_else(new);
             (name, account)
         };
         Self {

@@ -11,13 +11,13 @@ use adit_wire::{Host, Target};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{ConnectionHandler, MAX_EARLY_BYTES, OpenSession, SessionInfo};
-use crate::ConnectionAddrs;
+use super::{ConnectionHandler, DatagramClient, MAX_EARLY_BYTES, OpenSession, SessionInfo};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};
 use crate::udp::{SocksPackets, UdpListener, UdpOverTcp, accept_over_tcp, exchange_datagrams};
-use crate::user_account::{CountedSession, UserAccount};
+use crate::user_account::CountedSession;
+use crate::{ConnectionAddrs, RequestContext};
 
 /// Maximum time that BIND waits for its connection.
 const BIND_TIMEOUT: Duration = Duration::from_secs(120);
@@ -30,8 +30,7 @@ impl ConnectionHandler {
         &self,
         mut pending: PendingRequest,
         version: uot::Version,
-        account: Option<&Arc<UserAccount>>,
-        peer: ConnectionAddrs,
+        client: DatagramClient<'_>,
     ) -> std::io::Result<()> {
         let first = std::mem::take(&mut pending.request.first_bytes);
         let near = pending.reply_success(None).await?;
@@ -40,7 +39,7 @@ impl ConnectionHandler {
         let (near, target) = timeout(deadline, accept_over_tcp(near, first, version))
             .await
             .map_err(late)??;
-        self.relay_datagrams(near, target, account, peer).await
+        self.relay_datagrams(near, target, client).await
     }
 
     /// Relays the datagrams of a stream; `target` is that of the first one, if known.
@@ -48,16 +47,21 @@ impl ConnectionHandler {
         &self,
         near: UdpOverTcp,
         target: Option<Target>,
-        account: Option<&Arc<UserAccount>>,
-        peer: ConnectionAddrs,
+        client: DatagramClient<'_>,
     ) -> std::io::Result<()> {
+        let DatagramClient {
+            account,
+            user,
+            peer,
+        } = client;
         let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
         // The stream was counted as a connection, including an outgoing descriptor.
         let place = self.udp_quota.reserve_slot(account, peer.remote.ip(), 0);
         let place = place.ok_or(std::io::ErrorKind::QuotaExceeded)?;
+        let context = RequestContext::datagrams(peer.remote, user.as_deref());
         let connector = self
             .router
-            .select_connector(target.as_ref().unwrap_or(&anywhere));
+            .select_connector(target.as_ref().unwrap_or(&anywhere), &context);
         let far = connector
             .open_datagrams()
             .await
@@ -97,7 +101,8 @@ impl ConnectionHandler {
         mut binding: BindRequest,
         peer: ConnectionAddrs,
     ) -> Option<OpenSession> {
-        let connector = self.router.select_connector(&binding.expected);
+        let context = RequestContext::stream(peer.remote, binding.user.as_deref());
+        let connector = self.router.select_connector(&binding.expected, &context);
         let BoundSocket { socket, access } = match connector.listen_for_one(peer.local).await {
             Ok(bound) => bound,
             Err(why) => {
@@ -191,6 +196,7 @@ impl ConnectionHandler {
             &association.declared,
             self.associate.reassemble,
         );
+        let user = association.user.clone();
         let Ok(mut control) = association.reply_success(shown).await else {
             return;
         };
@@ -203,6 +209,7 @@ impl ConnectionHandler {
             self.meter.clone(),
             self.ttl,
             place.clone(),
+            user,
         );
         let served = async {
             tokio::select! {

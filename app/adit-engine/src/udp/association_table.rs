@@ -29,7 +29,7 @@ use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
 use crate::connector::Connector;
 use crate::user_account::{UserAccount, client_lookup_owner};
-use crate::{DialError, Router};
+use crate::{DialError, RequestContext, Router};
 
 /// Minimum interval between warnings about lost datagrams.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
@@ -66,6 +66,8 @@ struct TableState {
     router: Arc<Router>,
     meter: Arc<TrafficMeter>,
     ttl: RwLock<AssociationTtl>,
+    /// The user of all associations, where they have no accounts.
+    user: Option<String>,
     /// Time of the last warning about lost datagrams.
     last_warning: Mutex<Option<Time>>,
     /// Associations that have ended but are still in the table; each is listed once.
@@ -229,7 +231,7 @@ impl UdpListener {
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::Protocol(socket, codec);
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share))
+        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
     }
 
     /// Creates a table for one association that has its slot already, and ends with it.
@@ -240,9 +242,10 @@ impl UdpListener {
         meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         place: Arc<AssociationSlot>,
+        user: Option<String>,
     ) -> Self {
         let near = ClientSide::Protocol(socket, codec);
-        Self::build(near, router, meter, ttl, SlotSource::Single(place))
+        Self::build(near, router, meter, ttl, SlotSource::Single(place), user)
     }
 
     /// Creates a table for intercepted datagrams.
@@ -255,7 +258,7 @@ impl UdpListener {
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::Intercepted(Arc::new(interception.with_quota(share.clone())));
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share))
+        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
     }
 
     fn build(
@@ -264,12 +267,14 @@ impl UdpListener {
         meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         room: SlotSource,
+        user: Option<String>,
     ) -> Self {
         let control = TableControl::default();
         let common = Arc::new(TableState {
             router,
             meter,
             ttl: RwLock::new(ttl),
+            user,
             last_warning: Mutex::default(),
             ended: Mutex::default(),
             some_ended: control.wakeup(),
@@ -314,6 +319,7 @@ impl UdpListener {
             router: self.common.router.clone(),
             meter: self.common.meter.clone(),
             ttl: RwLock::new(ttl),
+            user: self.common.user.clone(),
             last_warning: Mutex::default(),
             ended: Mutex::default(),
             some_ended: self.common.some_ended.clone(),
@@ -425,7 +431,10 @@ impl UdpListener {
             self.common.report_loss(&why);
             return None;
         };
-        let connector = self.common.router.select_connector(target);
+        let user = account.as_ref().and_then(|account| account.name());
+        let user = user.or(self.common.user.as_deref());
+        let context = RequestContext::datagrams(from, user);
+        let connector = self.common.router.select_connector(target, &context);
         let asker = client_lookup_owner(account.as_ref(), from.ip());
         let chain = connector.clone();
         let associate = async move { connector.open_datagrams().await };

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use adit_config::Plan;
-use adit_engine::{Engine, ReloadSummary};
+use adit_engine::{Engine, ReloadSummary, RuleSetTable};
+use adit_rules::{Condition, RuleSet};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
 
@@ -209,4 +210,79 @@ async fn a_chain_that_is_the_same_keeps_its_sessions() {
     assert_eq!(engine.listeners()[0].addr, proxy);
     assert!(works(proxy, target).await);
     assert_eq!(server.kcp_counts().passive_opens, sessions);
+}
+
+/// A plan that rejects the addresses of the set `closed`, and uses the set `other` in another route.
+fn with_sets(port: u16, other: u16) -> Plan {
+    plan(&format!(
+        "[route.a]\nlisten = \"socks5://127.0.0.1:{port}?allow_private=all\"\n\
+         rules = [{{ match = \"set:closed\", via = \"reject://\" }}]\n\
+         [route.b]\nlisten = \"socks5://127.0.0.1:{other}?allow_private=all\"\n\
+         rules = [{{ match = \"set:other\", via = \"reject://\" }}]\n\
+         [set.closed]\nfile = \"closed.txt\"\n[set.other]\nfile = \"other.txt\"\n"
+    ))
+}
+
+fn set_of(network: &str) -> RuleSet {
+    RuleSet::compile([Condition::parse(network).unwrap()]).unwrap()
+}
+
+#[tokio::test]
+async fn a_changed_rule_set_decides_about_new_requests() {
+    let target = echo().await;
+    let (port, other) = (free_port().await, free_port().await);
+    let before = with_sets(port, other);
+    let mut sets = RuleSetTable::default();
+    sets.insert("closed", set_of("192.0.2.0/24"));
+    sets.insert("other", set_of("192.0.2.0/24"));
+    let engine = Engine::start_with_rule_sets(&before, sets).await.unwrap();
+    let proxy = SocketAddr::from(([127, 0, 0, 1], port));
+    let mut open = socks(proxy, target).await.unwrap();
+    talk(&mut open, b"before").await.unwrap();
+
+    // The same sets change nothing.
+    let running = engine.rule_sets();
+    let same = engine.apply_with_rule_sets(&before, &before, running.clone());
+    assert_eq!(same.await.unwrap(), changed(0));
+
+    // A rule whose set is missing changes nothing either.
+    let mut sets = RuleSetTable::default();
+    assert!(sets.share_set("other", &running));
+    assert!(!sets.share_set("missing", &running));
+    let missing = plan(&format!(
+        "[route.a]\nlisten = \"socks5://127.0.0.1:{port}?allow_private=all\"\n\
+         rules = [{{ match = [\"set:closed\", \"a.example\"], via = \"reject://\" }}]\n\
+         [set.closed]\nfile = \"closed.txt\"\n"
+    ));
+    let applied = engine.apply_with_rule_sets(&before, &missing, sets.clone());
+    let why = applied.await.unwrap_err().to_string();
+    assert!(why.contains("no rule set `closed`"), "{why}");
+    assert!(works(proxy, target).await);
+    assert_eq!(engine.listeners().len(), 2);
+
+    // One of two routes uses the set that changes.
+    sets.insert("closed", set_of("127.0.0.0/8"));
+    let applied = engine.apply_with_rule_sets(&before, &before, sets);
+    assert_eq!(applied.await.unwrap(), changed(1));
+    assert!(!works(proxy, target).await, "the former set decides");
+    assert!(works(SocketAddr::from(([127, 0, 0, 1], other)), target).await);
+    talk(&mut open, b"after").await.unwrap();
+
+    // A route that is added later uses the new set, and a set that is replaced applies to all of them.
+    let third = free_port().await;
+    let more = plan(&format!(
+        "[route.c]\nlisten = \"socks5://127.0.0.1:{third}?allow_private=all\"\n\
+         rules = [{{ match = \"set:closed\", via = \"reject://\" }}]\n\
+         [set.closed]\nfile = \"closed.txt\"\n"
+    ));
+    engine.add_route(&more.routes[0]).await.unwrap();
+    let third = SocketAddr::from(([127, 0, 0, 1], third));
+    assert!(!works(third, target).await);
+    let closed = engine.rule_sets();
+    closed
+        .get("closed")
+        .unwrap()
+        .replace(set_of("192.0.2.0/24"));
+    assert!(works(third, target).await);
+    assert!(works(proxy, target).await);
 }

@@ -240,7 +240,10 @@ fn listeners(text: &str) -> Vec<Range<usize>> {
                     break;
                 }
                 let close = open + 1 + text[open + 1..].find('"').unwrap();
-                found.push(open + 1..close);
+                // The management API listens on a path.
+                if text[open..close].contains("://") {
+                    found.push(open + 1..close);
+                }
                 at = close + 1;
                 if !many {
                     break;

@@ -33,6 +33,8 @@ fn help_explains_rules_groups_and_users() {
             "resolve",
             "*.lan",
             "regex:",
+            "set:ads",
+            "clash-classical",
             ":6000-6063",
             "10.0.0.0/8",
             "reject://",

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_millis(200);
 /// Number of attempts: other tests share the processor.
 const ATTEMPTS: usize = 4;
 /// Commands that have an answer at once, without a network or a measurement.
-const QUICK: [&str; 10] = [
+const QUICK: [&str; 11] = [
     "url",
     "qr",
     "keygen",
@@ -28,6 +28,7 @@ const QUICK: [&str; 10] = [
     "help",
     "completion",
     "man",
+    "schema",
 ];
 
 /// The moment of the interrupt.

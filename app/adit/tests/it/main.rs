@@ -31,6 +31,8 @@ mod documented_commands;
 mod empty_chunks;
 #[cfg(target_os = "linux")]
 mod fast_open;
+#[cfg(unix)]
+mod file_settings;
 mod forward;
 #[cfg(target_os = "linux")]
 mod group;
@@ -75,6 +77,8 @@ mod relay;
 mod reload;
 mod replay;
 mod replies;
+#[cfg(unix)]
+mod rule_sets;
 mod setup;
 #[cfg(unix)]
 mod sftp;

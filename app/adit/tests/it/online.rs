@@ -18,13 +18,13 @@ use crate::setup::{ended, server, start};
 use crate::ssr;
 
 /// A provider whose document changes. It ends with the process.
-struct Provider {
+pub(crate) struct Provider {
     at: SocketAddr,
     answer: Arc<Mutex<String>>,
 }
 
 impl Provider {
-    fn start(document: &str) -> Self {
+    pub(crate) fn start(document: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();
         let answer = Arc::new(Mutex::new(String::new()));
@@ -48,18 +48,18 @@ impl Provider {
         provider
     }
 
-    fn says(&self, document: &str) {
+    pub(crate) fn says(&self, document: &str) {
         let length = document.len();
         self.answers(&format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{document}"
         ));
     }
 
-    fn answers(&self, answer: &str) {
+    pub(crate) fn answers(&self, answer: &str) {
         answer.clone_into(&mut self.answer.lock().unwrap());
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/secret-path", self.at)
     }
 }
@@ -307,6 +307,115 @@ fn a_document_does_not_start_programs_or_read_files() {
         &allowed,
     ]);
     assert!(mark.exists(), "the plugin did not run");
+}
+
+/// A document of sing-box: a group of a server that does not answer and of one that does.
+fn sing_box_document(method: MethodKey, at: SocketAddr) -> String {
+    format!(
+        r#"{{"outbounds":[
+        {{"type":"selector","tag":"choice","outbounds":["direct","auto","good"],"default":"auto"}},
+        {{"type":"urltest","tag":"auto","outbounds":["bad","good","other"],"url":"http://127.0.0.1:9/"}},
+        {{"type":"socks","tag":"bad","server":"127.0.0.1","server_port":9}},
+        {{"type":"shadowsocks","tag":"good","server":"{}","server_port":{},"method":"{}","password":"{}"}},
+        {{"type":"trojan","tag":"other","server":"192.0.2.1","server_port":443,"password":"p"}},
+        {{"type":"direct","tag":"direct"}}]}}"#,
+        at.ip(),
+        at.port(),
+        method.name,
+        method.key
+    )
+}
+
+#[test]
+fn a_document_of_sing_box_is_used_by_both() {
+    let server = server(AES_256);
+    let folder = TempFolder::new("sing-box-document").unwrap();
+    let path = folder.path().join("servers.json");
+    fs::write(&path, sing_box_document(AES_256, server.addr())).unwrap();
+    let mut check = Command::new(external_tools::peer_path("sing-box"));
+    check.arg("check").arg("-c").arg(&path);
+    external_tools::run_to_end(check, TEST_TIMEOUT)
+        .unwrap()
+        .expect_success()
+        .unwrap();
+
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let file = path.display().to_string();
+    for more in [&[][..], &["--select", "good"], &["--select", "auto"]] {
+        let args = [&["client", &file, "-l", "mixed://127.0.0.1:0"][..], more].concat();
+        let mut client = start(&args);
+        let log = client.process().output();
+        assert!(
+            log.contains("1 outbound of type trojan is not supported"),
+            "{log}"
+        );
+        let mut stream = socks_client::connect_through(client.addr(), None, &to).unwrap();
+        stream.write_all(b"ECHO\n").unwrap();
+        assert!(lives(&mut stream), "{more:?}");
+    }
+    let failed = ended(&["client", &file, "--select", "unknown"]);
+    assert_eq!(failed.code, Some(3), "{}", failed.output);
+    assert!(
+        failed
+            .output
+            .contains("no group or server is called `unknown`"),
+        "{}",
+        failed.output
+    );
+}
+
+#[test]
+fn a_subscription_of_clash_follows_its_provider() {
+    let (one, two) = (server(BLAKE3_AES_128), server(AES_256));
+    let clash = |method: MethodKey, at: SocketAddr| {
+        format!(
+            "proxies:\n  - {{name: a, type: ss, server: {}, port: {}, cipher: {}, password: \"{}\"}}\n\
+             proxy-groups:\n  - {{name: choice, type: select, proxies: [a, DIRECT]}}\n",
+            at.ip(),
+            at.port(),
+            method.name,
+            method.key
+        )
+    };
+    let provider = Provider::start(&clash(BLAKE3_AES_128, one.addr()));
+    let folder = TempFolder::new("online-clash").unwrap();
+    let mut client = client(&provider, &folder);
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let mut stream = socks_client::connect_through(client.addr(), None, &to).unwrap();
+    stream.write_all(b"ECHO\n").unwrap();
+    assert!(lives(&mut stream));
+    provider.says(&clash(AES_256, two.addr()));
+    client
+        .process()
+        .wait_lines("the servers have changed, there are now 1", 1, TEST_TIMEOUT)
+        .unwrap();
+    drop(one);
+    let mut stream = socks_client::connect_through(client.addr(), None, &to).unwrap();
+    stream.write_all(b"ECHO\n").unwrap();
+    assert!(lives(&mut stream));
+}
+
+#[test]
+fn https_alone_is_a_subscription() {
+    // It is fetched, and not used as a server.
+    let plain = Provider::start("{}");
+    let folder = TempFolder::new("online").unwrap();
+    let state = folder.path().display().to_string();
+    let address = format!("https://{}/x", plain.at);
+    let failed = ended(&[
+        "client",
+        &address,
+        "--state",
+        &state,
+        "-l",
+        "mixed://127.0.0.1:0",
+    ]);
+    assert_eq!(failed.code, Some(4), "{}", failed.output);
+    assert!(failed.output.contains("no TLS with"), "{}", failed.output);
+    let failed = ended(&["client", "socks5://127.0.0.1:9", "--select", "a"]);
+    assert_eq!(failed.code, Some(2), "{}", failed.output);
 }
 
 #[test]

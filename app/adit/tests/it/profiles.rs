@@ -100,7 +100,7 @@ fn what_cannot_be_used_is_said() {
     let at = ["--state", &state];
     for (args, code, part) in [
         (&["client", "work"][..], 2, "no profile `work`"),
-        (&["client", "../work"], 2, "neither a URL nor"),
+        (&["client", "../work"], 3, "../work: No such file"),
         (
             &[
                 "client",

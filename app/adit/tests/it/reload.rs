@@ -16,7 +16,7 @@ use rustix::process::Signal;
 
 use self::flows::{BulkFlow, Connections, EchoStream};
 use self::world::{Server, Settings};
-use crate::setup::{ALLOW, start};
+use crate::setup::{ALLOW, bin, start};
 
 /// Number of reloads, of new connections per second, and of bulk flows through each protocol.
 const RELOADS: usize = 20;
@@ -196,6 +196,90 @@ fn a_watched_file_is_applied_when_it_changes() {
     );
     TcpStream::connect(loopback_addr(other)).unwrap();
     assert!(TcpStream::connect(loopback_addr(port)).is_err());
+    adit.stop().unwrap();
+}
+
+/// A changed list decides about the next request, and a list that cannot be read changes nothing.
+#[test]
+fn a_changed_list_of_rules_is_applied() {
+    let origin = OriginServer::start().unwrap();
+    let target = Destination::Addr(origin.addr());
+    let folder = TempFolder::new("reload-lists").unwrap();
+    let ports = [free_port(), free_port()];
+    folder.write_file("closed.txt", "192.0.2.0/24\n").unwrap();
+    folder.write_file("other.txt", "192.0.2.0/24\n").unwrap();
+    let text = |rest: &str| {
+        let [port, other] = ports;
+        let text = format!(
+            r#"
+[route.a]
+listen = "socks5://127.0.0.1:{port}?{ALLOW}"
+rules = [{{ match = "set:closed", via = "reject://" }}]
+[route.b]
+listen = "socks5://127.0.0.1:{other}?{ALLOW}"
+rules = [{{ match = "set:other", via = "reject://" }}]
+[set.closed]
+file = "closed.txt"
+[set.other]
+file = "other.txt"
+{rest}"#
+        );
+        folder.write_file("adit.toml", text).unwrap()
+    };
+    let file = text("");
+    let args = ["run", "-c", file.to_str().unwrap()];
+    let mut adit = AditProcess::start_with(&bin(), &args, 2).unwrap();
+    let [proxy, other] = ports.map(loopback_addr);
+    let mut open = EchoStream::open(proxy, &target).unwrap();
+    open.exchange(b"before").unwrap();
+    let mut reload = |line: &str, count: usize| {
+        let process = adit.process();
+        process.send_signal(Signal::HUP).unwrap();
+        let lines = process.wait_lines(line, count, TEST_TIMEOUT).unwrap();
+        lines.last().unwrap().clone()
+    };
+
+    // A list that is missing: nothing changes.
+    std::fs::remove_file(folder.path().join("closed.txt")).unwrap();
+    let line = reload(
+        "was not reloaded, the running configuration is unchanged",
+        1,
+    );
+    assert!(line.contains("adit.toml:9:8: rule set `closed`"), "{line}");
+    EchoStream::open(proxy, &target).unwrap();
+
+    // Another list: one of two listeners has other rules.
+    folder.write_file("closed.txt", "127.0.0.0/8\n").unwrap();
+    let line = reload("reloaded /", 1);
+    assert!(
+        line.contains("0 listeners added, 1 changed, 0 removed"),
+        "{line}"
+    );
+    assert!(
+        EchoStream::open(proxy, &target).is_err(),
+        "the former list decides"
+    );
+    EchoStream::open(other, &target).unwrap();
+    open.exchange(b"after").unwrap();
+
+    // The same lists change nothing.
+    let line = reload("reloaded /", 2);
+    assert!(
+        line.contains("0 listeners added, 0 changed, 0 removed"),
+        "{line}"
+    );
+
+    // A watched list needs no signal.
+    text("[run]\nwatch = true\n");
+    reload("reloaded /", 3);
+    folder.write_file("closed.txt", "192.0.2.0/24\n").unwrap();
+    let process = adit.process();
+    process.wait_lines("reloaded /", 4, TEST_TIMEOUT).unwrap();
+    EchoStream::open(proxy, &target)
+        .unwrap()
+        .exchange(b"new")
+        .unwrap();
+    open.exchange(b"still open").unwrap();
     adit.stop().unwrap();
 }
 

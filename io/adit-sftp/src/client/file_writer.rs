@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use adit_ssh_proto::SshError;
 use adit_ssh_proto::sftp::{
     RequestId, SftpRefused, SftpReply, SftpRequest, SftpStatus, TransferError, Upload,
 };
@@ -103,10 +104,13 @@ impl FileWriter {
         let mut take = |id, reply: &SftpReply<'_>| {
             if *closing == Closing::Requested(id) {
                 *closing = Closing::Closed;
-                if let SftpReply::Status(reply) = reply
-                    && reply.status != SftpStatus::Ok
-                {
-                    refused.get_or_insert_with(|| (*reply).into());
+                match reply {
+                    SftpReply::Status(reply) if reply.status == SftpStatus::Ok => {}
+                    SftpReply::Status(reply) => {
+                        refused.get_or_insert_with(|| (*reply).into());
+                    }
+                    // Not a success: writes that the server only now reports could be lost.
+                    _ => return Err(SshError::Malformed("SFTP STATUS")),
                 }
                 return Ok(());
             }

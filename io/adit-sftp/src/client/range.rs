@@ -2,7 +2,7 @@
 
 use adit_ssh_proto::SshError;
 use adit_ssh_proto::sftp::{RequestId, SftpRefused, SftpReply, SftpRequest, SftpStatus};
-use adit_wire::{u64_from, usize_from};
+use adit_wire::{narrow_int, u64_from, usize_from};
 
 use super::connection::{ConnectionState, Operation, Tag};
 use crate::SftpError;
@@ -66,7 +66,7 @@ impl<'a> RangeRead<'a> {
             let request = SftpRequest::Read {
                 handle: self.handle,
                 offset: self.offset.saturating_add(u64_from(start)),
-                len: u32::try_from(len).unwrap_or(u32::MAX),
+                len: narrow_int(len),
             };
             let id = state.client.send_request(&request, tag, &mut state.out)?;
             self.in_flight.push((id, (start, len)));

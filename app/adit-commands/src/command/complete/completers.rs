@@ -46,7 +46,7 @@ fn find_completer(arg: &Arg, topics: &[String]) -> Option<ArgValueCompleter> {
     };
     match (value_name(arg).as_str(), arg.get_id().as_str()) {
         ("METHOD", _) => new(|word| candidates_starting_with(method_names(), word)),
-        ("URL" | "URL|NAME|-" | "URL|[HOST:]PORT", _) => new(urls::complete_url),
+        ("URL" | "URL|NAME|FILE|-" | "URL|[HOST:]PORT", _) => new(urls::complete_url),
         ("CIPHER,…", _) | ("LIST", "ciphers") => new(algorithms::complete_ciphers),
         ("MAC,…", _) | ("LIST", "macs") => new(algorithms::complete_macs),
         ("LIST", "kex") => new(algorithms::complete_kex),

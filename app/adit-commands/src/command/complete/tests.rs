@@ -308,6 +308,7 @@ const UNKNOWN: &[&str] = &[
     "COMMAND",
     "HOST",
     "HOST:PORT",
+    "HOST[:PORT]",
     "HOST:PORT|PATH",
     "KBIT",
     "KEY",

@@ -4,7 +4,8 @@ use adit_wire::Target;
 use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
-use super::{RouteReader, Value, entries_in_order, span_of};
+use super::file_keys::{FileKey, ValueType};
+use super::reader::{GroupText, RouteReader, Selected, Value, entries_in_order, span_of};
 use crate::plan::Stage;
 use crate::plan::group::{GroupKind, NamedGroup};
 use crate::plan::unchecked_route::{UncheckedStage, is_route_name, parse_named_hop};
@@ -12,24 +13,29 @@ use crate::scheme::endpoint_types::Hop;
 use crate::text::{ConfigError, SourceLocation, Span, nearest_word};
 
 /// Keys of a group.
-const GROUP_KEYS: [&str; 4] = ["members", "kind", "selected", "check"];
-
-/// A group as it is in the file. Each chain that refers to it has hops of its own.
-pub(super) struct GroupText {
-    name: String,
-    kind: GroupKind,
-    selected: Option<(Selected, Span)>,
-    check: Option<Target>,
-    /// The URLs of each member.
-    members: Vec<Vec<(String, Span)>>,
-}
-
-/// The selected member of a manual group.
-enum Selected {
-    Name(String),
-    /// From 1.
-    Number(usize),
-}
+pub(super) static GROUP_KEYS: [FileKey; 4] = [
+    FileKey::new(
+        "members",
+        ValueType::Members,
+        "The members; a list of URLs is a chain, and the `#name` of its last URL the name of the member.",
+    )
+    .required(),
+    FileKey::new(
+        "kind",
+        ValueType::Words(|| GroupKind::names().collect()),
+        "The way that members are chosen.",
+    ),
+    FileKey::new(
+        "selected",
+        ValueType::TextOrNumber,
+        "The member that a group of the kind `manual` uses at first.",
+    ),
+    FileKey::new(
+        "check",
+        ValueType::Target,
+        "The target that probes request; without it, that of the last answered request.",
+    ),
+];
 
 /// The hops of one member.
 struct MemberHops {
@@ -50,6 +56,9 @@ impl RouteReader<'_> {
             return;
         };
         for (name, value) in entries_in_order(groups) {
+            if !self.define_once("group", name.get_ref(), span_of(name.span())) {
+                continue;
+            }
             if let Some(group) = self.read_group(name, value) {
                 // Errors in its URLs are reported once, even if no chain refers to it.
                 let is_complete = self.build_stage(&group).is_some();
@@ -69,6 +78,7 @@ impl RouteReader<'_> {
         }
         let table = self.expect_table(name, value)?;
         let mut group = GroupText {
+            file: self.file,
             name: text.clone().into_owned(),
             kind: GroupKind::default(),
             selected: None,
@@ -210,7 +220,9 @@ impl RouteReader<'_> {
     /// Builds the hops of a group whose errors and warnings were reported.
     fn rebuild_stage(&mut self, group: &GroupText) -> Option<UncheckedStage> {
         let seen = std::mem::take(self.diagnostics);
+        let here = self.enter_file(group.file);
         let built = self.build_stage(group);
+        self.enter_file(here);
         *self.diagnostics = seen;
         built
     }

@@ -3,7 +3,8 @@
 use adit_wire::Target;
 use toml::de::DeValue;
 
-use super::{Entry as Pair, RouteReader, Value, span_of};
+use super::file_keys::{FileKey, ValueType};
+use super::reader::{Entry as Pair, RouteReader, Value, entries_in_order, span_of};
 use crate::grammar::parse_bare_host;
 use crate::scheme::builder::{KeyTable, KeyTableEntries, secret_files};
 use crate::scheme::find_dialect;
@@ -11,7 +12,22 @@ use crate::scheme::key_files::{KeyEntry, MAX_USERS, NextServer};
 use crate::text::{ConfigError, Secret, SecretText, Span};
 
 /// Keys of a next server.
-const NEXT_SERVER_KEYS: [&str; 4] = ["server", "port", "psk", "name"];
+pub(super) static NEXT_SERVER_KEYS: [FileKey; 4] = [
+    FileKey::new(
+        "server",
+        ValueType::Text,
+        "Host name or address of the next server.",
+    )
+    .required(),
+    FileKey::new("port", ValueType::Number(1, 65535), "Its port.").required(),
+    FileKey::new(
+        "psk",
+        ValueType::Text,
+        "Its key: `@FILE`, `$NAME` or the key itself.",
+    )
+    .required(),
+    FileKey::new("name", ValueType::Text, "A name for the log."),
+];
 
 /// True if a listener with this scheme can have a table of keys beside its URL.
 pub(super) fn accepts_key_table(text: &str) -> bool {
@@ -94,7 +110,7 @@ impl RouteReader<'_> {
             return None;
         }
         let mut users = Vec::with_capacity(table.len());
-        for (name, value) in super::entries_in_order(table) {
+        for (name, value) in entries_in_order(table) {
             let at = span_of(value.span());
             let secret = self.read_key(value, "the key of a user must be a string");
             users.extend(secret.map(|secret| KeyEntry {
@@ -202,16 +218,5 @@ impl RouteReader<'_> {
         let excerpt = self.document.without_url();
         let span = span_of(value.span());
         secret_files::read_secret(self.diagnostics, self.lookup, excerpt, &written, span)
-    }
-
-    /// Returns the text of a string.
-    fn expect_string<'v>(&mut self, value: &'v Value<'_>, is: &str) -> Option<&'v str> {
-        match value.get_ref() {
-            DeValue::String(text) => Some(text.as_ref()),
-            other => {
-                self.report_wrong_type(span_of(value.span()), is, other);
-                None
-            }
-        }
     }
 }

@@ -2,12 +2,24 @@
 
 use toml::de::DeValue;
 
-use super::{RouteReader, Value, span_of};
+use super::file_keys::{FileKey, ValueType};
+use super::reader::{RouteReader, Value, span_of};
 use crate::plan::RunSettings;
 use crate::text::{ConfigError, parse_duration};
 
 /// Keys of `[run]`.
-const RUN_KEYS: [&str; 2] = ["watch", "drain"];
+pub(super) static RUN_KEYS: [FileKey; 2] = [
+    FileKey::new(
+        "watch",
+        ValueType::Boolean,
+        "Reload when a file changes that the configuration consists of or refers to.",
+    ),
+    FileKey::new(
+        "drain",
+        ValueType::Duration,
+        "Time that open connections have to end after SIGTERM.",
+    ),
+];
 
 impl RouteReader<'_> {
     /// Reads `[run]`.

@@ -221,7 +221,7 @@ pub(crate) fn read_secret(
 }
 
 /// Reads a file. Errors, and a warning if other users can read it, are reported at `span` of `excerpt`.
-fn read_file(
+pub(crate) fn read_file(
     diagnostics: &mut Diagnostics,
     lookup: SecretLookup<'_>,
     excerpt: UrlSnippet<'_>,
@@ -268,7 +268,7 @@ fn add_escape_hint(
 }
 
 /// Resolves a path: `~/` is the home directory, other relative paths begin at the base.
-fn resolve_path(lookup: SecretLookup<'_>, path: &str) -> PathBuf {
+pub(crate) fn resolve_path(lookup: SecretLookup<'_>, path: &str) -> PathBuf {
     if let Some(rest) = path.strip_prefix("~/")
         && let Some(home) = lookup.sources.read_variable("HOME")
     {

@@ -3,4 +3,4 @@
 mod door;
 mod told;
 mod users;
-mod world;
+pub(crate) mod world;

@@ -23,14 +23,14 @@ pub(super) const REVEALING: &str = "fedcba9876543210fedcba9876543210";
 
 /// A response.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
-    pub(super) head: String,
-    pub(super) body: String,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 /// Sends a request with these header lines over any stream.
-pub(super) fn ask(
+pub(crate) fn ask(
     mut stream: impl Read + Write,
     line: &str,
     headers: &[&str],

@@ -1,0 +1,257 @@
+//! The rule sets of a plan, and the explanation of a decision.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use adit_admin::rule_sets::RuleSetLoader;
+use adit_admin::subscription::TrustedRoots;
+use adit_cli::{Failure, FailureCode};
+use adit_config::{ListenerConfig, Origin, Plan, Problem, Route, RuleSetConfig, describe_chain};
+use adit_engine::{
+    Explanation, LoadedRuleSet, RequestContext, RuleSetError, RuleSetFailure, RuleSetStore,
+    RuleSetTable, explain_request,
+};
+use adit_wire::Target;
+use tokio::task::JoinSet;
+
+use crate::args;
+
+/// The port of a target without one.
+const PORT: u16 = 443;
+
+/// Loads rule sets, and refreshes them in a task.
+pub(super) struct PlanRuleSets {
+    loader: Arc<RuleSetLoader>,
+    /// The task that refreshes them; it ends with this value.
+    follower: JoinSet<()>,
+}
+
+impl PlanRuleSets {
+    /// Loads the sets of a plan, and prints what is skipped.
+    pub(super) async fn load(plan: &Plan) -> Result<(Self, RuleSetTable), Failure> {
+        let loader = Arc::new(RuleSetLoader::new(state_store(), TrustedRoots::Machine));
+        let loaded = loader.load(&plan.sets).await;
+        let (table, loaded) = loaded.map_err(to_failure)?;
+        loaded.iter().for_each(warn_skipped);
+        let follower = JoinSet::new();
+        Ok((Self { loader, follower }, table))
+    }
+
+    /// Loads the sets of a plan that replaces `before`, whose sets are in the table `running`. Sets that are the
+    /// same stay in use.
+    pub(super) async fn load_again(
+        &self,
+        plan: &Plan,
+        before: &Plan,
+        running: &RuleSetTable,
+    ) -> Result<RuleSetTable, Vec<Problem>> {
+        let loaded = self.loader.load_again(&plan.sets, &before.sets, running);
+        let (table, loaded) = loaded.await.map_err(to_problems)?;
+        loaded.iter().for_each(warn_skipped);
+        Ok(table)
+    }
+
+    /// Refreshes the sets of a plan, which are in `table`, and no longer those of another plan.
+    pub(super) fn follow(&mut self, plan: &Plan, table: RuleSetTable) {
+        self.follower = JoinSet::new();
+        if plan.sets.is_empty() {
+            return;
+        }
+        let (loader, sets) = (self.loader.clone(), plan.sets.clone());
+        let follow = async move { loader.follow(&sets, &table).await };
+        self.follower.spawn(follow);
+    }
+}
+
+/// Returns the store in the state folder; without a home nothing is stored.
+fn state_store() -> RuleSetStore {
+    adit_cli::state_folder(None).map_or_else(
+        |_| RuleSetStore::default(),
+        |folder| RuleSetStore::in_state_folder(&folder),
+    )
+}
+
+fn to_failure(errors: Vec<RuleSetError>) -> Failure {
+    Failure::Config(to_problems(errors))
+}
+
+fn to_problems(errors: Vec<RuleSetError>) -> Vec<Problem> {
+    errors.into_iter().map(RuleSetError::into_problem).collect()
+}
+
+fn warn_skipped(set: &LoadedRuleSet) {
+    if let Some((count, first)) = &set.skipped {
+        let entries = if *count == 1 {
+            "entry is"
+        } else {
+            "entries are"
+        };
+        eprintln!(
+            "warning: rule set `{}`: {count} {entries} skipped; the first: {first}",
+            set.name
+        );
+    }
+}
+
+/// Compiles the sets of a plan, and returns a line about each. Lists that have not been downloaded are no
+/// error.
+pub(super) fn check(plan: &Plan) -> Result<Vec<String>, Failure> {
+    let mut lines = Vec::with_capacity(plan.sets.len());
+    let mut errors = Vec::new();
+    for config in &plan.sets {
+        match compile(config) {
+            Ok(set) => {
+                warn_skipped(&set);
+                let plural = if set.entries == 1 { "y" } else { "ies" };
+                let (name, source) = (&config.name, &config.source);
+                lines.push(format!(
+                    "rule set {name}: {} entr{plural} in {source}",
+                    set.entries
+                ));
+            }
+            Err(why) if matches!(why.why, RuleSetFailure::NotDownloaded) => {
+                lines.push(format!("rule set {}: not downloaded yet", config.name));
+            }
+            Err(why) => errors.push(why),
+        }
+    }
+    if errors.is_empty() {
+        return Ok(lines);
+    }
+    Err(to_failure(errors))
+}
+
+/// Compiles a set anew, so that its notes are complete.
+fn compile(config: &RuleSetConfig) -> Result<LoadedRuleSet, RuleSetError> {
+    let stored = state_store().stored_document(config);
+    match stored.map_err(|why| RuleSetError::new(config, why))? {
+        Some(stored) => RuleSetStore::default().load_document(config, &stored.bytes),
+        None => RuleSetStore::default().load(config),
+    }
+}
+
+/// Prints the rule that decides about a target, for each route.
+pub(super) fn print_decisions(
+    plan: &Plan,
+    typed: &args::ExplainArgs,
+    target: &str,
+) -> Result<(), Failure> {
+    let target = parse_target(target)?;
+    let (table, _) = RuleSetTable::load(&plan.sets, &state_store()).map_err(to_failure)?;
+    let source = typed.source.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let source = SocketAddr::new(source, 0);
+    let user = typed.user.as_deref();
+    let context = match typed.network {
+        args::NetworkKind::Tcp => RequestContext::stream(source, user),
+        args::NetworkKind::Udp => RequestContext::datagrams(source, user),
+    };
+    adit_cli::block_on(|mut signals| async move {
+        for route in &plan.routes {
+            let mut found: Vec<(Vec<&ListenerConfig>, Explanation)> = Vec::new();
+            for listen in &route.listen {
+                let decide = explain_request(route, listen, &table, &target, &context);
+                let decide = async {
+                    decide
+                        .await
+                        .map_err(|why| Failure::new(FailureCode::Config, why.to_string()))
+                };
+                let explanation = signals.run_until_ended(decide).await?;
+                match found.iter_mut().find(|(_, known)| *known == explanation) {
+                    Some((listeners, _)) => listeners.push(listen),
+                    None => found.push((vec![listen], explanation)),
+                }
+            }
+            let several = found.len() > 1;
+            for (listeners, explanation) in &found {
+                let listeners = if several { listeners.as_slice() } else { &[] };
+                print!("{}", draw_decision(route, listeners, &target, explanation));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Parses a target; without a port it has 443.
+fn parse_target(text: &str) -> Result<Target, Failure> {
+    let with_port = || match text.contains(':') && !text.starts_with('[') {
+        true => format!("[{text}]:{PORT}"),
+        false => format!("{text}:{PORT}"),
+    };
+    let parsed = text.parse::<Target>();
+    parsed.or_else(|_| with_port().parse()).map_err(|_| {
+        let what = format!("--target: `{text}` is not HOST or HOST:PORT");
+        Failure::new(FailureCode::Usage, what)
+    })
+}
+
+fn draw_decision(
+    route: &Route,
+    listeners: &[&ListenerConfig],
+    target: &Target,
+    found: &Explanation,
+) -> String {
+    let mut text = format!("route {}\n", route.name);
+    let mut line = |name: &str, value: &str| {
+        // A text in memory accepts everything.
+        let _ = writeln!(text, "  {name:<8}{value}");
+    };
+    for listen in listeners {
+        line("from", &listen.to_string());
+    }
+    line("target", &target.to_string());
+    if let Some(addresses) = &found.looked_up {
+        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        let addresses = match addresses.is_empty() {
+            true => "no address".to_owned(),
+            false => addresses.join(", "),
+        };
+        line("is", &addresses);
+    }
+    let Some((at, rule)) = found.rule.and_then(|at| Some((at, route.rules.get(at)?))) else {
+        line("rule", "none matches");
+        line("chain", &describe_chain(&route.via));
+        return text;
+    };
+    let place = match &rule.place.origin {
+        Origin::File(file) => format!(
+            "{} of the route, {file}:{}:{}",
+            at + 1,
+            rule.place.line,
+            rule.place.column
+        ),
+        _ => format!("{} of the route", at + 1),
+    };
+    line("rule", &place);
+    for reason in &found.reasons {
+        match &reason.entry {
+            Some(entry) => line("match", &format!("{}, entry {entry}", reason.condition)),
+            None => line("match", &reason.condition.to_string()),
+        }
+    }
+    line("chain", &describe_chain(&rule.via));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_need_no_port() {
+        for (text, target) in [
+            ("a.example", "a.example:443"),
+            ("a.example:80", "a.example:80"),
+            ("192.0.2.1", "192.0.2.1:443"),
+            ("2001:db8::1", "[2001:db8::1]:443"),
+            ("[2001:db8::1]", "[2001:db8::1]:443"),
+            ("[2001:db8::1]:80", "[2001:db8::1]:80"),
+        ] {
+            assert_eq!(parse_target(text).unwrap().to_string(), target, "{text}");
+        }
+        for text in ["", "a b", "http://a/"] {
+            let why = parse_target(text).unwrap_err();
+            assert_eq!(why.code(), FailureCode::Usage, "{text}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `version`, `[log]` and `[admin]`: the format of the file, and options of the command line that it can contain.
+
+use std::path::PathBuf;
+
+use adit_wire::{Host, Target};
+use toml::de::DeValue;
+
+use super::file_keys::{FileKey, ValueType};
+use super::reader::{Entry, RouteReader, Value, span_of};
+use crate::plan::{AdminSettings, LogLevel};
+use crate::scheme::builder::secret_files::{self, resolve_path};
+use crate::text::{ConfigError, Span, nearest_word};
+
+/// The versions of the file that are supported.
+pub(super) const VERSIONS: (u64, u64) = (1, 1);
+
+/// Keys of `[log]`.
+pub(super) static LOG_KEYS: [FileKey; 1] = [FileKey::new(
+    "level",
+    ValueType::Words(|| LogLevel::names().collect()),
+    "What is logged; `-v` on the command line takes precedence.",
+)];
+
+/// Keys of `[admin]`.
+pub(super) static ADMIN_KEYS: [FileKey; 3] = [
+    FileKey::new(
+        "listen",
+        ValueType::Text,
+        "The address of the management API: the path of a Unix socket, or a loopback port.",
+    )
+    .required(),
+    FileKey::new(
+        "tokens",
+        ValueType::FileText,
+        "A file of tokens for requests, one per line; required for a port.",
+    ),
+    FileKey::new(
+        "public_host",
+        ValueType::Text,
+        "Host name or address of the servers for the subscriptions of their users.",
+    ),
+];
+
+/// An address of the API.
+enum AdminAddress {
+    /// `HOST:PORT`.
+    Port(String),
+    /// `unix:` and a path.
+    Socket(String),
+}
+
+impl RouteReader<'_> {
+    /// Checks the version of the file.
+    pub(super) fn check_version(&mut self, value: &Value<'_>) {
+        let span = span_of(value.span());
+        let (first, last) = VERSIONS;
+        let DeValue::Integer(number) = value.get_ref() else {
+            self.report_wrong_type(span, "`version` must be a number", value.get_ref());
+            return;
+        };
+        let version = u64::from_str_radix(number.as_str(), number.radix());
+        if version.is_ok_and(|version| (first..=last).contains(&version)) {
+            return;
+        }
+        let versions = if first == last {
+            format!("version {first}")
+        } else {
+            format!("the versions {first} to {last}")
+        };
+        let flaw = ConfigError::new(span, format!("unknown version `{}`", number.as_str()))
+            .with_label(format!("this adit reads {versions} of the file"));
+        self.report_error(flaw.with_help("a newer adit may read it: `adit --version`"));
+    }
+
+    /// Reads `[log]`, and returns the level if there is one.
+    pub(super) fn read_log_settings(&mut self, value: &Value<'_>) -> Option<LogLevel> {
+        let entries = self.read_process_table("log", value, &LOG_KEYS)?;
+        let (_, value) = entries.first()?;
+        let text = self.expect_string(value, "`level` must be a string")?;
+        let level = LogLevel::from_name(text);
+        if level.is_none() {
+            let flaw = ConfigError::new(span_of(value.span()), format!("unknown level `{text}`"));
+            let flaw = match nearest_word(text, LogLevel::names()) {
+                Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
+                None => flaw,
+            };
+            let all: Vec<&str> = LogLevel::names().collect();
+            self.report_error(flaw.with_help(format!("levels: {}", all.join(", "))));
+        }
+        level
+    }
+
+    /// Reads `[admin]`.
+    pub(super) fn read_admin_settings(
+        &mut self,
+        name: Span,
+        value: &Value<'_>,
+    ) -> Option<AdminSettings> {
+        let entries = self.read_process_table("admin", value, &ADMIN_KEYS)?;
+        let find = |name: &str| {
+            let found = entries.iter().find(|(key, _)| key.get_ref() == name);
+            found.map(|(_, value)| *value)
+        };
+        let listen = find("listen");
+        if listen.is_none() {
+            let flaw = ConfigError::new(name, "`[admin]` without `listen`")
+                .with_help("add `listen = \"admin.sock\"`: that socket is for you only");
+            self.report_error(flaw);
+        }
+        // All of them are read before one that is wrong ends this function.
+        let address = listen.and_then(|value| self.read_admin_address(value));
+        let tokens = find("tokens").map(|value| self.read_tokens_path(value));
+        let public_host = find("public_host").map(|value| self.read_public_host(value));
+        let listen = match address? {
+            AdminAddress::Socket(path) => path,
+            AdminAddress::Port(text) if tokens.is_some() => text,
+            AdminAddress::Port(_) => {
+                let span = listen.map_or(name, |value| span_of(value.span()));
+                let flaw = ConfigError::new(span, "the API on a port needs `tokens`").with_help(
+                    "add `tokens = \"@FILE\"`, or listen on a path: that socket is for you only",
+                );
+                self.report_error(flaw);
+                return None;
+            }
+        };
+        Some(AdminSettings {
+            listen,
+            tokens: tokens.flatten(),
+            public_host: public_host.flatten(),
+        })
+    }
+
+    /// Returns the address. A relative path begins at the folder of the file.
+    fn read_admin_address(&mut self, value: &Value<'_>) -> Option<AdminAddress> {
+        let text = self.expect_string(value, "`listen` must be a string")?;
+        let path = text.strip_prefix("unix:");
+        if path.is_none() && text.parse::<Target>().is_ok() {
+            return Some(AdminAddress::Port(text.to_owned()));
+        }
+        // An address without its port must not become a file.
+        let is_path = text.contains('/') || text.ends_with(".sock");
+        let Some(path) = path.or_else(|| is_path.then_some(text)) else {
+            let flaw = ConfigError::new(span_of(value.span()), format!("bad address `{text}`"))
+                .with_label("expected HOST:PORT or the path of a Unix socket");
+            self.report_error(flaw);
+            return None;
+        };
+        let path = resolve_path(self.lookup, path);
+        Some(AdminAddress::Socket(format!("unix:{}", path.display())))
+    }
+
+    /// Returns the path of the file of tokens, which can be read.
+    fn read_tokens_path(&mut self, value: &Value<'_>) -> Option<PathBuf> {
+        let span = span_of(value.span());
+        let text = self.expect_string(value, "`tokens` must be a string")?;
+        let Some(path) = text.strip_prefix('@').filter(|path| !path.is_empty()) else {
+            let flaw = ConfigError::new(span, "`tokens` must be `@FILE`")
+                .with_help("`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a token");
+            self.report_error(flaw);
+            return None;
+        };
+        let excerpt = self.document.without_url();
+        secret_files::read_file(self.diagnostics, self.lookup, excerpt, path, span, None)?;
+        Some(resolve_path(self.lookup, path))
+    }
+
+    fn read_public_host(&mut self, value: &Value<'_>) -> Option<Host> {
+        let text = self.expect_string(value, "`public_host` must be a string")?;
+        let host = Host::parse(text);
+        if let Err(why) = &host {
+            let flaw = ConfigError::new(span_of(value.span()), format!("bad host `{text}`"));
+            self.report_error(flaw.with_label(why.to_string()));
+        }
+        host.ok()
+    }
+
+    /// Returns the entries of a table of the process.
+    fn read_process_table<'v, 't>(
+        &mut self,
+        name: &str,
+        value: &'v Value<'t>,
+        keys: &'static [FileKey],
+    ) -> Option<Vec<Entry<'v, 't>>> {
+        let DeValue::Table(table) = value.get_ref() else {
+            let is = format!("`{name}` must be a table");
+            self.report_wrong_type(span_of(value.span()), &is, value.get_ref());
+            return None;
+        };
+        Some(self.known_entries(table, keys, &format!("`[{name}]`")))
+    }
+}

@@ -1,0 +1,209 @@
+//! The state of the parser, and what the tables of the file have in common: types, unknown keys, names.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Definition;
+
+use adit_wire::Target;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::file_keys::FileKey;
+use crate::plan::group::GroupKind;
+use crate::text::{ConfigError, Diagnostics, Document, SecretLookup, Span, nearest_word};
+
+/// Maximum size of a configuration file, in bytes.
+pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
+
+/// A value with its position.
+pub(super) type Value<'t> = Spanned<DeValue<'t>>;
+/// A key and its value.
+pub(super) type Entry<'a, 't> = (&'a Spanned<DeString<'t>>, &'a Value<'t>);
+
+/// A group as it is in the file. Each chain that refers to it has hops of its own.
+pub(super) struct GroupText {
+    /// The position of its file.
+    pub(super) file: usize,
+    pub(super) name: String,
+    pub(super) kind: GroupKind,
+    pub(super) selected: Option<(Selected, Span)>,
+    pub(super) check: Option<Target>,
+    /// The URLs of each member.
+    pub(super) members: Vec<Vec<(String, Span)>>,
+}
+
+/// The selected member of a manual group.
+pub(super) enum Selected {
+    Name(String),
+    /// From 1.
+    Number(usize),
+}
+
+/// A parser of a configuration file.
+pub(super) struct RouteReader<'a> {
+    pub(super) diagnostics: &'a mut Diagnostics,
+    /// The sources and the folder of the current file.
+    pub(super) lookup: SecretLookup<'a>,
+    /// The current file.
+    pub(super) document: Document<'a>,
+    /// All files, the main one first.
+    pub(super) files: Vec<(Document<'a>, SecretLookup<'a>)>,
+    /// The position of the current file.
+    pub(super) file: usize,
+    /// The tables that can be defined once, each with the file and the position of its name.
+    pub(super) defined: HashMap<(&'static str, String), (usize, Span)>,
+    /// The groups, each with true if it has no errors.
+    pub(super) groups: Vec<(GroupText, bool)>,
+    /// The names of the rule sets that rules can use.
+    pub(super) set_names: Vec<String>,
+}
+
+impl RouteReader<'_> {
+    /// Reports syntax errors: the first of each line, since the others follow from it.
+    pub(super) fn report_syntax(&mut self, errors: &[toml::de::Error]) {
+        let mut lines = Vec::new();
+        for error in errors {
+            let span = error.span().map_or_else(Span::default, span_of);
+            let place = self.document.place_of(span);
+            if !lines.contains(&place.line) {
+                lines.push(place.line);
+                self.diagnostics.add_problem(
+                    ConfigError::new(span, error.message().trim()).into_problem(place),
+                );
+            }
+        }
+    }
+
+    /// Continues with a file, and returns the position of the one before.
+    pub(super) fn enter_file(&mut self, at: usize) -> usize {
+        if let Some((document, lookup)) = self.files.get(at) {
+            self.document = *document;
+            self.lookup = *lookup;
+        }
+        core::mem::replace(&mut self.file, at)
+    }
+
+    /// Returns true if no file has defined this table before, otherwise reports it. An empty name is a table without
+    /// one.
+    pub(super) fn define_once(&mut self, table: &'static str, name: &str, span: Span) -> bool {
+        let here = (self.file, span);
+        let (file, first) = match self.defined.entry((table, name.to_owned())) {
+            Definition::Occupied(first) => *first.get(),
+            Definition::Vacant(free) => {
+                free.insert(here);
+                return true;
+            }
+        };
+        let first = self.files.get(file).map(|file| file.0.place_of(first));
+        let dot = if name.is_empty() { "" } else { "." };
+        let flaw = ConfigError::new(span, format!("`{table}{dot}{name}` is defined twice"));
+        self.report_error(match first {
+            Some(first) => flaw.with_help(format!("first at {}", first.location())),
+            None => flaw,
+        });
+        false
+    }
+
+    /// Returns the strings of a value that is a string or a list of strings.
+    pub(super) fn read_strings<'v>(
+        &mut self,
+        value: &'v Value<'_>,
+        is: &str,
+    ) -> Vec<(&'v str, Span)> {
+        let span = span_of(value.span());
+        match value.get_ref() {
+            DeValue::String(text) => vec![(text.as_ref(), span)],
+            DeValue::Array(items) => {
+                let mut texts = Vec::new();
+                for item in items.iter() {
+                    let span = span_of(item.span());
+                    match item.get_ref() {
+                        DeValue::String(text) => texts.push((text.as_ref(), span)),
+                        other => self.report_wrong_type(span, is, other),
+                    }
+                }
+                texts
+            }
+            other => {
+                self.report_wrong_type(span, is, other);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the entries with known keys, in the order of the file, and reports the others.
+    pub(super) fn known_entries<'v, 't>(
+        &mut self,
+        table: &'v DeTable<'t>,
+        known: &[FileKey],
+        of: &str,
+    ) -> Vec<Entry<'v, 't>> {
+        let mut entries = entries_in_order(table);
+        entries.retain(|(key, _)| {
+            let name = key.get_ref().as_ref();
+            let mut names = known.iter().map(|key| key.name);
+            if names.any(|known| known == name) {
+                return true;
+            }
+            let flaw = ConfigError::new(span_of(key.span()), format!("unknown key `{name}`"));
+            let flaw = match nearest_word(name, known.iter().map(|key| key.name)) {
+                Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
+                None => flaw,
+            };
+            let names: Vec<&str> = known.iter().map(|key| key.name).collect();
+            self.report_error(flaw.with_help(format!("keys of {of}: {}", names.join(", "))));
+            false
+        });
+        entries
+    }
+
+    /// Returns the table of a value.
+    pub(super) fn expect_table<'v, 't>(
+        &mut self,
+        key: &Spanned<DeString<'_>>,
+        value: &'v Value<'t>,
+    ) -> Option<&'v DeTable<'t>> {
+        match value.get_ref() {
+            DeValue::Table(table) => Some(table),
+            other => {
+                let is = format!("`{}` must be a table", key.get_ref());
+                self.report_wrong_type(span_of(value.span()), &is, other);
+                None
+            }
+        }
+    }
+
+    /// Reports a value of the wrong type.
+    pub(super) fn report_wrong_type(&mut self, span: Span, is: &str, found: &DeValue<'_>) {
+        let label = format!("found {}", found.type_str());
+        self.report_error(ConfigError::new(span, is).with_label(label));
+    }
+
+    /// Reports an error in the file.
+    pub(super) fn report_error(&mut self, flaw: ConfigError) {
+        let place = self.document.place_of(flaw.span);
+        self.diagnostics.add_problem(flaw.into_problem(place));
+    }
+
+    /// Returns the text of a string.
+    pub(super) fn expect_string<'v>(&mut self, value: &'v Value<'_>, is: &str) -> Option<&'v str> {
+        match value.get_ref() {
+            DeValue::String(text) => Some(text.as_ref()),
+            other => {
+                self.report_wrong_type(span_of(value.span()), is, other);
+                None
+            }
+        }
+    }
+}
+
+/// Returns the entries of a table in the order of the file.
+pub(super) fn entries_in_order<'v, 't>(table: &'v DeTable<'t>) -> Vec<Entry<'v, 't>> {
+    let mut entries: Vec<Entry<'v, 't>> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// Converts a range of the TOML parser.
+pub(super) const fn span_of(range: core::ops::Range<usize>) -> Span {
+    Span::new(range.start, range.end)
+}
