@@ -375,8 +375,8 @@ mod tests {
             [
                 Some((2, 14)),
                 Some((3, 3)),
-                Some((3, 27)),
-                Some((4, 20)),
+                Some((3, 28)),
+                Some((4, 21)),
                 Some((4, 11)),
                 Some((6, 2)),
                 None
@@ -399,7 +399,7 @@ mod tests {
         let text = "proxies:\n  - {port: 1, name: one}\ngroups:\n  - name: one.two\n";
         assert_eq!(
             places(text, Syntax::Yaml, &["one", "one.two", "two"]),
-            [Some((2, 20)), Some((4, 11)), None]
+            [Some((2, 21)), Some((4, 11)), None]
         );
         let text = "[{\"tag\": \"one\"}]";
         assert_eq!(places(text, Syntax::Json, &["one"]), [Some((1, 10))]);
@@ -421,7 +421,7 @@ mod tests {
             !shown.contains("hunter2") && !shown.contains("s3cret"),
             "{shown}"
         );
-        assert!(shown.contains("c:1:34"), "{shown}");
+        assert!(shown.contains("c:1:33"), "{shown}");
     }
 
     #[test]
