@@ -262,7 +262,11 @@ impl<'j> ObjectFields<'j> {
 impl ConversionContext<'_> {
     /// A value of the wrong type. It is not shown: it could be a secret.
     pub(super) fn report_wrong_type(&mut self, path: &str, expected: &str, found: &Json) {
-        let title = format!("`{path}` is not {expected}");
+        let title = if path.is_empty() {
+            format!("the document is not {expected}")
+        } else {
+            format!("`{path}` is not {expected}")
+        };
         let help = match found {
             Json::Null => format!("write {expected} there"),
             other => format!("it is {}; write {expected} there", other.kind_name()),

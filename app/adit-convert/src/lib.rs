@@ -16,6 +16,7 @@ mod acl_rules;
 mod clash;
 mod command_line;
 mod conversion_context;
+mod document_place;
 mod fields;
 mod json;
 mod json_error;
@@ -53,6 +54,7 @@ pub use conversion_context::{AllowedPlugins, ConvertOptions, Format, MAX_SERVERS
 pub use notes::Note;
 
 use conversion_context::{ConversionContext, SUPPORTED_FORMATS};
+use document_place::{Syntax, add_places};
 use json::Json;
 use toml_output::RouteSet;
 
@@ -95,13 +97,21 @@ pub fn convert(
     let mut clerk = ConversionContext::new(wish, sources, name);
     let (format, shape) = if is_json(text, name) {
         let tree = json::parse_json5(text, name).map_err(|problem| vec![*problem])?;
-        read_json(&tree, &mut clerk)
+        let read = read_json(&tree, &mut clerk);
+        add_places(&mut clerk.problems, text, name, Syntax::Json);
+        read
     } else if is_clash(text, name) {
         let tree = yaml::parse(text, name).map_err(|problem| vec![*problem])?;
         let shape = clash::convert_document(&tree, &mut clerk);
+        add_places(&mut clerk.problems, text, name, Syntax::Yaml);
         (Format::Clash, shape)
     } else {
-        links::read_text(text, &mut clerk)
+        let read = links::read_text(text, &mut clerk);
+        // The lines of base64 are not those of the text.
+        if text.contains("://") {
+            add_places(&mut clerk.problems, text, name, Syntax::Lines);
+        }
+        read
     };
     finish_conversion(name, format, &shape, clerk)
 }

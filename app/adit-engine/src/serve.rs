@@ -1,24 +1,20 @@
 //! Serving a connection, from accepting to the relay. `connection_limiter` bounds the connections;
-//! requests for anything but streams are in `udp_and_bind`.
+//! requests for anything but streams are in `udp_and_bind`; open sessions are in `open_session`.
 
 mod connection_limiter;
 mod handler_slot;
 mod login_table;
+mod open_session;
 mod proxy_header;
 mod udp_and_bind;
 
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_shadowsocks::uot;
-use adit_stream::{
-    BoxStream, CountBytes, EndReason, RelayOutcome, RelayTimeouts, Stream, TrafficMeter, fill_to,
-    lane, relay,
-};
-use adit_wire::{Host, Target};
+use adit_stream::{BoxStream, CountBytes, RelayTimeouts, Stream, TrafficMeter, fill_to, lane};
+use adit_wire::Host;
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
@@ -27,15 +23,12 @@ use tracing::{debug, warn};
 use crate::acceptor::{
     FurtherRequests, InboundRequest, PendingRequest, RequestAcceptor, RequestStream,
 };
-use crate::connector::{Connector, HopWatch};
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
 use crate::router::Router;
 use crate::udp::{AssociationTtl, ListenerQuota};
-use crate::user_account::{
-    CountedSession, DualCounter, UserAccount, client_lookup_owner, run_until_removed,
-};
+use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_removed};
 use crate::{ConnectionAddrs, Request, RequestContext};
 
 use connection_limiter::ConnectionPermit;
@@ -43,13 +36,12 @@ pub(crate) use connection_limiter::DescriptorPool;
 pub use connection_limiter::{ConnectionLimiter, accept_loop};
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
+use open_session::{OpenSession, SessionInfo};
 
 /// Maximum number of bytes that are read from a client before its request is granted.
 const MAX_EARLY_BYTES: usize = 16 << 10;
 /// Number of checks of a full listener for a freed slot, within 1 s.
 const SLOT_CHECKS: u32 = 1000;
-/// Time without an answer after which a keyed hop is reported if the client has closed the connection.
-const REPORT_ABANDONED_AFTER: Duration = Duration::from_secs(2);
 
 /// Everything that one listener needs to serve its connections.
 pub struct ConnectionHandler {
@@ -450,162 +442,6 @@ impl ConnectionHandler {
             }),
         })
     }
-
-    /// Relays the session and watches its keyed hop; ends when the user is removed.
-    async fn relay_session(&self, session: &mut OpenSession) {
-        let OpenSession {
-            near,
-            far,
-            watch,
-            account,
-            about,
-            ..
-        } = session;
-        let SessionInfo {
-            peer,
-            target,
-            user,
-            first,
-            ..
-        } = &**about;
-        if let Some(account) = account {
-            account.count_tcp_session();
-        }
-        let _open = CountedSession::new(&self.meter);
-        let asked = RequestCounter {
-            both: DualCounter {
-                meter: &self.meter,
-                account: account.as_ref(),
-            },
-            anything: AtomicBool::new(*first > 0),
-        };
-        let eye = watch.as_ref().map(HopObserver);
-        let outcome = {
-            let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
-            let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
-            run_until_removed(account.as_deref(), watched).await
-        };
-        let Some(outcome) = outcome else {
-            // A truncated transfer must not look complete.
-            near.abort();
-            far.abort();
-            return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
-        };
-        if let Some(eye) = &eye {
-            eye.update_at_end(&outcome, asked.has_request_bytes());
-        }
-        let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
-        debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
-    }
-}
-
-/// The watch on a session's keyed hop. A group watches its members itself.
-struct HopObserver<'a>(&'a HopWatch);
-
-impl HopObserver<'_> {
-    /// Updates the health of the server: healthy if it is authenticated, otherwise suspect if there is a
-    /// complaint.
-    fn update_health(&self, complaint: Option<&str>) {
-        let HopWatch {
-            health,
-            progress,
-            since,
-        } = self.0;
-        if progress.is_authenticated() {
-            health.record_proof(progress.clock_skew());
-        } else if let Some(complaint) = complaint {
-            health.report_suspect(complaint, *since);
-        }
-    }
-
-    /// Updates the health at the end of a session. A server that received no payload need not answer, and a
-    /// client may close the connection before the answer.
-    fn update_at_end(&self, outcome: &RelayOutcome, asked: bool) {
-        let waited = self.0.since.elapsed();
-        let gone = match &outcome.end {
-            EndReason::Far(_) => true,
-            EndReason::Finished => outcome.target_ended_first,
-            EndReason::Idle | EndReason::Near(_) => false,
-        };
-        if !asked {
-            self.update_health(None);
-        } else if gone {
-            self.update_health(Some("has closed the connection without an answer"));
-        } else if waited >= REPORT_ABANDONED_AFTER {
-            let complaint = format!("has not answered in {} s", waited.as_secs());
-            self.update_health(Some(&complaint));
-        } else {
-            self.update_health(None);
-        }
-    }
-}
-
-/// A counter that also records if the client has sent anything.
-struct RequestCounter<'a> {
-    both: DualCounter<'a>,
-    anything: AtomicBool,
-}
-
-impl RequestCounter<'_> {
-    fn has_request_bytes(&self) -> bool {
-        self.anything.load(Ordering::Relaxed)
-    }
-}
-
-impl CountBytes for RequestCounter<'_> {
-    fn add_up(&self, n: usize) {
-        self.both.add_up(n);
-        // Written once, so that the cache line stays shared.
-        if !self.has_request_bytes() {
-            self.anything.store(true, Ordering::Relaxed);
-        }
-    }
-
-    fn add_down(&self, n: usize) {
-        self.both.add_down(n);
-    }
-}
-
-/// An open session: two streams and their context.
-struct OpenSession {
-    near: BoxStream,
-    far: BoxStream,
-    watch: Option<HopWatch>,
-    /// Further requests on the same connection.
-    again: Option<Box<dyn FurtherRequests>>,
-    account: Option<Arc<UserAccount>>,
-    about: Box<SessionInfo>,
-}
-
-/// Details of a session for the log.
-struct SessionInfo {
-    peer: ConnectionAddrs,
-    target: Target,
-    user: String,
-    /// Number of bytes that were sent ahead of the relay.
-    first: usize,
-    /// Number of times that the request has come back to this process.
-    rounds: u8,
-    /// Keeps the plugins of the chain running, after a reload too.
-    _chain: Arc<dyn Connector>,
-}
-
-/// Relays, and reports a keyed hop that does not answer.
-async fn relay_and_watch(
-    eye: Option<&HopObserver<'_>>,
-    asked: &RequestCounter<'_>,
-    mut relay: Pin<&mut (impl Future<Output = RelayOutcome> + Send)>,
-) -> RelayOutcome {
-    if let Some(eye) = eye {
-        tokio::select! {
-            outcome = relay.as_mut() => return outcome,
-            () = sleep(eye.0.health.silence_limit()) => {
-                let complaint = format!("has not answered for {} s", eye.0.since.elapsed().as_secs());
-                eye.update_health(asked.has_request_bytes().then_some(&*complaint));
-            }
-        }
-    }
-    relay.await
 }
 
 /// Waits until the listener has ended.

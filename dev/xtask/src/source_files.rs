@@ -5,13 +5,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-/// Folders whose files are built, generated, or not part of this project.
+/// Folders whose files are built, generated, broken on purpose, or not part of this project.
 const FOREIGN: &[&str] = &[
     "target",
     ".git",
     "fuzz/corpus",
     "fuzz/artifacts",
     "fuzz/target",
+    "app/adit/tests/broken",
 ];
 
 /// A file of the tree, with its path from the root.

@@ -5,8 +5,10 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_config::text::decode_utf8;
 use adit_config::{MAX_FILE_LEN, Plan, SystemSources};
 use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
+use zeroize::Zeroizing;
 
 use crate::args;
 
@@ -56,7 +58,7 @@ pub(super) fn print_notes(notes: &[Note]) {
 }
 
 /// Returns the text of a file and its name for messages; `-` is standard input.
-fn read_text(path: &Path) -> Result<(String, String), Failure> {
+fn read_text(path: &Path) -> Result<(String, Zeroizing<String>), Failure> {
     let (name, read) = if path == Path::new("-") {
         (
             "standard input".to_owned(),
@@ -70,18 +72,18 @@ fn read_text(path: &Path) -> Result<(String, String), Failure> {
     };
     match read {
         Ok(text) => Ok((name, text)),
-        Err(why) => Err(Failure::new(
-            FailureCode::Config,
-            format!("cannot read `{name}`: {why}"),
-        )),
+        Err(why) => Err(
+            Failure::new(FailureCode::Config, format!("cannot read `{name}`: {why}"))
+                .with_hint("adit reads text in UTF-8: is it the right file?"),
+        ),
     }
 }
 
 /// Reads one byte more than the maximum, so that the converter reports a text that is too long.
-fn read_limited(from: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    from.take(MAX_FILE_LEN + 1).read_to_string(&mut text)?;
-    Ok(text)
+fn read_limited(from: impl Read) -> io::Result<Zeroizing<String>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_FILE_LEN + 1).read_to_end(&mut bytes)?;
+    decode_utf8(bytes)
 }
 
 /// Writes a new file that only its owner can read.

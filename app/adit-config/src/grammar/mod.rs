@@ -57,7 +57,8 @@ impl Endpoint {
     pub(crate) fn parse_with(text: &str, dialects: SchemeLookups) -> Result<Self, ConfigError> {
         if text.len() > MAX_URL_LEN {
             let title = format!("a URL has at most {MAX_URL_LEN} bytes");
-            return Err(ConfigError::new(Span::new(0, 1), title));
+            let help = "write long secrets and lists into files: `@FILE`";
+            return Err(ConfigError::new(Span::new(0, 1), title).with_help(help));
         }
         let (scheme, start) = parse_scheme(text)?;
         let (body, name) = split_at_mark(text, start, text.len(), '#');
@@ -268,7 +269,7 @@ fn parse_query(text: &str, span: Span) -> Result<Vec<QueryPair>, ConfigError> {
         let key = Spanned::new(decode_text(key, key_span)?, key_span);
         if pairs.iter().any(|pair| pair.key.value == key.value) {
             let title = format!("`{}` is written twice", key.value);
-            return Err(ConfigError::new(key_span, title));
+            return Err(ConfigError::new(key_span, title).with_help("remove one of them"));
         }
         let value = Spanned::new(decode_text(value, value_span)?, value_span);
         pairs.push(QueryPair { key, value });

@@ -277,7 +277,8 @@ impl RouteReader<'_> {
                 let mut hops = Vec::new();
                 let items = self.read_strings(value, "a group must be a list of URLs");
                 if items.is_empty() {
-                    self.report_error(ConfigError::new(span, "a group without hops"));
+                    let flaw = ConfigError::new(span, "a group without hops");
+                    self.report_error(flaw.with_help("write its URLs between the brackets"));
                 }
                 let all = items.len();
                 for (text, span) in items {

@@ -27,6 +27,8 @@ pub use problem::{
 };
 pub use secret::{Secret, SecretText};
 pub(crate) use snippet::{Document, UrlSnippet};
-pub use source::{FileText, RecordingSources, Sources, SystemSources, list_file_names, read_file};
+pub use source::{
+    FileText, RecordingSources, Sources, SystemSources, decode_utf8, list_file_names, read_file,
+};
 pub use span::{Span, Spanned};
 pub use suggest::{find_one_typo, nearest_word};

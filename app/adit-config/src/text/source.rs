@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use adit_wire::u64_from;
+use adit_wire::{subslice, u64_from};
 use zeroize::Zeroizing;
 
 /// Maximum size of a file of secrets or users, in bytes.
@@ -19,7 +19,7 @@ pub trait Sources {
     /// Like [`Sources::read_file`], for a long file of at most `limit` bytes.
     fn read_file_up_to(&self, path: &Path, limit: u64) -> io::Result<FileText> {
         let file = self.read_file(path)?;
-        check_length(&file.text, limit)?;
+        check_length(file.text.as_bytes(), limit)?;
         Ok(file)
     }
     /// Returns the value of an environment variable, if it is set and UTF-8.
@@ -150,19 +150,46 @@ pub fn read_file(path: &Path, limit: u64) -> io::Result<FileText> {
     let readable_by_others = is_readable_by_others(&file)?;
     // A buffer that grows while the file is read would leave copies of the secret in memory.
     let expected = file.metadata()?.len().min(limit).saturating_add(1);
-    let mut text = Zeroizing::new(String::with_capacity(
+    let mut bytes = Zeroizing::new(Vec::with_capacity(
         usize::try_from(expected).unwrap_or_default(),
     ));
-    file.take(limit + 1).read_to_string(&mut text)?;
-    check_length(&text, limit)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    check_length(&bytes, limit)?;
+    let text = decode_utf8(core::mem::take(&mut *bytes))?;
     Ok(FileText {
         text,
         readable_by_others,
     })
 }
 
+/// Returns the text of these bytes, without a copy.
+///
+/// # Errors
+///
+/// The bytes are not UTF-8. The message has the line and column of the first wrong byte, and no part of the text.
+pub fn decode_utf8(bytes: Vec<u8>) -> io::Result<Zeroizing<String>> {
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return Ok(Zeroizing::new(text)),
+        Err(error) => error,
+    };
+    let valid_len = error.utf8_error().valid_up_to();
+    let bytes = Zeroizing::new(error.into_bytes());
+    let message = if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        "it is UTF-16; save it as UTF-8".to_owned()
+    } else {
+        let before = subslice(&bytes, ..valid_len);
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let start = before.iter().rposition(|byte| *byte == b'\n');
+        let last = subslice(before, start.map_or(0, |at| at + 1)..);
+        // Bytes that continue a character are not counted.
+        let column = 1 + last.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        format!("line {line}, column {column} is not UTF-8; save it as UTF-8")
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidData, message))
+}
+
 /// Returns an error if `text` is longer than `limit` bytes.
-fn check_length(text: &str, limit: u64) -> io::Result<()> {
+fn check_length(text: &[u8], limit: u64) -> io::Result<()> {
     if u64_from(text.len()) > limit {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
@@ -188,6 +215,19 @@ fn is_readable_by_others(_: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_that_are_not_utf8_have_a_place() {
+        let said = |bytes: &[u8]| decode_utf8(bytes.to_vec()).unwrap_err().to_string();
+        let rest = "is not UTF-8; save it as UTF-8";
+        assert_eq!(
+            said(b"a\n\xc3\xbcb\xff\n"),
+            format!("line 2, column 3 {rest}")
+        );
+        assert_eq!(said(b"\x80"), format!("line 1, column 1 {rest}"));
+        assert_eq!(said(b"\xff\xfea\0"), "it is UTF-16; save it as UTF-8");
+        assert_eq!(decode_utf8(b"abc".to_vec()).unwrap().as_str(), "abc");
+    }
 
     #[test]
     fn long_files_are_refused() {

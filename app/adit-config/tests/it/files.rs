@@ -131,7 +131,8 @@ fn broken_toml_is_shown_where_it_breaks() {
 error: missing comma between array elements, expected `,`
  --> adit.toml:3:1
 3 | via = []
-  | ^"
+  | ^
+  = help: a list ends with `]`, and its items are separated by commas"
     );
     assert_eq!(
         shown(toml("[route.a]\nlisten = 1\nlisten = 2\n")),
@@ -139,7 +140,8 @@ error: missing comma between array elements, expected `,`
 error: duplicate key
  --> adit.toml:3:1
 3 | listen = 2
-  | ^^^^^^"
+  | ^^^^^^
+  = help: a table or a key occurs once: rename one, or remove it"
     );
 }
 

@@ -156,8 +156,8 @@ fn many_problems_are_counted() {
     let text = format!("[route.a]\nlisten = 'ss://{METHOD}:$OWN@:0'\n[route.a.users]\n{text}");
     let problems = table(&text).unwrap_err();
     assert_eq!(
-        (problems.len(), problems[15].help.as_slice()),
-        (16, &["83 more like these".to_owned()][..])
+        (problems.len(), problems[15].help.last().map(String::as_str)),
+        (16, Some("83 more like these"))
     );
 }
 

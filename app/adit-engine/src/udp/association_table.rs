@@ -1,35 +1,35 @@
-//! The table of associations of one UDP socket.
+//! The table of associations of one UDP socket. The task of an association is in `task`.
+
+mod task;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_net::{BatchUdpSocket, PacketBuf, system};
-use adit_stream::time_slice::yield_to_others;
 use adit_stream::{CountBytes, TrafficMeter};
 use adit_wire::{Target, Time};
 use tokio::sync::Notify;
-use tokio::sync::futures::OwnedNotified;
 use tokio::task::{AbortHandle, yield_now};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::sleep;
 use tracing::{debug, trace, warn};
 
 use super::backlog::Backlog;
-use super::client_side::{ClientReceiver, ClientSender, ClientSide};
+use super::client_side::{ClientReceiver, ClientSide};
 use super::table_control::{TableControl, TableUpdate};
 use super::transparent::{ContactedAddrs, InterceptedDatagrams};
 use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
 use crate::connector::Connector;
 use crate::user_account::{UserAccount, client_lookup_owner};
-use crate::{DialError, RequestContext, Router};
+use crate::{RequestContext, Router};
+use task::{AssociationStage, AssociationTask, OpeningPath};
 
 /// Minimum interval between warnings about lost datagrams.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
@@ -499,144 +499,7 @@ impl UdpListener {
     }
 }
 
-/// A path that is being opened.
-type OpeningPath = Pin<Box<dyn Future<Output = Result<BoxDatagramPath, DialError>> + Send>>;
-
-/// The task of one association, which returns its replies. Kept small because there are many.
-struct AssociationTask {
-    entry: Arc<AssociationState>,
-    mouth: ClientSender,
-    common: Arc<TableState>,
-    stage: AssociationStage,
-    /// Completes when the user is removed. The end of all users is the end of the table.
-    removed: Option<Pin<Box<OwnedNotified>>>,
-    key: AssociationKey,
-}
-
-enum AssociationStage {
-    Opening(OpeningPath),
-    /// With the timer of the next check for idleness.
-    Open(Pin<Box<Sleep>>),
-}
-
-impl Drop for AssociationTask {
-    fn drop(&mut self) {
-        self.common.meter.count_closed();
-        self.common.mark_ended(self.key);
-    }
-}
-
 thread_local! {
     /// One buffer for all associations of a thread, so that idle ones need none.
     static SCRATCH: RefCell<PacketBuf> = RefCell::new(PacketBuf::default());
-}
-
-impl Future for AssociationTask {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        // A borrowed slot is managed by its owner.
-        if let SlotHold::Own(place) = &this.entry.place
-            && place.is_needed(cx)
-        {
-            debug!("an association ends: its slot is needed");
-            return Poll::Ready(());
-        }
-        if let Some(removed) = &mut this.removed
-            && removed.as_mut().poll(cx).is_ready()
-        {
-            debug!("an association ends: the user was removed");
-            return Poll::Ready(());
-        }
-        if let AssociationStage::Opening(opening) = &mut this.stage {
-            match ready!(opening.as_mut().poll(cx)) {
-                Ok(way) => {
-                    let common = &this.common;
-                    this.entry.set_path(way, |why| common.report_loss(why));
-                    this.stage = AssociationStage::Open(Box::pin(sleep(this.idle_timeout())));
-                }
-                Err(why) => {
-                    debug!("cannot open a path for datagrams: {why}");
-                    return Poll::Ready(());
-                }
-            }
-        }
-        if this.poll_replies(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        this.poll_idle(cx)
-    }
-}
-
-impl AssociationTask {
-    /// Completes when the association has been idle for its timeout.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let idle = self.idle_timeout();
-        let AssociationStage::Open(timer) = &mut self.stage else {
-            return Poll::Pending;
-        };
-        loop {
-            ready!(timer.as_mut().poll(cx));
-            let quiet = system::monotonic_now().duration_since(self.entry.place.last_activity());
-            match idle.checked_sub(quiet) {
-                Some(left) if !left.is_zero() => timer.as_mut().reset(Instant::now() + left),
-                _ => return Poll::Ready(()),
-            }
-        }
-    }
-
-    fn idle_timeout(&self) -> Duration {
-        let ttl = self.common.ttl();
-        if self.entry.dns_only.load(Ordering::Relaxed) {
-            ttl.dns
-        } else {
-            ttl.idle
-        }
-    }
-
-    /// Returns the replies that have arrived; completes when the path has failed.
-    fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Self {
-            entry,
-            mouth,
-            common,
-            ..
-        } = self;
-        let Some(way) = entry.path.get() else {
-            return Poll::Ready(());
-        };
-        SCRATCH.with_borrow_mut(|packet| {
-            for _ in 0..MAX_BATCHES {
-                let back = *AssociationState::lock_ignoring_poison(&entry.reply_addr);
-                let mut came = false;
-                let received = way.poll_recv(cx, packet, &mut |packet, source| {
-                    came = true;
-                    common.meter.add_down(packet.payload().len());
-                    if let Some(account) = &entry.account {
-                        account.count_packet_down(packet.payload().len());
-                    }
-                    if let Err(e) = mouth.queue_reply(packet, source, back) {
-                        trace!("datagram to {back} was lost: {e}");
-                    }
-                });
-                if came {
-                    entry.place.record_activity(system::monotonic_now());
-                }
-                if let Err(e) = mouth.flush_replies() {
-                    trace!("datagrams to {back} were lost: {e}");
-                }
-                match received {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(e)) => {
-                        debug!("association ends: {e}");
-                        return Poll::Ready(());
-                    }
-                    Poll::Pending => return Poll::Pending,
-                }
-            }
-            yield_to_others(cx);
-            Poll::Pending
-        })
-    }
 }

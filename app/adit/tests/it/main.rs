@@ -13,6 +13,8 @@ mod associations;
 mod bench;
 #[cfg(unix)]
 mod bench_ssh;
+#[cfg(unix)]
+mod broken;
 mod browser;
 mod carrier_kcp;
 mod classic;

@@ -1,6 +1,6 @@
 //! A changed configuration is applied while connections are open and new ones arrive.
 
-mod flows;
+pub(crate) mod flows;
 mod world;
 
 use std::io::{Read, Write};

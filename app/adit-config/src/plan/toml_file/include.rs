@@ -123,7 +123,11 @@ impl IncludeReader<'_> {
         let canonical = self.lookup.sources.canonical_path(path);
         if self.parents.contains(&canonical) {
             let flaw = ConfigError::new(span, format!("`{name}` includes itself"));
-            self.report(from, flaw.with_label("a circle of included files"));
+            self.report(
+                from,
+                flaw.with_label("a circle of included files")
+                    .with_help("remove `include` from one of them"),
+            );
             return Ok(());
         }
         if self.known.contains(&canonical) {
@@ -150,7 +154,9 @@ impl IncludeReader<'_> {
             }
             Err(why) => {
                 let flaw = ConfigError::new(span, format!("cannot read `{name}`"));
-                self.report(from, flaw.with_label(why.to_string()));
+                let flaw = flaw.with_label(why.to_string());
+                let help = "relative paths start at the folder of the file with `include`";
+                self.report(from, flaw.with_help(help));
                 return Ok(());
             }
         };

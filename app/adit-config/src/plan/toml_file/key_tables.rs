@@ -202,7 +202,8 @@ impl RouteReader<'_> {
         };
         if port.is_none() {
             let title = "`port` must be a number from 1 to 65535";
-            self.report_error(ConfigError::new(span_of(value.span()), title));
+            let flaw = ConfigError::new(span_of(value.span()), title);
+            self.report_error(flaw.with_help("write a number, without quotation marks"));
         }
         port
     }

@@ -66,9 +66,9 @@ impl RouteReader<'_> {
             let place = self.document.place_of(span);
             if !lines.contains(&place.line) {
                 lines.push(place.line);
-                self.diagnostics.add_problem(
-                    ConfigError::new(span, error.message().trim()).into_problem(place),
-                );
+                let message = error.message().trim();
+                let flaw = ConfigError::new(span, message).with_help(syntax_hint(message));
+                self.diagnostics.add_problem(flaw.into_problem(place));
             }
         }
     }
@@ -175,7 +175,8 @@ impl RouteReader<'_> {
     /// Reports a value of the wrong type.
     pub(super) fn report_wrong_type(&mut self, span: Span, is: &str, found: &DeValue<'_>) {
         let label = format!("found {}", found.type_str());
-        self.report_error(ConfigError::new(span, is).with_label(label));
+        let help = "`adit help config` lists the keys and their values";
+        self.report_error(ConfigError::new(span, is).with_label(label).with_help(help));
     }
 
     /// Reports an error in the file.
@@ -194,6 +195,55 @@ impl RouteReader<'_> {
             }
         }
     }
+}
+
+/// Returns a hint on a syntax error by the message of the TOML parser.
+fn syntax_hint(message: &str) -> &'static str {
+    const HINTS: &[(&str, &str)] = &[
+        (
+            "duplicate key",
+            "a table or a key occurs once: rename one, or remove it",
+        ),
+        (
+            "key with no value",
+            "write `KEY = VALUE`, or a table like `[route.main]`",
+        ),
+        (
+            "unquoted key",
+            "a key has letters, digits, `-` and `_`; others are between quotation marks",
+        ),
+        (
+            "string values must be quoted",
+            "write texts between quotation marks: `listen = \"mixed://127.0.0.1:1080\"`",
+        ),
+        (
+            "escape",
+            "write a backslash as `\\\\`, or the text between single quotation marks",
+        ),
+        (
+            "expected non-double-quote",
+            "remove the control character, or write it as `\\u00XX`",
+        ),
+        (
+            "string",
+            "a text ends with its quotation mark, on the line where it starts",
+        ),
+        ("recur", "lists and tables are nested less deeply"),
+        (
+            "array",
+            "a list ends with `]`, and its items are separated by commas",
+        ),
+        (
+            "inline table",
+            "an inline table ends with `}`, and its keys are separated by commas",
+        ),
+        ("table", "the name of a table ends with `]`: `[route.main]`"),
+    ];
+    let found = HINTS.iter().find(|(part, _)| message.contains(part));
+    found.map_or(
+        "the file is TOML: `adit help config` has examples",
+        |(_, hint)| hint,
+    )
 }
 
 /// Returns the entries of a table in the order of the file.

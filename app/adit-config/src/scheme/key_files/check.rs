@@ -221,7 +221,7 @@ impl EntryChecker<'_> {
         let same_name = |a, b| name(a).is_some() && name(a) == name(b);
         find_duplicates(names, same_name, |_, again| {
             let title = format!("{} is defined twice", self.holder_name(again));
-            flaws.push(ConfigError::new(at(again), title));
+            flaws.push(ConfigError::new(at(again), title).with_help("remove one of them"));
         });
         let what = match self.method.edition() {
             Edition::Aead2022 => "key",
@@ -235,7 +235,8 @@ impl EntryChecker<'_> {
             if !same_name(first, again) {
                 let (first, second) = (self.holder_name(first), self.holder_name(again));
                 let title = format!("{first} and {second} have the same {what}");
-                flaws.push(ConfigError::new(at(again), title));
+                let help = "make another one with `adit keygen`";
+                flaws.push(ConfigError::new(at(again), title).with_help(help));
             }
         });
     }

@@ -20,7 +20,7 @@ const SHORT: usize = 1024;
 const WORKERS: u32 = 8;
 
 /// A stream to the echo of the origin.
-pub(super) struct EchoStream(TcpStream);
+pub(crate) struct EchoStream(TcpStream);
 
 impl EchoStream {
     /// Asks the origin for an echo.
@@ -30,12 +30,12 @@ impl EchoStream {
         Ok(Self(stream))
     }
 
-    pub(super) fn open(proxy: SocketAddr, target: &Destination) -> Result<Self> {
+    pub(crate) fn open(proxy: SocketAddr, target: &Destination) -> Result<Self> {
         Self::new(socks_client::connect_through(proxy, None, target)?)
     }
 
     /// Sends bytes and compares those that come back.
-    pub(super) fn exchange(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn exchange(&mut self, bytes: &[u8]) -> Result<()> {
         self.0.write_all(bytes).context("sending")?;
         let mut back = vec![0; bytes.len()];
         self.0.read_exact(&mut back).context("receiving")?;
