@@ -66,10 +66,8 @@ fn parent(path: &str) -> Option<&str> {
     if path.is_empty() {
         return None;
     }
-    Some(
-        path.rfind(['.', '['])
-            .map_or("", |end| path.get(..end).unwrap_or_default()),
-    )
+    let end = path.rfind(['.', '[']).unwrap_or(0);
+    Some(substr(path, ..end))
 }
 
 /// The keys of an object whose value is the name by which others refer to it.

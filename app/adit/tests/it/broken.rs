@@ -72,15 +72,21 @@ fn is_case(name: &str) -> bool {
     matches!(suffix, Some("toml" | "json" | "yaml" | "txt"))
 }
 
+/// Returns the command that reads the file, whose name follows.
+fn reading_command(name: &str) -> &'static [&'static str] {
+    if name.ends_with(".toml") {
+        &["check", "-c"]
+    } else {
+        &["convert"]
+    }
+}
+
 /// Runs the command that reads the file.
 fn refused(folder: &Path, name: &str) -> ToolOutput {
     let mut command = Command::new(bin());
-    if name.ends_with(".toml") {
-        command.args(["check", "-c", name]);
-    } else {
-        command.args(["convert", name]);
-    }
     command
+        .args(reading_command(name))
+        .arg(name)
         .current_dir(folder)
         .env("XDG_STATE_HOME", folder)
         .env_remove("STATE_DIRECTORY");
@@ -206,14 +212,11 @@ fn large_cases() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 
 /// Runs the command under a limit of its address space, which fails allocations above it.
 fn refused_within_memory(folder: &Path, name: &str) -> ToolOutput {
-    let verb = if name.ends_with(".toml") {
-        "check -c"
-    } else {
-        "convert"
-    };
     let mut command = Command::new("sh");
-    let script = format!("ulimit -d {MEMORY_KIB} && exec \"$0\" {verb} {name}");
-    command.arg("-c").arg(script).arg(bin()).current_dir(folder);
+    let script = format!("ulimit -d {MEMORY_KIB} && exec \"$0\" \"$@\"");
+    command.arg("-c").arg(script).arg(bin());
+    command.args(reading_command(name)).arg(name);
+    command.current_dir(folder);
     external_tools::run_to_end(command, Duration::from_secs(60)).unwrap()
 }
 
