@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use crate::chain_builder::{self, ChainResources};
-use crate::connector::GroupState;
+use crate::connector::{GroupRegistry, GroupState, MemberSelections};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
@@ -185,6 +185,20 @@ impl Engine {
     ///
     /// Returns a [`StartError`] as [`Self::start`] does, and if a rule names a set that is missing.
     pub async fn start_with_rule_sets(plan: &Plan, sets: RuleSetTable) -> Result<Self, StartError> {
+        Self::start_with_selections(plan, sets, MemberSelections::default()).await
+    }
+
+    /// Does the same as [`Self::start_with_rule_sets`] with the selections that an earlier process made in manual
+    /// groups.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] as [`Self::start_with_rule_sets`] does.
+    pub async fn start_with_selections(
+        plan: &Plan,
+        sets: RuleSetTable,
+        selections: MemberSelections,
+    ) -> Result<Self, StartError> {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
         let engine = Self {
@@ -192,7 +206,10 @@ impl Engine {
             associations: AssociationRegistry::new(descriptors),
             replays: ReplayRegistry::default(),
             started: system::unix_now(),
-            chains: ChainResources::default(),
+            chains: ChainResources {
+                groups: GroupRegistry::with_selections(selections),
+                ..ChainResources::default()
+            },
             sets: Mutex::new(sets),
             running: Mutex::default(),
             closed: Mutex::default(),
@@ -341,6 +358,12 @@ impl Engine {
     #[must_use]
     pub fn groups(&self) -> Vec<Arc<GroupState>> {
         self.chains.groups.groups()
+    }
+
+    /// Selects the member of a manual group by its name, or by its number from 1. Returns the selections of all
+    /// groups, to be stored; `None` if the group is not manual or has no such member.
+    pub fn select_member(&self, group: &GroupState, member: &str) -> Option<MemberSelections> {
+        self.chains.groups.select_member(group, member)
     }
 
     /// Returns the rule sets of the plan, which the routers share.

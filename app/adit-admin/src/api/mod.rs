@@ -38,6 +38,8 @@ use adit_engine::Engine;
 use adit_wire::Host;
 use tokio::sync::Mutex;
 
+use crate::selection_file::SelectionFile;
+
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
 pub use listener::{ApiListener, ApiListenerError};
 pub use reload::{ReloadReply, ReloadRequests};
@@ -49,10 +51,12 @@ pub struct Api {
     identities: RwLock<HashMap<String, Vec<Option<Secret>>>>,
     /// Requests the reload of the configuration file, if there is one.
     reload: Option<reload::ReloadSender>,
+    /// The file of the selections in manual groups, if they are kept.
+    selections: Option<SelectionFile>,
     tokens: Option<Tokens>,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
-    /// Held during a change of users, which reads and writes a file and then updates the engine.
+    /// Held during a change of users or a selection in a group, which write a file.
     change_lock: Mutex<()>,
 }
 
@@ -77,9 +81,19 @@ impl Api {
             engine,
             identities: RwLock::new(identities_of(plan)),
             reload: None,
+            selections: None,
             tokens,
             public_host,
             change_lock: Mutex::new(()),
+        }
+    }
+
+    /// Keeps the selections in manual groups in a file, so that they outlive the process.
+    #[must_use]
+    pub fn with_selection_file(self, file: SelectionFile) -> Self {
+        Self {
+            selections: Some(file),
+            ..self
         }
     }
 

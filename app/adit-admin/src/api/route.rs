@@ -171,7 +171,7 @@ impl Api {
             Action::Servers => return Ok(self.list_servers()),
             Action::Groups => return Ok(self.list_groups()),
             Action::Group(name) if *ask.method == Method::POST => {
-                return self.select_member(&name, body);
+                return self.select_member(&name, body).await;
             }
             Action::Group(name) => return self.get_group(&name),
             Action::Server { server, about } => (self.find_server(server.as_deref())?, about),

@@ -27,6 +27,11 @@ pub(super) struct PlanFile {
 }
 
 impl PlanFile {
+    /// Returns the path of the file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Reads a file, and prints notes of its conversion.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         Ok(read_file(path, &FileVersions::default())?)

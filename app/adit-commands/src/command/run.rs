@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
+use adit_admin::selection_file::SelectionFile;
 use adit_cli::{CommandResult, Failure, FailureCode, Signals};
 use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
@@ -40,11 +41,16 @@ pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
 fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
     logging::set_file_level(file.plan.log);
     print_warnings(&file.plan);
+    // Without a state folder, selections in groups last until the process ends.
+    let state = adit_cli::state_folder(None).ok();
+    let selections = state.map(|state| SelectionFile::in_state_folder(&state, file.path()));
     adit_cli::block_on(|mut signals| async {
         let begin = async {
             let admin = admin::AdminApi::open(typed, file.plan.admin.as_ref()).await?;
             let (mut sets, table) = PlanRuleSets::load(&file.plan).await?;
-            let engine = Engine::start_with_rule_sets(&file.plan, table.clone()).await?;
+            let earlier = selections.as_ref().map(SelectionFile::read);
+            let earlier = earlier.unwrap_or_default();
+            let engine = Engine::start_with_selections(&file.plan, table.clone(), earlier).await?;
             print_start(&file.plan, &engine);
             sets.follow(&file.plan, table);
             Ok((admin, sets, Arc::new(engine)))
@@ -59,7 +65,10 @@ fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
             };
             return run.serve(signals).await;
         };
-        let (api, requests) = admin.api(engine.clone(), &file.plan).with_reload();
+        let (mut api, requests) = admin.api(engine.clone(), &file.plan).with_reload();
+        if let Some(selections) = selections.clone() {
+            api = api.with_selection_file(selections);
+        }
         let api = Arc::new(api);
         let run = ReloadableRun {
             engine,

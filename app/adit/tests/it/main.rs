@@ -81,6 +81,8 @@ mod replay;
 mod replies;
 #[cfg(unix)]
 mod rule_sets;
+#[cfg(unix)]
+mod selections;
 mod setup;
 #[cfg(unix)]
 mod sftp;
