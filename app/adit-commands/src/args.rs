@@ -353,6 +353,9 @@ pub(crate) struct ExplainArgs {
     /// Address of the client; default: 127.0.0.1
     #[arg(long, value_name = "ADDRESS", requires = "target")]
     pub(crate) source: Option<std::net::IpAddr>,
+    /// Name in the first bytes of the client, for a target that is an address and listeners with `sniff=true`
+    #[arg(long, value_name = "NAME", requires = "target")]
+    pub(crate) sniffed: Option<String>,
 }
 
 /// The transport of a request.

@@ -243,6 +243,9 @@ fn limits_line(listen: &ListenerConfig) -> String {
         if listen.proxy_protocol {
             shown.push("client addresses from the PROXY protocol".to_owned());
         }
+        if listen.sniff {
+            shown.push("names for rules from first bytes".to_owned());
+        }
     }
     if listen.kind.offers_udp() {
         shown.push(format!("UDP idle {}", time(limits.udp_idle)));

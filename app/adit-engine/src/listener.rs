@@ -442,6 +442,7 @@ impl<'a> ListenerBuilder<'a> {
             proxy_header_timeout: self.listen.proxy_protocol.then_some(limits.handshake),
             first_wait: None,
             over_tcp: false,
+            sniffs_names: self.listen.sniff,
             connection_limiter: self.gate.clone(),
             udp_quota: share,
             logins: self.logins.clone(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_net::dial::{self, Family};
 use adit_rules::{Decision, Rule, RuleList, Transport};
-use adit_wire::{Host, Target, unmap_ipv4};
+use adit_wire::{Host, Name, Target, unmap_ipv4};
 
 use crate::connector::{BoundSocket, ConnectedStream, Connector};
 use crate::udp::BoxDatagramPath;
@@ -38,6 +38,8 @@ pub struct RequestContext<'a> {
     pub source: SocketAddr,
     /// Name of the user, as logs show it.
     pub user: Option<&'a str>,
+    /// The name in the first bytes of a client that requests an address. It has no effect on a target with a name.
+    pub sniffed: Option<&'a Name>,
 }
 
 impl<'a> RequestContext<'a> {
@@ -48,6 +50,7 @@ impl<'a> RequestContext<'a> {
             transport: Transport::Tcp,
             source,
             user,
+            sniffed: None,
         }
     }
 
@@ -58,6 +61,7 @@ impl<'a> RequestContext<'a> {
             transport: Transport::Udp,
             source,
             user,
+            sniffed: None,
         }
     }
 
@@ -67,6 +71,10 @@ impl<'a> RequestContext<'a> {
         let request = adit_rules::Request::new(target)
             .with_transport(self.transport)
             .with_source(source);
+        let request = match self.sniffed {
+            Some(name) => request.with_sniffed_name(name.as_str()),
+            None => request,
+        };
         match self.user {
             Some(user) => request.with_user(user),
             None => request,
@@ -125,6 +133,15 @@ impl Router {
         }
     }
 
+    /// Returns true if the name of a target that is an address could change the choice.
+    pub(crate) fn depends_on_name(&self, target: &Target, context: &RequestContext<'_>) -> bool {
+        if matches!(target.host, Host::Name(_)) {
+            return false;
+        }
+        let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        state.now.rules.depends_on_name(&context.request(target))
+    }
+
     /// Returns the connectors of the rules, then the one for everything else.
     pub(crate) fn connectors(&self) -> Vec<Arc<dyn Connector>> {
         let state = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -173,6 +190,8 @@ impl LookupConnector {
             transport: self.transport,
             source: self.source,
             user: self.user.as_deref(),
+            // Only names are looked up.
+            sniffed: None,
         };
         let request = context.request(&self.target);
         let rules = &self.table.rules;

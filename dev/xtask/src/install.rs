@@ -35,6 +35,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("puttygen", "putty-tools"),
     ("haproxy", "haproxy"),
     ("iperf3", "iperf3"),
+    ("openssl", "openssl"),
     ("rsync", "rsync"),
     ("lftp", "lftp"),
     ("sshfs", "sshfs"),

@@ -12,7 +12,7 @@ use adit_engine::{
     Explanation, LoadedRuleSet, RequestContext, RuleSetError, RuleSetFailure, RuleSetStore,
     RuleSetTable, explain_request,
 };
-use adit_wire::Target;
+use adit_wire::{Host, Name, Target};
 use tokio::task::JoinSet;
 
 use crate::args;
@@ -146,10 +146,13 @@ pub(super) fn print_decisions(
         args::NetworkKind::Tcp => RequestContext::stream(source, user),
         args::NetworkKind::Udp => RequestContext::datagrams(source, user),
     };
+    let sniffed = sniffed_name(plan, &target, typed.sniffed.as_deref())?;
     adit_cli::block_on(|mut signals| async move {
         for route in &plan.routes {
             let mut found: Vec<(Vec<&ListenerConfig>, Explanation)> = Vec::new();
             for listen in &route.listen {
+                let sniffed = sniffed.as_ref().filter(|_| listen.sniff);
+                let context = RequestContext { sniffed, ..context };
                 let decide = explain_request(route, listen, &table, &target, &context);
                 let decide = async {
                     decide
@@ -164,8 +167,11 @@ pub(super) fn print_decisions(
             }
             let several = found.len() > 1;
             for (listeners, explanation) in &found {
+                let reads_names = listeners.iter().any(|listen| listen.sniff);
+                let name = sniffed.as_ref().filter(|_| reads_names);
                 let listeners = if several { listeners.as_slice() } else { &[] };
-                print!("{}", draw_decision(route, listeners, &target, explanation));
+                let decision = draw_decision(route, listeners, &target, name, explanation);
+                print!("{decision}");
             }
         }
         Ok(())
@@ -185,10 +191,34 @@ fn parse_target(text: &str) -> Result<Target, Failure> {
     })
 }
 
+/// Parses the name in the first bytes of a client, which is of use for an address alone.
+fn sniffed_name(
+    plan: &Plan,
+    target: &Target,
+    typed: Option<&str>,
+) -> Result<Option<Name>, Failure> {
+    let usage = |what: String| Failure::new(FailureCode::Usage, format!("--sniffed: {what}"));
+    let Some(typed) = typed else {
+        return Ok(None);
+    };
+    let Ok(Host::Name(name)) = Host::parse(typed) else {
+        return Err(usage(format!("`{typed}` is not a name")));
+    };
+    if matches!(target.host, Host::Name(_)) {
+        return Err(usage(format!("the target {target} has a name already")));
+    }
+    let mut listeners = plan.routes.iter().flat_map(|route| &route.listen);
+    if !listeners.any(|listen| listen.sniff) {
+        return Err(usage("no listener has `sniff=true`".to_owned()));
+    }
+    Ok(Some(name))
+}
+
 fn draw_decision(
     route: &Route,
     listeners: &[&ListenerConfig],
     target: &Target,
+    sniffed: Option<&Name>,
     found: &Explanation,
 ) -> String {
     let mut text = format!("route {}\n", route.name);
@@ -200,6 +230,9 @@ fn draw_decision(
         line("from", &listen.to_string());
     }
     line("target", &target.to_string());
+    if let Some(name) = sniffed {
+        line("name", &name.to_string());
+    }
     if let Some(addresses) = &found.looked_up {
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let addresses = match addresses.is_empty() {

@@ -17,7 +17,7 @@ use tracing::debug;
 
 use self::lent_connection::LentConnection;
 use super::closing_reply::{close_with_reply, end_failed_handshake};
-use super::{FurtherRequests, PendingRequest, RequestReply};
+use super::{FirstBytesPlace, FurtherRequests, PendingRequest, RequestReply};
 use crate::credentials::ListenerCredentials;
 use crate::{AcceptError, BoxFuture, DialError, DialStage, Request};
 
@@ -112,6 +112,14 @@ enum HttpRequestKind {
 impl RequestReply for PendingHttp {
     fn client_stream(&mut self) -> Option<&mut BoxStream> {
         Some(&mut self.io)
+    }
+
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        match self.kind {
+            HttpRequestKind::Tunnel => FirstBytesPlace::AfterReply,
+            // The host of its head is the target.
+            HttpRequestKind::Exchange { .. } => FirstBytesPlace::Elsewhere,
+        }
     }
 
     fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {

@@ -133,6 +133,11 @@ impl PendingRequest {
         self.reply.further_requests()
     }
 
+    /// Returns the place of the client's first bytes.
+    pub(crate) fn first_bytes_place(&self) -> FirstBytesPlace {
+        self.reply.first_bytes_place()
+    }
+
     /// Returns true if [`reply_success`](Self::reply_success) reveals the address that the target sees to the client.
     pub fn reveals_bound_addr(&self) -> bool {
         self.reply.reveals_bound_addr()
@@ -157,6 +162,17 @@ impl PendingRequest {
     }
 }
 
+/// The place of a client's first bytes, for those who read them before the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstBytesPlace {
+    /// The client sends them after the success reply.
+    AfterReply,
+    /// The client sends them without waiting: they are in its stream, after those of the request.
+    InStream,
+    /// They are not for the target alone: a head and a body, or the ciphertext of another protocol.
+    Elsewhere,
+}
+
 /// A connection on which the next request follows the end of the last exchange.
 pub(crate) trait FurtherRequests: Send {
     /// Returns the next request; `None` if the client has closed the connection or was idle for too long.
@@ -170,6 +186,10 @@ pub(crate) trait RequestReply: Send {
     /// See [`PendingRequest::further_requests`].
     fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
         None
+    }
+    /// See [`PendingRequest::first_bytes_place`].
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        FirstBytesPlace::AfterReply
     }
     /// See [`PendingRequest::reveals_bound_addr`].
     fn reveals_bound_addr(&self) -> bool {

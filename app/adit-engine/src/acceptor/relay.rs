@@ -12,7 +12,9 @@ use adit_stream::{BoxStream, Stream};
 use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target};
 
 use super::header::{self, ConnectionProgress};
-use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply};
+use super::{
+    FirstBytesPlace, InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply,
+};
 use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request};
 
 /// Reads identity headers. Everything that follows is passed on unchanged.
@@ -77,6 +79,10 @@ struct UnprovenReply {
 impl RequestReply for UnprovenReply {
     fn client_stream(&mut self) -> Option<&mut BoxStream> {
         Some(&mut self.io)
+    }
+
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        FirstBytesPlace::Elsewhere
     }
 
     fn reply_success(

@@ -181,6 +181,7 @@ fn serves_alike(a: &ListenerConfig, b: &ListenerConfig) -> bool {
     a.kind == b.kind
         && a.carrier == b.carrier
         && a.proxy_protocol == b.proxy_protocol
+        && a.sniff == b.sniff
         && limits(a) == limits(b)
 }
 

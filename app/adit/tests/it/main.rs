@@ -88,6 +88,8 @@ mod setup;
 mod sftp;
 mod shadowsocks;
 #[cfg(unix)]
+mod sniffing;
+#[cfg(unix)]
 mod ssh_client;
 #[cfg(unix)]
 mod ssh_copy;

@@ -30,6 +30,8 @@ pub struct ListenerConfig {
     /// True if connections come from a proxy on this machine that sends the addresses of its clients
     /// (PROXY protocol, version 2).
     pub proxy_protocol: bool,
+    /// True if rules see the name in a client's first bytes when it requests an address.
+    pub sniff: bool,
 }
 
 /// An address to listen on.
@@ -199,6 +201,7 @@ impl ListenerConfig {
             prefer: self.prefer,
             carrier: Some(CarrierSettings::Kcp(Box::new(kcp))),
             proxy_protocol: self.proxy_protocol,
+            sniff: self.sniff,
         })
     }
 
