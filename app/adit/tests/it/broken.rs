@@ -161,6 +161,13 @@ fn each_broken_file_has_its_message() {
     );
 }
 
+/// Returns a file with this number of rules, each of which has an error.
+fn rules(number: usize, separator: &str) -> String {
+    let rule = format!("{{ match = [\"a b\"], via = \"direct://\" }},{separator}");
+    let rules = rule.repeat(number);
+    format!("[route.a]\nlisten = \"mixed://127.0.0.1:0\"\nrules = [{separator}{rules}]\n")
+}
+
 /// Returns files that are too large to be stored.
 fn large_cases() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let route = "[route.a]\nlisten = \"mixed://127.0.0.1:0\"\n";
@@ -204,8 +211,33 @@ fn large_cases() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ),
         (
             "brackets.toml",
+            format!("{route}via = {}", "[".repeat(4 << 20)).into_bytes(),
+            "too complex",
+        ),
+        (
+            "nested.toml",
             format!("{route}via = {}", "[".repeat(500_000)).into_bytes(),
             "error: ",
+        ),
+        (
+            "errors.toml",
+            "=\n".repeat(20_000).into_bytes(),
+            "… and 19900 further problems",
+        ),
+        (
+            "rules.toml",
+            rules(50_000, "\n").into_bytes(),
+            "… and 49900 further problems",
+        ),
+        (
+            "rules_of_one_line.toml",
+            rules(50_000, " ").into_bytes(),
+            "… and 49900 further problems",
+        ),
+        (
+            "many_rules.toml",
+            rules(300_000, "\n").into_bytes(),
+            "too complex",
         ),
     ]
 }
