@@ -8,9 +8,11 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::file_keys::FileKey;
-use super::syntax::SyntaxError;
+use super::syntax::{self, SyntaxError};
 use crate::plan::group::GroupKind;
-use crate::text::{ConfigError, Diagnostics, Document, SecretLookup, Span, nearest_word};
+use crate::text::{
+    ConfigError, Diagnostics, Document, LineIndex, SecretLookup, Span, nearest_word,
+};
 
 /// Maximum size of a configuration file, in bytes.
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
@@ -59,12 +61,19 @@ pub(super) struct RouteReader<'a> {
 }
 
 impl RouteReader<'_> {
-    /// Reports syntax errors: the first of each line, since the others follow from it.
+    /// Reports syntax errors: the first of each line, since the others follow from it. A secret can be anywhere in a
+    /// broken text, so only the words of the format are shown.
     pub(super) fn report_syntax(&mut self, errors: Vec<SyntaxError>) {
+        let index = LineIndex::default();
+        let document = Document {
+            lines: &index,
+            secrets: syntax::unknown_words,
+            ..self.document
+        };
         let mut lines = HashSet::new();
         for SyntaxError { flaw } in errors {
-            if lines.insert(self.document.line_of(flaw.span.start)) {
-                self.report_error(flaw);
+            if lines.insert(document.line_of(flaw.span.start)) {
+                self.diagnostics.add_error(document, flaw);
             }
         }
     }

@@ -4,6 +4,8 @@ use toml::Spanned;
 use toml::de::DeTable;
 use toml_parser::Source;
 
+use super::FILE_KEYS;
+use super::file_keys::{FileKey, ValueType};
 use super::reader::span_of;
 use crate::text::{ConfigError, Span};
 
@@ -49,6 +51,45 @@ pub(super) fn parse_table(text: &str) -> (Spanned<DeTable<'_>>, Vec<SyntaxError>
         flaw: to_flaw(error),
     });
     (table, errors.collect())
+}
+
+/// Returns the ranges of a line of a broken file that can be secrets: all words but those of the format.
+pub(super) fn unknown_words(line: &str, _heading: &str) -> Vec<Span> {
+    let is_separator = |c: char| {
+        c.is_whitespace() || matches!(c, '[' | ']' | '{' | '}' | '=' | ',' | '.' | '"' | '\'')
+    };
+    let mut found: Vec<Span> = Vec::new();
+    let mut start = 0;
+    for part in line.split_inclusive(is_separator) {
+        let word = part.strip_suffix(is_separator).unwrap_or(part);
+        if !word.is_empty() && !is_word_of_format(word, &FILE_KEYS) {
+            let span = Span::of_part(start, word);
+            match found.last_mut() {
+                // A host or a number with dots is one word.
+                Some(last) if last.end + 1 == start && line.get(last.end..start) == Some(".") => {
+                    last.end = span.end;
+                }
+                _ => found.push(span),
+            }
+        }
+        start += part.len();
+    }
+    found
+}
+
+/// True if a word is `true`, `false`, or a key of one of the tables.
+fn is_word_of_format(word: &str, keys: &[FileKey]) -> bool {
+    matches!(word, "true" | "false" | "#")
+        || keys.iter().any(|key| {
+            key.name == word
+                || match &key.value {
+                    ValueType::Table(keys)
+                    | ValueType::NamedTables(keys)
+                    | ValueType::Tables(keys)
+                    | ValueType::SomeTables(keys) => is_word_of_format(word, keys),
+                    _ => false,
+                }
+        })
 }
 
 fn to_flaw(error: &toml::de::Error) -> ConfigError {
@@ -104,4 +145,59 @@ fn syntax_hint(message: &str) -> &'static str {
         "the file is TOML: `adit help config` has examples",
         |(_, hint)| hint,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::text::redact_line;
+
+    #[test]
+    fn only_the_words_of_the_format_are_shown() {
+        for (line, shown) in [
+            ("[route.main", "[route.***"),
+            (r#"listen = "mixed://127.0.0.1:1"#, r#"listen = "***"#),
+            (r#"  "hunter2", 'hunter 2'"#, r#"  "***", '*** ***'"#),
+            ("password: hunter2", "*** ***"),
+            ("route: # via", "*** # via"),
+            (
+                r#"{ match = ["a"], resolve = true, "#,
+                r#"{ match = ["***"], resolve = true, "#,
+            ),
+            ("ä€=ß", "***=***"),
+            ("a.b.c==", "***=="),
+            ("", ""),
+        ] {
+            let found = redact_line(line, Span::default(), &unknown_words(line, ""));
+            assert_eq!(found.0, shown, "{line}");
+        }
+    }
+
+    /// A secret of a broken file is not shown, wherever it is.
+    #[test]
+    fn no_truncated_file_shows_a_secret() {
+        let secret = "hunter2";
+        let text = format!(
+            "[route.a]\nlisten = [\n  \"ss://aes-128-gcm:{secret}@h:1?x={secret}\",\n  '{secret}',\n]\n\
+             via = \"\"\"\n{secret}\n\"\"\"\nusers = {{ \"a\" = \"{secret}\", b = '{secret}' }}\n\
+             [route.a.users]\nanna = \"{secret}\"\n\"{secret}\"\n{secret}\n"
+        );
+        for cut in ["\"", "'", "[", "]", "{", "}", "=", ",", "\n", "#"] {
+            for (at, _) in text.match_indices(cut) {
+                let broken = text[..at].to_owned() + &text[at + cut.len()..];
+                for text in [&text[..at], &text[at..], &broken] {
+                    let (_, errors) = parse_table(text);
+                    if errors.is_empty() {
+                        continue;
+                    }
+                    let problems = Plan::from_toml(text, "a.toml").unwrap_err();
+                    for problem in problems {
+                        let shown = problem.to_string();
+                        assert!(!shown.contains(secret), "{text}\n{shown}");
+                    }
+                }
+            }
+        }
+    }
 }
