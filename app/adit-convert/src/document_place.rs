@@ -110,10 +110,10 @@ impl PathTracker {
         }
     }
 
-    /// Returns the position of a path, or of the nearest one around it. The document itself is not a place.
+    /// Returns the position of a path, or of the nearest one around it, which can be the document.
     fn position_of(&self, path: &str) -> Option<Position> {
         let mut next = Some(path);
-        while let Some(path) = next.filter(|path| !path.is_empty()) {
+        while let Some(path) = next {
             if let Some(position) = self.wanted.get(path).copied().flatten() {
                 return Some(position);
             }
@@ -377,7 +377,7 @@ mod tests {
                 Some((4, 21)),
                 Some((4, 11)),
                 Some((6, 2)),
-                None
+                Some((2, 1))
             ]
         );
     }
@@ -397,7 +397,7 @@ mod tests {
         let text = "proxies:\n  - {port: 1, name: one}\ngroups:\n  - name: one.two\n";
         assert_eq!(
             places(text, Syntax::Yaml, &["one", "one.two", "two"]),
-            [Some((2, 21)), Some((4, 11)), None]
+            [Some((2, 21)), Some((4, 11)), Some((1, 1))]
         );
         let text = "[{\"tag\": \"one\"}]";
         assert_eq!(places(text, Syntax::Json, &["one"]), [Some((1, 10))]);

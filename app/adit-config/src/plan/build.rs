@@ -10,7 +10,9 @@ use crate::plan::unchecked_route::{
 use crate::plan::{Plan, Stage, check, toml_file};
 use crate::schema::EndpointRole;
 use crate::scheme::secret_redaction;
-use crate::text::{Diagnostics, Origin, Problem, SecretLookup, Sources, SystemSources, read_file};
+use crate::text::{
+    Diagnostics, LineIndex, Origin, Problem, SecretLookup, Sources, SystemSources, read_file,
+};
 
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +179,8 @@ fn plan_from_items<'a>(
             EndpointRole::Hop => None,
         };
         let text = expanded.as_deref().unwrap_or(written);
-        let excerpt = secret_redaction::redacting_document(&origin, text).as_url();
+        let lines = LineIndex::default();
+        let excerpt = secret_redaction::redacting_document(&origin, text, &lines).as_url();
         match role {
             EndpointRole::Listener => {
                 if chained {
@@ -214,7 +217,7 @@ fn plan_from_items<'a>(
             }
         }
     }
-    if !begun && diagnostics.problems.is_empty() {
+    if !begun && !diagnostics.has_problems() {
         let help = "start with `mixed://127.0.0.1:1080`";
         diagnostics.add_problem(Problem::without_place("no endpoint to listen on", help));
     }

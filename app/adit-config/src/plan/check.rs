@@ -26,18 +26,14 @@ pub(super) fn check_plan(
     for draft in drafts {
         routes.push(check_route(&mut diagnostics, draft));
     }
-    if diagnostics.problems.is_empty() {
-        Ok(Plan {
-            routes,
-            sets: Vec::new(),
-            warnings: diagnostics.warnings,
-            run: RunSettings::default(),
-            log: None,
-            admin: None,
-        })
-    } else {
-        Err(diagnostics.problems)
-    }
+    Ok(Plan {
+        routes,
+        sets: Vec::new(),
+        warnings: diagnostics.into_result()?,
+        run: RunSettings::default(),
+        log: None,
+        admin: None,
+    })
 }
 
 /// Checks a route.

@@ -10,6 +10,7 @@ mod reader;
 mod rule_sets;
 mod rules;
 mod run_table;
+mod syntax;
 
 use std::collections::HashMap;
 
@@ -30,7 +31,7 @@ use crate::plan::{AdminSettings, LogLevel, RuleSetConfig, RunSettings, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::key_files::MAX_USERS;
 use crate::scheme::secret_redaction;
-use crate::text::{ConfigError, Diagnostics, Origin, SecretLookup, Span};
+use crate::text::{ConfigError, Diagnostics, LineIndex, Origin, SecretLookup, Span};
 
 /// Keys of the file.
 pub(crate) static FILE_KEYS: [FileKey; 8] = [
@@ -127,21 +128,21 @@ pub(super) fn parse_file(
     file_name: &str,
 ) -> UncheckedFile {
     let origin = Origin::File(file_name.to_owned());
-    let document = secret_redaction::redacting_document(&origin, text);
+    let lines = LineIndex::default();
+    let document = secret_redaction::redacting_document(&origin, text, &lines);
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
-        let place = document.place_of(Span::new(0, 1));
-        diagnostics.add_problem(ConfigError::new(Span::new(0, 1), title).into_problem(place));
+        diagnostics.add_error(document, ConfigError::new(Span::new(0, 1), title));
         return UncheckedFile::default();
     }
-    let (main, errors) = DeTable::parse_recoverable(text);
+    let (main, errors) = syntax::parse_table(text);
     let table = main.get_ref();
     let included = if errors.is_empty() {
         include::read_included_files(diagnostics, lookup, document, file_name, table)
     } else {
         Vec::new()
     };
-    if !diagnostics.problems.is_empty() {
+    if diagnostics.has_problems() {
         // Without a file that is missing, there would be more errors.
         return UncheckedFile::default();
     }
@@ -165,11 +166,12 @@ pub(super) fn parse_file(
         groups: Vec::new(),
         set_names: Vec::new(),
     };
-    for (at, file) in files.iter().enumerate() {
+    let is_valid = files.iter().all(|file| file.errors.is_empty());
+    for (at, file) in files.iter_mut().enumerate() {
         reader.enter_file(at);
-        reader.report_syntax(&file.errors);
+        reader.report_syntax(core::mem::take(&mut file.errors));
     }
-    if files.iter().any(|file| !file.errors.is_empty()) {
+    if !is_valid {
         // The rest of an invalid document would cause more errors.
         return UncheckedFile::default();
     }

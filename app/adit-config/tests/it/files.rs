@@ -139,7 +139,7 @@ error: missing comma between array elements, expected `,`
         "\
 error: duplicate key
  --> adit.toml:3:1
-3 | listen = 2
+3 | listen = ***
   | ^^^^^^
   = help: a table or a key occurs once: rename one, or remove it"
     );

@@ -7,6 +7,7 @@ use toml::de::DeTable;
 
 use super::include::IncludedFile;
 use super::reader::{Entry, RouteReader, entries_in_order, span_of};
+use super::syntax::{self, SyntaxError};
 use super::{FILE_KEYS, UncheckedFile};
 use crate::text::{Diagnostics, Document, Origin, Problem, SecretLookup, WarningKind};
 
@@ -15,13 +16,13 @@ pub(super) struct ParsedFile<'a> {
     pub(super) document: Document<'a>,
     pub(super) lookup: SecretLookup<'a>,
     pub(super) table: Spanned<DeTable<'a>>,
-    pub(super) errors: Vec<toml::de::Error>,
+    pub(super) errors: Vec<SyntaxError>,
 }
 
 impl<'a> ParsedFile<'a> {
     /// Parses an included file. `lookup` is that of another file.
     pub(super) fn included(file: &'a IncludedFile, lookup: SecretLookup<'a>) -> Self {
-        let (table, errors) = DeTable::parse_recoverable(&file.text);
+        let (table, errors) = syntax::parse_table(&file.text);
         Self {
             document: file.document(),
             lookup: SecretLookup {
@@ -119,7 +120,7 @@ impl RouteReader<'_> {
 
     /// Reports files without a route.
     fn check_has_route(&mut self, content: &UncheckedFile) {
-        if !content.routes.is_empty() || !self.diagnostics.problems.is_empty() {
+        if !content.routes.is_empty() || self.diagnostics.has_problems() {
             return;
         }
         let name = match self.document.origin {
