@@ -12,9 +12,9 @@ use crate::text::{Document, Origin, Span};
 /// The replacement of a secret.
 const REPLACEMENT: &str = "***";
 /// Keys of a configuration file whose values contain no secrets except those of URLs.
-const PLAIN: [&str; 11] = [
+const PLAIN: [&str; 14] = [
     "listen", "via", "rules", "match", "and", "resolve", "file", "format", "category", "refresh",
-    "sha256",
+    "sha256", "dns", "server", "cache",
 ];
 /// Keys of a table of next servers whose values contain no secrets.
 const PLAIN_NEXT: [&str; 3] = ["server", "port", "name"];

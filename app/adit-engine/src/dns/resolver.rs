@@ -1,0 +1,132 @@
+//! The resolver of a route.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+use adit_dns::RecordType;
+use adit_net::dial::{self, Family};
+use adit_net::names::{self, LookupOrigin};
+
+use super::table::{DnsTable, Selected};
+
+/// Looks up the names of one route.
+#[derive(Debug, Clone, Default)]
+pub enum NameResolver {
+    /// With the system's resolver.
+    #[default]
+    System,
+    /// With the servers of a DNS table.
+    Table(Arc<DnsTable>),
+    /// With the default of the process.
+    Default(DefaultDns),
+}
+
+/// The DNS table of the process, which a reload can replace. The names of hops' servers in the chains of tables are
+/// looked up with it, so it does not keep the table alive.
+#[derive(Debug, Clone, Default)]
+pub struct DefaultDns(Arc<RwLock<Option<Weak<DnsTable>>>>);
+
+impl DefaultDns {
+    /// Sets the table; `None` is the system's resolver.
+    pub(crate) fn set(&self, table: Option<&Arc<DnsTable>>) {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *current = table.map(Arc::downgrade);
+    }
+
+    /// Returns the table; `None` is the system's resolver.
+    fn current(&self) -> io::Result<Option<Arc<DnsTable>>> {
+        let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(table) = &*current else {
+            return Ok(None);
+        };
+        let gone = || io::Error::other("the DNS tables are being replaced");
+        table.upgrade().map(Some).ok_or_else(gone)
+    }
+}
+
+impl NameResolver {
+    /// Returns the table; `None` is the system's resolver.
+    pub(super) fn table(&self) -> io::Result<Option<Arc<DnsTable>>> {
+        match self {
+            Self::System => Ok(None),
+            Self::Table(table) => Ok(Some(table.clone())),
+            Self::Default(default) => default.current(),
+        }
+    }
+
+    /// Resolves `name` to addresses with `port`, in the order in which they are to be tried. The lookup counts against
+    /// [`LookupOrigin::current`].
+    ///
+    /// # Errors
+    ///
+    /// The lookup fails, or there is no address of the requested family.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn resolve(
+        &self,
+        name: &str,
+        port: u16,
+        family: Family,
+    ) -> io::Result<Vec<SocketAddr>> {
+        let Some(table) = self.table()? else {
+            return dial::resolve(name, port, family).await;
+        };
+        let ascii = names::to_ascii_name(name).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is not a host name"))
+        })?;
+        let bare = ascii.strip_suffix('.').unwrap_or(&ascii);
+        let table = match table.select(bare) {
+            // Names of this machine are not looked up anywhere.
+            _ if is_local_form(bare) => return dial::resolve(name, port, family).await,
+            Selected::System => return dial::resolve(name, port, family).await,
+            Selected::Reject => {
+                return Err(unreachable_name(format!("a rule of `dns` rejects {bare}")));
+            }
+            Selected::Table(table) => table,
+        };
+        let (v4, v6) = match family {
+            Family::V4Only => (true, false),
+            Family::V6Only => (false, true),
+            Family::Any | Family::V4First | Family::V6First => (true, true),
+        };
+        let origin = LookupOrigin::current();
+        let query = async |wanted: bool, record_type| match wanted {
+            true => Some(table.look_up(bare, record_type, origin).await),
+            false => None,
+        };
+        let (v4, v6) = tokio::join!(query(v4, RecordType::A), query(v6, RecordType::AAAA));
+        let mut found = Vec::new();
+        let mut failure = None;
+        for answer in [v4, v6].into_iter().flatten() {
+            match answer {
+                Ok(answer) => {
+                    let addresses = answer.answer.addresses().iter();
+                    found.extend(addresses.map(|ip| SocketAddr::new(*ip, port)));
+                }
+                Err(why) => failure = Some(why),
+            }
+        }
+        names::sort_by_family(&mut found);
+        let all = dial::order_candidates(found, family);
+        match failure {
+            Some(why) if all.is_empty() => Err(why),
+            None if all.is_empty() => Err(unreachable_name(format!("{bare} has no address"))),
+            _ => Ok(all),
+        }
+    }
+}
+
+/// True if a name is this machine or an address on every machine, so that its lookup asks no server.
+pub(super) fn is_local_form(name: &str) -> bool {
+    names::is_localhost(name)
+        || name.parse::<std::net::IpAddr>().is_ok()
+        || names::parse_numeric_v4(name).is_some()
+}
+
+/// Returns the error for a name without an address: for clients, an unreachable host.
+pub(super) fn unreachable_name(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::HostUnreachable, why)
+}
