@@ -7,6 +7,7 @@ use adit_net::dial::Family;
 use adit_rules::{AddError, Addresses, Decision, Outcome, Rule, RuleList, RuleSet, SharedRuleSet};
 use adit_wire::Target;
 
+use crate::dns::NameResolver;
 use crate::router::look_up;
 use crate::{RequestContext, RuleSetTable};
 
@@ -58,7 +59,7 @@ pub(crate) fn compile_rules(
 }
 
 /// An error without the place of the rule.
-enum CompileError {
+pub(crate) enum CompileError {
     Conditions(AddError),
     NoSet(String),
 }
@@ -78,7 +79,7 @@ impl CompileError {
 }
 
 /// Returns the sets of alternatives; none only if there is no condition.
-fn compile_conditions(
+pub(crate) fn compile_conditions(
     conditions: &[RuleCondition],
     listener: &str,
     sets: &RuleSetTable,
@@ -165,7 +166,7 @@ pub async fn explain_request(
     let request = context.request(target);
     let (decision, looked_up) = match list.decide(&request) {
         Decision::Lookup(first) => {
-            let found = look_up(target, address_family(listen)).await;
+            let found = look_up(target, address_family(listen), &NameResolver::System).await;
             let decision = list.decide_with_addresses(first, &request, &found);
             (decision, Some(found))
         }

@@ -171,7 +171,10 @@ impl FakeIpPool {
         };
         match persistent_file::write_atomically(file, text.as_bytes()) {
             Ok(()) => *written = changes,
-            Err(why) => warn!("{}: cannot write the made-up addresses: {why}", file.display()),
+            Err(why) => warn!(
+                "{}: cannot write the made-up addresses: {why}",
+                file.display()
+            ),
         }
     }
 

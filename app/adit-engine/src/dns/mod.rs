@@ -18,7 +18,7 @@ mod upstream;
 
 pub(crate) use fake_ip::{FakeIpPool, FakeIps, FakeTarget};
 pub use resolver::{DefaultDns, NameResolver};
-pub(crate) use responder::DnsResponder;
+pub(crate) use responder::{DnsResponder, FirstAnswer};
+pub(crate) use table::{DnsRegistry, RunningDns};
 pub use table::{DnsStartError, DnsTable};
-pub(crate) use table::DnsRegistry;
 pub use upstream::DnsServerCounts;

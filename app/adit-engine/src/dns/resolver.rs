@@ -75,7 +75,10 @@ impl NameResolver {
             return dial::resolve(name, port, family).await;
         };
         let ascii = names::to_ascii_name(name).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is not a host name"))
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{name} is not a host name"),
+            )
         })?;
         let bare = ascii.strip_suffix('.').unwrap_or(&ascii);
         let table = match table.select(bare) {

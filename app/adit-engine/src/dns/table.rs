@@ -10,8 +10,8 @@ use adit_net::names::LookupOrigin;
 use adit_rules::{AddError, Decision, Rule, RuleList};
 use adit_wire::{Host, Target};
 
-use super::upstream::{DnsServerCounts, Upstream};
 use super::NameResolver;
+use super::upstream::{DnsServerCounts, Upstream};
 use crate::chain_builder::{self, ChainResources};
 use crate::route_rules::{self, CompileError};
 use crate::{RuleSetTable, StartError};
@@ -211,7 +211,11 @@ impl DnsRegistry {
             };
             registry.tables.insert(config.name.clone(), table);
         }
-        if let Some(name) = plan.default_dns.as_deref().filter(|name| *name != SYSTEM_DNS) {
+        if let Some(name) = plan
+            .default_dns
+            .as_deref()
+            .filter(|name| *name != SYSTEM_DNS)
+        {
             let table = registry.tables.get(name).cloned();
             registry.default = Some(table.ok_or_else(|| DnsStartError::NoTable(name.to_owned()))?);
         }
@@ -282,6 +286,20 @@ impl DnsRegistry {
     /// Returns the table of the process; `None` is the system's resolver.
     pub(crate) const fn default_table(&self) -> Option<&Arc<DnsTable>> {
         self.default.as_ref()
+    }
+
+    /// True if names of routes with the table `name` are looked up as those of routes with `other_name` of `other`.
+    pub(crate) fn looks_up_alike(
+        &self,
+        name: Option<&str>,
+        other: &Self,
+        other_name: Option<&str>,
+    ) -> bool {
+        match (self.resolver(name), other.resolver(other_name)) {
+            (Ok(NameResolver::Table(a)), Ok(NameResolver::Table(b))) => Arc::ptr_eq(&a, &b),
+            (Ok(NameResolver::System), Ok(NameResolver::System)) => true,
+            _ => false,
+        }
     }
 
     /// Returns the tables, ordered by name.
