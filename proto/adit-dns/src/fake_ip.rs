@@ -98,11 +98,13 @@ impl FakeIpTable {
             _ => Some(MAX_NAMES),
         };
         if let Some(v4) = networks.v4 {
-            let usable = usable(32 - v4.prefix_len()).ok_or(FakeIpError::TooSmall(v4.into()))?;
+            let usable =
+                usable(32 - v4.prefix_len()).ok_or_else(|| FakeIpError::TooSmall(v4.into()))?;
             most = most.min(usable);
         }
         if let Some(v6) = networks.v6 {
-            let usable = usable(128 - v6.prefix_len()).ok_or(FakeIpError::TooSmall(v6.into()))?;
+            let usable =
+                usable(128 - v6.prefix_len()).ok_or_else(|| FakeIpError::TooSmall(v6.into()))?;
             most = most.min(usable);
         }
         Ok(Self {

@@ -7,6 +7,39 @@
 //! * [`Cache`] is a bounded cache of answers, and [`FakeIpTable`] a bounded table of addresses that stand for
 //!   names.
 //!
+//! # Examples
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use adit_dns::{Cache, ClientQuery, RecordType, ResponseCode, UpstreamQuery};
+//! use adit_wire::Time;
+//!
+//! // A client asks; here, it is played by the other side of this crate.
+//! let question = UpstreamQuery::new("www.example.test", RecordType::A, 7)?.to_bytes();
+//! let query = ClientQuery::parse(&question)?;
+//!
+//! // The forwarder asks a server, with its own random number.
+//! let asked = UpstreamQuery::new(query.name(), query.record_type(), 4711)?;
+//! let of_server = ClientQuery::parse(&asked.to_bytes())?
+//!     .address_reply(&["192.0.2.1".parse()?], Duration::from_secs(300));
+//! let answer = Arc::new(asked.check_answer(&of_server)?);
+//! assert_eq!(answer.addresses(), ["192.0.2.1".parse::<std::net::IpAddr>()?]);
+//!
+//! // The answer is cached, and each client receives it with its own number and the time that is left.
+//! let mut cache = Cache::default();
+//! cache.insert(query.name(), query.record_type(), answer, Time(0));
+//! let found = cache.get("www.example.test", RecordType::A, Time(10_000_000)).ok_or("expired")?;
+//! let reply = found.answer.reply_to(&query, found.age);
+//! assert_eq!(reply[..2], 7_u16.to_be_bytes());
+//!
+//! // A query that cannot be answered has a reply, too.
+//! let refused = query.error_reply(ResponseCode::Refused);
+//! assert_eq!(refused[3] & 15, 5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! There is no socket, clock or random generator here: time and numbers are arguments.
 
 #![forbid(unsafe_code)]

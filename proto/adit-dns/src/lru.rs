@@ -77,7 +77,7 @@ impl LruOrder {
     }
 
     /// Returns all slots, the least recently used one first.
-    pub(crate) fn from_oldest(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = u32> {
         std::iter::successors(self.oldest(), |slot| {
             let links = self.links.get(adit_wire::usize_from(*slot))?;
             (links.newer != NONE).then_some(links.newer)
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_order_is_that_of_use() {
         let mut order = LruOrder::default();
-        let list = |order: &LruOrder| order.from_oldest().collect::<Vec<_>>();
+        let list = |order: &LruOrder| order.oldest_first().collect::<Vec<_>>();
         assert_eq!(order.oldest(), None);
         for slot in 0..4 {
             order.insert(slot);

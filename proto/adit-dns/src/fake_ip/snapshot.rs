@@ -31,7 +31,7 @@ impl FakeIpTable {
     #[must_use]
     pub fn snapshot(&self) -> String {
         let mut out = head(&self.networks);
-        for place in self.order.from_oldest() {
+        for place in self.order.oldest_first() {
             if let Some(name) = self.names.get(usize_from(place)) {
                 // A text accepts everything.
                 let _ = writeln!(out, "{place} {name}");
