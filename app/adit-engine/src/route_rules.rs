@@ -149,8 +149,8 @@ pub struct MatchReason {
     pub entry: Option<adit_rules::Entry>,
 }
 
-/// Returns the rule of `route` that decides about a request of `listen`. Looks the target's name up if a router
-/// would.
+/// Returns the rule of `route` that decides about a request of `listen`. Looks the target's name up with
+/// `names` if a router would.
 ///
 /// # Errors
 ///
@@ -161,12 +161,13 @@ pub async fn explain_request(
     sets: &RuleSetTable,
     target: &Target,
     context: &RequestContext<'_>,
+    names: &NameResolver,
 ) -> Result<Explanation, RouteRuleError> {
     let list = RuleList::new(compile_rules(route, listen, sets)?);
     let request = context.request(target);
     let (decision, looked_up) = match list.decide(&request) {
         Decision::Lookup(first) => {
-            let found = look_up(target, address_family(listen), &NameResolver::System).await;
+            let found = look_up(target, address_family(listen), names).await;
             let decision = list.decide_with_addresses(first, &request, &found);
             (decision, Some(found))
         }

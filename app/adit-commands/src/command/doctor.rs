@@ -57,7 +57,7 @@ pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
                 Examination::Servers(hops),
             )
         }
-        Subject::Forwarder { .. } | Subject::Transparent => {
+        Subject::Forwarder { .. } | Subject::Transparent | Subject::Dns => {
             let plan = tunnel::plan_of_listener(&typed.url)?;
             let listen = plan.routes.first().and_then(|route| route.listen.first());
             let name = listen.map_or_else(String::new, ToString::to_string);
@@ -111,6 +111,7 @@ async fn examine(
         Examination::Listener(Subject::Forwarder { tcp, udp }, plan) => {
             local::examine_forwarder(report, plan, *tcp, *udp).await
         }
+        Examination::Listener(Subject::Dns, plan) => local::examine_dns(report, plan).await,
         Examination::Listener(_, plan) => local::examine_transparent(report, plan).await,
         Examination::WithoutServer(Subject::Direct) => local::examine_direct(report, typed).await,
         Examination::WithoutServer(_) => {

@@ -20,5 +20,5 @@ pub(crate) use fake_ip::{FakeIpPool, FakeIps, FakeTarget};
 pub use resolver::{DefaultDns, NameResolver};
 pub(crate) use responder::{DnsResponder, FirstAnswer};
 pub(crate) use table::{DnsRegistry, RunningDns};
-pub use table::{DnsStartError, DnsTable};
+pub use table::{DnsStartError, DnsTable, DnsTables};
 pub use upstream::DnsServerCounts;

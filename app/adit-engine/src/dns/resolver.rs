@@ -55,6 +55,27 @@ impl NameResolver {
         }
     }
 
+    /// Returns the name of the table that looks `name` up, by the rules of this one; `system` is the system's resolver,
+    /// and `None` says that a rule rejects the name.
+    ///
+    /// # Errors
+    ///
+    /// The name is not a host name.
+    pub fn table_name(&self, name: &str) -> io::Result<Option<String>> {
+        let system = || Some(adit_config::SYSTEM_DNS.to_owned());
+        let Some(table) = self.table()? else {
+            return Ok(system());
+        };
+        let ascii = to_ascii(name)?;
+        let bare = ascii.strip_suffix('.').unwrap_or(&ascii);
+        Ok(match table.select(bare) {
+            _ if is_local_form(bare) => system(),
+            Selected::Reject => None,
+            Selected::System => system(),
+            Selected::Table(table) => Some(table.name().to_owned()),
+        })
+    }
+
     /// Resolves `name` to addresses with `port`, in the order in which they are to be tried. The lookup counts against
     /// [`LookupOrigin::current`].
     ///
@@ -74,12 +95,7 @@ impl NameResolver {
         let Some(table) = self.table()? else {
             return dial::resolve(name, port, family).await;
         };
-        let ascii = names::to_ascii_name(name).ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{name} is not a host name"),
-            )
-        })?;
+        let ascii = to_ascii(name)?;
         let bare = ascii.strip_suffix('.').unwrap_or(&ascii);
         let table = match table.select(bare) {
             // Names of this machine are not looked up anywhere.
@@ -120,6 +136,13 @@ impl NameResolver {
             _ => Ok(all),
         }
     }
+}
+
+fn to_ascii(name: &str) -> io::Result<String> {
+    names::to_ascii_name(name).ok_or_else(|| {
+        let why = format!("{name} is not a host name");
+        io::Error::new(io::ErrorKind::InvalidInput, why)
+    })
 }
 
 /// True if a name is this machine or an address on every machine, so that its lookup asks no server.

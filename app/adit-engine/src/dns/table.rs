@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use adit_config::{DnsAction, DnsConfig, Plan, RuleCondition, SYSTEM_DNS};
+use adit_config::{DnsAction, DnsConfig, Plan, Route, RuleCondition, SYSTEM_DNS};
 use adit_dns::{CachedAnswer, RecordType};
 use adit_net::names::LookupOrigin;
 use adit_rules::{AddError, Decision, Rule, RuleList};
@@ -314,6 +314,39 @@ impl DnsRegistry {
             !known.is_some_and(|known| Arc::ptr_eq(known, table))
         });
         changed.map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// The DNS tables of a plan for a command, which runs no listener.
+pub struct DnsTables {
+    registry: DnsRegistry,
+    /// The tables refer to it.
+    _resources: ChainResources,
+}
+
+impl DnsTables {
+    /// Builds the tables of a plan. Plugins of their chains are started.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`StartError`] if a table or its chain cannot be used.
+    pub async fn start(plan: &Plan, sets: &RuleSetTable) -> Result<Self, StartError> {
+        let resources = ChainResources::default();
+        let registry = DnsRegistry::build(plan, sets, &resources, None).await?;
+        resources.default_dns.set(registry.default_table());
+        Ok(Self {
+            registry,
+            _resources: resources,
+        })
+    }
+
+    /// Returns the resolver of a route of the plan.
+    ///
+    /// # Errors
+    ///
+    /// The plan has no such table.
+    pub fn resolver_of(&self, route: &Route) -> Result<NameResolver, DnsStartError> {
+        self.registry.resolver(route.dns.as_deref())
     }
 }
 
