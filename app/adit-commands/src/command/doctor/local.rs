@@ -197,7 +197,7 @@ async fn connect(
         Err(why) => {
             let what = format!("no connection to {to}: {why}");
             let advice = match why.kind() {
-                std::io::ErrorKind::ConnectionRefused => advice,
+                io::ErrorKind::ConnectionRefused => advice,
                 _ => hints::connect_hint(&why),
             };
             let step = Step::new(name, StepState::Failed, what.clone());
