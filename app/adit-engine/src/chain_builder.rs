@@ -152,7 +152,9 @@ pub(crate) async fn build_router(
     };
     let is_straight = |via: &Chain| via.stages.is_empty() || is_reject(via);
     let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
-    let straight = !relays && chains.all(is_straight);
+    // A DNS listener connects to nothing, so nothing is checked later.
+    let connects = !matches!(listen.kind, ListenerKind::Dns(_));
+    let straight = !relays && connects && chains.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
     let first_rejects = first_rejects(route).count();
     for (at, (plan, mut rule)) in route.rules.iter().zip(compiled).enumerate() {
