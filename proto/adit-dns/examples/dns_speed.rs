@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p adit-dns --example dns_speed [NAMES]`
 
+use core::time::Duration;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
 use std::{env, error::Error};
 
 use adit_dns::{

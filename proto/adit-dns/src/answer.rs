@@ -1,8 +1,8 @@
 //! Answers of servers.
 
+use core::net::IpAddr;
+use core::time::Duration;
 use std::fmt;
-use std::net::IpAddr;
-use std::time::Duration;
 
 use adit_wire::{EndOfInput, narrow_int, subslice, subslice_mut};
 

@@ -1,8 +1,8 @@
 //! A cache of answers.
 
+use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use adit_wire::{Time, narrow_int, subslice, usize_from};
 

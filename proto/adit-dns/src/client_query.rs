@@ -1,7 +1,7 @@
 //! Queries of clients, and the replies that need no server.
 
-use std::net::IpAddr;
-use std::time::Duration;
+use core::net::IpAddr;
+use core::time::Duration;
 
 use adit_wire::{EndOfInput, narrow_int, subslice};
 

@@ -2,8 +2,8 @@
 
 mod snapshot;
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use adit_wire::{narrow_int, unmap_ipv4, usize_from};

@@ -1,13 +1,9 @@
 //! DNS for forwarders: queries and answers as bytes on the wire, without sockets.
 //!
-//! * [`ClientQuery`] is a checked query of a client, and makes replies to it.
-//! * [`UpstreamQuery`] is a query to a server; it checks the [`Answer`], which keeps the bytes of its records
-//!   and makes replies from them: number, letters' case and times to live are patched, nothing is parsed
-//!   again.
-//! * [`Cache`] is a bounded cache of answers, and [`FakeIpTable`] a bounded table of addresses that stand for
-//!   names.
-//!
-//! # Examples
+//! A forwarder reads queries of clients, sends its own to a server, and passes the answers on. Its answers keep
+//! their bytes: the number, the letters' case of the name and the times to live are patched for each client, and
+//! nothing is parsed again. A reply from the cache takes about 0.2 µs, from the bytes of the query to those of
+//! the reply (`cargo run --release -p adit-dns --example dns_speed`).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -39,6 +35,15 @@
 //! assert_eq!(refused[3] & 15, 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! * [`ClientQuery`] is a checked query of a client: one question, of any type that can be forwarded (no transfers
+//!   and no `ANY`). Replies stay within the client's limit, at most 1,232 bytes in a datagram.
+//! * [`UpstreamQuery`] is a query to a server, without anything of the client (no client subnet), padded for encrypted
+//!   transports. It checks answers: number, question, aliases, sizes.
+//! * [`Answer`] has the records of an answer, without the additional section; DNSSEC is not forwarded.
+//! * [`Cache`] is bounded by entries and bytes; negative answers are kept as RFC 2308 describes.
+//! * [`FakeIpTable`] assigns addresses of a network to names, so that a connection to an address shows the name
+//!   that the client looked up; it can be saved and restored.
 //!
 //! There is no socket, clock or random generator here: time and numbers are arguments.
 

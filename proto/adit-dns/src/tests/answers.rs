@@ -1,7 +1,7 @@
 //! Answers of servers.
 
-use std::net::IpAddr;
-use std::time::Duration;
+use core::net::IpAddr;
+use core::time::Duration;
 
 use hickory_proto::op::{Message, ResponseCode as Code};
 use hickory_proto::rr::rdata::TXT;

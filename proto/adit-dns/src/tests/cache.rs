@@ -1,7 +1,7 @@
 //! The cache.
 
+use core::time::Duration;
 use std::sync::Arc;
-use std::time::Duration;
 
 use adit_wire::Time;
 use hickory_proto::op::ResponseCode as Code;

@@ -1,7 +1,7 @@
 //! The table of fake addresses.
 
+use core::net::IpAddr;
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use proptest::prelude::*;
 

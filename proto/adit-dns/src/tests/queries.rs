@@ -1,6 +1,6 @@
 //! Queries of clients and to servers.
 
-use std::time::Duration;
+use core::time::Duration;
 
 use hickory_proto::op::Message;
 use hickory_proto::rr::{RData, RecordType as Kind};
