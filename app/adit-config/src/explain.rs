@@ -32,7 +32,7 @@ pub fn explain_plan(plan: &Plan) -> String {
         }
         draw_route(&mut text, route);
     }
-    dns::draw_tables(&mut text, plan);
+    dns::draw_tables(&mut text, plan, describe_chain);
     if !plan.sets.is_empty() {
         text.push('\n');
     }

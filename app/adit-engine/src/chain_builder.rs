@@ -45,7 +45,7 @@ pub(crate) struct ChainResources {
     pub(crate) fake_ips: Arc<FakeIps>,
 }
 
-/// What the rules and the chains of a route refer to by name.
+/// The rule sets and DNS tables that routes refer to by name.
 #[derive(Clone, Copy)]
 pub(crate) struct NamedResources<'a> {
     pub(crate) sets: &'a RuleSetTable,
@@ -188,7 +188,7 @@ pub(crate) async fn build_dns_chain(
     plan: &Chain,
     resources: &ChainResources,
 ) -> Result<Arc<dyn Connector>, StartError> {
-    let names = NameResolver::Default(resources.default_dns.clone());
+    let names = NameResolver::with_default(resources.default_dns.clone());
     let end = direct_connector(FastOpen::Off, &names);
     build_chain(name, plan, &end, resources, &names).await
 }
@@ -365,7 +365,7 @@ impl StageBuilder<'_> {
 /// Returns a direct connector without restrictions, for servers that the configuration names.
 #[must_use]
 pub(crate) fn unrestricted_connector() -> Arc<dyn Connector> {
-    direct_connector(FastOpen::Off, &NameResolver::System)
+    direct_connector(FastOpen::Off, &NameResolver::system())
 }
 
 fn direct_connector(fast_open: FastOpen, names: &NameResolver) -> Arc<dyn Connector> {

@@ -376,7 +376,7 @@ impl Engine {
 
     /// Uses these DNS tables for new routes and for the lookups of their own chains.
     fn use_dns(&self, registry: DnsRegistry) {
-        self.chains.default_dns.set(registry.default_table());
+        registry.set_default(&self.chains.default_dns);
         let mut dns = self.dns.lock().unwrap_or_else(PoisonError::into_inner);
         *dns = registry;
     }

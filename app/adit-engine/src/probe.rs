@@ -82,7 +82,7 @@ pub async fn probe_hop(hop: &ServerHop, keys: KeyChain) -> ProbeFinding {
                 hop,
                 carried,
                 Arc::default(),
-                crate::dns::NameResolver::System,
+                crate::dns::NameResolver::system(),
             ) {
                 Ok(via) => probe_through_carrier(hop, via, &keys, &pacer).await,
                 Err(why) => return ProbeFinding::Unreachable(io::Error::other(why)),

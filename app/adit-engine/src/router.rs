@@ -104,7 +104,7 @@ impl Router {
     #[must_use]
     pub fn new(rules: Vec<RoutingRule>, otherwise: Arc<dyn Connector>, family: Family) -> Self {
         let fake_ips = Arc::default();
-        Self::for_route(rules, otherwise, family, NameResolver::System, fake_ips)
+        Self::for_route(rules, otherwise, family, NameResolver::system(), fake_ips)
     }
 
     /// Does the same, with the resolver of a route and the made-up addresses of the process.
@@ -142,7 +142,7 @@ impl Router {
         if table.fake_ips.is_empty() {
             return table.select_connector(target, context);
         }
-        let named = match named_target(&table.fake_ips, target) {
+        let named = match table.fake_ips.find_target(target) {
             None => None,
             Some(FakeTarget::Name(host)) => Some(Target::new(host, target.port)),
             Some(FakeTarget::Unknown) => return Arc::new(UnknownFakeTarget),
@@ -215,14 +215,6 @@ impl Router {
 fn name_request<'a>(target: &Target, source: SocketAddr) -> adit_rules::Request<'a> {
     let source = SocketAddr::new(unmap_ipv4(source.ip()), source.port());
     adit_rules::Request::new(target).with_source(source)
-}
-
-/// Returns the meaning of a target that is a made-up address.
-pub(crate) fn named_target(fake_ips: &FakeIps, target: &Target) -> Option<FakeTarget> {
-    match &target.host {
-        Host::Ip(ip) => fake_ips.find(*ip),
-        Host::Name(_) => None,
-    }
 }
 
 impl RouteTable {

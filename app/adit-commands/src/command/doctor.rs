@@ -61,7 +61,7 @@ pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
             let plan = tunnel::plan_of_listener(&typed.url)?;
             let listen = plan.routes.first().and_then(|route| route.listen.first());
             let name = listen.map_or_else(String::new, ToString::to_string);
-            (name, Examination::Listener(subject, plan))
+            (name, Examination::Listener(subject, Box::new(plan)))
         }
         Subject::Direct | Subject::Reject => {
             // The URL must be valid, too.
@@ -88,7 +88,7 @@ enum Examination {
     /// The steps of each of these servers.
     Servers(Vec<Hop>),
     /// A listener of this machine.
-    Listener(Subject, Plan),
+    Listener(Subject, Box<Plan>),
     /// The network of this machine, or nothing.
     WithoutServer(Subject),
 }

@@ -217,7 +217,7 @@ fn draw_decision(
     let rule = found.rule.and_then(|at| route.rules.get(at));
     let via = rule.map_or(&route.via, |rule| &rule.via);
     if let Host::Name(name) = &target.host
-        && !matches!(names, NameResolver::System)
+        && !names.is_system()
         && !matches!(via.stages.as_slice(), [Stage::Single(Hop::Reject)])
     {
         let table = match names.table_name(name.as_str()) {

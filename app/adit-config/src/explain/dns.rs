@@ -1,15 +1,16 @@
 //! The DNS tables of a plan, and DNS listeners.
 
-use super::{describe_chain, write_line};
-use crate::plan::{DnsAction, DnsConfig, Plan};
+use core::fmt::Write;
+
+use crate::plan::{Chain, DnsAction, DnsConfig, Plan, RuleCondition};
 use crate::scheme::endpoint_types::{DnsListener, ListenerLimits};
 use crate::text::{format_duration as time, format_network};
 
-/// Appends the tables.
-pub(super) fn draw_tables(text: &mut String, plan: &Plan) {
+/// Appends the tables; `describe_chain` formats a chain.
+pub(super) fn draw_tables(text: &mut String, plan: &Plan, describe_chain: fn(&Chain) -> String) {
     for table in &plan.dns {
         text.push('\n');
-        draw_table(text, table);
+        draw_table(text, table, describe_chain);
         if plan.default_dns.as_ref() == Some(&table.name) {
             write_line(
                 text,
@@ -22,7 +23,12 @@ pub(super) fn draw_tables(text: &mut String, plan: &Plan) {
     }
 }
 
-fn draw_table(text: &mut String, table: &DnsConfig) {
+fn write_line(text: &mut String, content: &str) {
+    // A text in memory accepts everything.
+    let _ = writeln!(text, "{content}");
+}
+
+fn draw_table(text: &mut String, table: &DnsConfig, describe_chain: fn(&Chain) -> String) {
     write_line(text, &format!("dns {}", table.name));
     let cache = match table.cache {
         0 => "no cache".to_owned(),
@@ -31,7 +37,7 @@ fn draw_table(text: &mut String, table: &DnsConfig) {
     };
     write_line(text, &format!("  ● {cache}"));
     for rule in &table.rules {
-        let join = |conditions: &[crate::plan::RuleCondition]| {
+        let join = |conditions: &[RuleCondition]| {
             let texts: Vec<String> = conditions.iter().map(ToString::to_string).collect();
             texts.join(", ")
         };

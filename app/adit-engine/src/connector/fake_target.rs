@@ -11,7 +11,6 @@ use adit_wire::{Host, Target};
 
 use super::{BoundSocket, ConnectedStream, Connector};
 use crate::dns::{FakeIps, FakeTarget};
-use crate::router::named_target;
 use crate::udp::{BoxDatagramPath, DatagramPath};
 use crate::{BoxFuture, DialError, ServerHealth};
 
@@ -111,7 +110,7 @@ impl FakeDatagrams {
             }
             return Ok(contacts.front().map(|known| known.named.clone()));
         }
-        match named_target(&self.fake_ips, to) {
+        match self.fake_ips.find_target(to) {
             None => {
                 // Its replies keep their address.
                 remember(&mut contacts, to.clone(), to.clone());

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use adit_dns::{FakeIpNetworks, FakeIpTable, RecordType};
 use adit_net::persistent_file;
-use adit_wire::{Host, unmap_ipv4};
+use adit_wire::{Host, Target, unmap_ipv4};
 use ipnet::IpNet;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::DnsStartError;
+use super::error::DnsStartError;
 
 /// Maximum number of names.
 const CAPACITY: usize = 65_536;
@@ -46,8 +46,16 @@ impl FakeIps {
         self.opened.load(Ordering::Relaxed) == 0
     }
 
+    /// Returns the meaning of a target; `None` if it is not a made-up address.
+    pub(crate) fn find_target(&self, target: &Target) -> Option<FakeTarget> {
+        match &target.host {
+            Host::Ip(ip) => self.find(*ip),
+            Host::Name(_) => None,
+        }
+    }
+
     /// Returns the meaning of an address; `None` if it is an ordinary one.
-    pub(crate) fn find(&self, address: IpAddr) -> Option<FakeTarget> {
+    fn find(&self, address: IpAddr) -> Option<FakeTarget> {
         if self.is_empty() {
             return None;
         }

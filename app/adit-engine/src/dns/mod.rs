@@ -9,6 +9,7 @@
 //! Every connector that looks names up has the [`NameResolver`] of its route as a field. Only what the
 //! tables send to the system's resolver reaches it: other queries do not leak.
 
+mod error;
 mod fake_ip;
 mod resolver;
 mod responder;
@@ -16,9 +17,11 @@ mod system;
 mod table;
 mod upstream;
 
-pub(crate) use fake_ip::{FakeIpPool, FakeIps, FakeTarget};
-pub use resolver::{DefaultDns, NameResolver};
+pub use error::DnsStartError;
+pub(crate) use fake_ip::{FakeIps, FakeTarget};
+pub(crate) use resolver::DefaultDns;
+pub use resolver::NameResolver;
 pub(crate) use responder::{DnsResponder, FirstAnswer};
 pub(crate) use table::{DnsRegistry, RunningDns};
-pub use table::{DnsStartError, DnsTable, DnsTables};
+pub use table::{DnsTable, DnsTables};
 pub use upstream::DnsServerCounts;

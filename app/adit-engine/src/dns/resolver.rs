@@ -1,41 +1,74 @@
 //! The resolver of a route.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use adit_dns::RecordType;
+use adit_dns::{CachedAnswer, RecordType};
 use adit_net::dial::{self, Family};
 use adit_net::names::{self, LookupOrigin};
 
-use super::table::{DnsTable, Selected};
+use crate::BoxFuture;
 
-/// Looks up the names of one route.
-#[derive(Debug, Clone, Default)]
-pub enum NameResolver {
+/// Servers that look names up, and rules that decide which of them do.
+pub(crate) trait NameTable: Send + Sync + fmt::Debug {
+    /// Returns the name of the table.
+    fn name(&self) -> &str;
+
+    /// Returns the way that `name` is looked up. The name is in lower-case ASCII.
+    fn select(&self, name: &str) -> Selected<'_>;
+
+    /// Returns the cached answer of this table's servers.
+    fn cached(&self, name: &str, record_type: RecordType) -> Option<CachedAnswer>;
+
+    /// Looks a name up with this table's servers, whatever its rules say. Fails if no server answers, or too many
+    /// lookups of `origin` are waiting.
+    fn look_up<'a>(
+        &'a self,
+        name: &'a str,
+        record_type: RecordType,
+        origin: LookupOrigin,
+    ) -> BoxFuture<'a, io::Result<CachedAnswer>>;
+}
+
+/// The way that a name is looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Selected<'a> {
+    /// Not at all: it does not exist.
+    Reject,
     /// With the system's resolver.
+    System,
+    /// With the servers of this table.
+    Table(&'a dyn NameTable),
+}
+
+/// Looks up the names of one route. The default is the system's resolver.
+#[derive(Debug, Clone, Default)]
+pub struct NameResolver(ResolverKind);
+
+#[derive(Debug, Clone, Default)]
+enum ResolverKind {
     #[default]
     System,
-    /// With the servers of a DNS table.
-    Table(Arc<DnsTable>),
-    /// With the default of the process.
+    Table(Arc<dyn NameTable>),
     Default(DefaultDns),
 }
 
 /// The DNS table of the process, which a reload can replace. The names of hops' servers in the chains of tables are
 /// looked up with it, so it does not keep the table alive.
 #[derive(Debug, Clone, Default)]
-pub struct DefaultDns(Arc<RwLock<Option<Weak<DnsTable>>>>);
+pub(crate) struct DefaultDns(Arc<RwLock<Option<Weak<dyn NameTable>>>>);
 
 impl DefaultDns {
     /// Sets the table; `None` is the system's resolver.
-    pub(crate) fn set(&self, table: Option<&Arc<DnsTable>>) {
+    pub(crate) fn set(&self, table: Option<Weak<dyn NameTable>>) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        *current = table.map(Arc::downgrade);
+        *current = table;
     }
 
     /// Returns the table; `None` is the system's resolver.
-    fn current(&self) -> io::Result<Option<Arc<DnsTable>>> {
+    fn current(&self) -> io::Result<Option<Arc<dyn NameTable>>> {
         let current = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let Some(table) = &*current else {
             return Ok(None);
@@ -46,12 +79,34 @@ impl DefaultDns {
 }
 
 impl NameResolver {
+    /// Returns the system's resolver.
+    #[must_use]
+    pub const fn system() -> Self {
+        Self(ResolverKind::System)
+    }
+
+    /// Returns a resolver that uses a table.
+    pub(crate) fn with_table(table: Arc<dyn NameTable>) -> Self {
+        Self(ResolverKind::Table(table))
+    }
+
+    /// Returns a resolver that uses the table of the process.
+    pub(crate) const fn with_default(default: DefaultDns) -> Self {
+        Self(ResolverKind::Default(default))
+    }
+
+    /// True if it is the system's resolver.
+    #[must_use]
+    pub const fn is_system(&self) -> bool {
+        matches!(self.0, ResolverKind::System)
+    }
+
     /// Returns the table; `None` is the system's resolver.
-    pub(super) fn table(&self) -> io::Result<Option<Arc<DnsTable>>> {
-        match self {
-            Self::System => Ok(None),
-            Self::Table(table) => Ok(Some(table.clone())),
-            Self::Default(default) => default.current(),
+    pub(super) fn table(&self) -> io::Result<Option<Arc<dyn NameTable>>> {
+        match &self.0 {
+            ResolverKind::System => Ok(None),
+            ResolverKind::Table(table) => Ok(Some(table.clone())),
+            ResolverKind::Default(default) => default.current(),
         }
     }
 

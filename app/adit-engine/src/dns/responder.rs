@@ -9,9 +9,9 @@ use adit_net::names::LookupOrigin;
 use adit_wire::{Host, Target, source_network, unmap_ipv4};
 use tracing::debug;
 
-use super::resolver::is_local_form;
-use super::table::{DnsTable, Selected};
-use super::{FakeIpPool, system};
+use super::fake_ip::FakeIpPool;
+use super::resolver::{NameTable, Selected, is_local_form};
+use super::system;
 use crate::Router;
 use crate::router::NameDecision;
 
@@ -37,7 +37,7 @@ pub(crate) struct PendingLookup {
     query: ClientQuery,
     source: SocketAddr,
     /// The table that looks the name up; `None` is the system's resolver.
-    table: Option<Arc<DnsTable>>,
+    table: Option<Arc<dyn NameTable>>,
     decision: NameDecision,
 }
 

@@ -2,63 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use adit_config::{DnsAction, DnsConfig, Plan, Route, RuleCondition, SYSTEM_DNS};
 use adit_dns::{CachedAnswer, RecordType};
 use adit_net::names::LookupOrigin;
-use adit_rules::{AddError, Decision, Rule, RuleList};
+use adit_rules::{Decision, Rule, RuleList};
 use adit_wire::{Host, Target};
 
-use super::NameResolver;
+use super::error::DnsStartError;
+use super::resolver::{DefaultDns, NameResolver, NameTable, Selected};
 use super::upstream::{DnsServerCounts, Upstream};
 use crate::chain_builder::{self, ChainResources};
 use crate::route_rules::{self, CompileError};
-use crate::{RuleSetTable, StartError};
-
-/// The error of DNS tables that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DnsStartError {
-    /// A route, a rule or the process names a table that does not exist.
-    #[error("no DNS table `{0}`: define `[dns.{0}]`")]
-    NoTable(String),
-    /// Rules lead back to their own table.
-    #[error("the rules of DNS table `{0}` lead back to it: use another table in one of them")]
-    Circle(String),
-    /// The conditions of a rule are too many for one set.
-    #[error("rule {number} of DNS table `{table}`: {why}")]
-    Conditions {
-        /// Name of the table.
-        table: String,
-        /// Number of the rule; the first is 1.
-        number: usize,
-        /// The reason.
-        why: AddError,
-    },
-    /// The plan has no such rule set.
-    #[error("rule {number} of DNS table `{table}`: no rule set `{name}`")]
-    NoSet {
-        /// Name of the table.
-        table: String,
-        /// Number of the rule; the first is 1.
-        number: usize,
-        /// Name of the set.
-        name: String,
-    },
-    /// A server cannot be used.
-    #[error("server {server} of DNS table `{table}`: {why}")]
-    Server {
-        /// Name of the table.
-        table: String,
-        /// The server, without its path.
-        server: String,
-        /// The reason.
-        why: String,
-    },
-    /// The networks of made-up addresses cannot be used.
-    #[error(transparent)]
-    FakeIp(#[from] adit_dns::FakeIpError),
-}
+use crate::{BoxFuture, RuleSetTable, StartError};
 
 /// A DNS table: its rules decide which servers look a name up.
 #[derive(Debug)]
@@ -75,17 +32,6 @@ enum TableAction {
     Reject,
     System,
     Table(Arc<DnsTable>),
-}
-
-/// The way that a name is looked up.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Selected<'a> {
-    /// Not at all: it does not exist.
-    Reject,
-    /// With the system's resolver.
-    System,
-    /// With the servers of this table, whatever its rules say.
-    Table(&'a DnsTable),
 }
 
 impl DnsTable {
@@ -106,9 +52,14 @@ impl DnsTable {
     pub fn lookups(&self) -> (u64, u64) {
         self.upstream.lookups()
     }
+}
 
-    /// Returns the way that `name` is looked up. The name is in lower-case ASCII.
-    pub(super) fn select(&self, name: &str) -> Selected<'_> {
+impl NameTable for DnsTable {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn select(&self, name: &str) -> Selected<'_> {
         let mut table = self;
         let Ok(host) = Host::parse(name) else {
             // The root, or a name that no rule can mean.
@@ -130,23 +81,17 @@ impl DnsTable {
         }
     }
 
-    /// Returns the cached answer of this table's servers.
-    pub(super) fn cached(&self, name: &str, record_type: RecordType) -> Option<CachedAnswer> {
+    fn cached(&self, name: &str, record_type: RecordType) -> Option<CachedAnswer> {
         self.upstream.cached(name, record_type)
     }
 
-    /// Looks a name up with this table's servers.
-    ///
-    /// # Errors
-    ///
-    /// No server answers, or too many lookups of `origin` are waiting.
-    pub(super) async fn look_up(
-        &self,
-        name: &str,
+    fn look_up<'a>(
+        &'a self,
+        name: &'a str,
         record_type: RecordType,
         origin: LookupOrigin,
-    ) -> io::Result<CachedAnswer> {
-        self.upstream.look_up(name, record_type, origin).await
+    ) -> BoxFuture<'a, io::Result<CachedAnswer>> {
+        Box::pin(self.upstream.look_up(name, record_type, origin))
     }
 }
 
@@ -271,21 +216,34 @@ impl DnsRegistry {
         })
     }
 
-    /// Returns the resolver with this name; `None` is the default.
-    pub(crate) fn resolver(&self, name: Option<&str>) -> Result<NameResolver, DnsStartError> {
+    /// Returns the table with this name; `None` is the system's resolver.
+    fn table(&self, name: Option<&str>) -> Result<Option<&Arc<DnsTable>>, DnsStartError> {
         match name {
-            None | Some(SYSTEM_DNS) => Ok(NameResolver::System),
+            None | Some(SYSTEM_DNS) => Ok(None),
             Some(name) => {
-                let table = self.tables.get(name).cloned();
-                let table = table.ok_or_else(|| DnsStartError::NoTable(name.to_owned()))?;
-                Ok(NameResolver::Table(table))
+                let table = self.tables.get(name);
+                table
+                    .map(Some)
+                    .ok_or_else(|| DnsStartError::NoTable(name.to_owned()))
             }
         }
     }
 
-    /// Returns the table of the process; `None` is the system's resolver.
-    pub(crate) const fn default_table(&self) -> Option<&Arc<DnsTable>> {
-        self.default.as_ref()
+    /// Returns the resolver of routes with this table.
+    pub(crate) fn resolver(&self, name: Option<&str>) -> Result<NameResolver, DnsStartError> {
+        let table = self.table(name)?;
+        Ok(table.map_or_else(NameResolver::system, |table| {
+            NameResolver::with_table(table.clone())
+        }))
+    }
+
+    /// Makes this plan's default table that of `default`.
+    pub(crate) fn set_default(&self, default: &DefaultDns) {
+        let weak = |table: &Arc<DnsTable>| -> Weak<dyn NameTable> {
+            let table: Arc<dyn NameTable> = table.clone();
+            Arc::downgrade(&table)
+        };
+        default.set(self.default.as_ref().map(weak));
     }
 
     /// True if names of routes with the table `name` are looked up as those of routes with `other_name` of `other`.
@@ -295,9 +253,9 @@ impl DnsRegistry {
         other: &Self,
         other_name: Option<&str>,
     ) -> bool {
-        match (self.resolver(name), other.resolver(other_name)) {
-            (Ok(NameResolver::Table(a)), Ok(NameResolver::Table(b))) => Arc::ptr_eq(&a, &b),
-            (Ok(NameResolver::System), Ok(NameResolver::System)) => true,
+        match (self.table(name), other.table(other_name)) {
+            (Ok(Some(a)), Ok(Some(b))) => Arc::ptr_eq(a, b),
+            (Ok(None), Ok(None)) => true,
             _ => false,
         }
     }
@@ -333,7 +291,7 @@ impl DnsTables {
     pub async fn start(plan: &Plan, sets: &RuleSetTable) -> Result<Self, StartError> {
         let resources = ChainResources::default();
         let registry = DnsRegistry::build(plan, sets, &resources, None).await?;
-        resources.default_dns.set(registry.default_table());
+        registry.set_default(&resources.default_dns);
         Ok(Self {
             registry,
             _resources: resources,

@@ -17,7 +17,8 @@ use adit_wire::{Entropy, Target, narrow_int, subslice, usize_from};
 use tokio::time::{timeout, timeout_at};
 use tracing::debug;
 
-use super::{DnsStartError, system as system_resolver};
+use super::error::DnsStartError;
+use super::system as system_resolver;
 use crate::connector::Connector;
 
 /// Time to wait for the answer of one server before the next one is asked.
@@ -273,7 +274,9 @@ impl Upstream {
                     poll_fn(|cx| {
                         path.poll_recv(cx, &mut scratch, &mut |packet, _| {
                             // Others than the server do not know the number.
-                            found = found.take().or(query.check_answer(packet.payload()).ok());
+                            found = found
+                                .take()
+                                .or_else(|| query.check_answer(packet.payload()).ok());
                         })
                     })
                     .await?;

@@ -45,7 +45,7 @@ pub async fn build_hop_connector(hop: &ServerHop) -> Result<Arc<dyn Connector>, 
         &crate::chain_builder::unrestricted_connector(),
         true,
         &Arc::default(),
-        &NameResolver::System,
+        &NameResolver::system(),
     )
     .await
 }
@@ -266,7 +266,7 @@ pub async fn probe_fec_channel(
         hop.server.clone(),
         hop.display_name(),
         plan,
-        NameResolver::System,
+        NameResolver::system(),
     );
     let lane = lanes.map_err(|why| failed(io::Error::other(why)))?;
     let lane = lane.open_channel().await?;

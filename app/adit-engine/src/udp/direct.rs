@@ -65,7 +65,7 @@ impl DirectUdp {
     ///
     /// Returns an error if the system cannot open the socket.
     pub fn new(access: AccessRule, family: Family, filter: SenderFilter) -> io::Result<Self> {
-        Self::with_names(access, family, filter, NameResolver::System)
+        Self::with_names(access, family, filter, NameResolver::system())
     }
 
     /// Does the same, and looks names up with `resolver`.

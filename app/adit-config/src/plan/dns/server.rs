@@ -157,7 +157,7 @@ fn parse_remote(
             "the port of a server cannot be 0",
         ));
     }
-    let port = port.map_or(transport.default_port(), |port| port.value);
+    let port = port.map_or_else(|| transport.default_port(), |port| port.value);
     let query = parse_query(transport, query, start + before.len() + 1)?;
     let path = match (transport, path) {
         (DnsTransport::Https, "" | "/") => DEFAULT_PATH.to_owned(),

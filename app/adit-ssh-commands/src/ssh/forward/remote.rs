@@ -75,7 +75,7 @@ async fn serve_remote_forward(
         deadline: DIAL_TIMEOUT,
         filter: SenderFilter::Contacted,
         fast_open: FastOpen::Off,
-        names: NameResolver::System,
+        names: NameResolver::system(),
     });
     let worker = Arc::new(socks_handler(direct.clone()));
     while let Some(opening) = forwarded.accept().await {
