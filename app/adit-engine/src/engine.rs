@@ -16,14 +16,15 @@ use adit_wire::UnixTime;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use crate::chain_builder::{self, ChainResources};
+use crate::chain_builder::{self, ChainResources, NamedResources};
 use crate::connector::{GroupRegistry, GroupState, MemberSelections};
+use crate::dns::DnsRegistry;
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
-use crate::{Router, RuleSetStore, RuleSetTable, StartError, UserTable};
+use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
 
@@ -39,6 +40,8 @@ pub struct Engine {
     chains: ChainResources,
     /// The rule sets of the plan.
     sets: Mutex<RuleSetTable>,
+    /// The DNS tables of the plan.
+    dns: Mutex<DnsRegistry>,
     running: Mutex<Vec<RunningListener>>,
     /// Counters of listeners that a reload or [`remove_route`](Self::remove_route) has closed.
     closed: Mutex<ClosedListeners>,
@@ -210,12 +213,15 @@ impl Engine {
                 groups: GroupRegistry::with_selections(selections),
                 ..ChainResources::default()
             },
+            dns: Mutex::default(),
             sets: Mutex::new(sets),
             running: Mutex::default(),
             closed: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             last_id: AtomicU64::new(0),
         };
+        let sets = engine.rule_sets();
+        engine.use_dns(DnsRegistry::build(plan, &sets, &engine.chains, None).await?);
         for route in &plan.routes {
             engine.add_route(route).await?;
         }
@@ -233,10 +239,14 @@ impl Engine {
         if route.listen.iter().any(listener::is_strict_listener) {
             self.wait_past_start_second().await;
         }
-        let sets = self.rule_sets();
+        let (sets, dns) = (self.rule_sets(), self.dns_registry());
+        let named = NamedResources {
+            sets: &sets,
+            dns: &dns,
+        };
         let mut begun = Vec::with_capacity(route.listen.len());
         for listen in &route.listen {
-            begun.push(self.bind_listener(route, listen, None, &sets).await?);
+            begun.push(self.bind_listener(route, listen, None, named).await?);
         }
         let start = |(at, bound)| self.start_listener(&route.name, at, bound);
         let begun: Vec<RunningListener> = begun.into_iter().enumerate().map(start).collect();
@@ -291,10 +301,14 @@ impl Engine {
         if routers.is_empty() || routers.len() != route.listen.len() {
             return Ok(false);
         }
-        let sets = self.rule_sets();
+        let (sets, dns) = (self.rule_sets(), self.dns_registry());
+        let named = NamedResources {
+            sets: &sets,
+            dns: &dns,
+        };
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            let router = chain_builder::build_router(route, listen, &self.chains, &sets, None);
+            let router = chain_builder::build_router(route, listen, &self.chains, named, None);
             fresh.push(router.await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
@@ -372,6 +386,24 @@ impl Engine {
         self.lock_sets().clone()
     }
 
+    /// Returns the DNS tables of the plan, ordered by name.
+    #[must_use]
+    pub fn dns_tables(&self) -> Vec<Arc<DnsTable>> {
+        self.dns_registry().tables().cloned().collect()
+    }
+
+    fn dns_registry(&self) -> DnsRegistry {
+        let dns = self.dns.lock().unwrap_or_else(PoisonError::into_inner);
+        dns.clone()
+    }
+
+    /// Uses these DNS tables for new routes and for the lookups of their own chains.
+    fn use_dns(&self, registry: DnsRegistry) {
+        registry.set_default(&self.chains.default_dns);
+        let mut dns = self.dns.lock().unwrap_or_else(PoisonError::into_inner);
+        *dns = registry;
+    }
+
     /// Stops accepting, and lets open connections continue for at most `drain`.
     pub async fn drain_and_stop(&self, drain: Duration) {
         let mut running = std::mem::take(&mut *self.lock_running());
@@ -390,9 +422,9 @@ impl Engine {
         route: &Route,
         listen: &ListenerConfig,
         meter: Option<Arc<TrafficMeter>>,
-        sets: &RuleSetTable,
+        named: NamedResources<'_>,
     ) -> Result<BoundListener, StartError> {
-        listener::open_listener(route, listen, meter, &self.process_state(sets)).await
+        listener::open_listener(route, listen, meter, &self.process_state(named)).await
     }
 
     /// Starts the tasks of a bound listener.
@@ -423,14 +455,14 @@ impl Engine {
         }
     }
 
-    const fn process_state<'a>(&'a self, sets: &'a RuleSetTable) -> ProcessState<'a> {
+    const fn process_state<'a>(&'a self, named: NamedResources<'a>) -> ProcessState<'a> {
         ProcessState {
             gate: &self.gate,
             associations: &self.associations,
             replays: &self.replays,
             started: self.started,
             chains: &self.chains,
-            sets,
+            named,
         }
     }
 

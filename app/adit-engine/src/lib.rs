@@ -51,6 +51,7 @@ mod connect_pacer;
 pub mod connector;
 mod credentials;
 pub mod dialect;
+mod dns;
 mod engine;
 mod error;
 mod failure_cause;
@@ -76,6 +77,7 @@ mod user_table;
 
 pub use adit_stream::MeterStats;
 
+pub use dns::{DnsServerCounts, DnsStartError, DnsTable, DnsTables, NameResolver};
 pub use engine::{ApplyError, Engine, KeyedServer, ListenerInfo, ReloadSummary};
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};

@@ -9,6 +9,7 @@
 //! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
 mod change;
+mod dns;
 mod keyed;
 mod open_sockets;
 mod ports;
@@ -48,7 +49,7 @@ use crate::acceptor::{
     FixedTarget, HttpRules, InterceptedAcceptor, ProxyAcceptor, RequestAcceptor, SocksRules,
 };
 use crate::carrier;
-use crate::chain_builder::{ChainResources, build_router};
+use crate::chain_builder::{ChainResources, NamedResources, build_router};
 use crate::credentials::ListenerCredentials;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
@@ -57,7 +58,7 @@ use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociat
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
 };
-use crate::{Router, RuleSetTable, StartError, UserTable};
+use crate::{Router, StartError, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -159,8 +160,8 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
     pub(crate) chains: &'a ChainResources,
-    /// The rule sets of the plan.
-    pub(crate) sets: &'a RuleSetTable,
+    /// The rule sets and the DNS tables of the plan.
+    pub(crate) named: NamedResources<'a>,
 }
 
 /// Binds a listener. Settings are checked before any socket is opened. It counts on from `meter`, if it replaces
@@ -171,7 +172,7 @@ pub(crate) async fn open_listener(
     meter: Option<Arc<TrafficMeter>>,
     process: &ProcessState<'_>,
 ) -> Result<BoundListener, StartError> {
-    let router = build_router(route, listen, process.chains, process.sets, None);
+    let router = build_router(route, listen, process.chains, process.named, None);
     let router = Arc::new(router.await?);
     let bench = ListenerBuilder::new(listen, router, meter.unwrap_or_default(), process);
     let ListenerHandlers {
@@ -189,6 +190,9 @@ pub(crate) async fn open_listener(
     let mut opened = match (&listen.kind, &listen.carrier, worker) {
         (ListenerKind::Transparent(plan), _, Some(worker)) => {
             transparent::open_transparent(plan, worker, addr, &common).await?
+        }
+        (ListenerKind::Dns(plan), ..) => {
+            dns::open_dns(plan, listen, &common, process.chains).await?
         }
         (_, Some(carried), worker) => {
             carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?
@@ -264,6 +268,13 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
             };
             ListenerHandlers::connections_only(bench.build_worker(Box::new(acceptor)))
         }
+        // Its sockets have tasks of their own.
+        ListenerKind::Dns(_) => ListenerHandlers {
+            worker: None,
+            packets: None,
+            keyed: None,
+            ssr: None,
+        },
         ListenerKind::Forward(forward) => {
             // Without a target the last hop chooses it, and this one is never used.
             let nowhere = || Target::from(SocketAddr::from(([0u8; 4], 0)));

@@ -78,7 +78,12 @@ pub async fn probe_hop(hop: &ServerHop, keys: KeyChain) -> ProbeFinding {
     let pacer = crate::health::pacer_of_key(&hop.display_name(), id);
     let finding = match &hop.carrier {
         Some(CarrierSettings::Kcp(carried)) => {
-            match crate::chain_builder::build_carrier(hop, carried, Arc::default()) {
+            match crate::chain_builder::build_carrier(
+                hop,
+                carried,
+                Arc::default(),
+                crate::dns::NameResolver::system(),
+            ) {
                 Ok(via) => probe_through_carrier(hop, via, &keys, &pacer).await,
                 Err(why) => return ProbeFinding::Unreachable(io::Error::other(why)),
             }

@@ -7,6 +7,7 @@ use adit_shadowsocks::{KeyError, UsersError};
 use adit_wire::Target;
 
 use crate::carrier::CarrierError;
+use crate::dns::DnsStartError;
 use crate::plugin::PluginError;
 use crate::route_rules::RouteRuleError;
 use crate::rule_sets::RuleSetError;
@@ -53,6 +54,9 @@ pub enum StartError {
     /// Rule sets cannot be used.
     #[error("{}", join_errors(.0))]
     RuleSets(Vec<RuleSetError>),
+    /// DNS tables cannot be used.
+    #[error(transparent)]
+    Dns(#[from] DnsStartError),
     /// A plugin could not be started.
     #[error(transparent)]
     Plugin(#[from] PluginError),

@@ -19,6 +19,7 @@
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
 
 mod access;
+mod dns;
 mod groups;
 mod listener;
 mod reload;

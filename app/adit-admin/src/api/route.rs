@@ -40,6 +40,7 @@ pub(crate) enum Action {
         secret: String,
     },
     Servers,
+    Dns,
     Groups,
     Group(String),
     Server {
@@ -99,6 +100,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["metrics"] => return Some(Action::Metrics),
         ["servers"] => return Some(Action::Servers),
         ["v1", "reload"] => return Some(Action::Reload),
+        ["dns"] => return Some(Action::Dns),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["sip008", name, secret] => {
@@ -169,6 +171,7 @@ impl Api {
             Action::Reload => return self.request_reload().await,
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
+            Action::Dns => return Ok(self.list_dns()),
             Action::Groups => return Ok(self.list_groups()),
             Action::Group(name) if *ask.method == Method::POST => {
                 return self.select_member(&name, body).await;
@@ -306,6 +309,7 @@ mod tests {
             ("/servers/main/v1", of(Some("main"), Resource::Info)),
             ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
             ("/servers/main/v1/stats", of(Some("main"), Resource::Stats)),
+            ("/dns", Some(Action::Dns)),
             ("/groups", Some(Action::Groups)),
             ("/groups/home.1", Some(Action::Group("home.1".to_owned()))),
             ("/groups/a/b", None),

@@ -57,11 +57,11 @@ pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
                 Examination::Servers(hops),
             )
         }
-        Subject::Forwarder { .. } | Subject::Transparent => {
+        Subject::Forwarder { .. } | Subject::Transparent | Subject::Dns => {
             let plan = tunnel::plan_of_listener(&typed.url)?;
             let listen = plan.routes.first().and_then(|route| route.listen.first());
             let name = listen.map_or_else(String::new, ToString::to_string);
-            (name, Examination::Listener(subject, plan))
+            (name, Examination::Listener(subject, Box::new(plan)))
         }
         Subject::Direct | Subject::Reject => {
             // The URL must be valid, too.
@@ -88,7 +88,7 @@ enum Examination {
     /// The steps of each of these servers.
     Servers(Vec<Hop>),
     /// A listener of this machine.
-    Listener(Subject, Plan),
+    Listener(Subject, Box<Plan>),
     /// The network of this machine, or nothing.
     WithoutServer(Subject),
 }
@@ -111,6 +111,7 @@ async fn examine(
         Examination::Listener(Subject::Forwarder { tcp, udp }, plan) => {
             local::examine_forwarder(report, plan, *tcp, *udp).await
         }
+        Examination::Listener(Subject::Dns, plan) => local::examine_dns(report, plan).await,
         Examination::Listener(_, plan) => local::examine_transparent(report, plan).await,
         Examination::WithoutServer(Subject::Direct) => local::examine_direct(report, typed).await,
         Examination::WithoutServer(_) => {

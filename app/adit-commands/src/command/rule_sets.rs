@@ -7,10 +7,12 @@ use std::sync::Arc;
 use adit_admin::rule_sets::RuleSetLoader;
 use adit_admin::subscription::TrustedRoots;
 use adit_cli::{Failure, FailureCode};
-use adit_config::{ListenerConfig, Origin, Plan, Problem, Route, RuleSetConfig, describe_chain};
+use adit_config::{
+    Hop, ListenerConfig, Origin, Plan, Problem, Route, RuleSetConfig, Stage, describe_chain,
+};
 use adit_engine::{
-    Explanation, LoadedRuleSet, RequestContext, RuleSetError, RuleSetFailure, RuleSetStore,
-    RuleSetTable, explain_request,
+    DnsTables, Explanation, LoadedRuleSet, NameResolver, RequestContext, RuleSetError,
+    RuleSetFailure, RuleSetStore, RuleSetTable, explain_request,
 };
 use adit_wire::{Host, Name, Target};
 use tokio::task::JoinSet;
@@ -148,12 +150,20 @@ pub(super) fn print_decisions(
     };
     let sniffed = sniffed_name(plan, &target, typed.sniffed.as_deref())?;
     adit_cli::block_on(|mut signals| async move {
+        let tables = async {
+            let tables = DnsTables::start(plan, &table).await;
+            tables.map_err(|why| Failure::new(FailureCode::Config, why.to_string()))
+        };
+        let tables = signals.run_until_ended(tables).await?;
         for route in &plan.routes {
+            let names = tables
+                .resolver_of(route)
+                .map_err(|why| Failure::new(FailureCode::Config, why.to_string()))?;
             let mut found: Vec<(Vec<&ListenerConfig>, Explanation)> = Vec::new();
             for listen in &route.listen {
                 let sniffed = sniffed.as_ref().filter(|_| listen.sniff);
                 let context = RequestContext { sniffed, ..context };
-                let decide = explain_request(route, listen, &table, &target, &context);
+                let decide = explain_request(route, listen, &table, &target, &context, &names);
                 let decide = async {
                     decide
                         .await
@@ -170,7 +180,7 @@ pub(super) fn print_decisions(
                 let reads_names = listeners.iter().any(|listen| listen.sniff);
                 let name = sniffed.as_ref().filter(|_| reads_names);
                 let listeners = if several { listeners.as_slice() } else { &[] };
-                let decision = draw_decision(route, listeners, &target, name, explanation);
+                let decision = draw_decision(route, listeners, &target, name, explanation, &names);
                 print!("{decision}");
             }
         }
@@ -220,6 +230,7 @@ fn draw_decision(
     target: &Target,
     sniffed: Option<&Name>,
     found: &Explanation,
+    names: &NameResolver,
 ) -> String {
     let mut text = format!("route {}\n", route.name);
     let mut line = |name: &str, value: &str| {
@@ -232,6 +243,23 @@ fn draw_decision(
     line("target", &target.to_string());
     if let Some(name) = sniffed {
         line("name", &name.to_string());
+    }
+    let rule = found.rule.and_then(|at| route.rules.get(at));
+    let via = rule.map_or(&route.via, |rule| &rule.via);
+    if let Host::Name(name) = &target.host
+        && !names.is_system()
+        && !matches!(via.stages.as_slice(), [Stage::Single(Hop::Reject)])
+    {
+        let table = match names.table_name(name.as_str()) {
+            Ok(Some(name)) => name,
+            Ok(None) => "no: a rule of its DNS table rejects the name".to_owned(),
+            Err(why) => why.to_string(),
+        };
+        match (via.stages.is_empty(), &found.looked_up) {
+            (true, _) => line("dns", &table),
+            (false, None) => line("dns", "the last hop looks the name up"),
+            (false, Some(_)) => line("dns", &format!("{table}, then the last hop")),
+        }
     }
     if let Some(addresses) = &found.looked_up {
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();

@@ -7,7 +7,7 @@ use crate::plan::toml_file::UncheckedFile;
 use crate::plan::unchecked_route::{
     UncheckedRoute, UncheckedStage, is_route_name, parse_hop, parse_listener,
 };
-use crate::plan::{Plan, Stage, check, toml_file};
+use crate::plan::{Plan, Stage, check, dns, toml_file};
 use crate::schema::EndpointRole;
 use crate::scheme::secret_redaction;
 use crate::text::{
@@ -150,9 +150,18 @@ fn parse_toml(
 }
 
 /// Returns the plan of a file, or all problems.
-fn check_file(diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
-    let plan = check::check_plan(diagnostics, file.routes)?;
+fn check_file(mut diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
+    let is_table = |name: &String| name != dns::SYSTEM_DNS;
+    let default_dns = file.default_dns.filter(is_table);
+    let dns = dns::check_dns(&mut diagnostics, file.dns, default_dns.as_deref());
+    let mut plan = check::check_plan(diagnostics, file.routes)?;
+    for route in &mut plan.routes {
+        let own = route.dns.take().or_else(|| default_dns.clone());
+        route.dns = own.filter(is_table);
+    }
     Ok(Plan {
+        dns,
+        default_dns,
         sets: file.sets,
         run: file.run,
         log: file.log,

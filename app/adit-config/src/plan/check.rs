@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 
 use adit_wire::Host;
+use ipnet::IpNet;
 
 use super::{loops, remote_targets};
 use crate::plan::unchecked_route::{
@@ -21,6 +22,7 @@ pub(super) fn check_plan(
     drafts: Vec<UncheckedRoute>,
 ) -> Result<Plan, Vec<Problem>> {
     check_same_address(&mut diagnostics, &drafts);
+    check_fake_networks(&mut diagnostics, &drafts);
     loops::report_loops(&mut diagnostics, &drafts);
     let mut routes = Vec::with_capacity(drafts.len());
     for draft in drafts {
@@ -29,6 +31,8 @@ pub(super) fn check_plan(
     Ok(Plan {
         routes,
         sets: Vec::new(),
+        dns: Vec::new(),
+        default_dns: None,
         warnings: diagnostics.into_result()?,
         run: RunSettings::default(),
         log: None,
@@ -67,6 +71,7 @@ fn check_route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
         listen: draft.listen.into_iter().flat_map(split_ports).collect(),
         via,
         rules,
+        dns: draft.dns,
     }
 }
 
@@ -83,7 +88,7 @@ fn split_ports(draft: UncheckedListener) -> Vec<ListenerConfig> {
 
 /// Checks the positions of `direct://` and `reject://`, and returns the chain. A single `direct://` is
 /// the empty chain.
-fn check_chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
+pub(super) fn check_chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
     let alone = stages.len() == 1;
     let mut hops = Vec::with_capacity(stages.len());
     for (i, UncheckedStage { stage, place }) in stages.into_iter().enumerate() {
@@ -223,6 +228,32 @@ fn check_same_address(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) 
                 &title,
                 later.place.clone(),
                 "use another port for one of them",
+            ));
+        }
+    }
+}
+
+/// Reports DNS listeners whose made-up addresses could stand for different names: listeners have the same networks
+/// and the same file, or neither in common.
+fn check_fake_networks(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
+    let listeners = routes.iter().flat_map(|route| &route.listen);
+    let fake = listeners.filter_map(|draft| match &draft.listen.kind {
+        ListenerKind::Dns(dns) if !dns.fake_ip.is_empty() => Some((draft, dns)),
+        _ => None,
+    });
+    let all: Vec<_> = fake.collect();
+    for (i, (later, b)) in all.iter().enumerate() {
+        let clash = all.iter().take(i).find(|(_, a)| {
+            let overlap = |x: &IpNet| b.fake_ip.iter().any(|y| x.contains(y) || y.contains(x));
+            let shares = a.state == b.state || a.fake_ip.iter().any(overlap);
+            shares && (a.state != b.state || a.fake_ip != b.fake_ip)
+        });
+        if let Some((earlier, _)) = clash {
+            let (earlier, later_name) = (&earlier.listen, &later.listen);
+            diagnostics.add_problem(Problem::at_place(
+                format!("`{later_name}` and `{earlier}` share made-up addresses in part"),
+                later.place.clone(),
+                "write the same `fake_ip` and `state` in both, or networks and files that have nothing in common",
             ));
         }
     }

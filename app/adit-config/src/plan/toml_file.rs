@@ -1,5 +1,6 @@
 //! Routes from TOML. The file has names, groups, rules, rule sets and settings of the process; everything else is in the URLs.
 
+mod dns_tables;
 pub(crate) mod file_keys;
 mod file_set;
 mod groups;
@@ -18,6 +19,7 @@ use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::plan::dns::UncheckedDns;
 use crate::plan::short_listener::expand_short_listener;
 use crate::plan::toml_file::file_keys::{FileKey, ValueType};
 use crate::plan::toml_file::file_set::ParsedFile;
@@ -34,7 +36,7 @@ use crate::scheme::secret_redaction;
 use crate::text::{ConfigError, Diagnostics, LineIndex, Origin, SecretLookup, Span};
 
 /// Keys of the file.
-pub(crate) static FILE_KEYS: [FileKey; 8] = [
+pub(crate) static FILE_KEYS: [FileKey; 9] = [
     FileKey::new(
         "version",
         ValueType::Number(process_tables::VERSIONS.0, process_tables::VERSIONS.1),
@@ -71,13 +73,18 @@ pub(crate) static FILE_KEYS: [FileKey; 8] = [
         "Rule sets: lists that rules use as a condition, `set:NAME`.",
     ),
     FileKey::new(
+        "dns",
+        ValueType::NamedTables(&dns_tables::DNS_KEYS),
+        "DNS tables: servers that names are looked up with.",
+    ),
+    FileKey::new(
         "route",
         ValueType::NamedTables(&ROUTE_KEYS),
         "Routes: listeners, and where their requests are sent.",
     ),
 ];
 /// Keys of a route.
-static ROUTE_KEYS: [FileKey; 5] = [
+static ROUTE_KEYS: [FileKey; 6] = [
     FileKey::new(
         "listen",
         ValueType::Listeners,
@@ -93,6 +100,11 @@ static ROUTE_KEYS: [FileKey; 5] = [
         "rules",
         ValueType::Tables(&rules::RULE_KEYS),
         "Requests that take another chain.",
+    ),
+    FileKey::new(
+        "dns",
+        ValueType::Text,
+        "The DNS table that looks up names for the route, or `system`; without it, that of `[run]`.",
     ),
     FileKey::new(
         "users",
@@ -112,6 +124,10 @@ pub(super) struct UncheckedFile {
     pub(super) routes: Vec<UncheckedRoute>,
     /// The rule sets, in the order of the files.
     pub(super) sets: Vec<RuleSetConfig>,
+    /// The DNS tables, in the order of the files.
+    pub(super) dns: Vec<UncheckedDns>,
+    /// The default DNS table.
+    pub(super) default_dns: Option<String>,
     /// Settings of the process.
     pub(super) run: RunSettings,
     /// The level of the log.
@@ -165,6 +181,7 @@ pub(super) fn parse_file(
         defined: HashMap::new(),
         groups: Vec::new(),
         set_names: Vec::new(),
+        dns_names: Vec::new(),
     };
     let is_valid = files.iter().all(|file| file.errors.is_empty());
     for (at, file) in files.iter_mut().enumerate() {
@@ -207,6 +224,7 @@ impl RouteReader<'_> {
                 }
                 "via" => draft.via = self.read_chain(value),
                 "rules" => draft.rules = self.read_rules(value),
+                "dns" => draft.dns = self.read_dns_reference(value),
                 // Read above, before the listener that they belong to.
                 _ => {}
             }

@@ -59,6 +59,8 @@ pub(super) struct UncheckedRoute {
     pub(super) via: Vec<UncheckedStage>,
     /// The rules.
     pub(super) rules: Vec<UncheckedRule>,
+    /// The name of its DNS table.
+    pub(super) dns: Option<String>,
 }
 
 /// True if logs and metrics can contain the name unchanged.
@@ -75,6 +77,7 @@ impl UncheckedRoute {
             listen: Vec::new(),
             via: Vec::new(),
             rules: Vec::new(),
+            dns: None,
         }
     }
 }

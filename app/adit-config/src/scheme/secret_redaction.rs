@@ -10,9 +10,9 @@ use crate::scheme::ss_share_link;
 use crate::text::{Document, LineIndex, Origin, Span};
 
 /// Keys of a configuration file whose values contain no secrets except those of URLs.
-const PLAIN: [&str; 11] = [
+const PLAIN: [&str; 14] = [
     "listen", "via", "rules", "match", "and", "resolve", "file", "format", "category", "refresh",
-    "sha256",
+    "sha256", "dns", "server", "cache",
 ];
 /// Keys of a table of next servers whose values contain no secrets.
 const PLAIN_NEXT: [&str; 3] = ["server", "port", "name"];

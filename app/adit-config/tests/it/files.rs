@@ -98,12 +98,12 @@ error: unknown key `rout`
  --> adit.toml:8:2
 8 | [rout.x]
   |  ^^^^ did you mean `route`?
-  = help: keys of the file: version, include, log, admin, run, group, set, route
+  = help: keys of the file: version, include, log, admin, run, group, set, dns, route
 error: unknown key `listenport`
  --> adit.toml:5:1
 5 | listenport = ***
   | ^^^^^^^^^^ did you mean `listen`?
-  = help: keys of a route: listen, via, rules, users, relay
+  = help: keys of a route: listen, via, rules, dns, users, relay
 error: unknown key `mod`
  --> adit.toml:3:35
 3 | listen = [\"mixed://127.0.0.1:1080?mod=***\", \"http://127.0.0.1:1081\"]

@@ -5,6 +5,7 @@
 
 mod answer_time;
 mod direct;
+mod fake_target;
 mod filtered;
 mod group;
 mod group_datagrams;
@@ -29,6 +30,7 @@ use adit_stream::BoxStream;
 use adit_wire::Target;
 
 pub use direct::DirectConnector;
+pub(crate) use fake_target::{FakeTargets, UnknownFakeTarget};
 pub use filtered::FilteredChain;
 pub use group::ConnectorGroup;
 pub(crate) use group_registry::GroupRegistry;
@@ -56,6 +58,11 @@ pub trait Connector: Send + Sync {
 
     /// Opens a path for datagrams to any target.
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>>;
+
+    /// True if it refuses every request.
+    fn rejects_all(&self) -> bool {
+        false
+    }
 
     /// Listens for one incoming connection (SOCKS BIND). Most connectors do not support this.
     fn listen_for_one<'a>(

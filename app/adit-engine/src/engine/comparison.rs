@@ -21,6 +21,13 @@ impl Place {
     }
 }
 
+/// The rule sets and the DNS tables that have changed, by name.
+#[derive(Debug, Default)]
+pub(super) struct ChangedNames<'a> {
+    pub(super) sets: BTreeSet<&'a str>,
+    pub(super) dns: BTreeSet<&'a str>,
+}
+
 /// The way from a running listener to one of the new plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
@@ -46,9 +53,9 @@ pub(super) enum Step {
 /// Returns the steps from one plan to another: those of the new listeners in their order, then the removals.
 ///
 /// A listener is the same as before if its address is, and its transport: ordinary ports, a plugin, KCP and so on.
-/// Among several, the one in the route of the same name is preferred. A route whose rules use one of the rule sets
-/// `changed_sets` has other rules.
-pub(super) fn compare_plans(before: &Plan, now: &Plan, changed_sets: &BTreeSet<&str>) -> Vec<Step> {
+/// Among several, the one in the route of the same name is preferred. A route that uses one of `changed` has other
+/// rules or chains.
+pub(super) fn compare_plans(before: &Plan, now: &Plan, changed: &ChangedNames<'_>) -> Vec<Step> {
     let mut rest = places_of(before);
     let mut steps = Vec::new();
     // Two passes: an exact counterpart must not be taken by a listener that has none.
@@ -64,7 +71,7 @@ pub(super) fn compare_plans(before: &Plan, now: &Plan, changed_sets: &BTreeSet<&
     for (now_place, counterpart) in found {
         steps.push(match counterpart {
             None => Step::Add { now: now_place },
-            Some(place) => step_between(before, place, now, now_place, changed_sets),
+            Some(place) => step_between(before, place, now, now_place, changed),
         });
     }
     steps.extend(rest.into_iter().map(|before| Step::Remove { before }));
@@ -104,7 +111,7 @@ fn step_between(
     old: Place,
     now: &Plan,
     new: Place,
-    changed_sets: &BTreeSet<&str>,
+    changed: &ChangedNames<'_>,
 ) -> Step {
     let same = Step::Keep {
         before: old,
@@ -117,7 +124,12 @@ fn step_between(
     let settings = !serves_alike(old_listen, listen);
     let routing = old_route.via != route.via
         || old_route.rules != route.rules
-        || uses_set(route, changed_sets)
+        || uses_set(route, &changed.sets)
+        || old_route.dns != route.dns
+        || route
+            .dns
+            .as_deref()
+            .is_some_and(|name| changed.dns.contains(name))
         || !ends_alike(old_listen, listen);
     if settings && !can_change(old_listen, listen) {
         return Step::Replace {
@@ -154,6 +166,7 @@ enum Transport {
     Ports,
     Plugin,
     Transparent,
+    Dns,
     Kcp,
     Fec,
 }
@@ -164,6 +177,7 @@ impl Transport {
             (_, Some(CarrierSettings::Kcp(_))) => Self::Kcp,
             (_, Some(CarrierSettings::Fec(_))) => Self::Fec,
             (ListenerKind::Transparent(_), None) => Self::Transparent,
+            (ListenerKind::Dns(_), None) => Self::Dns,
             (kind, None) if kind.plugin().is_some() => Self::Plugin,
             _ => Self::Ports,
         }
@@ -202,7 +216,7 @@ fn can_change(before: &ListenerConfig, now: &ListenerConfig) -> bool {
         }
         Transport::Transparent => before.kind == now.kind,
         Transport::Kcp => true,
-        Transport::Fec => false,
+        Transport::Dns | Transport::Fec => false,
     }
 }
 
@@ -216,6 +230,13 @@ mod tests {
 
     fn at(route: usize, listen: usize) -> Place {
         Place { route, listen }
+    }
+
+    fn changed_set(name: &str) -> ChangedNames<'_> {
+        ChangedNames {
+            sets: BTreeSet::from([name]),
+            ..ChangedNames::default()
+        }
     }
 
     const BEFORE: &str = r#"
@@ -234,7 +255,7 @@ mod tests {
             now: place,
         };
         let all = [at(0, 0), at(0, 1), at(1, 0)].map(keep);
-        assert_eq!(compare_plans(&before, &now, &BTreeSet::new()), all);
+        assert_eq!(compare_plans(&before, &now, &ChangedNames::default()), all);
     }
 
     #[test]
@@ -255,7 +276,7 @@ mod tests {
         ] {
             assert!(BEFORE.contains(from));
             let now = plan(&BEFORE.replace(from, to));
-            for step in compare_plans(&before, &now, &BTreeSet::new()) {
+            for step in compare_plans(&before, &now, &ChangedNames::default()) {
                 let expected = match step {
                     Step::Keep { now, .. } => !changed.contains(&now),
                     Step::Change {
@@ -279,7 +300,7 @@ mod tests {
             before: at(1, 0),
             now: at(1, 0),
         };
-        assert!(compare_plans(&before, &now, &BTreeSet::new()).contains(&keep));
+        assert!(compare_plans(&before, &now, &ChangedNames::default()).contains(&keep));
     }
 
     #[test]
@@ -288,9 +309,9 @@ mod tests {
         let text = format!("{}{set}", BEFORE.replace("*.lan", "set:lan"));
         let (before, now) = (plan(&text), plan(&text));
         let is_kept = |step: &Step| matches!(step, Step::Keep { .. });
-        let steps = compare_plans(&before, &now, &BTreeSet::from(["ads"]));
+        let steps = compare_plans(&before, &now, &changed_set("ads"));
         assert!(steps.iter().all(is_kept), "{steps:?}");
-        let steps = compare_plans(&before, &now, &BTreeSet::from(["lan"]));
+        let steps = compare_plans(&before, &now, &changed_set("lan"));
         let change = |place| Step::Change {
             before: place,
             now: place,
@@ -308,7 +329,7 @@ mod tests {
     fn another_address_is_another_listener() {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("8388", "8389"));
-        let steps = compare_plans(&before, &now, &BTreeSet::new());
+        let steps = compare_plans(&before, &now, &ChangedNames::default());
         assert!(steps.contains(&Step::Add { now: at(1, 0) }), "{steps:?}");
         assert!(
             steps.contains(&Step::Remove { before: at(1, 0) }),
@@ -324,6 +345,6 @@ mod tests {
             before: at(1, 0),
             now: at(1, 0),
         };
-        assert!(compare_plans(&before, &now, &BTreeSet::new()).contains(&replace));
+        assert!(compare_plans(&before, &now, &ChangedNames::default()).contains(&replace));
     }
 }

@@ -25,6 +25,8 @@ mod convert;
 #[cfg(target_os = "linux")]
 mod crowd;
 mod curl;
+mod dns;
+mod dns_leak;
 mod doctor;
 mod doctor_schemes;
 #[cfg(unix)]

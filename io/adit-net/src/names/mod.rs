@@ -35,10 +35,11 @@ use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 use self::lookup_result::LookupResult;
 use crate::system;
 
+pub use address_order::sort_by_family;
 pub use config::{ResolverFiles, is_own_host_name, to_ascii_name};
 pub use lookup_origin::LookupOrigin;
-pub use lookup_result::RESOLVE_DEADLINE;
 pub(crate) use lookup_result::no_address;
+pub use lookup_result::{RESOLVE_DEADLINE, name_exists};
 pub use numeric::parse_numeric_v4;
 
 /// A resolver of names. All users of a resolver share its cache and its limits.
@@ -150,7 +151,7 @@ impl Resolver {
             ];
         }
         if !local.is_empty() {
-            address_order::sort_by_family(&mut local);
+            sort_by_family(&mut local);
             return Ok(local.into());
         }
         if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {

@@ -1,16 +1,24 @@
 //! Endpoints without a server: listeners of this machine, its network, and `reject://`.
 
+use std::io;
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{HopKind, ListenerKind, Plan};
+use adit_dns::{RecordType, UpstreamQuery};
 use adit_engine::probe;
 use adit_wire::{Host, Target};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
 
 use super::requests::WebTarget;
 use super::step::{DoctorReport, Step, StepState};
 use super::{PATIENCE, check_datagrams, check_page, hints};
 use crate::args;
+
+/// The number of the only query of a socket.
+const QUERY_ID: u16 = 1;
 
 /// Checks a port that forwards, and its target.
 pub(super) async fn examine_forwarder(
@@ -47,6 +55,67 @@ pub(super) async fn examine_transparent(report: &mut DoctorReport, plan: &Plan) 
     let advice = "`nft list ruleset` or `iptables-save` shows which traffic is redirected";
     report.add_step(Step::new("firewall", StepState::Skipped, why).with_advice(advice));
     Ok(())
+}
+
+/// Checks a DNS server of this machine.
+pub(super) async fn examine_dns(report: &mut DoctorReport, plan: &Plan) -> CommandResult {
+    let listen = plan.routes.first().and_then(|route| route.listen.first());
+    let Some(ListenerKind::Dns(server)) = listen.map(|listen| &listen.kind) else {
+        return Ok(());
+    };
+    let at = address_of(plan);
+    if server.tcp {
+        check_port(report, &at, true).await?;
+    }
+    if !server.udp {
+        let why = "the listener has no UDP";
+        report.add_step(Step::new("query", StepState::Skipped, why));
+        return Ok(());
+    }
+    let begun = Instant::now();
+    match timeout(PATIENCE, query_localhost(&at)).await {
+        Ok(Ok(())) => {
+            let what = format!("{at} answers a query for `localhost`");
+            let step = Step::new("query", StepState::Ok, what);
+            report.add_step(step.with_duration("ms", begun.elapsed()));
+            let why = "names of other machines need the servers of the route's `dns`";
+            let advice = "`dig @ADDRESS -p PORT example.com` looks one up";
+            report.add_step(Step::new("servers", StepState::Skipped, why).with_advice(advice));
+            Ok(())
+        }
+        failed => {
+            let why = match failed {
+                Ok(Err(why)) => why.to_string(),
+                _ => "no answer".to_owned(),
+            };
+            let what = format!("{at} does not answer a query: {why}");
+            let advice = "start it with `adit run`; it is a listener of this machine";
+            report.add_step(Step::new("query", StepState::Failed, &*what).with_advice(advice));
+            Err(Failure::new(FailureCode::Network, what).with_hint(advice))
+        }
+    }
+}
+
+/// Sends a query for `localhost`, which a DNS listener answers without other servers, and waits for the answer.
+async fn query_localhost(at: &Target) -> io::Result<()> {
+    let (addresses, _) = probe::resolve_server(at).await?;
+    let to = addresses.first().ok_or(io::ErrorKind::HostUnreachable)?;
+    let local: SocketAddr = match to.is_ipv4() {
+        true => ([0; 4], 0).into(),
+        false => ([0u16; 8], 0).into(),
+    };
+    let query = UpstreamQuery::new("localhost", RecordType::A, QUERY_ID);
+    let query = query.map_err(io::Error::other)?;
+    let socket = UdpSocket::bind(local).await?;
+    socket.connect(to).await?;
+    socket.send(&query.to_bytes()).await?;
+    let mut reply = [0; 512];
+    let len = socket.recv(&mut reply).await?;
+    let reply = reply.get(..len).unwrap_or_default();
+    query
+        .check_answer(reply)
+        .map(drop)
+        .map_err(io::Error::other)
 }
 
 /// Checks the network of this machine.
@@ -128,7 +197,7 @@ async fn connect(
         Err(why) => {
             let what = format!("no connection to {to}: {why}");
             let advice = match why.kind() {
-                std::io::ErrorKind::ConnectionRefused => advice,
+                io::ErrorKind::ConnectionRefused => advice,
                 _ => hints::connect_hint(&why),
             };
             let step = Step::new(name, StepState::Failed, what.clone());

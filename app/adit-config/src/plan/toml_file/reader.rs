@@ -58,6 +58,8 @@ pub(super) struct RouteReader<'a> {
     pub(super) groups: Vec<(GroupText, bool)>,
     /// The names of the rule sets that rules can use.
     pub(super) set_names: Vec<String>,
+    /// The names of the DNS tables that routes and rules can use.
+    pub(super) dns_names: Vec<String>,
 }
 
 impl RouteReader<'_> {

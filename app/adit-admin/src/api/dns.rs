@@ -1,0 +1,99 @@
+//! DNS tables: the counters of their servers, for panels and Prometheus. Names that were looked up are not shown (SEC-E9).
+
+use adit_engine::{DnsServerCounts, Engine};
+use serde::Serialize;
+
+use super::Api;
+use super::reply::Reply;
+
+#[derive(Serialize)]
+struct DnsList {
+    dns: Vec<DnsTableInfo>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DnsTableInfo {
+    name: String,
+    lookups: u64,
+    cache_hits: u64,
+    servers: Vec<DnsServerInfo>,
+}
+
+#[derive(Serialize)]
+struct DnsServerInfo {
+    server: String,
+    queries: u64,
+    failures: u64,
+}
+
+impl From<DnsServerCounts> for DnsServerInfo {
+    fn from(counts: DnsServerCounts) -> Self {
+        Self {
+            server: counts.server,
+            queries: counts.queries,
+            failures: counts.failures,
+        }
+    }
+}
+
+impl Api {
+    /// Answers `GET /dns`.
+    pub(super) fn list_dns(&self) -> Reply {
+        let tables = self.engine.dns_tables().into_iter().map(|table| {
+            let (lookups, cache_hits) = table.lookups();
+            DnsTableInfo {
+                name: table.name().to_owned(),
+                lookups,
+                cache_hits,
+                servers: table.counts().into_iter().map(Into::into).collect(),
+            }
+        });
+        Reply::ok(&DnsList {
+            dns: tables.collect(),
+        })
+    }
+}
+
+/// Labels and a value of a metric.
+type Sample = (String, u64);
+
+/// The metrics of all tables: name, help and samples of each.
+pub(super) fn metrics(engine: &Engine) -> [(&'static str, &'static str, Vec<Sample>); 4] {
+    let (mut lookups, mut hits) = (Vec::new(), Vec::new());
+    let (mut queries, mut failures) = (Vec::new(), Vec::new());
+    for table in engine.dns_tables() {
+        // Names of tables and hosts of servers have no characters that need escaping.
+        let labels = format!("table=\"{}\"", table.name());
+        let (all, cached) = table.lookups();
+        lookups.push((labels.clone(), all));
+        hits.push((labels.clone(), cached));
+        for counts in table.counts() {
+            let labels = format!("{labels},server=\"{}\"", counts.server);
+            queries.push((labels.clone(), counts.queries));
+            failures.push((labels, counts.failures));
+        }
+    }
+    [
+        (
+            "adit_dns_lookups_total",
+            "Lookups with a DNS table.",
+            lookups,
+        ),
+        (
+            "adit_dns_cache_hits_total",
+            "Lookups that the cache of a DNS table has answered.",
+            hits,
+        ),
+        (
+            "adit_dns_queries_total",
+            "Queries to a server of a DNS table.",
+            queries,
+        ),
+        (
+            "adit_dns_failures_total",
+            "Queries to a server of a DNS table without an answer.",
+            failures,
+        ),
+    ]
+}
