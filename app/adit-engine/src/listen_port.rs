@@ -11,6 +11,7 @@ use adit_net::{BatchUdpSocket, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
 
+use crate::handover::{SocketHandle, SocketKind, SocketSource};
 use crate::udp::InterceptedDatagrams;
 
 /// Number of attempts to find a port that is free for TCP and UDP.
@@ -54,8 +55,9 @@ pub(crate) async fn bind_port(
     port: u16,
     tcp: Option<FastOpen>,
     udp: usize,
+    source: SocketSource<'_>,
 ) -> io::Result<PortSockets> {
-    bind_port_with(host, port, |addr| try_bind(addr, tcp, udp)).await
+    bind_port_with(host, port, |addr| try_bind(addr, tcp, udp, source)).await
 }
 
 /// Binds one port for intercepted traffic.
@@ -106,17 +108,45 @@ pub(crate) async fn bind_port_with<T>(
     Err(last)
 }
 
-fn try_bind(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Result<PortSockets> {
+impl PortSockets {
+    /// Duplicates the sockets for a successor.
+    pub(crate) fn handles(&self) -> io::Result<Vec<SocketHandle>> {
+        let mut handles = Vec::new();
+        if let Some(socket) = &self.tcp {
+            handles.push(SocketHandle::of(SocketKind::Tcp, self.addr, socket)?);
+        }
+        for socket in &self.udp {
+            handles.push(SocketHandle::of(SocketKind::Udp, self.addr, socket)?);
+        }
+        Ok(handles)
+    }
+}
+
+fn try_bind(
+    mut addr: SocketAddr,
+    tcp: Option<FastOpen>,
+    udp: usize,
+    source: SocketSource<'_>,
+) -> io::Result<PortSockets> {
     let tcp = match tcp {
         None => None,
-        Some(fast_open) => Some(tcp::listen_with_fast_open(addr, fast_open)?),
+        Some(fast_open) => Some(match source.take_tcp(addr)? {
+            Some(socket) => tcp::continue_listening(socket, fast_open)?,
+            None => tcp::listen_with_fast_open(addr, fast_open)?,
+        }),
     };
     if let Some(socket) = &tcp {
         addr = socket.local_addr()?;
     }
     let udp = match udp {
         0 => Vec::new(),
-        count => BatchUdpSocket::bind_shared(addr, count)?,
+        count => match source.take_udp(addr, count)? {
+            inherited if inherited.is_empty() => BatchUdpSocket::bind_shared(addr, count)?,
+            inherited => {
+                let sockets = inherited.into_iter().map(BatchUdpSocket::from_std);
+                sockets.collect::<io::Result<_>>()?
+            }
+        },
     };
     if let (None, Some(socket)) = (&tcp, udp.first()) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());

@@ -37,7 +37,7 @@ pub(crate) use self::change::{ListenerChange, ListenerParts, PartsShape};
 pub(crate) use self::keyed::is_strict_listener;
 use self::open_sockets::PacketHandlers;
 pub(crate) use self::open_sockets::{
-    ListenerState, ListenerTask, OpenSockets, box_task, listen_error,
+    ListenerState, ListenerTask, OpenSockets, StreamService, box_task, listen_error,
 };
 use self::ports::PortHandlers;
 pub(crate) use self::replay_state::ReplayRegistry;
@@ -50,6 +50,7 @@ use crate::acceptor::{
 use crate::carrier;
 use crate::chain_builder::{ChainResources, build_router};
 use crate::credentials::ListenerCredentials;
+use crate::handover::SocketSource;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
 use crate::plugin::PluginHost;
@@ -136,6 +137,13 @@ pub(crate) struct ListenerResources {
 }
 
 impl ListenerResources {
+    /// Leaves the salts file to a successor, which has the salts.
+    pub(crate) fn leave_to_successor(&mut self) {
+        if let Some(salts) = self.salts.take() {
+            salts.stop_writing();
+        }
+    }
+
     /// Stops the plugin. The salts are written when this is dropped.
     pub(crate) async fn stop_plugin(&mut self) {
         if let Some(plugin) = self.plugin.take() {
@@ -163,13 +171,14 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) sets: &'a RuleSetTable,
 }
 
-/// Binds a listener. Settings are checked before any socket is opened. It counts on from `meter`, if it replaces
-/// another listener.
+/// Binds a listener, or continues the sockets of `source`. Settings are checked before any socket is opened. It counts
+/// on from `meter`, if it replaces another listener.
 pub(crate) async fn open_listener(
     route: &Route,
     listen: &ListenerConfig,
     meter: Option<Arc<TrafficMeter>>,
     process: &ProcessState<'_>,
+    source: SocketSource<'_>,
 ) -> Result<BoundListener, StartError> {
     let router = build_router(route, listen, process.chains, process.sets, None);
     let router = Arc::new(router.await?);
@@ -200,7 +209,7 @@ pub(crate) async fn open_listener(
                 fast_open: fast_open_mode(kind),
             };
             match kind.plugin() {
-                None => ports.bind_ports(addr, &common).await?,
+                None => ports.bind_ports(addr, &common, source).await?,
                 Some(plugin) => {
                     let (opened, host) = ports.bind_behind_plugin(plugin, addr, &common).await?;
                     kept.plugin = Some(host);

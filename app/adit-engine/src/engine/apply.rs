@@ -16,6 +16,7 @@ use tracing::warn;
 use super::comparison::{Place, Step, compare_plans};
 use super::{Engine, RunningListener};
 use crate::chain_builder::{RunningChains, build_router};
+use crate::handover::SocketSource;
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
@@ -285,7 +286,10 @@ impl Engine {
         sets: &RuleSetTable,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, StartError> {
-        match self.bind_listener(route, listen, None, sets).await {
+        match self
+            .bind_listener(route, listen, None, sets, SocketSource::NONE)
+            .await
+        {
             Ok(bound) => Ok(Ready::Now(Prepared::Open {
                 name,
                 bound: Box::new(bound),
@@ -371,13 +375,14 @@ impl Engine {
         sets: &RuleSetTable,
     ) -> Result<BoundListener, StartError> {
         for _ in 1..REBIND_TRIES {
-            let bound = self.bind_listener(route, listen, meter.clone(), sets);
+            let bound = self.bind_listener(route, listen, meter.clone(), sets, SocketSource::NONE);
             match bound.await {
                 Err(why) if is_in_use(&why) => sleep(REBIND_PAUSE).await,
                 done => return done,
             }
         }
-        self.bind_listener(route, listen, meter, sets).await
+        self.bind_listener(route, listen, meter, sets, SocketSource::NONE)
+            .await
     }
 
     /// Opens listeners again that were closed for others.

@@ -43,5 +43,6 @@ pub(super) async fn open_transparent(
         carrier: None,
         datagrams,
         tasks: Vec::new(),
+        exports: Err("its connections are intercepted"),
     })
 }

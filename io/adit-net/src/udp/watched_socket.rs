@@ -15,7 +15,7 @@ mod unix {
     use std::future::poll_fn;
     use std::io;
     use std::net::SocketAddr;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
     use std::sync::{Mutex, PoisonError};
     use std::task::{Context, Poll};
     use std::time::Instant;
@@ -72,6 +72,11 @@ mod unix {
         /// [`try_recv_with`](Self::try_recv_with).
         pub(in super::super) fn udp_socket_ref(&self) -> UdpSockRef<'_> {
             UdpSockRef::from(&self.socket)
+        }
+
+        /// Returns the descriptor of the socket.
+        pub(in super::super) fn as_fd(&self) -> BorrowedFd<'_> {
+            self.socket.as_fd()
         }
 
         /// Waits until there may be something to receive.
