@@ -30,7 +30,7 @@ use crate::{Router, RuleSetStore, RuleSetTable, StartError, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
 pub use counters::{EngineCounters, ListenerCounters};
-pub use successor::PreparedEngine;
+pub use successor::{Inheritance, PreparedEngine};
 
 /// Interval at which the number of open connections is checked while they end.
 const DRAIN_CHECK: Duration = Duration::from_millis(20);
@@ -193,7 +193,7 @@ impl Engine {
     ///
     /// Returns a [`StartError`] as [`Self::start`] does, and if a rule names a set that is missing.
     pub async fn start_with_rule_sets(plan: &Plan, sets: RuleSetTable) -> Result<Self, StartError> {
-        let engine = Self::without_routes(sets, system::unix_now());
+        let engine = Self::without_routes(sets, ReplayRegistry::default(), system::unix_now());
         for route in &plan.routes {
             engine.add_route(route).await?;
         }
@@ -201,13 +201,13 @@ impl Engine {
     }
 
     /// Creates an engine of a process that started at `started`.
-    fn without_routes(sets: RuleSetTable, started: UnixTime) -> Self {
+    fn without_routes(sets: RuleSetTable, replays: ReplayRegistry, started: UnixTime) -> Self {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
         Self {
             gate: Arc::new(ConnectionLimiter::for_process(descriptors.clone())),
             associations: AssociationRegistry::new(descriptors),
-            replays: ReplayRegistry::default(),
+            replays,
             started,
             chains: ChainResources::default(),
             sets: Mutex::new(sets),

@@ -78,7 +78,7 @@ mod user_table;
 pub use adit_stream::MeterStats;
 
 pub use engine::{
-    ApplyError, Engine, EngineCounters, KeyedServer, ListenerCounters, ListenerInfo,
+    ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
     PreparedEngine, ReloadSummary,
 };
 pub use error::{AcceptError, DialError, DialStage};
@@ -86,6 +86,7 @@ pub use failure_cause::{FailureCause, FaultSide};
 pub use handover::{ExportError, HandoverSocket, InheritedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
+pub use listener::{ReplayPart, ReplayPartError};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
 pub use router::{RequestContext, Router, RoutingRule};

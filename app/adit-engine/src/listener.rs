@@ -12,6 +12,7 @@ mod change;
 mod keyed;
 mod open_sockets;
 mod ports;
+mod replay_handover;
 mod replay_state;
 mod salts_file;
 mod ssh;
@@ -40,6 +41,7 @@ pub(crate) use self::open_sockets::{
     ListenerState, ListenerTask, OpenSockets, StreamService, box_task, listen_error,
 };
 use self::ports::PortHandlers;
+pub use self::replay_handover::{ReplayPart, ReplayPartError};
 pub(crate) use self::replay_state::ReplayRegistry;
 use self::salts_file::SaltsFile;
 use self::ssr::SsrState;

@@ -127,7 +127,8 @@ async fn exchange(
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|why| failed(why.to_string()))?;
-        let response = async {
+        // The connection ends with the sender.
+        let response = async move {
             let response = sender.send_request(request).await;
             let response = response.map_err(|why| failed(why.to_string()))?;
             let status = response.status();

@@ -12,7 +12,7 @@ use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
     Warning, WarningKind,
 };
-use adit_engine::{Engine, InheritedSockets, PreparedEngine, RuleSetTable};
+use adit_engine::{Engine, Inheritance, PreparedEngine, RuleSetTable};
 use adit_shadowsocks::{Edition, Key, Method};
 use tokio::time::timeout;
 use tracing::warn;
@@ -90,8 +90,8 @@ impl PreparedRun {
         print_warnings(plan);
         let api = predecessor.as_mut().and_then(|before| before.take_api());
         let admin = admin::AdminApi::open(typed, plan.admin.as_ref(), api).await?;
-        let none = InheritedSockets::default();
-        let inherited = predecessor.map_or(&none, |before| &before.sockets);
+        let none = Inheritance::default();
+        let inherited = predecessor.map_or(&none, |before| &before.inheritance);
         let (sets, table) = PlanRuleSets::load(plan).await?;
         let engine = Engine::prepare(plan, table.clone(), inherited).await?;
         Ok(Self {
@@ -120,8 +120,7 @@ impl PreparedRun {
                     .is_some_and(admin::AdminApi::is_continued);
                 let handover = signals.run_until_ended(predecessor.wait_for_start(api));
                 let handover = handover.await?;
-                let engine = Arc::new(self.engine.start());
-                handover.apply_to(&engine);
+                let engine = Arc::new(handover.start(self.engine));
                 tokio::spawn(predecessor.follow(engine.clone()));
                 engine
             }

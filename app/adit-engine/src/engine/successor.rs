@@ -15,8 +15,17 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{DRAIN_CHECK, Engine};
 use crate::handover::{ExportError, HandoverSocket, InheritedSockets};
-use crate::listener::BoundListener;
+use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
 use crate::{RuleSetTable, StartError};
+
+/// The sockets and the replay states of the process that an engine succeeds.
+#[derive(Debug, Default)]
+pub struct Inheritance {
+    /// The sockets of its listeners.
+    pub sockets: InheritedSockets,
+    /// A snapshot of its replay states; empty if there is none.
+    pub replays: Vec<ReplayPart>,
+}
 
 /// An engine whose listeners are bound and accept nothing yet.
 pub struct PreparedEngine {
@@ -54,23 +63,54 @@ impl PreparedEngine {
 impl Engine {
     /// Does everything that [`Self::start_with_rule_sets`] does, except for accepting. Listeners continue the sockets
     /// in `inherited` that are bound to their addresses; with port 0, those of the listener with the same number in
-    /// the route of the same name.
+    /// the route of the same name. They also continue the replay states of their keys.
     ///
     /// # Errors
     ///
-    /// As for [`Self::start_with_rule_sets`].
+    /// As for [`Self::start_with_rule_sets`], and if the replay states cannot be used.
     pub async fn prepare(
         plan: &Plan,
         sets: RuleSetTable,
-        inherited: &InheritedSockets,
+        inherited: &Inheritance,
     ) -> Result<PreparedEngine, StartError> {
-        let engine = Self::without_routes(sets, system::unix_now());
+        let (replays, started) = match inherited.replays.as_slice() {
+            [] => (ReplayRegistry::default(), system::unix_now()),
+            parts => ReplayRegistry::from_snapshot(parts)?,
+        };
+        let engine = Self::without_routes(sets, replays, started);
         let mut bound = Vec::with_capacity(plan.routes.len());
         for route in &plan.routes {
-            let listeners = engine.bind_route(route, Some(inherited)).await?;
+            let sockets = Some(&inherited.sockets);
+            let listeners = engine.bind_route(route, sockets).await?;
             bound.push((route.name.clone(), listeners));
         }
         Ok(PreparedEngine { engine, bound })
+    }
+
+    /// Returns a snapshot of the replay states of all keys, for a successor.
+    #[must_use]
+    pub fn replay_snapshot(&self) -> Vec<ReplayPart> {
+        self.replays.snapshot(self.started)
+    }
+
+    /// Returns a number that changes when a request is recorded in a replay state.
+    #[must_use]
+    pub fn replay_count(&self) -> u64 {
+        self.replays.accepted_count()
+    }
+
+    /// Adds a later snapshot of the process that this one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReplayPartError`] if the parts are not those of a snapshot.
+    pub fn merge_replays(&self, parts: &[ReplayPart]) -> Result<(), ReplayPartError> {
+        self.replays.merge_snapshot(parts)
+    }
+
+    /// Records that the process which this one succeeds has ended, and its sessions with it.
+    pub fn end_predecessor(&self) {
+        self.replays.end_previous_process();
     }
 
     /// Returns further descriptors of the sockets of all listeners.

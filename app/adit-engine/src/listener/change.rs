@@ -150,12 +150,13 @@ impl ListenerParts {
     /// included.
     pub(crate) fn leave_to_successor(&mut self) -> impl Future<Output = ()> + Send + use<> {
         self.exports = Ok(Vec::new());
-        self.datagrams.clear();
+        let tables: Vec<OwnedTask> = self.datagrams.drain(..).map(|(_, task)| task).collect();
         let close = self.accept_switch().map(AcceptSwitch::close);
         async {
             if let Some(close) = close {
                 close.await;
             }
+            end_tasks(tables).await;
         }
     }
 
@@ -170,13 +171,18 @@ impl ListenerParts {
         let datagrams = self.datagrams.drain(..).map(|(_, task)| task);
         let mut tasks: Vec<OwnedTask> = streams.into_iter().chain(datagrams).collect();
         tasks.append(&mut self.others);
-        for task in &tasks {
-            task.0.abort();
-        }
-        for task in &mut tasks {
-            // It was aborted, or had ended by a panic that was reported then.
-            let _ = (&mut task.0).await;
-        }
+        end_tasks(tasks).await;
+    }
+}
+
+/// Ends tasks, and waits until they have ended.
+async fn end_tasks(mut tasks: Vec<OwnedTask>) {
+    for task in &tasks {
+        task.0.abort();
+    }
+    for task in &mut tasks {
+        // It was aborted, or had ended by a panic that was reported then.
+        let _ = (&mut task.0).await;
     }
 }
 

@@ -50,6 +50,15 @@ impl SaltsFile {
         }
     }
 
+    /// Creates the file of salts that are newer than its content.
+    pub(super) const fn with_salts(path: PathBuf, salts: Arc<SaltPool>) -> Self {
+        Self {
+            path,
+            salts,
+            has_successor: AtomicBool::new(false),
+        }
+    }
+
     pub(super) fn salts(&self) -> Arc<SaltPool> {
         self.salts.clone()
     }

@@ -9,12 +9,15 @@ use std::time::{Duration, Instant};
 
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
 use adit_interop::socks_client::{Destination, UdpAssociation};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::associations::{Session, chain, whoami};
 use crate::reload::flows::{BulkFlow, Connections, EchoStream};
 use crate::reload::world::{Server, Settings};
+use crate::replay;
 use crate::setup::{ALLOW, bin, says, start};
 
 /// Number of upgrades, of new connections per second, and of bulk flows through each protocol.
@@ -345,4 +348,35 @@ fn a_new_binary_and_a_new_file_are_used() {
     }
     assert!(std::net::TcpStream::connect(loopback_addr(closed)).is_err());
     lineage.stop(adit.process());
+}
+
+/// A request and a packet that the first process has accepted are replays for its successors, which serve new ones
+/// immediately: no time is refused because a process has just started.
+#[test]
+fn what_was_recorded_is_refused_after_an_upgrade() {
+    for method in [BLAKE3_AES_128, AES_128] {
+        let origin = OriginServer::start().unwrap();
+        let mut back = replay::serve(method, None);
+        let mut lineage = Lineage::of(back.process());
+        let seen = replay::record(method, back.addr(), &origin);
+        let keys = chain(method, &[method.key]);
+        let mut session = Session::new(&keys);
+        let packet = session.seal(b"?", whoami());
+        assert!(replay::is_answered(back.addr(), &packet));
+        for _ in 0..2 {
+            signal(lineage.current(), Signal::USR2);
+            lineage.wait_for_successor(back.process());
+            let fresh = replay::record(method, back.addr(), &origin);
+            assert_ne!(fresh, seen);
+            assert!(!replay::accepts(back.addr(), &seen, &origin), "{method:?}");
+            assert!(!replay::accepts(back.addr(), &fresh, &origin), "{method:?}");
+            assert!(!replay::is_answered(back.addr(), &packet), "{method:?}");
+            let next = session.seal(b"?", whoami());
+            assert!(
+                replay::is_answered(back.addr(), &next),
+                "the client goes on"
+            );
+        }
+        lineage.stop(back.process());
+    }
 }

@@ -4,12 +4,14 @@
 //! successor                      predecessor
 //!     ──── Hello ──────────────────▶        version
 //!     ◀─── Sockets … ───────────────        names, with their descriptors
+//!     ◀─── Replays … ───────────────        a snapshot of the replay states
 //!     ◀─── Prepare ─────────────────
 //!     ──── Ready | Failed ──────────▶       everything is bound, or the reason why not
-//!     ◀─── Counters … ──────────────        accepting is paused
+//!     ◀─── Counters …, Replays … ───        accepting is paused
 //!     ◀─── Go ──────────────────────
 //!     ──── Started ─────────────────▶       accepts connections
 //!     ◀─── Counters … ──────────────        of the connections that end in the predecessor
+//!     ◀─── Replays …, ReplaysEnd ───        a later snapshot, whenever it has changed
 //! ```
 
 use std::net::SocketAddr;
@@ -36,6 +38,8 @@ pub(super) mod kind {
     pub(crate) const COUNTERS: u16 = 6;
     pub(crate) const GO: u16 = 7;
     pub(crate) const STARTED: u16 = 8;
+    pub(crate) const REPLAYS: u16 = 9;
+    pub(crate) const REPLAYS_END: u16 = 10;
 }
 
 /// The first message of a successor.

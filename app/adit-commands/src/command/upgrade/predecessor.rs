@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use adit_admin::api::{ApiListener, ApiListenerError};
 use adit_cli::{Failure, FailureCode};
-use adit_engine::{Engine, EngineCounters, HandoverSocket, InheritedSockets};
+use adit_engine::{
+    Engine, EngineCounters, HandoverSocket, Inheritance, InheritedSockets, PreparedEngine,
+    ReplayPart,
+};
 use adit_net::handover::{HandoverChannel, HandoverMessage};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -23,8 +26,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(30);
 pub(crate) struct Predecessor {
     channel: HandoverChannel,
     id: u32,
-    /// The sockets of its listeners.
-    pub(crate) sockets: InheritedSockets,
+    /// The sockets of its listeners, and its replay states.
+    pub(crate) inheritance: Inheritance,
     api: Option<InheritedApi>,
 }
 
@@ -79,11 +82,12 @@ impl Predecessor {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         super::send(&mut channel, kind::HELLO, &to_json(&hello)?, &[]).await?;
-        let (mut sockets, mut api) = (Vec::new(), None);
+        let (mut sockets, mut api, mut replays) = (Vec::new(), None, Vec::new());
         loop {
             let message = next_message(&mut channel).await?;
             match message.kind {
                 kind::SOCKETS => sort_sockets(message, &mut sockets, &mut api)?,
+                kind::REPLAYS => replays.push(ReplayPart::from_bytes(message.body)),
                 kind::PREPARE => break,
                 other => return Err(unexpected(other)),
             }
@@ -92,7 +96,10 @@ impl Predecessor {
         Ok(Self {
             channel,
             id,
-            sockets: InheritedSockets::new(sockets),
+            inheritance: Inheritance {
+                sockets: InheritedSockets::new(sockets),
+                replays,
+            },
             api,
         })
     }
@@ -133,31 +140,46 @@ impl Predecessor {
             let message = next_message(&mut self.channel).await?;
             match message.kind {
                 kind::COUNTERS => handover.counters.push_back(parse_counters(&message)?),
+                kind::REPLAYS => handover.replays.push(ReplayPart::from_bytes(message.body)),
                 kind::GO => return Ok(handover),
                 other => return Err(unexpected(other)),
             }
         }
     }
 
-    /// Reports that this process accepts connections, and adds what is counted in the predecessor until it ends.
+    /// Reports that this process accepts connections. Adds what the predecessor counts, and the requests that it
+    /// accepts, until it ends.
     pub(crate) async fn follow(mut self, engine: Arc<Engine>) {
         if let Err(why) = super::send(&mut self.channel, kind::STARTED, &[], &[]).await {
             // It has ended, and this process is alone.
-            return warn!("cannot report to process {}: {why}", self.id);
+            warn!("cannot report to process {}: {why}", self.id);
+        } else if let Err(why) = self.receive_until_end(&engine).await {
+            warn!("process {}: {why}", self.id);
         }
-        loop {
-            match self.channel.receive().await {
-                Ok(Some(message)) if message.kind == kind::COUNTERS => {
-                    match parse_counters(&message) {
-                        Ok(counters) => engine.add_counters(&counters),
-                        Err(why) => warn!("counters of process {}: {why}", self.id),
-                    }
+        debug!("process {} has ended", self.id);
+        engine.end_predecessor();
+    }
+
+    async fn receive_until_end(&mut self, engine: &Engine) -> Exchange<()> {
+        let mut round = Vec::new();
+        while let Some(message) = self
+            .channel
+            .receive()
+            .await
+            .map_err(|why| why.to_string())?
+        {
+            match message.kind {
+                kind::COUNTERS => engine.add_counters(&parse_counters(&message)?),
+                kind::REPLAYS => round.push(ReplayPart::from_bytes(message.body)),
+                kind::REPLAYS_END => {
+                    let merged = engine.merge_replays(&std::mem::take(&mut round));
+                    merged.map_err(|why| why.to_string())?;
                 }
-                Ok(Some(message)) => debug!("{}", unexpected(message.kind)),
-                Ok(None) => return debug!("process {} has ended", self.id),
-                Err(why) => return warn!("process {}: {why}", self.id),
+                // Of a newer version, which has reasons to expect that it can be ignored.
+                other => debug!("{}", unexpected(other)),
             }
         }
+        Ok(())
     }
 }
 
@@ -165,14 +187,23 @@ impl Predecessor {
 #[derive(Default)]
 pub(crate) struct Handover {
     counters: VecDeque<EngineCounters>,
+    replays: Vec<ReplayPart>,
 }
 
 impl Handover {
-    /// Adds the state to an engine whose listeners have started.
-    pub(crate) fn apply_to(self, engine: &Engine) {
+    /// Starts an engine with this state.
+    pub(crate) fn start(self, prepared: PreparedEngine) -> Engine {
+        // Before the first request.
+        if let Err(why) = prepared.engine().merge_replays(&self.replays) {
+            warn!(
+                "the last requests of the former process are not protected against replays: {why}"
+            );
+        }
+        let engine = prepared.start();
         for counters in self.counters {
             engine.add_counters(&counters);
         }
+        engine
     }
 }
 

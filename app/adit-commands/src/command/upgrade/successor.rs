@@ -10,7 +10,7 @@ use adit_cli::{CommandResult, SignalRequest, Signals, notify_service_manager};
 use adit_engine::{Engine, EngineCounters, HandoverSocket, SocketKind};
 use adit_net::child::detachable::{DetachableChild, spawn_detachable};
 use adit_net::handover::{HandoverChannel, HandoverMessage};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval, timeout};
 use tracing::{debug, info, warn};
 
 use super::message::{
@@ -27,7 +27,9 @@ const START_TIME: Duration = Duration::from_secs(5);
 /// Time for a process that has closed the channel to end.
 const EXIT_TIME: Duration = Duration::from_secs(1);
 /// Interval at which counters are sent to the successor.
-const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+const COUNTER_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which the replay states are sent, if they have changed: requests that were being read at the handover.
+const REPLAY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The process that continues the listeners of this one.
 pub(crate) struct Successor {
@@ -35,6 +37,8 @@ pub(crate) struct Successor {
     pub(crate) about: Upgraded,
     /// The counters that it has.
     counted: EngineCounters,
+    /// The count of the replay states that it has.
+    recorded: u64,
 }
 
 impl Successor {
@@ -72,13 +76,15 @@ impl Successor {
             ));
         }
         send_sockets(&mut channel, sockets, api.zip(api_socket)).await?;
+        send_replays(&mut channel, engine).await?;
         super::send(&mut channel, kind::PREPARE, &[], &[]).await?;
         let ready = next_message(&mut channel, &mut child, READY_TIME).await?;
         let ready: Ready = expect(&ready, kind::READY)?;
 
         engine.pause_accepting().await;
         let counted = engine.counters();
-        let started = Self::request_start(&mut channel, &mut child, &counted).await;
+        let recorded = engine.replay_count();
+        let started = Self::request_start(&mut channel, &mut child, engine, &counted).await;
         if let Err(why) = started {
             // The sockets were not closed: nothing was refused.
             engine.resume_accepting();
@@ -90,22 +96,28 @@ impl Successor {
             api.leave_to_successor();
         }
         notify_successor(child.id());
-        Ok(Self {
+        let mut successor = Self {
             channel,
             about: Upgraded {
                 pid: child.id(),
                 version: hello.version,
             },
             counted,
-        })
+            recorded,
+        };
+        // The sessions of datagrams have ended here, and may start there.
+        successor.send_replay_round(engine).await;
+        Ok(successor)
     }
 
     async fn request_start(
         channel: &mut HandoverChannel,
         child: &mut DetachableChild,
+        engine: &Engine,
         counted: &EngineCounters,
     ) -> Exchange<()> {
         send_counters(channel, counted).await?;
+        send_replays(channel, engine).await?;
         super::send(channel, kind::GO, &[], &[]).await?;
         let started = next_message(channel, child, START_TIME).await?;
         match started.kind {
@@ -128,11 +140,14 @@ impl Successor {
         }
         let until = Instant::now() + drain;
         let mut is_ending = false;
+        let mut replay_timer = interval(REPLAY_INTERVAL);
+        let mut counter_timer = interval(COUNTER_INTERVAL);
         loop {
             let left = until.saturating_duration_since(Instant::now());
             tokio::select! {
                 () = engine.wait_until_idle(left) => break,
-                () = sleep(REPORT_INTERVAL) => self.report(engine, false).await,
+                _ = replay_timer.tick() => self.report_replays(engine).await,
+                _ = counter_timer.tick() => self.report_counters(engine, false).await,
                 request = signals.next_request() => match request {
                     // The service manager ends both processes.
                     SignalRequest::Drain if !is_ending => is_ending = true,
@@ -143,12 +158,33 @@ impl Successor {
                 },
             }
         }
-        self.report(engine, true).await;
+        self.report_replays(engine).await;
+        self.report_counters(engine, true).await;
         Ok(())
     }
 
+    /// Sends a snapshot of the replay states, if requests were accepted since the last one.
+    async fn report_replays(&mut self, engine: &Engine) {
+        if engine.replay_count() != self.recorded {
+            self.send_replay_round(engine).await;
+        }
+    }
+
+    async fn send_replay_round(&mut self, engine: &Engine) {
+        let recorded = engine.replay_count();
+        let channel = &mut self.channel;
+        let sent = async {
+            send_replays(channel, engine).await?;
+            super::send(channel, kind::REPLAYS_END, &[], &[]).await
+        };
+        match sent.await {
+            Ok(()) => self.recorded = recorded,
+            Err(why) => debug!("cannot report to process {}: {why}", self.about.pid),
+        }
+    }
+
     /// Sends what was counted since the last report. `is_last` is true if all sessions end now.
-    async fn report(&mut self, engine: &Engine, is_last: bool) {
+    async fn report_counters(&mut self, engine: &Engine, is_last: bool) {
         let mut now = engine.counters();
         if is_last {
             for listener in &mut now.listeners {
@@ -164,6 +200,13 @@ impl Successor {
             Err(why) => debug!("cannot report to process {}: {why}", self.about.pid),
         }
     }
+}
+
+async fn send_replays(channel: &mut HandoverChannel, engine: &Engine) -> Exchange<()> {
+    for part in engine.replay_snapshot() {
+        super::send(channel, kind::REPLAYS, part.expose(), &[]).await?;
+    }
+    Ok(())
 }
 
 /// Checks that the end of this process does not end the new one.

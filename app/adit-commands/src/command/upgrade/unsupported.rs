@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use adit_admin::api::{ApiListener, ApiListenerControl, ApiListenerError, Upgraded};
 use adit_cli::{CommandResult, Failure, Signals};
-use adit_engine::{Engine, InheritedSockets};
+use adit_engine::{Engine, Inheritance, PreparedEngine};
 
 use super::Exchange;
 
 /// A process that this one succeeds; there is none.
 pub(crate) struct Predecessor {
-    pub(crate) sockets: InheritedSockets,
+    pub(crate) inheritance: Inheritance,
     none: Infallible,
 }
 
@@ -52,7 +52,7 @@ impl Predecessor {
 }
 
 impl Handover {
-    pub(crate) fn apply_to(self, _: &Engine) {
+    pub(crate) fn start(self, _: PreparedEngine) -> Engine {
         match self.0 {}
     }
 }
