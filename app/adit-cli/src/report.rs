@@ -169,6 +169,7 @@ impl From<StartError> for Failure {
                 let problems = errors.into_iter().map(RuleSetError::into_problem);
                 Self::Config(problems.collect())
             }
+            StartError::Replays(_) => Self::new(FailureCode::Failure, what),
             StartError::Plugin(_) => Self::new(FailureCode::Network, what),
         }
     }

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use adit_crypto::Secret;
 use adit_net::system;
-use adit_shadowsocks::udp::SessionRegistry;
-use adit_shadowsocks::{SaltPool, SaltRestoreError, SessionRestoreError};
+use adit_shadowsocks::udp::{SessionRegistry, SessionRestoreError};
+use adit_shadowsocks::{SaltPool, SaltRestoreError};
 use adit_wire::UnixTime;
 
 use super::replay_state::{ReplayRegistry, ReplayState, StateId};

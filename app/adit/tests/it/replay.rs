@@ -22,7 +22,7 @@ pub(crate) fn serve(method: MethodKey, state: Option<&str>) -> AditProcess {
 }
 
 /// Returns the first flight of a peer's client to this server.
-pub(crate) fn record(method: MethodKey, server: SocketAddr, origin: &OriginServer) -> Vec<u8> {
+fn record(method: MethodKey, server: SocketAddr, origin: &OriginServer) -> Vec<u8> {
     let tap = RecordingRelay::start(server).unwrap();
     let theirs = ShadowsocksPeer::SingBox
         .start_forwarder(method, tap.addr(), origin.addr())

@@ -1,6 +1,7 @@
 //! A new process continues the listeners of a running one.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::origin::OriginServer;
-use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
+use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, MethodKey};
 use adit_interop::socks_client::{Destination, UdpAssociation};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
@@ -350,6 +352,18 @@ fn a_new_binary_and_a_new_file_are_used() {
     lineage.stop(adit.process());
 }
 
+/// Returns the first flight of a client of adit to this server.
+fn record(method: MethodKey, server: SocketAddr, origin: &OriginServer) -> Vec<u8> {
+    let tap = RecordingRelay::start(server).unwrap();
+    let client = start(&["run", "socks5://127.0.0.1:0", &method.url(tap.addr())]);
+    let target = Destination::Addr(origin.addr());
+    let mut stream = EchoStream::open(client.addr(), &target).unwrap();
+    stream.exchange(b"recorded").unwrap();
+    drop(stream);
+    client.stop().unwrap();
+    tap.requests().into_iter().next().unwrap()
+}
+
 /// A request and a packet that the first process has accepted are replays for its successors, which serve new ones
 /// immediately: no time is refused because a process has just started.
 #[test]
@@ -358,7 +372,7 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         let origin = OriginServer::start().unwrap();
         let mut back = replay::serve(method, None);
         let mut lineage = Lineage::of(back.process());
-        let seen = replay::record(method, back.addr(), &origin);
+        let seen = record(method, back.addr(), &origin);
         let keys = chain(method, &[method.key]);
         let mut session = Session::new(&keys);
         let packet = session.seal(b"?", whoami());
@@ -366,7 +380,7 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         for _ in 0..2 {
             signal(lineage.current(), Signal::USR2);
             lineage.wait_for_successor(back.process());
-            let fresh = replay::record(method, back.addr(), &origin);
+            let fresh = record(method, back.addr(), &origin);
             assert_ne!(fresh, seen);
             assert!(!replay::accepts(back.addr(), &seen, &origin), "{method:?}");
             assert!(!replay::accepts(back.addr(), &fresh, &origin), "{method:?}");
