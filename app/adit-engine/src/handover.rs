@@ -17,6 +17,33 @@ pub enum SocketKind {
     Tcp,
     /// A UDP socket.
     Udp,
+    /// A listening TCP socket for connections to any address (`TPROXY`).
+    TproxyTcp,
+    /// A UDP socket for datagrams to any address (`TPROXY`).
+    TproxyUdp,
+}
+
+impl SocketKind {
+    const NAMES: [(Self, &'static str); 4] = [
+        (Self::Tcp, "tcp"),
+        (Self::Udp, "udp"),
+        (Self::TproxyTcp, "tproxy-tcp"),
+        (Self::TproxyUdp, "tproxy-udp"),
+    ];
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.iter().find(|(kind, _)| *kind == self);
+        found.map_or("", |(_, name)| name)
+    }
+
+    /// Returns the kind of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(kind, _)| *kind)
+    }
 }
 
 /// A socket of a listener.
@@ -165,21 +192,29 @@ impl<'a> SocketSource<'a> {
         })
     }
 
-    /// Takes the TCP socket that is bound to `addr`.
+    /// Takes the TCP socket of this kind that is bound to `addr`.
     ///
     /// # Errors
     /// The inherited descriptor is not such a socket.
-    pub(crate) fn take_tcp(&self, addr: SocketAddr) -> io::Result<Option<TcpListener>> {
-        let socket = self.take(SocketKind::Tcp, addr);
-        socket.map(continue_tcp).transpose()
+    pub(crate) fn take_tcp(
+        &self,
+        kind: SocketKind,
+        addr: SocketAddr,
+    ) -> io::Result<Option<TcpListener>> {
+        self.take(kind, addr).map(continue_tcp).transpose()
     }
 
-    /// Takes up to `count` UDP sockets that are bound to `addr`.
+    /// Takes up to `count` UDP sockets of this kind that are bound to `addr`.
     ///
     /// # Errors
     /// An inherited descriptor is not such a socket.
-    pub(crate) fn take_udp(&self, addr: SocketAddr, count: usize) -> io::Result<Vec<UdpSocket>> {
-        let next = || self.take(SocketKind::Udp, addr).map(continue_udp);
+    pub(crate) fn take_udp(
+        &self,
+        kind: SocketKind,
+        addr: SocketAddr,
+        count: usize,
+    ) -> io::Result<Vec<UdpSocket>> {
+        let next = || self.take(kind, addr).map(continue_udp);
         std::iter::from_fn(next).take(count).collect()
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct TransparentSockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
     pub(crate) udp: Option<InterceptedDatagrams>,
+    /// Further descriptors of the sockets, for a successor.
+    pub(crate) handles: Vec<SocketHandle>,
 }
 
 /// Resolves `host` and `port` to an address, for a program that binds it itself.
@@ -65,8 +67,9 @@ pub(crate) async fn bind_transparent(
     host: &Option<Host>,
     port: u16,
     plan: &TransparentListener,
+    source: SocketSource<'_>,
 ) -> io::Result<TransparentSockets> {
-    bind_port_with(host, port, |addr| try_bind_transparent(addr, plan)).await
+    bind_port_with(host, port, |addr| try_bind_transparent(addr, plan, source)).await
 }
 
 /// Binds one port for the sockets that `open` creates.
@@ -130,7 +133,7 @@ fn try_bind(
 ) -> io::Result<PortSockets> {
     let tcp = match tcp {
         None => None,
-        Some(fast_open) => Some(match source.take_tcp(addr)? {
+        Some(fast_open) => Some(match source.take_tcp(SocketKind::Tcp, addr)? {
             Some(socket) => tcp::continue_listening(socket, fast_open)?,
             None => tcp::listen_with_fast_open(addr, fast_open)?,
         }),
@@ -140,7 +143,7 @@ fn try_bind(
     }
     let udp = match udp {
         0 => Vec::new(),
-        count => match source.take_udp(addr, count)? {
+        count => match source.take_udp(SocketKind::Udp, addr, count)? {
             inherited if inherited.is_empty() => BatchUdpSocket::bind_shared(addr, count)?,
             inherited => {
                 let sockets = inherited.into_iter().map(BatchUdpSocket::from_std);
@@ -157,14 +160,30 @@ fn try_bind(
 fn try_bind_transparent(
     addr: SocketAddr,
     plan: &TransparentListener,
+    source: SocketSource<'_>,
 ) -> io::Result<TransparentSockets> {
-    let tcp = match plan.method {
-        _ if !plan.tcp => None,
-        InterceptMethod::Redirect => Some(transparent::listen_redirected(addr)?),
-        InterceptMethod::Tproxy => Some(transparent::listen(addr)?),
+    let kind = match plan.method {
+        InterceptMethod::Redirect => SocketKind::Tcp,
+        InterceptMethod::Tproxy => SocketKind::TproxyTcp,
     };
+    let mut handles = Vec::new();
+    let mut tcp = None;
+    if plan.tcp {
+        let socket = match (source.take_tcp(kind, addr)?, plan.method) {
+            (Some(socket), _) => tcp::continue_listening(socket, FastOpen::Off)?,
+            (None, InterceptMethod::Redirect) => transparent::listen_redirected(addr)?,
+            (None, InterceptMethod::Tproxy) => transparent::listen(addr)?,
+        };
+        handles.push(SocketHandle::of(kind, addr, &socket)?);
+        tcp = Some(socket);
+    }
     let udp = if plan.udp {
-        let socket = transparent::TproxyUdp::bind(addr)?;
+        let kind = SocketKind::TproxyUdp;
+        let socket = match source.take_udp(kind, addr, 1)?.pop() {
+            Some(socket) => transparent::TproxyUdp::from_std(socket)?,
+            None => transparent::TproxyUdp::bind(addr)?,
+        };
+        handles.push(SocketHandle::of(kind, addr, &socket)?);
         Some(InterceptedDatagrams::new(
             socket,
             addr.port(),
@@ -173,5 +192,10 @@ fn try_bind_transparent(
     } else {
         None
     };
-    Ok(TransparentSockets { addr, tcp, udp })
+    Ok(TransparentSockets {
+        addr,
+        tcp,
+        udp,
+        handles,
+    })
 }

@@ -199,7 +199,7 @@ pub(crate) async fn open_listener(
     };
     let mut opened = match (&listen.kind, &listen.carrier, worker) {
         (ListenerKind::Transparent(plan), _, Some(worker)) => {
-            transparent::open_transparent(plan, worker, addr, &common).await?
+            transparent::open_transparent(plan, worker, addr, &common, source).await?
         }
         (_, Some(carried), worker) => {
             carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?

@@ -55,7 +55,7 @@ pub enum StartError {
     #[error("{}", join_errors(.0))]
     RuleSets(Vec<RuleSetError>),
     /// The replay state of the process that this one succeeds cannot be used.
-    #[error("cannot continue the replay protection of the running process: {0}")]
+    #[error(transparent)]
     Replays(#[from] ReplayPartError),
     /// A plugin could not be started.
     #[error(transparent)]

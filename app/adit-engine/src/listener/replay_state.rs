@@ -22,7 +22,7 @@ const UNUSED_TTL: Duration = Duration::from_secs(120);
 pub(crate) struct ReplayRegistry {
     /// Hash keys: states are stored under a keyed hash of their name, so that no key is stored.
     hash_keys: [SipKey; 2],
-    /// What they were created from.
+    /// The seeds of the hash keys.
     pub(super) seeds: Secret<[[u8; 16]; 2]>,
     known: Mutex<HashMap<StateId, RegistryEntry>>,
     /// The start of this process, if it has succeeded another one. States that it has not inherited start then.

@@ -30,7 +30,7 @@ pub(crate) struct UpgradeTrigger {
 /// The outcome of an upgrade.
 pub(crate) enum UpgradeOutcome {
     /// Another process continues.
-    Replaced(Successor),
+    Replaced(Box<Successor>),
     /// This process continues. If `reload` is set, SIGHUP has arrived meanwhile.
     Failed { reload: bool },
     /// This process has to end.
@@ -107,7 +107,7 @@ impl UpgradeHost {
             let _ = reply.send(about.map_err(Clone::clone));
         }
         match result {
-            Ok(successor) => UpgradeOutcome::Replaced(successor),
+            Ok(successor) => UpgradeOutcome::Replaced(Box::new(successor)),
             Err(_) => UpgradeOutcome::Failed { reload },
         }
     }

@@ -16,7 +16,7 @@
 
 use std::net::SocketAddr;
 
-use adit_engine::{EngineCounters, ListenerCounters, MeterStats, SocketKind, Usage, UserCounters};
+use adit_engine::{EngineCounters, ListenerCounters, MeterStats, Usage, UserCounters};
 use serde::{Deserialize, Serialize};
 
 /// The environment variable with the process ID of the predecessor, whose channel is standard input.
@@ -59,22 +59,12 @@ pub(super) enum SocketOwner {
     Listener {
         route: String,
         listener: usize,
-        /// True for UDP, false for TCP.
-        udp: bool,
+        /// The name of the [`SocketKind`](adit_engine::SocketKind).
+        kind: String,
         addr: SocketAddr,
     },
     /// The management API, at this address.
     Api(String),
-}
-
-impl SocketOwner {
-    pub(super) const fn kind(udp: bool) -> SocketKind {
-        if udp {
-            SocketKind::Udp
-        } else {
-            SocketKind::Tcp
-        }
-    }
 }
 
 /// The message of a successor that has bound everything.

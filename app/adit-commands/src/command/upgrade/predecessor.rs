@@ -9,7 +9,7 @@ use adit_admin::api::{ApiListener, ApiListenerError};
 use adit_cli::{Failure, FailureCode};
 use adit_engine::{
     Engine, EngineCounters, HandoverSocket, Inheritance, InheritedSockets, PreparedEngine,
-    ReplayPart,
+    ReplayPart, SocketKind,
 };
 use adit_net::handover::{HandoverChannel, HandoverMessage};
 use serde::de::DeserializeOwned;
@@ -232,12 +232,16 @@ fn sort_sockets(
             SocketOwner::Listener {
                 route,
                 listener,
-                udp,
+                kind,
                 addr,
             } => sockets.push(HandoverSocket {
                 route,
                 listener,
-                kind: SocketOwner::kind(udp),
+                // The kind of a newer version: this one does not need the socket.
+                kind: match SocketKind::from_name(&kind) {
+                    Some(kind) => kind,
+                    None => continue,
+                },
                 addr,
                 fd,
             }),

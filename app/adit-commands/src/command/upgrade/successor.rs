@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adit_admin::api::{ApiListenerControl, Upgraded};
 use adit_cli::{CommandResult, SignalRequest, Signals, notify_service_manager};
-use adit_engine::{Engine, EngineCounters, HandoverSocket, SocketKind};
+use adit_engine::{Engine, EngineCounters, HandoverSocket};
 use adit_net::child::detachable::{DetachableChild, spawn_detachable};
 use adit_net::handover::{HandoverChannel, HandoverMessage};
 use tokio::time::{Instant, interval, timeout};
@@ -244,7 +244,7 @@ async fn send_sockets(
         let owner = SocketOwner::Listener {
             route: socket.route,
             listener: socket.listener,
-            udp: socket.kind == SocketKind::Udp,
+            kind: socket.kind.name().to_owned(),
             addr: socket.addr,
         };
         (owner, socket.fd)
