@@ -28,7 +28,7 @@ const RATE: u32 = 200;
 const FLOWS_EACH: usize = 2;
 
 /// A process and its successors, whose output is that of the first one.
-struct Lineage {
+pub(crate) struct Lineage {
     /// Process IDs, the first process first.
     ids: Vec<u32>,
 }
@@ -45,7 +45,8 @@ impl Drop for Lineage {
 }
 
 impl Lineage {
-    fn of(first: &ChildProcess) -> Self {
+    /// Creates the lineage of a process without a successor yet.
+    pub(crate) fn of(first: &ChildProcess) -> Self {
         Self {
             ids: vec![first.id()],
         }
@@ -67,9 +68,16 @@ impl Lineage {
         self.ids.push(id);
     }
 
+    /// Requests an upgrade by SIGUSR2, and waits for the successor.
+    #[track_caller]
+    pub(crate) fn upgrade_by_signal(&mut self, first: &ChildProcess) {
+        signal(self.current(), Signal::USR2);
+        self.wait_for_successor(first);
+    }
+
     /// Ends the newest process, and waits until all have ended.
     #[track_caller]
-    fn stop(self, first: &mut ChildProcess) {
+    pub(crate) fn stop(self, first: &mut ChildProcess) {
         if self.ids.len() > 1 {
             signal(self.current(), Signal::TERM);
         } else {
@@ -338,8 +346,7 @@ fn a_new_binary_and_a_new_file_are_used() {
     fs::rename(&new, &program).unwrap();
     text(added);
     let mut lineage = Lineage::of(adit.process());
-    adit.process().send_signal(Signal::USR2).unwrap();
-    lineage.wait_for_successor(adit.process());
+    lineage.upgrade_by_signal(adit.process());
     let status = adit.process().wait(TEST_TIMEOUT).unwrap();
     assert_eq!(status.code(), Some(0));
     let running = fs::read_link(format!("/proc/{}/exe", lineage.current())).unwrap();
@@ -378,8 +385,7 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         let packet = session.seal(b"?", whoami());
         assert!(replay::is_answered(back.addr(), &packet));
         for _ in 0..2 {
-            signal(lineage.current(), Signal::USR2);
-            lineage.wait_for_successor(back.process());
+            lineage.upgrade_by_signal(back.process());
             let fresh = record(method, back.addr(), &origin);
             assert_ne!(fresh, seen);
             assert!(!replay::accepts(back.addr(), &seen, &origin), "{method:?}");
