@@ -123,7 +123,9 @@ fn check_snapshot(script: &mut ActionScript<'_>) {
     let first = pool.snapshot(NOW).next().expect("at least one part");
     let next = SaltPool::from_snapshot(first.expose(), NOW).expect("valid");
     let parts = pool.snapshot(NOW).skip(1);
-    parts.for_each(|part| drop(next.merge_snapshot(part.expose(), NOW).expect("valid")));
+    for part in parts {
+        next.merge_snapshot(part.expose(), NOW).expect("valid");
+    }
     for (salt, stamped) in salts {
         let again = next.insert_salt(&salt, stamped.then_some(NOW), NOW);
         assert_eq!(again, Err(ProtocolError::Replayed));

@@ -12,7 +12,6 @@ pub(super) use unix::WatchedSocket;
 
 #[cfg(unix)]
 mod unix {
-    use std::future::poll_fn;
     use std::io;
     use std::net::SocketAddr;
     use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -79,12 +78,7 @@ mod unix {
             self.socket.as_fd()
         }
 
-        /// Waits until there may be something to receive.
-        pub(in super::super) async fn readable(&self) -> io::Result<()> {
-            poll_fn(|cx| self.poll_readable(cx)).await
-        }
-
-        /// Like [`readable`](Self::readable). If several tasks poll, only the last one is woken.
+        /// Waits until there may be something to receive. If several tasks poll, only the last one is woken.
         pub(in super::super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             match &mut self.lock_watch().how {
                 WatchMode::Reactor(watched) => watched.poll_read_ready(cx).map_ok(drop),
@@ -183,12 +177,7 @@ mod plain {
             UdpSockRef::from(&self.0)
         }
 
-        /// Waits until there is something to receive.
-        pub(in super::super) async fn readable(&self) -> io::Result<()> {
-            self.0.readable().await
-        }
-
-        /// Like [`readable`](Self::readable). If several tasks poll, only the last one is woken.
+        /// Waits until there is something to receive. If several tasks poll, only the last one is woken.
         pub(in super::super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             self.0.poll_recv_ready(cx)
         }
