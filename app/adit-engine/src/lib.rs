@@ -55,6 +55,7 @@ mod dns;
 mod engine;
 mod error;
 mod failure_cause;
+mod handover;
 mod handshake_limiter;
 mod health;
 mod inflated_stream;
@@ -78,11 +79,16 @@ mod user_table;
 pub use adit_stream::MeterStats;
 
 pub use dns::{DnsServerCounts, DnsStartError, DnsTable, DnsTables, NameResolver};
-pub use engine::{ApplyError, Engine, KeyedServer, ListenerInfo, ReloadSummary};
+pub use engine::{
+    ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
+    PreparedEngine, ReloadSummary,
+};
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
+pub use handover::{ExportError, HandoverSocket, InheritedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
+pub use listener::{ReplayPart, ReplayPartError};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
 pub use router::{RequestContext, Router, RoutingRule};
@@ -90,5 +96,5 @@ pub use rule_sets::{
     LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable, StoredDocument,
 };
 pub use start_error::StartError;
-pub use user_account::{Usage, UserAccount};
+pub use user_account::{Usage, UserAccount, UserCounters};
 pub use user_table::{UserTable, UserTableError};

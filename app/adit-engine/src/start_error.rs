@@ -8,6 +8,7 @@ use adit_wire::Target;
 
 use crate::carrier::CarrierError;
 use crate::dns::DnsStartError;
+use crate::listener::ReplayPartError;
 use crate::plugin::PluginError;
 use crate::route_rules::RouteRuleError;
 use crate::rule_sets::RuleSetError;
@@ -57,6 +58,9 @@ pub enum StartError {
     /// DNS tables cannot be used.
     #[error(transparent)]
     Dns(#[from] DnsStartError),
+    /// The replay state of the process that this one succeeds cannot be used.
+    #[error(transparent)]
+    Replays(#[from] ReplayPartError),
     /// A plugin could not be started.
     #[error(transparent)]
     Plugin(#[from] PluginError),

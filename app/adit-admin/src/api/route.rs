@@ -35,6 +35,7 @@ pub(crate) enum Action {
     Health,
     Metrics,
     Reload,
+    Upgrade,
     Subscription {
         name: String,
         secret: String,
@@ -101,6 +102,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["servers"] => return Some(Action::Servers),
         ["v1", "reload"] => return Some(Action::Reload),
         ["dns"] => return Some(Action::Dns),
+        ["v1", "upgrade"] => return Some(Action::Upgrade),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["sip008", name, secret] => {
@@ -169,6 +171,7 @@ impl Api {
             }
             Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
             Action::Reload => return self.request_reload().await,
+            Action::Upgrade => return self.request_upgrade(body, ask.by_port).await,
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
             Action::Dns => return Ok(self.list_dns()),
@@ -265,7 +268,7 @@ impl Action {
                 Resource::Users => "GET, POST",
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
-            Self::Reload => "POST",
+            Self::Reload | Self::Upgrade => "POST",
             Self::Group(_) => "GET, POST",
             _ => "GET",
         }
@@ -315,6 +318,7 @@ mod tests {
             ("/groups/a/b", None),
             ("/metrics", Some(Action::Metrics)),
             ("/v1/reload", Some(Action::Reload)),
+            ("/v1/upgrade", Some(Action::Upgrade)),
             ("/healthz", Some(Action::Health)),
             ("", None),
             ("*", None),

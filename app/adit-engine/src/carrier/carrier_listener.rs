@@ -20,7 +20,7 @@ use super::carrier_control::{CarrierControl, CarrierUpdate};
 use super::fec::FecPath;
 use super::settings::{self, StreamSettings};
 use crate::listen_port;
-use crate::listener::{ListenerState, OpenSockets, box_task, listen_error};
+use crate::listener::{ListenerState, OpenSockets, StreamService, box_task, listen_error};
 use crate::serve::{ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationSlot, AssociationTtl, exchange_datagrams};
 use crate::user_account::CountedSession;
@@ -56,11 +56,17 @@ pub(crate) async fn open_carrier(
                     let control = control.clone();
                     let sessions =
                         serve_sessions(listener, terms.streams, slot.clone(), addr, control);
-                    (slot, box_task(sessions))
+                    StreamService {
+                        slot,
+                        task: box_task(sessions),
+                        accepting: None,
+                    }
                 }),
                 carrier: Some(control),
                 datagrams: Vec::new(),
                 tasks: Vec::new(),
+                switches: Vec::new(),
+                exports: Err("KCP sessions cannot be handed over"),
             })
         }
         CarrierSettings::Fec(plan) => {
@@ -81,6 +87,8 @@ pub(crate) async fn open_carrier(
                 carrier: None,
                 datagrams: Vec::new(),
                 tasks: vec![box_task(serve_channels(listener, target, common.clone()))],
+                switches: Vec::new(),
+                exports: Err("FEC channels cannot be handed over"),
             })
         }
     }

@@ -65,6 +65,25 @@ impl FakeIps {
         pools.find_map(|pool| pool.find(address))
     }
 
+    /// Writes the tables to their files, for a successor. This function blocks.
+    pub(crate) fn write_all(&self) {
+        for pool in self.open_pools() {
+            pool.write();
+        }
+    }
+
+    /// Reads the files again, which a predecessor has written since they were read. This function blocks.
+    pub(crate) fn read_again(&self) {
+        for pool in self.open_pools() {
+            pool.read_again();
+        }
+    }
+
+    fn open_pools(&self) -> Vec<Arc<FakeIpPool>> {
+        let pools = self.pools.read().unwrap_or_else(PoisonError::into_inner);
+        pools.iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// Returns the pool of these networks and this file: the one that is in use, or a new one with the names of the
     /// file. Reads the file.
     ///
@@ -92,10 +111,7 @@ impl FakeIps {
         {
             return Ok(pool);
         }
-        let mut table = FakeIpTable::new(networks, CAPACITY)?;
-        if let Some(file) = file {
-            restore(&mut table, file);
-        }
+        let table = read_table(networks, file)?;
         let pool = Arc::new(FakeIpPool {
             networks,
             written: Mutex::new(table.changes()),
@@ -106,6 +122,15 @@ impl FakeIps {
         self.opened.fetch_add(1, Ordering::Relaxed);
         Ok(pool)
     }
+}
+
+/// Creates a table with the names of a file.
+fn read_table(networks: FakeIpNetworks, file: Option<&Path>) -> Result<FakeIpTable, DnsStartError> {
+    let mut table = FakeIpTable::new(networks, CAPACITY)?;
+    if let Some(file) = file {
+        restore(&mut table, file);
+    }
+    Ok(table)
 }
 
 /// Restores a table from its file. A file that cannot be read is moved aside, and the table starts empty.
@@ -184,6 +209,16 @@ impl FakeIpPool {
                 file.display()
             ),
         }
+    }
+
+    fn read_again(&self) {
+        // The error is one of the networks, which were large enough before.
+        let Ok(table) = read_table(self.networks, self.file.as_deref()) else {
+            return debug_assert!(false, "networks have become too small");
+        };
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        *written = table.changes();
+        *self.lock() = table;
     }
 
     fn lock(&self) -> MutexGuard<'_, FakeIpTable> {

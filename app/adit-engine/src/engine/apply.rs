@@ -17,6 +17,7 @@ use super::comparison::{ChangedNames, Place, Step, compare_plans};
 use super::{Engine, RunningListener};
 use crate::chain_builder::{NamedResources, RunningChains, build_router};
 use crate::dns::{DnsRegistry, RunningDns};
+use crate::handover::SocketSource;
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
@@ -324,7 +325,10 @@ impl Engine {
         named: NamedResources<'_>,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, StartError> {
-        match self.bind_listener(route, listen, None, named).await {
+        match self
+            .bind_listener(route, listen, None, named, SocketSource::NONE)
+            .await
+        {
             Ok(bound) => Ok(Ready::Now(Prepared::Open {
                 name,
                 bound: Box::new(bound),
@@ -410,13 +414,14 @@ impl Engine {
         named: NamedResources<'_>,
     ) -> Result<BoundListener, StartError> {
         for _ in 1..REBIND_TRIES {
-            let bound = self.bind_listener(route, listen, meter.clone(), named);
+            let bound = self.bind_listener(route, listen, meter.clone(), named, SocketSource::NONE);
             match bound.await {
                 Err(why) if is_in_use(&why) => sleep(REBIND_PAUSE).await,
                 done => return done,
             }
         }
-        self.bind_listener(route, listen, meter, named).await
+        self.bind_listener(route, listen, meter, named, SocketSource::NONE)
+            .await
     }
 
     /// Opens listeners again that were closed for others.

@@ -14,16 +14,28 @@ use super::{
     OpenSockets, PreviousListener, ProcessState, fast_open_mode, keyed, ssr,
 };
 use crate::carrier::{CarrierControl, CarrierUpdate};
-use crate::serve::{ConnectionHandler, HandlerSlot};
+use crate::handover::{SocketHandle, SocketKind, SocketSource};
+use crate::serve::{AcceptSwitch, ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationTtl, PacketCodec, TableControl, TableUpdate};
 use crate::{StartError, UserTable};
 
 /// The running parts of a listener. Dropping one ends its task.
 pub(crate) struct ListenerParts {
-    streams: Option<(HandlerSlot, OwnedTask)>,
+    streams: Option<RunningStreams>,
     carrier: Option<CarrierControl>,
     datagrams: Vec<(TableControl, OwnedTask)>,
     others: Vec<OwnedTask>,
+    /// Pause those of `others` that receive requests.
+    switches: Vec<AcceptSwitch>,
+    /// The sockets that a successor can continue, or the reason why there are none.
+    exports: Result<Vec<SocketHandle>, &'static str>,
+}
+
+/// The running task that accepts streams.
+struct RunningStreams {
+    slot: HandlerSlot,
+    task: OwnedTask,
+    accepting: Option<AcceptSwitch>,
 }
 
 /// A task that ends when this is dropped.
@@ -64,14 +76,25 @@ impl ListenerParts {
             carrier: None,
             datagrams: Vec::new(),
             others: Vec::new(),
+            switches: Vec::new(),
+            exports: Ok(Vec::new()),
         };
         parts.add_sockets(opened);
         parts
     }
 
     fn add_sockets(&mut self, opened: OpenSockets) {
-        if let Some((slot, task)) = opened.streams {
-            self.streams = Some((slot, OwnedTask::spawn(task)));
+        if let Some(streams) = opened.streams {
+            self.streams = Some(RunningStreams {
+                slot: streams.slot,
+                task: OwnedTask::spawn(streams.task),
+                accepting: streams.accepting,
+            });
+        }
+        match (&mut self.exports, opened.exports) {
+            (Ok(handles), Ok(added)) => handles.extend(added),
+            (Ok(_), Err(why)) => self.exports = Err(why),
+            (Err(_), _) => {}
         }
         if opened.carrier.is_some() {
             self.carrier = opened.carrier;
@@ -81,21 +104,91 @@ impl ListenerParts {
         self.datagrams.extend(datagrams.map(spawn));
         self.others
             .extend(opened.tasks.into_iter().map(OwnedTask::spawn));
+        self.switches.extend(opened.switches);
+    }
+
+    /// Closes the further descriptors of sockets of this kind, except for the first `count`.
+    fn keep_handles(&mut self, kind: SocketKind, count: usize) {
+        let Ok(handles) = &mut self.exports else {
+            return;
+        };
+        let mut left = count;
+        handles.retain(|handle| {
+            let stays = handle.kind != kind || left > 0;
+            if handle.kind == kind {
+                left = left.saturating_sub(1);
+            }
+            stays
+        });
+    }
+
+    /// Returns the sockets that a successor can continue.
+    ///
+    /// # Errors
+    /// The reason why the listener cannot be handed over.
+    pub(crate) fn exports(&self) -> Result<&[SocketHandle], &'static str> {
+        match &self.exports {
+            Ok(handles) => Ok(handles),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Pauses the accepting of connections, which wait in the kernel's backlog from now on.
+    pub(crate) fn pause_accepting(&self) -> impl Future<Output = ()> + Send + use<> {
+        let pauses: Vec<_> = self.all_switches().map(AcceptSwitch::pause).collect();
+        async {
+            for pause in pauses {
+                pause.await;
+            }
+        }
+    }
+
+    /// Continues after [`Self::pause_accepting`].
+    pub(crate) fn resume_accepting(&self) {
+        for switch in self.all_switches() {
+            switch.resume();
+        }
+    }
+
+    /// Closes the sockets, which a successor has. What is open on connections continues, new streams of theirs
+    /// included.
+    pub(crate) fn leave_to_successor(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        self.exports = Ok(Vec::new());
+        let tables: Vec<OwnedTask> = self.datagrams.drain(..).map(|(_, task)| task).collect();
+        let closes: Vec<_> = self.all_switches().map(AcceptSwitch::close).collect();
+        async {
+            for close in closes {
+                close.await;
+            }
+            end_tasks(tables).await;
+        }
+    }
+
+    fn all_switches(&self) -> impl Iterator<Item = &AcceptSwitch> {
+        let streams = self.streams.iter();
+        let accepting = streams.filter_map(|streams| streams.accepting.as_ref());
+        accepting.chain(&self.switches)
     }
 
     /// Ends all tasks, and waits until they have closed their sockets.
     pub(crate) async fn stop(&mut self) {
-        let streams = self.streams.take().map(|(_, task)| task);
+        self.exports = Ok(Vec::new());
+        let streams = self.streams.take().map(|streams| streams.task);
         let datagrams = self.datagrams.drain(..).map(|(_, task)| task);
         let mut tasks: Vec<OwnedTask> = streams.into_iter().chain(datagrams).collect();
         tasks.append(&mut self.others);
-        for task in &tasks {
-            task.0.abort();
-        }
-        for task in &mut tasks {
-            // It was aborted, or had ended by a panic that was reported then.
-            let _ = (&mut task.0).await;
-        }
+        end_tasks(tasks).await;
+    }
+}
+
+/// Ends tasks, and waits until they have ended.
+async fn end_tasks(mut tasks: Vec<OwnedTask>) {
+    for task in &tasks {
+        task.0.abort();
+    }
+    for task in &mut tasks {
+        // It was aborted, or had ended by a panic that was reported then.
+        let _ = (&mut task.0).await;
     }
 }
 
@@ -185,7 +278,8 @@ impl ListenerChange {
                 host: Some(Host::Ip(bound.ip())),
                 port: bound.port(),
             };
-            added = Some(ports.bind_ports(&addr, &bench.common).await?);
+            let bound = ports.bind_ports(&addr, &bench.common, SocketSource::NONE);
+            added = Some(bound.await?);
         }
         let same_users = match (&previous.config.kind, &listen.kind) {
             (ListenerKind::Shadowsocks(before), ListenerKind::Shadowsocks(now)) => {
@@ -232,11 +326,14 @@ impl ListenerChange {
         let before = std::mem::replace(live, self.live);
         match self.worker {
             Some(worker) => {
-                if let Some((slot, _)) = &parts.streams {
-                    slot.replace(worker);
+                if let Some(streams) = &parts.streams {
+                    streams.slot.replace(worker);
                 }
             }
-            None => parts.streams = None,
+            None => {
+                parts.streams = None;
+                parts.keep_handles(SocketKind::Tcp, 0);
+            }
         }
         if let (Some(control), Some(update)) = (&parts.carrier, self.carrier) {
             control.update(update);
@@ -248,7 +345,10 @@ impl ListenerChange {
                     control.update(TableUpdate::timeouts(self.ttl));
                 }
             }
-            None => parts.datagrams.clear(),
+            None => {
+                parts.datagrams.clear();
+                parts.keep_handles(SocketKind::Udp, 0);
+            }
         }
         parts.others.clear();
         if let Some(added) = self.added {
@@ -286,6 +386,7 @@ fn update_tables(
     // A socket without a codec could not be served: it is closed, and the system uses the others.
     if change != CodecChange::Keep {
         parts.datagrams.truncate(codecs.len());
+        parts.keep_handles(SocketKind::Udp, codecs.len());
     }
     for ((control, _), codec) in parts.datagrams.iter().zip(codecs) {
         control.update(TableUpdate {

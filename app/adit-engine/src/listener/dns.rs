@@ -24,6 +24,8 @@ use tracing::{debug, warn};
 use super::open_sockets::{ListenerState, OpenSockets, box_task, listen_error};
 use crate::chain_builder::ChainResources;
 use crate::dns::{DnsResponder, FirstAnswer};
+use crate::handover::SocketSource;
+use crate::serve::{AcceptPermit, AcceptSwitch};
 use crate::user_account::CountedSession;
 use crate::{StartError, listen_port};
 
@@ -46,6 +48,7 @@ pub(super) async fn open_dns(
     listen: &ListenerConfig,
     common: &ListenerState,
     chains: &ChainResources,
+    source: SocketSource<'_>,
 ) -> Result<OpenSockets, StartError> {
     let fake = match plan.fake_ip.is_empty() {
         true => None,
@@ -53,8 +56,11 @@ pub(super) async fn open_dns(
     };
     let addr = &listen.addr;
     let tcp = plan.tcp.then_some(FastOpen::Off);
-    let sockets = listen_port::bind_port(&addr.host, addr.port, tcp, plan.udp.into()).await;
-    let sockets = sockets.map_err(|why| listen_error(addr, why))?;
+    let failed = |why| listen_error(addr, why);
+    let udp = plan.udp.into();
+    let sockets = listen_port::bind_port(&addr.host, addr.port, tcp, udp, source).await;
+    let sockets = sockets.map_err(failed)?;
+    let handles = sockets.handles().map_err(failed)?;
     let transports = match (plan.tcp, plan.udp) {
         (true, true) => "tcp+udp",
         (false, _) => "udp",
@@ -62,7 +68,12 @@ pub(super) async fn open_dns(
     };
     let buffers = sockets.udp.first().map(BatchUdpSocket::buffer_sizes);
     let responder = Arc::new(DnsResponder::new(common.router.clone(), fake.clone()));
-    let mut tasks = Vec::new();
+    let (mut tasks, mut switches) = (Vec::new(), Vec::new());
+    let mut new_permit = || {
+        let (switch, permit) = AcceptSwitch::new();
+        switches.push(switch);
+        permit
+    };
     if let Some(pool) = fake {
         tasks.push(box_task(pool.write_periodically()));
     }
@@ -73,7 +84,7 @@ pub(super) async fn open_dns(
             meter: common.meter.clone(),
             clients: Arc::default(),
         };
-        tasks.push(box_task(server.run()));
+        tasks.push(box_task(server.run(new_permit())));
     }
     if let Some(socket) = sockets.tcp {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
@@ -85,7 +96,7 @@ pub(super) async fn open_dns(
             max_per_client: max.div_ceil(4),
             clients: Arc::default(),
         };
-        tasks.push(box_task(server.run(socket)));
+        tasks.push(box_task(server.run(socket, new_permit())));
     }
     Ok(OpenSockets {
         addr: sockets.addr,
@@ -95,6 +106,8 @@ pub(super) async fn open_dns(
         carrier: None,
         datagrams: Vec::new(),
         tasks,
+        switches,
+        exports: Ok(handles),
     })
 }
 
@@ -146,7 +159,9 @@ struct DatagramServer {
 }
 
 impl DatagramServer {
-    async fn run(self) {
+    /// Serves queries until the listener is closed or handed over. Then it sends the replies to those that it has
+    /// received.
+    async fn run(self, mut permit: AcceptPermit) {
         let mut lookups = JoinSet::new();
         loop {
             let received = poll_fn(|cx| {
@@ -155,7 +170,14 @@ impl DatagramServer {
                     self.serve(datagram, from, &mut lookups);
                 })
             });
-            let received = received.await;
+            let received = tokio::select! {
+                biased;
+                () = permit.is_paused_or_closed() => match permit.wait_until_open().await {
+                    true => continue,
+                    false => break,
+                },
+                received = received => received,
+            };
             // A reply that cannot be sent is lost, like any datagram.
             let _ = self.socket.flush();
             if let Err(why) = received {
@@ -164,6 +186,8 @@ impl DatagramServer {
             }
             while lookups.try_join_next().is_some() {}
         }
+        drop(permit);
+        while lookups.join_next().await.is_some() {}
     }
 
     fn serve(&self, datagram: &[u8], from: SocketAddr, lookups: &mut JoinSet<()>) {
@@ -216,11 +240,20 @@ struct StreamServer {
 }
 
 impl StreamServer {
-    async fn run(self, socket: TcpListener) {
+    /// Serves connections until the listener is closed or handed over. Then it serves those that it has accepted.
+    async fn run(self, socket: TcpListener, mut permit: AcceptPermit) {
         let server = Arc::new(self);
         let mut connections = JoinSet::new();
         loop {
-            let (stream, from) = match socket.accept().await {
+            let accepted = tokio::select! {
+                biased;
+                () = permit.is_paused_or_closed() => match permit.wait_until_open().await {
+                    true => continue,
+                    false => break,
+                },
+                accepted = socket.accept() => accepted,
+            };
+            let (stream, from) = match accepted {
                 Ok(accepted) => accepted,
                 Err(why) => {
                     warn!("cannot accept queries over TCP: {why}");
@@ -244,6 +277,8 @@ impl StreamServer {
                 drop(slot);
             });
         }
+        drop((socket, permit));
+        while connections.join_next().await.is_some() {}
     }
 
     /// Serves the queries of a connection until it is idle or closed. Replies can be in another order than the queries

@@ -10,7 +10,8 @@ use adit_net::BufferSizes;
 use adit_stream::TrafficMeter;
 
 use crate::carrier::CarrierControl;
-use crate::serve::HandlerSlot;
+use crate::handover::SocketHandle;
+use crate::serve::{AcceptSwitch, HandlerSlot};
 use crate::udp::{AssociationTtl, ListenerQuota, PacketCodec, TableControl};
 use crate::{Router, StartError};
 
@@ -22,13 +23,26 @@ pub(crate) struct OpenSockets {
     /// Receive and send buffer sizes of each UDP socket, if there is one.
     pub(crate) buffers: Option<BufferSizes>,
     /// Accepts streams.
-    pub(crate) streams: Option<(HandlerSlot, ListenerTask)>,
+    pub(crate) streams: Option<StreamService>,
     /// Changes the carrier's settings.
     pub(crate) carrier: Option<CarrierControl>,
     /// Receive datagrams, one for each socket.
     pub(crate) datagrams: Vec<(TableControl, ListenerTask)>,
     /// All other tasks.
     pub(crate) tasks: Vec<ListenerTask>,
+    /// Pause those of `tasks` that receive requests.
+    pub(crate) switches: Vec<AcceptSwitch>,
+    /// The sockets that a successor can continue, or the reason why there are none.
+    pub(crate) exports: Result<Vec<SocketHandle>, &'static str>,
+}
+
+/// The task that accepts streams.
+pub(crate) struct StreamService {
+    /// The handler of the next stream.
+    pub(crate) slot: HandlerSlot,
+    pub(crate) task: ListenerTask,
+    /// Pauses the task, if it accepts TCP connections.
+    pub(crate) accepting: Option<AcceptSwitch>,
 }
 
 /// Work that starts when it is spawned.

@@ -22,8 +22,15 @@ const UNUSED_TTL: Duration = Duration::from_secs(120);
 pub(crate) struct ReplayRegistry {
     /// Hash keys: states are stored under a keyed hash of their name, so that no key is stored.
     hash_keys: [SipKey; 2],
-    known: Mutex<HashMap<[u64; 2], RegistryEntry>>,
+    /// The seeds of the hash keys.
+    pub(super) seeds: Secret<[[u8; 16]; 2]>,
+    known: Mutex<HashMap<StateId, RegistryEntry>>,
+    /// The start of this process, if it has succeeded another one. States that it has not inherited start then.
+    succeeded_at: Option<UnixTime>,
 }
+
+/// The keyed hash of a state's name.
+pub(super) type StateId = [u64; 2];
 
 #[derive(Debug)]
 struct RegistryEntry {
@@ -59,16 +66,41 @@ pub(super) struct ReplayStateName<'a> {
 
 impl Default for ReplayRegistry {
     fn default() -> Self {
-        let hash = [random_seed(), random_seed()].map(SipKey::new);
-        let known = Mutex::default();
-        Self {
-            hash_keys: hash,
-            known,
-        }
+        Self::with_seeds([random_seed(), random_seed()])
     }
 }
 
 impl ReplayRegistry {
+    fn with_seeds(seeds: [[u8; 16]; 2]) -> Self {
+        Self {
+            hash_keys: seeds.map(SipKey::new),
+            seeds: Secret::new(seeds),
+            known: Mutex::default(),
+            succeeded_at: None,
+        }
+    }
+
+    /// Creates the registry of a process that continues the states of another one.
+    pub(super) fn with_inherited(
+        seeds: [[u8; 16]; 2],
+        states: HashMap<StateId, ReplayState>,
+    ) -> Self {
+        let last_used = system::monotonic_now();
+        let entry = |(id, state)| (id, RegistryEntry { state, last_used });
+        Self {
+            known: Mutex::new(states.into_iter().map(entry).collect()),
+            succeeded_at: Some(system::unix_now()),
+            ..Self::with_seeds(seeds)
+        }
+    }
+
+    /// Returns all states.
+    pub(super) fn states(&self) -> Vec<(StateId, ReplayState)> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = known.iter();
+        each.map(|(id, entry)| (*id, entry.state.clone())).collect()
+    }
+
     /// Returns the state with this name, which any listener may have created; `started` is the start time
     /// of the process.
     pub(super) fn state_for(&self, name: &ReplayStateName<'_>, started: UnixTime) -> ReplayState {
@@ -90,10 +122,15 @@ impl ReplayRegistry {
             now.duration_since(known.last_used) < UNUSED_TTL
         });
         let known = known.entry(place).or_insert_with(|| RegistryEntry {
-            state: ReplayState::new(name, started),
+            state: ReplayState::new(name, self.succeeded_at.unwrap_or(started)),
             last_used: now,
         });
         known.last_used = now;
+        if let (Some(path), None) = (name.state, &known.state.file) {
+            // An inherited state, whose salts are newer than those of the file.
+            let file = SaltsFile::with_salts(PathBuf::from(path), known.state.salts.clone());
+            known.state.file = Some(Arc::new(file));
+        }
         known.state.clone()
     }
 }
@@ -120,6 +157,16 @@ impl ReplayState {
                 name.restart,
             ))),
             file,
+        }
+    }
+
+    /// Creates a state from the parts of another process's.
+    pub(super) fn inherited(salts: SaltPool, packets: SaltPool, sessions: SessionRegistry) -> Self {
+        Self {
+            salts: Arc::new(salts),
+            packets: Arc::new(packets),
+            sessions: Arc::new(sessions),
+            file: None,
         }
     }
 

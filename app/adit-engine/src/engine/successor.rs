@@ -1,0 +1,196 @@
+//! The start of an engine that succeeds the one of another process, and the end of one that has a successor.
+//!
+//! ```text
+//! old: export_sockets ───────────────▶ pause_accepting ─▶ counters ─▶ leave_to_successor ─▶ drain
+//! new:                 prepare (bind) ───────────────────────────────▶ start
+//! ```
+//!
+//! The sockets are open in both processes: connections wait in the kernel's backlog in between, and none is refused.
+
+use std::time::Duration;
+
+use adit_config::Plan;
+use adit_net::system;
+use tokio::time::{Instant, sleep_until};
+
+use super::{DRAIN_CHECK, Engine};
+use crate::connector::MemberSelections;
+use crate::handover::{ExportError, HandoverSocket, InheritedSockets};
+use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
+use crate::{RuleSetTable, StartError};
+
+/// The sockets and the states of the process that an engine succeeds.
+#[derive(Debug, Default)]
+pub struct Inheritance {
+    /// The sockets of its listeners.
+    pub sockets: InheritedSockets,
+    /// A snapshot of its replay states; empty if there is none.
+    pub replays: Vec<ReplayPart>,
+    /// The selections that an earlier process made in manual groups.
+    pub selections: MemberSelections,
+}
+
+/// An engine whose listeners are bound and accept nothing yet.
+pub struct PreparedEngine {
+    engine: Engine,
+    /// The listeners of each route.
+    bound: Vec<(String, Vec<BoundListener>)>,
+}
+
+impl std::fmt::Debug for PreparedEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let routes: Vec<&String> = self.bound.iter().map(|(route, _)| route).collect();
+        f.debug_struct("PreparedEngine")
+            .field("routes", &routes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PreparedEngine {
+    /// Returns the engine, which has no listeners yet.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Starts to accept connections.
+    #[must_use]
+    pub fn start(self) -> Engine {
+        // A predecessor has written its made-up addresses when it paused.
+        self.engine.chains.fake_ips.read_again();
+        for (route, bound) in self.bound {
+            self.engine.start_route(&route, bound);
+        }
+        self.engine
+    }
+}
+
+impl Engine {
+    /// Does everything that [`Self::start_with_rule_sets`] does, except for accepting. Listeners continue the sockets
+    /// in `inherited` that are bound to their addresses; with port 0, those of the listener with the same number in
+    /// the route of the same name. They also continue the replay states of their keys.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::start_with_rule_sets`], and if the replay states cannot be used.
+    pub async fn prepare(
+        plan: &Plan,
+        sets: RuleSetTable,
+        inherited: &Inheritance,
+    ) -> Result<PreparedEngine, StartError> {
+        let (replays, started) = match inherited.replays.as_slice() {
+            [] => (ReplayRegistry::default(), system::unix_now()),
+            parts => ReplayRegistry::from_snapshot(parts)?,
+        };
+        let selections = inherited.selections.clone();
+        let engine = Self::without_routes(sets, replays, started, selections);
+        engine.start_dns(plan).await?;
+        let mut bound = Vec::with_capacity(plan.routes.len());
+        for route in &plan.routes {
+            let sockets = Some(&inherited.sockets);
+            let listeners = engine.bind_route(route, sockets).await?;
+            bound.push((route.name.clone(), listeners));
+        }
+        Ok(PreparedEngine { engine, bound })
+    }
+
+    /// Returns a snapshot of the replay states of all keys, for a successor.
+    #[must_use]
+    pub fn replay_snapshot(&self) -> Vec<ReplayPart> {
+        self.replays.snapshot(self.started)
+    }
+
+    /// Returns a number that changes when a request is recorded in a replay state.
+    #[must_use]
+    pub fn replay_count(&self) -> u64 {
+        self.replays.accepted_count()
+    }
+
+    /// Adds a later snapshot of the process that this one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReplayPartError`] if the parts are not those of a snapshot.
+    pub fn merge_replays(&self, parts: &[ReplayPart]) -> Result<(), ReplayPartError> {
+        self.replays.merge_snapshot(parts)
+    }
+
+    /// Records that the process which this one succeeds has ended, and its sessions with it.
+    pub fn end_predecessor(&self) {
+        self.replays.end_previous_process();
+    }
+
+    /// Returns further descriptors of the sockets of all listeners.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ExportError`] if a listener cannot be handed over, or the system refuses a descriptor.
+    pub fn export_sockets(&self) -> Result<Vec<HandoverSocket>, ExportError> {
+        let mut exported = Vec::new();
+        for listener in self.lock_running().iter() {
+            let info = &listener.listening;
+            let handles = listener.parts.exports();
+            let handles = handles.map_err(|why| ExportError::Unsupported {
+                route: info.route.clone(),
+                addr: info.addr,
+                why,
+            })?;
+            for handle in handles {
+                let socket = handle.export(&info.route, listener.index);
+                exported.push(socket.map_err(|why| ExportError::Descriptor {
+                    addr: info.addr,
+                    why,
+                })?);
+            }
+        }
+        Ok(exported)
+    }
+
+    /// Pauses the accepting of connections, which wait in the kernel's backlog. When this returns, none is accepted.
+    pub async fn pause_accepting(&self) {
+        let pauses: Vec<_> = {
+            let running = self.lock_running();
+            running.iter().map(|r| r.parts.pause_accepting()).collect()
+        };
+        for pause in pauses {
+            pause.await;
+        }
+        let fake_ips = self.chains.fake_ips.clone();
+        if !fake_ips.is_empty() {
+            // A panic while writing must not end the handover.
+            let _ = tokio::task::spawn_blocking(move || fake_ips.write_all()).await;
+        }
+    }
+
+    /// Continues after [`Self::pause_accepting`].
+    pub fn resume_accepting(&self) {
+        for listener in self.lock_running().iter() {
+            listener.parts.resume_accepting();
+        }
+    }
+
+    /// Closes the sockets of all listeners, which a successor has and continues. Open connections continue, and so do
+    /// new streams on them.
+    pub async fn leave_to_successor(&self) {
+        let closing: Vec<_> = {
+            let mut running = self.lock_running();
+            let each = running.iter_mut();
+            each.map(|listener| {
+                listener.kept.leave_to_successor();
+                listener.parts.leave_to_successor()
+            })
+            .collect()
+        };
+        for closed in closing {
+            closed.await;
+        }
+    }
+
+    /// Waits until all connections have ended, for at most `drain`.
+    pub async fn wait_until_idle(&self, drain: Duration) {
+        let until = Instant::now() + drain;
+        while self.gate.open_count() > 0 && Instant::now() < until {
+            sleep_until((Instant::now() + DRAIN_CHECK).min(until)).await;
+        }
+    }
+}
