@@ -149,6 +149,18 @@ impl ServerHealth {
         let _ = self.check.set(Box::new(check));
     }
 
+    /// Returns the name of the server.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns true if the server does not accept this client: a check, which only a server with the key can answer,
+    /// has failed since the last proof.
+    pub(crate) fn has_failed_check(&self) -> bool {
+        let pacer = self.pacer.as_ref().filter(|_| self.check.get().is_some());
+        pacer.is_some_and(|pacer| pacer.has_failure())
+    }
+
     /// Returns the limit on connections to the server, if it has a key.
     pub(crate) const fn pacer(&self) -> Option<&Arc<ConnectPacer>> {
         self.pacer.as_ref()
