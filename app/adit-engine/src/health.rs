@@ -10,6 +10,7 @@ use tracing::{debug, info, warn};
 
 use crate::BoxFuture;
 use crate::clock_reference;
+use crate::clock_steps;
 use crate::connect_pacer::ConnectPacer;
 
 /// Minimum interval between warnings about one server.
@@ -300,9 +301,13 @@ impl ServerHealth {
         match self.ask_paced(self.pacer.as_ref()).await {
             None | Some(Ok(ProbeAnswer::Authentic(_))) => {}
             Some(Ok(ProbeAnswer::WrongClock(skew))) => {
+                let stepped = match clock_steps::was_set_by(-skew) {
+                    true => ". This machine's clock was set while adit was running",
+                    false => "",
+                };
                 let text = format!(
                     "{} {what}: its clock differs by {skew} s, and beyond 30 s it refuses requests: set the clock of \
-                     either machine (for example with NTP)",
+                     either machine (for example with NTP){stepped}",
                     self.name
                 );
                 self.complain(&mut self.lock_state(), &text);
