@@ -201,6 +201,13 @@ impl ConnectPacer {
         self.lock_state().record_proof(Instant::now());
     }
 
+    /// Returns true if there was a failure since the last proof.
+    pub(crate) fn has_failure(&self) -> bool {
+        let mut state = self.lock_state();
+        state.update(Instant::now());
+        state.failure.is_some()
+    }
+
     /// Records a connection that ended without a proof; `what` says how, as the end of a sentence about the
     /// server.
     pub(crate) fn record_failure(&self, what: &str) {

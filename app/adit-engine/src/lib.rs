@@ -47,6 +47,7 @@ pub mod access;
 pub mod carrier;
 mod chain_builder;
 pub mod clock_reference;
+mod clock_steps;
 mod connect_pacer;
 pub mod connector;
 mod credentials;

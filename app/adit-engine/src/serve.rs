@@ -3,6 +3,7 @@
 
 mod accept_switch;
 mod connection_limiter;
+mod explained_stream;
 mod handler_slot;
 mod login_table;
 mod open_session;
@@ -39,6 +40,7 @@ pub use connection_limiter::ConnectionLimiter;
 use connection_limiter::ConnectionPermit;
 pub(crate) use connection_limiter::DescriptorPool;
 pub(crate) use connection_limiter::accept_loop;
+use explained_stream::ExplainedStream;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
 use open_session::{OpenSession, SessionInfo};
@@ -431,6 +433,7 @@ impl ConnectionHandler {
             }
         };
         let again = client.further_requests();
+        let late_failure = client.late_failure();
         let bound = match client.reveals_bound_addr() {
             true => far.visible_addr(),
             false => None,
@@ -448,9 +451,13 @@ impl ConnectionHandler {
             // The header is sent now, with or without a payload.
             let _ = timeout(first_wait, fill_to(&mut near, 1)).await;
         }
+        let far_io: BoxStream = match late_failure {
+            Some(reply) => Box::new(ExplainedStream::new(far.io, reply, far.watch.as_ref())),
+            None => far.io,
+        };
         Some(OpenSession {
             near,
-            far: far.io,
+            far: far_io,
             watch: far.watch,
             again,
             account,

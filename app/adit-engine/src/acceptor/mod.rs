@@ -24,7 +24,7 @@ use adit_stream::BoxStream;
 
 pub use fixed_target::FixedTarget;
 pub(crate) use header::ConnectionProgress;
-pub(crate) use http::HttpRules;
+pub(crate) use http::{HttpRules, LateFailure};
 pub(crate) use obfs_handshake::accept_obfs;
 pub use proxy::ProxyAcceptor;
 pub use reject_policy::RejectHandler;
@@ -138,6 +138,11 @@ impl PendingRequest {
         self.reply.first_bytes_place()
     }
 
+    /// Returns the response for a server that ends the stream without an answer, if the protocol has one.
+    pub(crate) fn late_failure(&self) -> Option<LateFailure> {
+        self.reply.late_failure()
+    }
+
     /// Returns true if [`reply_success`](Self::reply_success) reveals the address that the target sees to the client.
     pub fn reveals_bound_addr(&self) -> bool {
         self.reply.reveals_bound_addr()
@@ -190,6 +195,10 @@ pub(crate) trait RequestReply: Send {
     /// See [`PendingRequest::first_bytes_place`].
     fn first_bytes_place(&self) -> FirstBytesPlace {
         FirstBytesPlace::AfterReply
+    }
+    /// See [`PendingRequest::late_failure`].
+    fn late_failure(&self) -> Option<LateFailure> {
+        None
     }
     /// See [`PendingRequest::reveals_bound_addr`].
     fn reveals_bound_addr(&self) -> bool {

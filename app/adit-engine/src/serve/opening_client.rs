@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use adit_stream::{BoxStream, Stream, fill_to};
 
 use crate::DialError;
-use crate::acceptor::{FurtherRequests, PendingRequest};
+use crate::acceptor::{FurtherRequests, LateFailure, PendingRequest};
 
 /// Maximum number of bytes that are read from a client before its request is granted.
 pub(super) const MAX_EARLY_BYTES: usize = 16 << 10;
@@ -37,6 +37,14 @@ impl OpeningClient {
     pub(super) fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
         match self {
             Self::Waiting(pending) => pending.further_requests(),
+            Self::Replied(_) => None,
+        }
+    }
+
+    /// See [`PendingRequest::late_failure`].
+    pub(super) fn late_failure(&self) -> Option<LateFailure> {
+        match self {
+            Self::Waiting(pending) => pending.late_failure(),
             Self::Replied(_) => None,
         }
     }
