@@ -186,7 +186,8 @@ pub(super) fn parse_file(
     let is_valid = files.iter().all(|file| file.errors.is_empty());
     for (at, file) in files.iter_mut().enumerate() {
         reader.enter_file(at);
-        reader.report_syntax(core::mem::take(&mut file.errors));
+        let secrets = |line: &str, _: &str| syntax::unknown_words(line, &FILE_KEYS);
+        reader.report_syntax(core::mem::take(&mut file.errors), secrets);
     }
     if !is_valid {
         // The rest of an invalid document would cause more errors.

@@ -31,7 +31,7 @@ pub use problem::{
 #[cfg(test)]
 pub(crate) use redacted_line::redact_line;
 pub use secret::{Secret, SecretText};
-pub(crate) use snippet::{Document, UrlSnippet};
+pub(crate) use snippet::{Document, FindSecrets, UrlSnippet};
 pub use source::{
     FileText, RecordingSources, Sources, SystemSources, decode_utf8, list_file_names, read_file,
 };

@@ -8,10 +8,10 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::file_keys::FileKey;
-use super::syntax::{self, SyntaxError};
+use super::syntax::SyntaxError;
 use crate::plan::group::GroupKind;
 use crate::text::{
-    ConfigError, Diagnostics, Document, LineIndex, SecretLookup, Span, nearest_word,
+    ConfigError, Diagnostics, Document, FindSecrets, LineIndex, SecretLookup, Span, nearest_word,
 };
 
 /// Maximum size of a configuration file, in bytes.
@@ -64,12 +64,12 @@ pub(super) struct RouteReader<'a> {
 
 impl RouteReader<'_> {
     /// Reports syntax errors: the first of each line, since the others follow from it. A secret can be anywhere in a
-    /// broken text, so only the words of the format are shown.
-    pub(super) fn report_syntax(&mut self, errors: Vec<SyntaxError>) {
+    /// broken text: `secrets` finds what could be one.
+    pub(super) fn report_syntax(&mut self, errors: Vec<SyntaxError>, secrets: FindSecrets) {
         let index = LineIndex::default();
         let document = Document {
             lines: &index,
-            secrets: syntax::unknown_words,
+            secrets,
             ..self.document
         };
         let mut lines = HashSet::new();

@@ -4,7 +4,6 @@ use toml::Spanned;
 use toml::de::DeTable;
 use toml_parser::Source;
 
-use super::FILE_KEYS;
 use super::file_keys::{FileKey, ValueType};
 use super::reader::span_of;
 use crate::text::{ConfigError, Span};
@@ -53,8 +52,9 @@ pub(super) fn parse_table(text: &str) -> (Spanned<DeTable<'_>>, Vec<SyntaxError>
     (table, errors.collect())
 }
 
-/// Returns the ranges of a line of a broken file that can be secrets: all words but those of the format.
-pub(super) fn unknown_words(line: &str, _heading: &str) -> Vec<Span> {
+/// Returns the ranges of a line of a broken file that can be secrets: all words but those of the format. `keys` are those
+/// of the file.
+pub(super) fn unknown_words(line: &str, keys: &[FileKey]) -> Vec<Span> {
     let is_separator = |c: char| {
         c.is_whitespace() || matches!(c, '[' | ']' | '{' | '}' | '=' | ',' | '.' | '"' | '\'')
     };
@@ -62,7 +62,7 @@ pub(super) fn unknown_words(line: &str, _heading: &str) -> Vec<Span> {
     let mut start = 0;
     for part in line.split_inclusive(is_separator) {
         let word = part.strip_suffix(is_separator).unwrap_or(part);
-        if !word.is_empty() && !is_word_of_format(word, &FILE_KEYS) {
+        if !word.is_empty() && !is_word_of_format(word, keys) {
             let span = Span::of_part(start, word);
             match found.last_mut() {
                 // A host or a number with dots is one word.
@@ -151,6 +151,7 @@ fn syntax_hint(message: &str) -> &'static str {
 mod tests {
     use super::*;
     use crate::plan::Plan;
+    use crate::plan::toml_file::FILE_KEYS;
     use crate::text::redact_line;
 
     #[test]
@@ -169,7 +170,7 @@ mod tests {
             ("a.b.c==", "***=="),
             ("", ""),
         ] {
-            let found = redact_line(line, Span::default(), &unknown_words(line, ""));
+            let found = redact_line(line, Span::default(), &unknown_words(line, &FILE_KEYS));
             assert_eq!(found.0, shown, "{line}");
         }
     }
