@@ -31,11 +31,12 @@ use tokio::time::{Instant, timeout_at};
 
 use self::cache::LookupCache;
 use self::config::{ResolverConfig, ResolverFilesVersion};
-use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 use self::lookup_result::LookupResult;
 use crate::system;
 
+pub use address_order::sort_by_family;
 pub use config::{ResolverFiles, is_own_host_name, to_ascii_name};
+pub use lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 pub use lookup_origin::LookupOrigin;
 pub use lookup_result::RESOLVE_DEADLINE;
 pub(crate) use lookup_result::no_address;
@@ -150,7 +151,7 @@ impl Resolver {
             ];
         }
         if !local.is_empty() {
-            address_order::sort_by_family(&mut local);
+            sort_by_family(&mut local);
             return Ok(local.into());
         }
         if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {
