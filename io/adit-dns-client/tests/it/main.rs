@@ -1,0 +1,5 @@
+//! Lookups with servers on loopback.
+
+mod client;
+mod servers;
+mod transports;
