@@ -17,13 +17,13 @@ pub enum ServerError {
     #[error("no TLS: {0}")]
     Tls(io::Error),
     /// The client has no settings for TLS.
-    #[error("{0}")]
+    #[error(transparent)]
     TlsSettings(#[from] crate::tls::TlsError),
     /// The connection ended before the answer.
     #[error("the connection ended before the answer: {0}")]
     Closed(io::Error),
     /// The message is not the answer, or not a valid one.
-    #[error("{0}")]
+    #[error(transparent)]
     Answer(#[from] AnswerError),
     /// HTTP failed.
     #[error("HTTP: {0}")]
@@ -41,7 +41,7 @@ pub enum ServerError {
 #[non_exhaustive]
 pub enum LookupError {
     /// The name cannot be sent to a server.
-    #[error("{0}")]
+    #[error(transparent)]
     Name(#[from] NameError),
     /// Too many lookups of this client, or of all, are waiting.
     #[error("too many lookups are waiting")]

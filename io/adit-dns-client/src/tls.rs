@@ -34,7 +34,7 @@ pub enum TlsError {
     #[error("this machine has no trusted certificate authorities: install ca-certificates")]
     NoRoots,
     /// TLS could not be configured.
-    #[error("TLS: {0}")]
+    #[error("TLS could not be configured")]
     Setup(#[from] rustls::Error),
     /// A text is not a name that a certificate can have.
     #[error("`{0}` is not a name of a certificate")]
