@@ -77,7 +77,7 @@ mod user_table;
 
 pub use adit_stream::MeterStats;
 
-pub use dns::{DnsServerCounts, DnsStartError, DnsTable, DnsTables, NameResolver};
+pub use dns::{DnsStartError, DnsTable, DnsTables, NameResolver};
 pub use engine::{ApplyError, Engine, KeyedServer, ListenerInfo, ReloadSummary};
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
