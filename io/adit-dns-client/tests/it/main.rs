@@ -5,3 +5,4 @@
 mod client;
 mod servers;
 mod transports;
+mod unbound;

@@ -195,7 +195,7 @@ where
     }
 }
 
-fn vectors() -> PathBuf {
+pub(crate) fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../app/adit-admin/vectors/tls")
 }
 
