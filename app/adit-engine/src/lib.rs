@@ -79,7 +79,7 @@ mod user_table;
 
 pub use adit_stream::MeterStats;
 
-pub use dns::{DnsServerCounts, DnsStartError, DnsTable, DnsTables, NameResolver};
+pub use dns::{DnsStartError, DnsTable, DnsTables, NameResolver};
 pub use engine::{
     ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
     PreparedEngine, ReloadSummary,

@@ -34,6 +34,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("plink", "putty-tools"),
     ("puttygen", "putty-tools"),
     ("haproxy", "haproxy"),
+    ("unbound", "unbound"),
     ("iperf3", "iperf3"),
     ("openssl", "openssl"),
     ("rsync", "rsync"),

@@ -1,6 +1,7 @@
 //! DNS tables: the counters of their servers, for panels and Prometheus. Names that were looked up are not shown (SEC-E9).
 
-use adit_engine::{DnsServerCounts, Engine};
+use adit_dns_client::ServerCounts;
+use adit_engine::Engine;
 use serde::Serialize;
 
 use super::Api;
@@ -25,14 +26,17 @@ struct DnsServerInfo {
     server: String,
     queries: u64,
     failures: u64,
+    /// True while it is queried last, because it has failed.
+    paused: bool,
 }
 
-impl From<DnsServerCounts> for DnsServerInfo {
-    fn from(counts: DnsServerCounts) -> Self {
+impl From<ServerCounts> for DnsServerInfo {
+    fn from(counts: ServerCounts) -> Self {
         Self {
             server: counts.server,
             queries: counts.queries,
             failures: counts.failures,
+            paused: counts.paused,
         }
     }
 }
@@ -41,12 +45,12 @@ impl Api {
     /// Answers `GET /dns`.
     pub(super) fn list_dns(&self) -> Reply {
         let tables = self.engine.dns_tables().into_iter().map(|table| {
-            let (lookups, cache_hits) = table.lookups();
+            let counts = table.lookup_counts();
             DnsTableInfo {
                 name: table.name().to_owned(),
-                lookups,
-                cache_hits,
-                servers: table.counts().into_iter().map(Into::into).collect(),
+                lookups: counts.lookups,
+                cache_hits: counts.hits,
+                servers: table.server_counts().into_iter().map(Into::into).collect(),
             }
         });
         Reply::ok(&DnsList {
@@ -65,10 +69,10 @@ pub(super) fn metrics(engine: &Engine) -> [(&'static str, &'static str, Vec<Samp
     for table in engine.dns_tables() {
         // Names of tables and hosts of servers have no characters that need escaping.
         let labels = format!("table=\"{}\"", table.name());
-        let (all, cached) = table.lookups();
-        lookups.push((labels.clone(), all));
-        hits.push((labels.clone(), cached));
-        for counts in table.counts() {
+        let counts = table.lookup_counts();
+        lookups.push((labels.clone(), counts.lookups));
+        hits.push((labels.clone(), counts.hits));
+        for counts in table.server_counts() {
             let labels = format!("{labels},server=\"{}\"", counts.server);
             queries.push((labels.clone(), counts.queries));
             failures.push((labels, counts.failures));

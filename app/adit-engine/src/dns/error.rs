@@ -31,16 +31,6 @@ pub enum DnsStartError {
         /// Name of the set.
         name: String,
     },
-    /// A server cannot be used.
-    #[error("server {server} of DNS table `{table}`: {why}")]
-    Server {
-        /// Name of the table.
-        table: String,
-        /// The server, without its path.
-        server: String,
-        /// The reason.
-        why: String,
-    },
     /// The networks of made-up addresses cannot be used.
     #[error(transparent)]
     FakeIp(#[from] adit_dns::FakeIpError),

@@ -24,4 +24,3 @@ pub use resolver::NameResolver;
 pub(crate) use responder::{DnsResponder, FirstAnswer};
 pub(crate) use table::{DnsRegistry, RunningDns};
 pub use table::{DnsTable, DnsTables};
-pub use upstream::DnsServerCounts;

@@ -6,13 +6,14 @@ use std::sync::{Arc, Weak};
 
 use adit_config::{DnsAction, DnsConfig, Plan, Route, RuleCondition, SYSTEM_DNS};
 use adit_dns::{CachedAnswer, RecordType};
+use adit_dns_client::{DnsClient, LookupCounts, ServerCounts};
 use adit_net::names::LookupOrigin;
 use adit_rules::{Decision, Rule, RuleList};
 use adit_wire::{Host, Target};
 
 use super::error::DnsStartError;
 use super::resolver::{DefaultDns, NameResolver, NameTable, Selected};
-use super::upstream::{DnsServerCounts, Upstream};
+use super::upstream;
 use crate::chain_builder::{self, ChainResources};
 use crate::route_rules::{self, CompileError};
 use crate::{BoxFuture, RuleSetTable, StartError};
@@ -24,7 +25,7 @@ pub struct DnsTable {
     rules: RuleList,
     /// The action of each rule.
     actions: Vec<TableAction>,
-    upstream: Upstream,
+    client: DnsClient,
 }
 
 #[derive(Debug)]
@@ -43,14 +44,14 @@ impl DnsTable {
 
     /// Returns the counters of its servers, in their order.
     #[must_use]
-    pub fn counts(&self) -> Vec<DnsServerCounts> {
-        self.upstream.counts()
+    pub fn server_counts(&self) -> Vec<ServerCounts> {
+        self.client.server_counts()
     }
 
-    /// Returns the number of lookups, and of those that the cache has answered.
+    /// Returns the counters of lookups with its servers.
     #[must_use]
-    pub fn lookups(&self) -> (u64, u64) {
-        self.upstream.lookups()
+    pub fn lookup_counts(&self) -> LookupCounts {
+        self.client.lookup_counts()
     }
 }
 
@@ -82,7 +83,7 @@ impl NameTable for DnsTable {
     }
 
     fn cached(&self, name: &str, record_type: RecordType) -> Option<CachedAnswer> {
-        self.upstream.cached(name, record_type)
+        self.client.cached(name, record_type)
     }
 
     fn look_up<'a>(
@@ -91,7 +92,10 @@ impl NameTable for DnsTable {
         record_type: RecordType,
         origin: LookupOrigin,
     ) -> BoxFuture<'a, io::Result<CachedAnswer>> {
-        Box::pin(self.upstream.look_up(name, record_type, origin))
+        Box::pin(async move {
+            let found = self.client.look_up(name, record_type, origin).await;
+            found.map_err(Into::into)
+        })
     }
 }
 
@@ -207,12 +211,11 @@ impl DnsRegistry {
         }
         let name = format!("dns.{}", config.name);
         let chain = chain_builder::build_dns_chain(&name, &config.via, resources).await?;
-        let upstream = Upstream::new(config, chain)?;
         Ok(DnsTable {
             name: config.name.clone(),
             rules: RuleList::new(rules),
             actions,
-            upstream,
+            client: upstream::build_client(config, chain),
         })
     }
 

@@ -31,12 +31,12 @@ use tokio::time::{Instant, timeout_at};
 
 use self::cache::LookupCache;
 use self::config::{ResolverConfig, ResolverFilesVersion};
-use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 use self::lookup_result::LookupResult;
 use crate::system;
 
 pub use address_order::sort_by_family;
 pub use config::{ResolverFiles, is_own_host_name, to_ascii_name};
+pub use lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 pub use lookup_origin::LookupOrigin;
 pub(crate) use lookup_result::no_address;
 pub use lookup_result::{RESOLVE_DEADLINE, name_exists};
