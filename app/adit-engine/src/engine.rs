@@ -20,7 +20,7 @@ use tracing::debug;
 
 use crate::chain_builder::{self, ChainResources};
 use crate::connector::GroupState;
-use crate::handover::{InheritedSockets, SocketSource};
+use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
@@ -225,7 +225,7 @@ impl Engine {
     /// Returns a [`StartError`] if one of its listeners cannot be opened.
     pub async fn add_route(&self, route: &Route) -> Result<Vec<ListenerInfo>, StartError> {
         let bound = self.bind_route(route, None).await?;
-        Ok(self.start_route(&route.name, bound))
+        Ok(self.start_route(&route.name, bound, &mut SharedSockets::default()))
     }
 
     /// Binds all listeners of a route, or continues their sockets.
@@ -250,8 +250,13 @@ impl Engine {
     }
 
     /// Starts the tasks of all listeners of a route.
-    fn start_route(&self, route: &str, bound: Vec<BoundListener>) -> Vec<ListenerInfo> {
-        let start = |(at, bound)| self.start_listener(route, at, bound);
+    fn start_route(
+        &self,
+        route: &str,
+        bound: Vec<BoundListener>,
+        shared: &mut SharedSockets,
+    ) -> Vec<ListenerInfo> {
+        let start = |(at, bound)| self.start_listener(route, at, bound, shared);
         let begun: Vec<RunningListener> = bound.into_iter().enumerate().map(start).collect();
         let listening = begun.iter().map(|r| r.listening.clone()).collect();
         self.lock_running().extend(begun);
@@ -406,6 +411,7 @@ impl Engine {
         route: &str,
         index: usize,
         listener: BoundListener,
+        shared: &mut SharedSockets,
     ) -> RunningListener {
         let opened = listener.opened;
         let listening = ListenerInfo {
@@ -423,7 +429,7 @@ impl Engine {
             listening,
             live: listener.live,
             kept: listener.resources,
-            parts: ListenerParts::start(opened),
+            parts: ListenerParts::start(opened, shared),
             spares_sessions: false,
         }
     }

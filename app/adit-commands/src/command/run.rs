@@ -12,7 +12,7 @@ use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
     Warning, WarningKind,
 };
-use adit_engine::{Engine, Inheritance, PreparedEngine, RuleSetTable};
+use adit_engine::{Engine, Inheritance, PreparedEngine, RuleSetTable, SharedSockets};
 use adit_shadowsocks::{Edition, Key, Method};
 use tokio::time::timeout;
 use tracing::warn;
@@ -112,7 +112,7 @@ impl PreparedRun {
     ) -> CommandResult {
         let plan = self.source.plan();
         let engine = match predecessor {
-            None => Arc::new(self.engine.start()),
+            None => Arc::new(self.engine.start(SharedSockets::default())),
             Some(mut predecessor) => {
                 let api = self
                     .admin

@@ -16,7 +16,7 @@ use tracing::warn;
 use super::comparison::{Place, Step, compare_plans};
 use super::{Engine, RunningListener};
 use crate::chain_builder::{RunningChains, build_router};
-use crate::handover::SocketSource;
+use crate::handover::{SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
@@ -402,7 +402,12 @@ impl Engine {
             let bound = self.rebind(route, listen, meter, plans.sets_before);
             match bound.await {
                 Ok(bound) => {
-                    let listener = self.start_listener(&route.name, place.listen, bound);
+                    let listener = self.start_listener(
+                        &route.name,
+                        place.listen,
+                        bound,
+                        &mut SharedSockets::default(),
+                    );
                     self.lock_running().push(listener);
                 }
                 Err(why) => warn!("route `{}`: {why}", route.name),
@@ -450,7 +455,12 @@ impl Engine {
                     bound,
                     replaces,
                 } => {
-                    let listener = self.start_listener(name.route, name.index, *bound);
+                    let listener = self.start_listener(
+                        name.route,
+                        name.index,
+                        *bound,
+                        &mut SharedSockets::default(),
+                    );
                     let old = replaces.and_then(|live| live.user_table);
                     if let (Some(old), Some(new)) = (old, &listener.live.user_table) {
                         new.take_over(&old);
