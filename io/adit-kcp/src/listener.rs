@@ -47,7 +47,7 @@ use super::transport::{DatagramTransport, Transport};
 /// ```
 #[derive(Debug)]
 pub struct KcpListener {
-    socket: Arc<KcpSocket>,
+    pub(super) socket: Arc<KcpSocket>,
     /// Emptied before the driver is woken.
     queue: Option<mpsc::Receiver<KcpStream>>,
 }
@@ -109,7 +109,7 @@ impl KcpListener {
         Self::listen_with(settings, || Ok(Transport::Own(Box::new(transport))))
     }
 
-    fn listen_with(
+    pub(super) fn listen_with(
         settings: Settings,
         open: impl FnOnce() -> io::Result<Transport>,
     ) -> io::Result<Self> {
