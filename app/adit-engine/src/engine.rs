@@ -21,7 +21,7 @@ use tracing::debug;
 use crate::chain_builder::{self, ChainResources, NamedResources};
 use crate::connector::{GroupRegistry, GroupState, MemberSelections};
 use crate::dns::DnsRegistry;
-use crate::handover::{InheritedSockets, SocketSource};
+use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
@@ -247,7 +247,7 @@ impl Engine {
     /// Returns a [`StartError`] if one of its listeners cannot be opened.
     pub async fn add_route(&self, route: &Route) -> Result<Vec<ListenerInfo>, StartError> {
         let bound = self.bind_route(route, None).await?;
-        Ok(self.start_route(&route.name, bound))
+        Ok(self.start_route(&route.name, bound, &mut SharedSockets::default()))
     }
 
     /// Binds all listeners of a route, or continues their sockets.
@@ -276,8 +276,13 @@ impl Engine {
     }
 
     /// Starts the tasks of all listeners of a route.
-    fn start_route(&self, route: &str, bound: Vec<BoundListener>) -> Vec<ListenerInfo> {
-        let start = |(at, bound)| self.start_listener(route, at, bound);
+    fn start_route(
+        &self,
+        route: &str,
+        bound: Vec<BoundListener>,
+        shared: &mut SharedSockets,
+    ) -> Vec<ListenerInfo> {
+        let start = |(at, bound)| self.start_listener(route, at, bound, shared);
         let begun: Vec<RunningListener> = bound.into_iter().enumerate().map(start).collect();
         let listening = begun.iter().map(|r| r.listening.clone()).collect();
         self.lock_running().extend(begun);
@@ -460,6 +465,7 @@ impl Engine {
         route: &str,
         index: usize,
         listener: BoundListener,
+        shared: &mut SharedSockets,
     ) -> RunningListener {
         let opened = listener.opened;
         let listening = ListenerInfo {
@@ -477,7 +483,7 @@ impl Engine {
             listening,
             live: listener.live,
             kept: listener.resources,
-            parts: ListenerParts::start(opened),
+            parts: ListenerParts::start(opened, shared),
             spares_sessions: false,
         }
     }

@@ -6,9 +6,16 @@
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 #[cfg(target_os = "linux")]
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
+
+use adit_net::BatchUdpSocket;
+#[cfg(target_os = "linux")]
+use adit_net::handover::HandedOverUdp;
+use tokio::sync::oneshot;
+#[cfg(target_os = "linux")]
+use tracing::warn;
 
 /// The kind of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +152,68 @@ impl InheritedSockets {
         let at = sockets.iter().position(is_it)?;
         Some(sockets.remove(at))
     }
+}
+
+/// The UDP sockets that the predecessor of a process has handed over, with the peers that it still serves.
+#[derive(Debug, Default)]
+pub struct SharedSockets(#[cfg(target_os = "linux")] Vec<HandedOverUdp>);
+
+impl SharedSockets {
+    /// Returns the sockets.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn into_vec(self) -> Vec<HandedOverUdp> {
+        self.0
+    }
+
+    /// Adds a socket.
+    #[cfg(target_os = "linux")]
+    pub fn push(&mut self, socket: HandedOverUdp) {
+        self.0.push(socket);
+    }
+
+    /// Returns the socket that forwards the datagrams of the predecessor's peers, or `socket` itself if the
+    /// predecessor serves none on it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn take_for(&mut self, socket: BatchUdpSocket) -> BatchUdpSocket {
+        let Some(cookie) = socket_cookie(socket.as_fd()) else {
+            return socket;
+        };
+        let same = |shared: &HandedOverUdp| socket_cookie(shared.socket.as_fd()) == Some(cookie);
+        let Some(at) = self.0.iter().position(same) else {
+            return socket;
+        };
+        match BatchUdpSocket::continue_from(self.0.remove(at)) {
+            Ok(shared) => shared,
+            Err(why) => {
+                warn!("the sessions of the former process on a UDP socket end: {why}");
+                socket
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn take_for(&mut self, socket: BatchUdpSocket) -> BatchUdpSocket {
+        socket
+    }
+}
+
+/// Takes a socket that its task hands over to another process.
+pub(crate) type SharedSocketReply = oneshot::Sender<io::Result<SharedSocket>>;
+/// Returns a socket that its task hands over. The error means that the task has ended.
+pub(crate) type SharedSocketAnswer = oneshot::Receiver<io::Result<SharedSocket>>;
+
+/// A socket that is handed over to another process, with the peers that this one still serves.
+#[cfg(target_os = "linux")]
+pub(crate) type SharedSocket = HandedOverUdp;
+/// A socket that is handed over; there is none on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) type SharedSocket = std::convert::Infallible;
+
+/// Returns the number of a socket, which is the same for all of its descriptors.
+#[cfg(target_os = "linux")]
+fn socket_cookie(socket: BorrowedFd<'_>) -> Option<u64> {
+    rustix::net::sockopt::socket_cookie(socket).ok()
 }
 
 /// The inherited sockets that one listener may continue.

@@ -86,7 +86,7 @@ pub use engine::{
 };
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
-pub use handover::{ExportError, HandoverSocket, InheritedSockets, SocketKind};
+pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
 pub use listener::{ReplayPart, ReplayPartError};

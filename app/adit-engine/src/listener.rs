@@ -39,7 +39,7 @@ pub(crate) use self::change::{ListenerChange, ListenerParts, PartsShape};
 pub(crate) use self::keyed::is_strict_listener;
 use self::open_sockets::PacketHandlers;
 pub(crate) use self::open_sockets::{
-    ListenerState, ListenerTask, OpenSockets, StreamService, box_task, listen_error,
+    ListenerState, ListenerTask, OpenSockets, StreamService, StreamTask, box_task, listen_error,
 };
 use self::ports::PortHandlers;
 pub use self::replay_handover::{ReplayPart, ReplayPartError};
@@ -206,7 +206,15 @@ pub(crate) async fn open_listener(
             dns::open_dns(plan, listen, &common, process.chains, source).await?
         }
         (_, Some(carried), worker) => {
-            carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?
+            carrier::open_carrier(
+                listen,
+                carried,
+                worker,
+                &common,
+                &process.chains.kcp,
+                source,
+            )
+            .await?
         }
         (kind, None, worker) => {
             let ports = PortHandlers {

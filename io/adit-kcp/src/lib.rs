@@ -90,6 +90,8 @@ mod counters;
 mod crypt;
 mod driver;
 pub mod fec;
+#[cfg(target_os = "linux")]
+mod handover;
 mod listener;
 mod new_peers;
 mod oob;

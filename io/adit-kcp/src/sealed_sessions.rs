@@ -49,6 +49,9 @@ impl SessionTable {
                 }
             };
         }
+        if self.socket.transport.is_handed_over() {
+            return;
+        }
         let Some(newcomers) = &mut self.new_peers else {
             return;
         };

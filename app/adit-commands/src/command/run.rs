@@ -13,7 +13,7 @@ use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
     Warning, WarningKind,
 };
-use adit_engine::{Engine, PreparedEngine, RuleSetTable};
+use adit_engine::{Engine, PreparedEngine, RuleSetTable, SharedSockets};
 use adit_shadowsocks::{Edition, Key, Method};
 use tokio::time::timeout;
 use tracing::warn;
@@ -129,7 +129,7 @@ impl PreparedRun {
     ) -> CommandResult {
         let plan = self.source.plan();
         let engine = match predecessor {
-            None => Arc::new(self.engine.start()),
+            None => Arc::new(self.engine.start(SharedSockets::default())),
             Some(mut predecessor) => {
                 let api = self
                     .admin

@@ -17,7 +17,7 @@ use super::comparison::{ChangedNames, Place, Step, compare_plans};
 use super::{Engine, RunningListener};
 use crate::chain_builder::{NamedResources, RunningChains, build_router};
 use crate::dns::{DnsRegistry, RunningDns};
-use crate::handover::SocketSource;
+use crate::handover::{SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
@@ -441,7 +441,12 @@ impl Engine {
             let bound = self.rebind(route, listen, meter, plans.named_before());
             match bound.await {
                 Ok(bound) => {
-                    let listener = self.start_listener(&route.name, place.listen, bound);
+                    let listener = self.start_listener(
+                        &route.name,
+                        place.listen,
+                        bound,
+                        &mut SharedSockets::default(),
+                    );
                     self.lock_running().push(listener);
                 }
                 Err(why) => warn!("route `{}`: {why}", route.name),
@@ -489,7 +494,12 @@ impl Engine {
                     bound,
                     replaces,
                 } => {
-                    let listener = self.start_listener(name.route, name.index, *bound);
+                    let listener = self.start_listener(
+                        name.route,
+                        name.index,
+                        *bound,
+                        &mut SharedSockets::default(),
+                    );
                     let old = replaces.and_then(|live| live.user_table);
                     if let (Some(old), Some(new)) = (old, &listener.live.user_table) {
                         new.take_over(&old);

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{DRAIN_CHECK, Engine};
 use crate::connector::MemberSelections;
-use crate::handover::{ExportError, HandoverSocket, InheritedSockets};
+use crate::handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets};
 use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
 use crate::{RuleSetTable, StartError};
 
@@ -53,13 +53,13 @@ impl PreparedEngine {
         &self.engine
     }
 
-    /// Starts to accept connections.
+    /// Starts to accept connections. UDP sockets on which the predecessor still serves peers are taken from `shared`.
     #[must_use]
-    pub fn start(self) -> Engine {
+    pub fn start(self, mut shared: SharedSockets) -> Engine {
         // A predecessor has written its made-up addresses when it paused.
         self.engine.chains.fake_ips.read_again();
         for (route, bound) in self.bound {
-            self.engine.start_route(&route, bound);
+            self.engine.start_route(&route, bound, &mut shared);
         }
         self.engine
     }
@@ -169,6 +169,39 @@ impl Engine {
         }
     }
 
+    /// Hands the UDP sockets of sessions over. The sessions stay here: the successor forwards their datagrams. No
+    /// further ones start here, unless the result is dropped, or the successor ends.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    #[cfg(target_os = "linux")]
+    pub async fn hand_over_udp(&self) -> std::io::Result<SharedSockets> {
+        let answers: Vec<_> = {
+            let running = self.lock_running();
+            let each = running.iter();
+            each.flat_map(|r| r.parts.hand_over_udp()).collect()
+        };
+        let mut shared = SharedSockets::default();
+        for answer in answers {
+            // A task that has ended has no peers.
+            if let Ok(socket) = answer.await {
+                shared.push(socket?);
+            }
+        }
+        Ok(shared)
+    }
+
+    /// Returns the number of open connections, and of the sessions of the listeners of datagrams.
+    fn open_count(&self) -> usize {
+        let running = self.lock_running();
+        let sessions = running
+            .iter()
+            .map(|r| r.parts.session_count())
+            .sum::<usize>();
+        sessions + self.gate.open_count()
+    }
+
     /// Closes the sockets of all listeners, which a successor has and continues. Open connections continue, and so do
     /// new streams on them.
     pub async fn leave_to_successor(&self) {
@@ -186,10 +219,10 @@ impl Engine {
         }
     }
 
-    /// Waits until all connections have ended, for at most `drain`.
+    /// Waits until all connections and sessions have ended, for at most `drain`.
     pub async fn wait_until_idle(&self, drain: Duration) {
         let until = Instant::now() + drain;
-        while self.gate.open_count() > 0 && Instant::now() < until {
+        while self.open_count() > 0 && Instant::now() < until {
             sleep_until((Instant::now() + DRAIN_CHECK).min(until)).await;
         }
     }

@@ -14,7 +14,7 @@ use super::{
     OpenSockets, PreviousListener, ProcessState, fast_open_mode, keyed, ssr,
 };
 use crate::carrier::{CarrierControl, CarrierUpdate};
-use crate::handover::{SocketHandle, SocketKind, SocketSource};
+use crate::handover::{SharedSocketAnswer, SharedSockets, SocketHandle, SocketKind, SocketSource};
 use crate::serve::{AcceptSwitch, ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationTtl, PacketCodec, TableControl, TableUpdate};
 use crate::{StartError, UserTable};
@@ -70,7 +70,9 @@ impl ListenerParts {
     }
 
     /// Starts the tasks of a bound listener.
-    pub(crate) fn start(opened: OpenSockets) -> Self {
+    ///
+    /// Sockets that the predecessor of this process still serves peers on are taken from `shared`.
+    pub(crate) fn start(opened: OpenSockets, shared: &mut SharedSockets) -> Self {
         let mut parts = Self {
             streams: None,
             carrier: None,
@@ -79,15 +81,15 @@ impl ListenerParts {
             switches: Vec::new(),
             exports: Ok(Vec::new()),
         };
-        parts.add_sockets(opened);
+        parts.add_sockets(opened, shared);
         parts
     }
 
-    fn add_sockets(&mut self, opened: OpenSockets) {
+    fn add_sockets(&mut self, opened: OpenSockets, shared: &mut SharedSockets) {
         if let Some(streams) = opened.streams {
             self.streams = Some(RunningStreams {
                 slot: streams.slot,
-                task: OwnedTask::spawn(streams.task),
+                task: OwnedTask::spawn(streams.task.start(shared)),
                 accepting: streams.accepting,
             });
         }
@@ -100,8 +102,10 @@ impl ListenerParts {
             self.carrier = opened.carrier;
         }
         let datagrams = opened.datagrams.into_iter();
-        let spawn = |(control, task)| (control, OwnedTask::spawn(task));
-        self.datagrams.extend(datagrams.map(spawn));
+        self.datagrams.extend(datagrams.map(|service| {
+            let (control, task) = service.start(shared);
+            (control, OwnedTask::spawn(task))
+        }));
         self.others
             .extend(opened.tasks.into_iter().map(OwnedTask::spawn));
         self.switches.extend(opened.switches);
@@ -162,6 +166,19 @@ impl ListenerParts {
             }
             end_tasks(tables).await;
         }
+    }
+
+    /// Requests the sockets of datagrams for another process, with the peers that this one still serves.
+    pub(crate) fn hand_over_udp(&self) -> Vec<SharedSocketAnswer> {
+        let carrier = self.carrier.iter().map(CarrierControl::hand_over);
+        carrier.collect()
+    }
+
+    /// Returns the number of open sessions that are not connections.
+    pub(crate) fn session_count(&self) -> usize {
+        self.carrier
+            .as_ref()
+            .map_or(0, CarrierControl::session_count)
     }
 
     fn all_switches(&self) -> impl Iterator<Item = &AcceptSwitch> {
@@ -352,7 +369,7 @@ impl ListenerChange {
         }
         parts.others.clear();
         if let Some(added) = self.added {
-            parts.add_sockets(added);
+            parts.add_sockets(added, &mut SharedSockets::default());
         }
         end_removed_users(&before, live);
         let mut salts = None;

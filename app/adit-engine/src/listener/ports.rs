@@ -11,7 +11,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::open_sockets::{
-    ListenerState, OpenSockets, PacketHandlers, StreamService, box_task, listen_error,
+    DatagramService, ListenerState, OpenSockets, PacketHandlers, StreamService, StreamTask,
+    box_task, listen_error,
 };
 use crate::StartError;
 use crate::chain_builder::plugin_spec;
@@ -123,8 +124,11 @@ impl PortHandlers {
                     share,
                     ..
                 } = common.clone();
-                let table = Table::new(socket.into(), codec, router, meter, ttl, share);
-                datagrams.push((table.control(), box_task(table.run())));
+                let serve = move |socket: BatchUdpSocket| {
+                    let table = Table::new(socket.into(), codec, router, meter, ttl, share);
+                    (table.control(), box_task(table.run()))
+                };
+                datagrams.push(DatagramService::OnSocket(socket, Box::new(serve)));
             }
         }
         OpenSockets {
@@ -155,7 +159,7 @@ pub(super) fn accept_task(worker: ConnectionHandler, socket: TcpListener) -> Str
     });
     StreamService {
         slot,
-        task,
+        task: StreamTask::Own(task),
         accepting: Some(accepting),
     }
 }

@@ -2,7 +2,7 @@
 
 use adit_config::{ListenAddr, TransparentListener};
 
-use super::open_sockets::{ListenerState, OpenSockets, box_task, listen_error};
+use super::open_sockets::{DatagramService, ListenerState, OpenSockets, box_task, listen_error};
 use super::ports::accept_task;
 use crate::StartError;
 use crate::handover::SocketSource;
@@ -35,7 +35,7 @@ pub(super) async fn open_transparent(
             ttl,
         } = common.clone();
         let table = Table::transparent(udp, router, meter, ttl, share);
-        datagrams.push((table.control(), box_task(table.run())));
+        datagrams.push(DatagramService::Own(table.control(), box_task(table.run())));
     }
     Ok(OpenSockets {
         addr: sockets.addr,

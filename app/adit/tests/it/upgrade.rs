@@ -142,15 +142,11 @@ fn upgrade(admin: &Path, program: Option<&Path>) -> ToolOutput {
 #[test]
 fn twenty_upgrades_under_load_lose_nothing() {
     let origin = OriginServer::start().unwrap();
-    let settings = Settings {
-        without_kcp: true,
-        ..Settings::default()
-    };
-    let mut server = Server::start(&settings);
+    let mut server = Server::start(&Settings::default());
     let clients = server.clients();
     let proxies = clients.iter().map(AditProcess::addr);
     let mut entries = vec![server.mixed()];
-    entries.extend(proxies.take(3));
+    entries.extend(proxies);
     let target = Destination::Addr(origin.addr());
     let flows: Vec<BulkFlow> = entries
         .iter()

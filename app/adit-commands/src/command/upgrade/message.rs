@@ -8,6 +8,7 @@
 //!     ◀─── Prepare ─────────────────
 //!     ──── Ready | Failed ──────────▶       everything is bound, or the reason why not
 //!     ◀─── Counters …, Replays … ───        accepting is paused
+//!     ◀─── SharedSocket … ───────────        the peers that the predecessor still serves on it
 //!     ◀─── Go ──────────────────────
 //!     ──── Started ─────────────────▶       accepts connections
 //!     ◀─── Counters … ──────────────        of the connections that end in the predecessor
@@ -40,6 +41,7 @@ pub(super) mod kind {
     pub(crate) const STARTED: u16 = 8;
     pub(crate) const REPLAYS: u16 = 9;
     pub(crate) const REPLAYS_END: u16 = 10;
+    pub(crate) const SHARED_SOCKET: u16 = 11;
 }
 
 /// The first message of a successor.

@@ -9,9 +9,9 @@ use adit_admin::api::{ApiListener, ApiListenerError};
 use adit_cli::{Failure, FailureCode};
 use adit_engine::{
     Engine, EngineCounters, HandoverSocket, Inheritance, InheritedSockets, PreparedEngine,
-    ReplayPart, SocketKind,
+    ReplayPart, SharedSockets, SocketKind,
 };
-use adit_net::handover::{HandoverChannel, HandoverMessage};
+use adit_net::handover::{HandedOverUdp, HandoverChannel, HandoverMessage};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -142,6 +142,10 @@ impl Predecessor {
             match message.kind {
                 kind::COUNTERS => handover.counters.push_back(parse_counters(&message)?),
                 kind::REPLAYS => handover.replays.push(ReplayPart::from_bytes(message.body)),
+                kind::SHARED_SOCKET => {
+                    let socket = HandedOverUdp::from_parts(&message.body, message.fds);
+                    handover.shared.push(socket.map_err(|why| why.to_string())?);
+                }
                 kind::GO => return Ok(handover),
                 other => return Err(unexpected(other)),
             }
@@ -189,6 +193,7 @@ impl Predecessor {
 pub(crate) struct Handover {
     counters: VecDeque<EngineCounters>,
     replays: Vec<ReplayPart>,
+    shared: SharedSockets,
 }
 
 impl Handover {
@@ -200,7 +205,7 @@ impl Handover {
                 "the last requests of the former process are not protected against replays: {why}"
             );
         }
-        let engine = prepared.start();
+        let engine = prepared.start(self.shared);
         for counters in self.counters {
             engine.add_counters(&counters);
         }

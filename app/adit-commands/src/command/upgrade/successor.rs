@@ -118,6 +118,12 @@ impl Successor {
     ) -> Exchange<()> {
         send_counters(channel, counted).await?;
         send_replays(channel, engine).await?;
+        let shared = engine.hand_over_udp().await;
+        for socket in shared.map_err(|why| why.to_string())?.into_vec() {
+            let (peers, fds) = socket.into_parts();
+            let fds = fds.each_ref().map(AsFd::as_fd);
+            super::send(channel, kind::SHARED_SOCKET, &peers, &fds).await?;
+        }
         super::send(channel, kind::GO, &[], &[]).await?;
         let started = next_message(channel, child, START_TIME).await?;
         match started.kind {

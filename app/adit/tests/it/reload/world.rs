@@ -27,8 +27,6 @@ pub(crate) struct Settings {
     pub(crate) round: usize,
     /// True if there is one more listener.
     pub(crate) extra: bool,
-    /// True if there is no KCP listener.
-    pub(crate) without_kcp: bool,
 }
 
 impl Settings {
@@ -36,7 +34,6 @@ impl Settings {
         Self {
             round,
             extra: round % 2 == 1,
-            without_kcp: false,
         }
     }
 }
@@ -66,8 +63,7 @@ impl Server {
             "--admin",
             socket.to_str().unwrap(),
         ];
-        let listeners = 5 - usize::from(settings.without_kcp);
-        let adit = AditProcess::start_with(&bin(), &args, listeners).unwrap();
+        let adit = AditProcess::start_with(&bin(), &args, 5).unwrap();
         Self {
             adit,
             folder,
@@ -210,15 +206,12 @@ fn file_text(folder: &TempFolder, ports: &[u16; 6], settings: &Settings) -> Stri
          [route.ssh]\n\
          listen = \"ssh://ann:secret@127.0.0.1:{ssh}?host_key=@{at}/host&authorized_keys=@{at}/id.pub&{ALLOW}&idle={idle}m\"\n\
          \n\
+         [route.kcp]\n\
+         listen = \"ss+kcp://{METHOD}:{key}@127.0.0.1:{kcp}?{ALLOW}&mode=fast3&idle={idle}m\"\n\
+         \n\
          [run]\n\
          drain = \"2m\"\n"
     );
-    if !settings.without_kcp {
-        let _ = write!(
-            text,
-            "\n[route.kcp]\nlisten = \"ss+kcp://{METHOD}:{key}@127.0.0.1:{kcp}?{ALLOW}&mode=fast3&idle={idle}m\"\n"
-        );
-    }
     if settings.extra {
         let _ = write!(
             text,
