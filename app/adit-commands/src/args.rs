@@ -51,6 +51,8 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
+// The options of a command are built when it is used: those of all take memory and time at each start.
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Try it: a server and a client in one process, and a proxy on 127.0.0.1:1080
     Up(UpArgs),
@@ -191,6 +193,7 @@ pub(crate) struct BenchArgs {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 pub(crate) enum BenchCommand {
     /// Message authentication codes, in memory: UMAC compared with HMAC
     Mac(BenchMacArgs),
