@@ -482,7 +482,7 @@ fn a_reload_changes_the_servers_and_keeps_the_caches_of_others() {
     assert_eq!(short(one, &["x.test", "A"]), ["192.0.2.1"]);
     assert_eq!(short(other, &["x.test", "A"]), ["192.0.2.1"]);
     let asked = first.query_count();
-    folder.write_file("adit.toml", &toml(&second)).unwrap();
+    folder.write_file("adit.toml", toml(&second)).unwrap();
     adit.process().send_signal(Signal::HUP).unwrap();
     adit.process()
         .wait_lines("reloaded", 1, Duration::from_secs(10))
