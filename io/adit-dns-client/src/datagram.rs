@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adit_dns::{Answer, UpstreamQuery};
+use adit_dns::{Answer, AnswerError, UpstreamQuery};
 use adit_wire::Target;
 use tokio::time::{Instant, interval_at};
 
@@ -45,6 +45,10 @@ pub(crate) async fn ask(
         match query.check_answer(&message) {
             Ok(answer) if answer.is_truncated() => return Ok(None),
             Ok(answer) => return Ok(Some(answer)),
+            // Number and question are right.
+            Err(why @ (AnswerError::Aliases | AnswerError::TooManyRecords)) => {
+                return Err(why.into());
+            }
             // Also a malformed one: a forged datagram must not end the query.
             Err(_) => unrelated += 1,
         }

@@ -67,7 +67,7 @@ pub use answer::{Answer, AnswerError};
 pub use cache::{Cache, CacheLimits, CachedAnswer};
 pub use client_query::{ClientQuery, QueryError};
 pub use fake_ip::{FakeIpError, FakeIpNetworks, FakeIpTable, SnapshotError};
-pub use name::NameError;
+pub use name::{NameError, check_name};
 pub use record_type::RecordType;
 pub use response_code::ResponseCode;
 pub use upstream_query::UpstreamQuery;

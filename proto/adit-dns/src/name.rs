@@ -52,6 +52,15 @@ pub(crate) fn encode_name(name: &str, out: &mut Vec<u8>) -> Result<(), NameError
     Ok(())
 }
 
+/// Checks that a text is a name of DNS in ASCII, with or without the dot at its end; the empty text and `.` are the
+/// root.
+///
+/// # Errors
+/// A label or the name is too long, a label is empty, or a character is not visible ASCII.
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    encode_name(name, &mut Vec::with_capacity(MAX_NAME))
+}
+
 /// The labels of a name within a message, with its pointers followed.
 ///
 /// Each pointer has to point to a place before the name or the part of it that it ends, so that no name is

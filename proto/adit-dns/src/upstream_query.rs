@@ -26,6 +26,7 @@ pub struct UpstreamQuery {
     record_type: RecordType,
     /// Name, type and class.
     question: Vec<u8>,
+    edns: bool,
     padding: bool,
 }
 
@@ -44,6 +45,7 @@ impl UpstreamQuery {
             id,
             record_type,
             question,
+            edns: true,
             padding: false,
         })
     }
@@ -53,6 +55,14 @@ impl UpstreamQuery {
     #[must_use]
     pub const fn with_padding(mut self) -> Self {
         self.padding = true;
+        self
+    }
+
+    /// Omits EDNS, for old servers and the machines before them that drop such queries: answers in datagrams have up to
+    /// 512 bytes then, and there is no padding.
+    #[must_use]
+    pub const fn without_edns(mut self) -> Self {
+        self.edns = false;
         self
     }
 
@@ -84,12 +94,15 @@ impl UpstreamQuery {
             questions: 1,
             answers: 0,
             authorities: 0,
-            additionals: 1,
+            additionals: self.edns.into(),
         };
         let plain = HEADER_LEN + self.question.len() + OPT_LEN;
         let mut out = Vec::with_capacity((plain + OPTION_HEAD).next_multiple_of(PADDING_BLOCK));
         out.extend_from_slice(&header.to_bytes());
         out.extend_from_slice(&self.question);
+        if !self.edns {
+            return out;
+        }
         out.push(0);
         out.extend_from_slice(&RecordType::OPT.0.to_be_bytes());
         out.extend_from_slice(&UDP_LIMIT.to_be_bytes());

@@ -153,7 +153,12 @@ fn parse_toml(
 fn check_file(mut diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
     let is_table = |name: &String| name != dns::SYSTEM_DNS;
     let default_dns = file.default_dns.filter(is_table);
-    let dns = dns::check_dns(&mut diagnostics, file.dns, default_dns.as_deref());
+    let dns = dns::check_dns(
+        &mut diagnostics,
+        file.dns,
+        &file.routes,
+        default_dns.as_deref(),
+    );
     let mut plan = check::check_plan(diagnostics, file.routes)?;
     for route in &mut plan.routes {
         let own = route.dns.take().or_else(|| default_dns.clone());

@@ -235,6 +235,32 @@ fn a_server_of_the_chain_is_not_looked_up_through_the_chain() {
 }
 
 #[test]
+fn a_listener_does_not_ask_itself() {
+    let file = |server: &str, rules: &str| {
+        format!(
+            "[route.a]\nlisten = 'dns://127.0.0.1:5353'\ndns = 'x'\n\
+             [dns.x]\nserver = 'udp://9.9.9.9'\nrules = {rules}\n[dns.y]\nserver = '{server}'\n"
+        )
+    };
+    let leads_there = "[{ match = '*.a', dns = 'y' }]";
+    for (server, rules, is_loop) in [
+        ("udp://127.0.0.1:5353", leads_there, true),
+        ("udp://127.0.0.1:5354", leads_there, false),
+        ("tls://127.0.0.1:5353", leads_there, false),
+        // The listener never uses this table.
+        ("udp://127.0.0.1:5353", "[]", false),
+    ] {
+        let read = toml(&file(server, rules));
+        assert_eq!(read.is_err(), is_loop, "{server} {rules}");
+        if is_loop {
+            let text = shown(read);
+            assert!(text.starts_with("error: `udp://127.0.0.1:5353` is a listener of this plan"));
+            assert!(text.contains("adit.toml:8:10"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn listeners_are_read() {
     let sources = MemorySources::default().with_variable("STATE_DIRECTORY", "/var/lib/adit");
     let listener = |url: &str| {

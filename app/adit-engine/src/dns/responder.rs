@@ -108,13 +108,7 @@ impl DnsResponder {
         let table = pending.table.as_ref();
         let found = match table.map(|table| table.select(name)) {
             Some(Selected::Table(table)) => table.look_up(name, record_type, origin).await,
-            None | Some(Selected::System) => {
-                let answer = system::look_up(name, record_type, origin).await;
-                answer.map(|answer| CachedAnswer {
-                    answer: Arc::new(answer),
-                    age: Duration::ZERO,
-                })
-            }
+            None | Some(Selected::System) => system::look_up(name, record_type, origin).await,
             Some(Selected::Reject) => return query.error_reply(ResponseCode::NXDomain),
         };
         match found {

@@ -91,7 +91,10 @@ impl DnsPath for ChainPath {
         record_type: RecordType,
         origin: LookupOrigin,
     ) -> BoxFuture<'a, io::Result<Answer>> {
-        Box::pin(system::look_up(name, record_type, origin))
+        Box::pin(async move {
+            let found = system::look_up(name, record_type, origin).await?;
+            Ok(Answer::clone(&found.answer))
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! DNS tables and `dns://` listeners, with dig as client and unbound as server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,53 +12,28 @@ use adit_interop::socks_client::{
     CONNECT, Destination, UdpAssociation, connect_through, perform_request,
 };
 use adit_interop::traffic::check_one_byte;
-use adit_interop::{
-    AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, Transport, free_port, loopback_addr,
-    wait_port,
-};
+use adit_interop::unbound::UnboundServer;
+use adit_interop::{AditProcess, TempFolder, free_port, loopback_addr};
 
-use crate::setup::{bin, says};
+use crate::setup::{ALLOW, bin, says, start};
 
-/// A server for the zone `test`, which knows no other names. It ends when it is dropped.
-struct Unbound {
-    port: u16,
-    _process: ChildProcess,
-    _folder: TempFolder,
-}
+/// Certificates of tests: an authority, and one that it has signed for `localhost` and 127.0.0.1.
+const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../adit-admin/vectors/tls");
 
-impl Unbound {
-    fn start() -> Self {
-        let (port, folder) = (free_port(), TempFolder::new("unbound").unwrap());
-        let long: String = (0..12)
-            .map(|n| {
-                format!(
-                    "  local-data: 'long.test. TXT \"{n}{}\"'\n",
-                    "x".repeat(200)
-                )
-            })
-            .collect();
-        let config = format!(
-            "server:\n  interface: 127.0.0.1\n  port: {port}\n  do-daemonize: no\n  username: \"\"\n  \
-             chroot: \"\"\n  directory: \"{folder}\"\n  pidfile: \"\"\n  use-syslog: no\n  \
-             module-config: \"iterator\"\n  do-not-query-localhost: yes\n  \
-             local-zone: \".\" static\n  local-zone: \"test.\" static\n  \
-             local-data: \"a.test. 300 A 192.0.2.7\"\n  \
-             local-data: \"a.test. 300 AAAA 2001:db8::7\"\n  \
-             local-data: \"site.test. 300 A 127.0.0.1\"\n  \
-             local-data: \"a.test. 300 MX 10 mail.test.\"\n{long}",
-            folder = folder.path().display()
-        );
-        let config = folder.write_file("unbound.conf", config).unwrap();
-        let mut command = Command::new("unbound");
-        command.arg("-d").arg("-c").arg(config);
-        let process = ChildProcess::spawn(command).unwrap();
-        wait_port(Transport::Tcp, port, TEST_TIMEOUT).unwrap();
-        Self {
-            port,
-            _process: process,
-            _folder: folder,
-        }
-    }
+fn unbound() -> UnboundServer {
+    let mut records: Vec<String> = [
+        "a.test. 300 A 192.0.2.7",
+        "a.test. 300 AAAA 2001:db8::7",
+        "site.test. 300 A 127.0.0.1",
+        "a.test. 300 MX 10 mail.test.",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let long = |n: u32| format!("long.test. TXT \"{n}{}\"", "x".repeat(200));
+    records.extend((0..12).map(long));
+    let folder = Path::new(CERTIFICATES);
+    let (certificate, key) = (folder.join("server.pem"), folder.join("server.key"));
+    UnboundServer::start(&records, &certificate, &key).unwrap()
 }
 
 fn run_file(folder: &TempFolder, toml: &str, listeners: usize) -> AditProcess {
@@ -92,7 +68,7 @@ fn short(server: SocketAddr, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn dig_is_answered_by_the_rules_of_the_route() {
-    let unbound = Unbound::start();
+    let unbound = unbound();
     let other = DnsServer::start_at(loopback_addr(free_port()), |name| match name {
         "none.other" => DnsReply::NoSuchName,
         _ => DnsReply::Address(Ipv4Addr::new(198, 51, 100, 9), 60),
@@ -123,7 +99,7 @@ rules = [
 [dns.other]
 server = ["tcp://127.0.0.1:{}", "udp://{}"]
 "#,
-        unbound.port,
+        unbound.plain_addr().port(),
         // Nothing listens there: the second server is asked.
         free_port(),
         other.addr()
@@ -183,12 +159,12 @@ server = ["tcp://127.0.0.1:{}", "udp://{}"]
 #[test]
 fn many_queries_share_a_connection() {
     use std::io::{Read, Write};
-    let unbound = Unbound::start();
+    let unbound = unbound();
     let folder = TempFolder::new("dns-tcp").unwrap();
     let toml = format!(
         "[route.dns]\nlisten = 'dns://127.0.0.1:0?idle=1s&max_connections=8'\ndns = 'a'\n\
          [dns.a]\nserver = 'udp://127.0.0.1:{}'\ncache = 0\n",
-        unbound.port
+        unbound.plain_addr().port()
     );
     let adit = run_file(&folder, &toml, 1);
     let mut stream = std::net::TcpStream::connect(adit.addr()).unwrap();
@@ -243,7 +219,7 @@ fn many_queries_share_a_connection() {
 
 #[test]
 fn made_up_addresses_lead_to_their_names_after_a_restart_too() {
-    let (unbound, origin) = (Unbound::start(), OriginServer::start().unwrap());
+    let (unbound, origin) = (unbound(), OriginServer::start().unwrap());
     let echo = DnsServer::start().unwrap();
     let folder = TempFolder::new("fake-ip").unwrap();
     let toml = format!(
@@ -261,7 +237,7 @@ rules = [{{ match = "refused.test", via = "reject://" }}]
 [dns.main]
 server = "udp://127.0.0.1:{}"
 "#,
-        unbound.port
+        unbound.plain_addr().port()
     );
     let adit = run_file(&folder, &toml, 2);
     let address_of = |server: SocketAddr, name: &str, kind: &str| -> IpAddr {
@@ -352,5 +328,167 @@ fn dead_lookups_of_one_client_stop_no_other() {
     }
     let took = begin.elapsed();
     assert!(took < Duration::from_secs(5), "others waited: {took:?}");
+    adit.stop().unwrap();
+}
+
+#[test]
+fn tls_and_https_take_the_chain() {
+    let unbound = unbound();
+    let folder = TempFolder::new("dns-tls").unwrap();
+    let hop = start(&["run", &format!("socks5://127.0.0.1:0?{ALLOW}")]);
+    let toml = format!(
+        r#"
+[route.tls]
+listen = "dns://127.0.0.1:0"
+dns = "tls"
+
+[route.https]
+listen = "dns://127.0.0.1:0"
+dns = "https"
+
+[route.wrong]
+listen = "dns://127.0.0.1:0"
+dns = "wrong"
+
+[dns.tls]
+server = "tls://{tls}?name=localhost"
+via = "socks5://{hop}"
+
+[dns.https]
+server = "https://localhost:{https}/dns-query"
+via = "socks5://{hop}"
+
+[dns.wrong]
+server = "tls://{tls}?name=other.example"
+"#,
+        tls = unbound.tls_addr(),
+        https = unbound.https_addr().port(),
+        hop = hop.addr(),
+    );
+    let file = folder.write_file("adit.toml", &toml).unwrap();
+    let mut command = Command::new(bin());
+    command.args(["run", "-vv", "-c"]).arg(file);
+    command.env(
+        "SSL_CERT_FILE",
+        Path::new(CERTIFICATES).join("authority.pem"),
+    );
+    let adit = AditProcess::start_command(command, 3).unwrap();
+    let [tls, https, wrong] = *adit.addrs() else {
+        panic!("{:?}", adit.addrs())
+    };
+    for server in [tls, https] {
+        assert_eq!(short(server, &["a.test", "A"]), ["192.0.2.7"]);
+        assert_eq!(short(server, &["long.test", "TXT"]).len(), 12);
+        says(&answered(server, &["nope.test"]), &["status: NXDOMAIN"]);
+    }
+    // The certificate does not have this name.
+    says(&answered(wrong, &["a.test"]), &["status: SERVFAIL"]);
+    adit.stop().unwrap();
+    hop.stop().unwrap();
+}
+
+/// Returns the value of a metric with these labels.
+fn metric(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("no {name} in:\n{text}"))
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn lookups_and_failures_are_counted() {
+    let unbound = unbound();
+    let folder = TempFolder::new("dns-counts").unwrap();
+    let dead = loopback_addr(free_port());
+    let socket = folder.path().join("admin.sock");
+    let toml = format!(
+        r#"
+[admin]
+listen = "admin.sock"
+
+[route.dns]
+listen = "dns://127.0.0.1:0"
+dns = "main"
+
+[dns.main]
+server = ["tcp://{dead}", "udp://{}"]
+"#,
+        unbound.plain_addr()
+    );
+    let adit = run_file(&folder, &toml, 1);
+    for _ in 0..3 {
+        assert_eq!(short(adit.addr(), &["a.test", "A"]), ["192.0.2.7"]);
+    }
+    let get = |path: &str| {
+        let mut curl = Command::new("curl");
+        curl.args(["-q", "-sS", "--max-time", "10", "--unix-socket"]);
+        curl.arg(&socket).arg(format!("http://localhost{path}"));
+        let done = external_tools::run_to_end(curl, Duration::from_secs(20)).unwrap();
+        done.expect_success().unwrap()
+    };
+    let metrics = get("/metrics");
+    assert_eq!(
+        metric(&metrics, "adit_dns_lookups_total{table=\"main\"}"),
+        3
+    );
+    assert_eq!(
+        metric(&metrics, "adit_dns_cache_hits_total{table=\"main\"}"),
+        2
+    );
+    let of = |name: &str, server: &str| {
+        metric(
+            &metrics,
+            &format!("adit_dns_{name}_total{{table=\"main\",server=\"{server}\"}}"),
+        )
+    };
+    assert_eq!(of("failures", &format!("tcp://{dead}")), 1);
+    let works = format!("udp://{}", unbound.plain_addr());
+    assert_eq!((of("queries", &works), of("failures", &works)), (1, 0));
+    let list = get("/dns");
+    says(
+        &list,
+        &[
+            "\"name\":\"main\"",
+            "\"lookups\":3",
+            "\"cacheHits\":2",
+            &works,
+        ],
+    );
+    adit.stop().unwrap();
+}
+
+#[test]
+fn a_reload_changes_the_servers_and_keeps_the_caches_of_others() {
+    use rustix::process::Signal;
+    let server = |address: [u8; 4]| {
+        let reply = DnsReply::Address(address.into(), 60);
+        DnsServer::start_at(loopback_addr(free_port()), move |_| reply).unwrap()
+    };
+    let (first, second) = (server([192, 0, 2, 1]), server([192, 0, 2, 2]));
+    let folder = TempFolder::new("dns-reload").unwrap();
+    let (one, other) = (free_port(), free_port());
+    let toml = |main: &DnsServer| {
+        format!(
+            "[route.a]\nlisten = 'dns://127.0.0.1:{one}'\ndns = 'main'\n\
+             [route.b]\nlisten = 'dns://127.0.0.1:{other}'\ndns = 'kept'\n\
+             [dns.main]\nserver = 'udp://{}'\n[dns.kept]\nserver = 'udp://{}'\n",
+            main.addr(),
+            first.addr()
+        )
+    };
+    let mut adit = run_file(&folder, &toml(&first), 2);
+    let (one, other) = (loopback_addr(one), loopback_addr(other));
+    assert_eq!(short(one, &["x.test", "A"]), ["192.0.2.1"]);
+    assert_eq!(short(other, &["x.test", "A"]), ["192.0.2.1"]);
+    let asked = first.query_count();
+    folder.write_file("adit.toml", toml(&second)).unwrap();
+    adit.process().send_signal(Signal::HUP).unwrap();
+    adit.process()
+        .wait_lines("reloaded", 1, Duration::from_secs(10))
+        .unwrap();
+    assert_eq!(short(one, &["x.test", "A"]), ["192.0.2.2"]);
+    assert_eq!(short(other, &["x.test", "A"]), ["192.0.2.1"]);
+    assert_eq!(first.query_count(), asked, "its cache was kept");
     adit.stop().unwrap();
 }

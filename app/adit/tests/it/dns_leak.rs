@@ -158,10 +158,39 @@ via = "{hop}"
     front.stop().unwrap();
 
     // The trap works: without a table, the system's resolver is asked.
-    let plain = adit(GATEWAY, &["run", "mixed://127.0.0.1:0"], 1);
-    let at = plain.addr();
-    enter(GATEWAY, || drop(connect_through(at, None, &web)));
+    let plain = [
+        "run",
+        "-L",
+        "mixed://127.0.0.1:0",
+        "-L",
+        "dns://127.0.0.1:0",
+    ];
+    let plain = adit(GATEWAY, &plain, 2);
+    let [proxy, listener] = *plain.addrs() else {
+        panic!("{:?}", plain.addrs())
+    };
+    enter(GATEWAY, || drop(connect_through(proxy, None, &web)));
     assert!(leaked_packets() > 0);
     assert!(trap_udp.recv_from(&mut [0; 512]).is_ok());
+    drop(trap_udp);
+    let system = enter(GATEWAY, || {
+        DnsServer::start_at(trap_at, |name| match name {
+            "none.test" => DnsReply::NoSuchName,
+            _ => DnsReply::Address(ANSWER, 60),
+        })
+    });
+    let _system = system.unwrap();
+    for (words, part) in [
+        (["a.test", "A"], "203.0.113.7"),
+        (["none.test", "A"], "status: NXDOMAIN"),
+        // Other types than addresses, which the resolver itself does not have.
+        (["a.test", "MX"], "status: NOERROR"),
+        (["none.test", "TXT"], "status: NXDOMAIN"),
+    ] {
+        let port = listener.port().to_string();
+        let ask = ["dig", "@127.0.0.1", "-p", &port, "+tries=1", "+time=8"];
+        let found = on_gateway(&[&ask[..], &words].concat());
+        assert!(found.contains(part), "{words:?}: {found}");
+    }
     drop((plain, back));
 }

@@ -176,6 +176,14 @@ impl Resolver {
         }
     }
 
+    /// Returns the DNS servers of the configuration, in their order.
+    ///
+    /// # Errors
+    /// The runtime ends.
+    pub async fn servers(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok(self.current_config().await?.servers.clone())
+    }
+
     /// Joins the lookup of a name, or starts it once the limits allow it.
     async fn join_or_start(
         &self,

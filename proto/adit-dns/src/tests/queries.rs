@@ -114,7 +114,9 @@ fn queries_to_servers_are_read_by_others() {
     assert!(got.metadata.recursion_desired);
     assert_eq!(got.queries[0].name.to_ascii(), "www.example.test.");
     assert_eq!(got.queries[0].query_type, Kind::AAAA);
-    assert_eq!(got.edns.unwrap().max_payload(), 1232);
+    assert_eq!(got.edns.as_ref().unwrap().max_payload(), 1232);
+    let plain = Message::from_vec(&asked.without_edns().to_bytes()).unwrap();
+    assert!(plain.edns.is_none() && plain.queries == got.queries);
     for len in [1, 30, 60] {
         let name = format!("{}.{}.test", "a".repeat(len), "b".repeat(len));
         let padded = UpstreamQuery::new(&name, RecordType::A, 0)

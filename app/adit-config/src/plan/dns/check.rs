@@ -3,12 +3,13 @@
 use adit_rules::{Request, RuleSet};
 use adit_wire::{Host, Target};
 
-use super::{DEFAULT_CACHE, DnsAction, DnsConfig, DnsRule, DnsServer, SYSTEM_DNS};
+use super::{DEFAULT_CACHE, DnsAction, DnsConfig, DnsRule, DnsServer, DnsTransport, SYSTEM_DNS};
 use crate::plan::check::check_chain;
+use crate::plan::loops::routes_at;
 use crate::plan::remote_targets::check_carriers;
-use crate::plan::unchecked_route::UncheckedStage;
+use crate::plan::unchecked_route::{UncheckedListener, UncheckedRoute, UncheckedStage};
 use crate::plan::{RuleCondition, Stage};
-use crate::scheme::endpoint_types::Hop;
+use crate::scheme::endpoint_types::{Hop, ListenerKind};
 use crate::text::{Diagnostics, Problem, SourceLocation, is_this_machine};
 
 /// A table before the checks.
@@ -41,13 +42,16 @@ impl UncheckedDns {
     }
 }
 
-/// Returns the tables. `default` is the table of the process, which looks up the names of the hops' servers.
+/// Returns the tables. `default` is the table of the process, which looks up the names of the hops' servers; `routes`
+/// are those of the plan.
 pub(in crate::plan) fn check_dns(
     diagnostics: &mut Diagnostics,
     drafts: Vec<UncheckedDns>,
+    routes: &[UncheckedRoute],
     default: Option<&str>,
 ) -> Vec<DnsConfig> {
     check_circles(diagnostics, &drafts);
+    check_own_listeners(diagnostics, &drafts, routes, default);
     if let Some(default) = default {
         check_default(diagnostics, &drafts, default);
     }
@@ -100,6 +104,67 @@ pub(in crate::plan) fn check_dns(
 fn starts_at_this_machine(via: &[UncheckedStage]) -> bool {
     let direct = |stage: &UncheckedStage| stage.stage.hops().contains(&Hop::Direct);
     via.is_empty() || (via.len() == 1 && via.iter().any(direct))
+}
+
+/// Reports servers that are DNS listeners of the plan with the same table: each query would be sent again.
+fn check_own_listeners(
+    diagnostics: &mut Diagnostics,
+    tables: &[UncheckedDns],
+    routes: &[UncheckedRoute],
+    default: Option<&str>,
+) {
+    for table in tables.iter().filter(|table| table.via.is_empty()) {
+        for (server, place) in &table.servers {
+            let DnsServer::Remote(remote) = server else {
+                continue;
+            };
+            let (at, port) = (&remote.server, remote.server.port);
+            let (tcp, udp) = match remote.transport {
+                DnsTransport::Udp => (true, true),
+                DnsTransport::Tcp => (true, false),
+                DnsTransport::Tls | DnsTransport::Https => continue,
+            };
+            let leads_back = |at: usize| {
+                let Some(route) = routes.get(at) else {
+                    return false;
+                };
+                let is_dns =
+                    |listen: &UncheckedListener| matches!(listen.listen.kind, ListenerKind::Dns(_));
+                let begin = route.dns.as_deref().or(default);
+                route.listen.iter().any(is_dns)
+                    && begin.is_some_and(|begin| reaches(tables, begin, &table.name))
+            };
+            let mut listening = routes_at(routes, at, &(port..=port), tcp, udp).into_iter();
+            if listening.any(leads_back) {
+                diagnostics.add_problem(Problem::at_place(
+                    format!("`{server}` is a listener of this plan, which would ask itself"),
+                    place.clone(),
+                    "use another server here, or another `dns` in the route of the listener",
+                ));
+            }
+        }
+    }
+}
+
+/// True if a lookup that begins with the table `begin` can lead to the table `end`.
+fn reaches(tables: &[UncheckedDns], begin: &str, end: &str) -> bool {
+    let mut reached = vec![begin];
+    let mut at = 0;
+    while let Some(name) = reached.get(at).copied() {
+        at += 1;
+        if name == end {
+            return true;
+        }
+        let rules = tables.iter().filter(|table| table.name == name);
+        for rule in rules.flat_map(|table| &table.rules) {
+            if let DnsAction::Use(next) = &rule.action
+                && !reached.contains(&next.as_str())
+            {
+                reached.push(next);
+            }
+        }
+    }
+    false
 }
 
 /// Reports rules that lead back to their own table.
