@@ -201,6 +201,9 @@ fn twenty_upgrades_under_load_lose_nothing() {
     for client in clients {
         client.stop().unwrap();
     }
+    // The end of a KCP client only shows after a timeout.
+    assert!(is_alive(lineage.ids[0]), "the KCP session has a process");
+    signal(lineage.ids[0], Signal::INT);
     lineage.stop(server.adit.process());
     assert!(!admin.exists(), "the last process removes the socket");
 }
