@@ -16,7 +16,7 @@ use adit_interop::socks_client::{Destination, UdpAssociation};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::associations::{Session, chain, whoami};
+use crate::associations::{Session, chain, client, whoami};
 use crate::reload::flows::{BulkFlow, Connections, EchoStream};
 use crate::reload::world::{Server, Settings};
 use crate::replay;
@@ -382,20 +382,27 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         let keys = chain(method, &[method.key]);
         let mut session = Session::new(&keys);
         let packet = session.seal(b"?", whoami());
-        assert!(replay::is_answered(back.addr(), &packet));
+        let socket = client(back.addr());
+        assert!(replay::is_answered_on(&socket, &packet));
         for _ in 0..2 {
             lineage.upgrade_by_signal(back.process());
             let fresh = record(method, back.addr(), &origin);
             assert_ne!(fresh, seen);
             assert!(!replay::accepts(back.addr(), &seen, &origin), "{method:?}");
             assert!(!replay::accepts(back.addr(), &fresh, &origin), "{method:?}");
-            assert!(!replay::is_answered(back.addr(), &packet), "{method:?}");
+            assert!(!replay::is_answered_on(&socket, &packet), "{method:?}");
             let next = session.seal(b"?", whoami());
-            assert!(
-                replay::is_answered(back.addr(), &next),
-                "the client goes on"
-            );
+            assert!(replay::is_answered_on(&socket, &next), "the client goes on");
         }
+        // The association continues in the first process; the next one serves it as soon as that has ended.
+        signal(lineage.ids[0], Signal::INT);
+        back.process().wait(TEST_TIMEOUT).unwrap();
+        let next = session.seal(b"?", whoami());
+        let restarted = || {
+            assert!(!replay::is_answered_on(&socket, &packet), "{method:?}");
+            replay::is_answered_on(&socket, &next)
+        };
+        wait_until(restarted, "the session does not start again");
         lineage.stop(back.process());
     }
 }
