@@ -128,6 +128,7 @@ impl PreparedRun {
         mut signals: Signals,
     ) -> CommandResult {
         let plan = self.source.plan();
+        let mut predecessor_end = None;
         let engine = match predecessor {
             None => Arc::new(self.engine.start(SharedSockets::default())),
             Some(mut predecessor) => {
@@ -138,7 +139,7 @@ impl PreparedRun {
                 let handover = signals.run_until_ended(predecessor.wait_for_start(api));
                 let handover = handover.await?;
                 let engine = Arc::new(handover.start(self.engine));
-                tokio::spawn(predecessor.follow(engine.clone()));
+                predecessor_end = Some(predecessor.follow(engine.clone()));
                 engine
             }
         };
@@ -159,7 +160,7 @@ impl PreparedRun {
             upgrade_api = Some((control, requests));
             api = Some(served);
         }
-        let upgrades = UpgradeHost::new(program, upgrade_api);
+        let upgrades = UpgradeHost::new(program, upgrade_api, predecessor_end);
         match self.source {
             PlanSource::Arguments(_) => {
                 let run = serve_arguments(engine, upgrades, signals);

@@ -100,6 +100,12 @@ impl Engine {
         self.replays.snapshot(self.started)
     }
 
+    /// Returns a snapshot of the sessions of datagrams alone.
+    #[must_use]
+    pub fn session_snapshot(&self) -> Vec<ReplayPart> {
+        self.replays.session_snapshot()
+    }
+
     /// Returns a number that changes when a request is recorded in a replay state.
     #[must_use]
     pub fn replay_count(&self) -> u64 {
@@ -184,9 +190,11 @@ impl Engine {
         };
         let mut shared = SharedSockets::default();
         for answer in answers {
-            // A task that has ended has no peers.
-            if let Ok(socket) = answer.await {
-                shared.push(socket?);
+            match answer.await {
+                Ok(socket) => shared.push(socket),
+                // A task that has ended has no peers.
+                Err(why) if why.kind() == std::io::ErrorKind::NotConnected => {}
+                Err(why) => return Err(why),
             }
         }
         Ok(shared)
@@ -199,7 +207,20 @@ impl Engine {
             .iter()
             .map(|r| r.parts.session_count())
             .sum::<usize>();
-        sessions + self.gate.open_count()
+        sessions + self.gate.open_count() + self.associations.open_count()
+    }
+
+    /// Ends all associations of listeners, so that a successor may start their sessions again.
+    pub async fn end_associations(&self) {
+        let ends: Vec<_> = {
+            let mut running = self.lock_running();
+            let each = running.iter_mut();
+            each.map(|listener| listener.parts.end_associations())
+                .collect()
+        };
+        for ended in ends {
+            ended.await;
+        }
     }
 
     /// Closes the sockets of all listeners, which a successor has and continues. Open connections continue, and so do

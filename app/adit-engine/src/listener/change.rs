@@ -1,20 +1,26 @@
 //! Changes to a running listener: its handlers are replaced, its sockets and its sessions stay.
 
+#[cfg(target_os = "linux")]
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use adit_config::{ListenerConfig, ListenerKind};
+#[cfg(target_os = "linux")]
+use adit_net::handover::HandedOverUdp;
 use adit_wire::Host;
 use tokio::task::JoinHandle;
 
-use super::open_sockets::PacketHandlers;
+use super::open_sockets::{DatagramService, PacketHandlers};
 use super::ports::PortHandlers;
 use super::{
     KeyedState, ListenerBuilder, ListenerHandlers, ListenerResources, ListenerTask, LiveState,
     OpenSockets, PreviousListener, ProcessState, fast_open_mode, keyed, ssr,
 };
+#[cfg(target_os = "linux")]
+use crate::BoxFuture;
 use crate::carrier::{CarrierControl, CarrierUpdate};
-use crate::handover::{SharedSocketAnswer, SharedSockets, SocketHandle, SocketKind, SocketSource};
+use crate::handover::{SharedSockets, SocketHandle, SocketKind, SocketSource};
 use crate::serve::{AcceptSwitch, ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationTtl, PacketCodec, TableControl, TableUpdate};
 use crate::{StartError, UserTable};
@@ -23,12 +29,20 @@ use crate::{StartError, UserTable};
 pub(crate) struct ListenerParts {
     streams: Option<RunningStreams>,
     carrier: Option<CarrierControl>,
-    datagrams: Vec<(TableControl, OwnedTask)>,
+    datagrams: Vec<RunningTable>,
     others: Vec<OwnedTask>,
     /// Pause those of `others` that receive requests.
     switches: Vec<AcceptSwitch>,
     /// The sockets that a successor can continue, or the reason why there are none.
     exports: Result<Vec<SocketHandle>, &'static str>,
+}
+
+/// The running task that receives datagrams.
+struct RunningTable {
+    control: TableControl,
+    task: OwnedTask,
+    /// True if another process can receive on the socket, and forward the datagrams of associations.
+    can_share: bool,
 }
 
 /// The running task that accepts streams.
@@ -103,8 +117,13 @@ impl ListenerParts {
         }
         let datagrams = opened.datagrams.into_iter();
         self.datagrams.extend(datagrams.map(|service| {
+            let can_share = matches!(service, DatagramService::OnSocket(..));
             let (control, task) = service.start(shared);
-            (control, OwnedTask::spawn(task))
+            RunningTable {
+                control,
+                task: OwnedTask::spawn(task),
+                can_share,
+            }
         }));
         self.others
             .extend(opened.tasks.into_iter().map(OwnedTask::spawn));
@@ -154,11 +173,12 @@ impl ListenerParts {
         }
     }
 
-    /// Closes the sockets, which a successor has. What is open on connections continues, new streams of theirs
-    /// included.
+    /// Closes the sockets, which a successor has, except for those that were handed over with their sessions. What is
+    /// open on connections continues, new streams of theirs included.
     pub(crate) fn leave_to_successor(&mut self) -> impl Future<Output = ()> + Send + use<> {
         self.exports = Ok(Vec::new());
-        let tables: Vec<OwnedTask> = self.datagrams.drain(..).map(|(_, task)| task).collect();
+        let tables = self.datagrams.extract_if(.., |table| !table.can_share);
+        let tables: Vec<OwnedTask> = tables.map(|table| table.task).collect();
         let closes: Vec<_> = self.all_switches().map(AcceptSwitch::close).collect();
         async {
             for close in closes {
@@ -168,10 +188,26 @@ impl ListenerParts {
         }
     }
 
+    /// Ends all associations.
+    pub(crate) fn end_associations(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        let tables = self.datagrams.drain(..).map(|table| table.task);
+        end_tasks(tables.collect())
+    }
+
     /// Requests the sockets of datagrams for another process, with the peers that this one still serves.
-    pub(crate) fn hand_over_udp(&self) -> Vec<SharedSocketAnswer> {
-        let carrier = self.carrier.iter().map(CarrierControl::hand_over);
-        carrier.collect()
+    #[cfg(target_os = "linux")]
+    pub(crate) fn hand_over_udp(&self) -> Vec<BoxFuture<'static, io::Result<HandedOverUdp>>> {
+        let carrier = self.carrier.iter().map(|control| {
+            let answer = control.hand_over();
+            let ended = |_| Err(io::ErrorKind::NotConnected.into());
+            Box::pin(async move { answer.await.unwrap_or_else(ended) }) as BoxFuture<'static, _>
+        });
+        let tables = self.datagrams.iter().filter(|table| table.can_share);
+        let tables = tables.map(|table| {
+            let control = table.control.clone();
+            Box::pin(async move { control.hand_over().await }) as BoxFuture<'static, _>
+        });
+        carrier.chain(tables).collect()
     }
 
     /// Returns the number of open sessions that are not connections.
@@ -191,7 +227,7 @@ impl ListenerParts {
     pub(crate) async fn stop(&mut self) {
         self.exports = Ok(Vec::new());
         let streams = self.streams.take().map(|streams| streams.task);
-        let datagrams = self.datagrams.drain(..).map(|(_, task)| task);
+        let datagrams = self.datagrams.drain(..).map(|table| table.task);
         let mut tasks: Vec<OwnedTask> = streams.into_iter().chain(datagrams).collect();
         tasks.append(&mut self.others);
         end_tasks(tasks).await;
@@ -358,8 +394,8 @@ impl ListenerChange {
         match self.packets {
             Some((codecs, ttl)) => update_tables(parts, codecs, ttl, self.codecs),
             None if self.intercepts => {
-                for (control, _) in &parts.datagrams {
-                    control.update(TableUpdate::timeouts(self.ttl));
+                for table in &parts.datagrams {
+                    table.control.update(TableUpdate::timeouts(self.ttl));
                 }
             }
             None => {
@@ -405,8 +441,8 @@ fn update_tables(
         parts.datagrams.truncate(codecs.len());
         parts.keep_handles(SocketKind::Udp, codecs.len());
     }
-    for ((control, _), codec) in parts.datagrams.iter().zip(codecs) {
-        control.update(TableUpdate {
+    for (table, codec) in parts.datagrams.iter().zip(codecs) {
+        table.control.update(TableUpdate {
             ttl,
             codec: (change != CodecChange::Keep).then_some(codec),
             ends_associations: change == CodecChange::EndAssociations,

@@ -139,9 +139,18 @@ impl ReplayRegistry {
             for part in state.packets.snapshot(now) {
                 add(PartKind::Packets, part.expose());
             }
-            for part in state.sessions.snapshot(now) {
-                add(PartKind::Sessions, &part);
-            }
+        }
+        parts.extend(self.session_snapshot());
+        parts
+    }
+
+    /// Returns a snapshot of the sessions of packets alone.
+    pub(crate) fn session_snapshot(&self) -> Vec<ReplayPart> {
+        let now = system::unix_now();
+        let mut parts = Vec::new();
+        for (id, state) in self.states() {
+            let sessions = state.sessions.snapshot(now).into_iter();
+            parts.extend(sessions.map(|part| ReplayPart::new(PartKind::Sessions, id, &part)));
         }
         parts
     }

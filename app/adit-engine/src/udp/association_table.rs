@@ -1,5 +1,9 @@
 //! The table of associations of one UDP socket. The task of an association is in `task`.
 
+mod handover;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod handover_tests;
 mod task;
 
 use std::cell::RefCell;
@@ -47,6 +51,8 @@ pub struct UdpListener {
     /// True if an association had to be refused.
     is_full: bool,
     control: TableControl,
+    /// Addresses of clients whose associations have ended since the socket was handed over.
+    unreleased: handover::UnreleasedSources,
 }
 
 /// An association and its task.
@@ -286,6 +292,7 @@ impl UdpListener {
             room,
             table: HashMap::new(),
             is_full: false,
+            unreleased: handover::UnreleasedSources::default(),
         }
     }
 
@@ -338,8 +345,10 @@ impl UdpListener {
                 () = common.some_ended.notified() => {
                     let ended = std::mem::take(&mut *AssociationState::lock_ignoring_poison(&common.ended));
                     for key in &ended {
-                        self.table.remove(key);
+                        let known = self.table.remove(key);
                         self.near.forget_association(*key);
+                        #[cfg(target_os = "linux")]
+                        self.note_ended(known);
                     }
                     if single && !ended.is_empty() {
                         return;
@@ -348,7 +357,10 @@ impl UdpListener {
                         self.apply_update(update);
                         common = self.common.clone();
                     }
+                    #[cfg(target_os = "linux")]
+                    self.answer_handover();
                 }
+                () = self.wait_release() => self.release_sources(),
                 () = sleep(idle), if single && self.table.is_empty() => return,
                 ready = ear.wait_readable() => {
                     let received = ready.and_then(|()| self.receive_batches(&ear));

@@ -83,6 +83,15 @@ impl ClientSide {
         }
     }
 
+    /// Returns the socket, if it can be handed over to the next process.
+    #[cfg(target_os = "linux")]
+    pub(super) fn shared_socket(&self) -> Option<&BatchUdpSocket> {
+        match self {
+            Self::Protocol(socket, _) => Some(socket),
+            Self::Intercepted(_) => None,
+        }
+    }
+
     /// Frees the state of an association that has ended.
     pub(super) fn forget_association(&mut self, key: AssociationKey) {
         if let Self::Protocol(_, codec) = self {

@@ -1,7 +1,7 @@
 //! A recorded request that is sent again, to the same server and after a restart.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use adit_interop::hostile_clients::{AfterWrite, Reaction, WriteMode, probe_server};
@@ -105,8 +105,13 @@ fn a_request_from_before_the_start_is_refused() {
 
 /// Returns true if these bytes are answered.
 #[cfg(target_os = "linux")]
-pub(crate) fn is_answered(server: SocketAddr, packet: &[u8]) -> bool {
-    let socket = client(server);
+fn is_answered(server: SocketAddr, packet: &[u8]) -> bool {
+    is_answered_on(&client(server), packet)
+}
+
+/// Returns true if these bytes are answered on the socket of a client.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_answered_on(socket: &UdpSocket, packet: &[u8]) -> bool {
     let soon = Some(Duration::from_millis(400));
     socket.set_read_timeout(soon).unwrap();
     socket.send(packet).unwrap();

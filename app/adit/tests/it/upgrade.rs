@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
@@ -16,7 +17,7 @@ use adit_interop::socks_client::{Destination, UdpAssociation};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::associations::{Session, chain, whoami};
+use crate::associations::{Session, chain, client, whoami};
 use crate::reload::flows::{BulkFlow, Connections, EchoStream};
 use crate::reload::world::{Server, Settings};
 use crate::replay;
@@ -152,11 +153,17 @@ fn twenty_upgrades_under_load_lose_nothing() {
         .iter()
         .flat_map(|entry| (0..FLOWS_EACH).map(|_| BulkFlow::start(*entry, &target)))
         .collect();
-    let association = UdpAssociation::open(entries[0], None).unwrap();
+    // An association through the proxy, and one through the Shadowsocks server.
+    let associations: Vec<UdpAssociation> = entries[..2]
+        .iter()
+        .map(|entry| UdpAssociation::open(*entry, None).unwrap())
+        .collect();
     let ping = |text: &[u8]| {
-        association.send_to(&target, text).unwrap();
-        let (_, back) = association.recv_within(TEST_TIMEOUT).unwrap();
-        assert_eq!(back, text);
+        for association in &associations {
+            association.send_to(&target, text).unwrap();
+            let (_, back) = association.recv_within(TEST_TIMEOUT).unwrap();
+            assert_eq!(back, text);
+        }
     };
     ping(b"before");
     let mut lineage = Lineage::of(server.adit.process());
@@ -193,7 +200,7 @@ fn twenty_upgrades_under_load_lose_nothing() {
         let bytes = flow.stop().unwrap();
         assert!(bytes > 100_000, "a flow has only carried {bytes} bytes");
     }
-    drop(association);
+    drop(associations);
     // Every connection was counted once, in all processes together.
     let per_entry = u64::from(done.opened_at[0]) + FLOWS_EACH as u64;
     server.wait_for_sessions("front", per_entry + 1);
@@ -201,6 +208,9 @@ fn twenty_upgrades_under_load_lose_nothing() {
     for client in clients {
         client.stop().unwrap();
     }
+    // The end of a KCP client only shows after a timeout.
+    assert!(is_alive(lineage.ids[0]), "the KCP session has a process");
+    signal(lineage.ids[0], Signal::INT);
     lineage.stop(server.adit.process());
     assert!(!admin.exists(), "the last process removes the socket");
 }
@@ -379,20 +389,111 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         let keys = chain(method, &[method.key]);
         let mut session = Session::new(&keys);
         let packet = session.seal(b"?", whoami());
-        assert!(replay::is_answered(back.addr(), &packet));
+        let socket = client(back.addr());
+        assert!(replay::is_answered_on(&socket, &packet));
         for _ in 0..2 {
             lineage.upgrade_by_signal(back.process());
             let fresh = record(method, back.addr(), &origin);
             assert_ne!(fresh, seen);
             assert!(!replay::accepts(back.addr(), &seen, &origin), "{method:?}");
             assert!(!replay::accepts(back.addr(), &fresh, &origin), "{method:?}");
-            assert!(!replay::is_answered(back.addr(), &packet), "{method:?}");
+            assert!(!replay::is_answered_on(&socket, &packet), "{method:?}");
             let next = session.seal(b"?", whoami());
-            assert!(
-                replay::is_answered(back.addr(), &next),
-                "the client goes on"
-            );
+            assert!(replay::is_answered_on(&socket, &next), "the client goes on");
         }
+        // The association continues in the first process; the next one serves it as soon as that has ended.
+        signal(lineage.ids[0], Signal::INT);
+        back.process().wait(TEST_TIMEOUT).unwrap();
+        let next = session.seal(b"?", whoami());
+        let restarted = || {
+            assert!(!replay::is_answered_on(&socket, &packet), "{method:?}");
+            replay::is_answered_on(&socket, &next)
+        };
+        wait_until(restarted, "the session does not start again");
         lineage.stop(back.process());
     }
+}
+
+/// The usage of users is counted on: that of the first process, including what its connections carry after the upgrade.
+#[test]
+fn usage_survives_an_upgrade() {
+    let origin = OriginServer::start().unwrap();
+    let target = Destination::Addr(origin.addr());
+    let mut server = Server::start(&Settings::default());
+    let clients = server.clients();
+    let mut lineage = Lineage::of(server.adit.process());
+    let mut open = EchoStream::open(clients[0].addr(), &target).unwrap();
+    open.exchange(&[1; 1000]).unwrap();
+    let usage = |server: &Server| -> (u64, u64) {
+        let stats = server.request("GET /servers/ss/v1/users/anna HTTP/1.1\r\n");
+        let number = |name: &str| -> u64 {
+            let start = stats.split(&format!("\"{name}\":")).nth(1).unwrap_or("0");
+            let digits: String = start.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().unwrap()
+        };
+        (number("uplinkBytes"), number("tcpSessions"))
+    };
+    // The request of the echo is 5 bytes.
+    assert_eq!(usage(&server), (1005, 1));
+    for round in 1..=2 {
+        lineage.upgrade_by_signal(server.adit.process());
+        open.exchange(&[2; 1000]).unwrap();
+        let mut fresh = EchoStream::open(clients[0].addr(), &target).unwrap();
+        fresh.exchange(&[3; 1000]).unwrap();
+        let expected = (1005 + round * 2005, 1 + round);
+        wait_until(|| usage(&server) == expected, &format!("not {expected:?}"));
+    }
+    drop(open);
+    for client in clients {
+        client.stop().unwrap();
+    }
+    lineage.stop(server.adit.process());
+}
+
+/// systemd learns that the process is ready, and which process continues.
+#[test]
+fn the_service_manager_follows() {
+    let folder = TempFolder::new("upgrade-notify").unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let next = || {
+        let mut text = [0; 256];
+        let len = manager.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..len]).into_owned()
+    };
+    let mut command = Command::new(bin());
+    command
+        .args(["run", &format!("mixed://127.0.0.1:0?{ALLOW}")])
+        .env("NOTIFY_SOCKET", &path);
+    let mut adit = AditProcess::start_command(command, 1).unwrap();
+    assert_eq!(next(), "READY=1");
+    let mut lineage = Lineage::of(adit.process());
+    lineage.upgrade_by_signal(adit.process());
+    let said = [next(), next()];
+    let main = format!("MAINPID={}\nREADY=1", lineage.current());
+    assert!(said.contains(&main), "{said:?}");
+    lineage.stop(adit.process());
+}
+
+/// Without a way to name its new process, a unit of systemd would end with the old one: that is refused.
+#[test]
+fn a_unit_that_would_end_is_not_upgraded() {
+    let mut command = Command::new("/bin/sh");
+    let run = "SYSTEMD_EXEC_PID=$$ exec \"$0\" run \"$1\"";
+    command
+        .args(["-c", run])
+        .arg(bin())
+        .arg(format!("mixed://127.0.0.1:0?{ALLOW}"))
+        .env_remove("NOTIFY_SOCKET");
+    let mut adit = AditProcess::start_command(command, 1).unwrap();
+    adit.process().send_signal(Signal::USR2).unwrap();
+    let process = adit.process();
+    let lines = process.wait_lines("not upgraded", 1, TEST_TIMEOUT).unwrap();
+    assert!(
+        lines[0].contains("add `Type=notify` to the unit"),
+        "{lines:?}"
+    );
+    std::net::TcpStream::connect(adit.addr()).unwrap();
+    adit.stop().unwrap();
 }

@@ -7,7 +7,7 @@ use std::pin::pin;
 use adit_admin::api::{ApiListenerControl, UpgradeRequest, UpgradeRequests, Upgraded};
 use adit_cli::{SignalRequest, Signals};
 use adit_engine::Engine;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tracing::{error, info};
 
 use super::{Exchange, Successor};
@@ -18,6 +18,30 @@ pub(crate) struct UpgradeHost {
     program: Exchange<PathBuf>,
     /// The listener of the API, and the requests that it receives.
     api: Option<(ApiListenerControl, UpgradeRequests)>,
+    /// The end of the process that this one has succeeded.
+    predecessor: Option<PredecessorEnd>,
+}
+
+/// The end of the process that this one has succeeded.
+#[derive(Clone)]
+pub(crate) struct PredecessorEnd(watch::Receiver<()>);
+
+impl PredecessorEnd {
+    /// Creates the end that occurs when the sender is dropped.
+    #[cfg(target_os = "linux")]
+    pub(super) fn new() -> (watch::Sender<()>, Self) {
+        let (sender, receiver) = watch::channel(());
+        (sender, Self(receiver))
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn wait(&mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
 }
 
 /// A request for an upgrade, by a signal if it has no reply.
@@ -51,8 +75,13 @@ impl UpgradeHost {
     pub(crate) const fn new(
         program: Exchange<PathBuf>,
         api: Option<(ApiListenerControl, UpgradeRequests)>,
+        predecessor: Option<PredecessorEnd>,
     ) -> Self {
-        Self { program, api }
+        Self {
+            program,
+            api,
+            predecessor,
+        }
     }
 
     /// Waits for a request of the API.
@@ -122,6 +151,6 @@ impl UpgradeHost {
             None => self.program.clone()?,
         };
         let api = self.api.as_ref().map(|(control, _)| control);
-        Successor::start(&program, engine, api).await
+        Successor::start(&program, engine, api, self.predecessor.clone()).await
     }
 }

@@ -23,6 +23,7 @@ mod successor;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
+use host::PredecessorEnd;
 pub(super) use host::{UpgradeHost, UpgradeOutcome, UpgradeTrigger};
 #[cfg(target_os = "linux")]
 pub(super) use predecessor::{InheritedApi, Predecessor};

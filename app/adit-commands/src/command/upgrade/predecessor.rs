@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::message::{CountersMessage, ENVIRONMENT, Hello, Ready, SocketOwner, VERSION, kind};
-use super::{Exchange, to_json};
+use super::{Exchange, PredecessorEnd, to_json};
 
 /// Time that the predecessor has for its next message while the successor starts.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
@@ -152,13 +152,22 @@ impl Predecessor {
         }
     }
 
-    /// Reports that this process accepts connections. Adds what the predecessor counts, and the requests that it
-    /// accepts, until it ends.
-    pub(crate) async fn follow(mut self, engine: Arc<Engine>) {
+    /// Starts a task that reports that this process accepts connections, and adds what the predecessor counts, and the
+    /// requests that it accepts, until it ends. Returns its end.
+    pub(crate) fn follow(self, engine: Arc<Engine>) -> PredecessorEnd {
+        let (running, end) = PredecessorEnd::new();
+        tokio::spawn(async move {
+            self.follow_until_end(&engine).await;
+            drop(running);
+        });
+        end
+    }
+
+    async fn follow_until_end(mut self, engine: &Engine) {
         if let Err(why) = super::send(&mut self.channel, kind::STARTED, &[], &[]).await {
             // It has ended, and this process is alone.
             warn!("cannot report to process {}: {why}", self.id);
-        } else if let Err(why) = self.receive_until_end(&engine).await {
+        } else if let Err(why) = self.receive_until_end(engine).await {
             warn!("process {}: {why}", self.id);
         }
         debug!("process {} has ended", self.id);

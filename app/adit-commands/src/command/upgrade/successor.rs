@@ -1,5 +1,6 @@
 //! The running process's view: the process that succeeds it.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use adit_admin::api::{ApiListenerControl, Upgraded};
 use adit_cli::{CommandResult, SignalRequest, Signals, notify_service_manager};
-use adit_engine::{Engine, EngineCounters, HandoverSocket};
+use adit_engine::{Engine, EngineCounters, HandoverSocket, ReplayPart};
 use adit_net::child::detachable::{DetachableChild, spawn_detachable};
 use adit_net::handover::{HandoverChannel, HandoverMessage};
 use tokio::time::{Instant, interval, timeout};
@@ -16,7 +17,7 @@ use tracing::{debug, info, warn};
 use super::message::{
     CountersMessage, ENVIRONMENT, Hello, Ready, SOCKETS_PER_MESSAGE, SocketOwner, VERSION, kind,
 };
-use super::{Exchange, to_json};
+use super::{Exchange, PredecessorEnd, to_json};
 
 /// Time for the first message of the new process; a program that is not adit sends none.
 const HELLO_TIME: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ const EXIT_TIME: Duration = Duration::from_secs(1);
 /// Interval at which counters are sent to the successor.
 const COUNTER_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which the replay states are sent, if they have changed: requests that were being read at the handover.
-const REPLAY_INTERVAL: Duration = Duration::from_millis(50);
+const REPLAY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The process that continues the listeners of this one.
 pub(crate) struct Successor {
@@ -39,6 +40,10 @@ pub(crate) struct Successor {
     counted: EngineCounters,
     /// The count of the replay states that it has.
     recorded: u64,
+    /// A hash of the sessions of datagrams that it has.
+    sessions_hash: u64,
+    /// The end of the process that this one has succeeded, whose reports and datagrams it passes on.
+    predecessor: Option<PredecessorEnd>,
 }
 
 impl Successor {
@@ -51,6 +56,7 @@ impl Successor {
         program: &Path,
         engine: &Engine,
         api: Option<&ApiListenerControl>,
+        predecessor: Option<PredecessorEnd>,
     ) -> Exchange<Self> {
         check_service_manager()?;
         let sockets = engine.export_sockets().map_err(|why| why.to_string())?;
@@ -104,9 +110,11 @@ impl Successor {
             },
             counted,
             recorded,
+            sessions_hash: 0,
+            predecessor,
         };
-        // The sessions of datagrams have ended here, and may start there.
-        successor.send_replay_round(engine).await;
+        // The sessions of intercepted datagrams have ended.
+        successor.report_replays(engine).await;
         Ok(successor)
     }
 
@@ -148,10 +156,19 @@ impl Successor {
         let mut is_ending = false;
         let mut replay_timer = interval(REPLAY_INTERVAL);
         let mut counter_timer = interval(COUNTER_INTERVAL);
+        let mut predecessor = self.predecessor.take();
         loop {
             let left = until.saturating_duration_since(Instant::now());
+            let end = async {
+                if let Some(predecessor) = &mut predecessor {
+                    // It has started to end earlier. A process that stalls is not waited for.
+                    let _ = timeout(left, predecessor.wait()).await;
+                }
+                let left = until.saturating_duration_since(Instant::now());
+                engine.wait_until_idle(left).await;
+            };
             tokio::select! {
-                () = engine.wait_until_idle(left) => break,
+                () = end => break,
                 _ = replay_timer.tick() => self.report_replays(engine).await,
                 _ = counter_timer.tick() => self.report_counters(engine, false).await,
                 request = signals.next_request() => match request {
@@ -164,27 +181,29 @@ impl Successor {
                 },
             }
         }
+        engine.end_associations().await;
         self.report_replays(engine).await;
         self.report_counters(engine, true).await;
         Ok(())
     }
 
-    /// Sends a snapshot of the replay states, if requests were accepted since the last one.
+    /// Sends snapshots of the parts of the replay states that have changed since the last ones.
     async fn report_replays(&mut self, engine: &Engine) {
-        if engine.replay_count() != self.recorded {
-            self.send_replay_round(engine).await;
-        }
-    }
-
-    async fn send_replay_round(&mut self, engine: &Engine) {
         let recorded = engine.replay_count();
-        let channel = &mut self.channel;
-        let sent = async {
-            send_replays(channel, engine).await?;
-            super::send(channel, kind::REPLAYS_END, &[], &[]).await
+        let sessions = engine.session_snapshot();
+        let mut hasher = DefaultHasher::new();
+        sessions.iter().for_each(|part| hasher.write(part.expose()));
+        let sessions_hash = hasher.finish();
+        let parts = match (
+            recorded == self.recorded,
+            sessions_hash == self.sessions_hash,
+        ) {
+            (true, true) => return,
+            (true, false) => sessions,
+            (false, _) => engine.replay_snapshot(),
         };
-        match sent.await {
-            Ok(()) => self.recorded = recorded,
+        match send_replay_round(&mut self.channel, &parts).await {
+            Ok(()) => (self.recorded, self.sessions_hash) = (recorded, sessions_hash),
             Err(why) => debug!("cannot report to process {}: {why}", self.about.pid),
         }
     }
@@ -206,6 +225,13 @@ impl Successor {
             Err(why) => debug!("cannot report to process {}: {why}", self.about.pid),
         }
     }
+}
+
+async fn send_replay_round(channel: &mut HandoverChannel, parts: &[ReplayPart]) -> Exchange<()> {
+    for part in parts {
+        super::send(channel, kind::REPLAYS, part.expose(), &[]).await?;
+    }
+    super::send(channel, kind::REPLAYS_END, &[], &[]).await
 }
 
 async fn send_replays(channel: &mut HandoverChannel, engine: &Engine) -> Exchange<()> {

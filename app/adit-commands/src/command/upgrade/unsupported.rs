@@ -9,7 +9,7 @@ use adit_admin::api::{ApiListener, ApiListenerControl, ApiListenerError, Upgrade
 use adit_cli::{CommandResult, Failure, Signals};
 use adit_engine::{Engine, Inheritance, PreparedEngine};
 
-use super::Exchange;
+use super::{Exchange, PredecessorEnd};
 
 /// A process that this one succeeds; there is none.
 pub(crate) struct Predecessor {
@@ -46,7 +46,7 @@ impl Predecessor {
         match self.none {}
     }
 
-    pub(crate) async fn follow(self, _: Arc<Engine>) {
+    pub(crate) fn follow(self, _: Arc<Engine>) -> PredecessorEnd {
         match self.none {}
     }
 }
@@ -72,6 +72,7 @@ impl Successor {
         _: &Path,
         _: &Engine,
         _: Option<&ApiListenerControl>,
+        _: Option<PredecessorEnd>,
     ) -> Exchange<Self> {
         Err("only a process on Linux can be upgraded".to_owned())
     }
