@@ -45,6 +45,7 @@ fn check_route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
     for listen in &draft.listen {
         check_udp(diagnostics, listen, &draft.via);
         warn_unchecked_names(diagnostics, listen, &draft);
+        warn_nameless_rules(diagnostics, listen, &draft.rules);
         remote_targets::check_remote_target(diagnostics, listen, &draft.via);
         for rule in &draft.rules {
             remote_targets::check_remote_target(diagnostics, listen, &rule.via);
@@ -194,6 +195,40 @@ fn warn_unchecked_names(
         ],
     };
     diagnostics.add_warning(WarningKind::UncheckedNames, about);
+}
+
+/// Warns about rules on names at a listener whose clients request addresses, and about a search for names that no rule
+/// is about.
+fn warn_nameless_rules(
+    diagnostics: &mut Diagnostics,
+    draft: &UncheckedListener,
+    rules: &[UncheckedRule],
+) {
+    let listen = &draft.listen;
+    let name = rules.iter().find_map(UncheckedRule::name_condition);
+    let has_set = rules.iter().any(UncheckedRule::has_set);
+    let takes_tcp =
+        matches!(&listen.kind, ListenerKind::Transparent(transparent) if transparent.tcp);
+    let (title, label, help) = match name {
+        Some(name) if takes_tcp && !listen.sniff => (
+            format!("`{name}` does not match requests of `{listen}`"),
+            "targets are addresses here",
+            "`?sniff=true` finds names in the first bytes of connections",
+        ),
+        None if listen.sniff && !has_set => (
+            format!("`sniff=true` has no effect at `{listen}`"),
+            "it finds names for rules",
+            "the route has no rule about names: remove `sniff=true`, or add a rule",
+        ),
+        _ => return,
+    };
+    let about = Problem {
+        title,
+        place: Some(draft.place.clone()),
+        label: label.to_owned(),
+        help: vec![help.to_owned()],
+    };
+    diagnostics.add_warning(WarningKind::NamelessRules, about);
 }
 
 /// Warns about rules after one that matches everything.

@@ -89,6 +89,8 @@ pub enum WarningKind {
     IgnoredKey,
     /// A rule comes after one that already matches everything.
     NeverReached,
+    /// Rules about names cannot match requests of a listener, or it finds names for no rule.
+    NamelessRules,
     /// A keyword of an SSH configuration is unknown or has no effect here.
     UnknownKeyword,
 }

@@ -247,6 +247,43 @@ warning: this rule is never reached
     );
 }
 
+#[test]
+fn rules_about_names_need_names() {
+    let warnings = |listen: &str, condition: &str| -> Vec<String> {
+        let text = format!(
+            "[route.a]\nlisten = \"{listen}\"\nrules = [\n  {{ match = \"{condition}\", via = \"reject://\" }},\n]\n\
+             [set.x]\nfile = \"x\"\n"
+        );
+        let plan = toml(&text).unwrap();
+        let about = plan.warnings.iter();
+        let about = about.filter(|about| about.kind == WarningKind::NamelessRules);
+        about.map(ToString::to_string).collect()
+    };
+    for (listen, condition) in [
+        ("redir://127.0.0.1:1080?sniff=true", "*.lan"),
+        ("redir://127.0.0.1:1080?sniff=true", "set:x"),
+        ("redir://127.0.0.1:1080", "10.0.0.0/8"),
+        ("tproxy://127.0.0.1:1080?tcp=false", "*.lan"),
+        ("mixed://127.0.0.1:1080", "*.lan"),
+    ] {
+        assert_eq!(warnings(listen, condition), [""; 0], "{listen} {condition}");
+    }
+    assert_eq!(
+        warnings("redir://127.0.0.1:1080", "*.lan"),
+        ["\
+warning: `*.lan` does not match requests of `redir://127.0.0.1:1080`
+ --> adit.toml:2:19
+2 | listen = \"redir://127.0.0.1:1080\"
+  |                   ^^^^^^^^^^^^^^ targets are addresses here
+  = help: `?sniff=true` finds names in the first bytes of connections"]
+    );
+    let idle = warnings("mixed://127.0.0.1:1080?sniff=true", ":25");
+    assert!(
+        idle[0].contains("`sniff=true` has no effect at `mixed://127.0.0.1:1080`"),
+        "{idle:?}"
+    );
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_panics(text in "(\\[route\\.a\\]\n)?[ -~\n\"'=\\[\\]{}ä]{0,80}") {
