@@ -385,8 +385,8 @@ impl ConnectionHandler {
             let _ = pending.reply_failure(&DialError::denied_by_rule(why)).await;
             return None;
         }
-        let name = pending.request.user.clone();
-        let mut context = RequestContext::stream(peer.remote, name.as_deref());
+        let stated_user = pending.request.user.take();
+        let mut context = RequestContext::stream(peer.remote, stated_user.as_deref());
         let mut first = std::mem::take(&mut pending.request.first_bytes);
         let depends = self.sniffs_names && self.router.depends_on_name(&target, &context);
         let (mut client, sniffed) = match depends {
