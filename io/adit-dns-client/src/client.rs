@@ -1,5 +1,6 @@
 //! A client of several servers.
 
+mod families;
 mod health;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::debug;
 
+pub use self::families::look_up_families;
 use self::health::Health;
 use crate::error::{LookupError, ServerError};
 use crate::link::ServerLink;
@@ -26,8 +28,8 @@ use crate::tls::TrustedRoots;
 
 /// Maximum duration of a lookup, including the time it waits for others.
 const LOOKUP_DEADLINE: Duration = Duration::from_secs(5);
-/// Time limit of one server.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time limit of one server, which may have to be connected to through a slow path; others are queried long before.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(4);
 /// Time after which the next server is queried as well.
 const NEXT_SERVER_AFTER: Duration = Duration::from_millis(900);
 
@@ -203,8 +205,8 @@ impl DnsClient {
         }
     }
 
-    /// Resolves a name to its addresses with this port, both families at the same time, the better reachable one
-    /// first.
+    /// Resolves a name to its addresses with this port, both families at the same time ([`look_up_families`]), the
+    /// better reachable one first.
     ///
     /// # Errors
     /// As [`look_up`](Self::look_up); also if the name has no address. If only one family fails, the addresses of the
@@ -215,21 +217,17 @@ impl DnsClient {
         port: u16,
         origin: LookupOrigin,
     ) -> Result<Vec<SocketAddr>, LookupError> {
-        let (v4, v6) = tokio::join!(
+        let answers = look_up_families(
             self.look_up(name, RecordType::A, origin),
-            self.look_up(name, RecordType::AAAA, origin)
+            self.look_up(name, RecordType::AAAA, origin),
         );
         let (mut found, mut failure, mut exists) = (Vec::new(), None, true);
-        for answer in [v4, v6] {
+        for answer in answers.await {
             match answer {
                 Ok(CachedAnswer { answer, .. }) => {
                     exists &= answer.code() != ResponseCode::NXDomain;
-                    found.extend(
-                        answer
-                            .addresses()
-                            .iter()
-                            .map(|ip| SocketAddr::new(*ip, port)),
-                    );
+                    let ips = answer.addresses().iter();
+                    found.extend(ips.map(|ip| SocketAddr::new(*ip, port)));
                 }
                 Err(why) => failure = Some(why),
             }

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::client::TlsStream;
 
+use crate::MAX_ATTEMPTS;
 use crate::error::ServerError;
 use crate::path::BoxDnsStream;
 
@@ -139,6 +140,12 @@ impl HttpConnections {
         None
     }
 
+    /// Drops the shared connection, if it is that of `driver`; running requests keep theirs.
+    fn drop_shared(&mut self, driver: &Arc<Driver>) {
+        self.two
+            .take_if(|(_, current)| Arc::ptr_eq(current, driver));
+    }
+
     /// Drops all connections; running requests keep theirs.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
@@ -204,7 +211,9 @@ pub(crate) async fn ask<F>(
 where
     F: Future<Output = Result<TlsStream<BoxDnsStream>, ServerError>>,
 {
+    let mut attempt = 0;
     loop {
+        attempt += 1;
         // Locked while a connection is opened, so that waiting requests share it if it has HTTP/2.
         let mut state = connections.lock().await;
         let (connection, is_new) = match state.take_open() {
@@ -224,7 +233,11 @@ where
                 let request = resource.request(query, true)?;
                 match sender.send_request(request).await {
                     Ok(response) => read(response).await,
-                    Err(why) => Err(http_error(why)),
+                    Err(why) => {
+                        // It may be open and refuse requests.
+                        connections.lock().await.drop_shared(&driver);
+                        Err(http_error(why))
+                    }
                 }
             }
             Connection::One(mut sender, driver) => {
@@ -246,7 +259,7 @@ where
         };
         match response {
             // The server may have closed the idle connection at the same moment.
-            Err(ServerError::Closed(_)) if !is_new => continue,
+            Err(ServerError::Closed(_)) if !is_new && attempt < MAX_ATTEMPTS => {}
             Err(why) => return Err(why),
             Ok(body) => return Ok(query.check_answer(&body)?),
         }

@@ -49,7 +49,7 @@ pub mod tls;
 use std::time::Duration;
 
 pub use adit_dns::{CacheLimits, CachedAnswer, RecordType};
-pub use client::{DnsClient, LookupCounts, ServerCounts};
+pub use client::{DnsClient, LookupCounts, ServerCounts, look_up_families};
 pub use error::{LookupError, ServerError};
 pub use path::{
     BoxDnsDatagrams, BoxDnsStream, BoxFuture, DirectPath, DnsDatagrams, DnsPath, DnsStream,
@@ -57,4 +57,6 @@ pub use path::{
 pub use server::{DnsServer, RemoteServer, Transport};
 
 /// Time limit of a direct connection to a server.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum number of connections that are tried for one query: idle ones may end at any moment.
+const MAX_ATTEMPTS: u32 = 3;

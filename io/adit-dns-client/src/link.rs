@@ -8,16 +8,13 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::datagram;
 use crate::error::ServerError;
 use crate::https::{self, HttpConnections, Resource};
 use crate::path::{BoxDnsStream, DnsPath};
 use crate::pipeline::Pipeline;
 use crate::server::{RemoteServer, Transport};
 use crate::tls::{self, TlsError, TrustedRoots};
-
-/// Maximum number of connections that are tried for one query: idle ones may end at any moment.
-const MAX_ATTEMPTS: u32 = 3;
+use crate::{MAX_ATTEMPTS, datagram};
 
 /// A server of the network with its connections, which queries share.
 pub(crate) struct ServerLink {

@@ -1,6 +1,6 @@
 //! Names: as text, on the wire, and compressed within a message.
 
-use adit_wire::{EndOfInput, narrow_int};
+use adit_wire::{EndOfInput, narrow_int, subslice};
 
 /// Maximum length of a name on the wire, in bytes, with its last label (RFC 1035 section 2.3.4).
 pub(crate) const MAX_NAME: usize = 255;
@@ -63,13 +63,14 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 
 /// The labels of a name within a message, with its pointers followed.
 ///
-/// Each pointer has to point to a place before the name or the part of it that it ends, so that no name is
-/// a loop.
+/// Each pointer has to point to a place before the name or the part of it that it ends, and the labels there have to
+/// end before it too: no name is a loop, or depends on bytes after it.
 #[derive(Debug, Clone)]
 pub(crate) struct Labels<'a> {
+    /// The message up to the position where the part that is read now has to end.
     message: &'a [u8],
     at: usize,
-    /// Where the part that is read now starts: pointers are below.
+    /// Where that part starts: pointers are below.
     part: usize,
     /// Bytes of the name so far.
     len: usize,
@@ -114,6 +115,7 @@ impl<'a> Labels<'a> {
                     if to < HEADER_LEN || to >= self.part {
                         return Err(EndOfInput);
                     }
+                    self.message = subslice(self.message, ..self.part);
                     (self.at, self.part) = (to, to);
                 }
                 // Extended labels were withdrawn (RFC 6891 section 5).

@@ -186,3 +186,94 @@ impl Connector for UnknownFakeTarget {
         Box::pin(async { Err(DialError::denied_by_rule(unknown_text())) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use adit_dns::RecordType;
+
+    use super::*;
+
+    /// Records targets, and answers from these senders.
+    #[derive(Default)]
+    struct Recorded {
+        sent: Mutex<Vec<Target>>,
+        replies: Mutex<Vec<Target>>,
+    }
+
+    struct RecordedPath(Arc<Recorded>);
+
+    impl DatagramPath for RecordedPath {
+        fn send(&self, _: &mut PacketBuf, to: &Target) -> io::Result<()> {
+            self.0.sent.lock().unwrap().push(to.clone());
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn poll_recv(
+            &self,
+            _: &mut Context<'_>,
+            packet: &mut PacketBuf,
+            each: &mut dyn FnMut(&mut PacketBuf, &Target),
+        ) -> Poll<io::Result<()>> {
+            for from in self.0.replies.lock().unwrap().drain(..) {
+                each(packet, &from);
+            }
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn replies_come_from_the_address_that_was_sent_to() {
+        let fake_ips = Arc::new(FakeIps::default());
+        let pool = fake_ips.open(&["198.18.0.0/15".parse().unwrap()], None);
+        let pool = pool.unwrap();
+        let address = |name: &str, port| {
+            let ip = pool.address_for(name, RecordType::A).unwrap();
+            Target::new(Host::Ip(ip), port)
+        };
+        let (a, b) = (address("a.test", 53), address("b.test", 443));
+        let recorded = Arc::<Recorded>::default();
+        let path = FakeDatagrams {
+            path: Box::new(RecordedPath(recorded.clone())),
+            fake_ips: fake_ips.clone(),
+            contacts: Mutex::default(),
+        };
+        let parse = |text: &str| text.parse::<Target>().unwrap();
+        let plain = parse("192.0.2.9:53");
+        let mut packet = PacketBuf::default();
+        for to in [&a, &b, &plain, &a] {
+            path.send(&mut packet, to).unwrap();
+        }
+        let sent = std::mem::take(&mut *recorded.sent.lock().unwrap());
+        let names = [
+            parse("a.test:53"),
+            parse("b.test:443"),
+            plain.clone(),
+            parse("a.test:53"),
+        ];
+        assert_eq!(sent, names);
+        let unknown = parse("198.19.1.1:1");
+        let why = path.send(&mut packet, &unknown).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::HostUnreachable);
+        for (from, shown) in [
+            (parse("a.test:53"), &a),
+            (parse("203.0.113.1:53"), &a),
+            (parse("203.0.113.1:443"), &b),
+            // An address that was sent to itself.
+            (plain.clone(), &plain),
+        ] {
+            recorded.replies.lock().unwrap().push(from.clone());
+            let mut seen = Vec::new();
+            let mut each = |_: &mut PacketBuf, from: &Target| seen.push(from.clone());
+            poll_fn(|cx| path.poll_recv(cx, &mut packet, &mut each))
+                .await
+                .unwrap();
+            assert_eq!(seen, [shown.clone()], "{from}");
+        }
+    }
+}

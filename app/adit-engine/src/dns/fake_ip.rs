@@ -168,7 +168,7 @@ pub(crate) struct FakeIpPool {
 
 impl FakeIpPool {
     /// Returns the address that stands for a name.
-    pub(super) fn address_for(&self, name: &str, record_type: RecordType) -> Option<IpAddr> {
+    pub(crate) fn address_for(&self, name: &str, record_type: RecordType) -> Option<IpAddr> {
         self.lock().address_for(name, record_type)
     }
 
@@ -229,5 +229,62 @@ impl FakeIpPool {
 impl Drop for FakeIpPool {
     fn drop(&mut self) {
         self.write();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks() -> Vec<IpNet> {
+        vec!["198.18.0.0/15".parse().unwrap()]
+    }
+
+    fn target(ip: IpAddr) -> Target {
+        Target::new(Host::Ip(ip), 443)
+    }
+
+    #[test]
+    fn names_are_found_and_kept() {
+        let folder = adit_interop::TempFolder::new("fake-ips").unwrap();
+        let file = folder.path().join("state").join("names");
+        let all = FakeIps::default();
+        assert!(all.is_empty());
+        let pool = all.open(&networks(), Some(&file)).unwrap();
+        let again = all.open(&networks(), Some(&file)).unwrap();
+        assert!(Arc::ptr_eq(&pool, &again));
+        let address = pool.address_for("a.test", RecordType::A).unwrap();
+        assert_eq!(pool.address_for("a.test", RecordType::AAAA), None);
+        let found = all.find_target(&target(address));
+        assert_eq!(
+            found,
+            Some(FakeTarget::Name(Host::parse("a.test").unwrap()))
+        );
+        // As a socket for both families shows it.
+        let IpAddr::V4(v4) = address else {
+            panic!("{address}")
+        };
+        let mapped = all.find_target(&target(v4.to_ipv6_mapped().into()));
+        assert_eq!(mapped, found);
+        let unknown = all.find_target(&target("198.19.1.1".parse().unwrap()));
+        assert_eq!(unknown, Some(FakeTarget::Unknown));
+        assert_eq!(all.find_target(&target("192.0.2.1".parse().unwrap())), None);
+        drop((pool, again));
+        assert_eq!(all.find_target(&target(address)), None);
+
+        let other = FakeIps::default();
+        let pool = other.open(&networks(), Some(&file)).unwrap();
+        assert_eq!(other.find_target(&target(address)), found);
+        drop(pool);
+        // A damaged file is moved aside.
+        std::fs::write(&file, "something else").unwrap();
+        let pool = other.open(&networks(), Some(&file)).unwrap();
+        assert_eq!(
+            other.find_target(&target(address)),
+            Some(FakeTarget::Unknown)
+        );
+        drop(pool);
+        let aside = std::fs::read_to_string(file.with_extension("broken")).unwrap();
+        assert_eq!(aside, "something else");
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use adit_dns::{CachedAnswer, RecordType};
+use adit_dns_client::look_up_families;
 use adit_net::dial::{self, Family};
 use adit_net::names::{self, LookupOrigin};
 
@@ -161,20 +162,18 @@ impl NameResolver {
             }
             Selected::Table(table) => table,
         };
-        let (v4, v6) = match family {
-            Family::V4Only => (true, false),
-            Family::V6Only => (false, true),
-            Family::Any | Family::V4First | Family::V6First => (true, true),
-        };
         let origin = LookupOrigin::current();
-        let query = async |wanted: bool, record_type| match wanted {
-            true => Some(table.look_up(bare, record_type, origin).await),
-            false => None,
+        let query = |record_type| table.look_up(bare, record_type, origin);
+        let answers = match family {
+            Family::V4Only => vec![query(RecordType::A).await],
+            Family::V6Only => vec![query(RecordType::AAAA).await],
+            Family::Any | Family::V4First | Family::V6First => {
+                look_up_families(query(RecordType::A), query(RecordType::AAAA)).await
+            }
         };
-        let (v4, v6) = tokio::join!(query(v4, RecordType::A), query(v6, RecordType::AAAA));
         let mut found = Vec::new();
         let mut failure = None;
-        for answer in [v4, v6].into_iter().flatten() {
+        for answer in answers {
             match answer {
                 Ok(answer) => {
                     let addresses = answer.answer.addresses().iter();

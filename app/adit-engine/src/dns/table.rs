@@ -330,3 +330,122 @@ fn order_by_references(tables: &[DnsConfig]) -> Result<Vec<&DnsConfig>, DnsStart
     }
     Ok(ordered)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        [route.a]
+        listen = "1080"
+        dns = "main"
+        [dns.main]
+        server = "udp://192.0.2.1"
+        rules = [
+          { match = "suffix:corp.example", dns = "corp" },
+          { match = "*.ads.example", dns = "reject" },
+          { match = "*.lan", dns = "system" },
+        ]
+        [dns.corp]
+        server = "udp://192.0.2.2"
+        rules = [{ match = "deep.corp.example", dns = "last" }]
+        [dns.last]
+        server = "udp://192.0.2.3"
+    "#;
+
+    fn plan(toml: &str) -> Plan {
+        Plan::from_toml(toml, "test.toml").unwrap()
+    }
+
+    async fn registry(plan: &Plan, running: Option<RunningDns<'_>>) -> DnsRegistry {
+        let resources = ChainResources::default();
+        let sets = RuleSetTable::default();
+        DnsRegistry::build(plan, &sets, &resources, running)
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn rules_lead_from_table_to_table() {
+        let plan = plan(FILE);
+        let registry = registry(&plan, None).await;
+        let names = registry.resolver(plan.routes[0].dns.as_deref()).unwrap();
+        for (name, table) in [
+            ("example.com", Some("main")),
+            ("corp.example", Some("corp")),
+            ("Deep.Corp.Example.", Some("last")),
+            ("x.ads.example", None),
+            ("ads.example", Some("main")),
+            ("printer.lan", Some("system")),
+            ("localhost", Some("system")),
+            ("127.1", Some("system")),
+        ] {
+            let found = names.table_name(name).unwrap();
+            assert_eq!(found.as_deref(), table, "{name}");
+        }
+        assert!(names.table_name("not a name").is_err());
+        let missing = registry.resolver(Some("none")).unwrap_err();
+        assert_eq!(missing, DnsStartError::NoTable("none".into()));
+        assert!(registry.resolver(Some("system")).unwrap().is_system());
+    }
+
+    #[tokio::test]
+    async fn tables_that_are_the_same_stay() {
+        let sets = RuleSetTable::default();
+        let before = plan(FILE);
+        let running_registry = registry(&before, None).await;
+        let running = RunningDns {
+            registry: &running_registry,
+            plan: &before,
+            sets: &sets,
+        };
+        let same = registry(&before, Some(running)).await;
+        assert!(same.names_changed_since(&running_registry).is_empty());
+        assert!(same.looks_up_alike(Some("main"), &running_registry, Some("main")));
+        assert!(!same.looks_up_alike(Some("main"), &running_registry, Some("corp")));
+        assert!(!same.looks_up_alike(Some("main"), &running_registry, None));
+        // A table that leads to a changed one has changed, too.
+        let now = plan(&FILE.replace("192.0.2.2", "192.0.2.9"));
+        let now = registry(&now, Some(running)).await;
+        let changed = now.names_changed_since(&running_registry);
+        assert_eq!(changed, BTreeSet::from(["corp", "main"]));
+    }
+
+    #[tokio::test]
+    async fn circles_that_were_not_checked_are_errors() {
+        let mut plan = plan(FILE);
+        let main = DnsAction::Use("main".into());
+        plan.dns.iter_mut().for_each(|table| {
+            if let Some(rule) = table.rules.first_mut().filter(|_| table.name == "corp") {
+                rule.action = main.clone();
+            }
+        });
+        let (sets, resources) = (RuleSetTable::default(), ChainResources::default());
+        let built = DnsRegistry::build(&plan, &sets, &resources, None).await;
+        let why = built.unwrap_err().to_string();
+        assert!(
+            why.starts_with("the rules of DNS table `main` lead back"),
+            "{why}"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_default_does_not_keep_a_table_alive() {
+        let plan = plan(&format!("{FILE}\n[run]\ndns = \"main\"\n"));
+        let default = DefaultDns::default();
+        let names = NameResolver::with_default(default.clone());
+        assert_eq!(
+            names.table_name("a.example").unwrap().as_deref(),
+            Some("system")
+        );
+        let registry = registry(&plan, None).await;
+        registry.set_default(&default);
+        assert_eq!(
+            names.table_name("a.example").unwrap().as_deref(),
+            Some("main")
+        );
+        drop(registry);
+        let why = names.table_name("a.example").unwrap_err();
+        assert_eq!(why.to_string(), "the DNS tables are being replaced");
+    }
+}

@@ -347,4 +347,48 @@ mod tests {
         };
         assert!(compare_plans(&before, &now, &ChangedNames::default()).contains(&replace));
     }
+
+    #[test]
+    fn a_route_whose_dns_changes_is_routed_anew() {
+        let with_dns = |name: &str| {
+            plan(&format!(
+                "[route.a]\nlisten = 'mixed://127.0.0.1:1080'\ndns = '{name}'\n\
+                 [dns.x]\nserver = 'udp://192.0.2.1'\n[dns.y]\nserver = 'udp://192.0.2.2'\n"
+            ))
+        };
+        let (x, y) = (with_dns("x"), with_dns("y"));
+        let routing_changes = |before: &Plan, now: &Plan, changed: &ChangedNames<'_>| {
+            let steps = compare_plans(before, now, changed);
+            matches!(
+                steps[..],
+                [Step::Change {
+                    routing: true,
+                    settings: false,
+                    ..
+                }]
+            )
+        };
+        let none = ChangedNames::default();
+        let changed_dns = |name| ChangedNames {
+            dns: BTreeSet::from([name]),
+            ..ChangedNames::default()
+        };
+        assert!(!routing_changes(&x, &x, &none));
+        assert!(routing_changes(&x, &y, &none));
+        assert!(routing_changes(&x, &x, &changed_dns("x")));
+        assert!(!routing_changes(&x, &x, &changed_dns("y")));
+    }
+
+    #[test]
+    fn a_dns_listener_is_opened_again_with_other_settings() {
+        let listen = |keys: &str| {
+            plan(&format!(
+                "[route.a]\nlisten = 'dns://127.0.0.1:5353{keys}'\n"
+            ))
+        };
+        let steps = compare_plans(&listen(""), &listen("?udp=false"), &ChangedNames::default());
+        assert!(matches!(steps[..], [Step::Replace { .. }]), "{steps:?}");
+        let steps = compare_plans(&listen(""), &listen(""), &ChangedNames::default());
+        assert!(matches!(steps[..], [Step::Keep { .. }]), "{steps:?}");
+    }
 }

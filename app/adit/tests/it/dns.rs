@@ -492,3 +492,38 @@ fn a_reload_changes_the_servers_and_keeps_the_caches_of_others() {
     assert_eq!(first.query_count(), asked, "its cache was kept");
     adit.stop().unwrap();
 }
+
+#[test]
+fn a_server_that_is_silent_for_one_family_delays_nothing_for_long() {
+    let origin = OriginServer::start().unwrap();
+    // It answers queries for IPv4 alone.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut room = [0; 512];
+        while let Ok((len, from)) = socket.recv_from(&mut room) {
+            let mut reply = room[..len].to_vec();
+            let wants_v4 = reply.windows(4).any(|part| part == [0, 1, 0, 1]);
+            if !wants_v4 {
+                continue;
+            }
+            // The question without EDNS, and an address with a pointer to the name.
+            let end = 12 + reply[12..].iter().position(|byte| *byte == 0).unwrap() + 5;
+            reply.truncate(end);
+            reply[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+            reply.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+            let _ = socket.send_to(&reply, from);
+        }
+    });
+    let folder = TempFolder::new("dns-family").unwrap();
+    let toml = format!(
+        "[route.a]\nlisten = 'mixed://127.0.0.1:0'\ndns = 'a'\n[dns.a]\nserver = 'udp://{server}'\n"
+    );
+    let adit = run_file(&folder, &toml, 1);
+    let begin = std::time::Instant::now();
+    let to = Destination::from_name("site.test", origin.addr().port());
+    check_one_byte(connect_through(adit.addr(), None, &to).unwrap()).unwrap();
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    adit.stop().unwrap();
+}

@@ -20,12 +20,9 @@ fn code(query: &[u8], code: ResponseCode) -> Vec<Vec<u8>> {
 
 #[tokio::test]
 async fn the_first_good_answer_counts() {
-    let (fails, failed) = udp("127.0.0.1:0", |_, query| {
-        code(query, ResponseCode::ServFail)
-    })
-    .await;
-    let (refuses, _) = udp("127.0.0.1:0", |_, query| code(query, ResponseCode::Refused)).await;
-    let (good, _) = udp("127.0.0.1:0", |_, query| vec![answer(query)]).await;
+    let (fails, failed) = udp(|_, query| code(query, ResponseCode::ServFail)).await;
+    let (refuses, _) = udp(|_, query| code(query, ResponseCode::Refused)).await;
+    let (good, _) = udp(|_, query| vec![answer(query)]).await;
     let client = client([fails, refuses, good].map(|at| remote(Transport::Udp, at)));
     let start = Instant::now();
     let found = client.look_up("a.test", RecordType::A, NONE).await.unwrap();
@@ -52,7 +49,7 @@ async fn the_first_good_answer_counts() {
 async fn a_silent_server_is_paused() {
     // A socket that is never read.
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let (good, seen) = udp("127.0.0.1:0", |_, query| vec![answer(query)]).await;
+    let (good, seen) = udp(|_, query| vec![answer(query)]).await;
     let silent_at = silent.local_addr().unwrap();
     let client = client([silent_at, good].map(|at| remote(Transport::Udp, at)));
     let start = Instant::now();
@@ -73,10 +70,7 @@ async fn a_silent_server_is_paused() {
 #[tokio::test]
 async fn without_an_answer_each_server_has_a_reason() {
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let (fails, _) = udp("127.0.0.1:0", |_, query| {
-        code(query, ResponseCode::ServFail)
-    })
-    .await;
+    let (fails, _) = udp(|_, query| code(query, ResponseCode::ServFail)).await;
     // No process listens there.
     let closed = {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -91,7 +85,7 @@ async fn without_an_answer_each_server_has_a_reason() {
         .unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(5));
     let text = why.to_string();
-    for part in ["no answer within 3 s", "SERVFAIL", "no connection"] {
+    for part in ["no answer within 4 s", "SERVFAIL", "no connection"] {
         assert!(text.contains(part), "{text}");
     }
     let io: std::io::Error = why.into();
@@ -100,7 +94,7 @@ async fn without_an_answer_each_server_has_a_reason() {
 
 #[tokio::test]
 async fn equal_lookups_share_a_query_and_end_with_the_last_waiter() {
-    let (at, seen) = udp("127.0.0.1:0", |_, query| {
+    let (at, seen) = udp(|_, query| {
         std::thread::sleep(Duration::from_millis(100));
         vec![answer(query)]
     })
@@ -125,10 +119,11 @@ async fn equal_lookups_share_a_query_and_end_with_the_last_waiter() {
 #[tokio::test]
 async fn both_families_are_resolved() {
     let v6: IpAddr = "2001:db8::1".parse().unwrap();
-    let (at, _) = udp("127.0.0.1:0", move |_, query| {
+    let (at, _) = udp(move |_, query| {
         let parsed = ClientQuery::parse(query).unwrap();
         match (parsed.name(), parsed.record_type()) {
             ("none.test", _) => code(query, ResponseCode::NXDomain),
+            ("silent.test", RecordType::AAAA) => Vec::new(),
             ("half.test", RecordType::AAAA) => code(query, ResponseCode::ServFail),
             ("text.test", _) => code(query, ResponseCode::NoError),
             _ => vec![parsed.address_reply(&[ADDRESS, v6], Duration::from_secs(60))],
@@ -141,6 +136,10 @@ async fn both_families_are_resolved() {
     assert_eq!(found, [(ADDRESS, 443).into(), (v6, 443).into()]);
     let found = client.resolve("half.test", 1, NONE).await.unwrap();
     assert_eq!(found, [(ADDRESS, 1).into()]);
+    let start = Instant::now();
+    let found = client.resolve("silent.test", 1, NONE).await.unwrap();
+    assert_eq!(found, [(ADDRESS, 1).into()]);
+    assert!(start.elapsed() < Duration::from_secs(2));
     for (name, exists_now) in [("none.test", false), ("text.test", true)] {
         let why = client.resolve(name, 1, NONE).await.unwrap_err();
         let is_right = matches!(why, LookupError::NoAddress { exists, .. } if exists == exists_now);

@@ -52,12 +52,30 @@ pub(crate) fn answer(query: &[u8]) -> Vec<u8> {
     query.address_reply(&[ADDRESS], Duration::from_secs(60))
 }
 
+/// Returns sockets of both kinds with the same port.
+pub(crate) async fn same_port() -> (UdpSocket, TcpListener) {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        // Another test may have it.
+        if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()).await {
+            return (socket, listener);
+        }
+    }
+}
+
 /// Starts a server of datagrams that sends the messages of `reply`.
-pub(crate) async fn udp<F>(at: &str, mut reply: F) -> (SocketAddr, Arc<Seen>)
+pub(crate) async fn udp<F>(reply: F) -> (SocketAddr, Arc<Seen>)
 where
     F: FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
 {
-    let socket = UdpSocket::bind(at).await.unwrap();
+    udp_on(UdpSocket::bind("127.0.0.1:0").await.unwrap(), reply)
+}
+
+/// The same with a given socket.
+pub(crate) fn udp_on<F>(socket: UdpSocket, mut reply: F) -> (SocketAddr, Arc<Seen>)
+where
+    F: FnMut(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static,
+{
     let address = socket.local_addr().unwrap();
     let seen = Arc::<Seen>::default();
     let counters = seen.clone();
@@ -75,8 +93,15 @@ where
 
 /// Starts a server of streams. `per_connection` queries are answered in the reverse order, then the connection is
 /// closed; with 0, each one at once and without an end.
-pub(crate) async fn tcp(at: &str, per_connection: usize) -> (SocketAddr, Arc<Seen>) {
-    let listener = TcpListener::bind(at).await.unwrap();
+pub(crate) async fn tcp(per_connection: usize) -> (SocketAddr, Arc<Seen>) {
+    tcp_on(
+        TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        per_connection,
+    )
+}
+
+/// The same with a given listener.
+pub(crate) fn tcp_on(listener: TcpListener, per_connection: usize) -> (SocketAddr, Arc<Seen>) {
     let address = listener.local_addr().unwrap();
     let seen = Arc::<Seen>::default();
     let counters = seen.clone();
@@ -108,8 +133,8 @@ pub(crate) async fn tls(certificate: &str, per_connection: usize) -> (SocketAddr
     (address, seen)
 }
 
-/// Starts a server of HTTPS that has these protocols.
-pub(crate) async fn https(protocols: &[&[u8]]) -> (SocketAddr, Arc<Seen>) {
+/// Starts a server of HTTPS that has these protocols, and closes its connections after this time.
+pub(crate) async fn https(protocols: &[&[u8]], close_after: Duration) -> (SocketAddr, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let seen = Arc::<Seen>::default();
@@ -125,7 +150,7 @@ pub(crate) async fn https(protocols: &[&[u8]]) -> (SocketAddr, Arc<Seen>) {
             let service = service_fn(move |request| serve_request(request, counters.clone()));
             let is_two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             let stream = TokioIo::new(stream);
-            tokio::spawn(async move {
+            tokio::spawn(tokio::time::timeout(close_after, async move {
                 if is_two {
                     let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                     let _ = server.serve_connection(stream, service).await;
@@ -133,7 +158,7 @@ pub(crate) async fn https(protocols: &[&[u8]]) -> (SocketAddr, Arc<Seen>) {
                     let server = hyper::server::conn::http1::Builder::new();
                     let _ = server.serve_connection(stream, service).await;
                 }
-            });
+            }));
         }
     });
     (address, seen)

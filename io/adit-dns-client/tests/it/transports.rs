@@ -7,7 +7,12 @@ use adit_dns_client::{DnsClient, LookupError, Transport};
 use adit_net::names::LookupOrigin;
 use tokio::time::Instant;
 
-use crate::servers::{ADDRESS, answer, client, https, remote, tcp, tls, udp};
+use crate::servers::{
+    ADDRESS, answer, client, https, remote, same_port, tcp, tcp_on, tls, udp, udp_on,
+};
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(60);
 
 async fn look_up(client: &DnsClient, name: &str) -> Result<Answer, LookupError> {
     let found = client
@@ -33,7 +38,7 @@ async fn find_at_the_same_time(client: &DnsClient, number: usize) {
 
 #[tokio::test]
 async fn datagrams_are_sent_again_and_wrong_ones_ignored() {
-    let (at, seen) = udp("127.0.0.1:0", |number, query| {
+    let (at, seen) = udp(|number, query| {
         // The first query is lost; the second one is answered after forged answers.
         if number == 1 {
             return Vec::new();
@@ -63,13 +68,13 @@ async fn datagrams_are_sent_again_and_wrong_ones_ignored() {
 
 #[tokio::test]
 async fn answers_that_do_not_fit_come_over_tcp() {
-    let (at, seen) = udp("127.0.0.1:0", |_, query| {
+    let (socket, listener) = same_port().await;
+    let (at, seen) = udp_on(socket, |_, query| {
         let mut cut = answer(query);
         cut[2] |= 2;
         vec![cut]
-    })
-    .await;
-    let (_, stream_seen) = tcp(&at.to_string(), 0).await;
+    });
+    let (_, stream_seen) = tcp_on(listener, 0);
     let client = client([remote(Transport::Udp, at)]);
     assert_eq!(
         look_up(&client, "a.test").await.unwrap().addresses(),
@@ -81,16 +86,16 @@ async fn answers_that_do_not_fit_come_over_tcp() {
 
 #[tokio::test]
 async fn attempts_to_guess_the_number_lead_to_tcp() {
-    let (at, _) = udp("127.0.0.1:0", |_, query| {
+    let (socket, listener) = same_port().await;
+    let (at, _) = udp_on(socket, |_, query| {
         let forge = |n: u8| {
             let mut forged = answer(query);
             forged[0] ^= n;
             forged
         };
         (1..=20).map(forge).collect()
-    })
-    .await;
-    let (_, stream_seen) = tcp(&at.to_string(), 0).await;
+    });
+    let (_, stream_seen) = tcp_on(listener, 0);
     let client = client([remote(Transport::Udp, at)]);
     assert_eq!(
         look_up(&client, "a.test").await.unwrap().addresses(),
@@ -101,7 +106,7 @@ async fn attempts_to_guess_the_number_lead_to_tcp() {
 
 #[tokio::test]
 async fn queries_share_a_connection_and_answers_have_any_order() {
-    let (at, seen) = tcp("127.0.0.1:0", 5).await;
+    let (at, seen) = tcp(5).await;
     let client = client([remote(Transport::Tcp, at)]);
     find_at_the_same_time(&client, 5).await;
     assert_eq!(seen.counts(), (1, 5));
@@ -113,7 +118,7 @@ async fn queries_share_a_connection_and_answers_have_any_order() {
 
 #[tokio::test]
 async fn a_connection_that_the_server_has_closed_is_opened_again() {
-    let (at, seen) = tcp("127.0.0.1:0", 1).await;
+    let (at, seen) = tcp(1).await;
     let client = client([remote(Transport::Tcp, at)]);
     for n in 1..=5 {
         look_up(&client, &format!("n{n}.test")).await.unwrap();
@@ -146,7 +151,7 @@ async fn tls_checks_certificates_and_pads_queries() {
         .unwrap_err();
     assert!(why.to_string().contains("xpired"), "{why}");
     // No TLS at all.
-    let (plain, _) = tcp("127.0.0.1:0", 0).await;
+    let (plain, _) = tcp(0).await;
     assert!(
         look_up(&client_of(remote(Transport::Tls, plain)), "a.test")
             .await
@@ -161,7 +166,7 @@ async fn https_has_both_versions_of_http() {
         (&[b"http/1.1"], 4),
         (&[], 4),
     ] {
-        let (at, seen) = https(protocols).await;
+        let (at, seen) = https(protocols, LONG).await;
         let client = client([remote(Transport::Https, at)]);
         find_at_the_same_time(&client, 4).await;
         let (opened, queries) = seen.counts();
@@ -180,8 +185,22 @@ async fn https_has_both_versions_of_http() {
 }
 
 #[tokio::test]
+async fn https_is_connected_again_after_the_server_has_closed() {
+    for protocol in [&b"h2"[..], b"http/1.1"] {
+        let (at, seen) = https(&[protocol], Duration::from_millis(200)).await;
+        let client = client([remote(Transport::Https, at)]);
+        for n in 1..=3 {
+            look_up(&client, &format!("n{n}.test")).await.unwrap();
+            assert_eq!(seen.counts(), (n, n));
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        assert_eq!(client.server_counts()[0].failures, 0);
+    }
+}
+
+#[tokio::test]
 async fn https_reports_what_is_wrong() {
-    let (at, _) = https(&[b"h2"]).await;
+    let (at, _) = https(&[b"h2"], LONG).await;
     for (path, part) in [
         ("/none", "404"),
         ("/text", "check the path"),

@@ -235,6 +235,15 @@ fn cut_and_looping_messages_are_malformed() {
         bad[at + 1] = to;
         assert_eq!(check_bytes(&bad), Err(AnswerError::Malformed), "{to}");
     }
+    // A pointer to bytes before it, whose labels continue behind it.
+    let behind = [
+        &[0, 7, 0x81, 0, 0, 1, 0, 0, 0, 2, 0, 0][..],
+        &good[12..at],
+        &[0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 60, 0, 1, 2],
+        &[4, 0xc0, 1, b'b', 14, 0xc0, at as u8 + 12, 0, 1, 0, 1],
+        &[0; 9],
+    ];
+    assert_eq!(check_bytes(&behind.concat()), Err(AnswerError::Malformed));
     // The alias is shorter or longer than its record says.
     let mut bad = good.clone();
     bad[at + 12] = 0xc0;
