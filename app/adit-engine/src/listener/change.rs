@@ -15,14 +15,14 @@ use super::{
 };
 use crate::carrier::{CarrierControl, CarrierUpdate};
 use crate::serve::{ConnectionHandler, HandlerSlot};
-use crate::udp::{AssociationTtl, PacketCodec, TableControl, TableUpdate};
+use crate::udp::{AssociationTableUpdater, AssociationTtl, PacketCodec, TableUpdate};
 use crate::{StartError, UserTable};
 
 /// The running parts of a listener. Dropping one ends its task.
 pub(crate) struct ListenerParts {
     streams: Option<(HandlerSlot, OwnedTask)>,
     carrier: Option<CarrierControl>,
-    datagrams: Vec<(TableControl, OwnedTask)>,
+    datagrams: Vec<(AssociationTableUpdater, OwnedTask)>,
     others: Vec<OwnedTask>,
 }
 

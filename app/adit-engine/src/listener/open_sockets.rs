@@ -11,7 +11,7 @@ use adit_stream::TrafficMeter;
 
 use crate::carrier::CarrierControl;
 use crate::serve::HandlerSlot;
-use crate::udp::{AssociationTtl, ListenerQuota, PacketCodec, TableControl};
+use crate::udp::{AssociationTableUpdater, AssociationTtl, ListenerQuota, PacketCodec};
 use crate::{Router, StartError};
 
 /// The bound sockets of a listener of any kind, and the tasks that serve them.
@@ -26,7 +26,7 @@ pub(crate) struct OpenSockets {
     /// Changes the carrier's settings.
     pub(crate) carrier: Option<CarrierControl>,
     /// Receive datagrams, one for each socket.
-    pub(crate) datagrams: Vec<(TableControl, ListenerTask)>,
+    pub(crate) datagrams: Vec<(AssociationTableUpdater, ListenerTask)>,
     /// All other tasks.
     pub(crate) tasks: Vec<ListenerTask>,
 }
