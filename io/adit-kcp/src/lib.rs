@@ -85,7 +85,7 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod amplification_limit;
-mod buffer_parts;
+mod concatenated_buffers;
 mod counters;
 mod crypt;
 mod driver;

@@ -4,7 +4,7 @@
 //! name of a TLS ClientHello (RFC 6066 section 3), or the `Host` of an HTTP/1 request (RFC 9110 section 7.2).
 //! Nothing proves such a name. It is of use to choose a path to the address, and never to choose another address.
 
-use adit_wire::{Host, Name, Step};
+use adit_wire::{HandshakeProgress, Host, Name};
 
 /// Maximum number of first bytes that are examined.
 pub const MAX_SNIFFED_BYTES: usize = 16 << 10;
@@ -37,23 +37,23 @@ const MAX_METHOD: usize = 24;
 /// without TLS and other protocols have no name here, and neither has a request whose name is an address or has
 /// bytes other than letters, digits, `-`, `_` and `.`.
 ///
-/// [`Step::NeedMore`] means that the result depends on further bytes: call again with at least `total` bytes, which is
+/// [`HandshakeProgress::NeedMore`] means that the result depends on further bytes: call again with at least `total` bytes, which is
 /// at most [`MAX_SNIFFED_BYTES`].
 ///
 /// # Examples
 ///
 /// ```
 /// use adit_rules::sniff::sniff_name;
-/// use adit_wire::{Name, Step};
+/// use adit_wire::{Name, HandshakeProgress};
 ///
 /// let request = b"GET / HTTP/1.1\r\nHost: www.example:8080\r\n\r\n";
-/// assert_eq!(sniff_name(request), Step::Done(Some(Name::new("www.example")?)));
-/// assert_eq!(sniff_name(b"SSH-2.0-client\r\n"), Step::Done(None));
-/// assert_eq!(sniff_name(b""), Step::NeedMore { total: 1 });
+/// assert_eq!(sniff_name(request), HandshakeProgress::Done(Some(Name::new("www.example")?)));
+/// assert_eq!(sniff_name(b"SSH-2.0-client\r\n"), HandshakeProgress::Done(None));
+/// assert_eq!(sniff_name(b""), HandshakeProgress::NeedMore { total: 1 });
 /// # Ok::<(), adit_wire::TargetError>(())
 /// ```
 #[must_use]
-pub fn sniff_name(first: &[u8]) -> Step<Option<Name>> {
+pub fn sniff_name(first: &[u8]) -> HandshakeProgress<Option<Name>> {
     let first = adit_wire::subslice(first, ..first.len().min(MAX_SNIFFED_BYTES));
     let found = match first.first() {
         None => Err(Stop::NeedMore { total: 1 }),
@@ -62,9 +62,11 @@ pub fn sniff_name(first: &[u8]) -> Step<Option<Name>> {
         Some(_) => Err(Stop::NoName),
     };
     match found {
-        Ok(name) => Step::Done(host_name(name.bytes())),
-        Err(Stop::NeedMore { total }) if total <= MAX_SNIFFED_BYTES => Step::NeedMore { total },
-        Err(_) => Step::Done(None),
+        Ok(name) => HandshakeProgress::Done(host_name(name.bytes())),
+        Err(Stop::NeedMore { total }) if total <= MAX_SNIFFED_BYTES => {
+            HandshakeProgress::NeedMore { total }
+        }
+        Err(_) => HandshakeProgress::Done(None),
     }
 }
 

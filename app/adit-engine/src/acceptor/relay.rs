@@ -9,7 +9,9 @@ use adit_net::system;
 use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::relay::{RelayTable, RelayedStream, TcpRelay};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError, Target,
+};
 
 use super::header::{self, ConnectionProgress};
 use super::{
@@ -125,9 +127,9 @@ impl Handshake for SaltCheckedRelay<'_> {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<RelayedStream>, ProtocolError> {
+    ) -> Result<HandshakeProgress<RelayedStream>, ProtocolError> {
         let step = self.core.step(rx, tx)?;
-        if let Step::Done(relayed) = &step {
+        if let HandshakeProgress::Done(relayed) = &step {
             self.salts
                 .insert_salt(&relayed.head, None, system::unix_now())?;
         }

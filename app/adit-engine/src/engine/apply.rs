@@ -13,7 +13,7 @@ use adit_config::{ListenerConfig, Plan, Route};
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::comparison::{ChangedNames, Place, Step, compare_plans};
+use super::comparison::{ChangedNames, ListenerTransition, Place, compare_plans};
 use super::{Engine, RunningListener};
 use crate::chain_builder::{NamedResources, RunningChains, build_router};
 use crate::dns::{DnsRegistry, RunningDns};
@@ -192,7 +192,12 @@ impl Engine {
             dns: dns.names_changed_since(dns_before),
         };
         let steps = compare_plans(before, now, &changed);
-        let frees = |step: &Step| matches!(step, Step::Remove { .. } | Step::Replace { .. });
+        let frees = |step: &ListenerTransition| {
+            matches!(
+                step,
+                ListenerTransition::Remove { .. } | ListenerTransition::Replace { .. }
+            )
+        };
         let frees_addresses = steps.iter().any(frees);
         let mut prepared = Vec::with_capacity(steps.len());
         let mut late = Vec::new();
@@ -223,7 +228,7 @@ impl Engine {
 
     async fn prepare_step<'a>(
         &self,
-        step: Step,
+        step: ListenerTransition,
         plans: PlanChange<'a>,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, ApplyError> {
@@ -231,18 +236,18 @@ impl Engine {
             before, now, named, ..
         } = plans;
         let (old, new) = match step {
-            Step::Remove { before: old } => {
+            ListenerTransition::Remove { before: old } => {
                 return Ok(match self.snapshot(before, old) {
                     Some(running) => Ready::Now(Prepared::Remove { id: running.id }),
                     None => Ready::Nothing,
                 });
             }
-            Step::Add { now: new } => (None, new),
-            Step::Keep { before: old, now }
-            | Step::Change {
+            ListenerTransition::Add { now: new } => (None, new),
+            ListenerTransition::Keep { before: old, now }
+            | ListenerTransition::Change {
                 before: old, now, ..
             }
-            | Step::Replace { before: old, now } => (Some(old), now),
+            | ListenerTransition::Replace { before: old, now } => (Some(old), now),
         };
         let Some((route, listen)) = new.of(now) else {
             return Ok(Ready::Nothing);
@@ -263,7 +268,7 @@ impl Engine {
                 .map_err(failed);
         };
         match step {
-            Step::Replace { .. } => {
+            ListenerTransition::Replace { .. } => {
                 listener::check_settings(listen, &running.live, &self.process_state(named))
                     .map_err(failed)?;
                 Ok(Ready::Late(Late {
@@ -274,7 +279,7 @@ impl Engine {
                     replaces: Some(running),
                 }))
             }
-            Step::Change {
+            ListenerTransition::Change {
                 routing, settings, ..
             } => {
                 let mut router = None;
@@ -569,14 +574,16 @@ impl RunningListener {
     }
 }
 
-fn summary_of(steps: &[Step]) -> ReloadSummary {
+fn summary_of(steps: &[ListenerTransition]) -> ReloadSummary {
     let mut summary = ReloadSummary::default();
     for step in steps {
         match step {
-            Step::Keep { .. } => {}
-            Step::Change { .. } | Step::Replace { .. } => summary.changed += 1,
-            Step::Add { .. } => summary.added += 1,
-            Step::Remove { .. } => summary.removed += 1,
+            ListenerTransition::Keep { .. } => {}
+            ListenerTransition::Change { .. } | ListenerTransition::Replace { .. } => {
+                summary.changed += 1
+            }
+            ListenerTransition::Add { .. } => summary.added += 1,
+            ListenerTransition::Remove { .. } => summary.removed += 1,
         }
     }
     summary

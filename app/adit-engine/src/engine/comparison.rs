@@ -30,7 +30,7 @@ pub(super) struct ChangedNames<'a> {
 
 /// The way from a running listener to one of the new plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ListenerTransition {
     /// Nothing changes, except perhaps the name of the route.
     Keep { before: Place, now: Place },
     /// The sockets stay; new requests have other rules or chains, or new connections other settings.
@@ -55,7 +55,11 @@ pub(super) enum Step {
 /// A listener is the same as before if its address is, and its transport: ordinary ports, a plugin, KCP and so on.
 /// Among several, the one in the route of the same name is preferred. A route that uses one of `changed` has other
 /// rules or chains.
-pub(super) fn compare_plans(before: &Plan, now: &Plan, changed: &ChangedNames<'_>) -> Vec<Step> {
+pub(super) fn compare_plans(
+    before: &Plan,
+    now: &Plan,
+    changed: &ChangedNames<'_>,
+) -> Vec<ListenerTransition> {
     let mut rest = places_of(before);
     let mut steps = Vec::new();
     // Two passes: an exact counterpart must not be taken by a listener that has none.
@@ -70,11 +74,14 @@ pub(super) fn compare_plans(before: &Plan, now: &Plan, changed: &ChangedNames<'_
     }
     for (now_place, counterpart) in found {
         steps.push(match counterpart {
-            None => Step::Add { now: now_place },
+            None => ListenerTransition::Add { now: now_place },
             Some(place) => step_between(before, place, now, now_place, changed),
         });
     }
-    steps.extend(rest.into_iter().map(|before| Step::Remove { before }));
+    steps.extend(
+        rest.into_iter()
+            .map(|before| ListenerTransition::Remove { before }),
+    );
     steps
 }
 
@@ -112,8 +119,8 @@ fn step_between(
     now: &Plan,
     new: Place,
     changed: &ChangedNames<'_>,
-) -> Step {
-    let same = Step::Keep {
+) -> ListenerTransition {
+    let same = ListenerTransition::Keep {
         before: old,
         now: new,
     };
@@ -132,7 +139,7 @@ fn step_between(
             .is_some_and(|name| changed.dns.contains(name))
         || !ends_alike(old_listen, listen);
     if settings && !can_change(old_listen, listen) {
-        return Step::Replace {
+        return ListenerTransition::Replace {
             before: old,
             now: new,
         };
@@ -140,7 +147,7 @@ fn step_between(
     if !settings && !routing {
         return same;
     }
-    Step::Change {
+    ListenerTransition::Change {
         before: old,
         now: new,
         routing,
@@ -250,7 +257,7 @@ mod tests {
     #[test]
     fn the_same_plan_keeps_everything() {
         let (before, now) = (plan(BEFORE), plan(BEFORE));
-        let keep = |place| Step::Keep {
+        let keep = |place| ListenerTransition::Keep {
             before: place,
             now: place,
         };
@@ -278,8 +285,8 @@ mod tests {
             let now = plan(&BEFORE.replace(from, to));
             for step in compare_plans(&before, &now, &ChangedNames::default()) {
                 let expected = match step {
-                    Step::Keep { now, .. } => !changed.contains(&now),
-                    Step::Change {
+                    ListenerTransition::Keep { now, .. } => !changed.contains(&now),
+                    ListenerTransition::Change {
                         now,
                         routing: r,
                         settings: s,
@@ -296,7 +303,7 @@ mod tests {
     fn a_listener_is_found_in_another_route_and_under_another_name() {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("route.b", "route.c"));
-        let keep = Step::Keep {
+        let keep = ListenerTransition::Keep {
             before: at(1, 0),
             now: at(1, 0),
         };
@@ -308,17 +315,17 @@ mod tests {
         let set = "[set.lan]\nfile = \"lan.txt\"\n[set.ads]\nfile = \"ads.txt\"\n";
         let text = format!("{}{set}", BEFORE.replace("*.lan", "set:lan"));
         let (before, now) = (plan(&text), plan(&text));
-        let is_kept = |step: &Step| matches!(step, Step::Keep { .. });
+        let is_kept = |step: &ListenerTransition| matches!(step, ListenerTransition::Keep { .. });
         let steps = compare_plans(&before, &now, &changed_set("ads"));
         assert!(steps.iter().all(is_kept), "{steps:?}");
         let steps = compare_plans(&before, &now, &changed_set("lan"));
-        let change = |place| Step::Change {
+        let change = |place| ListenerTransition::Change {
             before: place,
             now: place,
             routing: true,
             settings: false,
         };
-        let keep = Step::Keep {
+        let keep = ListenerTransition::Keep {
             before: at(1, 0),
             now: at(1, 0),
         };
@@ -330,9 +337,12 @@ mod tests {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("8388", "8389"));
         let steps = compare_plans(&before, &now, &ChangedNames::default());
-        assert!(steps.contains(&Step::Add { now: at(1, 0) }), "{steps:?}");
         assert!(
-            steps.contains(&Step::Remove { before: at(1, 0) }),
+            steps.contains(&ListenerTransition::Add { now: at(1, 0) }),
+            "{steps:?}"
+        );
+        assert!(
+            steps.contains(&ListenerTransition::Remove { before: at(1, 0) }),
             "{steps:?}"
         );
     }
@@ -341,7 +351,7 @@ mod tests {
     fn options_of_a_socket_replace_the_listener() {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("8388\"", "8388?fast_open=true\""));
-        let replace = Step::Replace {
+        let replace = ListenerTransition::Replace {
             before: at(1, 0),
             now: at(1, 0),
         };
@@ -361,7 +371,7 @@ mod tests {
             let steps = compare_plans(before, now, changed);
             matches!(
                 steps[..],
-                [Step::Change {
+                [ListenerTransition::Change {
                     routing: true,
                     settings: false,
                     ..
@@ -387,8 +397,14 @@ mod tests {
             ))
         };
         let steps = compare_plans(&listen(""), &listen("?udp=false"), &ChangedNames::default());
-        assert!(matches!(steps[..], [Step::Replace { .. }]), "{steps:?}");
+        assert!(
+            matches!(steps[..], [ListenerTransition::Replace { .. }]),
+            "{steps:?}"
+        );
         let steps = compare_plans(&listen(""), &listen(""), &ChangedNames::default());
-        assert!(matches!(steps[..], [Step::Keep { .. }]), "{steps:?}");
+        assert!(
+            matches!(steps[..], [ListenerTransition::Keep { .. }]),
+            "{steps:?}"
+        );
     }
 }

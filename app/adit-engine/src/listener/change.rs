@@ -22,7 +22,7 @@ use crate::BoxFuture;
 use crate::carrier::{CarrierControl, CarrierUpdate};
 use crate::handover::{SharedSockets, SocketHandle, SocketKind, SocketSource};
 use crate::serve::{AcceptSwitch, ConnectionHandler, HandlerSlot};
-use crate::udp::{AssociationTtl, PacketCodec, TableControl, TableUpdate};
+use crate::udp::{AssociationTableUpdater, AssociationTtl, PacketCodec, TableUpdate};
 use crate::{StartError, UserTable};
 
 /// The running parts of a listener. Dropping one ends its task.
@@ -39,7 +39,7 @@ pub(crate) struct ListenerParts {
 
 /// The running task that receives datagrams.
 struct RunningTable {
-    control: TableControl,
+    control: AssociationTableUpdater,
     task: OwnedTask,
     /// True if another process can receive on the socket, and forward the datagrams of associations.
     can_share: bool,

@@ -12,7 +12,7 @@ use adit_stream::TrafficMeter;
 use crate::carrier::CarrierControl;
 use crate::handover::{SharedSockets, SocketHandle};
 use crate::serve::{AcceptSwitch, HandlerSlot};
-use crate::udp::{AssociationTtl, ListenerQuota, PacketCodec, TableControl};
+use crate::udp::{AssociationTableUpdater, AssociationTtl, ListenerQuota, PacketCodec};
 use crate::{Router, StartError};
 
 /// The bound sockets of a listener of any kind, and the tasks that serve them.
@@ -56,9 +56,12 @@ pub(crate) enum StreamTask {
 /// The work that receives the datagrams of a socket.
 pub(crate) enum DatagramService {
     /// On a socket of its own.
-    Own(TableControl, ListenerTask),
+    Own(AssociationTableUpdater, ListenerTask),
     /// Created for a UDP socket, which may be shared with the predecessor of this process.
-    OnSocket(BatchUdpSocket, SocketStart<(TableControl, ListenerTask)>),
+    OnSocket(
+        BatchUdpSocket,
+        SocketStart<(AssociationTableUpdater, ListenerTask)>,
+    ),
 }
 
 /// Creates work for a socket when the listener starts.
@@ -76,7 +79,10 @@ impl StreamTask {
 
 impl DatagramService {
     /// Returns the work and its control. A socket that the predecessor still serves peers on is taken from `shared`.
-    pub(crate) fn start(self, shared: &mut SharedSockets) -> (TableControl, ListenerTask) {
+    pub(crate) fn start(
+        self,
+        shared: &mut SharedSockets,
+    ) -> (AssociationTableUpdater, ListenerTask) {
         match self {
             Self::Own(control, task) => (control, task),
             Self::OnSocket(socket, start) => start(shared.take_for(socket)),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_rules::sniff::{MAX_SNIFFED_BYTES, sniff_name};
 use adit_stream::{BoxStream, Stream, fill_to};
-use adit_wire::{Name, Step};
+use adit_wire::{HandshakeProgress, Name};
 use tokio::time::{Instant, timeout_at};
 
 use super::opening_client::OpeningClient;
@@ -45,8 +45,8 @@ async fn read_name_from(io: &mut BoxStream, first: &mut Vec<u8>) -> io::Result<O
     let deadline = Instant::now() + MAX_WAIT;
     loop {
         let required = match sniff_name(first) {
-            Step::Done(name) => return Ok(name),
-            Step::NeedMore { total } => total,
+            HandshakeProgress::Done(name) => return Ok(name),
+            HandshakeProgress::NeedMore { total } => total,
         };
         while first.len() < required {
             match timeout_at(deadline, fill_to(io, 1)).await {

@@ -24,9 +24,9 @@ use tokio::task::{AbortHandle, yield_now};
 use tokio::time::sleep;
 use tracing::{debug, trace, warn};
 
+use super::association_table_updater::{AssociationTableUpdater, TableUpdate};
 use super::backlog::Backlog;
 use super::client_side::{ClientReceiver, ClientSide};
-use super::table_control::{TableControl, TableUpdate};
 use super::transparent::{ContactedAddrs, InterceptedDatagrams};
 use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
@@ -50,7 +50,7 @@ pub struct UdpListener {
     table: HashMap<AssociationKey, TableEntry>,
     /// True if an association had to be refused.
     is_full: bool,
-    control: TableControl,
+    control: AssociationTableUpdater,
     /// Addresses of clients whose associations have ended since the socket was handed over.
     unreleased: handover::UnreleasedSources,
 }
@@ -275,7 +275,7 @@ impl UdpListener {
         room: SlotSource,
         user: Option<String>,
     ) -> Self {
-        let control = TableControl::default();
+        let control = AssociationTableUpdater::default();
         let common = Arc::new(TableState {
             router,
             meter,
@@ -297,7 +297,7 @@ impl UdpListener {
     }
 
     /// Returns the control of the table.
-    pub(crate) fn control(&self) -> TableControl {
+    pub(crate) fn control(&self) -> AssociationTableUpdater {
         self.control.clone()
     }
 

@@ -64,7 +64,7 @@ impl<'a> ServerSettings<'a> {
 /// use std::sync::Arc;
 ///
 /// use adit_obfs::{ObfsKind, ObfsParam, ServerSettings, ServerState};
-/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Step, HandshakeOutput, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput, UnixTime};
 ///
 /// let clock = Arc::new(UnixTime(1_800_000_000)); // the system's clock in a program
 /// let mut entropy = FixedEntropy::new([7; 64]);

@@ -1,6 +1,6 @@
 //! Names in the first bytes of clients.
 
-use adit_wire::{Name, Step};
+use adit_wire::{HandshakeProgress, Name};
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use crate::sniff::{MAX_SNIFFED_BYTES, sniff_name};
@@ -8,17 +8,17 @@ use crate::sniff::{MAX_SNIFFED_BYTES, sniff_name};
 /// A ClientHello of OpenSSL 3.0: `openssl s_client -servername www.sniffed.example`.
 const OPENSSL_HELLO: &[u8] = include_bytes!("client_hello.bin");
 
-fn name(text: &str) -> Step<Option<Name>> {
-    Step::Done(Some(Name::new(text).unwrap()))
+fn name(text: &str) -> HandshakeProgress<Option<Name>> {
+    HandshakeProgress::Done(Some(Name::new(text).unwrap()))
 }
 
 /// Passes the first bytes of `all` one by one, and checks that the result stays the same from the first on that is
-/// not [`Step::NeedMore`], and that `total` is neither too large nor too small.
-fn sniff_byte_by_byte(all: &[u8]) -> Step<Option<Name>> {
+/// not [`HandshakeProgress::NeedMore`], and that `total` is neither too large nor too small.
+fn sniff_byte_by_byte(all: &[u8]) -> HandshakeProgress<Option<Name>> {
     let mut required = 1;
     for len in 0..=all.len() {
         match sniff_name(&all[..len]) {
-            Step::NeedMore { total } => {
+            HandshakeProgress::NeedMore { total } => {
                 assert!(
                     total > len && total <= MAX_SNIFFED_BYTES,
                     "{total} at {len}"
@@ -26,7 +26,7 @@ fn sniff_byte_by_byte(all: &[u8]) -> Step<Option<Name>> {
                 assert!(total >= required, "{total} after {required}");
                 required = total;
             }
-            done @ Step::Done(_) => {
+            done @ HandshakeProgress::Done(_) => {
                 assert!(len >= required, "{len} of {required}");
                 for longer in len..=all.len() {
                     assert_eq!(sniff_name(&all[..longer]), done, "{longer} after {len}");
@@ -35,7 +35,7 @@ fn sniff_byte_by_byte(all: &[u8]) -> Step<Option<Name>> {
             }
         }
     }
-    Step::NeedMore { total: required }
+    HandshakeProgress::NeedMore { total: required }
 }
 
 fn u16_prefixed(payload: &[u8]) -> Vec<u8> {
@@ -100,7 +100,7 @@ fn the_name_of_a_real_hello_is_found_at_any_split() {
 #[test]
 fn a_driver_reads_no_more_often_than_there_are_fields() {
     let (mut len, mut calls) = (0, 0);
-    while let Step::NeedMore { total } = sniff_name(&OPENSSL_HELLO[..len]) {
+    while let HandshakeProgress::NeedMore { total } = sniff_name(&OPENSSL_HELLO[..len]) {
         (len, calls) = (total, calls + 1);
     }
     assert!(calls < 60, "{calls} calls");
@@ -141,7 +141,7 @@ fn hellos_without_a_usable_name_have_none() {
         ("an empty extension", vec![extension(0, &[])]),
     ] {
         let found = sniff_byte_by_byte(&hello(&extensions));
-        assert_eq!(found, Step::Done(None), "{what}");
+        assert_eq!(found, HandshakeProgress::Done(None), "{what}");
     }
 }
 
@@ -172,7 +172,11 @@ fn bytes_that_only_resemble_a_hello_have_no_name() {
             bytes
         }),
     ] {
-        assert_eq!(sniff_byte_by_byte(&bytes), Step::Done(None), "{what}");
+        assert_eq!(
+            sniff_byte_by_byte(&bytes),
+            HandshakeProgress::Done(None),
+            "{what}"
+        );
     }
     // The name must be in the bytes that are examined.
     let late = hello(&[
@@ -180,13 +184,13 @@ fn bytes_that_only_resemble_a_hello_have_no_name() {
         server_name(0, "a.example"),
     ]);
     let (low, high) = (MAX_SNIFFED_BYTES - 300, late.len());
-    assert!(high < MAX_SNIFFED_BYTES && sniff_name(&late[..low]) != Step::Done(None));
+    assert!(high < MAX_SNIFFED_BYTES && sniff_name(&late[..low]) != HandshakeProgress::Done(None));
     assert_eq!(sniff_name(&late), name("a.example"));
     let late = hello(&[
         extension(21, &vec![0; MAX_SNIFFED_BYTES - 100]),
         server_name(0, "a.example"),
     ]);
-    assert_eq!(sniff_name(&late), Step::Done(None));
+    assert_eq!(sniff_name(&late), HandshakeProgress::Done(None));
 }
 
 #[test]
@@ -228,7 +232,7 @@ fn the_host_of_a_request_is_found_at_any_split() {
         ("ABCDEFGHIJKLMNOPQRSTUVWXYZ / HTTP/1.1\r\nHost: a\r\n", None),
         ("\x13BitTorrent protocol", None),
     ] {
-        let want = Step::Done(host.map(|host| Name::new(host).unwrap()));
+        let want = HandshakeProgress::Done(host.map(|host| Name::new(host).unwrap()));
         assert_eq!(sniff_byte_by_byte(request.as_bytes()), want, "{request:?}");
     }
 }
@@ -236,13 +240,13 @@ fn the_host_of_a_request_is_found_at_any_split() {
 #[test]
 fn an_endless_head_ends_the_search() {
     let head = format!("GET / HTTP/1.1\r\n{}", "A: b\r\n".repeat(4000));
-    assert_eq!(sniff_name(head.as_bytes()), Step::Done(None));
+    assert_eq!(sniff_name(head.as_bytes()), HandshakeProgress::Done(None));
     let line = "A".repeat(8) + " " + &"x".repeat(MAX_SNIFFED_BYTES);
-    assert_eq!(sniff_name(line.as_bytes()), Step::Done(None));
+    assert_eq!(sniff_name(line.as_bytes()), HandshakeProgress::Done(None));
     let cut = &line.as_bytes()[..MAX_SNIFFED_BYTES - 1];
     assert_eq!(
         sniff_name(cut),
-        Step::NeedMore {
+        HandshakeProgress::NeedMore {
             total: MAX_SNIFFED_BYTES
         }
     );
@@ -272,7 +276,7 @@ proptest! {
         let once = sniff_name(&bytes);
         let gradual = sniff_byte_by_byte(&bytes);
         match (&once, &gradual) {
-            (Step::NeedMore { total }, Step::NeedMore { .. }) => prop_assert!(*total > bytes.len()),
+            (HandshakeProgress::NeedMore { total }, HandshakeProgress::NeedMore { .. }) => prop_assert!(*total > bytes.len()),
             _ => prop_assert_eq!(once, gradual),
         }
     }

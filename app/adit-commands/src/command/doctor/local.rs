@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 use super::requests::WebTarget;
-use super::step::{DoctorReport, Step, StepState};
+use super::step::{CheckResult, CheckState, DoctorReport};
 use super::{PATIENCE, check_datagrams, check_page, hints};
 use crate::args;
 
@@ -37,12 +37,12 @@ pub(super) async fn examine_forwarder(
     check_port(report, &address_of(plan), tcp).await?;
     let Some(target) = target else {
         let why = "the remote end of the chain has the target";
-        report.add_step(Step::new("target", StepState::Skipped, why));
+        report.add_step(CheckResult::new("target", CheckState::Skipped, why));
         return Ok(());
     };
     if !tcp && udp {
         let why = format!("{target} is reached by UDP, which has no answer of its own");
-        report.add_step(Step::new("target", StepState::Skipped, why));
+        report.add_step(CheckResult::new("target", CheckState::Skipped, why));
         return Ok(());
     }
     check_target(report, &target).await
@@ -53,7 +53,7 @@ pub(super) async fn examine_transparent(report: &mut DoctorReport, plan: &Plan) 
     check_port(report, &address_of(plan), true).await?;
     let why = "the rules of the firewall are not visible from here";
     let advice = "`nft list ruleset` or `iptables-save` shows which traffic is redirected";
-    report.add_step(Step::new("firewall", StepState::Skipped, why).with_advice(advice));
+    report.add_step(CheckResult::new("firewall", CheckState::Skipped, why).with_advice(advice));
     Ok(())
 }
 
@@ -69,18 +69,20 @@ pub(super) async fn examine_dns(report: &mut DoctorReport, plan: &Plan) -> Comma
     }
     if !server.udp {
         let why = "the listener has no UDP";
-        report.add_step(Step::new("query", StepState::Skipped, why));
+        report.add_step(CheckResult::new("query", CheckState::Skipped, why));
         return Ok(());
     }
     let begun = Instant::now();
     match timeout(PATIENCE, query_localhost(&at)).await {
         Ok(Ok(())) => {
             let what = format!("{at} answers a query for `localhost`");
-            let step = Step::new("query", StepState::Ok, what);
+            let step = CheckResult::new("query", CheckState::Ok, what);
             report.add_step(step.with_duration("ms", begun.elapsed()));
             let why = "names of other machines need the servers of the route's `dns`";
             let advice = "`dig @ADDRESS -p PORT example.com` looks one up";
-            report.add_step(Step::new("servers", StepState::Skipped, why).with_advice(advice));
+            report.add_step(
+                CheckResult::new("servers", CheckState::Skipped, why).with_advice(advice),
+            );
             Ok(())
         }
         failed => {
@@ -90,7 +92,9 @@ pub(super) async fn examine_dns(report: &mut DoctorReport, plan: &Plan) -> Comma
             };
             let what = format!("{at} does not answer a query: {why}");
             let advice = "start it with `adit run`; it is a listener of this machine";
-            report.add_step(Step::new("query", StepState::Failed, &*what).with_advice(advice));
+            report.add_step(
+                CheckResult::new("query", CheckState::Failed, &*what).with_advice(advice),
+            );
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }
@@ -129,7 +133,7 @@ pub(super) async fn examine_direct(
         Some(site) => check_page(report, &kind, &*way, &site).await,
         None => {
             let why = "`--to HOST:PORT` names a web server to connect to";
-            report.add_step(Step::new("target", StepState::Skipped, why));
+            report.add_step(CheckResult::new("target", CheckState::Skipped, why));
             Ok(())
         }
     };
@@ -140,7 +144,7 @@ pub(super) async fn examine_direct(
 /// Reports that there is nothing to check.
 pub(super) fn examine_reject(report: &mut DoctorReport) {
     let why = "reject:// refuses every request, so nothing is connected";
-    report.add_step(Step::new("dialogue", StepState::Skipped, why));
+    report.add_step(CheckResult::new("dialogue", CheckState::Skipped, why));
 }
 
 /// Returns the address of the plan's listener, as this machine reaches it.
@@ -161,7 +165,7 @@ fn address_of(plan: &Plan) -> Target {
 async fn check_port(report: &mut DoctorReport, at: &Target, tcp: bool) -> CommandResult {
     if !tcp {
         let why = format!("nothing shows whether the UDP port {at} is open");
-        report.add_step(Step::new("connect", StepState::Skipped, why));
+        report.add_step(CheckResult::new("connect", CheckState::Skipped, why));
         return Ok(());
     }
     let advice = "start it with `adit run URL`; it is a listener of this machine";
@@ -190,7 +194,7 @@ async fn connect(
     match connected.await {
         Ok((at, _)) => {
             let what = format!("{at} accepts connections");
-            let step = Step::new(name, StepState::Ok, what);
+            let step = CheckResult::new(name, CheckState::Ok, what);
             report.add_step(step.with_duration("ms", begun.elapsed()));
             Ok(())
         }
@@ -200,7 +204,7 @@ async fn connect(
                 io::ErrorKind::ConnectionRefused => advice,
                 _ => hints::connect_hint(&why),
             };
-            let step = Step::new(name, StepState::Failed, what.clone());
+            let step = CheckResult::new(name, CheckState::Failed, what.clone());
             report.add_step(step.with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }

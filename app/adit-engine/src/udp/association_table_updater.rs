@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 use super::{AssociationTtl, PacketCodec};
 
-/// Changes a running table; clones belong to the same table.
+/// Changes a running table of associations; clones belong to the same table.
 #[derive(Clone, Default)]
-pub(crate) struct TableControl(Arc<Mailbox>);
+pub(crate) struct AssociationTableUpdater(Arc<Mailbox>);
 
 #[derive(Default)]
 struct Mailbox {
@@ -53,7 +53,7 @@ impl TableUpdate {
     }
 }
 
-impl TableControl {
+impl AssociationTableUpdater {
     /// Applies `update` before the next packet is received. An update that has not been applied yet stays in
     /// force as far as `update` changes something else.
     pub(crate) fn update(&self, update: TableUpdate) {
