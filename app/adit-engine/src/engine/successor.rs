@@ -102,7 +102,12 @@ impl Engine {
     /// Returns a number that changes when a request is recorded in a replay state.
     #[must_use]
     pub fn replay_count(&self) -> u64 {
-        self.replays.accepted_count()
+        let running = self.lock_running();
+        // ShadowsocksR records a message before its session is opened.
+        let ssr = running.iter().filter(|listener| listener.live.is_ssr());
+        let opened = ssr.map(|listener| listener.live.meter.stats().opened);
+        let count = self.replays.accepted_count();
+        opened.fold(count, u64::wrapping_add)
     }
 
     /// Adds a later snapshot of the process that this one succeeds.

@@ -48,7 +48,7 @@ pub(crate) enum StreamTask {
     /// On sockets of its own.
     Own(ListenerTask),
     /// Created for a UDP socket, which may be shared with the predecessor of this process.
-    OnSocket(BatchUdpSocket, SocketStart<ListenerTask>),
+    OnSocket(Box<BatchUdpSocket>, SocketStart<ListenerTask>),
 }
 
 /// The work that receives the datagrams of a socket.
@@ -56,7 +56,10 @@ pub(crate) enum DatagramService {
     /// On a socket of its own.
     Own(TableControl, ListenerTask),
     /// Created for a UDP socket, which may be shared with the predecessor of this process.
-    OnSocket(BatchUdpSocket, SocketStart<(TableControl, ListenerTask)>),
+    OnSocket(
+        Box<BatchUdpSocket>,
+        SocketStart<(TableControl, ListenerTask)>,
+    ),
 }
 
 /// Creates work for a socket when the listener starts.
@@ -67,7 +70,7 @@ impl StreamTask {
     pub(crate) fn start(self, shared: &mut SharedSockets) -> ListenerTask {
         match self {
             Self::Own(task) => task,
-            Self::OnSocket(socket, start) => start(shared.take_for(socket)),
+            Self::OnSocket(socket, start) => start(shared.take_for(*socket)),
         }
     }
 }
@@ -77,7 +80,7 @@ impl DatagramService {
     pub(crate) fn start(self, shared: &mut SharedSockets) -> (TableControl, ListenerTask) {
         match self {
             Self::Own(control, task) => (control, task),
-            Self::OnSocket(socket, start) => start(shared.take_for(socket)),
+            Self::OnSocket(socket, start) => start(shared.take_for(*socket)),
         }
     }
 }

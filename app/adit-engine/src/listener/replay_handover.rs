@@ -6,14 +6,17 @@
 //! the new one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use adit_crypto::Secret;
 use adit_net::system;
 use adit_shadowsocks::udp::{SessionRegistry, SessionRestoreError};
 use adit_shadowsocks::{SaltPool, SaltRestoreError};
+use adit_shadowsocksr::{ReplayRestoreError, ReplayStore};
 use adit_wire::UnixTime;
 
 use super::replay_state::{ReplayRegistry, ReplayState, StateId};
+use super::ssr_stores::SsrStores;
 
 /// A part of the replay state of listeners, for another process. It is as secret as a key.
 pub struct ReplayPart(Secret<Vec<u8>>);
@@ -30,6 +33,9 @@ pub enum ReplayPartError {
     /// UDP sessions cannot be restored.
     #[error(transparent)]
     Sessions(#[from] SessionRestoreError),
+    /// Messages of ShadowsocksR cannot be restored.
+    #[error(transparent)]
+    Ssr(#[from] ReplayRestoreError),
 }
 
 /// The content of a part.
@@ -43,13 +49,20 @@ enum PartKind {
     Packets = 3,
     /// Sessions of packets.
     Sessions = 4,
+    /// Messages of ShadowsocksR.
+    Ssr = 5,
 }
 
 impl PartKind {
     fn parse(byte: u8) -> Option<Self> {
-        [Self::Names, Self::Salts, Self::Packets, Self::Sessions]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        let all = [
+            Self::Names,
+            Self::Salts,
+            Self::Packets,
+            Self::Sessions,
+            Self::Ssr,
+        ];
+        all.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -95,7 +108,10 @@ impl std::fmt::Debug for ReplayPart {
 
 /// The parts of one round, by state.
 #[derive(Default)]
-struct Round<'a>(HashMap<StateId, StateParts<'a>>);
+struct Round<'a> {
+    states: HashMap<StateId, StateParts<'a>>,
+    ssr: HashMap<StateId, Vec<&'a [u8]>>,
+}
 
 #[derive(Default)]
 struct StateParts<'a> {
@@ -105,6 +121,10 @@ struct StateParts<'a> {
 }
 
 impl<'a> Round<'a> {
+    fn state(&mut self, id: StateId) -> &mut StateParts<'a> {
+        self.states.entry(id).or_default()
+    }
+
     /// Sorts parts, and also returns the body of the part with the names.
     fn sort(parts: &'a [ReplayPart]) -> Result<(Self, Option<&'a [u8]>), ReplayPartError> {
         let (mut round, mut names) = (Self::default(), None);
@@ -112,9 +132,10 @@ impl<'a> Round<'a> {
             let (kind, id, body) = part.parse()?;
             match kind {
                 PartKind::Names => names = Some(body),
-                PartKind::Salts => round.0.entry(id).or_default().salts.push(body),
-                PartKind::Packets => round.0.entry(id).or_default().packets.push(body),
-                PartKind::Sessions => round.0.entry(id).or_default().sessions.push(body),
+                PartKind::Salts => round.state(id).salts.push(body),
+                PartKind::Packets => round.state(id).packets.push(body),
+                PartKind::Sessions => round.state(id).sessions.push(body),
+                PartKind::Ssr => round.ssr.entry(id).or_default().push(body),
             }
         }
         Ok((round, names))
@@ -139,6 +160,10 @@ impl ReplayRegistry {
             for part in state.packets.snapshot(now) {
                 add(PartKind::Packets, part.expose());
             }
+        }
+        for (id, store) in self.ssr.stores() {
+            let snapshot = store.snapshot();
+            parts.extend(snapshot.map(|part| ReplayPart::new(PartKind::Ssr, id, part.expose())));
         }
         parts.extend(self.session_snapshot());
         parts
@@ -177,13 +202,23 @@ impl ReplayRegistry {
         };
         let now = system::unix_now();
         let mut states = HashMap::new();
-        for (id, parts) in &round.0 {
+        for (id, parts) in &round.states {
             let sessions = SessionRegistry::from_snapshot(&parts.sessions, now)?;
             let salts = pool_from_snapshot(&parts.salts, now)?;
             let packets = pool_from_snapshot(&parts.packets, now)?;
             states.insert(*id, ReplayState::inherited(salts, packets, sessions));
         }
-        let registry = Self::with_inherited([*first, *second], states);
+        let mut stores = HashMap::new();
+        for (id, parts) in &round.ssr {
+            let (first, rest) = parts.split_first().ok_or(ReplayPartError::Malformed)?;
+            let store = ReplayStore::from_snapshot(first)?;
+            for part in rest {
+                store.merge_snapshot(part)?;
+            }
+            stores.insert(*id, Arc::new(store));
+        }
+        let mut registry = Self::with_inherited([*first, *second], states);
+        registry.ssr = SsrStores::with_inherited(stores);
         Ok((registry, UnixTime(u64::from_be_bytes(*started))))
     }
 
@@ -192,7 +227,7 @@ impl ReplayRegistry {
         let (round, _) = Round::sort(parts)?;
         let now = system::unix_now();
         for (id, state) in self.states() {
-            let Some(parts) = round.0.get(&id) else {
+            let Some(parts) = round.states.get(&id) else {
                 continue;
             };
             for part in &parts.salts {
@@ -203,6 +238,11 @@ impl ReplayRegistry {
             }
             if !parts.sessions.is_empty() {
                 state.sessions.merge_snapshot(&parts.sessions, now)?;
+            }
+        }
+        for (id, store) in self.ssr.stores() {
+            for part in round.ssr.get(&id).into_iter().flatten() {
+                store.merge_snapshot(part)?;
             }
         }
         Ok(())

@@ -23,7 +23,11 @@ pub(crate) struct SsrState {
 }
 
 impl SsrState {
-    fn new(server: &SsrServer, before: Option<(&SsrServer, &Self)>) -> Result<Self, StartError> {
+    fn new(
+        server: &SsrServer,
+        before: Option<(&SsrServer, &Self)>,
+        bench: &ListenerBuilder<'_>,
+    ) -> Result<Self, StartError> {
         let (method, kind, obfs) = (server.method, server.protocol.kind, server.obfs);
         let password = server.password.expose().as_bytes();
         let param = ServerParam::parse(kind, server.protocol_param.expose())?;
@@ -31,9 +35,14 @@ impl SsrState {
         let replays = match before {
             Some((_, state)) => state.replays.clone(),
             None => {
-                let mut seed = [0; 16];
-                SystemRng.fill(&mut seed);
-                Arc::new(ReplayStore::new(seed, started))
+                let (at, password) = (&bench.listen.addr, server.password.expose());
+                let name = format!("{at} {method:?} {kind:?} {password:?}");
+                let stores = &bench.replays.ssr;
+                stores.take_or_create(bench.replays.id_of(name), || {
+                    let mut seed = [0; 16];
+                    SystemRng.fill(&mut seed);
+                    ReplayStore::new(seed, started)
+                })
             }
         };
         let overhead = narrow_int(obfs.overhead());
@@ -76,7 +85,7 @@ pub(super) fn build_handlers(
     let before = bench.previous_ssr();
     let state = match before {
         Some((old, state)) if is_same_service(old, server) => state.clone(),
-        before => SsrState::new(server, before)?,
+        before => SsrState::new(server, before, bench)?,
     };
     let rejects = RejectHandler::new(server.reject.clone()).with_redirects(server.redirect.clone());
     let acceptor = ShadowsocksRAcceptor {
