@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
 
+pub use state::{HelloRestoreError, ServerSettings, ServerState};
 use state::{Recognition, SharedState};
-pub use state::{ServerSettings, ServerState};
 
 use crate::http::{RequestReader, response_head};
 use crate::obfs_kind::UnrecognizedPolicy;

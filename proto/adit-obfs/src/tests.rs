@@ -43,16 +43,25 @@ fn client(kind: ObfsKind, param: &str, key: &[u8], seed: u64) -> ClientState {
 }
 
 fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, param: &str) -> ServerState {
-    let settings = ServerSettings {
+    let param = ObfsParam::parse(param).unwrap();
+    let settings = settings(kind, strangers, &param);
+    ServerState::new(&settings, &mut TestRng(1)).unwrap()
+}
+
+fn settings(
+    kind: ObfsKind,
+    strangers: UnrecognizedPolicy,
+    param: &ObfsParam,
+) -> ServerSettings<'_> {
+    ServerSettings {
         kind,
         unrecognized: strangers,
-        param: &ObfsParam::parse(param).unwrap(),
+        param,
         key: KEY,
         password: KEY,
         clock: Arc::new(NOW),
         started: NOW,
-    };
-    ServerState::new(&settings, &mut TestRng(1)).unwrap()
+    }
 }
 
 /// Runs one more step of a handshake over its remaining bytes and `input`; returns its codecs, if
@@ -218,6 +227,35 @@ fn wrong_keys_times_and_replays_are_refused() {
     let late = first_bytes(ObfsKind::TicketAuth, KEY, UnixTime(5), 7);
     assert_eq!(refusal(&lenient, &late), None);
     assert_eq!(refusal(&lenient, &late), Some(ProtocolError::Replayed));
+}
+
+#[test]
+fn replays_are_refused_by_the_next_process() {
+    let param = ObfsParam::default();
+    for kind in KEYED {
+        let before = server(kind, UnrecognizedPolicy::Refuse, "");
+        let (early, late) = (
+            first_bytes(kind, KEY, NOW, 5),
+            first_bytes(kind, KEY, NOW, 6),
+        );
+        assert_eq!(refusal(&before, &early), None);
+        let snapshot = before.snapshot().unwrap();
+        let settings = settings(kind, UnrecognizedPolicy::Refuse, &param);
+        let mut rng = TestRng(77);
+        let after = ServerState::from_snapshot(&settings, snapshot.expose(), &mut rng).unwrap();
+        assert_eq!(refusal(&after, &early), Some(ProtocolError::Replayed));
+        assert_eq!(refusal(&before, &late), None);
+        after
+            .merge_snapshot(before.snapshot().unwrap().expose())
+            .unwrap();
+        assert_eq!(refusal(&after, &late), Some(ProtocolError::Replayed));
+        assert_eq!(refusal(&after, &first_bytes(kind, KEY, NOW, 7)), None);
+        let other = ServerState::new(&settings, &mut rng).unwrap();
+        assert!(other.merge_snapshot(snapshot.expose()).is_err());
+    }
+    let plain = server(ObfsKind::Plain, UnrecognizedPolicy::Refuse, "");
+    assert!(plain.snapshot().is_none());
+    assert_eq!(plain.merge_snapshot(b""), Err(HelloRestoreError::Unused));
 }
 
 #[test]

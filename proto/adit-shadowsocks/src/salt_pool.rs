@@ -12,7 +12,7 @@ use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adit_crypto::{Secret, SipKey};
+use adit_crypto::SipKey;
 use adit_wire::{EndOfInput, ProtocolError, Reader, UnixTime, narrow_int};
 use hashbrown::HashTable;
 
@@ -91,8 +91,6 @@ impl ProcessStart {
 /// anyone could fill the pool.
 pub struct SaltPool {
     sip: SipKey,
-    /// The seed of `sip`, for [`SaltPool::export_digests`].
-    seed: Secret<[u8; 16]>,
     start: ProcessStart,
     shards: [Mutex<Shard>; SHARDS],
     /// Number of accepted salts without a stamp.
@@ -134,7 +132,6 @@ impl SaltPool {
     ) -> Self {
         Self {
             sip: SipKey::new(seed),
-            seed: Secret::new(seed),
             start: ProcessStart::new(started, restart),
             shards: core::array::from_fn(|_| Mutex::default()),
             taken: AtomicU64::new(0),

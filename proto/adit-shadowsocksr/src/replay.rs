@@ -15,7 +15,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use adit_crypto::{Secret, SipKey};
+use adit_crypto::SipKey;
 use adit_wire::{ProtocolError, UnixTime};
 use hashbrown::HashTable;
 
@@ -37,8 +37,6 @@ const SWEEP_INTERVAL: u64 = 10;
 /// Only authenticated messages are inserted, so only owners of a key can fill it.
 pub struct ReplayStore {
     sip: SipKey,
-    /// The seed of `sip`, for snapshots.
-    seed: Secret<[u8; 16]>,
     started: UnixTime,
     seen: Mutex<SeenMessages>,
     limits: StoreLimits,
@@ -89,7 +87,6 @@ impl ReplayStore {
         };
         Self {
             sip: SipKey::new(seed),
-            seed: Secret::new(seed),
             started,
             seen: Mutex::default(),
             limits,

@@ -9,18 +9,21 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use adit_crypto::{Secret, SipKey, ct_eq};
-use adit_wire::{EndOfInput, Reader, narrow_int, subslice};
+use adit_crypto::{Secret, SnapshotError, SnapshotFormat};
+use adit_wire::{EndOfInput, Reader, narrow_int};
 
 use super::{SHARDS, SaltPool, lock_shard, shard_of};
 
-const MAGIC: &[u8; 8] = b"adit-slt";
-const VERSION: u8 = 1;
-/// Length of the magic number, the version and the seed.
-pub(super) const PREFIX_LEN: usize = MAGIC.len() + 1 + 16;
-const HEAD_LEN: usize = PREFIX_LEN + 4;
+const MAGIC: [u8; 8] = *b"adit-slt";
+const FORMAT: SnapshotFormat = SnapshotFormat {
+    magic: MAGIC,
+    version: 1,
+};
+pub(super) const SNAPSHOT_FORMAT: SnapshotFormat = SnapshotFormat {
+    magic: MAGIC,
+    version: 2,
+};
 pub(super) const DIGEST_LEN: usize = 8;
-pub(super) const CHECK_LEN: usize = 8;
 
 /// The reason bytes are not a valid export. The pool is unchanged after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +46,16 @@ pub enum SaltRestoreError {
     OtherPool,
 }
 
+impl From<SnapshotError> for SaltRestoreError {
+    fn from(why: SnapshotError) -> Self {
+        match why {
+            SnapshotError::Foreign => Self::Foreign,
+            SnapshotError::Version(version) => Self::Version(version),
+            SnapshotError::Damaged => Self::Damaged,
+        }
+    }
+}
+
 impl SaltPool {
     /// Returns the digests of the AEAD edition with their seed, at most 16 MiB. Store them like a
     /// key: a peer who has the seed can make the pool slow. Salts of the 2022 edition are not
@@ -56,27 +69,13 @@ impl SaltPool {
             newer.extend(shard.digests.current.iter().copied());
         }
         let count = older.len() + newer.len();
-        // Allocated in full size, so that no reallocation leaves a copy of the seed behind.
-        let mut out = Vec::with_capacity(HEAD_LEN + count * DIGEST_LEN + CHECK_LEN);
-        self.push_prefix(VERSION, &mut out);
-        // A pool stores two million at most.
-        out.extend_from_slice(&narrow_int::<u32>(count).to_be_bytes());
-        for digest in older.iter().chain(&newer) {
-            out.extend_from_slice(&digest.to_be_bytes());
-        }
-        self.push_check(&mut out);
-        Secret::new(out)
-    }
-
-    pub(super) fn push_prefix(&self, version: u8, out: &mut Vec<u8>) {
-        out.extend_from_slice(MAGIC);
-        out.push(version);
-        out.extend_from_slice(self.seed.expose());
-    }
-
-    pub(super) fn push_check(&self, out: &mut Vec<u8>) {
-        let check = self.sip.hash_bytes(out);
-        out.extend_from_slice(&check.to_be_bytes());
+        FORMAT.encode(&self.sip, 4 + count * DIGEST_LEN, |out| {
+            // A pool stores two million at most.
+            out.extend_from_slice(&narrow_int::<u32>(count).to_be_bytes());
+            for digest in older.iter().chain(&newer) {
+                out.extend_from_slice(&digest.to_be_bytes());
+            }
+        })
     }
 
     /// Restores the output of [`export_digests`](Self::export_digests) and its seed, and returns the number of
@@ -87,9 +86,9 @@ impl SaltPool {
     /// Fails if the bytes are not an export, of an unknown version or damaged, or if the pool is in
     /// use. The pool is unchanged after an error.
     pub fn restore_digests(&mut self, bytes: &[u8]) -> Result<usize, SaltRestoreError> {
-        let stored = CheckedExport::parse(bytes, VERSION)?;
+        let (sip, body) = FORMAT.parse(bytes)?;
         let damaged = |EndOfInput| SaltRestoreError::Damaged;
-        let mut r = Reader::new(stored.body);
+        let mut r = Reader::new(body);
         let digests = take_entries(&mut r, DIGEST_LEN).map_err(damaged)?;
         if !r.rest().is_empty() {
             return Err(SaltRestoreError::Damaged);
@@ -101,8 +100,7 @@ impl SaltPool {
         if self.shards.iter().any(|shard| is_used(&lock_shard(shard))) {
             return Err(SaltRestoreError::InUse);
         }
-        self.sip = SipKey::new(*stored.seed.expose());
-        self.seed = stored.seed;
+        self.sip = sip;
         let mut taken = 0;
         for digest in digests.as_chunks().0 {
             let digest = u64::from_be_bytes(*digest);
@@ -120,39 +118,6 @@ fn is_used(shard: &MutexGuard<'_, super::Shard>) -> bool {
     let exact = [&shard.exact.current, &shard.exact.previous];
     let digests = [&shard.digests.current, &shard.digests.previous];
     exact.iter().any(|t| !t.is_empty()) || digests.iter().any(|t| !t.is_empty())
-}
-
-/// An export whose magic number, version and check are valid.
-pub(super) struct CheckedExport<'a> {
-    pub(super) seed: Secret<[u8; 16]>,
-    /// The bytes between the seed and the check.
-    pub(super) body: &'a [u8],
-}
-
-impl<'a> CheckedExport<'a> {
-    pub(super) fn parse(bytes: &'a [u8], version: u8) -> Result<Self, SaltRestoreError> {
-        let damaged = |EndOfInput| SaltRestoreError::Damaged;
-        let mut r = Reader::new(bytes);
-        if r.array() != Ok(*MAGIC) {
-            return Err(SaltRestoreError::Foreign);
-        }
-        match r.u8().map_err(damaged)? {
-            found if found == version => {}
-            other => return Err(SaltRestoreError::Version(other)),
-        }
-        let seed = Secret::new(r.array().map_err(damaged)?);
-        let Some((body, check)) = r.rest().split_last_chunk::<CHECK_LEN>() else {
-            return Err(SaltRestoreError::Damaged);
-        };
-        let checked = subslice(bytes, ..r.consumed() + body.len());
-        let expected = SipKey::new(*seed.expose())
-            .hash_bytes(checked)
-            .to_be_bytes();
-        if !ct_eq(check, &expected) {
-            return Err(SaltRestoreError::Damaged);
-        }
-        Ok(Self { seed, body })
-    }
 }
 
 /// Reads the number of entries of `size` bytes each, and returns their bytes.

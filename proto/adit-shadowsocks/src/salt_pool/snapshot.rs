@@ -9,15 +9,12 @@
 //!     ‖ count(u32) ‖ salt(32) … ‖ count(u32) ‖ digest(u64) … ‖ check(u64)
 //! ```
 
-use adit_crypto::{Secret, ct_eq};
+use adit_crypto::{Secret, SipKey};
 use adit_wire::{EndOfInput, ProtocolError, Reader, UnixTime, narrow_int};
 
-use super::export::{
-    CHECK_LEN, CheckedExport, DIGEST_LEN, PREFIX_LEN, SaltRestoreError, take_entries,
-};
+use super::export::{DIGEST_LEN, SNAPSHOT_FORMAT, SaltRestoreError, take_entries};
 use super::{ExactSalts, ProcessStart, SaltPool, Shard, lock_shard, shard_of};
 
-const VERSION: u8 = 2;
 const SALT_LEN: usize = 32;
 
 impl SaltPool {
@@ -42,21 +39,18 @@ impl SaltPool {
         let salts = exact.iter().map(|salts| salts.len()).sum::<usize>();
         let count = digests.iter().map(|digests| digests.len()).sum::<usize>();
         let body = 8 + 1 + 4 + salts * SALT_LEN + 4 + count * DIGEST_LEN;
-        // Allocated in full size, so that no reallocation leaves a copy of the seed behind.
-        let mut out = Vec::with_capacity(PREFIX_LEN + body + CHECK_LEN);
-        self.push_prefix(VERSION, &mut out);
-        out.extend_from_slice(&self.start.to_bytes());
-        // A shard stores 111,110 of each at most.
-        out.extend_from_slice(&narrow_int::<u32>(salts).to_be_bytes());
-        for salt in exact.iter().flat_map(|salts| salts.iter()) {
-            out.extend_from_slice(salt);
-        }
-        out.extend_from_slice(&narrow_int::<u32>(count).to_be_bytes());
-        for digest in digests.iter().flat_map(|digests| digests.iter()) {
-            out.extend_from_slice(&digest.to_be_bytes());
-        }
-        self.push_check(&mut out);
-        Secret::new(out)
+        SNAPSHOT_FORMAT.encode(&self.sip, body, |out| {
+            out.extend_from_slice(&self.start.to_bytes());
+            // A shard stores 111,110 of each at most.
+            out.extend_from_slice(&narrow_int::<u32>(salts).to_be_bytes());
+            for salt in exact.iter().flat_map(|salts| salts.iter()) {
+                out.extend_from_slice(salt);
+            }
+            out.extend_from_slice(&narrow_int::<u32>(count).to_be_bytes());
+            for digest in digests.iter().flat_map(|digests| digests.iter()) {
+                out.extend_from_slice(&digest.to_be_bytes());
+            }
+        })
     }
 
     /// Creates a pool from the first part of a [snapshot](Self::snapshot), with the seed, the start and the policy
@@ -67,8 +61,10 @@ impl SaltPool {
     /// Fails if the bytes are not a part of a snapshot, of an unknown version or damaged.
     pub fn from_snapshot(part: &[u8], now: UnixTime) -> Result<Self, SaltRestoreError> {
         let parsed = SnapshotPart::parse(part)?;
-        let ProcessStart { at, restart } = parsed.start;
-        let pool = Self::new(*parsed.seed.expose(), at, restart);
+        let pool = Self {
+            sip: parsed.sip.clone(),
+            ..Self::new([0; 16], parsed.start.at, parsed.start.restart)
+        };
         pool.merge_part(&parsed, now)?;
         Ok(pool)
     }
@@ -89,7 +85,7 @@ impl SaltPool {
         part: &SnapshotPart<'_>,
         now: UnixTime,
     ) -> Result<usize, SaltRestoreError> {
-        if !ct_eq(self.seed.expose(), part.seed.expose()) {
+        if !self.sip.is_same_key(&part.sip) {
             return Err(SaltRestoreError::OtherPool);
         }
         let mut merged = 0;
@@ -138,7 +134,7 @@ impl Shard {
 
 /// A part of a snapshot with a valid format and check.
 struct SnapshotPart<'a> {
-    seed: Secret<[u8; 16]>,
+    sip: SipKey,
     start: ProcessStart,
     salts: &'a [[u8; SALT_LEN]],
     digests: &'a [[u8; DIGEST_LEN]],
@@ -147,8 +143,8 @@ struct SnapshotPart<'a> {
 impl<'a> SnapshotPart<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, SaltRestoreError> {
         let damaged = |EndOfInput| SaltRestoreError::Damaged;
-        let checked = CheckedExport::parse(bytes, VERSION)?;
-        let mut r = Reader::new(checked.body);
+        let (sip, body) = SNAPSHOT_FORMAT.parse(bytes)?;
+        let mut r = Reader::new(body);
         let start = ProcessStart::read_from(&mut r).map_err(damaged)?;
         let salts = take_entries(&mut r, SALT_LEN).map_err(damaged)?;
         let digests = take_entries(&mut r, DIGEST_LEN).map_err(damaged)?;
@@ -156,7 +152,7 @@ impl<'a> SnapshotPart<'a> {
             return Err(SaltRestoreError::Damaged);
         }
         Ok(Self {
-            seed: checked.seed,
+            sip,
             start,
             salts: salts.as_chunks().0,
             digests: digests.as_chunks().0,

@@ -11,17 +11,17 @@
 
 use std::sync::PoisonError;
 
-use adit_crypto::{Secret, SipKey, ct_eq};
+use adit_crypto::{Secret, SipKey, SnapshotError, SnapshotFormat};
 use adit_wire::{EndOfInput, Reader, UnixTime, subslice};
 
 use super::{IdWindow, ReplayStore, SeenClient, SeenMessages};
 
-const MAGIC: &[u8; 8] = b"adit-rpl";
-const VERSION: u8 = 1;
+const FORMAT: SnapshotFormat = SnapshotFormat {
+    magic: *b"adit-rpl",
+    version: 1,
+};
 const TAGS: u8 = 0;
 const CLIENTS: u8 = 1;
-const CHECK_LEN: usize = 8;
-const HEAD_LEN: usize = MAGIC.len() + 1 + 16 + 8 + 1;
 const CLIENT_LEN: usize = 4 + 8 + 8 + IdWindow::BYTES;
 /// Maximum number of tags in a part.
 const TAGS_PER_PART: usize = 400_000;
@@ -47,6 +47,16 @@ pub enum ReplayRestoreError {
     /// More clients than a store has space for.
     #[error("the snapshot of replay protection has too many clients")]
     TooManyClients,
+}
+
+impl From<SnapshotError> for ReplayRestoreError {
+    fn from(why: SnapshotError) -> Self {
+        match why {
+            SnapshotError::Foreign => Self::Foreign,
+            SnapshotError::Version(version) => Self::Version(version),
+            SnapshotError::Damaged => Self::Damaged,
+        }
+    }
 }
 
 impl ReplayStore {
@@ -95,17 +105,11 @@ impl ReplayStore {
     }
 
     fn encode_part(&self, kind: u8, entries: &[u8]) -> Secret<Vec<u8>> {
-        // Allocated in full size, so that no reallocation leaves a copy of the seed behind.
-        let mut out = Vec::with_capacity(HEAD_LEN + entries.len() + CHECK_LEN);
-        out.extend_from_slice(MAGIC);
-        out.push(VERSION);
-        out.extend_from_slice(self.seed.expose());
-        out.extend_from_slice(&self.started.0.to_be_bytes());
-        out.push(kind);
-        out.extend_from_slice(entries);
-        let check = self.sip.hash_bytes(&out);
-        out.extend_from_slice(&check.to_be_bytes());
-        Secret::new(out)
+        FORMAT.encode(&self.sip, 8 + 1 + entries.len(), |out| {
+            out.extend_from_slice(&self.started.0.to_be_bytes());
+            out.push(kind);
+            out.extend_from_slice(entries);
+        })
     }
 
     /// Creates a store from the first part of a [snapshot](Self::snapshot), with the seed and the start of the
@@ -116,7 +120,10 @@ impl ReplayStore {
     /// Fails if the bytes are not a part of a snapshot, of an unknown version or damaged.
     pub fn from_snapshot(part: &[u8]) -> Result<Self, ReplayRestoreError> {
         let parsed = SnapshotPart::parse(part)?;
-        let store = Self::new(*parsed.seed.expose(), parsed.started);
+        let store = Self {
+            sip: parsed.sip.clone(),
+            ..Self::new([0; 16], parsed.started)
+        };
         store.merge_part(&parsed)?;
         Ok(store)
     }
@@ -133,7 +140,7 @@ impl ReplayStore {
     }
 
     fn merge_part(&self, part: &SnapshotPart<'_>) -> Result<(), ReplayRestoreError> {
-        if !ct_eq(self.seed.expose(), part.seed.expose()) {
+        if !self.sip.is_same_key(&part.sip) {
             return Err(ReplayRestoreError::OtherStore);
         }
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +208,7 @@ impl ClientEntry {
 
 /// A part of a snapshot with a valid format and check.
 struct SnapshotPart<'a> {
-    seed: Secret<[u8; 16]>,
+    sip: SipKey,
     started: UnixTime,
     entries: Entries<'a>,
 }
@@ -215,32 +222,18 @@ enum Entries<'a> {
 impl<'a> SnapshotPart<'a> {
     fn parse(bytes: &'a [u8]) -> Result<Self, ReplayRestoreError> {
         let damaged = |EndOfInput| ReplayRestoreError::Damaged;
-        let mut r = Reader::new(bytes);
-        if r.array() != Ok(*MAGIC) {
-            return Err(ReplayRestoreError::Foreign);
-        }
-        match r.u8().map_err(damaged)? {
-            VERSION => {}
-            other => return Err(ReplayRestoreError::Version(other)),
-        }
-        let seed = Secret::new(r.array().map_err(damaged)?);
+        let (sip, body) = FORMAT.parse(bytes)?;
+        let mut r = Reader::new(body);
         let started = UnixTime(r.u64().map_err(damaged)?);
         let kind = r.u8().map_err(damaged)?;
-        let Some((entries, check)) = r.rest().split_last_chunk::<CHECK_LEN>() else {
-            return Err(ReplayRestoreError::Damaged);
-        };
-        let checked = subslice(bytes, ..r.consumed() + entries.len());
-        let expected = SipKey::new(*seed.expose()).hash_bytes(checked);
-        if !ct_eq(check, &expected.to_be_bytes()) {
-            return Err(ReplayRestoreError::Damaged);
-        }
+        let entries = r.rest();
         let entries = match kind {
             TAGS if entries.len().is_multiple_of(8) => Entries::Tags(entries.as_chunks().0),
             CLIENTS if entries.len().is_multiple_of(CLIENT_LEN) => Entries::Clients(entries),
             _ => return Err(ReplayRestoreError::Damaged),
         };
         Ok(Self {
-            seed,
+            sip,
             started,
             entries,
         })
