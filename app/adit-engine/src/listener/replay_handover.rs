@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use adit_crypto::Secret;
 use adit_net::system;
+use adit_obfs::HelloRestoreError;
 use adit_shadowsocks::udp::{SessionRegistry, SessionRestoreError};
 use adit_shadowsocks::{SaltPool, SaltRestoreError};
 use adit_shadowsocksr::{ReplayRestoreError, ReplayStore};
 use adit_wire::UnixTime;
 
 use super::replay_state::{ReplayRegistry, ReplayState, StateId};
-use super::ssr_stores::SsrStores;
+use super::ssr_stores::{InheritedStores, SsrStores};
 
 /// A part of the replay state of listeners, for another process. It is as secret as a key.
 pub struct ReplayPart(Secret<Vec<u8>>);
@@ -36,6 +37,9 @@ pub enum ReplayPartError {
     /// Messages of ShadowsocksR cannot be restored.
     #[error(transparent)]
     Ssr(#[from] ReplayRestoreError),
+    /// Hellos of obfs cannot be restored.
+    #[error(transparent)]
+    Hellos(#[from] HelloRestoreError),
 }
 
 /// The content of a part.
@@ -51,6 +55,8 @@ enum PartKind {
     Sessions = 4,
     /// Messages of ShadowsocksR.
     Ssr = 5,
+    /// Hellos of obfs.
+    Hellos = 6,
 }
 
 impl PartKind {
@@ -61,6 +67,7 @@ impl PartKind {
             Self::Packets,
             Self::Sessions,
             Self::Ssr,
+            Self::Hellos,
         ];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -111,6 +118,7 @@ impl std::fmt::Debug for ReplayPart {
 struct Round<'a> {
     states: HashMap<StateId, StateParts<'a>>,
     ssr: HashMap<StateId, Vec<&'a [u8]>>,
+    hellos: HashMap<StateId, &'a [u8]>,
 }
 
 #[derive(Default)]
@@ -136,6 +144,7 @@ impl<'a> Round<'a> {
                 PartKind::Packets => round.state(id).packets.push(body),
                 PartKind::Sessions => round.state(id).sessions.push(body),
                 PartKind::Ssr => round.ssr.entry(id).or_default().push(body),
+                PartKind::Hellos => drop(round.hellos.insert(id, body)),
             }
         }
         Ok((round, names))
@@ -161,9 +170,13 @@ impl ReplayRegistry {
                 add(PartKind::Packets, part.expose());
             }
         }
-        for (id, store) in self.ssr.stores() {
+        for (id, store) in self.ssr.messages() {
             let snapshot = store.snapshot();
             parts.extend(snapshot.map(|part| ReplayPart::new(PartKind::Ssr, id, part.expose())));
+        }
+        for (id, state) in self.ssr.hellos() {
+            let hellos = state.snapshot().into_iter();
+            parts.extend(hellos.map(|part| ReplayPart::new(PartKind::Hellos, id, part.expose())));
         }
         parts.extend(self.session_snapshot());
         parts
@@ -208,14 +221,17 @@ impl ReplayRegistry {
             let packets = pool_from_snapshot(&parts.packets, now)?;
             states.insert(*id, ReplayState::inherited(salts, packets, sessions));
         }
-        let mut stores = HashMap::new();
+        let mut stores = InheritedStores::default();
         for (id, parts) in &round.ssr {
             let (first, rest) = parts.split_first().ok_or(ReplayPartError::Malformed)?;
             let store = ReplayStore::from_snapshot(first)?;
             for part in rest {
                 store.merge_snapshot(part)?;
             }
-            stores.insert(*id, Arc::new(store));
+            stores.messages.insert(*id, Arc::new(store));
+        }
+        for (id, hellos) in &round.hellos {
+            stores.hellos.insert(*id, Secret::new(hellos.to_vec()));
         }
         let mut registry = Self::with_inherited([*first, *second], states);
         registry.ssr = SsrStores::with_inherited(stores);
@@ -240,7 +256,12 @@ impl ReplayRegistry {
                 state.sessions.merge_snapshot(&parts.sessions, now)?;
             }
         }
-        for (id, store) in self.ssr.stores() {
+        for (id, state) in self.ssr.hellos() {
+            if let Some(hellos) = round.hellos.get(&id) {
+                state.merge_snapshot(hellos)?;
+            }
+        }
+        for (id, store) in self.ssr.messages() {
             for part in round.ssr.get(&id).into_iter().flatten() {
                 store.merge_snapshot(part)?;
             }

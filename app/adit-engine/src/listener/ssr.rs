@@ -8,7 +8,7 @@ use adit_obfs::{ServerSettings, ServerState};
 use adit_shadowsocksr::{ReplayStore, ServerParam, ServerStack};
 use adit_wire::{Entropy, narrow_int};
 
-use super::{ListenerBuilder, ListenerHandlers};
+use super::{ListenerBuilder, ListenerHandlers, ReplayPartError};
 use crate::StartError;
 use crate::acceptor::{RejectHandler, ShadowsocksRAcceptor, SsrAccounts};
 use crate::udp::{PacketCodec, SsrPackets};
@@ -59,7 +59,19 @@ impl SsrState {
                 settings.key = key.expose();
                 settings.password = password;
                 settings.started = started;
-                Arc::new(ServerState::new(&settings, &mut ThreadRng)?)
+                let at = &bench.listen.addr;
+                let (param, word) = (&server.obfs_param, server.password.expose());
+                let unrecognized = server.strangers;
+                let name = format!("{at} {method:?} {obfs:?} {param:?} {unrecognized:?} {word:?}");
+                let id = bench.replays.id_of(name);
+                bench.replays.ssr.create_obfs(id, |hellos| match hellos {
+                    None => Ok(ServerState::new(&settings, &mut ThreadRng)?),
+                    Some(hellos) => {
+                        settings.started = bench.started;
+                        let state = ServerState::from_snapshot(&settings, hellos, &mut ThreadRng);
+                        state.map_err(|why| StartError::from(ReplayPartError::from(why)))
+                    }
+                })?
             }
         };
         let accounts = match before {

@@ -126,6 +126,8 @@ impl Successor {
     ) -> Exchange<()> {
         send_counters(channel, counted).await?;
         send_replays(channel, engine).await?;
+        let selected = to_json(&engine.selected_members())?;
+        super::send(channel, kind::SELECTED_MEMBERS, &selected, &[]).await?;
         let shared = engine.hand_over_udp().await;
         for socket in shared.map_err(|why| why.to_string())?.into_vec() {
             let (peers, fds) = socket.into_parts();
