@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::associations::{Session, chain, client, whoami};
 use crate::reload::flows::{BulkFlow, Connections, EchoStream};
-use crate::reload::world::{Server, Settings};
+use crate::reload::world::{Server, Settings, request};
 use crate::replay;
 use crate::setup::{ALLOW, bin, says, start};
 
@@ -520,4 +520,34 @@ fn a_unit_that_would_end_is_not_upgraded() {
     );
     std::net::TcpStream::connect(adit.addr()).unwrap();
     adit.stop().unwrap();
+}
+
+/// The member of a manual group that was selected through the API stays selected.
+#[test]
+fn a_selected_member_stays_selected() {
+    let folder = TempFolder::new("upgrade-group").unwrap();
+    let admin = folder.path().join("admin.sock");
+    let text = format!(
+        "[group.g]\nkind = \"manual\"\nmembers = [\"socks5://127.0.0.1:1#one\", \"socks5://127.0.0.1:1#two\"]\n\
+         [route.a]\nlisten = \"mixed://127.0.0.1:0?{ALLOW}\"\nvia = \"g\"\n\
+         [admin]\nlisten = \"{}\"\n",
+        admin.display()
+    );
+    let file = folder.write_file("adit.toml", text).unwrap();
+    let mut adit = start(&["run", "-c", file.to_str().unwrap()]);
+    let mut lineage = Lineage::of(adit.process());
+    let ask = |head: &str, body: &str| {
+        let head = format!(
+            "{head} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        request(&admin, &head, body)
+    };
+    let two = "\"name\":\"two\",\"up\":true,\"selected\":true";
+    assert!(!ask("GET /groups/g", "").contains(two));
+    ask("POST /groups/g", "{\"selected\": \"two\"}");
+    says(&ask("GET /groups/g", ""), &[two]);
+    lineage.upgrade_by_signal(adit.process());
+    says(&ask("GET /groups/g", ""), &[two]);
+    lineage.stop(adit.process());
 }
