@@ -18,6 +18,7 @@ mod replay_state;
 mod salts_file;
 mod ssh;
 mod ssr;
+mod ssr_stores;
 mod transparent;
 mod users_file;
 
@@ -87,6 +88,13 @@ pub(crate) struct LiveState {
     guard: Arc<HandshakeLimiter>,
     logins: Arc<LoginTable>,
     ssr: Option<SsrState>,
+}
+
+impl LiveState {
+    /// Returns true for a ShadowsocksR listener.
+    pub(crate) const fn is_ssr(&self) -> bool {
+        self.ssr.is_some()
+    }
 }
 
 /// A listener that a reload changes or replaces: its settings and its state.

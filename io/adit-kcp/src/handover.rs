@@ -68,6 +68,7 @@ impl SessionTable {
             let sources = sessions.flat_map(|session| [session.first_addr, session.peer_addr()]);
             let sources: HashSet<SocketAddr> = sources.collect();
             parts.sources.extend(sources);
+            parts.sessions.extend(self.ids.keys().map(|id| id.to_u64()));
             parts
         });
         // If the recipient is gone, the link is closed, and this process receives again.

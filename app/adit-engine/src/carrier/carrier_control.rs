@@ -25,7 +25,7 @@ struct Mailbox {
 
 /// A request to the task of a listener.
 pub(super) enum CarrierRequest {
-    Update(CarrierUpdate),
+    Update(Box<CarrierUpdate>),
     HandOver(SharedSocketReply),
 }
 
@@ -104,7 +104,7 @@ impl CarrierControl {
             let next = self.0.next.lock();
             let update = next.unwrap_or_else(PoisonError::into_inner).take();
             if let Some(update) = update {
-                return CarrierRequest::Update(update);
+                return CarrierRequest::Update(Box::new(update));
             }
             let handover = self.0.handover.lock();
             let reply = handover.unwrap_or_else(PoisonError::into_inner).take();

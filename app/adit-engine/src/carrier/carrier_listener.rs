@@ -75,7 +75,7 @@ pub(crate) async fn open_carrier(
                     };
                     StreamService {
                         slot,
-                        task: StreamTask::OnSocket(socket, Box::new(serve)),
+                        task: StreamTask::OnSocket(Box::new(socket), Box::new(serve)),
                         accepting: None,
                     }
                 }),
@@ -140,7 +140,7 @@ async fn serve_sessions(
         let accepted = tokio::select! {
             request = control.next_request() => {
                 let CarrierUpdate { settings, ends_sessions } = match request {
-                    CarrierRequest::Update(update) => update,
+                    CarrierRequest::Update(update) => *update,
                     CarrierRequest::HandOver(reply) => {
                         hand_over(&listener, reply).await;
                         continue;

@@ -100,6 +100,31 @@ impl Engine {
         self.replays.snapshot(self.started)
     }
 
+    /// Returns the name of each manual group, and that of its selected member.
+    #[must_use]
+    pub fn selected_members(&self) -> Vec<(String, String)> {
+        let reports = self.groups().into_iter().map(|group| group.report());
+        let selected = reports.filter_map(|report| {
+            let member = report
+                .members
+                .into_iter()
+                .find(|member| member.is_selected)?;
+            Some((report.name, member.name))
+        });
+        selected.collect()
+    }
+
+    /// Selects members of manual groups, as [`Self::selected_members`] of another process returned them. Groups and
+    /// members that do not exist are skipped.
+    pub fn select_members(&self, selected: &[(String, String)]) {
+        for group in self.groups() {
+            let named = selected.iter().filter(|(name, _)| name == group.name());
+            named.for_each(|(_, member)| {
+                group.select_member(member);
+            });
+        }
+    }
+
     /// Returns a snapshot of the sessions of datagrams alone.
     #[must_use]
     pub fn session_snapshot(&self) -> Vec<ReplayPart> {
@@ -109,7 +134,12 @@ impl Engine {
     /// Returns a number that changes when a request is recorded in a replay state.
     #[must_use]
     pub fn replay_count(&self) -> u64 {
-        self.replays.accepted_count()
+        let running = self.lock_running();
+        // ShadowsocksR records a message before its session is opened.
+        let ssr = running.iter().filter(|listener| listener.live.is_ssr());
+        let opened = ssr.map(|listener| listener.live.meter.stats().opened);
+        let count = self.replays.accepted_count();
+        opened.fold(count, u64::wrapping_add)
     }
 
     /// Adds a later snapshot of the process that this one succeeds.

@@ -50,7 +50,7 @@ pub(crate) enum StreamTask {
     /// On sockets of its own.
     Own(ListenerTask),
     /// Created for a UDP socket, which may be shared with the predecessor of this process.
-    OnSocket(BatchUdpSocket, SocketStart<ListenerTask>),
+    OnSocket(Box<BatchUdpSocket>, SocketStart<ListenerTask>),
 }
 
 /// The work that receives the datagrams of a socket.
@@ -59,7 +59,7 @@ pub(crate) enum DatagramService {
     Own(AssociationTableUpdater, ListenerTask),
     /// Created for a UDP socket, which may be shared with the predecessor of this process.
     OnSocket(
-        BatchUdpSocket,
+        Box<BatchUdpSocket>,
         SocketStart<(AssociationTableUpdater, ListenerTask)>,
     ),
 }
@@ -72,7 +72,7 @@ impl StreamTask {
     pub(crate) fn start(self, shared: &mut SharedSockets) -> ListenerTask {
         match self {
             Self::Own(task) => task,
-            Self::OnSocket(socket, start) => start(shared.take_for(socket)),
+            Self::OnSocket(socket, start) => start(shared.take_for(*socket)),
         }
     }
 }
@@ -85,7 +85,7 @@ impl DatagramService {
     ) -> (AssociationTableUpdater, ListenerTask) {
         match self {
             Self::Own(control, task) => (control, task),
-            Self::OnSocket(socket, start) => start(shared.take_for(socket)),
+            Self::OnSocket(socket, start) => start(shared.take_for(*socket)),
         }
     }
 }

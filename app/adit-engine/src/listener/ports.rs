@@ -128,7 +128,7 @@ impl PortHandlers {
                     let table = Table::new(socket.into(), codec, router, meter, ttl, share);
                     (table.control(), box_task(table.run()))
                 };
-                datagrams.push(DatagramService::OnSocket(socket, Box::new(serve)));
+                datagrams.push(DatagramService::OnSocket(Box::new(socket), Box::new(serve)));
             }
         }
         OpenSockets {

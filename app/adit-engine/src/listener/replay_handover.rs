@@ -6,14 +6,18 @@
 //! the new one.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use adit_crypto::Secret;
 use adit_net::system;
+use adit_obfs::HelloRestoreError;
 use adit_shadowsocks::udp::{SessionRegistry, SessionRestoreError};
 use adit_shadowsocks::{SaltPool, SaltRestoreError};
+use adit_shadowsocksr::{ReplayRestoreError, ReplayStore};
 use adit_wire::UnixTime;
 
 use super::replay_state::{ReplayRegistry, ReplayState, StateId};
+use super::ssr_stores::{InheritedStores, SsrStores};
 
 /// A part of the replay state of listeners, for another process. It is as secret as a key.
 pub struct ReplayPart(Secret<Vec<u8>>);
@@ -30,6 +34,12 @@ pub enum ReplayPartError {
     /// UDP sessions cannot be restored.
     #[error(transparent)]
     Sessions(#[from] SessionRestoreError),
+    /// Messages of ShadowsocksR cannot be restored.
+    #[error(transparent)]
+    Ssr(#[from] ReplayRestoreError),
+    /// Hellos of obfs cannot be restored.
+    #[error(transparent)]
+    Hellos(#[from] HelloRestoreError),
 }
 
 /// The content of a part.
@@ -43,13 +53,23 @@ enum PartKind {
     Packets = 3,
     /// Sessions of packets.
     Sessions = 4,
+    /// Messages of ShadowsocksR.
+    Ssr = 5,
+    /// Hellos of obfs.
+    Hellos = 6,
 }
 
 impl PartKind {
     fn parse(byte: u8) -> Option<Self> {
-        [Self::Names, Self::Salts, Self::Packets, Self::Sessions]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        let all = [
+            Self::Names,
+            Self::Salts,
+            Self::Packets,
+            Self::Sessions,
+            Self::Ssr,
+            Self::Hellos,
+        ];
+        all.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -95,7 +115,11 @@ impl std::fmt::Debug for ReplayPart {
 
 /// The parts of one round, by state.
 #[derive(Default)]
-struct Round<'a>(HashMap<StateId, StateParts<'a>>);
+struct Round<'a> {
+    states: HashMap<StateId, StateParts<'a>>,
+    ssr: HashMap<StateId, Vec<&'a [u8]>>,
+    hellos: HashMap<StateId, &'a [u8]>,
+}
 
 #[derive(Default)]
 struct StateParts<'a> {
@@ -105,6 +129,10 @@ struct StateParts<'a> {
 }
 
 impl<'a> Round<'a> {
+    fn state(&mut self, id: StateId) -> &mut StateParts<'a> {
+        self.states.entry(id).or_default()
+    }
+
     /// Sorts parts, and also returns the body of the part with the names.
     fn sort(parts: &'a [ReplayPart]) -> Result<(Self, Option<&'a [u8]>), ReplayPartError> {
         let (mut round, mut names) = (Self::default(), None);
@@ -112,9 +140,11 @@ impl<'a> Round<'a> {
             let (kind, id, body) = part.parse()?;
             match kind {
                 PartKind::Names => names = Some(body),
-                PartKind::Salts => round.0.entry(id).or_default().salts.push(body),
-                PartKind::Packets => round.0.entry(id).or_default().packets.push(body),
-                PartKind::Sessions => round.0.entry(id).or_default().sessions.push(body),
+                PartKind::Salts => round.state(id).salts.push(body),
+                PartKind::Packets => round.state(id).packets.push(body),
+                PartKind::Sessions => round.state(id).sessions.push(body),
+                PartKind::Ssr => round.ssr.entry(id).or_default().push(body),
+                PartKind::Hellos => drop(round.hellos.insert(id, body)),
             }
         }
         Ok((round, names))
@@ -139,6 +169,14 @@ impl ReplayRegistry {
             for part in state.packets.snapshot(now) {
                 add(PartKind::Packets, part.expose());
             }
+        }
+        for (id, store) in self.ssr.messages() {
+            let snapshot = store.snapshot();
+            parts.extend(snapshot.map(|part| ReplayPart::new(PartKind::Ssr, id, part.expose())));
+        }
+        for (id, state) in self.ssr.hellos() {
+            let hellos = state.snapshot().into_iter();
+            parts.extend(hellos.map(|part| ReplayPart::new(PartKind::Hellos, id, part.expose())));
         }
         parts.extend(self.session_snapshot());
         parts
@@ -177,13 +215,26 @@ impl ReplayRegistry {
         };
         let now = system::unix_now();
         let mut states = HashMap::new();
-        for (id, parts) in &round.0 {
+        for (id, parts) in &round.states {
             let sessions = SessionRegistry::from_snapshot(&parts.sessions, now)?;
             let salts = pool_from_snapshot(&parts.salts, now)?;
             let packets = pool_from_snapshot(&parts.packets, now)?;
             states.insert(*id, ReplayState::inherited(salts, packets, sessions));
         }
-        let registry = Self::with_inherited([*first, *second], states);
+        let mut stores = InheritedStores::default();
+        for (id, parts) in &round.ssr {
+            let (first, rest) = parts.split_first().ok_or(ReplayPartError::Malformed)?;
+            let store = ReplayStore::from_snapshot(first)?;
+            for part in rest {
+                store.merge_snapshot(part)?;
+            }
+            stores.messages.insert(*id, Arc::new(store));
+        }
+        for (id, hellos) in &round.hellos {
+            stores.hellos.insert(*id, Secret::new(hellos.to_vec()));
+        }
+        let mut registry = Self::with_inherited([*first, *second], states);
+        registry.ssr = SsrStores::with_inherited(stores);
         Ok((registry, UnixTime(u64::from_be_bytes(*started))))
     }
 
@@ -192,7 +243,7 @@ impl ReplayRegistry {
         let (round, _) = Round::sort(parts)?;
         let now = system::unix_now();
         for (id, state) in self.states() {
-            let Some(parts) = round.0.get(&id) else {
+            let Some(parts) = round.states.get(&id) else {
                 continue;
             };
             for part in &parts.salts {
@@ -203,6 +254,16 @@ impl ReplayRegistry {
             }
             if !parts.sessions.is_empty() {
                 state.sessions.merge_snapshot(&parts.sessions, now)?;
+            }
+        }
+        for (id, state) in self.ssr.hellos() {
+            if let Some(hellos) = round.hellos.get(&id) {
+                state.merge_snapshot(hellos)?;
+            }
+        }
+        for (id, store) in self.ssr.messages() {
+            for part in round.ssr.get(&id).into_iter().flatten() {
+                store.merge_snapshot(part)?;
             }
         }
         Ok(())

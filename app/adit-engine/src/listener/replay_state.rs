@@ -13,6 +13,7 @@ use adit_shadowsocks::{Method, ProcessStart, RestartPolicy, SaltPool};
 use adit_wire::{Entropy, Time, UnixTime};
 
 use super::salts_file::SaltsFile;
+use super::ssr_stores::SsrStores;
 
 /// Time that the state outlives the last listener using it. A time stamp can be valid for one minute.
 const UNUSED_TTL: Duration = Duration::from_secs(120);
@@ -25,6 +26,8 @@ pub(crate) struct ReplayRegistry {
     /// The seeds of the hash keys.
     pub(super) seeds: Secret<[[u8; 16]; 2]>,
     known: Mutex<HashMap<StateId, RegistryEntry>>,
+    /// The stores of ShadowsocksR listeners.
+    pub(super) ssr: SsrStores,
     /// The start of this process, if it has succeeded another one. States that it has not inherited start then.
     succeeded_at: Option<UnixTime>,
 }
@@ -76,6 +79,7 @@ impl ReplayRegistry {
             hash_keys: seeds.map(SipKey::new),
             seeds: Secret::new(seeds),
             known: Mutex::default(),
+            ssr: SsrStores::default(),
             succeeded_at: None,
         }
     }
@@ -101,6 +105,13 @@ impl ReplayRegistry {
         each.map(|(id, entry)| (*id, entry.state.clone())).collect()
     }
 
+    /// Returns the ID of a name.
+    pub(super) fn id_of(&self, name: String) -> StateId {
+        let name = Secret::new(name.into_bytes());
+        let keys = self.hash_keys.each_ref();
+        keys.map(|key| key.hash_bytes(name.expose()))
+    }
+
     /// Returns the state with this name, which any listener may have created; `started` is the start time
     /// of the process.
     pub(super) fn state_for(&self, name: &ReplayStateName<'_>, started: UnixTime) -> ReplayState {
@@ -108,11 +119,7 @@ impl ReplayRegistry {
             "{:?} {:?} {:?} {:?} {:?}",
             name.method, name.restart, name.relay, name.state, name.key
         );
-        let text = Secret::new(text.into_bytes());
-        let place = self
-            .hash_keys
-            .each_ref()
-            .map(|key| key.hash_bytes(text.expose()));
+        let place = self.id_of(text);
         let now = system::monotonic_now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, known| {

@@ -385,9 +385,13 @@ impl UdpListener {
                 // Consecutive packets of one association are flushed together.
                 let mut last: Option<(AssociationKey, Arc<AssociationState>)> = None;
                 let received = ear.try_recv_batch(packet, |packet, from, to| {
+                    let copy = self.near.copy_to_forward(packet);
                     let (key, target) = match self.near.open_packet(packet, from, to) {
                         Ok(opened) => opened,
-                        Err(why) => return trace!("datagram from {from} dropped: {why}"),
+                        Err(why) => {
+                            self.near.forward_copy(copy.as_deref(), from, why);
+                            return trace!("datagram from {from} dropped: {why}");
+                        }
                     };
                     if last.as_ref().is_none_or(|(known, _)| *known != key) {
                         if let Some((_, entry)) = last.take() {

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::origin::OriginServer;
 use adit_interop::recording_relay::RecordingRelay;
-use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128, MethodKey};
+use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
 use adit_interop::socks_client::{Destination, UdpAssociation};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::associations::{Session, chain, client, whoami};
 use crate::reload::flows::{BulkFlow, Connections, EchoStream};
-use crate::reload::world::{Server, Settings};
+use crate::reload::world::{Server, Settings, request};
 use crate::replay;
 use crate::setup::{ALLOW, bin, says, start};
 
@@ -366,9 +366,13 @@ fn a_new_binary_and_a_new_file_are_used() {
 }
 
 /// Returns the first flight of a client of adit to this server.
-fn record(method: MethodKey, server: SocketAddr, origin: &OriginServer) -> Vec<u8> {
+fn record(
+    hop: impl Fn(SocketAddr) -> String,
+    server: SocketAddr,
+    origin: &OriginServer,
+) -> Vec<u8> {
     let tap = RecordingRelay::start(server).unwrap();
-    let client = start(&["run", "socks5://127.0.0.1:0", &method.url(tap.addr())]);
+    let client = start(&["run", "socks5://127.0.0.1:0", &hop(tap.addr())]);
     let target = Destination::Addr(origin.addr());
     let mut stream = EchoStream::open(client.addr(), &target).unwrap();
     stream.exchange(b"recorded").unwrap();
@@ -385,7 +389,8 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         let origin = OriginServer::start().unwrap();
         let mut back = replay::serve(method, None);
         let mut lineage = Lineage::of(back.process());
-        let seen = record(method, back.addr(), &origin);
+        let hop = |at| method.url(at);
+        let seen = record(hop, back.addr(), &origin);
         let keys = chain(method, &[method.key]);
         let mut session = Session::new(&keys);
         let packet = session.seal(b"?", whoami());
@@ -393,7 +398,7 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         assert!(replay::is_answered_on(&socket, &packet));
         for _ in 0..2 {
             lineage.upgrade_by_signal(back.process());
-            let fresh = record(method, back.addr(), &origin);
+            let fresh = record(hop, back.addr(), &origin);
             assert_ne!(fresh, seen);
             assert!(!replay::accepts(back.addr(), &seen, &origin), "{method:?}");
             assert!(!replay::accepts(back.addr(), &fresh, &origin), "{method:?}");
@@ -412,6 +417,25 @@ fn what_was_recorded_is_refused_after_an_upgrade() {
         wait_until(restarted, "the session does not start again");
         lineage.stop(back.process());
     }
+}
+
+/// The same of ShadowsocksR.
+#[test]
+fn a_recorded_request_of_shadowsocksr_is_refused_after_an_upgrade() {
+    let origin = OriginServer::start().unwrap();
+    let hop = |at| format!("ssr://aes-128-ctr:word@{at}?protocol=auth_aes128_sha1");
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut back = start(&["run", &format!("{}&{ALLOW}", hop(any))]);
+    let mut lineage = Lineage::of(back.process());
+    let mut seen = vec![record(hop, back.addr(), &origin)];
+    for _ in 0..2 {
+        lineage.upgrade_by_signal(back.process());
+        seen.push(record(hop, back.addr(), &origin));
+        for request in &seen {
+            assert!(!replay::accepts(back.addr(), request, &origin));
+        }
+    }
+    lineage.stop(back.process());
 }
 
 /// The usage of users is counted on: that of the first process, including what its connections carry after the upgrade.
@@ -496,4 +520,34 @@ fn a_unit_that_would_end_is_not_upgraded() {
     );
     std::net::TcpStream::connect(adit.addr()).unwrap();
     adit.stop().unwrap();
+}
+
+/// The member of a manual group that was selected through the API stays selected.
+#[test]
+fn a_selected_member_stays_selected() {
+    let folder = TempFolder::new("upgrade-group").unwrap();
+    let admin = folder.path().join("admin.sock");
+    let text = format!(
+        "[group.g]\nkind = \"manual\"\nmembers = [\"socks5://127.0.0.1:1#one\", \"socks5://127.0.0.1:1#two\"]\n\
+         [route.a]\nlisten = \"mixed://127.0.0.1:0?{ALLOW}\"\nvia = \"g\"\n\
+         [admin]\nlisten = \"{}\"\n",
+        admin.display()
+    );
+    let file = folder.write_file("adit.toml", text).unwrap();
+    let mut adit = start(&["run", "-c", file.to_str().unwrap()]);
+    let mut lineage = Lineage::of(adit.process());
+    let ask = |head: &str, body: &str| {
+        let head = format!(
+            "{head} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        );
+        request(&admin, &head, body)
+    };
+    let two = "\"name\":\"two\",\"up\":true,\"selected\":true";
+    assert!(!ask("GET /groups/g", "").contains(two));
+    ask("POST /groups/g", "{\"selected\": \"two\"}");
+    says(&ask("GET /groups/g", ""), &[two]);
+    lineage.upgrade_by_signal(adit.process());
+    says(&ask("GET /groups/g", ""), &[two]);
+    lineage.stop(adit.process());
 }

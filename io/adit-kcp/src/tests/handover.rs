@@ -1,10 +1,14 @@
 //! A socket that is handed over from one listener to the next, as between two processes.
 
 use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adit_net::handover::HandedOverUdp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::{Config, DatagramTransport, KcpListener, KcpStream, SessionKey, Settings};
@@ -106,6 +110,56 @@ async fn sessions_with_keys_survive_a_handover() {
     sessions_survive(sealed()).await;
 }
 
+/// A middlebox that gets another address at each notification.
+async fn relay(server: SocketAddr) -> (SocketAddr, Arc<Notify>) {
+    let near = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let at = near.local_addr().unwrap();
+    let moves = Arc::new(Notify::new());
+    let moved = moves.clone();
+    tokio::spawn(async move {
+        let mut far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (mut up, mut down) = ([0; 2000], [0; 2000]);
+        let mut client = None;
+        loop {
+            tokio::select! {
+                () = moved.notified() => far = UdpSocket::bind("127.0.0.1:0").await.unwrap(),
+                Ok((n, from)) = near.recv_from(&mut up) => {
+                    client = Some(from);
+                    let _ = far.send_to(&up[..n], server).await;
+                }
+                Ok((n, _)) = far.recv_from(&mut down) => {
+                    let Some(client) = client else { continue };
+                    let _ = near.send_to(&down[..n], client).await;
+                }
+            }
+        }
+    });
+    (at, moves)
+}
+
+/// The new listener does not know the address, but the session.
+#[tokio::test]
+async fn a_client_with_session_keys_may_move_after_the_handover() {
+    let settings = sealed();
+    let mut old = bind(&settings);
+    let (at, moves) = relay(old.local_addr().unwrap()).await;
+    let mut near = KcpStream::connect(at, settings.clone()).await.unwrap();
+    near.write_all(b"hello").await.unwrap();
+    near.flush().await.unwrap();
+    let (mut far, first) = within(old.accept()).await.unwrap();
+    within(far.read_exact(&mut [0; 5])).await.unwrap();
+    exchange(&mut far, &mut near, 10_000).await;
+    let mut new = next_of(&old, &settings).await;
+    for _ in 0..3 {
+        moves.notify_one();
+        exchange(&mut near, &mut far, 100_000).await;
+        exchange(&mut far, &mut near, 100_000).await;
+    }
+    assert_ne!(far.peer_addr(), first, "it has moved");
+    let (mut later, mut later_far) = open(&mut new, &settings).await;
+    exchange(&mut later, &mut later_far, 10_000).await;
+}
+
 /// The new listener forwards nothing any more when the sessions of the old one have ended.
 #[tokio::test]
 async fn sessions_that_end_are_released() {
@@ -159,15 +213,15 @@ impl DatagramTransport for Nowhere {
         &self,
         _: &mut std::task::Context<'_>,
         _: &mut [u8],
-    ) -> std::task::Poll<io::Result<(usize, std::net::SocketAddr)>> {
+    ) -> std::task::Poll<io::Result<(usize, SocketAddr)>> {
         std::task::Poll::Pending
     }
 
-    fn try_send_to(&self, _: &[u8], _: std::net::SocketAddr) -> io::Result<()> {
+    fn try_send_to(&self, _: &[u8], _: SocketAddr) -> io::Result<()> {
         Ok(())
     }
 
-    fn local_addr(&self) -> io::Result<std::net::SocketAddr> {
+    fn local_addr(&self) -> io::Result<SocketAddr> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

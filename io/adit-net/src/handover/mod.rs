@@ -23,4 +23,4 @@ pub use error::HandoverError;
 pub use header::{HEADER_BYTES, MAX_BODY_BYTES, MAX_DESCRIPTORS, MessageHeader};
 pub use sources::{MAX_SOURCES, RunHeader, encode_sources, parse_sources};
 pub use udp::HandedOverUdp;
-pub(crate) use udp::UdpHandover;
+pub(crate) use udp::{ServedPeers, UdpHandover};

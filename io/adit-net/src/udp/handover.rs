@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use super::BatchUdpSocket;
-use crate::handover::{HandedOverUdp, UdpHandover, continue_udp_socket};
+use crate::handover::{HandedOverUdp, ServedPeers, UdpHandover, continue_udp_socket};
 
 impl BatchUdpSocket {
     /// Hands the socket over to the next process: from now on this one receives only what that forwards, and sends as
@@ -26,11 +26,12 @@ impl BatchUdpSocket {
     /// Outside of a runtime of tokio with I/O.
     pub fn hand_over(&self) -> io::Result<HandedOverUdp> {
         let socket = self.socket.socket_ref().as_fd().try_clone_to_owned()?;
-        let (link, sources) = self.handover.hand_over()?;
+        let (link, served) = self.handover.hand_over()?;
         Ok(HandedOverUdp {
             socket,
             link,
-            sources,
+            sources: served.sources,
+            sessions: served.sessions,
         })
     }
 
@@ -59,10 +60,32 @@ impl BatchUdpSocket {
             socket,
             link,
             sources,
+            sessions,
         } = before;
+        let served = ServedPeers { sources, sessions };
         let mut socket = Self::from_std(continue_udp_socket(socket)?)?;
-        socket.handover = UdpHandover::continue_from(link, sources)?;
+        socket.handover = UdpHandover::continue_from(link, served)?;
         Ok(socket)
+    }
+
+    /// Returns true if the previous process may still serve peers on the socket.
+    #[must_use]
+    pub fn is_forwarding(&self) -> bool {
+        self.handover.is_forwarding()
+    }
+
+    /// Forwards a datagram to the previous process although it does not serve the sender: its client has moved. Returns
+    /// false if that process has ended. A datagram for which there is no space is lost.
+    pub fn forward_datagram(&self, datagram: &[u8], from: SocketAddr) -> bool {
+        self.handover.forward_datagram(datagram, None, from)
+    }
+
+    /// Forwards a datagram of a session, whose client may have moved, if the previous process has
+    /// [handed it over](HandedOverUdp::sessions) and has not ended; otherwise returns false. A datagram for which there
+    /// is no space is lost.
+    pub fn forward_session(&self, session: u64, datagram: &[u8], from: SocketAddr) -> bool {
+        let session = Some(session);
+        self.handover.forward_datagram(datagram, session, from)
     }
 
     /// Returns the number of peers that the previous process serves.

@@ -74,8 +74,10 @@ impl SessionRegistry {
         self.start.check_stamp(stamp, now)?;
         let mut state = self.lock_state();
         state.closed.rotate_at(now);
-        if state.open.get(&session).is_some_and(|at| *at != opener) {
-            return Err(ProtocolError::Replayed);
+        match state.open.get(&session) {
+            Some(&PREVIOUS_PROCESS) => return Err(ProtocolError::Elsewhere),
+            Some(at) if *at != opener => return Err(ProtocolError::Replayed),
+            _ => {}
         }
         let before = state.closed.current.get(&session);
         let before = before.or_else(|| state.closed.previous.get(&session));

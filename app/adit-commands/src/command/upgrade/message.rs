@@ -42,6 +42,7 @@ pub(super) mod kind {
     pub(crate) const REPLAYS: u16 = 9;
     pub(crate) const REPLAYS_END: u16 = 10;
     pub(crate) const SHARED_SOCKET: u16 = 11;
+    pub(crate) const SELECTED_MEMBERS: u16 = 12;
 }
 
 /// The first message of a successor.

@@ -142,6 +142,7 @@ impl Predecessor {
             match message.kind {
                 kind::COUNTERS => handover.counters.push_back(parse_counters(&message)?),
                 kind::REPLAYS => handover.replays.push(ReplayPart::from_bytes(message.body)),
+                kind::SELECTED_MEMBERS => handover.selected = parse(&message.body)?,
                 kind::SHARED_SOCKET => {
                     let socket = HandedOverUdp::from_parts(&message.body, message.fds);
                     handover.shared.push(socket.map_err(|why| why.to_string())?);
@@ -203,6 +204,8 @@ pub(crate) struct Handover {
     counters: VecDeque<EngineCounters>,
     replays: Vec<ReplayPart>,
     shared: SharedSockets,
+    /// The selected members of manual groups.
+    selected: Vec<(String, String)>,
 }
 
 impl Handover {
@@ -214,6 +217,7 @@ impl Handover {
                 "the last requests of the former process are not protected against replays: {why}"
             );
         }
+        prepared.engine().select_members(&self.selected);
         let engine = prepared.start(self.shared);
         for counters in self.counters {
             engine.add_counters(&counters);

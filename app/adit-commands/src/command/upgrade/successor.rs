@@ -27,6 +27,8 @@ const READY_TIME: Duration = Duration::from_secs(30);
 const START_TIME: Duration = Duration::from_secs(5);
 /// Time for a process that has closed the channel to end.
 const EXIT_TIME: Duration = Duration::from_secs(1);
+/// Time for the successor to read a report.
+const REPORT_TIME: Duration = Duration::from_secs(5);
 /// Interval at which counters are sent to the successor.
 const COUNTER_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which the replay states are sent, if they have changed: requests that were being read at the handover.
@@ -126,6 +128,8 @@ impl Successor {
     ) -> Exchange<()> {
         send_counters(channel, counted).await?;
         send_replays(channel, engine).await?;
+        let selected = to_json(&engine.selected_members())?;
+        super::send(channel, kind::SELECTED_MEMBERS, &selected, &[]).await?;
         let shared = engine.hand_over_udp().await;
         for socket in shared.map_err(|why| why.to_string())?.into_vec() {
             let (peers, fds) = socket.into_parts();
@@ -202,7 +206,8 @@ impl Successor {
             (true, false) => sessions,
             (false, _) => engine.replay_snapshot(),
         };
-        match send_replay_round(&mut self.channel, &parts).await {
+        let sent = send_replay_round(&mut self.channel, &parts);
+        match within_report_time(sent).await {
             Ok(()) => (self.recorded, self.sessions_hash) = (recorded, sessions_hash),
             Err(why) => debug!("cannot report to process {}: {why}", self.about.pid),
         }
@@ -220,11 +225,18 @@ impl Successor {
         if added.is_zero() {
             return;
         }
-        match send_counters(&mut self.channel, &added).await {
+        let sent = send_counters(&mut self.channel, &added);
+        match within_report_time(sent).await {
             Ok(()) => self.counted = now,
             Err(why) => debug!("cannot report to process {}: {why}", self.about.pid),
         }
     }
+}
+
+/// Bounds the time of a report: a new process that stalls must not keep this one.
+async fn within_report_time(sent: impl Future<Output = Exchange<()>>) -> Exchange<()> {
+    let sent = timeout(REPORT_TIME, sent).await;
+    sent.unwrap_or_else(|_| Err("it does not read".to_owned()))
 }
 
 async fn send_replay_round(channel: &mut HandoverChannel, parts: &[ReplayPart]) -> Exchange<()> {

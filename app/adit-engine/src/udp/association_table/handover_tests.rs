@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(10);
 /// A table in the background.
 struct RunningTable {
     socket: Arc<BatchUdpSocket>,
-    control: TableControl,
+    control: AssociationTableUpdater,
     task: JoinHandle<()>,
 }
 

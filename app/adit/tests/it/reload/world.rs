@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -136,11 +136,7 @@ impl Server {
 
     /// Sends a request to the API, and returns the response.
     pub(crate) fn request(&self, head: &str) -> String {
-        let mut stream = UnixStream::connect(self.path("admin.sock")).unwrap();
-        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-        let text = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(text.as_bytes()).unwrap();
-        read_rest(&mut stream)
+        request(&self.path("admin.sock"), head, "")
     }
 
     /// Requests a reload from the API, and returns the response.
@@ -174,6 +170,15 @@ impl Server {
             sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// Sends a request to the API at a socket, and returns the response.
+pub(crate) fn request(admin: &Path, head: &str, body: &str) -> String {
+    let mut stream = UnixStream::connect(admin).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let text = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).unwrap();
+    read_rest(&mut stream)
 }
 
 /// Escapes a key for a URL.

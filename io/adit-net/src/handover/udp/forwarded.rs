@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use socket2::{Domain, SockRef, Type};
 
+use super::ServedPeers;
 use crate::handover::sources::{RunHeader, parse_sources};
 
 /// Maximum size of a message of the previous process, in bytes: 512 addresses of 18 bytes.
@@ -26,6 +27,8 @@ pub(super) struct ForwardedSources {
     is_active: AtomicBool,
     link: OwnedFd,
     sources: Mutex<HashSet<SocketAddr>>,
+    /// Sessions that the previous process serves or has served: they are never used again.
+    sessions: HashSet<u64>,
     /// Number of runs of other peers.
     others: AtomicU32,
 }
@@ -35,7 +38,7 @@ impl ForwardedSources {
     ///
     /// # Errors
     /// `InvalidInput` if `link` is not one.
-    pub(super) fn new(link: OwnedFd, sources: Vec<SocketAddr>) -> io::Result<Self> {
+    pub(super) fn new(link: OwnedFd, served: ServedPeers) -> io::Result<Self> {
         let socket = SockRef::from(&link);
         if !matches!(
             (socket.domain(), socket.r#type()),
@@ -48,7 +51,8 @@ impl ForwardedSources {
         Ok(Self {
             is_active: AtomicBool::new(true),
             link,
-            sources: Mutex::new(sources.into_iter().collect()),
+            sources: Mutex::new(served.sources.into_iter().collect()),
+            sessions: served.sessions.into_iter().collect(),
             others: AtomicU32::new(0),
         })
     }
@@ -57,9 +61,17 @@ impl ForwardedSources {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the addresses of the peers.
-    pub(super) fn sources(&self) -> Vec<SocketAddr> {
-        self.lock_sources().iter().copied().collect()
+    /// Returns the peers and the sessions.
+    pub(super) fn served_peers(&self) -> ServedPeers {
+        ServedPeers {
+            sources: self.lock_sources().iter().copied().collect(),
+            sessions: self.sessions.iter().copied().collect(),
+        }
+    }
+
+    /// Returns false if the previous process has ended.
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active.load(Ordering::Relaxed)
     }
 
     /// Returns the number of peers.
@@ -78,7 +90,7 @@ impl ForwardedSources {
         from: SocketAddr,
         released: &mut dyn FnMut(&[SocketAddr]),
     ) -> bool {
-        if !self.is_active.load(Ordering::Relaxed) {
+        if !self.is_active() {
             return false;
         }
         let mut sources = self.lock_sources();
@@ -94,6 +106,23 @@ impl ForwardedSources {
             return false;
         }
         drop(sources);
+        self.send_run(bytes, stride, from)
+    }
+
+    /// Forwards a datagram from any address, if the previous process serves its session.
+    pub(super) fn forward_datagram(
+        &self,
+        datagram: &[u8],
+        session: Option<u64>,
+        from: SocketAddr,
+    ) -> bool {
+        self.is_active()
+            && session.is_none_or(|session| self.sessions.contains(&session))
+            && self.send_run(datagram, datagram.len(), from)
+    }
+
+    /// Sends a run, or drops it if there is no space. Returns false if the link is closed.
+    fn send_run(&self, bytes: &[u8], stride: usize, from: SocketAddr) -> bool {
         let stride = match bytes.len() {
             0 => 0,
             // The kernel joins datagrams of at most 64 KiB.
@@ -119,7 +148,7 @@ impl ForwardedSources {
         sources: &mut HashSet<SocketAddr>,
         released: &mut dyn FnMut(&[SocketAddr]),
     ) {
-        if !self.is_active.load(Ordering::Relaxed) {
+        if !self.is_active() {
             return;
         }
         let mut message = [0; MAX_RELEASE_BYTES];

@@ -15,9 +15,14 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use adit_wire::u64_from;
+
 use super::sources::{encode_sources, parse_sources};
 use forwarded::ForwardedSources;
 use link::Link;
+
+/// Maximum number of sessions that are handed over with a socket.
+const MAX_SESSIONS: usize = 500_000;
 
 /// A UDP socket that the next process continues, and the peers that the previous one still serves.
 #[derive(Debug)]
@@ -28,13 +33,20 @@ pub struct HandedOverUdp {
     pub link: OwnedFd,
     /// The addresses of the peers whose datagrams are forwarded. The caller adds those that it serves.
     pub sources: Vec<SocketAddr>,
+    /// The numbers of sessions whose datagrams are forwarded from any address. The caller adds those of its protocol.
+    pub sessions: Vec<u64>,
 }
 
 impl HandedOverUdp {
     /// Divides the value into the body and the descriptors of a [message](crate::handover::HandoverMessage).
     #[must_use]
     pub fn into_parts(self) -> (Vec<u8>, [OwnedFd; 2]) {
-        (encode_sources(&self.sources), [self.socket, self.link])
+        let sources = encode_sources(&self.sources);
+        let mut body = u64_from(sources.len()).to_be_bytes().to_vec();
+        body.extend_from_slice(&sources);
+        let sessions = self.sessions.iter().take(MAX_SESSIONS);
+        body.extend(sessions.flat_map(|session| session.to_be_bytes()));
+        (body, [self.socket, self.link])
     }
 
     /// Creates the value from the body and the descriptors of a message.
@@ -43,7 +55,7 @@ impl HandedOverUdp {
     /// `InvalidData` if the body is malformed or there are not exactly two descriptors.
     pub fn from_parts(body: &[u8], fds: Vec<OwnedFd>) -> io::Result<Self> {
         let fds = <[OwnedFd; 2]>::try_from(fds).ok();
-        let (Some([socket, link]), Some(sources)) = (fds, parse_sources(body)) else {
+        let (Some([socket, link]), Some((sources, sessions))) = (fds, parse_peers(body)) else {
             let what = "the message does not describe a UDP socket that is handed over";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         };
@@ -51,8 +63,29 @@ impl HandedOverUdp {
             socket,
             link,
             sources,
+            sessions,
         })
     }
+}
+
+/// Parses the length of the list of addresses, the list, and the numbers of sessions.
+fn parse_peers(body: &[u8]) -> Option<(Vec<SocketAddr>, Vec<u64>)> {
+    let (len, rest) = body.split_first_chunk()?;
+    let len = usize::try_from(u64::from_be_bytes(*len)).ok()?;
+    let (sources, sessions) = rest.split_at_checked(len)?;
+    let (sessions, rest) = sessions.as_chunks();
+    if !rest.is_empty() || sessions.len() > MAX_SESSIONS {
+        return None;
+    }
+    let sessions = sessions.iter().map(|session| u64::from_be_bytes(*session));
+    Some((parse_sources(sources)?, sessions.collect()))
+}
+
+/// The addresses of peers and the numbers of sessions.
+#[derive(Debug, Default)]
+pub(crate) struct ServedPeers {
+    pub(crate) sources: Vec<SocketAddr>,
+    pub(crate) sessions: Vec<u64>,
 }
 
 /// The part of a socket in handovers: to the next process, and from the previous one.
@@ -99,9 +132,27 @@ impl UdpHandover {
         })
     }
 
+    /// Returns true if the previous process has not ended.
+    pub(crate) fn is_forwarding(&self) -> bool {
+        let forwarded = self.forwarded.as_ref();
+        forwarded.is_some_and(ForwardedSources::is_active)
+    }
+
+    /// Forwards a datagram to the previous process, and returns true, if that has not ended and, where `session` is the
+    /// number of its session, serves the session.
+    pub(crate) fn forward_datagram(
+        &self,
+        datagram: &[u8],
+        session: Option<u64>,
+        from: SocketAddr,
+    ) -> bool {
+        let forwarded = self.forwarded.as_ref();
+        forwarded.is_some_and(|forwarded| forwarded.forward_datagram(datagram, session, from))
+    }
+
     /// Creates the link to the next process, which receives from now on. Returns the other end, and the peers that
     /// the previous process serves.
-    pub(crate) fn hand_over(&self) -> io::Result<(OwnedFd, Vec<SocketAddr>)> {
+    pub(crate) fn hand_over(&self) -> io::Result<(OwnedFd, ServedPeers)> {
         let mut place = self.lock_link();
         if place.is_some() {
             let what = "the UDP socket has been handed over";
@@ -110,17 +161,15 @@ impl UdpHandover {
         let (link, other) = Link::pair()?;
         *place = Some(Arc::new(link));
         self.is_handed_over.store(true, Ordering::Release);
-        let sources = match &self.forwarded {
-            Some(forwarded) => forwarded.sources(),
-            None => Vec::new(),
-        };
-        Ok((other, sources))
+        let forwarded = self.forwarded.as_ref();
+        let served = forwarded.map_or_else(ServedPeers::default, ForwardedSources::served_peers);
+        Ok((other, served))
     }
 
     /// Creates the state of a socket whose previous process serves these peers.
-    pub(crate) fn continue_from(link: OwnedFd, sources: Vec<SocketAddr>) -> io::Result<Self> {
+    pub(crate) fn continue_from(link: OwnedFd, served: ServedPeers) -> io::Result<Self> {
         Ok(Self {
-            forwarded: Some(ForwardedSources::new(link, sources)?),
+            forwarded: Some(ForwardedSources::new(link, served)?),
             ..Self::default()
         })
     }

@@ -151,6 +151,30 @@ async fn three_processes_in_a_row() {
     assert!(seen_by_third.lock().unwrap().iter().all(|got| got == b"1"));
 }
 
+/// A client that has moved is known by its session.
+#[tokio::test]
+async fn sessions_are_forwarded_from_any_address() {
+    let (old, moved) = (local(), local());
+    let mut parts = old.hand_over().unwrap();
+    parts.sessions = vec![1, u64::MAX];
+    let (body, fds) = parts.into_parts();
+    let parts = HandedOverUdp::from_parts(&body, fds.into()).unwrap();
+    assert_eq!(parts.sessions, [1, u64::MAX]);
+    let new = BatchUdpSocket::continue_from(parts).unwrap();
+    let from = moved.local_addr().unwrap();
+    assert!(new.is_forwarding());
+    assert!(!new.forward_session(2, b"of another", from));
+    assert!(new.forward_session(u64::MAX, b"of a session", from));
+    assert!(new.forward_datagram(b"any", from));
+    let received = within(recv(&old, 2)).await;
+    assert_eq!(received[0], (b"of a session".to_vec(), from));
+    assert_eq!(received[1], (b"any".to_vec(), from));
+    drop(old);
+    assert!(!new.forward_session(1, b"late", from));
+    assert_eq!(new.forwarded_count(), 0);
+    assert!(!new.is_forwarding());
+}
+
 /// A previous process that does not read costs datagrams, not time.
 #[tokio::test]
 async fn a_full_link_loses_datagrams() {
@@ -185,12 +209,18 @@ async fn other_descriptors_are_refused() {
         socket,
         link,
         sources: Vec::new(),
+        sessions: Vec::new(),
     };
     let HandedOverUdp { socket, link, .. } = local().hand_over().unwrap();
     for parts in [parts(socket, fd()), parts(fd(), link)] {
         let why = BatchUdpSocket::continue_from(parts).unwrap_err();
         assert_eq!(why.kind(), io::ErrorKind::InvalidInput);
     }
-    assert!(HandedOverUdp::from_parts(b"", vec![fd()]).is_err());
-    assert!(HandedOverUdp::from_parts(b"x", vec![fd(), fd()]).is_err());
+    let none = [0; 8];
+    assert!(HandedOverUdp::from_parts(&none, vec![fd(), fd()]).is_ok());
+    assert!(HandedOverUdp::from_parts(&none, vec![fd()]).is_err());
+    // Without a length, with one that is too large, and with half a session.
+    for body in [&b""[..], &[0, 0, 0, 0, 0, 0, 0, 1], &[0; 12]] {
+        assert!(HandedOverUdp::from_parts(body, vec![fd(), fd()]).is_err());
+    }
 }
