@@ -45,6 +45,26 @@ impl GroupRegistry {
         Some(made.clone())
     }
 
+    /// Returns all selections.
+    pub(crate) fn selections(&self) -> MemberSelections {
+        self.lock_selections().clone()
+    }
+
+    /// Replaces all selections, and applies them to the groups.
+    pub(crate) fn restore_selections(&self, made: MemberSelections) {
+        let groups = self.groups();
+        let mut known = self.lock_selections();
+        if *known == made {
+            return;
+        }
+        *known = made;
+        for group in groups {
+            if group.kind() == GroupKind::Manual {
+                group.restore_selection(&known, &group.member_names());
+            }
+        }
+    }
+
     fn lock_groups(&self) -> MutexGuard<'_, Vec<Weak<GroupState>>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -146,6 +146,14 @@ impl GroupState {
         self.members.get(at)
     }
 
+    /// Returns the names of the members.
+    pub(super) fn member_names(&self) -> Vec<String> {
+        self.members
+            .iter()
+            .map(|member| member.name.clone())
+            .collect()
+    }
+
     /// Selects the member of a manual group by its name, or by its number from 1. Returns false if the group is not
     /// manual or has no such member.
     pub(crate) fn select_member(&self, member: &str) -> bool {

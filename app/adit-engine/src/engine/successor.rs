@@ -100,29 +100,15 @@ impl Engine {
         self.replays.snapshot(self.started)
     }
 
-    /// Returns the name of each manual group, and that of its selected member.
+    /// Returns the selections that were made in manual groups.
     #[must_use]
-    pub fn selected_members(&self) -> Vec<(String, String)> {
-        let reports = self.groups().into_iter().map(|group| group.report());
-        let selected = reports.filter_map(|report| {
-            let member = report
-                .members
-                .into_iter()
-                .find(|member| member.is_selected)?;
-            Some((report.name, member.name))
-        });
-        selected.collect()
+    pub fn member_selections(&self) -> MemberSelections {
+        self.chains.groups.selections()
     }
 
-    /// Selects members of manual groups, as [`Self::selected_members`] of another process returned them. Groups and
-    /// members that do not exist are skipped.
-    pub fn select_members(&self, selected: &[(String, String)]) {
-        for group in self.groups() {
-            let named = selected.iter().filter(|(name, _)| name == group.name());
-            named.for_each(|(_, member)| {
-                group.select_member(member);
-            });
-        }
+    /// Applies selections of the process that this one succeeds, which can be newer than those it was prepared with.
+    pub fn restore_selections(&self, made: MemberSelections) {
+        self.chains.groups.restore_selections(made);
     }
 
     /// Returns a snapshot of the sessions of datagrams alone.

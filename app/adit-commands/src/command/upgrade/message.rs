@@ -54,6 +54,10 @@ pub(super) struct Hello {
     pub(super) version: String,
 }
 
+/// A selection in a manual group: the names of the group, of the selected member, and of the member that the
+/// configuration selected then.
+pub(super) type SelectedMember = (String, String, String);
+
 /// The owner of a socket.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use adit_admin::api::{ApiListener, ApiListenerError};
 use adit_cli::{Failure, FailureCode};
+use adit_engine::connector::{MemberSelection, MemberSelections};
 use adit_engine::{
     Engine, EngineCounters, HandoverSocket, Inheritance, InheritedSockets, PreparedEngine,
     ReplayPart, SharedSockets, SocketKind,
@@ -16,7 +17,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-use super::message::{CountersMessage, ENVIRONMENT, Hello, Ready, SocketOwner, VERSION, kind};
+use super::message::{
+    CountersMessage, ENVIRONMENT, Hello, Ready, SelectedMember, SocketOwner, VERSION, kind,
+};
 use super::{Exchange, PredecessorEnd, to_json};
 
 /// Time that the predecessor has for its next message while the successor starts.
@@ -142,7 +145,7 @@ impl Predecessor {
             match message.kind {
                 kind::COUNTERS => handover.counters.push_back(parse_counters(&message)?),
                 kind::REPLAYS => handover.replays.push(ReplayPart::from_bytes(message.body)),
-                kind::SELECTED_MEMBERS => handover.selected = parse(&message.body)?,
+                kind::SELECTED_MEMBERS => handover.selections = parse_selections(&message.body)?,
                 kind::SHARED_SOCKET => {
                     let socket = HandedOverUdp::from_parts(&message.body, message.fds);
                     handover.shared.push(socket.map_err(|why| why.to_string())?);
@@ -204,8 +207,8 @@ pub(crate) struct Handover {
     counters: VecDeque<EngineCounters>,
     replays: Vec<ReplayPart>,
     shared: SharedSockets,
-    /// The selected members of manual groups.
-    selected: Vec<(String, String)>,
+    /// The selections in manual groups.
+    selections: MemberSelections,
 }
 
 impl Handover {
@@ -217,7 +220,7 @@ impl Handover {
                 "the last requests of the former process are not protected against replays: {why}"
             );
         }
-        prepared.engine().select_members(&self.selected);
+        prepared.engine().restore_selections(self.selections);
         let engine = prepared.start(self.shared);
         for counters in self.counters {
             engine.add_counters(&counters);
@@ -272,6 +275,16 @@ fn sort_sockets(
 
 fn parse_counters(message: &HandoverMessage) -> Exchange<EngineCounters> {
     parse::<CountersMessage>(&message.body).map(Into::into)
+}
+
+fn parse_selections(body: &[u8]) -> Exchange<MemberSelections> {
+    let mut selections = MemberSelections::default();
+    for (group, member, configured) in parse::<Vec<SelectedMember>>(body)? {
+        if !selections.record(group, MemberSelection { member, configured }) {
+            return Err("a message has the selections of too many groups".to_owned());
+        }
+    }
+    Ok(selections)
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Exchange<T> {

@@ -15,7 +15,8 @@ use tokio::time::{Instant, interval, timeout};
 use tracing::{debug, info, warn};
 
 use super::message::{
-    CountersMessage, ENVIRONMENT, Hello, Ready, SOCKETS_PER_MESSAGE, SocketOwner, VERSION, kind,
+    CountersMessage, ENVIRONMENT, Hello, Ready, SOCKETS_PER_MESSAGE, SelectedMember, SocketOwner,
+    VERSION, kind,
 };
 use super::{Exchange, PredecessorEnd, to_json};
 
@@ -128,7 +129,18 @@ impl Successor {
     ) -> Exchange<()> {
         send_counters(channel, counted).await?;
         send_replays(channel, engine).await?;
-        let selected = to_json(&engine.selected_members())?;
+        let selections = engine.member_selections();
+        let selected: Vec<SelectedMember> = selections
+            .iter()
+            .map(|(group, made)| {
+                (
+                    group.to_owned(),
+                    made.member.clone(),
+                    made.configured.clone(),
+                )
+            })
+            .collect();
+        let selected = to_json(&selected)?;
         super::send(channel, kind::SELECTED_MEMBERS, &selected, &[]).await?;
         let shared = engine.hand_over_udp().await;
         for socket in shared.map_err(|why| why.to_string())?.into_vec() {
