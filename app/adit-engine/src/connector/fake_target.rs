@@ -273,7 +273,7 @@ mod tests {
             poll_fn(|cx| path.poll_recv(cx, &mut packet, &mut each))
                 .await
                 .unwrap();
-            assert_eq!(seen, [shown.clone()], "{from}");
+            assert_eq!(seen.as_slice(), std::slice::from_ref(shown), "{from}");
         }
     }
 }

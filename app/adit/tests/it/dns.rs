@@ -15,7 +15,7 @@ use adit_interop::traffic::check_one_byte;
 use adit_interop::unbound::UnboundServer;
 use adit_interop::{AditProcess, TempFolder, free_port, loopback_addr};
 
-use crate::setup::{ALLOW, bin, says, start};
+use crate::setup::{ALLOW, bin, ended, says, start};
 
 /// Certificates of tests: an authority, and one that it has signed for `localhost` and 127.0.0.1.
 const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../adit-admin/vectors/tls");
@@ -526,4 +526,55 @@ fn a_server_that_is_silent_for_one_family_delays_nothing_for_long() {
     let took = begin.elapsed();
     assert!(took < Duration::from_secs(3), "{took:?}");
     adit.stop().unwrap();
+}
+
+#[test]
+fn explain_names_the_table_that_looks_a_target_up() {
+    let unbound = unbound();
+    let folder = TempFolder::new("dns-explain").unwrap();
+    let toml = format!(
+        r#"
+[route.a]
+listen = "mixed://127.0.0.1:0"
+via = "socks5://192.0.2.1:1080"
+rules = [
+  {{ match = ["suffix:corp.example", "*.ads.example"], via = "direct://" }},
+  {{ match = "192.0.2.0/24", via = "direct://", resolve = true }},
+]
+dns = "main"
+
+[dns.main]
+server = "udp://{}"
+rules = [
+  {{ match = "*.corp.example", dns = "corp" }},
+  {{ match = "*.ads.example", dns = "reject" }},
+]
+
+[dns.corp]
+server = "udp://192.0.2.53"
+"#,
+        unbound.plain_addr()
+    );
+    let file = folder.write_file("adit.toml", toml).unwrap();
+    let explain = |target: &str| {
+        let file = file.to_str().unwrap();
+        let done = ended(&["explain", "-c", file, "--target", target]);
+        done.expect_success().unwrap()
+    };
+    for (target, lines) in [
+        ("x.corp.example", &["  dns     corp\n"][..]),
+        (
+            "x.ads.example",
+            &["  dns     no: a rule of its DNS table rejects the name\n"],
+        ),
+        // Looked up with the table, and not with the system's resolver.
+        ("a.test", &["  dns     main\n", "192.0.2.7", "2001:db8::7"]),
+        (
+            "nope.test",
+            &["  dns     main, then the last hop\n", "no address"],
+        ),
+    ] {
+        says(&explain(target), lines);
+    }
+    assert!(!explain("192.0.2.9").contains("  dns "));
 }
