@@ -580,7 +580,7 @@ fn summary_of(steps: &[ListenerTransition]) -> ReloadSummary {
         match step {
             ListenerTransition::Keep { .. } => {}
             ListenerTransition::Change { .. } | ListenerTransition::Replace { .. } => {
-                summary.changed += 1
+                summary.changed += 1;
             }
             ListenerTransition::Add { .. } => summary.added += 1,
             ListenerTransition::Remove { .. } => summary.removed += 1,

@@ -165,7 +165,7 @@ fn the_first_wait_is_for_all_that_is_judged() {
             );
             match step {
                 Ok(HandshakeProgress::NeedMore { total }) => {
-                    assert_eq!(total, expected, "{method} {held}")
+                    assert_eq!(total, expected, "{method} {held}");
                 }
                 other => panic!("{method} {held}: {other:?}"),
             }
