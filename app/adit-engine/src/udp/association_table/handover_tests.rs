@@ -5,17 +5,22 @@ use std::net::UdpSocket as StdUdpSocket;
 
 use adit_net::dial::Family;
 use adit_net::handover::HandedOverUdp;
+use adit_net::system::ThreadRng;
+use adit_shadowsocks::udp::{ClientSession, HEADROOM, SessionRegistry, TAILROOM};
+use adit_shadowsocks::{Key, KeyChain, Method, ProcessStart, RestartPolicy, SaltPool, Users};
 use adit_wire::Target;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::*;
+use crate::UserTable;
 use crate::chain_builder::unrestricted_connector;
 use crate::serve::DescriptorPool;
-use crate::udp::{AssociationRegistry, FixedTargetPackets};
+use crate::udp::{AssociationRegistry, FixedTargetPackets, ShadowsocksPackets};
 
 const LONG: Duration = Duration::from_secs(10);
+const METHOD: Method = Method::Blake3Aes128Gcm;
 
 /// A table in the background.
 struct RunningTable {
@@ -25,15 +30,17 @@ struct RunningTable {
 }
 
 fn run(socket: BatchUdpSocket, target: SocketAddr, idle: Duration) -> RunningTable {
+    let target = Target::from(target);
+    run_with(socket, Box::new(FixedTargetPackets { target }), idle)
+}
+
+fn run_with(socket: BatchUdpSocket, codec: Box<dyn PacketCodec>, idle: Duration) -> RunningTable {
     let socket = Arc::new(socket);
-    let codec = FixedTargetPackets {
-        target: Target::from(target),
-    };
     let router = Router::new(Vec::new(), unrestricted_connector(), Family::Any);
     let pool = Arc::new(DescriptorPool::new(usize::MAX));
     let table = UdpListener::new(
         socket.clone(),
-        Box::new(codec),
+        codec,
         Arc::new(router),
         Arc::default(),
         AssociationTtl { idle, dns: idle },
@@ -78,10 +85,14 @@ async fn client() -> UdpSocket {
 }
 
 async fn next_of(old: &RunningTable, target: SocketAddr) -> RunningTable {
+    run(next_socket(old).await, target, LONG)
+}
+
+async fn next_socket(old: &RunningTable) -> BatchUdpSocket {
     let parts = timeout(LONG, old.control.hand_over()).await.unwrap();
     let (body, fds) = parts.unwrap().into_parts();
     let parts = HandedOverUdp::from_parts(&body, fds.into()).unwrap();
-    run(BatchUdpSocket::continue_from(parts).unwrap(), target, LONG)
+    BatchUdpSocket::continue_from(parts).unwrap()
 }
 
 fn local() -> BatchUdpSocket {
@@ -147,4 +158,91 @@ async fn a_failed_handover_changes_nothing() {
     assert_eq!(ask(&known, at).await, before);
     assert_ne!(ask(&new_client, at).await, before);
     old.task.abort();
+}
+
+/// A client of the 2022 edition with one session.
+struct SealedClient {
+    session: ClientSession,
+    target: Target,
+}
+
+impl SealedClient {
+    fn new(key: &str, target: SocketAddr) -> Self {
+        let chain = KeyChain::parse(METHOD, key).unwrap();
+        Self {
+            session: ClientSession::new(&chain, &mut ThreadRng),
+            target: target.into(),
+        }
+    }
+
+    fn seal(&mut self) -> Vec<u8> {
+        let mut packet = vec![0; HEADROOM + 6 + TAILROOM];
+        let payload = HEADROOM..HEADROOM + 6;
+        let now = system::unix_now();
+        let sealed = self
+            .session
+            .seal(&mut packet, payload, &self.target, now, &mut ThreadRng);
+        packet[sealed.unwrap()].to_vec()
+    }
+
+    /// Asks for the port of the association through `socket`.
+    async fn ask(&mut self, socket: &UdpSocket, to: SocketAddr) -> u16 {
+        socket.send_to(&self.seal(), to).await.unwrap();
+        let mut answer = vec![0; 2048];
+        let received = timeout(LONG, socket.recv_from(&mut answer)).await;
+        answer.truncate(received.unwrap().unwrap().0);
+        let (_, payload) = self.session.open(&mut answer, system::unix_now()).unwrap();
+        u16::from_be_bytes(answer[payload].try_into().unwrap())
+    }
+}
+
+/// The next process knows neither the client's new address nor its keys, but the number of its session; and it refuses
+/// recordings.
+#[tokio::test]
+async fn a_session_may_move_after_the_handover() {
+    let target = port_echo().await;
+    let (key, text) = Key::generate(METHOD, &mut ThreadRng);
+    let users = Users::with_single_key(key);
+    let start = ProcessStart::new(system::unix_now(), RestartPolicy::Lenient);
+    let salts = || {
+        Arc::new(SaltPool::new(
+            [1; 16],
+            system::unix_now(),
+            RestartPolicy::Lenient,
+        ))
+    };
+    let packets = |sessions: &Arc<SessionRegistry>| {
+        let table = Arc::new(UserTable::new(users.clone(), None));
+        Box::new(ShadowsocksPackets::new(table, salts(), sessions.clone()))
+    };
+    let sessions = Arc::new(SessionRegistry::new(start));
+    let old = run_with(local(), packets(&sessions), LONG);
+    let at = old.socket.local_addr().unwrap();
+    let mut ann = SealedClient::new(&text, target);
+    let (home, abroad) = (client().await, client().await);
+    let before = ann.ask(&home, at).await;
+    let recorded = ann.seal();
+    home.send_to(&recorded, at).await.unwrap();
+    timeout(LONG, home.recv_from(&mut [0; 2048]))
+        .await
+        .unwrap()
+        .unwrap();
+
+    let socket = next_socket(&old).await;
+    let now = system::unix_now();
+    let inherited = SessionRegistry::from_snapshot(&sessions.snapshot(now), now).unwrap();
+    let new = run_with(socket, packets(&Arc::new(inherited)), LONG);
+    assert_eq!(ann.ask(&home, at).await, before);
+    assert_eq!(ann.ask(&abroad, at).await, before);
+    assert_eq!(ann.ask(&abroad, at).await, before);
+    let thief = client().await;
+    thief.send_to(&recorded, at).await.unwrap();
+    let mut answer = [0; 2048];
+    let nothing = timeout(Duration::from_millis(100), thief.recv_from(&mut answer));
+    assert!(nothing.await.is_err(), "a recording is answered");
+    assert_eq!(ann.ask(&abroad, at).await, before, "and moves nothing");
+    let mut bob = SealedClient::new(&text, target);
+    assert_ne!(bob.ask(&client().await, at).await, before);
+    old.task.abort();
+    new.task.abort();
 }
