@@ -144,8 +144,8 @@ impl PreparedRun {
             }
         };
         print_start(plan, &engine);
-        if let Err(why) = notify_service_manager("READY=1") {
-            warn!("cannot report to the service manager: {why}");
+        if predecessor_end.is_none() {
+            report_start();
         }
         let mut sets = self.sets;
         sets.follow(plan, self.table);
@@ -179,6 +179,13 @@ impl PreparedRun {
                 serve_with_api(self.admin.zip(api), run.serve(signals)).await
             }
         }
+    }
+}
+
+/// Reports the start to the service manager. A successor is reported by its predecessor, whose reports are accepted.
+fn report_start() {
+    if let Err(why) = notify_service_manager("READY=1") {
+        warn!("cannot report to the service manager: {why}");
     }
 }
 

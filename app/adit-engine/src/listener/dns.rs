@@ -105,6 +105,7 @@ pub(super) async fn open_dns(
         streams: None,
         carrier: None,
         datagrams: Vec::new(),
+        channels: None,
         tasks,
         switches,
         exports: Ok(handles),

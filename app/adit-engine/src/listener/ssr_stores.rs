@@ -18,7 +18,7 @@ pub(super) struct SsrStores {
     inherited: Mutex<InheritedStores>,
 }
 
-/// What a process continues.
+/// The stores that a process continues.
 #[derive(Debug, Default)]
 pub(super) struct InheritedStores {
     pub(super) messages: HashMap<StateId, Arc<ReplayStore>>,
