@@ -63,6 +63,12 @@ pub(crate) enum Command {
     Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
     Run(RunArgs),
+    /// Replace a running `adit run` by a new version, without closing a connection
+    ///
+    /// The running process starts the program with the same arguments, hands its sockets over, and
+    /// lets its own connections end (`[run] drain`). If the new process cannot start, the running one
+    /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
+    Upgrade(UpgradeArgs),
     /// Run servers on many ports, which another program adds and removes by datagrams (ss-manager)
     ///
     /// Implements the protocol of ss-manager (add, remove, list, ping), with one process for all
@@ -376,6 +382,22 @@ pub(crate) struct RunArgs {
     /// Host name or address of the servers for the subscriptions of their users
     #[arg(long, value_name = "HOST")]
     pub(crate) public_host: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpgradeArgs {
+    /// The program to start, instead of the file that the running process was started from
+    #[arg(value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// The configuration file of the running process, whose `[admin]` has the API's address
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The address of the running process's management API
+    #[arg(long, value_name = "PATH|HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// A file whose first token authorizes the request
+    #[arg(long, value_name = "@FILE")]
+    pub(crate) admin_token: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

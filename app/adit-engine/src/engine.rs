@@ -2,6 +2,8 @@
 
 mod apply;
 mod comparison;
+mod counters;
+mod successor;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,11 +15,12 @@ use adit_config::{ListenerConfig, Plan, Route};
 use adit_net::{BufferSizes, limits, system};
 use adit_stream::{MeterStats, TrafficMeter};
 use adit_wire::UnixTime;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 use tracing::debug;
 
 use crate::chain_builder::{self, ChainResources};
 use crate::connector::GroupState;
+use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
@@ -26,6 +29,11 @@ use crate::udp::AssociationRegistry;
 use crate::{Router, RuleSetStore, RuleSetTable, StartError, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
+pub use counters::{EngineCounters, ListenerCounters};
+pub use successor::{Inheritance, PreparedEngine};
+
+/// Interval at which the number of open connections is checked while they end.
+const DRAIN_CHECK: Duration = Duration::from_millis(20);
 
 /// A running plan. Routes can be added and removed without disturbing the others.
 pub struct Engine {
@@ -185,24 +193,29 @@ impl Engine {
     ///
     /// Returns a [`StartError`] as [`Self::start`] does, and if a rule names a set that is missing.
     pub async fn start_with_rule_sets(plan: &Plan, sets: RuleSetTable) -> Result<Self, StartError> {
+        let engine = Self::without_routes(sets, ReplayRegistry::default(), system::unix_now());
+        for route in &plan.routes {
+            engine.add_route(route).await?;
+        }
+        Ok(engine)
+    }
+
+    /// Creates an engine of a process that started at `started`.
+    fn without_routes(sets: RuleSetTable, replays: ReplayRegistry, started: UnixTime) -> Self {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
-        let engine = Self {
+        Self {
             gate: Arc::new(ConnectionLimiter::for_process(descriptors.clone())),
             associations: AssociationRegistry::new(descriptors),
-            replays: ReplayRegistry::default(),
-            started: system::unix_now(),
+            replays,
+            started,
             chains: ChainResources::default(),
             sets: Mutex::new(sets),
             running: Mutex::default(),
             closed: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             last_id: AtomicU64::new(0),
-        };
-        for route in &plan.routes {
-            engine.add_route(route).await?;
         }
-        Ok(engine)
     }
 
     /// Starts one more route: all of its listeners, or none.
@@ -211,21 +224,43 @@ impl Engine {
     ///
     /// Returns a [`StartError`] if one of its listeners cannot be opened.
     pub async fn add_route(&self, route: &Route) -> Result<Vec<ListenerInfo>, StartError> {
+        let bound = self.bind_route(route, None).await?;
+        Ok(self.start_route(&route.name, bound, &mut SharedSockets::default()))
+    }
+
+    /// Binds all listeners of a route, or continues their sockets.
+    async fn bind_route(
+        &self,
+        route: &Route,
+        inherited: Option<&InheritedSockets>,
+    ) -> Result<Vec<BoundListener>, StartError> {
         // Wait before binding: a client that connects too early is then refused by the system and retries,
         // instead of meeting the silence that a request from before the start is answered with.
         if route.listen.iter().any(listener::is_strict_listener) {
             self.wait_past_start_second().await;
         }
         let sets = self.rule_sets();
-        let mut begun = Vec::with_capacity(route.listen.len());
-        for listen in &route.listen {
-            begun.push(self.bind_listener(route, listen, None, &sets).await?);
+        let mut bound = Vec::with_capacity(route.listen.len());
+        for (at, listen) in route.listen.iter().enumerate() {
+            let source = SocketSource::new(inherited, &route.name, at);
+            let opened = self.bind_listener(route, listen, None, &sets, source);
+            bound.push(opened.await?);
         }
-        let start = |(at, bound)| self.start_listener(&route.name, at, bound);
-        let begun: Vec<RunningListener> = begun.into_iter().enumerate().map(start).collect();
+        Ok(bound)
+    }
+
+    /// Starts the tasks of all listeners of a route.
+    fn start_route(
+        &self,
+        route: &str,
+        bound: Vec<BoundListener>,
+        shared: &mut SharedSockets,
+    ) -> Vec<ListenerInfo> {
+        let start = |(at, bound)| self.start_listener(route, at, bound, shared);
+        let begun: Vec<RunningListener> = bound.into_iter().enumerate().map(start).collect();
         let listening = begun.iter().map(|r| r.listening.clone()).collect();
         self.lock_running().extend(begun);
-        Ok(listening)
+        listening
     }
 
     /// Closes the listeners of a route and returns true if there were any. Open connections continue;
@@ -355,10 +390,7 @@ impl Engine {
         for listener in &mut running {
             listener.stop().await;
         }
-        let until = Instant::now() + drain;
-        while self.gate.open_count() > 0 && Instant::now() < until {
-            sleep_until((Instant::now() + Duration::from_millis(20)).min(until)).await;
-        }
+        self.wait_until_idle(drain).await;
     }
 
     /// Binds a listener, which accepts nothing yet.
@@ -368,8 +400,9 @@ impl Engine {
         listen: &ListenerConfig,
         meter: Option<Arc<TrafficMeter>>,
         sets: &RuleSetTable,
+        source: SocketSource<'_>,
     ) -> Result<BoundListener, StartError> {
-        listener::open_listener(route, listen, meter, &self.process_state(sets)).await
+        listener::open_listener(route, listen, meter, &self.process_state(sets), source).await
     }
 
     /// Starts the tasks of a bound listener.
@@ -378,6 +411,7 @@ impl Engine {
         route: &str,
         index: usize,
         listener: BoundListener,
+        shared: &mut SharedSockets,
     ) -> RunningListener {
         let opened = listener.opened;
         let listening = ListenerInfo {
@@ -395,7 +429,7 @@ impl Engine {
             listening,
             live: listener.live,
             kept: listener.resources,
-            parts: ListenerParts::start(opened),
+            parts: ListenerParts::start(opened, shared),
             spares_sessions: false,
         }
     }

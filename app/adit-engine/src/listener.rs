@@ -12,10 +12,12 @@ mod change;
 mod keyed;
 mod open_sockets;
 mod ports;
+mod replay_handover;
 mod replay_state;
 mod salts_file;
 mod ssh;
 mod ssr;
+mod ssr_stores;
 mod transparent;
 mod users_file;
 
@@ -37,9 +39,10 @@ pub(crate) use self::change::{ListenerChange, ListenerParts, PartsShape};
 pub(crate) use self::keyed::is_strict_listener;
 use self::open_sockets::PacketHandlers;
 pub(crate) use self::open_sockets::{
-    ListenerState, ListenerTask, OpenSockets, box_task, listen_error,
+    ListenerState, ListenerTask, OpenSockets, StreamService, StreamTask, box_task, listen_error,
 };
 use self::ports::PortHandlers;
+pub use self::replay_handover::{ReplayPart, ReplayPartError};
 pub(crate) use self::replay_state::ReplayRegistry;
 use self::salts_file::SaltsFile;
 use self::ssr::SsrState;
@@ -50,6 +53,7 @@ use crate::acceptor::{
 use crate::carrier;
 use crate::chain_builder::{ChainResources, build_router};
 use crate::credentials::ListenerCredentials;
+use crate::handover::SocketSource;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
 use crate::plugin::PluginHost;
@@ -83,6 +87,13 @@ pub(crate) struct LiveState {
     guard: Arc<HandshakeLimiter>,
     logins: Arc<LoginTable>,
     ssr: Option<SsrState>,
+}
+
+impl LiveState {
+    /// Returns true for a ShadowsocksR listener.
+    pub(crate) const fn is_ssr(&self) -> bool {
+        self.ssr.is_some()
+    }
 }
 
 /// A listener that a reload changes or replaces: its settings and its state.
@@ -136,6 +147,13 @@ pub(crate) struct ListenerResources {
 }
 
 impl ListenerResources {
+    /// Leaves the salts file to a successor, which has the salts.
+    pub(crate) fn leave_to_successor(&mut self) {
+        if let Some(salts) = self.salts.take() {
+            salts.stop_writing();
+        }
+    }
+
     /// Stops the plugin. The salts are written when this is dropped.
     pub(crate) async fn stop_plugin(&mut self) {
         if let Some(plugin) = self.plugin.take() {
@@ -163,13 +181,14 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) sets: &'a RuleSetTable,
 }
 
-/// Binds a listener. Settings are checked before any socket is opened. It counts on from `meter`, if it replaces
-/// another listener.
+/// Binds a listener, or continues the sockets of `source`. Settings are checked before any socket is opened. It counts
+/// on from `meter`, if it replaces another listener.
 pub(crate) async fn open_listener(
     route: &Route,
     listen: &ListenerConfig,
     meter: Option<Arc<TrafficMeter>>,
     process: &ProcessState<'_>,
+    source: SocketSource<'_>,
 ) -> Result<BoundListener, StartError> {
     let router = build_router(route, listen, process.chains, process.sets, None);
     let router = Arc::new(router.await?);
@@ -188,10 +207,18 @@ pub(crate) async fn open_listener(
     };
     let mut opened = match (&listen.kind, &listen.carrier, worker) {
         (ListenerKind::Transparent(plan), _, Some(worker)) => {
-            transparent::open_transparent(plan, worker, addr, &common).await?
+            transparent::open_transparent(plan, worker, addr, &common, source).await?
         }
         (_, Some(carried), worker) => {
-            carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?
+            carrier::open_carrier(
+                listen,
+                carried,
+                worker,
+                &common,
+                &process.chains.kcp,
+                source,
+            )
+            .await?
         }
         (kind, None, worker) => {
             let ports = PortHandlers {
@@ -200,7 +227,7 @@ pub(crate) async fn open_listener(
                 fast_open: fast_open_mode(kind),
             };
             match kind.plugin() {
-                None => ports.bind_ports(addr, &common).await?,
+                None => ports.bind_ports(addr, &common, source).await?,
                 Some(plugin) => {
                     let (opened, host) = ports.bind_behind_plugin(plugin, addr, &common).await?;
                     kept.plugin = Some(host);

@@ -1,6 +1,7 @@
 //! Serving a connection, from accepting to the relay. `connection_limiter` bounds the connections;
 //! requests for anything but streams are in `udp_and_bind`; open sessions are in `open_session`.
 
+mod accept_switch;
 mod connection_limiter;
 mod handler_slot;
 mod login_table;
@@ -31,9 +32,11 @@ use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_removed};
 use crate::{ConnectionAddrs, Request, RequestContext};
 
+pub(crate) use accept_switch::AcceptSwitch;
+pub use connection_limiter::ConnectionLimiter;
 use connection_limiter::ConnectionPermit;
 pub(crate) use connection_limiter::DescriptorPool;
-pub use connection_limiter::{ConnectionLimiter, accept_loop};
+pub(crate) use connection_limiter::accept_loop;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
 use open_session::{OpenSession, SessionInfo};

@@ -83,6 +83,19 @@ impl KcpListener {
         })
     }
 
+    /// Listens on a bound socket of this project, such as one that another process has handed over.
+    ///
+    /// # Errors
+    ///
+    /// Invalid [`Settings`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime.
+    pub fn over_udp(socket: BatchUdpSocket, settings: Settings) -> io::Result<Self> {
+        Self::listen_with(settings, || Ok(Transport::Udp(socket)))
+    }
+
     /// Listens over a transport, which is dropped when it is not needed any more.
     ///
     /// # Errors

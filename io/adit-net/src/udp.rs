@@ -198,6 +198,13 @@ impl BatchUdpSocket {
     }
 }
 
+#[cfg(unix)]
+impl std::os::fd::AsFd for BatchUdpSocket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 /// Sizes of a socket's buffers, in bytes as the system counts them: Linux includes its bookkeeping and
 /// reports twice the requested size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,7 @@
 //! | `GET, PATCH, DELETE {server}/users/:name` | traffic of the user; changes the key; removes the user |
 //! | `GET {server}/stats` | traffic of the server and its users; `?clear=true` resets it |
 //! | `POST /v1/reload` | reads the configuration file again |
+//! | `POST /v1/upgrade` | starts another process, which continues the listeners |
 //! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
 //! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
@@ -19,6 +20,8 @@
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
 
 mod access;
+mod client;
+mod control;
 mod groups;
 mod listener;
 mod reload;
@@ -26,6 +29,7 @@ mod reply;
 mod route;
 mod stats;
 mod subscription;
+mod upgrade;
 mod users;
 mod users_file;
 
@@ -39,8 +43,11 @@ use adit_wire::Host;
 use tokio::sync::Mutex;
 
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
+pub use client::{UpgradeError, request_upgrade};
+pub use control::ApiListenerControl;
 pub use listener::{ApiListener, ApiListenerError};
 pub use reload::{ReloadReply, ReloadRequests};
+pub use upgrade::{UpgradeRequest, UpgradeRequests, Upgraded};
 
 /// Answers the requests of the API.
 pub struct Api {
@@ -49,6 +56,8 @@ pub struct Api {
     identities: RwLock<HashMap<String, Vec<Option<Secret>>>>,
     /// Requests the reload of the configuration file, if there is one.
     reload: Option<reload::ReloadSender>,
+    /// Requests a handover to another process, if that is possible.
+    upgrade: Option<upgrade::UpgradeSender>,
     tokens: Option<Tokens>,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
@@ -77,6 +86,7 @@ impl Api {
             engine,
             identities: RwLock::new(identities_of(plan)),
             reload: None,
+            upgrade: None,
             tokens,
             public_host,
             change_lock: Mutex::new(()),

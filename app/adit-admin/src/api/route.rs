@@ -35,6 +35,7 @@ pub(crate) enum Action {
     Health,
     Metrics,
     Reload,
+    Upgrade,
     Subscription {
         name: String,
         secret: String,
@@ -99,6 +100,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["metrics"] => return Some(Action::Metrics),
         ["servers"] => return Some(Action::Servers),
         ["v1", "reload"] => return Some(Action::Reload),
+        ["v1", "upgrade"] => return Some(Action::Upgrade),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["sip008", name, secret] => {
@@ -167,6 +169,7 @@ impl Api {
             }
             Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
             Action::Reload => return self.request_reload().await,
+            Action::Upgrade => return self.request_upgrade(body, ask.by_port).await,
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
             Action::Groups => return Ok(self.list_groups()),
@@ -262,7 +265,7 @@ impl Action {
                 Resource::Users => "GET, POST",
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
-            Self::Reload => "POST",
+            Self::Reload | Self::Upgrade => "POST",
             Self::Group(_) => "GET, POST",
             _ => "GET",
         }
@@ -311,6 +314,7 @@ mod tests {
             ("/groups/a/b", None),
             ("/metrics", Some(Action::Metrics)),
             ("/v1/reload", Some(Action::Reload)),
+            ("/v1/upgrade", Some(Action::Upgrade)),
             ("/healthz", Some(Action::Health)),
             ("", None),
             ("*", None),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use adit_config::{CarrierSettings, ListenAddr, ListenerConfig, ListenerKind};
 use adit_kcp::fec::{FecChannel, FecListener};
 use adit_kcp::{Counters, KcpListener, KcpStream};
-use adit_net::system;
+use adit_net::{BatchUdpSocket, system};
 use adit_smux::{EndReason, Mux, SmuxFormat};
 use adit_stream::{BoxStream, CountBytes, TrafficMeter};
 use adit_wire::Target;
@@ -16,11 +16,14 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::carrier_control::{CarrierControl, CarrierUpdate};
+use super::carrier_control::{CarrierControl, CarrierRequest, CarrierUpdate};
 use super::fec::FecPath;
 use super::settings::{self, StreamSettings};
+use crate::handover::{SharedSocketReply, SocketHandle, SocketKind, SocketSource};
 use crate::listen_port;
-use crate::listener::{ListenerState, OpenSockets, box_task, listen_error};
+use crate::listener::{
+    ListenerState, OpenSockets, StreamService, StreamTask, box_task, listen_error,
+};
 use crate::serve::{ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationSlot, AssociationTtl, exchange_datagrams};
 use crate::user_account::CountedSession;
@@ -37,30 +40,49 @@ pub(crate) async fn open_carrier(
     worker: Option<ConnectionHandler>,
     common: &ListenerState,
     counters: &Arc<Counters>,
+    source: SocketSource<'_>,
 ) -> Result<OpenSockets, StartError> {
     let failed = |why| listen_error(&listen.addr, why);
     match carried {
         CarrierSettings::Kcp(plan) => {
             let terms = settings::session_settings(plan, counters.clone())?;
-            let bind = |addr| KcpListener::bind(addr, terms.kcp.clone());
-            let bound = bind_listen_addr(&listen.addr, bind, KcpListener::local_addr).await;
-            let (addr, listener) = bound.map_err(failed)?;
+            let invalid = |why| failed(io::Error::new(io::ErrorKind::InvalidInput, why));
+            terms.kcp.check().map_err(invalid)?;
+            let bind = |addr| match source.take_udp(SocketKind::Udp, addr, 1)?.pop() {
+                Some(socket) => BatchUdpSocket::from_std(socket),
+                None => BatchUdpSocket::bind(addr),
+            };
+            let bound = bind_listen_addr(&listen.addr, bind, BatchUdpSocket::local_addr).await;
+            let (addr, socket) = bound.map_err(failed)?;
+            let handle = SocketHandle::of(SocketKind::Udp, addr, &socket).map_err(failed)?;
             debug_assert!(worker.is_some(), "KCP carries streams, which need a worker");
             let control = CarrierControl::default();
             Ok(OpenSockets {
                 addr,
                 transports: "kcp",
-                buffers: listener.socket_buffers(),
+                buffers: Some(socket.buffer_sizes()),
                 streams: worker.map(|worker| {
                     let slot = HandlerSlot::new(worker, None);
-                    let control = control.clone();
-                    let sessions =
-                        serve_sessions(listener, terms.streams, slot.clone(), addr, control);
-                    (slot, box_task(sessions))
+                    let (control, workers) = (control.clone(), slot.clone());
+                    let serve = move |socket| match KcpListener::over_udp(socket, terms.kcp) {
+                        Ok(listener) => {
+                            let sessions =
+                                serve_sessions(listener, terms.streams, workers, addr, control);
+                            box_task(sessions)
+                        }
+                        // They were checked before the socket was bound.
+                        Err(why) => box_task(async move { warn!("KCP on {addr}: {why}") }),
+                    };
+                    StreamService {
+                        slot,
+                        task: StreamTask::OnSocket(Box::new(socket), Box::new(serve)),
+                        accepting: None,
+                    }
                 }),
                 carrier: Some(control),
                 datagrams: Vec::new(),
                 tasks: Vec::new(),
+                exports: Ok(vec![handle]),
             })
         }
         CarrierSettings::Fec(plan) => {
@@ -81,6 +103,7 @@ pub(crate) async fn open_carrier(
                 carrier: None,
                 datagrams: Vec::new(),
                 tasks: vec![box_task(serve_channels(listener, target, common.clone()))],
+                exports: Err("FEC channels cannot be handed over"),
             })
         }
     }
@@ -113,8 +136,14 @@ async fn serve_sessions(
     let mut open = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            update = control.next_update() => {
-                let CarrierUpdate { settings, ends_sessions } = update;
+            request = control.next_request() => {
+                let CarrierUpdate { settings, ends_sessions } = match request {
+                    CarrierRequest::Update(update) => *update,
+                    CarrierRequest::HandOver(reply) => {
+                        hand_over(&listener, reply).await;
+                        continue;
+                    }
+                };
                 let changed = match ends_sessions {
                     true => listener.replace_settings(settings.kcp),
                     false => listener.update_settings(settings.kcp),
@@ -133,13 +162,26 @@ async fn serve_sessions(
         };
         while open.try_join_next().is_some() {}
         let peer = ConnectionAddrs { remote, local };
-        open.spawn(serve_streams(
-            session,
-            manner.clone(),
-            workers.clone(),
-            peer,
-        ));
+        let counted = control.count_session();
+        let streams = serve_streams(session, manner.clone(), workers.clone(), peer);
+        open.spawn(async move {
+            streams.await;
+            drop(counted);
+        });
     }
+}
+
+/// Hands the socket over to another process. If that fails, the listener stays as it is.
+async fn hand_over(listener: &KcpListener, reply: SharedSocketReply) {
+    #[cfg(target_os = "linux")]
+    let handed_over = listener.hand_over().await;
+    #[cfg(not(target_os = "linux"))]
+    let handed_over = {
+        let _ = listener;
+        Err(io::ErrorKind::Unsupported.into())
+    };
+    // If the recipient is gone, the listener accepts sessions again.
+    let _ = reply.send(handed_over);
 }
 
 async fn serve_streams(

@@ -16,6 +16,7 @@ use tracing::warn;
 use super::comparison::{Place, Step, compare_plans};
 use super::{Engine, RunningListener};
 use crate::chain_builder::{RunningChains, build_router};
+use crate::handover::{SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
@@ -285,7 +286,10 @@ impl Engine {
         sets: &RuleSetTable,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, StartError> {
-        match self.bind_listener(route, listen, None, sets).await {
+        match self
+            .bind_listener(route, listen, None, sets, SocketSource::NONE)
+            .await
+        {
             Ok(bound) => Ok(Ready::Now(Prepared::Open {
                 name,
                 bound: Box::new(bound),
@@ -371,13 +375,14 @@ impl Engine {
         sets: &RuleSetTable,
     ) -> Result<BoundListener, StartError> {
         for _ in 1..REBIND_TRIES {
-            let bound = self.bind_listener(route, listen, meter.clone(), sets);
+            let bound = self.bind_listener(route, listen, meter.clone(), sets, SocketSource::NONE);
             match bound.await {
                 Err(why) if is_in_use(&why) => sleep(REBIND_PAUSE).await,
                 done => return done,
             }
         }
-        self.bind_listener(route, listen, meter, sets).await
+        self.bind_listener(route, listen, meter, sets, SocketSource::NONE)
+            .await
     }
 
     /// Opens listeners again that were closed for others.
@@ -397,7 +402,12 @@ impl Engine {
             let bound = self.rebind(route, listen, meter, plans.sets_before);
             match bound.await {
                 Ok(bound) => {
-                    let listener = self.start_listener(&route.name, place.listen, bound);
+                    let listener = self.start_listener(
+                        &route.name,
+                        place.listen,
+                        bound,
+                        &mut SharedSockets::default(),
+                    );
                     self.lock_running().push(listener);
                 }
                 Err(why) => warn!("route `{}`: {why}", route.name),
@@ -445,7 +455,12 @@ impl Engine {
                     bound,
                     replaces,
                 } => {
-                    let listener = self.start_listener(name.route, name.index, *bound);
+                    let listener = self.start_listener(
+                        name.route,
+                        name.index,
+                        *bound,
+                        &mut SharedSockets::default(),
+                    );
                     let old = replaces.and_then(|live| live.user_table);
                     if let (Some(old), Some(new)) = (old, &listener.live.user_table) {
                         new.take_over(&old);

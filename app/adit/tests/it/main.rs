@@ -106,4 +106,5 @@ mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
+mod upgrade;
 mod users;

@@ -14,6 +14,7 @@ use anyhow::Result;
 
 use crate::netns::{CLIENT, GATEWAY, GROUP, SERVER, command, enter, follow_guide, world};
 use crate::setup::bin;
+use crate::upgrade::Lineage;
 
 const FOUR: &str = "9.9.9.9:7000";
 const SIX: &str = "[2620:fe::9]:7000";
@@ -169,6 +170,24 @@ fn tproxy_through_a_shadowsocks_hop() {
     }
     adit.stop().unwrap();
     far.stop().unwrap();
+}
+
+/// The sockets of the listeners are handed over, with what makes them transparent.
+#[test]
+fn tproxy_by_a_successor() {
+    if !world("transparent::tproxy_by_a_successor") {
+        return;
+    }
+    let mut adit = gateway(&LOOPBACK, &[]);
+    follow_guide("Routes");
+    follow_guide("nftables");
+    let mut lineage = Lineage::of(adit.process());
+    for origin in [origin(FOUR), origin(SIX)] {
+        lineage.upgrade_by_signal(adit.process());
+        tcp_passes(&origin);
+        udp_passes(&origin);
+    }
+    lineage.stop(adit.process());
 }
 
 #[test]

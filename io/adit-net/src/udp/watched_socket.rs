@@ -14,7 +14,7 @@ pub(super) use unix::WatchedSocket;
 mod unix {
     use std::io;
     use std::net::SocketAddr;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
     use std::sync::{Mutex, PoisonError};
     use std::task::{Context, Poll};
     use std::time::Instant;
@@ -71,6 +71,11 @@ mod unix {
         /// [`try_recv_with`](Self::try_recv_with).
         pub(in super::super) fn udp_socket_ref(&self) -> UdpSockRef<'_> {
             UdpSockRef::from(&self.socket)
+        }
+
+        /// Returns the descriptor of the socket.
+        pub(in super::super) fn as_fd(&self) -> BorrowedFd<'_> {
+            self.socket.as_fd()
         }
 
         /// Waits until there may be something to receive. If several tasks poll, only the last one is woken.
