@@ -48,13 +48,7 @@ pub(crate) async fn open_carrier(
             let terms = settings::session_settings(plan, counters.clone())?;
             let invalid = |why| failed(io::Error::new(io::ErrorKind::InvalidInput, why));
             terms.kcp.check().map_err(invalid)?;
-            let bind = |addr| match source.take_udp(SocketKind::Udp, addr, 1)?.pop() {
-                Some(socket) => BatchUdpSocket::from_std(socket),
-                None => BatchUdpSocket::bind(addr),
-            };
-            let bound = bind_listen_addr(&listen.addr, bind, BatchUdpSocket::local_addr).await;
-            let (addr, socket) = bound.map_err(failed)?;
-            let handle = SocketHandle::of(SocketKind::Udp, addr, &socket).map_err(failed)?;
+            let (addr, socket, handle) = bind_socket(&listen.addr, source).await.map_err(failed)?;
             debug_assert!(worker.is_some(), "KCP carries streams, which need a worker");
             let control = CarrierControl::default();
             Ok(OpenSockets {
@@ -81,6 +75,7 @@ pub(crate) async fn open_carrier(
                 }),
                 carrier: Some(control),
                 datagrams: Vec::new(),
+                channels: None,
                 tasks: Vec::new(),
                 exports: Ok(vec![handle]),
             })
@@ -92,34 +87,44 @@ pub(crate) async fn open_carrier(
                 _ => None,
             };
             let target = target.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-            let bind = |addr| FecListener::bind(addr, settings.clone());
-            let bound = bind_listen_addr(&listen.addr, bind, FecListener::local_addr).await;
-            let (addr, listener) = bound.map_err(failed)?;
+            let (addr, socket, handle) = bind_socket(&listen.addr, source).await.map_err(failed)?;
+            let buffers = socket.buffer_sizes();
+            let control = CarrierControl::default();
+            let (common, requests) = (common.clone(), control.clone());
+            let serve = move |socket| match FecListener::over_udp(socket, settings) {
+                Ok(listener) => box_task(serve_channels(listener, target, common, requests)),
+                // They were checked before the socket was bound.
+                Err(why) => box_task(async move { warn!("FEC on {addr}: {why}") }),
+            };
             Ok(OpenSockets {
                 addr,
                 transports: "fec",
-                buffers: Some(listener.buffers()),
+                buffers: Some(buffers),
                 streams: None,
-                carrier: None,
+                carrier: Some(control),
                 datagrams: Vec::new(),
-                tasks: vec![box_task(serve_channels(listener, target, common.clone()))],
-                exports: Err("FEC channels cannot be handed over"),
+                channels: Some(StreamTask::OnSocket(Box::new(socket), Box::new(serve))),
+                tasks: Vec::new(),
+                exports: Ok(vec![handle]),
             })
         }
     }
 }
 
-/// Binds a socket at a configured address. Also returns that address with the port that the system
-/// chose.
-async fn bind_listen_addr<L>(
+/// Binds a socket at a configured address, or continues that of `source`. Also returns the address with the port that the
+/// system chose, and a handle for a successor.
+async fn bind_socket(
     addr: &ListenAddr,
-    bind: impl Fn(SocketAddr) -> io::Result<L>,
-    local: impl Fn(&L) -> io::Result<SocketAddr>,
-) -> io::Result<(SocketAddr, L)> {
+    source: SocketSource<'_>,
+) -> io::Result<(SocketAddr, BatchUdpSocket, SocketHandle)> {
     let open = |at: SocketAddr| {
-        let listener = bind(at)?;
-        let port = local(&listener)?.port();
-        Ok((SocketAddr::new(at.ip(), port), listener))
+        let socket = match source.take_udp(SocketKind::Udp, at, 1)?.pop() {
+            Some(socket) => BatchUdpSocket::from_std(socket)?,
+            None => BatchUdpSocket::bind(at)?,
+        };
+        let at = SocketAddr::new(at.ip(), socket.local_addr()?.port());
+        let handle = SocketHandle::of(SocketKind::Udp, at, &socket)?;
+        Ok((at, socket, handle))
     };
     listen_port::bind_port_with(&addr.host, addr.port, open).await
 }
@@ -228,7 +233,12 @@ async fn serve_streams(
 }
 
 /// Serves the datagrams of all channels.
-async fn serve_channels(mut listener: FecListener, target: Target, common: ListenerState) {
+async fn serve_channels(
+    mut listener: FecListener,
+    target: Target,
+    common: ListenerState,
+    control: CarrierControl,
+) {
     let ListenerState {
         router,
         meter,
@@ -238,7 +248,22 @@ async fn serve_channels(mut listener: FecListener, target: Target, common: Liste
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            request = control.next_request() => {
+                // The settings of FEC do not change.
+                if let CarrierRequest::HandOver(reply) = request {
+                    #[cfg(target_os = "linux")]
+                    let handed_over = listener.hand_over();
+                    #[cfg(not(target_os = "linux"))]
+                    let handed_over = Err(io::ErrorKind::Unsupported.into());
+                    // If the recipient is gone, the listener accepts channels again.
+                    let _ = reply.send(handed_over);
+                }
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
             Ok(lane) => {
                 // The channel shares the listener's socket: only its outgoing path takes a descriptor.
                 let Some(place) = share.reserve_slot(None, lane.peer_addr().ip(), 1) else {

@@ -122,6 +122,9 @@ impl ListenerParts {
                 can_share,
             }
         }));
+        if let Some(channels) = opened.channels {
+            self.others.push(OwnedTask::spawn(channels.start(shared)));
+        }
         self.others
             .extend(opened.tasks.into_iter().map(OwnedTask::spawn));
     }

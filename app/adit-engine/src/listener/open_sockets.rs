@@ -28,6 +28,8 @@ pub(crate) struct OpenSockets {
     pub(crate) carrier: Option<CarrierControl>,
     /// Receive datagrams, one for each socket.
     pub(crate) datagrams: Vec<DatagramService>,
+    /// Serves the channels of a carrier that has no streams.
+    pub(crate) channels: Option<StreamTask>,
     /// All other tasks.
     pub(crate) tasks: Vec<ListenerTask>,
     /// The sockets that a successor can continue, or the reason why there are none.

@@ -138,6 +138,7 @@ impl PortHandlers {
             streams,
             carrier: None,
             datagrams,
+            channels: None,
             tasks: Vec::new(),
             exports,
         }

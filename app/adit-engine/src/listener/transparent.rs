@@ -44,6 +44,7 @@ pub(super) async fn open_transparent(
         streams,
         carrier: None,
         datagrams,
+        channels: None,
         tasks: Vec::new(),
         exports: Ok(sockets.handles),
     })
