@@ -70,7 +70,7 @@ async fn pings(forwarder: SocketAddr) -> bool {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_changed_listener_keeps_its_sockets_for_a_successor() {
-    let port = free_port().await;
+    let port = free_port();
     let of_kcp = |more: &str| {
         let url = format!("ss+kcp://{METHOD}:{KEY}@127.0.0.1:{port}?allow_private=all{more}");
         plan(&format!("[route.a]\nlisten = \"{url}\"\n"))
