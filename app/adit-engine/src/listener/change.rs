@@ -397,7 +397,10 @@ impl ListenerChange {
             }
             None => {
                 parts.datagrams.clear();
-                parts.keep_handles(SocketKind::Udp, 0);
+                // The socket of a carrier stays.
+                if parts.carrier.is_none() {
+                    parts.keep_handles(SocketKind::Udp, 0);
+                }
             }
         }
         parts.others.clear();

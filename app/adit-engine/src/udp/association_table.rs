@@ -347,7 +347,6 @@ impl UdpListener {
                     for key in &ended {
                         let known = self.table.remove(key);
                         self.near.forget_association(*key);
-                        #[cfg(target_os = "linux")]
                         self.note_ended(known);
                     }
                     if single && !ended.is_empty() {

@@ -76,6 +76,29 @@ async fn pings(forwarder: SocketAddr) -> bool {
     false
 }
 
+/// A listener that has changed can still be handed over to a successor.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_changed_listener_keeps_its_sockets_for_a_successor() {
+    let port = free_port().await;
+    let of_kcp = |more: &str| {
+        let url = format!("ss+kcp://{METHOD}:{KEY}@127.0.0.1:{port}?allow_private=all{more}");
+        plan(&format!("[route.a]\nlisten = \"{url}\"\n"))
+    };
+    let plans = [
+        (ss(port, KEY, ""), ss(port, OTHER_KEY, ""), 2),
+        (of_kcp(""), of_kcp("&mtu=1200"), 1),
+        (of_kcp(""), of_kcp("&handshake=9s"), 1),
+    ];
+    for (before, after, sockets) in plans {
+        let engine = Engine::start(&before).await.unwrap();
+        assert_eq!(engine.export_sockets().unwrap().len(), sockets);
+        assert_eq!(engine.apply(&before, &after).await.unwrap(), changed(1));
+        assert_eq!(engine.export_sockets().unwrap().len(), sockets);
+        engine.drain_and_stop(Duration::ZERO).await;
+    }
+}
+
 #[tokio::test]
 async fn another_key_ends_sessions_and_counters_continue() {
     let target = echo().await;

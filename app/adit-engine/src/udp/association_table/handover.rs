@@ -4,18 +4,14 @@ use std::collections::HashSet;
 #[cfg(target_os = "linux")]
 use std::io;
 use std::net::SocketAddr;
-#[cfg(target_os = "linux")]
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-#[cfg(target_os = "linux")]
-use super::TableEntry;
-use super::{AssociationState, UdpListener};
+use super::{AssociationState, TableEntry, UdpListener};
 
 /// Time after the end of an association until the next process serves its client. All that have ended by then are
 /// released together.
-#[cfg(target_os = "linux")]
 const RELEASE_DELAY: Duration = Duration::from_secs(1);
 
 /// Clients whose associations have ended since the socket was handed over.
@@ -48,21 +44,27 @@ impl UdpListener {
         // If the recipient is gone, the link is closed, and this process receives again.
         let _ = reply.send(handed_over);
     }
+}
 
+impl UdpListener {
     /// Records the end of an association.
     pub(super) fn note_ended(&mut self, ended: Option<TableEntry>) {
-        let socket = self.near.shared_socket();
-        if let Some(ended) = ended
-            && socket.is_some_and(|socket| socket.is_handed_over())
-        {
+        let Some(ended) = ended else { return };
+        if self.is_handed_over() {
             self.unreleased.addrs.insert(ended.entry.client_addr());
             let due = self.unreleased.due;
             self.unreleased.due = due.or_else(|| Some(Instant::now() + RELEASE_DELAY));
         }
     }
-}
 
-impl UdpListener {
+    fn is_handed_over(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Some(socket) = self.near.shared_socket() {
+            return socket.is_handed_over();
+        }
+        false
+    }
+
     /// Returns the addresses of all clients.
     fn clients(&self) -> HashSet<SocketAddr> {
         let known = self.table.values();
