@@ -575,3 +575,24 @@ fn channels_with_error_correction_continue() {
     signal(lineage.ids[0], Signal::INT);
     lineage.stop(back.process());
 }
+
+/// `adit server` is continued too, at the port that the system chose.
+#[test]
+fn a_server_is_upgraded() {
+    let folder = TempFolder::new("upgrade-server").unwrap();
+    let state = folder.path().to_str().unwrap();
+    let args = [
+        "server",
+        "--no-qr",
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        state,
+    ];
+    let mut adit = start(&args);
+    let mut lineage = Lineage::of(adit.process());
+    lineage.upgrade_by_signal(adit.process());
+    adit.process().wait(TEST_TIMEOUT).unwrap();
+    std::net::TcpStream::connect(adit.addr()).unwrap();
+    lineage.stop(adit.process());
+}
