@@ -116,7 +116,9 @@ impl Signals {
             match self.next_end_or_upgrade().await {
                 EndRequest::End(patience) => return patience,
                 EndRequest::Upgrade => {
-                    tracing::warn!("SIGUSR2 is ignored: only a running `adit run` can be upgraded");
+                    tracing::warn!(
+                        "SIGUSR2 is ignored: only `adit run` and `adit server` can be upgraded"
+                    );
                 }
             }
         }

@@ -58,7 +58,8 @@ impl Api {
     /// the management of users, and must not start other programs.
     pub(super) async fn request_upgrade(&self, body: &[u8], by_port: bool) -> ApiResult {
         let unavailable = || {
-            let why = "this process cannot be upgraded: only `adit run` on Linux can";
+            let why =
+                "this process cannot be upgraded: only `adit run` and `adit server` on Linux can";
             Refusal::new(StatusCode::CONFLICT, why)
         };
         let ended = || Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "adit is about to end");

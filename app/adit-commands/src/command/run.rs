@@ -182,6 +182,34 @@ impl PreparedRun {
     }
 }
 
+/// Starts the plan of a command without a file, or continues that of a predecessor. Also returns the host of upgrades to
+/// `program`, for [`serve_arguments`].
+pub(super) async fn start_arguments(
+    plan: &Plan,
+    program: Result<PathBuf, String>,
+    signals: &mut Signals,
+) -> Result<(Arc<Engine>, UpgradeHost), Failure> {
+    let predecessor = Predecessor::from_environment().await?;
+    let none = Inheritance::default();
+    let inherited = predecessor.as_ref().map(|before| &before.inheritance);
+    let prepare = Engine::prepare(plan, RuleSetTable::default(), inherited.unwrap_or(&none));
+    let prepare = async { Ok(prepare.await?) };
+    let prepared = signals.run_until_ended(prepare).await;
+    let Some(mut predecessor) = predecessor else {
+        let engine = Arc::new(prepared?.start(SharedSockets::default()));
+        report_start();
+        return Ok((engine, UpgradeHost::new(program, None, None)));
+    };
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return Err(predecessor.refuse(why).await),
+    };
+    let handover = signals.run_until_ended(predecessor.wait_for_start(false));
+    let engine = Arc::new(handover.await?.start(prepared));
+    let end = predecessor.follow(engine.clone());
+    Ok((engine, UpgradeHost::new(program, None, Some(end))))
+}
+
 /// Reports the start to the service manager. A successor is reported by its predecessor, whose reports are accepted.
 fn report_start() {
     if let Err(why) = notify_service_manager("READY=1") {
@@ -213,7 +241,7 @@ async fn serve_with_api(
 }
 
 /// Serves the plan of the arguments, which cannot be reloaded.
-async fn serve_arguments(
+pub(super) async fn serve_arguments(
     engine: Arc<Engine>,
     mut upgrades: UpgradeHost,
     mut signals: Signals,

@@ -88,6 +88,10 @@ pub(crate) async fn open_carrier(
                 _ => None,
             };
             let target = target.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+            if settings.max_datagram().is_none() {
+                let why = "the MTU is too small";
+                return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
+            }
             let (addr, socket, handle) = bind_socket(&listen.addr, source).await.map_err(failed)?;
             let buffers = socket.buffer_sizes();
             let control = CarrierControl::default();

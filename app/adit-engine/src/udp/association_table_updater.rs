@@ -89,7 +89,6 @@ impl AssociationTableUpdater {
     ///
     /// Cancel safe: if the future is dropped, the table receives on the socket again.
     #[cfg(target_os = "linux")]
-    #[allow(dead_code, reason = "for the upgrade of a running process")]
     pub(crate) async fn hand_over(&self) -> io::Result<HandedOverUdp> {
         let (reply, answer) = oneshot::channel();
         *self.lock_handover() = Some(reply);

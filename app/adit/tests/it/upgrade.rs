@@ -14,6 +14,7 @@ use adit_interop::origin::OriginServer;
 use adit_interop::recording_relay::RecordingRelay;
 use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
 use adit_interop::socks_client::{Destination, UdpAssociation};
+use adit_interop::traffic::{self, ForwarderEntry};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -547,5 +548,51 @@ fn a_selected_member_stays_selected() {
     says(&ask("GET /groups/g", ""), &[two]);
     lineage.upgrade_by_signal(adit.process());
     says(&ask("GET /groups/g", ""), &[two]);
+    lineage.stop(adit.process());
+}
+
+/// A channel with error correction continues in the process that started it, and a new one starts in the next.
+#[test]
+fn channels_with_error_correction_continue() {
+    let origin = OriginServer::start().unwrap();
+    let back = format!("udp+fec://127.0.0.1:0/{}?key=word", origin.addr());
+    let mut back = start(&["run", &back]);
+    let mut lineage = Lineage::of(back.process());
+    let hop = format!("udp+fec://{}?key=word", back.addr());
+    let front = || start(&["run", "udp://127.0.0.1:0", &hop]);
+    let first = front();
+    let old = ForwarderEntry::open(first.addr()).unwrap();
+    traffic::check_datagrams(&old).unwrap();
+    lineage.upgrade_by_signal(back.process());
+    traffic::check_datagrams(&old).unwrap();
+    let second = front();
+    let new = ForwarderEntry::open(second.addr()).unwrap();
+    traffic::check_datagrams(&new).unwrap();
+    traffic::check_datagrams(&old).unwrap();
+    for front in [first, second] {
+        front.stop().unwrap();
+    }
+    signal(lineage.ids[0], Signal::INT);
+    lineage.stop(back.process());
+}
+
+/// `adit server` is continued too, at the port that the system chose.
+#[test]
+fn a_server_is_upgraded() {
+    let folder = TempFolder::new("upgrade-server").unwrap();
+    let state = folder.path().to_str().unwrap();
+    let args = [
+        "server",
+        "--no-qr",
+        "--listen",
+        "127.0.0.1:0",
+        "--state",
+        state,
+    ];
+    let mut adit = start(&args);
+    let mut lineage = Lineage::of(adit.process());
+    lineage.upgrade_by_signal(adit.process());
+    adit.process().wait(TEST_TIMEOUT).unwrap();
+    std::net::TcpStream::connect(adit.addr()).unwrap();
     lineage.stop(adit.process());
 }
