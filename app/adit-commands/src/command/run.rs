@@ -13,7 +13,7 @@ use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
     Warning, WarningKind,
 };
-use adit_engine::{Engine, PreparedEngine, RuleSetTable, SharedSockets};
+use adit_engine::{Engine, Inheritance, PreparedEngine, RuleSetTable, SharedSockets};
 use adit_shadowsocks::{Edition, Key, Method};
 use tokio::time::timeout;
 use tracing::warn;
