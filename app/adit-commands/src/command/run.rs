@@ -14,9 +14,10 @@ use adit_config::{
     Warning, WarningKind,
 };
 use adit_engine::{Engine, Inheritance, PreparedEngine, RuleSetTable, SharedSockets};
+use adit_net::memory;
 use adit_shadowsocks::{Edition, Key, Method};
 use tokio::time::timeout;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::reload::{PlanFile, ReloadableRun, drain_engine, drain_time};
 use super::rule_sets::PlanRuleSets;
@@ -144,6 +145,7 @@ impl PreparedRun {
             }
         };
         print_start(plan, &engine);
+        release_start_memory();
         if predecessor_end.is_none() {
             report_start();
         }
@@ -198,6 +200,7 @@ pub(super) async fn start_arguments(
     let Some(mut predecessor) = predecessor else {
         let engine = Arc::new(prepared?.start(SharedSockets::default()));
         report_start();
+        release_start_memory();
         return Ok((engine, UpgradeHost::new(program, None, None)));
     };
     let prepared = match prepared {
@@ -207,6 +210,7 @@ pub(super) async fn start_arguments(
     let handover = signals.run_until_ended(predecessor.wait_for_start(false));
     let engine = Arc::new(handover.await?.start(prepared));
     let end = predecessor.follow(engine.clone());
+    release_start_memory();
     Ok((engine, UpgradeHost::new(program, None, Some(end))))
 }
 
@@ -363,7 +367,16 @@ pub(super) fn print_other_warnings(plan: &Plan) {
 pub(super) async fn start_engine(plan: &Plan) -> Result<Engine, Failure> {
     let engine = Engine::start(plan).await?;
     print_start(plan, &engine);
+    release_start_memory();
     Ok(engine)
+}
+
+/// Returns memory to the system that only the start needs: more than half of what a client at rest would have.
+fn release_start_memory() {
+    memory::release_free_pages();
+    if let Err(why) = memory::release_code_pages() {
+        debug!("code that only the start needs stays in memory: {why}");
+    }
 }
 
 fn print_start(plan: &Plan, engine: &Engine) {
