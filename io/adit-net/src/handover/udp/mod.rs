@@ -95,8 +95,9 @@ pub(crate) struct UdpHandover {
     is_handed_over: AtomicBool,
     /// The link to the next process.
     link: Mutex<Option<Arc<Link>>>,
-    /// The peers that the previous process serves.
-    forwarded: Option<ForwardedSources>,
+    /// The peers that the previous process serves. In a box, because every association has a socket, and few of these
+    /// are handed over.
+    forwarded: Option<Box<ForwardedSources>>,
 }
 
 impl UdpHandover {
@@ -134,7 +135,7 @@ impl UdpHandover {
 
     /// Returns true if the previous process has not ended.
     pub(crate) fn is_forwarding(&self) -> bool {
-        let forwarded = self.forwarded.as_ref();
+        let forwarded = self.forwarded.as_deref();
         forwarded.is_some_and(ForwardedSources::is_active)
     }
 
@@ -146,7 +147,7 @@ impl UdpHandover {
         session: Option<u64>,
         from: SocketAddr,
     ) -> bool {
-        let forwarded = self.forwarded.as_ref();
+        let forwarded = self.forwarded.as_deref();
         forwarded.is_some_and(|forwarded| forwarded.forward_datagram(datagram, session, from))
     }
 
@@ -161,7 +162,7 @@ impl UdpHandover {
         let (link, other) = Link::pair()?;
         *place = Some(Arc::new(link));
         self.is_handed_over.store(true, Ordering::Release);
-        let forwarded = self.forwarded.as_ref();
+        let forwarded = self.forwarded.as_deref();
         let served = forwarded.map_or_else(ServedPeers::default, ForwardedSources::served_peers);
         Ok((other, served))
     }
@@ -169,7 +170,7 @@ impl UdpHandover {
     /// Creates the state of a socket whose previous process serves these peers.
     pub(crate) fn continue_from(link: OwnedFd, served: ServedPeers) -> io::Result<Self> {
         Ok(Self {
-            forwarded: Some(ForwardedSources::new(link, served)?),
+            forwarded: Some(Box::new(ForwardedSources::new(link, served)?)),
             ..Self::default()
         })
     }
@@ -187,7 +188,7 @@ impl UdpHandover {
 
     /// Returns the number of peers that the previous process serves.
     pub(crate) fn forwarded_count(&self) -> usize {
-        let forwarded = self.forwarded.as_ref();
+        let forwarded = self.forwarded.as_deref();
         forwarded.map_or(0, ForwardedSources::count)
     }
 }
