@@ -283,7 +283,7 @@ fn subscriptions_of_other_programs_are_valid_there_and_here() {
     accepts("mihomo", &["-t", "-d", home, "-f", file.to_str().unwrap()]);
     convert(&newer);
 
-    let file = folder.write_file("xray.json", &read("xray.json")).unwrap();
+    let file = folder.write_file("xray.json", read("xray.json")).unwrap();
     accepts("xray", &["run", "-test", "-c", file.to_str().unwrap()]);
     convert(&read("xray.json"));
 
