@@ -7,7 +7,7 @@ use adit_obfs::{
     ServerSettings, ServerState, UnrecognizedPolicy,
 };
 use adit_wire::codec_laws::seal_all;
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError};
 
 use crate::{NOW, SeededRng};
 
@@ -74,8 +74,8 @@ fn step_handshake<H: Handshake<Output = Codecs, Error = ProtocolError>>(
     let mut rx = HandshakeInput::new(held);
     let step = core.step(&mut rx, &mut HandshakeOutput::new(&mut sent));
     let codecs = match step.expect("the peer's own bytes") {
-        Step::Done(codecs) => Some(codecs),
-        Step::NeedMore { .. } => None,
+        HandshakeProgress::Done(codecs) => Some(codecs),
+        HandshakeProgress::NeedMore { .. } => None,
     };
     let eaten = rx.consumed();
     held.drain(..eaten);

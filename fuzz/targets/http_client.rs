@@ -5,7 +5,7 @@
 use adit_fuzz::{SplitInput, split_flags};
 use adit_http::MAX_HEAD;
 use adit_http::client::HttpConnect;
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
@@ -18,8 +18,8 @@ fuzz_target!(|input: &[u8]| {
         run_handshake(&mut core, bytes, pieces).map_err(|(why, sent)| (why.to_string(), sent))
     });
     match outcome {
-        Ok((Step::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),
-        Ok((Step::Done(_), _, rest)) => assert!(rest.len() < input.len()),
+        Ok((HandshakeProgress::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),
+        Ok((HandshakeProgress::Done(_), _, rest)) => assert!(rest.len() < input.len()),
         Err(_) => {}
     }
 });

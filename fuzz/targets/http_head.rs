@@ -6,7 +6,7 @@ use adit_fuzz::{SingleUserAuth, SplitInput, split_flags};
 use adit_http::MAX_HEAD;
 use adit_http::body::exchange_codecs;
 use adit_http::server::{Request, RequestHandshake};
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::{open_all, run_handshake};
 use libfuzzer_sys::fuzz_target;
 
@@ -29,12 +29,12 @@ fuzz_target!(|input: &[u8]| {
         Err((_, answer)) => {
             assert!(answer.starts_with(b"HTTP/1.1 4") && answer.ends_with(b"\r\n\r\n"))
         }
-        Ok((Step::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),
-        Ok((Step::Done(Request::Connect { user, .. }), ..)) => {
+        Ok((HandshakeProgress::NeedMore { .. }, _, held)) => assert!(held.len() <= MAX_HEAD),
+        Ok((HandshakeProgress::Done(Request::Connect { user, .. }), ..)) => {
             assert_eq!(user.is_some(), door.required)
         }
         Ok((
-            Step::Done(Request::Forward {
+            HandshakeProgress::Done(Request::Forward {
                 user,
                 head,
                 body,

@@ -6,7 +6,7 @@ use adit_fuzz::obfs_pair::{new_client_state, record_connection};
 use adit_fuzz::{ActionScript, NOW, SeededRng, SplitInput, alter_byte};
 use adit_obfs::ObfsKind;
 use adit_wire::codec_laws::{open_all, run_handshake};
-use adit_wire::{ProtocolError, Step};
+use adit_wire::{HandshakeProgress, ProtocolError};
 use libfuzzer_sys::fuzz_target;
 
 /// The data, and the number of bytes that wait for more; `None` before the end of the handshake.
@@ -23,8 +23,8 @@ fn read_response(
     let mut core = state.new_handshake(NOW, &mut SeededRng(seed));
     match run_handshake(&mut core, wire, pieces) {
         Err((why, sent)) => (sent, Err(why)),
-        Ok((Step::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
-        Ok((Step::Done(codecs), sent, held)) => {
+        Ok((HandshakeProgress::NeedMore { .. }, sent, _)) => (sent, Ok(None)),
+        Ok((HandshakeProgress::Done(codecs), sent, held)) => {
             let mut codecs = if joined {
                 codecs.with_joined_records()
             } else {

@@ -7,7 +7,7 @@ use adit_fuzz::obfs_pair::{new_server_handshake, new_server_state, record_connec
 use adit_fuzz::{ActionScript, SplitInput, alter_byte};
 use adit_obfs::{ObfsKind, ServerState, UnrecognizedPolicy};
 use adit_wire::codec_laws::open_all;
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError};
 use libfuzzer_sys::fuzz_target;
 
 /// The outcome of a connection.
@@ -42,7 +42,7 @@ fn run_server(
             );
         }
         match step {
-            Ok(Step::NeedMore { total }) => {
+            Ok(HandshakeProgress::NeedMore { total }) => {
                 assert!(total > left, "NeedMore must ask for more than there is");
                 if rest.is_empty() {
                     break Ok(None);
@@ -54,7 +54,7 @@ fn run_server(
                     rest = later;
                 }
             }
-            Ok(Step::Done(codecs)) => break Ok(Some(codecs)),
+            Ok(HandshakeProgress::Done(codecs)) => break Ok(Some(codecs)),
             Err(why) => break Err(why),
         }
     };

@@ -4,7 +4,7 @@
 
 use adit_fuzz::SplitInput;
 use adit_socks::ProxyHeader;
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
@@ -16,8 +16,8 @@ fuzz_target!(|input: &[u8]| {
     if let Ok((step, sent, rest)) = outcome {
         assert!(sent.is_empty());
         match step {
-            Step::Done(_) => assert!(rest.len() + 16 <= input.len()),
-            Step::NeedMore { total } => assert!(total <= 16 + 4096),
+            HandshakeProgress::Done(_) => assert!(rest.len() + 16 <= input.len()),
+            HandshakeProgress::NeedMore { total } => assert!(total <= 16 + 4096),
         }
     }
 });

@@ -4,7 +4,7 @@
 
 use adit_fuzz::{SplitInput, split_flags};
 use adit_socks::server::Socks4;
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
@@ -15,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
         run_handshake(&mut Socks4::new(allowed), bytes, pieces)
             .map_err(|(why, sent)| (why.to_string(), sent))
     });
-    if let Ok((Step::Done(request), _, _)) = outcome {
+    if let Ok((HandshakeProgress::Done(request), _, _)) = outcome {
         assert!(allowed && !request.verified);
         assert!(request.user.is_none_or(|user| user.len() <= 255));
     }

@@ -4,7 +4,7 @@
 
 use adit_fuzz::{SingleUserAuth, SplitInput, split_flags};
 use adit_socks::server::Socks5;
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::run_handshake;
 use libfuzzer_sys::fuzz_target;
 
@@ -17,7 +17,7 @@ fuzz_target!(|input: &[u8]| {
         run_handshake(&mut Socks5::new(&door), bytes, pieces)
             .map_err(|(why, sent)| (why.to_string(), sent))
     });
-    if let Ok((Step::Done(request), sent, rest)) = outcome {
+    if let Ok((HandshakeProgress::Done(request), sent, rest)) = outcome {
         assert!(rest.len() < input.len() && sent.len() <= 4);
         assert!(request.target.port != 0 || request.command != adit_socks::Command::Connect);
         assert!(

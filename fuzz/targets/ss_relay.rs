@@ -13,7 +13,7 @@ use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::udp::{ClientSession, ServerOpener};
 use adit_shadowsocks::{KeyChain, Method, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{run_handshake, seal_all};
-use adit_wire::{FixedEntropy, ProtocolError, Step};
+use adit_wire::{FixedEntropy, HandshakeProgress, ProtocolError};
 use libfuzzer_sys::fuzz_target;
 
 /// Length of the header between the salt, or the ids, and the rest of the forwarded bytes.
@@ -51,11 +51,11 @@ fn relay_stream(
     pieces: &[usize],
 ) -> Result<Option<(RelayedStream, Vec<u8>)>, ProtocolError> {
     match run_handshake(&mut TcpRelay::new(&FIXTURE.table), wire, pieces) {
-        Ok((Step::Done(relayed), sent, rest)) => {
+        Ok((HandshakeProgress::Done(relayed), sent, rest)) => {
             assert!(sent.is_empty());
             Ok(Some((relayed, rest)))
         }
-        Ok((Step::NeedMore { .. }, sent, held)) => {
+        Ok((HandshakeProgress::NeedMore { .. }, sent, held)) => {
             assert!(sent.is_empty() && held == wire, "a wait changes nothing");
             Ok(None)
         }
@@ -80,7 +80,7 @@ fn check_accepted(hop: usize, wire: &[u8], payload: &[u8]) {
     let mut rng = FixedEntropy::new([7; 32]);
     let mut server = ServerHandshake::new(&FIXTURE.servers[hop], Arc::new(NOW), salts, &mut rng);
     let step = run_handshake(&mut server, wire, &[usize::MAX]);
-    let Ok((Step::Done(accepted), _, rest)) = step else {
+    let Ok((HandshakeProgress::Done(accepted), _, rest)) = step else {
         panic!("the server refused it");
     };
     assert_eq!(

@@ -107,9 +107,40 @@ fn check_forged(script: &mut ActionScript<'_>) {
     check_usable(&pool);
 }
 
+/// A snapshot: unchanged it is complete, altered it is refused.
+fn check_snapshot(script: &mut ActionScript<'_>) {
+    let pool = new_pool(1);
+    let (place, flip) = (script.read_u16(), script.read_u8());
+    let mut salts = BTreeSet::new();
+    for salt in script.take_rest().chunks(3).take(50) {
+        let mut whole = [7; 16];
+        whole[..salt.len()].copy_from_slice(salt);
+        let stamp = (salt.first().is_some_and(|first| first % 2 == 0)).then_some(NOW);
+        if pool.insert_salt(&whole, stamp, NOW).is_ok() {
+            salts.insert((whole, stamp.is_some()));
+        }
+    }
+    let first = pool.snapshot(NOW).next().expect("at least one part");
+    let next = SaltPool::from_snapshot(first.expose(), NOW).expect("valid");
+    let parts = pool.snapshot(NOW).skip(1);
+    for part in parts {
+        next.merge_snapshot(part.expose(), NOW).expect("valid");
+    }
+    for (salt, stamped) in salts {
+        let again = next.insert_salt(&salt, stamped.then_some(NOW), NOW);
+        assert_eq!(again, Err(ProtocolError::Replayed));
+    }
+    check_usable(&next);
+    let mut altered = first.expose().clone();
+    alter_byte(&mut altered, place, flip);
+    assert!(next.merge_snapshot(&altered, NOW).is_err());
+    assert!(SaltPool::from_snapshot(&altered, NOW).is_err());
+}
+
 fuzz_target!(|input: &[u8]| {
     let mut script = ActionScript::new(input);
-    match script.read_u8() % 5 {
+    match script.read_u8() % 6 {
+        5 => check_snapshot(&mut script),
         0 => check_refused(script.take_rest()),
         1 => check_model(&mut script),
         2 => check_forged(&mut script),

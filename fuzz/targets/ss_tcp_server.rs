@@ -10,7 +10,7 @@ use adit_fuzz::{NOW, SplitInput, ZeroEntropy, split_flags};
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Key, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
-use adit_wire::{FixedEntropy, Open, ProtocolError, Step, Target};
+use adit_wire::{FixedEntropy, HandshakeProgress, Open, ProtocolError, Target};
 use libfuzzer_sys::fuzz_target;
 
 /// The target, all plaintext, and whether the stream may end here.
@@ -27,7 +27,7 @@ fn serve_stream(key: &Key, wire: &[u8], pieces: &[usize]) -> ServeOutcome {
         why
     })?;
     assert!(sent.is_empty());
-    let Step::Done(mut accepted) = step else {
+    let HandshakeProgress::Done(mut accepted) = step else {
         return Ok(None);
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;

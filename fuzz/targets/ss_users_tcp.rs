@@ -10,7 +10,7 @@ use adit_fuzz::{ActionScript, NOW, SplitInput, ZeroEntropy, alter_byte, split_fl
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{RestartPolicy, SaltPool, UserId};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
-use adit_wire::{FixedEntropy, Open, ProtocolError, Step};
+use adit_wire::{FixedEntropy, HandshakeProgress, Open, ProtocolError};
 use libfuzzer_sys::fuzz_target;
 
 /// An accepted stream.
@@ -40,7 +40,7 @@ fn serve_stream(
             why
         })?;
     assert!(sent.is_empty());
-    let Step::Done(mut accepted) = step else {
+    let HandshakeProgress::Done(mut accepted) = step else {
         return Ok(None);
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;

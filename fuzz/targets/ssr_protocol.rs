@@ -7,7 +7,7 @@ use adit_fuzz::ssr_pair::{UID, new_pair, open_frames};
 use adit_fuzz::{ActionScript, NOW, SeededRng, SplitInput, alter_byte};
 use adit_shadowsocksr::{AcceptedConnection, Protocol, ProtocolKind};
 use adit_wire::codec_laws::seal_all;
-use adit_wire::{ProtocolError, Step};
+use adit_wire::{HandshakeProgress, ProtocolError};
 use libfuzzer_sys::fuzz_target;
 
 const IV: [u8; 16] = [9; 16];
@@ -53,12 +53,12 @@ impl ProtocolCase {
         let mut pieces = pieces.iter().cycle();
         loop {
             match handshake.step(&mut held, NOW)? {
-                Step::Done(accepted) => {
+                HandshakeProgress::Done(accepted) => {
                     assert!(accepted.payload.end <= accepted.consumed);
                     assert!(accepted.consumed <= held.len());
                     return Ok(Some((accepted, held.len())));
                 }
-                Step::NeedMore { total } => {
+                HandshakeProgress::NeedMore { total } => {
                     assert!(
                         total > held.len(),
                         "NeedMore must ask for more than there is"
@@ -90,7 +90,7 @@ impl ProtocolCase {
         // Once more, to obtain the bytes as the handshake left them.
         let mut held = wire[..len].to_vec();
         let mut handshake = server.new_handshake(&IV, 1460, &mut SeededRng(2));
-        let Step::Done(mut accepted) = handshake.step(&mut held, NOW)? else {
+        let HandshakeProgress::Done(mut accepted) = handshake.step(&mut held, NOW)? else {
             panic!("it was complete before");
         };
         let mut plain = held[accepted.payload.clone()].to_vec();

@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
@@ -14,20 +15,37 @@ const MODE: u32 = 0o600;
 /// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// The file of a socket. Dropping it removes the file.
+/// The file of a socket. Dropping it removes the file, unless another process has the socket.
 #[derive(Debug)]
-pub(crate) struct SocketFile(PathBuf);
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    is_owner: bool,
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // A process that exits cannot report an error.
-        let _ = fs::remove_file(&self.0);
+        if self.is_owner {
+            // A process that exits cannot report an error.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
 impl SocketFile {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            is_owner: true,
+        }
+    }
+
+    /// Leaves the file to another process, which has the socket, or takes it over from it.
+    pub(crate) fn set_owner(&mut self, is_owner: bool) {
+        self.is_owner = is_owner;
+    }
+
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
@@ -48,6 +66,24 @@ pub(crate) fn bind_stream_socket(
     Ok((tokio::net::UnixListener::from_std(socket.into())?, file))
 }
 
+/// Continues a listening stream socket that another process has bound at `path`. That process remains the owner of the
+/// file.
+pub(crate) fn continue_stream_socket(
+    fd: OwnedFd,
+    path: &Path,
+) -> io::Result<(tokio::net::UnixListener, SocketFile)> {
+    let socket = std::os::unix::net::UnixListener::from(fd);
+    if socket.local_addr()?.as_pathname() != Some(path) {
+        let why = "the inherited socket is bound to another path";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    socket.set_nonblocking(true)?;
+    let socket = tokio::net::UnixListener::from_std(socket)?;
+    let mut file = SocketFile::new(path);
+    file.set_owner(false);
+    Ok((socket, file))
+}
+
 fn bind_socket(path: &Path, kind: Type) -> io::Result<(Socket, SocketFile)> {
     let socket = Socket::new(Domain::UNIX, kind, None)?;
     remove_abandoned(path)?;
@@ -55,7 +91,7 @@ fn bind_socket(path: &Path, kind: Type) -> io::Result<(Socket, SocketFile)> {
     // On other systems this has no effect, or fails.
     let _ = fchmod(&socket, Mode::RUSR | Mode::WUSR);
     socket.bind(&SockAddr::unix(path)?)?;
-    let file = SocketFile(path.to_owned());
+    let file = SocketFile::new(path);
     fs::set_permissions(path, Permissions::from_mode(MODE))?;
     socket.set_nonblocking(true)?;
     Ok((socket, file))

@@ -25,6 +25,19 @@ pub(crate) fn join_titles(problems: &[Problem]) -> String {
     titles.join("; ")
 }
 
+/// Returns the titles of problems with their places in the text, which contain no secrets, in one line.
+pub(crate) fn join_places(problems: &[Problem]) -> String {
+    let line = |problem: &Problem| match &problem.place {
+        Some(place) => format!(
+            "line {}, column {}: {}",
+            place.line, place.column, problem.title
+        ),
+        None => problem.title.clone(),
+    };
+    let lines: Vec<String> = problems.iter().map(line).collect();
+    lines.join("; ")
+}
+
 /// Returns true if the text is a valid user name.
 pub(crate) fn is_user_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && !name.chars().any(char::is_control)

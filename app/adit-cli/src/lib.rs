@@ -16,6 +16,7 @@ mod file_watch;
 mod folder;
 mod report;
 mod runtime;
+mod service_manager;
 mod signals;
 mod time;
 
@@ -23,7 +24,8 @@ pub use file_watch::{FileVersions, FileWatch};
 pub use folder::state_folder;
 pub use report::{Failure, FailureCode};
 pub use runtime::{block_on, block_on_with_nofile};
-pub use signals::{SignalRequest, Signals, result_of_end};
+pub use service_manager::notify_service_manager;
+pub use signals::{EndRequest, SignalRequest, Signals, result_of_end};
 pub use time::parse_time;
 
 /// The result of a command.

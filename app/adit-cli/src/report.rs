@@ -88,6 +88,25 @@ impl Failure {
         }
     }
 
+    /// Returns the failure in one line.
+    #[must_use]
+    pub fn to_log_line(&self) -> String {
+        match self {
+            Self::Config(problems) => {
+                let lines: Vec<String> = problems.iter().map(Problem::to_log_line).collect();
+                lines.join("; ")
+            }
+            Self::Plain { what, hint, .. } => match hint {
+                Some(hint) => format!("{what}; {}", hint.lines().collect::<Vec<_>>().join(" ")),
+                None => what.clone(),
+            },
+            Self::Exit { status, why } => match why {
+                Some(why) => why.to_log_line(),
+                None => format!("exit code {status}"),
+            },
+        }
+    }
+
     /// Prints the failure and returns the exit code.
     pub fn print_and_exit_code(self) -> ExitCode {
         match self {
@@ -145,11 +164,13 @@ impl From<StartError> for Failure {
             | StartError::Carrier(_)
             | StartError::Ssh(_)
             | StartError::Rule(_)
+            | StartError::Dns(_)
             | StartError::PluginBehind(_) => Self::new(FailureCode::Config, what),
             StartError::RuleSets(errors) => {
                 let problems = errors.into_iter().map(RuleSetError::into_problem);
                 Self::Config(problems.collect())
             }
+            StartError::Replays(_) => Self::new(FailureCode::Failure, what),
             StartError::Plugin(_) => Self::new(FailureCode::Network, what),
         }
     }

@@ -22,6 +22,17 @@ pub enum SignalRequest {
     Drain,
     /// SIGINT: end immediately.
     Stop,
+    /// SIGUSR2: hand over to another process.
+    Upgrade,
+}
+
+/// A request to end, or to hand over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndRequest {
+    /// The command ends; open connections have this time.
+    End(Duration),
+    /// SIGUSR2: another process continues.
+    Upgrade,
 }
 
 /// Handlers of the signals that end a command. Install them before anything listens: as soon as a listener is
@@ -33,6 +44,8 @@ pub struct Signals {
     int: tokio::signal::unix::Signal,
     #[cfg(unix)]
     hup: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    usr2: tokio::signal::unix::Signal,
     /// True if the command was started at a terminal.
     #[cfg(unix)]
     at_terminal: bool,
@@ -51,6 +64,7 @@ impl Signals {
             term: signal(SignalKind::terminate())?,
             int: signal(SignalKind::interrupt())?,
             hup: signal(SignalKind::hangup())?,
+            usr2: signal(SignalKind::user_defined2())?,
             at_terminal: std::io::stdin().is_terminal(),
         })
     }
@@ -64,6 +78,7 @@ impl Signals {
         tokio::select! {
             _ = self.term.recv() => SignalRequest::Drain,
             _ = self.int.recv() => SignalRequest::Stop,
+            _ = self.usr2.recv() => SignalRequest::Upgrade,
             _ = self.hup.recv() => match self.at_terminal && !std::io::stdin().is_terminal() {
                 true => SignalRequest::Drain,
                 false => SignalRequest::Reload,
@@ -98,9 +113,27 @@ impl Signals {
     /// Cancel-safe: no signal is lost.
     pub async fn next_end(&mut self) -> Duration {
         loop {
+            match self.next_end_or_upgrade().await {
+                EndRequest::End(patience) => return patience,
+                EndRequest::Upgrade => {
+                    tracing::warn!(
+                        "SIGUSR2 is ignored: only `adit run` and `adit server` can be upgraded"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Like [`Self::next_end`], for a command that can hand over to another process.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe: no signal is lost.
+    pub async fn next_end_or_upgrade(&mut self) -> EndRequest {
+        loop {
             match self.next_request().await {
-                SignalRequest::Drain => return DRAIN_TIME,
-                SignalRequest::Stop => return Duration::ZERO,
+                SignalRequest::Drain => return EndRequest::End(DRAIN_TIME),
+                SignalRequest::Stop => return EndRequest::End(Duration::ZERO),
+                SignalRequest::Upgrade => return EndRequest::Upgrade,
                 SignalRequest::Reload => {
                     tracing::warn!(
                         "SIGHUP is ignored: there is no configuration file to read again"

@@ -51,6 +51,8 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
+// The options of a command are built when it is used: those of all take memory and time at each start.
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Try it: a server and a client in one process, and a proxy on 127.0.0.1:1080
     Up(UpArgs),
@@ -63,6 +65,12 @@ pub(crate) enum Command {
     Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
     Run(RunArgs),
+    /// Replace a running `adit run` by a new version, without closing a connection
+    ///
+    /// The running process starts the program with the same arguments, hands its sockets over, and
+    /// lets its own connections end (`[run] drain`). If the new process cannot start, the running one
+    /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
+    Upgrade(UpgradeArgs),
     /// Run servers on many ports, which another program adds and removes by datagrams (ss-manager)
     ///
     /// Implements the protocol of ss-manager (add, remove, list, ping), with one process for all
@@ -185,6 +193,7 @@ pub(crate) struct BenchArgs {
 }
 
 #[derive(Debug, clap::Subcommand)]
+#[command(defer = true)]
 pub(crate) enum BenchCommand {
     /// Message authentication codes, in memory: UMAC compared with HMAC
     Mac(BenchMacArgs),
@@ -353,6 +362,9 @@ pub(crate) struct ExplainArgs {
     /// Address of the client; default: 127.0.0.1
     #[arg(long, value_name = "ADDRESS", requires = "target")]
     pub(crate) source: Option<std::net::IpAddr>,
+    /// Name in the first bytes of the client, for a target that is an address and listeners with `sniff=true`
+    #[arg(long, value_name = "NAME", requires = "target")]
+    pub(crate) sniffed: Option<String>,
 }
 
 /// The transport of a request.
@@ -376,6 +388,22 @@ pub(crate) struct RunArgs {
     /// Host name or address of the servers for the subscriptions of their users
     #[arg(long, value_name = "HOST")]
     pub(crate) public_host: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpgradeArgs {
+    /// The program to start, instead of the file that the running process was started from
+    #[arg(value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// The configuration file of the running process, whose `[admin]` has the API's address
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The address of the running process's management API
+    #[arg(long, value_name = "PATH|HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// A file whose first token authorizes the request
+    #[arg(long, value_name = "@FILE")]
+    pub(crate) admin_token: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,7 @@
 //! Draws a plan as text: the path of a byte from listener to target.
 
 mod carried;
+mod dns;
 mod server;
 mod ssh;
 mod ssr;
@@ -10,7 +11,7 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Overhead;
 
-use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, RuleCondition, Stage};
+use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, RuleCondition, SYSTEM_DNS, Stage};
 use crate::scheme::endpoint_types::{
     DatagramSupport, Hop, HopKind, InterceptMethod, ListenerConfig, ListenerKind, Plugin,
     PluginMode, PrivateAccess, ProxyListener, SsRole, TransparentListener, identity_headers,
@@ -31,6 +32,7 @@ pub fn explain_plan(plan: &Plan) -> String {
         }
         draw_route(&mut text, route);
     }
+    dns::draw_tables(&mut text, plan, describe_chain);
     if !plan.sets.is_empty() {
         text.push('\n');
     }
@@ -78,6 +80,16 @@ fn draw_route(text: &mut String, route: &Route) {
             ""
         };
         write_line(text, &format!("  ├─ {matches}{resolve} ─▶ {way}"));
+    }
+    if let Some(dns) = &route.dns {
+        write_line(text, &format!("  │   names are looked up with dns {dns}"));
+    }
+    let is_dns = |listen: &ListenerConfig| matches!(listen.kind, ListenerKind::Dns(_));
+    if route.listen.iter().all(is_dns) {
+        write_line(text, "  ▼");
+        let servers = route.dns.as_deref().unwrap_or(SYSTEM_DNS);
+        write_line(text, &format!("  ◎ dns {servers}"));
+        return;
     }
     if route.via.stages == [Stage::Single(Hop::Reject)] {
         write_line(text, "  ▼");
@@ -159,6 +171,7 @@ fn listener_lines(listen: &ListenerConfig) -> Vec<String> {
             .to_owned(),
         ],
         ListenerKind::Transparent(transparent) => vec![transparent_line(transparent)],
+        ListenerKind::Dns(server) => return dns::server_lines(server, &listen.limits),
     };
     lines.extend(carried::carrier_line(listen));
     lines.push(limits_line(listen));
@@ -242,6 +255,9 @@ fn limits_line(listen: &ListenerConfig) -> String {
         ));
         if listen.proxy_protocol {
             shown.push("client addresses from the PROXY protocol".to_owned());
+        }
+        if listen.sniff {
+            shown.push("names for rules from first bytes".to_owned());
         }
     }
     if listen.kind.offers_udp() {
@@ -403,7 +419,10 @@ fn describe_splice(route: &Route) -> String {
             seals_bytes(server.method) && !matches!(server.role, SsRole::Relay { .. })
         }
         ListenerKind::ShadowsocksR(_) | ListenerKind::Ssh(_) => true,
-        ListenerKind::Proxy(_) | ListenerKind::Transparent(_) | ListenerKind::Forward(_) => false,
+        ListenerKind::Proxy(_)
+        | ListenerKind::Transparent(_)
+        | ListenerKind::Forward(_)
+        | ListenerKind::Dns(_) => false,
     });
     if let Some(listen) = sealing {
         return format!("no: {listen} seals every byte");

@@ -36,8 +36,10 @@ pub use explain::{describe_chain, explain_plan};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use json_schema::json_schema;
 pub use plan::{
-    AdminSettings, Chain, GroupKind, LogLevel, MAX_FILE_LEN, NamedGroup, Plan, Route, RouteOption,
-    Rule, RuleCondition, RuleSetConfig, RuleSetSource, RunSettings, Stage, expand_short_listener,
+    AdminSettings, Chain, DnsAction, DnsConfig, DnsRule, DnsServer, DnsTransport, GroupKind,
+    LogLevel, MAX_FILE_LEN, NamedGroup, Plan, RemoteDnsServer, Route, RouteOption, Rule,
+    RuleCondition, RuleSetConfig, RuleSetSource, RunSettings, SYSTEM_DNS, Stage,
+    expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
@@ -45,11 +47,11 @@ pub use schema::{
     RestartPolicy, SchemeParam, Setting, UdpTransport,
 };
 pub use scheme::endpoint_types::{
-    AccessRules, AdoptedFromPeer, CarrierSettings, DatagramSupport, FecSettings, ForwardListener,
-    Hop, HopKind, HostTrust, InterceptMethod, KcpSettings, ListenAddr, ListenerConfig,
-    ListenerKind, ListenerLimits, PacketSeal, Plugin, ProxyListener, RelayTarget, ServerHop,
-    ShardCounts, SsRole, SsServer, SsUser, SshAlgorithms, SshHop, SshKey, SshServer, SsrHop,
-    SsrServer, TransparentListener, UserPassword,
+    AccessRules, AdoptedFromPeer, CarrierSettings, DatagramSupport, DnsListener, FecSettings,
+    ForwardListener, Hop, HopKind, HostTrust, InterceptMethod, KcpSettings, ListenAddr,
+    ListenerConfig, ListenerKind, ListenerLimits, PacketSeal, Plugin, ProxyListener, RelayTarget,
+    ServerHop, ShardCounts, SsRole, SsServer, SsUser, SshAlgorithms, SshHop, SshKey, SshServer,
+    SsrHop, SsrServer, TransparentListener, UserPassword,
 };
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};

@@ -15,7 +15,7 @@ use crate::scheme::{
     Scheme, SchemeWithCarrier, duplicate_key, parse_scheme, secret_redaction,
     ss_share_link as shadowsocks, unknown_key_error,
 };
-use crate::text::{ConfigError, Origin, Problem, escape, format_target};
+use crate::text::{ConfigError, LineIndex, Origin, Problem, escape, format_target};
 
 /// Returns the canonical form of a URL. It contains the secret if the URL does.
 ///
@@ -25,7 +25,8 @@ use crate::text::{ConfigError, Origin, Problem, escape, format_target};
 ///
 /// All problems of a URL that cannot be parsed, or whose keys are unknown, wrong or repeated.
 pub fn canonical_url(text: &str) -> Result<String, Vec<Problem>> {
-    let excerpt = secret_redaction::redacting_document(&Origin::Text, text).as_url();
+    let lines = LineIndex::default();
+    let excerpt = secret_redaction::redacting_document(&Origin::Text, text, &lines).as_url();
     let problem = |flaw| vec![excerpt.locate_error(flaw)];
     let mut endpoint = Endpoint::parse(text).map_err(problem)?;
     let written = parse_scheme(&endpoint).map_err(problem)?;
@@ -51,7 +52,8 @@ pub fn share_link(text: &str) -> Result<String, Vec<Problem>> {
         return Ok(canonical);
     };
     let folded = Endpoint::parse(&canonical).and_then(|endpoint| fold(&endpoint));
-    let excerpt = secret_redaction::redacting_document(&Origin::Text, &canonical).as_url();
+    let lines = LineIndex::default();
+    let excerpt = secret_redaction::redacting_document(&Origin::Text, &canonical, &lines).as_url();
     folded.map_err(|flaw| vec![excerpt.locate_error(flaw)])
 }
 

@@ -10,7 +10,7 @@ use adit_wire::substr;
 use saphyr_parser::{Event, Parser};
 
 use crate::json::MAX_DEPTH;
-use crate::json_error;
+use crate::json_error::{self, LINE_TERMINATORS};
 
 /// The syntax of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,16 @@ pub(super) fn add_places(problems: &mut [Problem], text: &str, name: &str, synta
             }
         }
     }
+    let lines = text.split(LINE_TERMINATORS).count();
     for problem in problems {
         if problem.place.is_some() {
             continue;
         }
         let position = named_path(&problem.title).and_then(|path| tracker.position_of(path));
         if let Some(position) = position {
-            let found = json_error::problem_in(text, name, Some(position), String::new(), "");
+            // A missing value at the end of YAML is on the line after the last one.
+            let position = Some(position).filter(|(line, _)| *line < lines);
+            let found = json_error::problem_in(text, name, position, String::new(), "");
             problem.place = found.place;
         }
     }
@@ -110,10 +113,10 @@ impl PathTracker {
         }
     }
 
-    /// Returns the position of a path, or of the nearest one around it. The document itself is not a place.
+    /// Returns the position of a path, or of the nearest one around it, which can be the document.
     fn position_of(&self, path: &str) -> Option<Position> {
         let mut next = Some(path);
-        while let Some(path) = next.filter(|path| !path.is_empty()) {
+        while let Some(path) = next {
             if let Some(position) = self.wanted.get(path).copied().flatten() {
                 return Some(position);
             }
@@ -341,6 +344,8 @@ impl<'t> JsonCursor<'t> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Returns line and column of each path, counted from 1; `None` without a place.
@@ -377,7 +382,7 @@ mod tests {
                 Some((4, 21)),
                 Some((4, 11)),
                 Some((6, 2)),
-                None
+                Some((2, 1))
             ]
         );
     }
@@ -397,7 +402,7 @@ mod tests {
         let text = "proxies:\n  - {port: 1, name: one}\ngroups:\n  - name: one.two\n";
         assert_eq!(
             places(text, Syntax::Yaml, &["one", "one.two", "two"]),
-            [Some((2, 21)), Some((4, 11)), None]
+            [Some((2, 21)), Some((4, 11)), Some((1, 1))]
         );
         let text = "[{\"tag\": \"one\"}]";
         assert_eq!(places(text, Syntax::Json, &["one"]), [Some((1, 10))]);
@@ -442,5 +447,40 @@ mod tests {
             places(text, Syntax::Yaml, &paths);
         }
         places(&"[".repeat(100_000), Syntax::Json, &paths);
+    }
+
+    const JSON: &str = "// a\r\n{\"servers\": [{'port': 1, name: \"ä\\\"b\",}, /* ] */ [2, {x: null}]], \"id\": \"o\u{2028}\"}";
+    const YAML: &str =
+        "a: &x [1, {b: c}]\r\nname: ä\nlist:\n  - *x\n  - \"q\\n\"\n  - |\n   text\n? k\n: v\n";
+
+    proptest! {
+        /// Places in a text that is cut, or has another character, are in this text.
+        #[test]
+        fn places_of_broken_texts_are_in_the_text(
+            is_json: bool,
+            cut in 0..200_usize,
+            at in 0..200_usize,
+            with in prop::sample::select(vec!["", "{", "}", "[", "]", "'", "\"", ":", ",", "\n", "\r", "\\", "/*", "-", "ä"]),
+        ) {
+            let (text, syntax) = match is_json {
+                true => (JSON, Syntax::Json),
+                false => (YAML, Syntax::Yaml),
+            };
+            let mut chars: Vec<String> = text.chars().take(cut).map(String::from).collect();
+            if let Some(c) = chars.get_mut(at) {
+                with.clone_into(c);
+            }
+            let text = chars.concat();
+            let paths = [
+                "servers", "servers[0].port", "servers[1][1].x", "id", "o", "ä", "a[1].b", "list[0]", "list[2]", "k",
+                "missing.field",
+            ];
+            let lines: Vec<&str> = text.split(LINE_TERMINATORS).collect();
+            for (line, column) in places(&text, syntax, &paths).into_iter().flatten() {
+                prop_assert!((1..=lines.len()).contains(&line), "line {} of {:?}", line, text);
+                let longest = lines.iter().map(|line| line.chars().count()).max();
+                prop_assert!(column >= 1 && Some(column) <= longest.map(|len| len + 1));
+            }
+        }
     }
 }

@@ -126,10 +126,12 @@ pub(super) fn problem_in(
 }
 
 /// The line terminators of JSON5 (ECMAScript 5.1, section 7.3).
+pub(super) const LINE_TERMINATORS: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
+
 fn nth_line(text: &str, n: usize) -> &str {
     let mut rest = text;
     for _ in 0..n {
-        let Some(end) = rest.find(['\n', '\r', '\u{2028}', '\u{2029}']) else {
+        let Some(end) = rest.find(LINE_TERMINATORS) else {
             return "";
         };
         let behind = substr(rest, end..);
@@ -140,9 +142,7 @@ fn nth_line(text: &str, n: usize) -> &str {
         });
         rest = behind;
     }
-    rest.split(['\n', '\r', '\u{2028}', '\u{2029}'])
-        .next()
-        .unwrap_or_default()
+    rest.split(LINE_TERMINATORS).next().unwrap_or_default()
 }
 
 fn redact_words(line: &str) -> String {

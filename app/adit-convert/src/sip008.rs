@@ -235,8 +235,8 @@ pub(super) fn convert_list(items: &[Json], clerk: &mut ConversionContext<'_>) ->
 fn read_envelope<'j>(top: &mut ObjectFields<'j>, clerk: &mut ConversionContext<'_>) -> &'j [Json] {
     let version = top.whole_number("version", clerk);
     if let Some(version) = version.filter(|version| *version != VERSION) {
-        let title = format!("version {version} of SIP008 is not known");
-        let help = format!("this reads version {VERSION}");
+        let title = format!("`version` is {version}, which is not a known version of SIP008");
+        let help = format!("adit reads version {VERSION}");
         clerk.add_problem(Problem::without_place(title, help));
     }
     if !top.has_field("servers") {

@@ -23,6 +23,7 @@ use crate::connector::{
     RejectAll,
 };
 use crate::dialect::{HttpConnect, ShadowsocksDialect, Socks4a, Socks5, SsrDialect};
+use crate::dns::{DefaultDns, DnsRegistry, FakeIps, NameResolver};
 use crate::plugin::{PluginHost, PluginSide, PluginSpec, PluginTransports};
 use crate::probe::Check;
 use crate::route_rules;
@@ -38,10 +39,22 @@ pub(crate) struct ChainResources {
     pub(crate) kcp: Arc<Counters>,
     /// The groups.
     pub(crate) groups: GroupRegistry,
+    /// The DNS table of the process.
+    pub(crate) default_dns: DefaultDns,
+    /// The addresses that stand for names.
+    pub(crate) fake_ips: Arc<FakeIps>,
+}
+
+/// The rule sets and DNS tables that routes refer to by name.
+#[derive(Clone, Copy)]
+pub(crate) struct NamedResources<'a> {
+    pub(crate) sets: &'a RuleSetTable,
+    pub(crate) dns: &'a DnsRegistry,
 }
 
 /// The chains of a running router, which a reload continues to use where the configuration is the same: their
 /// plugins, sessions and connections to servers stay.
+#[derive(Default)]
 pub(crate) struct RunningChains<'a> {
     chains: Vec<(&'a Chain, Arc<dyn Connector>)>,
 }
@@ -96,9 +109,11 @@ pub(crate) async fn build_router(
     route: &Route,
     listen: &ListenerConfig,
     resources: &ChainResources,
-    sets: &RuleSetTable,
+    named: NamedResources<'_>,
     running: Option<&RunningChains<'_>>,
 ) -> Result<Router, StartError> {
+    let NamedResources { sets, dns } = named;
+    let names = dns.resolver(route.dns.as_deref())?;
     let compiled = route_rules::compile_rules(route, listen, sets)?;
     let family = route_rules::address_family(listen);
     let filter = match &listen.kind {
@@ -117,12 +132,13 @@ pub(crate) async fn build_router(
         deadline,
         filter,
         fast_open: FastOpen::Off,
+        names: names.clone(),
     });
     let relays = matches!(&listen.kind, ListenerKind::Shadowsocks(server)
         if matches!(server.role, SsRole::Relay { .. }));
     // The operator of a relay configures the servers behind it, so they may be anywhere.
     let end = if relays {
-        unrestricted_connector()
+        direct_connector(FastOpen::Off, &names)
     } else {
         guarded
     };
@@ -136,7 +152,9 @@ pub(crate) async fn build_router(
     };
     let is_straight = |via: &Chain| via.stages.is_empty() || is_reject(via);
     let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
-    let straight = !relays && chains.all(is_straight);
+    // A DNS listener connects to nothing, so nothing is checked later.
+    let connects = !matches!(listen.kind, ListenerKind::Dns(_));
+    let straight = !relays && connects && chains.all(is_straight);
     let mut rules = Vec::with_capacity(route.rules.len());
     let first_rejects = first_rejects(route).count();
     for (at, (plan, mut rule)) in route.rules.iter().zip(compiled).enumerate() {
@@ -144,7 +162,7 @@ pub(crate) async fn build_router(
             Some(connector) => connector,
             None => {
                 let name = format!("{}.rule{}", route.name, at + 1);
-                let chain = build_chain(&name, &plan.via, &end, resources).await?;
+                let chain = build_chain(&name, &plan.via, &end, resources, &names).await?;
                 judged(chain, &plan.via)
             }
         };
@@ -156,11 +174,23 @@ pub(crate) async fn build_router(
     let otherwise = match running.and_then(|running| running.find(&route.via)) {
         Some(connector) => connector,
         None => {
-            let chain = build_chain(&route.name, &route.via, &end, resources).await?;
+            let chain = build_chain(&route.name, &route.via, &end, resources, &names).await?;
             judged(chain, &route.via)
         }
     };
-    Ok(Router::new(rules, otherwise, family))
+    let fake_ips = resources.fake_ips.clone();
+    Ok(Router::for_route(rules, otherwise, family, names, fake_ips))
+}
+
+/// Creates the chain of a DNS table. The names of its servers are looked up with the default of the process.
+pub(crate) async fn build_dns_chain(
+    name: &str,
+    plan: &Chain,
+    resources: &ChainResources,
+) -> Result<Arc<dyn Connector>, StartError> {
+    let names = NameResolver::with_default(resources.default_dns.clone());
+    let end = direct_connector(FastOpen::Off, &names);
+    build_chain(name, plan, &end, resources, &names).await
 }
 
 fn is_reject(via: &Chain) -> bool {
@@ -219,17 +249,19 @@ async fn build_chain(
     plan: &Chain,
     end: &Arc<dyn Connector>,
     resources: &ChainResources,
+    names: &NameResolver,
 ) -> Result<Arc<dyn Connector>, StartError> {
     if plan.stages.is_empty() {
         return Ok(end.clone());
     }
-    let mut via = unrestricted_connector();
+    let mut via = direct_connector(FastOpen::Off, names);
     for (place, stage) in plan.stages.iter().enumerate() {
         let build = StageBuilder {
             end,
             via: &via,
             is_first: place == 0,
             kcp: &resources.kcp,
+            names,
         };
         via = match stage {
             Stage::Single(hop) => build.hop(hop, &via, place == 0).await?,
@@ -290,6 +322,7 @@ struct StageBuilder<'a> {
     via: &'a Arc<dyn Connector>,
     is_first: bool,
     kcp: &'a Arc<Counters>,
+    names: &'a NameResolver,
 }
 
 impl StageBuilder<'_> {
@@ -302,7 +335,7 @@ impl StageBuilder<'_> {
         Ok(match plan {
             HopPlan::Direct => self.end.clone(),
             HopPlan::Reject => Arc::new(RejectAll),
-            HopPlan::Server(plan) => build_hop(plan, via, is_first, self.kcp).await?,
+            HopPlan::Server(plan) => build_hop(plan, via, is_first, self.kcp, self.names).await?,
         })
     }
 
@@ -332,16 +365,17 @@ impl StageBuilder<'_> {
 /// Returns a direct connector without restrictions, for servers that the configuration names.
 #[must_use]
 pub(crate) fn unrestricted_connector() -> Arc<dyn Connector> {
-    direct_connector(FastOpen::Off)
+    direct_connector(FastOpen::Off, &NameResolver::system())
 }
 
-fn direct_connector(fast_open: FastOpen) -> Arc<dyn Connector> {
+fn direct_connector(fast_open: FastOpen, names: &NameResolver) -> Arc<dyn Connector> {
     Arc::new(DirectConnector {
         access: AccessRule::UNRESTRICTED,
         family: Family::Any,
         deadline: Duration::from_secs(10),
         filter: SenderFilter::Anyone,
         fast_open,
+        names: names.clone(),
     })
 }
 
@@ -350,18 +384,21 @@ pub(crate) fn build_carrier(
     plan: &ServerHop,
     carried: &adit_config::KcpSettings,
     kcp: Arc<Counters>,
+    names: NameResolver,
 ) -> Result<Arc<KcpCarrier>, StartError> {
     let (server, name) = (plan.server.clone(), plan.display_name());
-    let carrier = KcpCarrier::new(server, name, plan.dial, carried, kcp)?;
+    let carrier = KcpCarrier::new(server, name, plan.dial, carried, kcp, names)?;
     Ok(Arc::new(carrier))
 }
 
-/// Creates a hop over `via`; `first` is true if there is no hop before it.
+/// Creates a hop over `via`; `first` is true if there is no hop before it. `names` looks up the name of its server, if
+/// that is reached from here.
 pub(crate) async fn build_hop(
     plan: &ServerHop,
     via: &Arc<dyn Connector>,
     first: bool,
     kcp: &Arc<Counters>,
+    names: &NameResolver,
 ) -> Result<Arc<dyn Connector>, StartError> {
     let via = &match &plan.carrier {
         None => via.clone(),
@@ -370,10 +407,11 @@ pub(crate) async fn build_hop(
                 plan.server.clone(),
                 plan.display_name(),
                 fec,
+                names.clone(),
             )?));
         }
         Some(CarrierSettings::Kcp(carried)) => {
-            let carrier = build_carrier(plan, carried, kcp.clone())?;
+            let carrier = build_carrier(plan, carried, kcp.clone(), names.clone())?;
             // As in kcptun, mismatches are reported before the first connection.
             if carried.kcptun {
                 carrier.start_sessions();
@@ -388,7 +426,7 @@ pub(crate) async fn build_hop(
     };
     // The hop before this one, or its carrier, opens connections differently.
     let begun = |fast_open: bool| match fast_open && first && plan.carrier.is_none() {
-        true => direct_connector(FastOpen::On),
+        true => direct_connector(FastOpen::On, names),
         false => via.clone(),
     };
     let login = |l: &Option<adit_config::UserPassword>| {

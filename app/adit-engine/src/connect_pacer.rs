@@ -53,7 +53,7 @@ struct PacerState {
 
 /// The decision about one connection.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
+enum PacerDecision {
     /// It may be opened.
     Open,
     /// It is decided soon.
@@ -90,26 +90,26 @@ impl PacerState {
             .is_some_and(|at| self.failure.is_none() || recent(at))
     }
 
-    fn decide(&mut self, now: Instant) -> Turn {
+    fn decide(&mut self, now: Instant) -> PacerDecision {
         self.update(now);
         if self.is_trusted(now) {
-            return Turn::Open;
+            return PacerDecision::Open;
         }
         let Some(failure) = &self.failure else {
             let first = *self.first.get_or_insert(now);
             let full = self.opened.len() >= MAX_BEFORE_FAILURE;
             let is_early = now.saturating_duration_since(first) < FIRST_CONTACT;
             return match full && (is_early || self.checks_waiting > 0) {
-                true => Turn::Wait,
-                false => Turn::Open,
+                true => PacerDecision::Wait,
+                false => PacerDecision::Open,
             };
         };
         let full = self.opened.len() >= MAX_IN_WINDOW;
         let last = self.opened.back().map(|(at, _)| *at);
         let close = last.is_some_and(|at| now.saturating_duration_since(at) < SPACING);
         match full || close || self.checks_waiting > 0 {
-            true => Turn::Refused(failure.clone()),
-            false => Turn::Open,
+            true => PacerDecision::Refused(failure.clone()),
+            false => PacerDecision::Open,
         }
     }
 
@@ -155,14 +155,14 @@ impl ConnectPacer {
             {
                 let (mut state, now) = (self.lock_state(), Instant::now());
                 match state.decide(now) {
-                    Turn::Open => {
+                    PacerDecision::Open => {
                         if !state.is_trusted(now) {
                             state.record_open(now);
                         }
                         return Ok(());
                     }
-                    Turn::Refused(why) => return Err(why),
-                    Turn::Wait => {}
+                    PacerDecision::Refused(why) => return Err(why),
+                    PacerDecision::Wait => {}
                 }
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
@@ -199,6 +199,13 @@ impl ConnectPacer {
     /// Records that the server has proved that it has the key.
     pub(crate) fn record_proof(&self) {
         self.lock_state().record_proof(Instant::now());
+    }
+
+    /// Returns true if there was a failure since the last proof.
+    pub(crate) fn has_failure(&self) -> bool {
+        let mut state = self.lock_state();
+        state.update(Instant::now());
+        state.failure.is_some()
     }
 
     /// Records a connection that ended without a proof; `what` says how, as the end of a sentence about the
@@ -242,7 +249,7 @@ mod tests {
 
     /// Tries a connection, and returns true if it is opened.
     fn opens(state: &mut PacerState, at: Instant) -> bool {
-        let opens = state.decide(at) == Turn::Open;
+        let opens = state.decide(at) == PacerDecision::Open;
         if opens && !state.is_trusted(at) {
             state.record_open(at);
         }
@@ -277,7 +284,7 @@ mod tests {
         for _ in 0..MAX_BEFORE_FAILURE {
             assert!(opens(&mut state, start));
         }
-        assert_eq!(state.decide(start), Turn::Wait);
+        assert_eq!(state.decide(start), PacerDecision::Wait);
         // A target may be slow: the wait ends, and is not repeated.
         let later = start + FIRST_CONTACT;
         for _ in 0..1000 {
@@ -286,7 +293,7 @@ mod tests {
         assert!(state.opened.len() <= MAX_IN_WINDOW);
         // Unless one of them fails.
         fail(&mut state);
-        assert!(matches!(state.decide(later), Turn::Refused(_)));
+        assert!(matches!(state.decide(later), PacerDecision::Refused(_)));
     }
 
     #[test]
@@ -298,15 +305,15 @@ mod tests {
             state.opened.back_mut().unwrap().1 = Some(proof.clone());
         }
         fail(&mut state);
-        assert!(matches!(state.decide(start), Turn::Refused(_)));
+        assert!(matches!(state.decide(start), PacerDecision::Refused(_)));
         proof.0.store(true, Ordering::Relaxed);
-        assert_eq!(state.decide(start), Turn::Open);
+        assert_eq!(state.decide(start), PacerDecision::Open);
         // Failures within a minute are those of targets; later ones count.
         fail(&mut state);
-        assert_eq!(state.decide(start + TRUST / 2), Turn::Open);
+        assert_eq!(state.decide(start + TRUST / 2), PacerDecision::Open);
         let late = start + TRUST;
         assert!(opens(&mut state, late));
-        assert!(matches!(state.decide(late), Turn::Refused(_)));
+        assert!(matches!(state.decide(late), PacerDecision::Refused(_)));
     }
 
     #[test]
@@ -315,9 +322,12 @@ mod tests {
         pacer.record_failure("has closed");
         let waiting = WaitingCheck::new(&pacer);
         let now = Instant::now();
-        assert!(matches!(pacer.lock_state().decide(now), Turn::Refused(_)));
+        assert!(matches!(
+            pacer.lock_state().decide(now),
+            PacerDecision::Refused(_)
+        ));
         drop(waiting);
-        assert_eq!(pacer.lock_state().decide(now), Turn::Open);
+        assert_eq!(pacer.lock_state().decide(now), PacerDecision::Open);
     }
 
     #[test]
@@ -335,9 +345,9 @@ mod tests {
         }
         drop(state);
         let waiting = WaitingCheck::new(&pacer);
-        assert_eq!(pacer.lock_state().decide(later), Turn::Wait);
+        assert_eq!(pacer.lock_state().decide(later), PacerDecision::Wait);
         drop(waiting);
-        assert_eq!(pacer.lock_state().decide(later), Turn::Open);
+        assert_eq!(pacer.lock_state().decide(later), PacerDecision::Open);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 mod apply;
 mod comparison;
+mod counters;
+mod successor;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,19 +15,26 @@ use adit_config::{ListenerConfig, Plan, Route};
 use adit_net::{BufferSizes, limits, system};
 use adit_stream::{MeterStats, TrafficMeter};
 use adit_wire::UnixTime;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 use tracing::debug;
 
-use crate::chain_builder::{self, ChainResources};
-use crate::connector::GroupState;
+use crate::chain_builder::{self, ChainResources, NamedResources};
+use crate::connector::{GroupRegistry, GroupState, MemberSelections};
+use crate::dns::DnsRegistry;
+use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
-use crate::{Router, RuleSetStore, RuleSetTable, StartError, UserTable};
+use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
+pub use counters::{EngineCounters, ListenerCounters};
+pub use successor::{Inheritance, PreparedEngine};
+
+/// Interval at which the number of open connections is checked while they end.
+const DRAIN_CHECK: Duration = Duration::from_millis(20);
 
 /// A running plan. Routes can be added and removed without disturbing the others.
 pub struct Engine {
@@ -39,6 +48,8 @@ pub struct Engine {
     chains: ChainResources,
     /// The rule sets of the plan.
     sets: Mutex<RuleSetTable>,
+    /// The DNS tables of the plan.
+    dns: Mutex<DnsRegistry>,
     running: Mutex<Vec<RunningListener>>,
     /// Counters of listeners that a reload or [`remove_route`](Self::remove_route) has closed.
     closed: Mutex<ClosedListeners>,
@@ -185,24 +196,48 @@ impl Engine {
     ///
     /// Returns a [`StartError`] as [`Self::start`] does, and if a rule names a set that is missing.
     pub async fn start_with_rule_sets(plan: &Plan, sets: RuleSetTable) -> Result<Self, StartError> {
+        let replays = ReplayRegistry::default();
+        let selections = MemberSelections::default();
+        let engine = Self::without_routes(sets, replays, system::unix_now(), selections);
+        engine.start_dns(plan).await?;
+        for route in &plan.routes {
+            engine.add_route(route).await?;
+        }
+        Ok(engine)
+    }
+
+    /// Creates an engine of a process that started at `started`.
+    fn without_routes(
+        sets: RuleSetTable,
+        replays: ReplayRegistry,
+        started: UnixTime,
+        selections: MemberSelections,
+    ) -> Self {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
-        let engine = Self {
+        Self {
             gate: Arc::new(ConnectionLimiter::for_process(descriptors.clone())),
             associations: AssociationRegistry::new(descriptors),
-            replays: ReplayRegistry::default(),
-            started: system::unix_now(),
-            chains: ChainResources::default(),
+            replays,
+            started,
+            chains: ChainResources {
+                groups: GroupRegistry::with_selections(selections),
+                ..ChainResources::default()
+            },
+            dns: Mutex::default(),
             sets: Mutex::new(sets),
             running: Mutex::default(),
             closed: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             last_id: AtomicU64::new(0),
-        };
-        for route in &plan.routes {
-            engine.add_route(route).await?;
         }
-        Ok(engine)
+    }
+
+    /// Starts the DNS tables of a plan, which its routes refer to.
+    async fn start_dns(&self, plan: &Plan) -> Result<(), StartError> {
+        let sets = self.rule_sets();
+        self.use_dns(DnsRegistry::build(plan, &sets, &self.chains, None).await?);
+        Ok(())
     }
 
     /// Starts one more route: all of its listeners, or none.
@@ -211,21 +246,47 @@ impl Engine {
     ///
     /// Returns a [`StartError`] if one of its listeners cannot be opened.
     pub async fn add_route(&self, route: &Route) -> Result<Vec<ListenerInfo>, StartError> {
+        let bound = self.bind_route(route, None).await?;
+        Ok(self.start_route(&route.name, bound, &mut SharedSockets::default()))
+    }
+
+    /// Binds all listeners of a route, or continues their sockets.
+    async fn bind_route(
+        &self,
+        route: &Route,
+        inherited: Option<&InheritedSockets>,
+    ) -> Result<Vec<BoundListener>, StartError> {
         // Wait before binding: a client that connects too early is then refused by the system and retries,
         // instead of meeting the silence that a request from before the start is answered with.
         if route.listen.iter().any(listener::is_strict_listener) {
             self.wait_past_start_second().await;
         }
-        let sets = self.rule_sets();
-        let mut begun = Vec::with_capacity(route.listen.len());
-        for listen in &route.listen {
-            begun.push(self.bind_listener(route, listen, None, &sets).await?);
+        let (sets, dns) = (self.rule_sets(), self.dns_registry());
+        let named = NamedResources {
+            sets: &sets,
+            dns: &dns,
+        };
+        let mut bound = Vec::with_capacity(route.listen.len());
+        for (at, listen) in route.listen.iter().enumerate() {
+            let source = SocketSource::new(inherited, &route.name, at);
+            let opened = self.bind_listener(route, listen, None, named, source);
+            bound.push(opened.await?);
         }
-        let start = |(at, bound)| self.start_listener(&route.name, at, bound);
-        let begun: Vec<RunningListener> = begun.into_iter().enumerate().map(start).collect();
+        Ok(bound)
+    }
+
+    /// Starts the tasks of all listeners of a route.
+    fn start_route(
+        &self,
+        route: &str,
+        bound: Vec<BoundListener>,
+        shared: &mut SharedSockets,
+    ) -> Vec<ListenerInfo> {
+        let start = |(at, bound)| self.start_listener(route, at, bound, shared);
+        let begun: Vec<RunningListener> = bound.into_iter().enumerate().map(start).collect();
         let listening = begun.iter().map(|r| r.listening.clone()).collect();
         self.lock_running().extend(begun);
-        Ok(listening)
+        listening
     }
 
     /// Closes the listeners of a route and returns true if there were any. Open connections continue;
@@ -274,10 +335,14 @@ impl Engine {
         if routers.is_empty() || routers.len() != route.listen.len() {
             return Ok(false);
         }
-        let sets = self.rule_sets();
+        let (sets, dns) = (self.rule_sets(), self.dns_registry());
+        let named = NamedResources {
+            sets: &sets,
+            dns: &dns,
+        };
         let mut fresh = Vec::with_capacity(routers.len());
         for listen in &route.listen {
-            let router = chain_builder::build_router(route, listen, &self.chains, &sets, None);
+            let router = chain_builder::build_router(route, listen, &self.chains, named, None);
             fresh.push(router.await?);
         }
         for (router, fresh) in routers.iter().zip(fresh) {
@@ -343,10 +408,34 @@ impl Engine {
         self.chains.groups.groups()
     }
 
+    /// Selects the member of a manual group by its name, or by its number from 1. Returns the selections of all
+    /// groups, to be stored; `None` if the group is not manual or has no such member.
+    pub fn select_member(&self, group: &GroupState, member: &str) -> Option<MemberSelections> {
+        self.chains.groups.select_member(group, member)
+    }
+
     /// Returns the rule sets of the plan, which the routers share.
     #[must_use]
     pub fn rule_sets(&self) -> RuleSetTable {
         self.lock_sets().clone()
+    }
+
+    /// Returns the DNS tables of the plan, ordered by name.
+    #[must_use]
+    pub fn dns_tables(&self) -> Vec<Arc<DnsTable>> {
+        self.dns_registry().tables().cloned().collect()
+    }
+
+    fn dns_registry(&self) -> DnsRegistry {
+        let dns = self.dns.lock().unwrap_or_else(PoisonError::into_inner);
+        dns.clone()
+    }
+
+    /// Uses these DNS tables for new routes and for the lookups of their own chains.
+    fn use_dns(&self, registry: DnsRegistry) {
+        registry.set_default(&self.chains.default_dns);
+        let mut dns = self.dns.lock().unwrap_or_else(PoisonError::into_inner);
+        *dns = registry;
     }
 
     /// Stops accepting, and lets open connections continue for at most `drain`.
@@ -355,10 +444,7 @@ impl Engine {
         for listener in &mut running {
             listener.stop().await;
         }
-        let until = Instant::now() + drain;
-        while self.gate.open_count() > 0 && Instant::now() < until {
-            sleep_until((Instant::now() + Duration::from_millis(20)).min(until)).await;
-        }
+        self.wait_until_idle(drain).await;
     }
 
     /// Binds a listener, which accepts nothing yet.
@@ -367,9 +453,10 @@ impl Engine {
         route: &Route,
         listen: &ListenerConfig,
         meter: Option<Arc<TrafficMeter>>,
-        sets: &RuleSetTable,
+        named: NamedResources<'_>,
+        source: SocketSource<'_>,
     ) -> Result<BoundListener, StartError> {
-        listener::open_listener(route, listen, meter, &self.process_state(sets)).await
+        listener::open_listener(route, listen, meter, &self.process_state(named), source).await
     }
 
     /// Starts the tasks of a bound listener.
@@ -378,6 +465,7 @@ impl Engine {
         route: &str,
         index: usize,
         listener: BoundListener,
+        shared: &mut SharedSockets,
     ) -> RunningListener {
         let opened = listener.opened;
         let listening = ListenerInfo {
@@ -395,19 +483,19 @@ impl Engine {
             listening,
             live: listener.live,
             kept: listener.resources,
-            parts: ListenerParts::start(opened),
+            parts: ListenerParts::start(opened, shared),
             spares_sessions: false,
         }
     }
 
-    const fn process_state<'a>(&'a self, sets: &'a RuleSetTable) -> ProcessState<'a> {
+    const fn process_state<'a>(&'a self, named: NamedResources<'a>) -> ProcessState<'a> {
         ProcessState {
             gate: &self.gate,
             associations: &self.associations,
             replays: &self.replays,
             started: self.started,
             chains: &self.chains,
-            sets,
+            named,
         }
     }
 

@@ -10,6 +10,7 @@ use tracing::{debug, info, warn};
 
 use crate::BoxFuture;
 use crate::clock_reference;
+use crate::clock_steps;
 use crate::connect_pacer::ConnectPacer;
 
 /// Minimum interval between warnings about one server.
@@ -147,6 +148,18 @@ impl ServerHealth {
     /// Sets the parameters for checks of the server. Only the first call has an effect.
     pub(crate) fn set_check(&self, check: impl HealthCheck + 'static) {
         let _ = self.check.set(Box::new(check));
+    }
+
+    /// Returns the name of the server.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns true if the server does not accept this client: a check, which only a server with the key can answer,
+    /// has failed since the last proof.
+    pub(crate) fn has_failed_check(&self) -> bool {
+        let pacer = self.pacer.as_ref().filter(|_| self.check.get().is_some());
+        pacer.is_some_and(|pacer| pacer.has_failure())
     }
 
     /// Returns the limit on connections to the server, if it has a key.
@@ -288,9 +301,13 @@ impl ServerHealth {
         match self.ask_paced(self.pacer.as_ref()).await {
             None | Some(Ok(ProbeAnswer::Authentic(_))) => {}
             Some(Ok(ProbeAnswer::WrongClock(skew))) => {
+                let stepped = match clock_steps::was_set_by(-skew) {
+                    true => ". This machine's clock was set while adit was running",
+                    false => "",
+                };
                 let text = format!(
                     "{} {what}: its clock differs by {skew} s, and beyond 30 s it refuses requests: set the clock of \
-                     either machine (for example with NTP)",
+                     either machine (for example with NTP){stepped}",
                     self.name
                 );
                 self.complain(&mut self.lock_state(), &text);

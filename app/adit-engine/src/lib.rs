@@ -47,13 +47,16 @@ pub mod access;
 pub mod carrier;
 mod chain_builder;
 pub mod clock_reference;
+mod clock_steps;
 mod connect_pacer;
 pub mod connector;
 mod credentials;
 pub mod dialect;
+mod dns;
 mod engine;
 mod error;
 mod failure_cause;
+mod handover;
 mod handshake_limiter;
 mod health;
 mod inflated_stream;
@@ -76,11 +79,17 @@ mod user_table;
 
 pub use adit_stream::MeterStats;
 
-pub use engine::{ApplyError, Engine, KeyedServer, ListenerInfo, ReloadSummary};
+pub use dns::{DnsStartError, DnsTable, DnsTables, NameResolver};
+pub use engine::{
+    ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
+    PreparedEngine, ReloadSummary,
+};
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
+pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
+pub use listener::{ReplayPart, ReplayPartError};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
 pub use router::{RequestContext, Router, RoutingRule};
@@ -88,5 +97,5 @@ pub use rule_sets::{
     LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable, StoredDocument,
 };
 pub use start_error::StartError;
-pub use user_account::{Usage, UserAccount};
+pub use user_account::{Usage, UserAccount, UserCounters};
 pub use user_table::{UserTable, UserTableError};

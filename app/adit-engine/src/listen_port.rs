@@ -11,6 +11,7 @@ use adit_net::{BatchUdpSocket, tcp, transparent};
 use adit_wire::Host;
 use tokio::time::sleep;
 
+use crate::handover::{SocketHandle, SocketKind, SocketSource};
 use crate::udp::InterceptedDatagrams;
 
 /// Number of attempts to find a port that is free for TCP and UDP.
@@ -29,6 +30,8 @@ pub(crate) struct TransparentSockets {
     pub(crate) addr: SocketAddr,
     pub(crate) tcp: Option<tokio::net::TcpListener>,
     pub(crate) udp: Option<InterceptedDatagrams>,
+    /// Further descriptors of the sockets, for a successor.
+    pub(crate) handles: Vec<SocketHandle>,
 }
 
 /// Resolves `host` and `port` to an address, for a program that binds it itself.
@@ -54,8 +57,9 @@ pub(crate) async fn bind_port(
     port: u16,
     tcp: Option<FastOpen>,
     udp: usize,
+    source: SocketSource<'_>,
 ) -> io::Result<PortSockets> {
-    bind_port_with(host, port, |addr| try_bind(addr, tcp, udp)).await
+    bind_port_with(host, port, |addr| try_bind(addr, tcp, udp, source)).await
 }
 
 /// Binds one port for intercepted traffic.
@@ -63,8 +67,9 @@ pub(crate) async fn bind_transparent(
     host: &Option<Host>,
     port: u16,
     plan: &TransparentListener,
+    source: SocketSource<'_>,
 ) -> io::Result<TransparentSockets> {
-    bind_port_with(host, port, |addr| try_bind_transparent(addr, plan)).await
+    bind_port_with(host, port, |addr| try_bind_transparent(addr, plan, source)).await
 }
 
 /// Binds one port for the sockets that `open` creates.
@@ -106,17 +111,45 @@ pub(crate) async fn bind_port_with<T>(
     Err(last)
 }
 
-fn try_bind(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Result<PortSockets> {
+impl PortSockets {
+    /// Duplicates the sockets for a successor.
+    pub(crate) fn handles(&self) -> io::Result<Vec<SocketHandle>> {
+        let mut handles = Vec::new();
+        if let Some(socket) = &self.tcp {
+            handles.push(SocketHandle::of(SocketKind::Tcp, self.addr, socket)?);
+        }
+        for socket in &self.udp {
+            handles.push(SocketHandle::of(SocketKind::Udp, self.addr, socket)?);
+        }
+        Ok(handles)
+    }
+}
+
+fn try_bind(
+    mut addr: SocketAddr,
+    tcp: Option<FastOpen>,
+    udp: usize,
+    source: SocketSource<'_>,
+) -> io::Result<PortSockets> {
     let tcp = match tcp {
         None => None,
-        Some(fast_open) => Some(tcp::listen_with_fast_open(addr, fast_open)?),
+        Some(fast_open) => Some(match source.take_tcp(SocketKind::Tcp, addr)? {
+            Some(socket) => tcp::continue_listening(socket, fast_open)?,
+            None => tcp::listen_with_fast_open(addr, fast_open)?,
+        }),
     };
     if let Some(socket) = &tcp {
         addr = socket.local_addr()?;
     }
     let udp = match udp {
         0 => Vec::new(),
-        count => BatchUdpSocket::bind_shared(addr, count)?,
+        count => match source.take_udp(SocketKind::Udp, addr, count)? {
+            inherited if inherited.is_empty() => BatchUdpSocket::bind_shared(addr, count)?,
+            inherited => {
+                let sockets = inherited.into_iter().map(BatchUdpSocket::from_std);
+                sockets.collect::<io::Result<_>>()?
+            }
+        },
     };
     if let (None, Some(socket)) = (&tcp, udp.first()) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
@@ -127,14 +160,30 @@ fn try_bind(mut addr: SocketAddr, tcp: Option<FastOpen>, udp: usize) -> io::Resu
 fn try_bind_transparent(
     addr: SocketAddr,
     plan: &TransparentListener,
+    source: SocketSource<'_>,
 ) -> io::Result<TransparentSockets> {
-    let tcp = match plan.method {
-        _ if !plan.tcp => None,
-        InterceptMethod::Redirect => Some(transparent::listen_redirected(addr)?),
-        InterceptMethod::Tproxy => Some(transparent::listen(addr)?),
+    let kind = match plan.method {
+        InterceptMethod::Redirect => SocketKind::Tcp,
+        InterceptMethod::Tproxy => SocketKind::TproxyTcp,
     };
+    let mut handles = Vec::new();
+    let mut tcp = None;
+    if plan.tcp {
+        let socket = match (source.take_tcp(kind, addr)?, plan.method) {
+            (Some(socket), _) => tcp::continue_listening(socket, FastOpen::Off)?,
+            (None, InterceptMethod::Redirect) => transparent::listen_redirected(addr)?,
+            (None, InterceptMethod::Tproxy) => transparent::listen(addr)?,
+        };
+        handles.push(SocketHandle::of(kind, addr, &socket)?);
+        tcp = Some(socket);
+    }
     let udp = if plan.udp {
-        let socket = transparent::TproxyUdp::bind(addr)?;
+        let kind = SocketKind::TproxyUdp;
+        let socket = match source.take_udp(kind, addr, 1)?.pop() {
+            Some(socket) => transparent::TproxyUdp::from_std(socket)?,
+            None => transparent::TproxyUdp::bind(addr)?,
+        };
+        handles.push(SocketHandle::of(kind, addr, &socket)?);
         Some(InterceptedDatagrams::new(
             socket,
             addr.port(),
@@ -143,5 +192,10 @@ fn try_bind_transparent(
     } else {
         None
     };
-    Ok(TransparentSockets { addr, tcp, udp })
+    Ok(TransparentSockets {
+        addr,
+        tcp,
+        udp,
+        handles,
+    })
 }

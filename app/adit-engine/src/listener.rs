@@ -9,13 +9,16 @@
 //! address and returns the tasks that serve it: [`ports`], [`transparent`], and [`crate::carrier`].
 
 mod change;
+mod dns;
 mod keyed;
 mod open_sockets;
 mod ports;
+mod replay_handover;
 mod replay_state;
 mod salts_file;
 mod ssh;
 mod ssr;
+mod ssr_stores;
 mod transparent;
 mod users_file;
 
@@ -37,9 +40,10 @@ pub(crate) use self::change::{ListenerChange, ListenerParts, PartsShape};
 pub(crate) use self::keyed::is_strict_listener;
 use self::open_sockets::PacketHandlers;
 pub(crate) use self::open_sockets::{
-    ListenerState, ListenerTask, OpenSockets, box_task, listen_error,
+    ListenerState, ListenerTask, OpenSockets, StreamService, StreamTask, box_task, listen_error,
 };
 use self::ports::PortHandlers;
+pub use self::replay_handover::{ReplayPart, ReplayPartError};
 pub(crate) use self::replay_state::ReplayRegistry;
 use self::salts_file::SaltsFile;
 use self::ssr::SsrState;
@@ -48,8 +52,9 @@ use crate::acceptor::{
     FixedTarget, HttpRules, InterceptedAcceptor, ProxyAcceptor, RequestAcceptor, SocksRules,
 };
 use crate::carrier;
-use crate::chain_builder::{ChainResources, build_router};
+use crate::chain_builder::{ChainResources, NamedResources, build_router};
 use crate::credentials::ListenerCredentials;
+use crate::handover::SocketSource;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
 use crate::plugin::PluginHost;
@@ -57,7 +62,7 @@ use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociat
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
 };
-use crate::{Router, RuleSetTable, StartError, UserTable};
+use crate::{Router, StartError, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -83,6 +88,13 @@ pub(crate) struct LiveState {
     guard: Arc<HandshakeLimiter>,
     logins: Arc<LoginTable>,
     ssr: Option<SsrState>,
+}
+
+impl LiveState {
+    /// Returns true for a ShadowsocksR listener.
+    pub(crate) const fn is_ssr(&self) -> bool {
+        self.ssr.is_some()
+    }
 }
 
 /// A listener that a reload changes or replaces: its settings and its state.
@@ -136,6 +148,13 @@ pub(crate) struct ListenerResources {
 }
 
 impl ListenerResources {
+    /// Leaves the salts file to a successor, which has the salts.
+    pub(crate) fn leave_to_successor(&mut self) {
+        if let Some(salts) = self.salts.take() {
+            salts.stop_writing();
+        }
+    }
+
     /// Stops the plugin. The salts are written when this is dropped.
     pub(crate) async fn stop_plugin(&mut self) {
         if let Some(plugin) = self.plugin.take() {
@@ -159,19 +178,20 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
     pub(crate) chains: &'a ChainResources,
-    /// The rule sets of the plan.
-    pub(crate) sets: &'a RuleSetTable,
+    /// The rule sets and the DNS tables of the plan.
+    pub(crate) named: NamedResources<'a>,
 }
 
-/// Binds a listener. Settings are checked before any socket is opened. It counts on from `meter`, if it replaces
-/// another listener.
+/// Binds a listener, or continues the sockets of `source`. Settings are checked before any socket is opened. It counts
+/// on from `meter`, if it replaces another listener.
 pub(crate) async fn open_listener(
     route: &Route,
     listen: &ListenerConfig,
     meter: Option<Arc<TrafficMeter>>,
     process: &ProcessState<'_>,
+    source: SocketSource<'_>,
 ) -> Result<BoundListener, StartError> {
-    let router = build_router(route, listen, process.chains, process.sets, None);
+    let router = build_router(route, listen, process.chains, process.named, None);
     let router = Arc::new(router.await?);
     let bench = ListenerBuilder::new(listen, router, meter.unwrap_or_default(), process);
     let ListenerHandlers {
@@ -188,10 +208,21 @@ pub(crate) async fn open_listener(
     };
     let mut opened = match (&listen.kind, &listen.carrier, worker) {
         (ListenerKind::Transparent(plan), _, Some(worker)) => {
-            transparent::open_transparent(plan, worker, addr, &common).await?
+            transparent::open_transparent(plan, worker, addr, &common, source).await?
+        }
+        (ListenerKind::Dns(plan), ..) => {
+            dns::open_dns(plan, listen, &common, process.chains, source).await?
         }
         (_, Some(carried), worker) => {
-            carrier::open_carrier(listen, carried, worker, &common, &process.chains.kcp).await?
+            carrier::open_carrier(
+                listen,
+                carried,
+                worker,
+                &common,
+                &process.chains.kcp,
+                source,
+            )
+            .await?
         }
         (kind, None, worker) => {
             let ports = PortHandlers {
@@ -200,7 +231,7 @@ pub(crate) async fn open_listener(
                 fast_open: fast_open_mode(kind),
             };
             match kind.plugin() {
-                None => ports.bind_ports(addr, &common).await?,
+                None => ports.bind_ports(addr, &common, source).await?,
                 Some(plugin) => {
                     let (opened, host) = ports.bind_behind_plugin(plugin, addr, &common).await?;
                     kept.plugin = Some(host);
@@ -264,6 +295,13 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
             };
             ListenerHandlers::connections_only(bench.build_worker(Box::new(acceptor)))
         }
+        // Its sockets have tasks of their own.
+        ListenerKind::Dns(_) => ListenerHandlers {
+            worker: None,
+            packets: None,
+            keyed: None,
+            ssr: None,
+        },
         ListenerKind::Forward(forward) => {
             // Without a target the last hop chooses it, and this one is never used.
             let nowhere = || Target::from(SocketAddr::from(([0u8; 4], 0)));
@@ -442,6 +480,7 @@ impl<'a> ListenerBuilder<'a> {
             proxy_header_timeout: self.listen.proxy_protocol.then_some(limits.handshake),
             first_wait: None,
             over_tcp: false,
+            sniffs_names: self.listen.sniff,
             connection_limiter: self.gate.clone(),
             udp_quota: share,
             logins: self.logins.clone(),

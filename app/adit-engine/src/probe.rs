@@ -27,6 +27,7 @@ pub use hop_steps::{
 
 use crate::BoxFuture;
 use crate::acceptor::CHECK_NAME;
+use crate::clock_steps;
 use crate::connect_pacer::ConnectPacer;
 use crate::connector::Connector;
 use crate::health::{HealthCheck, ProbeAnswer};
@@ -40,7 +41,7 @@ const OTHER_CLOCKS_AFTER: Duration = Duration::from_secs(1);
 /// Differences of the other clocks to the local one, in seconds. A server that has just started refuses
 /// requests older than itself (SEC-R3), and a drifting clock is off by about a minute at first; each
 /// request covers 30 s in both directions. Larger differences cannot be distinguished from a wrong key by
-/// so few requests, and then both are reported.
+/// so few requests, and then both are reported. Clocks before a step of the local one are tried first.
 const OTHER_CLOCKS: [i64; 3] = [20, -45, 65];
 
 /// The end of the sentence about a server that closed the connection of a check.
@@ -78,7 +79,12 @@ pub async fn probe_hop(hop: &ServerHop, keys: KeyChain) -> ProbeFinding {
     let pacer = crate::health::pacer_of_key(&hop.display_name(), id);
     let finding = match &hop.carrier {
         Some(CarrierSettings::Kcp(carried)) => {
-            match crate::chain_builder::build_carrier(hop, carried, Arc::default()) {
+            match crate::chain_builder::build_carrier(
+                hop,
+                carried,
+                Arc::default(),
+                crate::dns::NameResolver::system(),
+            ) {
                 Ok(via) => probe_through_carrier(hop, via, &keys, &pacer).await,
                 Err(why) => return ProbeFinding::Unreachable(io::Error::other(why)),
             }
@@ -277,7 +283,9 @@ async fn find_clock_skew(
     pacer: Option<&Arc<ConnectPacer>>,
 ) -> Option<i64> {
     let mut running: JoinSet<Option<i64>> = JoinSet::new();
-    for (place, shift) in (1..).zip(OTHER_CLOCKS) {
+    let earlier = clock_steps::earlier_clocks().into_iter();
+    let shifts = earlier.chain(OTHER_CLOCKS).take(OTHER_CLOCKS.len());
+    for (place, shift) in (1..).zip(shifts) {
         let (via, server, keys) = (via.clone(), server.clone(), keys.clone());
         let pacer = pacer.cloned();
         running.spawn(async move {

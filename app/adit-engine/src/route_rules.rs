@@ -7,6 +7,7 @@ use adit_net::dial::Family;
 use adit_rules::{AddError, Addresses, Decision, Outcome, Rule, RuleList, RuleSet, SharedRuleSet};
 use adit_wire::Target;
 
+use crate::dns::NameResolver;
 use crate::router::look_up;
 use crate::{RequestContext, RuleSetTable};
 
@@ -58,7 +59,7 @@ pub(crate) fn compile_rules(
 }
 
 /// An error without the place of the rule.
-enum CompileError {
+pub(crate) enum CompileError {
     Conditions(AddError),
     NoSet(String),
 }
@@ -78,7 +79,7 @@ impl CompileError {
 }
 
 /// Returns the sets of alternatives; none only if there is no condition.
-fn compile_conditions(
+pub(crate) fn compile_conditions(
     conditions: &[RuleCondition],
     listener: &str,
     sets: &RuleSetTable,
@@ -148,8 +149,8 @@ pub struct MatchReason {
     pub entry: Option<adit_rules::Entry>,
 }
 
-/// Returns the rule of `route` that decides about a request of `listen`. Looks the target's name up if a router
-/// would.
+/// Returns the rule of `route` that decides about a request of `listen`. Looks the target's name up with
+/// `names` if a router would.
 ///
 /// # Errors
 ///
@@ -160,12 +161,13 @@ pub async fn explain_request(
     sets: &RuleSetTable,
     target: &Target,
     context: &RequestContext<'_>,
+    names: &NameResolver,
 ) -> Result<Explanation, RouteRuleError> {
     let list = RuleList::new(compile_rules(route, listen, sets)?);
     let request = context.request(target);
     let (decision, looked_up) = match list.decide(&request) {
         Decision::Lookup(first) => {
-            let found = look_up(target, address_family(listen)).await;
+            let found = look_up(target, address_family(listen), names).await;
             let decision = list.decide_with_addresses(first, &request, &found);
             (decision, Some(found))
         }

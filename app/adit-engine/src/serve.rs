@@ -1,11 +1,15 @@
 //! Serving a connection, from accepting to the relay. `connection_limiter` bounds the connections;
 //! requests for anything but streams are in `udp_and_bind`; open sessions are in `open_session`.
 
+mod accept_switch;
 mod connection_limiter;
+mod explained_stream;
 mod handler_slot;
 mod login_table;
 mod open_session;
+mod opening_client;
 mod proxy_header;
+mod sniffing;
 mod udp_and_bind;
 
 use std::net::IpAddr;
@@ -31,15 +35,17 @@ use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_removed};
 use crate::{ConnectionAddrs, Request, RequestContext};
 
+pub(crate) use accept_switch::{AcceptPermit, AcceptSwitch};
+pub use connection_limiter::ConnectionLimiter;
 use connection_limiter::ConnectionPermit;
 pub(crate) use connection_limiter::DescriptorPool;
-pub use connection_limiter::{ConnectionLimiter, accept_loop};
+pub(crate) use connection_limiter::accept_loop;
+use explained_stream::ExplainedStream;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
 use open_session::{OpenSession, SessionInfo};
+use opening_client::OpeningClient;
 
-/// Maximum number of bytes that are read from a client before its request is granted.
-const MAX_EARLY_BYTES: usize = 16 << 10;
 /// Number of checks of a full listener for a freed slot, within 1 s.
 const SLOT_CHECKS: u32 = 1000;
 
@@ -67,6 +73,8 @@ pub struct ConnectionHandler {
     pub first_wait: Option<Duration>,
     /// True if UDP over TCP may be requested.
     pub over_tcp: bool,
+    /// True if rules see the name in a client's first bytes when it requests an address.
+    pub sniffs_names: bool,
     /// Counts the open connections of the listener, and limits them.
     pub connection_limiter: Arc<ConnectionLimiter>,
     /// Counts the associations of the listener, and limits them.
@@ -377,9 +385,25 @@ impl ConnectionHandler {
             let _ = pending.reply_failure(&DialError::denied_by_rule(why)).await;
             return None;
         }
-        let context = RequestContext::stream(peer.remote, pending.request.user.as_deref());
+        let stated_user = pending.request.user.take();
+        let mut context = RequestContext::stream(peer.remote, stated_user.as_deref());
+        let mut first = std::mem::take(&mut pending.request.first_bytes);
+        let depends = self.sniffs_names && self.router.depends_on_name(&target, &context);
+        let (mut client, sniffed) = match depends {
+            true => match sniffing::read_name(pending, &mut first).await {
+                Ok(read) => read,
+                Err(e) => {
+                    debug!(client = %peer.remote, user, %target, "the client closed before its first bytes: {e}");
+                    return None;
+                }
+            },
+            false => (OpeningClient::Waiting(pending), None),
+        };
+        if let Some(name) = &sniffed {
+            debug!(client = %peer.remote, user, %target, "its first bytes are for {name}");
+        }
+        context.sniffed = sniffed.as_ref();
         let connector = self.router.select_connector(&target, &context);
-        let first = std::mem::take(&mut pending.request.first_bytes);
         let mut dial = connector.connect(&target, &first);
         // The scope adds a small cost to each poll, and most requests need neither.
         if matches!(target.host, Host::Name(_)) {
@@ -394,7 +418,7 @@ impl ConnectionHandler {
                 let both = DualCounter { meter: &self.meter, account: account.as_ref() };
                 both.add_up(first.len());
             }),
-            why = wait_for_client_close(pending.client_stream()) => {
+            why = client.wait_for_close() => {
                 debug!(client = %peer.remote, user, %target, "the client closed before the connection was open: {why}");
                 return None;
             }
@@ -404,16 +428,17 @@ impl ConnectionHandler {
             Err(why) => {
                 debug!(client = %peer.remote, user, %target, cause = why.cause.label(), "refused: {why}");
                 // The client may have closed the connection already.
-                let _ = pending.reply_failure(&why).await;
+                let _ = client.reply_failure(&why).await;
                 return None;
             }
         };
-        let again = pending.further_requests();
-        let bound = match pending.reveals_bound_addr() {
+        let again = client.further_requests();
+        let late_failure = client.late_failure();
+        let bound = match client.reveals_bound_addr() {
             true => far.visible_addr(),
             false => None,
         };
-        let mut near = match pending.reply_success(bound).await {
+        let mut near = match client.reply_success(bound).await {
             Ok(near) => near,
             Err(e) => {
                 debug!(client = %peer.remote, "the client closed the connection: {e}");
@@ -426,9 +451,13 @@ impl ConnectionHandler {
             // The header is sent now, with or without a payload.
             let _ = timeout(first_wait, fill_to(&mut near, 1)).await;
         }
+        let far_io: BoxStream = match late_failure {
+            Some(reply) => Box::new(ExplainedStream::new(far.io, reply, far.watch.as_ref())),
+            None => far.io,
+        };
         Some(OpenSession {
             near,
-            far: far.io,
+            far: far_io,
             watch: far.watch,
             again,
             account,
@@ -449,32 +478,6 @@ async fn wait_for_listener_end(over: Option<watch::Receiver<()>>) {
     match over {
         Some(mut over) => while over.changed().await.is_ok() {},
         None => std::future::pending().await,
-    }
-}
-
-/// Waits until the client has closed the connection or violated its protocol, as far as this is visible.
-/// Returns the reason.
-async fn wait_for_client_close(client: Option<&mut BoxStream>) -> String {
-    match client {
-        Some(io) => wait_for_client_error(io).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until reading from the client fails, and keeps the bytes read. An end of the stream is no reason
-/// to give up, because the client may have sent everything.
-async fn wait_for_client_error(io: &mut BoxStream) -> String {
-    loop {
-        let have = io.filled().len();
-        match fill_to(io, have + 1).await {
-            Ok(n) if n > have && n < MAX_EARLY_BYTES => {}
-            Ok(_) => return std::future::pending().await,
-            // The error of a codec: the client's bytes were invalid.
-            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
-                return format!("the client violated its protocol: {e}");
-            }
-            Err(e) => return format!("the client closed the connection: {e}"),
-        }
     }
 }
 

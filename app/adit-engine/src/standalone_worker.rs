@@ -54,6 +54,7 @@ impl ConnectionHandler {
             proxy_header_timeout: None,
             first_wait: None,
             over_tcp: false,
+            sniffs_names: false,
             connection_limiter: Arc::new(ConnectionLimiter::new(usize::MAX, None)),
             udp_quota: AssociationRegistry::new(Arc::new(DescriptorPool::new(usize::MAX)))
                 .register_listener(false),

@@ -7,6 +7,8 @@ use adit_shadowsocks::{KeyError, UsersError};
 use adit_wire::Target;
 
 use crate::carrier::CarrierError;
+use crate::dns::DnsStartError;
+use crate::listener::ReplayPartError;
 use crate::plugin::PluginError;
 use crate::route_rules::RouteRuleError;
 use crate::rule_sets::RuleSetError;
@@ -53,6 +55,12 @@ pub enum StartError {
     /// Rule sets cannot be used.
     #[error("{}", join_errors(.0))]
     RuleSets(Vec<RuleSetError>),
+    /// DNS tables cannot be used.
+    #[error(transparent)]
+    Dns(#[from] DnsStartError),
+    /// The replay state of the process that this one succeeds cannot be used.
+    #[error(transparent)]
+    Replays(#[from] ReplayPartError),
     /// A plugin could not be started.
     #[error(transparent)]
     Plugin(#[from] PluginError),

@@ -62,6 +62,30 @@ impl Usage {
     }
 }
 
+/// The usage of the user of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserCounters {
+    /// The name of the user.
+    pub name: String,
+    /// The user's usage.
+    pub usage: Usage,
+}
+
+impl Usage {
+    /// Returns what was added since `before`, an earlier usage of the same user.
+    #[must_use]
+    pub const fn reduced_by(self, before: Self) -> Self {
+        Self {
+            up: self.up.wrapping_sub(before.up),
+            down: self.down.wrapping_sub(before.down),
+            packets_up: self.packets_up.wrapping_sub(before.packets_up),
+            packets_down: self.packets_down.wrapping_sub(before.packets_down),
+            tcp_sessions: self.tcp_sessions.wrapping_sub(before.tcp_sessions),
+            udp_sessions: self.udp_sessions.wrapping_sub(before.udp_sessions),
+        }
+    }
+}
+
 impl UserAccount {
     /// Creates the account of one user, who has a quota of their own.
     pub(crate) fn for_one_user() -> Self {
@@ -107,6 +131,17 @@ impl UserAccount {
             tcp_sessions: read(&self.tcp),
             udp_sessions: read(&self.udp),
         }
+    }
+
+    /// Adds usage that another process has counted.
+    pub(crate) fn add_usage(&self, usage: Usage) {
+        let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
+        add(&self.up, usage.up);
+        add(&self.down, usage.down);
+        add(&self.packets_up, usage.packets_up);
+        add(&self.packets_down, usage.packets_down);
+        add(&self.tcp, usage.tcp_sessions);
+        add(&self.udp, usage.udp_sessions);
     }
 
     /// Counts a new TCP session.

@@ -10,7 +10,7 @@ use adit_shadowsocks::{UserId, UserRef, Users, UsersError};
 use adit_wire::narrow_int;
 use tokio::sync::Notify;
 
-use crate::user_account::{Usage, UserAccount};
+use crate::user_account::{Usage, UserAccount, UserCounters};
 
 /// Number of client addresses whose last user is remembered. A power of two.
 const HINT_SLOTS: usize = 4096;
@@ -201,6 +201,29 @@ impl UserTable {
             .iter()
             .fold(others, |sum, (_, usage)| sum.combined_with(*usage));
         (sum, each)
+    }
+
+    /// Returns the usage of each user that has connected, and before it that of all others: clients without a name,
+    /// and users that were removed.
+    pub(crate) fn unnamed_and_user_usages(&self) -> (Usage, Vec<(UserRef, Usage)>) {
+        let gone = lock_ignoring_poison(&self.removed_usage);
+        let others = gone.combined_with(self.shared_account.read_usage(false));
+        (others, self.user_usages(false))
+    }
+
+    /// Adds usage that another process has counted: that of clients without a name, and that of users. The usage of
+    /// users that do not exist here is that of a removed user.
+    pub(crate) fn add_usage(&self, others: Usage, named: &[UserCounters]) {
+        let mut gone = others;
+        let users = self.users();
+        for UserCounters { name, usage } in named {
+            match users.find_by_name(name) {
+                Some(user) => self.account_of(Some(&user)).add_usage(*usage),
+                None => gone = gone.combined_with(*usage),
+            }
+        }
+        let mut sum = lock_ignoring_poison(&self.removed_usage);
+        *sum = sum.combined_with(gone);
     }
 
     /// Returns the usage of one user.

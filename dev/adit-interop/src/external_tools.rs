@@ -1,6 +1,6 @@
 //! Programs that run to their end: curl, dig, iperf3, the browser.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
@@ -66,6 +66,16 @@ pub fn shift_clock(command: &mut Command, offset: &str) -> Result<()> {
     command.env("LD_PRELOAD", library_path("faketime/libfaketimeMT.so.1")?);
     command
         .env("FAKETIME", offset)
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    Ok(())
+}
+
+/// Does the same by the offset in a file, which can be replaced while the program runs.
+pub fn shift_clock_by_file(command: &mut Command, file: &Path) -> Result<()> {
+    command.env("LD_PRELOAD", library_path("faketime/libfaketimeMT.so.1")?);
+    command
+        .env("FAKETIME_TIMESTAMP_FILE", file)
+        .env("FAKETIME_NO_CACHE", "1")
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     Ok(())
 }

@@ -16,7 +16,9 @@ const LIMIT: Duration = Duration::from_secs(40);
 #[derive(Debug)]
 pub struct IperfServer {
     port: u16,
-    _process: ChildProcess,
+    process: ChildProcess,
+    /// Number of clients so far.
+    clients: usize,
 }
 
 impl IperfServer {
@@ -24,12 +26,20 @@ impl IperfServer {
     pub fn start() -> Result<Self> {
         let port = free_port();
         let mut command = Command::new("iperf3");
-        command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
+        command.args([
+            "-s",
+            "-B",
+            "127.0.0.1",
+            "-p",
+            &port.to_string(),
+            "--forceflush",
+        ]);
         let process = ChildProcess::spawn(command)?;
         wait_port(Transport::Tcp, port, TEST_TIMEOUT)?;
         Ok(Self {
             port,
-            _process: process,
+            process,
+            clients: 0,
         })
     }
 
@@ -38,11 +48,27 @@ impl IperfServer {
     pub fn addr(&self) -> SocketAddr {
         loopback_addr(self.port)
     }
+
+    /// Runs a client with these additional options against this server behind `entry`. Fails if no data
+    /// arrives.
+    pub fn run_client(&mut self, entry: SocketAddr, options: &[&str]) -> Result<()> {
+        // After each client, the server opens its port anew, and refuses connections until then.
+        self.clients += 1;
+        self.process
+            .wait_lines("Server listening on", self.clients, TEST_TIMEOUT)?;
+        run_client(entry, options)
+    }
+
+    /// Transfers a megabyte down through `entry`.
+    ///
+    /// Not up: a server that learns of the end while data is still in flight resets the stream that
+    /// carries it.
+    pub fn download_megabyte(&mut self, entry: SocketAddr) -> Result<()> {
+        self.run_client(entry, &["-n", "1M", "-R"])
+    }
 }
 
-/// Runs a client with these additional options against the server behind `entry`. Fails if no data
-/// arrives.
-pub fn run_client(entry: SocketAddr, options: &[&str]) -> Result<()> {
+fn run_client(entry: SocketAddr, options: &[&str]) -> Result<()> {
     let mut command = Command::new("iperf3");
     let (host, port) = (entry.ip().to_string(), entry.port().to_string());
     command.args(["-c", &host, "-p", &port]).args(options);
@@ -56,12 +82,4 @@ pub fn run_client(entry: SocketAddr, options: &[&str]) -> Result<()> {
         "iperf3 {options:?}: no data arrived: {moved}"
     );
     Ok(())
-}
-
-/// Transfers a megabyte down through `entry`.
-///
-/// Not up: a server that learns of the end while data is still in flight resets the stream that
-/// carries it.
-pub fn download_megabyte(entry: SocketAddr) -> Result<()> {
-    run_client(entry, &["-n", "1M", "-R"])
 }

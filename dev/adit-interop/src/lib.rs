@@ -36,6 +36,7 @@ mod temp_folder;
 mod test_pattern;
 pub mod traffic;
 pub mod unanswering_port;
+pub mod unbound;
 
 pub use adit::AditProcess;
 pub use ports::{Transport, free_port, loopback_addr, wait_port, wait_socket};

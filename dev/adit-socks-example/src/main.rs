@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use adit_socks::server::{Credentials, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Request};
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress};
 
 /// Time from the first byte to the complete request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -54,8 +54,8 @@ fn request(client: &mut TcpStream, login: &Login) -> io::Result<(Request, Vec<u8
         // A refusal has its answer, too.
         client.write_all(&answer)?;
         match step.map_err(|why| io::Error::other(why.to_string()))? {
-            Step::Done(request) => return Ok((request, received)),
-            Step::NeedMore { total } => {
+            HandshakeProgress::Done(request) => return Ok((request, received)),
+            HandshakeProgress::NeedMore { total } => {
                 let mut more = vec![0; total - received.len()];
                 let n = client.read(&mut more)?;
                 if n == 0 {

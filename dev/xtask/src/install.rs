@@ -34,7 +34,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("plink", "putty-tools"),
     ("puttygen", "putty-tools"),
     ("haproxy", "haproxy"),
+    ("unbound", "unbound"),
     ("iperf3", "iperf3"),
+    ("openssl", "openssl"),
     ("rsync", "rsync"),
     ("lftp", "lftp"),
     ("sshfs", "sshfs"),
@@ -125,8 +127,11 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
         build_go_program("xray", "github.com/xtls/xray-core/main", XRAY)
     });
     for name in ["kcppeer", "sshgo"] {
-        steps.run_step(&format!("install {name}"), || build_go_peer(name));
+        steps.run_step(&format!("install {name}"), || build_go_peer(name, "."));
     }
+    steps.run_step("install mihomo", || {
+        build_go_peer("mihomo", "github.com/metacubex/mihomo")
+    });
     for name in ["tokiokcp", "russhpeer"] {
         steps.run_step(&format!("install {name}"), || build_rust_peer(name));
     }
@@ -332,7 +337,8 @@ fn build_go_program(program: &str, package: &str, version: &str) -> Result<Strin
 }
 
 /// Builds a program of this repository on a Go module; `go.mod` and `go.sum` pin all dependencies.
-fn build_go_peer(name: &str) -> Result<String> {
+/// Builds a package of a Go module in `dev/adit-interop/peers`, which pins it.
+fn build_go_peer(name: &str, package: &str) -> Result<String> {
     let source = root().join("dev/adit-interop/peers").join(name);
     let built = go_dir()?.join(name);
     if is_newer(&built, &files_in(&source)?) {
@@ -341,7 +347,18 @@ fn build_go_peer(name: &str) -> Result<String> {
     let (source, output) = (source.to_string_lossy(), built.to_string_lossy());
     CommandRun::new(
         "go",
-        ["-C", &source, "build", "-trimpath", "-o", &output, "."],
+        [
+            "-C",
+            &source,
+            "build",
+            "-trimpath",
+            // Recent versions of Go refuse the links into its runtime that mihomo uses, except with this flag.
+            "-ldflags",
+            "-s -w -checklinkname=0",
+            "-o",
+            &output,
+            package,
+        ],
     )
     .env("GOFLAGS", "-buildvcs=false")
     .env("GOWORK", "off")

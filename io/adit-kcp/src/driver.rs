@@ -55,6 +55,8 @@ impl Future for SocketDriver {
         let me = self.get_mut();
         me.table.socket.lock_timers().mark_awake();
         me.table.apply_change();
+        #[cfg(target_os = "linux")]
+        me.table.answer_handover();
         for _ in 0..MAX_BATCHES {
             let received = me.table.poll_receive(cx, system::monotonic_now());
             let now = system::monotonic_now();

@@ -85,11 +85,13 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod amplification_limit;
-mod buffer_parts;
+mod concatenated_buffers;
 mod counters;
 mod crypt;
 mod driver;
 pub mod fec;
+#[cfg(target_os = "linux")]
+mod handover;
 mod listener;
 mod new_peers;
 mod oob;

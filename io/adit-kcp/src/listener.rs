@@ -47,7 +47,7 @@ use super::transport::{DatagramTransport, Transport};
 /// ```
 #[derive(Debug)]
 pub struct KcpListener {
-    socket: Arc<KcpSocket>,
+    pub(super) socket: Arc<KcpSocket>,
     /// Emptied before the driver is woken.
     queue: Option<mpsc::Receiver<KcpStream>>,
 }
@@ -83,6 +83,19 @@ impl KcpListener {
         })
     }
 
+    /// Listens on a bound socket of this project, such as one that another process has handed over.
+    ///
+    /// # Errors
+    ///
+    /// Invalid [`Settings`].
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a tokio runtime.
+    pub fn over_udp(socket: BatchUdpSocket, settings: Settings) -> io::Result<Self> {
+        Self::listen_with(settings, || Ok(Transport::Udp(socket)))
+    }
+
     /// Listens over a transport, which is dropped when it is not needed any more.
     ///
     /// # Errors
@@ -96,7 +109,7 @@ impl KcpListener {
         Self::listen_with(settings, || Ok(Transport::Own(Box::new(transport))))
     }
 
-    fn listen_with(
+    pub(super) fn listen_with(
         settings: Settings,
         open: impl FnOnce() -> io::Result<Transport>,
     ) -> io::Result<Self> {

@@ -49,6 +49,16 @@ impl SessionTable {
                 }
             };
         }
+        // A session of the previous process, whose client has moved.
+        #[cfg(target_os = "linux")]
+        if let Some(udp) = self.socket.transport.udp()
+            && udp.forward_session(id.to_u64(), packet, from)
+        {
+            return;
+        }
+        if self.socket.transport.is_handed_over() {
+            return;
+        }
         let Some(newcomers) = &mut self.new_peers else {
             return;
         };

@@ -14,7 +14,7 @@ use adit_wire::{Entropy, ProtocolError, Time, subslice};
 
 use crate::new_peers::seal_empty;
 
-use super::buffer_parts::BufferParts;
+use super::concatenated_buffers::ConcatenatedBuffers;
 use super::counters::add_nonzero;
 use super::pipeline::{DatagramPipeline, PartialBatch};
 use super::route::DatagramRoute;
@@ -376,7 +376,7 @@ impl Session {
             true => SLICE_SEGMENTS * config.mss(),
             false => usize::MAX,
         };
-        let mut rest = BufferParts::from_buffers(bufs);
+        let mut rest = ConcatenatedBuffers::from_buffers(bufs);
         let mut done = 0;
         let outcome = loop {
             let piece = rest.split_front(slice);

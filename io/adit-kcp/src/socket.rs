@@ -6,7 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use adit_fec::ErasureCode;
+#[cfg(target_os = "linux")]
+use adit_net::handover::HandedOverUdp;
 use adit_wire::Time;
+#[cfg(target_os = "linux")]
+use tokio::sync::oneshot;
 
 use super::settings::{DatagramLayout, Settings};
 use super::socket_timers::SocketTimers;
@@ -34,7 +38,22 @@ struct SharedState {
     next: Mutex<Option<SettingsChange>>,
     /// True if `next` is set.
     has_next: AtomicBool,
+    #[cfg(target_os = "linux")]
+    handover: HandoverRequest,
 }
+
+/// A request to hand the socket over to the next process, which the driver has not answered yet.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Default)]
+struct HandoverRequest {
+    reply: Mutex<Option<HandoverReply>>,
+    /// True if `reply` is set.
+    is_open: AtomicBool,
+}
+
+/// The recipient of a socket that is handed over.
+#[cfg(target_os = "linux")]
+pub(super) type HandoverReply = oneshot::Sender<io::Result<HandedOverUdp>>;
 
 /// Other settings for the sessions that start from now on.
 #[derive(Debug)]
@@ -96,6 +115,30 @@ impl KcpSocket {
         next.take()
     }
 
+    /// Requests the driver to hand the socket over.
+    #[cfg(target_os = "linux")]
+    pub(super) fn request_handover(&self) -> oneshot::Receiver<io::Result<HandedOverUdp>> {
+        let (reply, answer) = oneshot::channel();
+        let request = &self.shared.handover;
+        *request.lock_reply() = Some(reply);
+        request.is_open.store(true, Ordering::Release);
+        self.wake_driver();
+        answer
+    }
+
+    /// Returns the request to answer.
+    #[cfg(target_os = "linux")]
+    pub(super) fn take_handover_request(&self) -> Option<HandoverReply> {
+        let request = &self.shared.handover;
+        // A load is cheaper than a lock, and there is rarely a request.
+        if !request.is_open.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut reply = request.lock_reply();
+        request.is_open.store(false, Ordering::Release);
+        reply.take()
+    }
+
     fn lock_change(&self) -> MutexGuard<'_, Option<SettingsChange>> {
         let next = self.shared.next.lock();
         next.unwrap_or_else(PoisonError::into_inner)
@@ -124,6 +167,13 @@ impl KcpSocket {
 
     pub(super) fn refused_count(&self) -> u64 {
         self.shared.refused.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl HandoverRequest {
+    fn lock_reply(&self) -> MutexGuard<'_, Option<HandoverReply>> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

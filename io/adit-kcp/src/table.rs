@@ -35,7 +35,7 @@ pub(super) struct SessionTable {
     pub(super) slots: Vec<Option<Arc<Session>>>,
     pub(super) free: Vec<usize>,
     /// The slots of each address, the newest session last.
-    peers: HashMap<SocketAddr, Vec<usize>>,
+    pub(super) peers: HashMap<SocketAddr, Vec<usize>>,
     /// Number of sessions of each source.
     sources: HashMap<IpAddr, usize>,
     /// The session of the last datagram.
@@ -328,6 +328,9 @@ impl SessionTable {
         if !opening.may_begin_session() || self.has_ended(from, opening, now) {
             return None;
         }
+        if self.socket.transport.is_handed_over() {
+            return None;
+        }
         let here = self.peers.get(&from).map_or(0, Vec::len);
         if here >= MAX_PER_ADDR || !self.is_within_limits(from) {
             return None;
@@ -407,6 +410,8 @@ impl SessionTable {
                 self.peers.remove(&session.first_addr);
             }
         }
+        #[cfg(target_os = "linux")]
+        self.release_sources(&session);
         let source = source_network(session.first_addr.ip());
         if let Some(count) = self.sources.get_mut(&source) {
             *count -= 1;

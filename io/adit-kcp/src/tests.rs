@@ -18,6 +18,8 @@ use super::*;
 mod beside;
 mod change;
 mod crypt;
+#[cfg(target_os = "linux")]
+mod handover;
 mod memory;
 mod transport;
 mod vectored;

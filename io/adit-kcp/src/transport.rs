@@ -158,6 +158,15 @@ impl Transport {
         }
     }
 
+    /// Returns true if the next process receives on the socket, and starts the sessions.
+    pub(super) fn is_handed_over(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        if let Self::Udp(udp) = self {
+            return udp.is_handed_over();
+        }
+        false
+    }
+
     pub(super) fn try_send(&self, datagram: &[u8], to: SocketAddr) -> io::Result<()> {
         match self {
             Self::Udp(udp) => udp.try_send(datagram, to),

@@ -12,6 +12,7 @@
 //! * name resolution ([`names`]) and the race between addresses ([`dial`]);
 //! * clocks and random generators ([`system`]), the descriptor limit ([`limits`]) and memory to return to
 //!   the system ([`memory`]);
+//! * the handover of sockets to a new process (`handover`, on Linux);
 //! * child processes that do not outlive adit, with terminals for them ([`child`]), and files that do
 //!   outlive it (`persistent_file`).
 //!
@@ -38,6 +39,8 @@ pub mod accept;
 #[cfg(unix)]
 pub mod child;
 pub mod dial;
+#[cfg(target_os = "linux")]
+pub mod handover;
 pub mod limits;
 pub mod memory;
 pub mod names;

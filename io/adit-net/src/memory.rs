@@ -1,4 +1,4 @@
-//! Memory that the allocator retains.
+//! Memory that a process holds without a use for it: what the allocator retains, and code that only the start needs.
 
 /// Returns freed memory to the system, as far as it consists of whole pages. This walks the whole heap:
 /// call it rarely, and not on a thread that others wait for.
@@ -15,3 +15,108 @@ pub fn release_free_pages() {
 /// Does nothing: other allocators return memory themselves or have no such function.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub const fn release_free_pages() {}
+
+/// Removes all code from the memory of this process. What runs again is mapped again, from the page cache: one short
+/// page fault for each 64 KiB. Call it once, when the process has started.
+///
+/// The kernel maps the surroundings of each page that is executed, so that most of the code is part of the process after
+/// the start, although a process at rest needs little of it. Executable pages that are mapped are also the last that the
+/// kernel reclaims (`VM_EXEC`), and code that only the start needs should not be among them.
+///
+/// # Errors
+///
+/// Returns the error of reading `/proc/self/maps`, or of the system call, which fails if memory is locked
+/// (`mlockall`).
+#[cfg(target_os = "linux")]
+#[allow(
+    unsafe_code,
+    reason = "the advice that unmaps pages has no safe wrapper"
+)]
+pub fn release_code_pages() -> std::io::Result<()> {
+    let maps = std::fs::read_to_string("/proc/self/maps")?;
+    for (start, len) in code_mappings(&maps) {
+        let start = std::ptr::with_exposed_provenance_mut(start);
+        // SAFETY: the range is one mapping of a file that is private, executable and not writable. Nothing has changed
+        // its pages, since programs and libraries with position-independent code have no relocations in it, so the
+        // pages that are mapped again have the same bytes. No library is unloaded, so the range is still that mapping.
+        let done = unsafe { libc::madvise(start, len, libc::MADV_DONTNEED) };
+        if done != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Does nothing: the system has no such function.
+///
+/// # Errors
+///
+/// None.
+#[cfg(not(target_os = "linux"))]
+pub const fn release_code_pages() -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Returns the address and the length in bytes of each mapping of a file with code, from the text of `/proc/PID/maps`.
+#[cfg(target_os = "linux")]
+fn code_mappings(maps: &str) -> impl Iterator<Item = (usize, usize)> {
+    maps.lines().filter_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let (range, access) = (fields.next()?, fields.next()?);
+        let inode = fields.nth(2)?;
+        // Without a file there is nothing to read the pages from again.
+        if access != "r-xp" || inode == "0" {
+            return None;
+        }
+        let (start, end) = range.split_once('-')?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        Some((start, end.checked_sub(start)?))
+    })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_files_is_found() {
+        let maps = "\
+55fa0d026000-55fa0d447000 r--p 00000000 fe:00 123 /usr/bin/adit
+55fa0d447000-55fa0e06f000 r-xp 00421000 fe:00 123 /usr/bin/adit
+55fa0e06f000-55fa0e0d7000 rw-p 01049000 fe:00 123 /usr/bin/adit
+7f667a42e000-7f667a584000 r-xp 00026000 fe:00 77 /usr/lib/x86_64-linux-gnu/libc.so.6 (deleted)
+7f667a600000-7f667a601000 r-xp 00000000 00:00 0
+7f667a601000-7f667a602000 rwxp 00000000 fe:00 9 /usr/lib/patched.so
+7f667a6fb000-7f667a6fd000 r-xp 00000000 00:00 0 [vdso]
+7f667a6fd000 r-xp
+";
+        let found: Vec<_> = code_mappings(maps).collect();
+        let expected = [(0x55fa_0d44_7000, 0xc2_8000), (0x7f66_7a42_e000, 0x15_6000)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn released_code_runs_again() {
+        /// Returns the number of KiB of code in memory.
+        fn resident_code(smaps: &str) -> u64 {
+            let mut is_code = false;
+            let mut resident = 0;
+            for line in smaps.lines() {
+                match line.split_once(':') {
+                    Some(("Rss", size)) if is_code => {
+                        resident += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
+                    }
+                    Some((key, _)) if key.contains('-') => is_code = line.contains(" r-xp "),
+                    _ => {}
+                }
+            }
+            resident
+        }
+        let smaps = || std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let before = resident_code(&smaps());
+        release_code_pages().unwrap();
+        let after = resident_code(&smaps());
+        assert!(before > 0 && after < before, "{before} {after}");
+    }
+}

@@ -46,18 +46,43 @@ pub fn listen_with_fast_open(addr: SocketAddr, fast_open: FastOpen) -> io::Resul
     listen_prepared(addr, |_socket| {
         #[cfg(target_os = "linux")]
         if fast_open == FastOpen::On {
-            let queue = FAST_OPEN_QUEUE;
-            let _ = crate::socket_option::set_int_option(
-                _socket,
-                libc::IPPROTO_TCP,
-                libc::TCP_FASTOPEN,
-                queue,
-            );
+            set_fast_open(_socket, fast_open);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = fast_open;
         Ok(())
     })
+}
+
+/// Continues a listening socket that another process has opened, with its options, and with TCP Fast Open as
+/// requested.
+///
+/// # Errors
+/// Errors of the system.
+///
+/// # Panics
+/// Outside of a runtime of tokio with I/O.
+pub fn continue_listening(
+    socket: std::net::TcpListener,
+    fast_open: FastOpen,
+) -> io::Result<TcpListener> {
+    #[cfg(target_os = "linux")]
+    set_fast_open(&SockRef::from(&socket), fast_open);
+    #[cfg(not(target_os = "linux"))]
+    let _ = fast_open;
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket)
+}
+
+/// Sets the number of pending Fast Open connections. The system decides whether to grant it.
+#[cfg(target_os = "linux")]
+fn set_fast_open(socket: &Socket, fast_open: FastOpen) {
+    let queue = match fast_open {
+        FastOpen::On => FAST_OPEN_QUEUE,
+        FastOpen::Off => 0,
+    };
+    let _ =
+        crate::socket_option::set_int_option(socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, queue);
 }
 
 /// Like [`listen`], with one more option set before the socket is bound.

@@ -21,7 +21,7 @@ pub use unsupported::{TproxyUdp, bind_foreign, listen, listen_redirected, origin
 mod linux {
     use std::io::{self, IoSliceMut};
     use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
-    use std::os::fd::{AsRawFd, RawFd};
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
     use std::sync::{Mutex, PoisonError};
 
     use nix::libc::{sockaddr_in, sockaddr_in6};
@@ -98,8 +98,17 @@ mod linux {
                 setsockopt(&socket, sockopt::Ipv4OrigDstAddr, &true)?;
             }
             socket.bind(&addr.into())?;
+            Self::from_std(socket.into())
+        }
+
+        /// Continues a socket that another process has [bound](Self::bind).
+        ///
+        /// # Errors
+        /// Errors of the system.
+        pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
+            socket.set_nonblocking(true)?;
             Ok(Self {
-                socket: UdpSocket::from_std(socket.into())?,
+                socket: UdpSocket::from_std(socket)?,
                 control: Mutex::new(nix::cmsg_space!(sockaddr_in, sockaddr_in6)),
             })
         }
@@ -160,6 +169,12 @@ mod linux {
                 }
             }
             Ok(())
+        }
+    }
+
+    impl AsFd for TproxyUdp {
+        fn as_fd(&self) -> BorrowedFd<'_> {
+            self.socket.as_fd()
         }
     }
 
@@ -304,6 +319,14 @@ mod unsupported {
     pub struct TproxyUdp(Infallible);
 
     impl TproxyUdp {
+        /// Not supported on this system.
+        ///
+        /// # Errors
+        /// Always [`Unsupported`](io::ErrorKind::Unsupported).
+        pub fn from_std(_: std::net::UdpSocket) -> io::Result<Self> {
+            unsupported_error()
+        }
+
         /// Not supported on this system.
         ///
         /// # Errors

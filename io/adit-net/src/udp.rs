@@ -5,6 +5,8 @@
 //! and passes them on as one (`UDP_SEGMENT`). Both fall back automatically where the system does not offer
 //! them; `ADIT_IO=portable` forces the fallback.
 
+#[cfg(target_os = "linux")]
+mod handover;
 #[cfg(unix)]
 mod poll_policy;
 #[cfg(unix)]
@@ -65,6 +67,8 @@ pub struct BatchUdpSocket {
     /// True if the last call received long runs.
     has_long_runs: AtomicBool,
     pending: Mutex<PendingRun>,
+    #[cfg(target_os = "linux")]
+    handover: crate::handover::UdpHandover,
 }
 
 /// Returns true if batches by the kernel are disabled.
@@ -137,6 +141,8 @@ impl BatchUdpSocket {
             v6: addr.is_ipv6(),
             has_long_runs: AtomicBool::new(false),
             pending: Mutex::default(),
+            #[cfg(target_os = "linux")]
+            handover: crate::handover::UdpHandover::default(),
         })
     }
 
@@ -189,6 +195,13 @@ impl BatchUdpSocket {
     #[must_use]
     pub fn buffer_sizes(&self) -> BufferSizes {
         BufferSizes::of_socket(self.socket.socket_ref())
+    }
+}
+
+#[cfg(unix)]
+impl std::os::fd::AsFd for BatchUdpSocket {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step, subslice_mut};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, subslice_mut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The reason a handshake did not complete.
@@ -49,8 +49,8 @@ where
             }
         }
         match step.map_err(HandshakeFailure::Core)? {
-            Step::Done(output) => return Ok(output),
-            Step::NeedMore { total } => {
+            HandshakeProgress::Done(output) => return Ok(output),
+            HandshakeProgress::NeedMore { total } => {
                 let have = received.len();
                 received.resize(total.max(have + 1), 0);
                 let n = io.read(subslice_mut(&mut received, have..)).await?;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress};
 
 use crate::Stream;
 use crate::stream::{fill_to, flush_stream};
@@ -61,8 +61,8 @@ pub async fn run_handshake<H: Handshake>(
             out.clear();
         }
         match step {
-            Step::Done(output) => return Ok(output),
-            Step::NeedMore { total } => {
+            HandshakeProgress::Done(output) => return Ok(output),
+            HandshakeProgress::NeedMore { total } => {
                 if fill_to(io, total).await? < total {
                     return Err(HandshakeError::Eof);
                 }
@@ -130,12 +130,12 @@ mod tests {
             &mut self,
             rx: &mut HandshakeInput<'_>,
             tx: &mut HandshakeOutput<'_>,
-        ) -> Result<Step<()>, ProtocolError> {
+        ) -> Result<HandshakeProgress<()>, ProtocolError> {
             match rx.bytes() {
-                [] | [_] => Ok(Step::NeedMore { total: 2 }),
+                [] | [_] => Ok(HandshakeProgress::NeedMore { total: 2 }),
                 [b'o', b'k', ..] => {
                     rx.consume(2);
-                    Ok(Step::Done(()))
+                    Ok(HandshakeProgress::Done(()))
                 }
                 _ => {
                     tx.extend_from_slice(b"no");

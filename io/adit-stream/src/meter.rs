@@ -90,6 +90,17 @@ impl TrafficMeter {
         self.current_shard().lost.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Adds the counts of another meter, such as that of a process which this one succeeds.
+    pub fn add_stats(&self, stats: MeterStats) {
+        let shard = self.current_shard();
+        let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
+        add(&shard.up, stats.up);
+        add(&shard.down, stats.down);
+        add(&shard.opened, stats.opened);
+        add(&shard.closed, stats.closed);
+        add(&shard.lost, stats.lost);
+    }
+
     /// Returns the current sums.
     #[must_use]
     pub fn stats(&self) -> MeterStats {

@@ -5,7 +5,7 @@ use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use crate::Secret;
+use crate::{Secret, ct_eq};
 
 /// Returns the unkeyed BLAKE3 hash of `data`, 32 bytes.
 #[must_use]
@@ -32,12 +32,29 @@ impl SipKey {
         Self(Secret::new(seed))
     }
 
+    /// Returns the seed.
+    pub(crate) fn seed(&self) -> &[u8; 16] {
+        self.0.expose()
+    }
+
+    /// Returns true if both keys are the same.
+    #[must_use]
+    pub fn is_same_key(&self, other: &Self) -> bool {
+        ct_eq(self.seed(), other.seed())
+    }
+
     /// Returns the keyed hash of `data`.
     #[must_use]
     pub fn hash_bytes(&self, data: &[u8]) -> u64 {
         let mut sip = SipHasher13::new_with_key(self.0.expose());
         sip.write(data);
         sip.finish()
+    }
+}
+
+impl Clone for SipKey {
+    fn clone(&self) -> Self {
+        Self::new(*self.seed())
     }
 }
 

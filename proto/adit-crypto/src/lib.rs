@@ -50,6 +50,7 @@ mod sign;
     reason = "vector instructions; the module's docs state why they are sound"
 )]
 mod simd;
+mod snapshot;
 mod sntrup;
 mod ssh_packet;
 mod stream;
@@ -76,6 +77,7 @@ pub use sign::{
     ed25519_verify, generate_rsa_pkcs8,
 };
 pub use simd::{CpuLevel, cpu_level, limit_cpu};
+pub use snapshot::{SnapshotError, SnapshotFormat};
 pub use sntrup::{SNTRUP_CIPHERTEXT_LEN, SNTRUP_PUBLIC_LEN, SntrupKey, sntrup_encapsulate};
 pub use ssh_packet::{SshChaCha, SshGcm};
 pub use stream::{Direction, Rc4, StreamCipher, StreamKey, StreamKind};

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use adit_wire::{
-    Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target, subslice,
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError, Target, subslice,
 };
 use zeroize::Zeroizing;
 
@@ -119,7 +119,7 @@ impl Handshake for HttpConnect {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<()>, ClientError> {
+    ) -> Result<HandshakeProgress<()>, ClientError> {
         if !self.opened {
             self.write_request(tx)?;
             self.opened = true;
@@ -138,7 +138,7 @@ impl Handshake for HttpConnect {
             }
             let len = match self.head_len(rx.bytes()) {
                 Some(len) if len <= limit => len,
-                None if held < limit => return Ok(Step::NeedMore { total: held + 1 }),
+                None if held < limit => return Ok(HandshakeProgress::NeedMore { total: held + 1 }),
                 _ => return Err(ClientError::TooLarge),
             };
             let head = subslice(rx.bytes(), ..len);
@@ -155,7 +155,7 @@ impl Handshake for HttpConnect {
                 }
                 200..=299 => {
                     rx.consume(len);
-                    return Ok(Step::Done(()));
+                    return Ok(HandshakeProgress::Done(()));
                 }
                 other => return Err(ClientError::Status(other)),
             }

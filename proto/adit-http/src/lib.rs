@@ -20,13 +20,13 @@
 //!
 //! ```
 //! use adit_http::client::HttpConnect;
-//! use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+//! use adit_wire::{Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput};
 //!
 //! let mut connect = HttpConnect::new("example.test:443".parse().unwrap(), None);
 //! let mut answer = *b"HTTP/1.1 200 Connection established\r\n\r\n";
 //! let mut sent = Vec::new();
 //! let step = connect.step(&mut HandshakeInput::new(&mut answer), &mut HandshakeOutput::new(&mut sent))?;
-//! assert_eq!(step, Step::Done(()));
+//! assert_eq!(step, HandshakeProgress::Done(()));
 //! assert!(sent.starts_with(b"CONNECT example.test:443 HTTP/1.1\r\n"));
 //! # Ok::<(), adit_http::client::ClientError>(())
 //! ```

@@ -5,7 +5,7 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError};
 
 pub use state::{ClientSettings, ClientState};
 
@@ -50,14 +50,14 @@ impl Handshake for ClientHandshake {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Codecs>, ProtocolError> {
+    ) -> Result<HandshakeProgress<Codecs>, ProtocolError> {
         tx.extend_from_slice(&core::mem::take(&mut self.hello));
         let wait = core::mem::replace(&mut self.wait, AwaitedData::Over);
         let answered = match &wait {
-            AwaitedData::Nothing(_) => Step::Done(0),
+            AwaitedData::Nothing(_) => HandshakeProgress::Done(0),
             AwaitedData::Anything => match rx.bytes().len() {
-                0 => Step::NeedMore { total: 1 },
-                all => Step::Done(all),
+                0 => HandshakeProgress::NeedMore { total: 1 },
+                all => HandshakeProgress::Done(all),
             },
             AwaitedData::Flight { tagger, .. } => read_flight(rx.bytes(), tagger)?,
             AwaitedData::Answer { session, .. } => read_answer(rx.bytes(), session)?,
@@ -66,13 +66,13 @@ impl Handshake for ClientHandshake {
             }
         };
         match answered {
-            Step::NeedMore { total } => {
+            HandshakeProgress::NeedMore { total } => {
                 self.wait = wait;
-                Ok(Step::NeedMore { total })
+                Ok(HandshakeProgress::NeedMore { total })
             }
-            Step::Done(eaten) => {
+            HandshakeProgress::Done(eaten) => {
                 rx.consume(eaten);
-                Ok(Step::Done(wait.into_codecs()))
+                Ok(HandshakeProgress::Done(wait.into_codecs()))
             }
         }
     }

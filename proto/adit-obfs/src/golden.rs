@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adit_wire::codec_laws::{open_all, run_handshake};
-use adit_wire::{FixedEntropy, Seal, Step, UnixTime};
+use adit_wire::{FixedEntropy, HandshakeProgress, Seal, UnixTime};
 use serde_json::Value;
 
 use crate::http::{HttpMethod, RequestTemplate};
@@ -110,7 +110,7 @@ fn cases(kinds: &[ObfsKind]) -> Vec<Case> {
 /// Runs a server over all bytes of a client; returns its answer and the opened data.
 fn serve(mut core: ServerHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<u8>, Codecs) {
     let (step, sent, held) = run_handshake(&mut core, wire, pieces).unwrap();
-    let Step::Done(mut codecs) = step else {
+    let HandshakeProgress::Done(mut codecs) = step else {
         panic!("{step:?}");
     };
     let (plain, left) = open_all(&mut codecs.open, &held, pieces).unwrap();
@@ -121,7 +121,7 @@ fn serve(mut core: ServerHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, 
 /// Does the same for a client.
 fn connect(mut core: ClientHandshake, wire: &[u8], pieces: &[usize]) -> (Vec<u8>, Vec<u8>, Codecs) {
     let (step, sent, held) = run_handshake(&mut core, wire, pieces).unwrap();
-    let Step::Done(mut codecs) = step else {
+    let HandshakeProgress::Done(mut codecs) = step else {
         panic!("{step:?}");
     };
     let (plain, left) = open_all(&mut codecs.open, &held, pieces).unwrap();
@@ -320,7 +320,7 @@ fn go_quiet_clients_of_others() {
             ticket: &array::<TICKET_LEN>(&hello[ticket..]),
         };
         assert_eq!(ours.encode(), hello);
-        let done = Ok(Step::Done(reply.len()));
+        let done = Ok(HandshakeProgress::Done(reply.len()));
         assert_eq!(quiet::read_answer(&reply, &rng.session), done);
         let mut codec = ObfsSeal::records_after(quiet::client_end(&array(&end[11..])));
         assert_eq!(seal(&mut codec, b""), end);
@@ -335,7 +335,7 @@ fn go_quiet_least_hello() {
     let now = case["time"].as_u64().unwrap();
     let mut core = quiet_server("exampleconftest", now);
     let (step, sent, held) = run_handshake(&mut core, &hello, &[1]).unwrap();
-    assert!(matches!(step, Step::NeedMore { .. }) && held.is_empty());
+    assert!(matches!(step, HandshakeProgress::NeedMore { .. }) && held.is_empty());
     let mut rest = &sent[..];
     for head in case["reply_layout"].as_array().unwrap() {
         let head = hex(head);

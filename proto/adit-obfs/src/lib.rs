@@ -66,7 +66,7 @@ pub use open::ObfsOpen;
 pub use quiet::Browser;
 pub use redirect::{RedirectError, RedirectRule};
 pub use seal::ObfsSeal;
-pub use server::{ServerHandshake, ServerSettings, ServerState};
+pub use server::{HelloRestoreError, ServerHandshake, ServerSettings, ServerState};
 
 /// The codecs of a connection whose handshake is done.
 #[derive(Debug)]

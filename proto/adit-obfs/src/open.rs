@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{Open, Opened, ProtocolError, Step};
+use adit_wire::{HandshakeProgress, Open, Opened, ProtocolError};
 
 use crate::http::HeadSkipper;
 use crate::tls::{RecordReader, Tagger, read_flight};
@@ -76,8 +76,8 @@ impl Open for ObfsOpen {
                 Ok(opened)
             }
             OpenState::Flight { tagger, joined } => Ok(match read_flight(wire, tagger)? {
-                Step::NeedMore { total } => Opened::NeedMore { total },
-                Step::Done(consumed) => {
+                HandshakeProgress::NeedMore { total } => Opened::NeedMore { total },
+                HandshakeProgress::Done(consumed) => {
                     let records = Self::new_records();
                     *self = if *joined {
                         records.with_joined_records()

@@ -5,7 +5,7 @@
 //! head that arrives in two parts breaks the connection. This is a weakness of the format that one
 //! side cannot fix.
 
-use adit_wire::{Entropy, HandshakeInput, ProtocolError, Step};
+use adit_wire::{Entropy, HandshakeInput, HandshakeProgress, ProtocolError};
 use crc32fast::Hasher;
 
 /// Minimum number of random bytes in a head.
@@ -33,7 +33,9 @@ pub(crate) fn client_head(entropy: &mut dyn Entropy) -> Vec<u8> {
 ///
 /// Takes the longest head that matches the checksum: if a head ends in zeros, the checksum matches
 /// before each of them too, and a client sends nothing more before it is answered.
-pub(crate) fn read_client_head(rx: &mut HandshakeInput<'_>) -> Result<Step<()>, ProtocolError> {
+pub(crate) fn read_client_head(
+    rx: &mut HandshakeInput<'_>,
+) -> Result<HandshakeProgress<()>, ProtocolError> {
     let (least, most) = (usize::from(MIN) + 4, usize::from(MAX) + 4);
     let bytes = rx.bytes();
     let (mut sum, mut end) = (Hasher::new(), None);
@@ -45,13 +47,13 @@ pub(crate) fn read_client_head(rx: &mut HandshakeInput<'_>) -> Result<Step<()>, 
     }
     if let Some(end) = end {
         rx.consume(end);
-        return Ok(Step::Done(()));
+        return Ok(HandshakeProgress::Done(()));
     }
     if bytes.len() >= most {
         return Err(ProtocolError::Malformed("random_head: no checksum"));
     }
     let total = least.max(bytes.len() + 1);
-    Ok(Step::NeedMore { total })
+    Ok(HandshakeProgress::NeedMore { total })
 }
 
 #[cfg(test)]
@@ -69,11 +71,11 @@ mod tests {
             for end in 0..head.len() {
                 let mut part = head[..end].to_vec();
                 let step = read_client_head(&mut HandshakeInput::new(&mut part));
-                assert!(matches!(step, Ok(Step::NeedMore { total }) if total > end));
+                assert!(matches!(step, Ok(HandshakeProgress::NeedMore { total }) if total > end));
             }
             let mut whole = [&head[..], b"data"].concat();
             let mut rx = HandshakeInput::new(&mut whole);
-            assert_eq!(read_client_head(&mut rx), Ok(Step::Done(())));
+            assert_eq!(read_client_head(&mut rx), Ok(HandshakeProgress::Done(())));
             assert_eq!(rx.bytes(), b"data");
         }
     }
@@ -88,7 +90,7 @@ mod tests {
         let mut count = 0;
         for mut head in found {
             let mut rx = HandshakeInput::new(&mut head);
-            assert_eq!(read_client_head(&mut rx), Ok(Step::Done(())));
+            assert_eq!(read_client_head(&mut rx), Ok(HandshakeProgress::Done(())));
             assert_eq!(rx.bytes(), b"");
             count += 1;
         }
@@ -104,6 +106,6 @@ mod tests {
             Err(why)
         );
         let step = read_client_head(&mut HandshakeInput::new(&mut bytes[..102]));
-        assert_eq!(step, Ok(Step::NeedMore { total: 103 }));
+        assert_eq!(step, Ok(HandshakeProgress::NeedMore { total: 103 }));
     }
 }

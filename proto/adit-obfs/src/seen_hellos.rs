@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use adit_crypto::SipKey;
+use adit_crypto::{Secret, SipKey, SnapshotError, SnapshotFormat};
 use adit_wire::{ProtocolError, UnixTime};
 use hashbrown::HashTable;
 
@@ -10,6 +10,13 @@ use hashbrown::HashTable;
 /// the oldest are forgotten when there are more: refusing new clients would cost more than it
 /// protects.
 const CAPACITY: usize = 450_000;
+const DIGEST_LEN: usize = 8;
+
+/// A snapshot: its body is the digests, 8 bytes each, big-endian; the oldest are first.
+const FORMAT: SnapshotFormat = SnapshotFormat {
+    magic: *b"adit-hel",
+    version: 1,
+};
 
 /// Remembers keyed 64-bit digests of authenticated hellos for at least `span` seconds, or until
 /// [`CAPACITY`] newer ones have arrived. Two digests are equal by chance once in 10¹³ hellos.
@@ -39,9 +46,62 @@ impl SeenHellos {
         }
     }
 
+    /// Creates a memory from a [snapshot](Self::snapshot) of another one.
+    pub(crate) fn from_snapshot(
+        bytes: &[u8],
+        span: u64,
+        now: UnixTime,
+    ) -> Result<Self, SnapshotError> {
+        let (sip, _) = FORMAT.parse(bytes)?;
+        let seen = Self {
+            sip,
+            ..Self::new([0; 16], span)
+        };
+        seen.merge_snapshot(bytes, now)?;
+        Ok(seen)
+    }
+
+    /// Returns the time for which hellos are remembered, in seconds.
+    pub(crate) const fn span(&self) -> u64 {
+        self.span
+    }
+
+    /// Returns all digests, at most 7.2 MB.
+    pub(crate) fn snapshot(&self) -> Secret<Vec<u8>> {
+        let lock = self.generations.lock();
+        let seen = lock.unwrap_or_else(PoisonError::into_inner);
+        let digests = seen.previous.iter().chain(&seen.current);
+        let len = (seen.previous.len() + seen.current.len()) * DIGEST_LEN;
+        FORMAT.encode(&self.sip, len, |out| {
+            for digest in digests {
+                out.extend_from_slice(&digest.to_be_bytes());
+            }
+        })
+    }
+
+    /// Adds the digests of a snapshot of the same memory; they are remembered as if they were inserted at `now`.
+    pub(crate) fn merge_snapshot(&self, bytes: &[u8], now: UnixTime) -> Result<(), SnapshotError> {
+        let (sip, body) = FORMAT.parse(bytes)?;
+        let (digests, rest) = body.as_chunks::<DIGEST_LEN>();
+        if !rest.is_empty() {
+            return Err(SnapshotError::Damaged);
+        }
+        if !sip.is_same_key(&self.sip) {
+            return Err(SnapshotError::Foreign);
+        }
+        for digest in digests {
+            // One that is known already is not new.
+            let _ = self.insert_digest(u64::from_be_bytes(*digest), now);
+        }
+        Ok(())
+    }
+
     /// Inserts a hello, which must be new; check and insertion are one atomic step.
     pub(crate) fn insert_hello(&self, hello: &[u8], now: UnixTime) -> Result<(), ProtocolError> {
-        let digest = self.sip.hash_bytes(hello);
+        self.insert_digest(self.sip.hash_bytes(hello), now)
+    }
+
+    fn insert_digest(&self, digest: u64, now: UnixTime) -> Result<(), ProtocolError> {
         // Ignores poisoning: every step of an insertion leaves the tables consistent, so a panic of
         // another thread does no harm.
         let lock = self.generations.lock();
@@ -91,6 +151,34 @@ mod tests {
             seen.insert_hello(b"a", UnixTime(11)),
             Err(ProtocolError::Replayed)
         );
+    }
+
+    #[test]
+    fn a_snapshot_is_merged_into_a_memory_in_use() {
+        let now = UnixTime(1000);
+        let before = SeenHellos::new([1; 16], 300);
+        before.insert_hello(b"a", now).unwrap();
+        let after = SeenHellos::from_snapshot(before.snapshot().expose(), 300, now).unwrap();
+        after.insert_hello(b"b", now).unwrap();
+        before.insert_hello(b"c", now).unwrap();
+        for _ in 0..2 {
+            after
+                .merge_snapshot(before.snapshot().expose(), now)
+                .unwrap();
+        }
+        for hello in [b"a", b"b", b"c"] {
+            let again = after.insert_hello(hello, UnixTime(1300));
+            assert_eq!(again, Err(ProtocolError::Replayed));
+        }
+        assert_eq!(after.insert_hello(b"d", now), Ok(()));
+        let other = SeenHellos::new([2; 16], 300);
+        let why = other.merge_snapshot(before.snapshot().expose(), now);
+        assert_eq!(why, Err(SnapshotError::Foreign));
+        let torn = FORMAT.encode(&SipKey::new([2; 16]), 3, |out| {
+            out.extend_from_slice(b"abc");
+        });
+        let why = other.merge_snapshot(torn.expose(), now);
+        assert_eq!(why, Err(SnapshotError::Damaged));
     }
 
     #[test]

@@ -5,10 +5,10 @@ mod state;
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError};
 
+pub use state::{HelloRestoreError, ServerSettings, ServerState};
 use state::{Recognition, SharedState};
-pub use state::{ServerSettings, ServerState};
 
 use crate::http::{RequestReader, response_head};
 use crate::obfs_kind::UnrecognizedPolicy;
@@ -74,15 +74,17 @@ impl ServerHandshake {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Option<Step<Codecs>>, ProtocolError> {
+    ) -> Result<Option<HandshakeProgress<Codecs>>, ProtocolError> {
         let now = self.shared.clock.unix_time();
         let judge = &self.shared.recognition;
-        // Unwraps a step, or returns its `Step::NeedMore`.
+        // Unwraps a step, or returns its `HandshakeProgress::NeedMore`.
         macro_rules! done {
             ($step:expr) => {
                 match $step? {
-                    Step::NeedMore { total } => return Ok(Some(Step::NeedMore { total })),
-                    Step::Done(found) => found,
+                    HandshakeProgress::NeedMore { total } => {
+                        return Ok(Some(HandshakeProgress::NeedMore { total }))
+                    }
+                    HandshakeProgress::Done(found) => found,
                 }
             };
         }
@@ -127,7 +129,7 @@ impl ServerHandshake {
         };
         self.state = next;
         self.answered = true;
-        Ok(codecs.map(Step::Done))
+        Ok(codecs.map(HandshakeProgress::Done))
     }
 }
 
@@ -146,7 +148,7 @@ impl Handshake for ServerHandshake {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Codecs>, ProtocolError> {
+    ) -> Result<HandshakeProgress<Codecs>, ProtocolError> {
         loop {
             match self.advance_state(rx, tx) {
                 Ok(Some(step)) => return Ok(step),
@@ -156,7 +158,7 @@ impl Handshake for ServerHandshake {
                     self.state = State::Over;
                     return match over {
                         true => Err(why),
-                        false => self.handle_unrecognized(why).map(Step::Done),
+                        false => self.handle_unrecognized(why).map(HandshakeProgress::Done),
                     };
                 }
             }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
 use adit_wire::{
-    Entropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened, ProtocolError, Seal, Step,
-    UnixTime,
+    Entropy, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Open, Opened,
+    ProtocolError, Seal, UnixTime,
 };
 use proptest::prelude::*;
 
@@ -43,16 +43,25 @@ fn client(kind: ObfsKind, param: &str, key: &[u8], seed: u64) -> ClientState {
 }
 
 fn server(kind: ObfsKind, strangers: UnrecognizedPolicy, param: &str) -> ServerState {
-    let settings = ServerSettings {
+    let param = ObfsParam::parse(param).unwrap();
+    let settings = settings(kind, strangers, &param);
+    ServerState::new(&settings, &mut TestRng(1)).unwrap()
+}
+
+fn settings(
+    kind: ObfsKind,
+    strangers: UnrecognizedPolicy,
+    param: &ObfsParam,
+) -> ServerSettings<'_> {
+    ServerSettings {
         kind,
         unrecognized: strangers,
-        param: &ObfsParam::parse(param).unwrap(),
+        param,
         key: KEY,
         password: KEY,
         clock: Arc::new(NOW),
         started: NOW,
-    };
-    ServerState::new(&settings, &mut TestRng(1)).unwrap()
+    }
 }
 
 /// Runs one more step of a handshake over its remaining bytes and `input`; returns its codecs, if
@@ -69,8 +78,8 @@ fn step<H: Handshake<Output = Codecs, Error = ProtocolError>>(
         .step(&mut rx, &mut HandshakeOutput::new(&mut sent))
         .unwrap()
     {
-        Step::Done(codecs) => Some(codecs),
-        Step::NeedMore { total } => {
+        HandshakeProgress::Done(codecs) => Some(codecs),
+        HandshakeProgress::NeedMore { total } => {
             assert!(total > rx.bytes().len());
             None
         }
@@ -221,6 +230,35 @@ fn wrong_keys_times_and_replays_are_refused() {
 }
 
 #[test]
+fn replays_are_refused_by_the_next_process() {
+    let param = ObfsParam::default();
+    for kind in KEYED {
+        let before = server(kind, UnrecognizedPolicy::Refuse, "");
+        let (early, late) = (
+            first_bytes(kind, KEY, NOW, 5),
+            first_bytes(kind, KEY, NOW, 6),
+        );
+        assert_eq!(refusal(&before, &early), None);
+        let snapshot = before.snapshot().unwrap();
+        let settings = settings(kind, UnrecognizedPolicy::Refuse, &param);
+        let mut rng = TestRng(77);
+        let after = ServerState::from_snapshot(&settings, snapshot.expose(), &mut rng).unwrap();
+        assert_eq!(refusal(&after, &early), Some(ProtocolError::Replayed));
+        assert_eq!(refusal(&before, &late), None);
+        after
+            .merge_snapshot(before.snapshot().unwrap().expose())
+            .unwrap();
+        assert_eq!(refusal(&after, &late), Some(ProtocolError::Replayed));
+        assert_eq!(refusal(&after, &first_bytes(kind, KEY, NOW, 7)), None);
+        let other = ServerState::new(&settings, &mut rng).unwrap();
+        assert!(other.merge_snapshot(snapshot.expose()).is_err());
+    }
+    let plain = server(ObfsKind::Plain, UnrecognizedPolicy::Refuse, "");
+    assert!(plain.snapshot().is_none());
+    assert_eq!(plain.merge_snapshot(b""), Err(HelloRestoreError::Unused));
+}
+
+#[test]
 fn a_refused_client_leaves_its_bytes_as_they_were() {
     for kind in ObfsKind::ALL.into_iter().skip(1) {
         let state = server(kind, UnrecognizedPolicy::Refuse, "other.com");
@@ -258,7 +296,7 @@ fn strangers_are_passed_on_if_so_wished() {
             let input = pattern(200);
             let mut core = state.new_handshake(&mut TestRng(3));
             let (step, sent, held) = run_handshake(&mut core, &input, pieces).unwrap();
-            let Step::Done(mut codecs) = step else {
+            let HandshakeProgress::Done(mut codecs) = step else {
                 panic!("{kind}");
             };
             assert!(sent.is_empty() && codecs.seal.is_raw());
@@ -287,8 +325,8 @@ fn flipped_bits_are_refused() {
         bad[bit / 8] ^= 1 << (bit % 8);
         let mut core = state.new_handshake(&mut TestRng(2));
         match run_handshake(&mut core, &bad, &[usize::MAX]) {
-            Ok((Step::NeedMore { .. }, sent, _)) => assert!(sent.is_empty(), "{bit}"),
-            Ok((Step::Done(_), ..)) => panic!("{bit}"),
+            Ok((HandshakeProgress::NeedMore { .. }, sent, _)) => assert!(sent.is_empty(), "{bit}"),
+            Ok((HandshakeProgress::Done(_), ..)) => panic!("{bit}"),
             Err((_, sent)) => assert!(sent.is_empty()),
         }
     }
@@ -301,14 +339,20 @@ fn flipped_bits_are_refused() {
         bad[bit / 8] ^= 1 << (bit % 8);
         let mut core = shared.new_handshake(NOW, &mut TestRng(2));
         let step = run_handshake(&mut core, &bad, &[usize::MAX]);
-        assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
+        assert!(
+            !matches!(step, Ok((HandshakeProgress::Done(_), ..))),
+            "{bit}"
+        );
     }
     for bit in 0..end.len() * 8 {
         let mut bad = [&hello[..], &end].concat();
         bad[hello.len() + bit / 8] ^= 1 << (bit % 8);
         let mut core = server(kind, UnrecognizedPolicy::Refuse, "").new_handshake(&mut TestRng(2));
         let step = run_handshake(&mut core, &bad, &[usize::MAX]);
-        assert!(!matches!(step, Ok((Step::Done(_), ..))), "{bit}");
+        assert!(
+            !matches!(step, Ok((HandshakeProgress::Done(_), ..))),
+            "{bit}"
+        );
         assert!(core.is_answered());
     }
 }
@@ -383,18 +427,18 @@ proptest! {
         let state = server(kind, UnrecognizedPolicy::Refuse, "");
         let split = run_handshake(&mut state.new_handshake(&mut TestRng(1)), &wire, &[piece]);
         match (whole, split) {
-            (Ok((Step::Done(mut a), sent, held)), Ok((Step::Done(mut b), same, rest))) => {
+            (Ok((HandshakeProgress::Done(mut a), sent, held)), Ok((HandshakeProgress::Done(mut b), same, rest))) => {
                 prop_assert_eq!((sent, &held), (same, &rest));
                 let whole = open_all(&mut a.open, &held, &[usize::MAX]).map(|(plain, _)| plain);
                 let split = open_all(&mut b.open, &rest, &[piece]).map(|(plain, _)| plain);
                 prop_assert_eq!(whole, split);
             }
-            (Ok((Step::NeedMore { .. }, ..)), Ok((Step::NeedMore { .. }, ..))) => {}
+            (Ok((HandshakeProgress::NeedMore { .. }, ..)), Ok((HandshakeProgress::NeedMore { .. }, ..))) => {}
             (Err((a, _)), Err((b, _))) => prop_assert_eq!(a, b),
             other => prop_assert!(false, "{:?}", other),
         }
         let mut core = client(kind, "a.com", KEY, 4).new_handshake(NOW, &mut TestRng(4));
-        if let Ok((Step::Done(mut codecs), _, held)) = run_handshake(&mut core, &noise, &[piece]) {
+        if let Ok((HandshakeProgress::Done(mut codecs), _, held)) = run_handshake(&mut core, &noise, &[piece]) {
             let _ = open_all(&mut codecs.open, &held, &[piece]);
         }
     }

@@ -49,6 +49,20 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// True if names decide about it.
+    #[must_use]
+    pub const fn concerns_names(&self) -> bool {
+        matches!(
+            self,
+            Self::NameExact(_)
+                | Self::NameSuffix(_)
+                | Self::Domain(_)
+                | Self::Keyword(_)
+                | Self::Glob(_)
+                | Self::Pattern(_)
+        )
+    }
+
     /// Parses a condition.
     ///
     /// # Errors

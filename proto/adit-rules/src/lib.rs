@@ -44,6 +44,9 @@
 //! Punycode (`xn--…`), in requests and in rules, without the tables of IDNA. Keywords, wildcards and regular
 //! expressions see this form, too.
 //!
+//! A request for an address can have a name too: [`sniff`] finds it in the first bytes of the client, and
+//! [`RuleList::depends_on_name`] decides if it is worth the wait.
+//!
 //! There is no socket, no clock and no file here.
 
 #![forbid(unsafe_code)]
@@ -67,6 +70,7 @@ mod request;
 mod rule_list;
 mod rule_set;
 mod shared_set;
+pub mod sniff;
 
 #[cfg(test)]
 mod tests;

@@ -47,7 +47,8 @@ pub enum Addresses<'a> {
 pub struct Request<'a> {
     /// The target, if it is an address.
     pub(crate) ip: Option<IpAddr>,
-    /// The target, if it is a name. A name of more than 255 bytes in ASCII is missing: no rule has it.
+    /// The target, if it is a name, or a name for the address. A name of more than 255 bytes in ASCII is missing:
+    /// no rule has it.
     pub(crate) name: Option<NameKey>,
     pub(crate) port: u16,
     pub(crate) source: Option<SocketAddr>,
@@ -93,6 +94,16 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn with_user(mut self, user: &'a str) -> Self {
         self.user = Some(user);
+        self
+    }
+
+    /// Adds a name to a request for an address, for conditions on names; conditions on networks see the address. The
+    /// name of a target that has one is not replaced.
+    #[must_use]
+    pub fn with_sniffed_name(mut self, name: &str) -> Self {
+        if self.ip.is_some() {
+            self.name = NameKey::new(name);
+        }
         self
     }
 

@@ -61,6 +61,19 @@ impl RuleList {
         self.find(first, request, Addresses::Known(addresses))
     }
 
+    /// True if a name could change the decision about a request for an address.
+    #[must_use]
+    pub fn depends_on_name(&self, request: &Request<'_>) -> bool {
+        if request.has_name() {
+            return false;
+        }
+        let decisive = match self.decide(request) {
+            Decision::Rule(at) | Decision::Lookup(at) => at + 1,
+            Decision::NoRule => self.0.len(),
+        };
+        self.0.iter().take(decisive).any(Rule::has_names)
+    }
+
     fn find(&self, first: usize, request: &Request<'_>, addresses: Addresses<'_>) -> Decision {
         for (at, rule) in self.0.iter().enumerate().skip(first) {
             let known = if rule.resolve {
@@ -79,6 +92,11 @@ impl RuleList {
 }
 
 impl Rule {
+    fn has_names(&self) -> bool {
+        let mut sets = self.sets.iter().chain(&self.and);
+        sets.any(|set| set.current().has_names())
+    }
+
     fn evaluate(&self, request: &Request<'_>, addresses: Addresses<'_>) -> Outcome {
         let outcome = evaluate_any(&self.sets, request, addresses);
         if self.and.is_empty() || outcome == Outcome::NoMatch {

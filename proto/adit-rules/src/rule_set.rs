@@ -173,6 +173,18 @@ impl RuleSet {
         !self.networks.is_empty() || self.groups.iter().any(inside)
     }
 
+    /// True if the set has conditions on names.
+    #[must_use]
+    pub fn has_names(&self) -> bool {
+        let inside = |group: &Group| match group {
+            Group::All(sets) => sets.iter().any(Self::has_names),
+            Group::Not(set) => set.has_names(),
+        };
+        self.names.len() + self.keywords.len() > 0
+            || !(self.globs.is_empty() && self.patterns.is_empty())
+            || self.groups.iter().any(inside)
+    }
+
     /// True if an address alone matches, by a network that no other condition restricts.
     #[must_use]
     pub fn contains_address(&self, ip: IpAddr) -> bool {

@@ -6,13 +6,14 @@
 //! file and sharing them between machines is up to the application.
 
 mod export;
+mod snapshot;
 
 use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adit_crypto::{Secret, SipKey};
-use adit_wire::{ProtocolError, UnixTime, narrow_int};
+use adit_crypto::SipKey;
+use adit_wire::{EndOfInput, ProtocolError, Reader, UnixTime, narrow_int};
 use hashbrown::HashTable;
 
 use crate::generations::Generations;
@@ -51,6 +52,26 @@ impl ProcessStart {
         Self { at, restart }
     }
 
+    /// Returns the form in snapshots: the time, and 1 for the strict policy.
+    pub(crate) fn to_bytes(self) -> [u8; 9] {
+        let mut bytes = [0; 9];
+        let (time, restart) = bytes.split_at_mut(8);
+        time.copy_from_slice(&self.at.0.to_be_bytes());
+        restart.fill(u8::from(self.restart == RestartPolicy::Strict));
+        bytes
+    }
+
+    /// Reads the form in snapshots.
+    pub(crate) fn read_from(r: &mut Reader<'_>) -> Result<Self, EndOfInput> {
+        let at = UnixTime(r.u64()?);
+        let restart = match r.u8()? {
+            0 => RestartPolicy::Lenient,
+            1 => RestartPolicy::Strict,
+            _ => return Err(EndOfInput),
+        };
+        Ok(Self { at, restart })
+    }
+
     /// Refuses a `stamp` that may belong to a request to the previous process. The caller has
     /// checked that it is within 30 s of `now`.
     pub(crate) fn check_stamp(self, stamp: UnixTime, now: UnixTime) -> Result<(), ProtocolError> {
@@ -70,8 +91,6 @@ impl ProcessStart {
 /// anyone could fill the pool.
 pub struct SaltPool {
     sip: SipKey,
-    /// The seed of `sip`, for [`SaltPool::export_digests`].
-    seed: Secret<[u8; 16]>,
     start: ProcessStart,
     shards: [Mutex<Shard>; SHARDS],
     /// Number of accepted salts without a stamp.
@@ -113,7 +132,6 @@ impl SaltPool {
     ) -> Self {
         Self {
             sip: SipKey::new(seed),
-            seed: Secret::new(seed),
             start: ProcessStart::new(started, restart),
             shards: core::array::from_fn(|_| Mutex::default()),
             taken: AtomicU64::new(0),
@@ -232,3 +250,6 @@ mod tests;
 
 #[cfg(test)]
 mod store_tests;
+
+#[cfg(test)]
+mod snapshot_tests;

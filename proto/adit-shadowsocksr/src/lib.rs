@@ -84,7 +84,7 @@ pub use frame::{FrameOpen, OpenedFrame};
 pub use packet::{PACKET_TAIL, PacketAssociation};
 pub use protocol_kind::{Protocol, ProtocolKind, UnknownProtocol};
 pub use protocol_param::{ClientParam, ParamError, ServerParam};
-pub use replay::ReplayStore;
+pub use replay::{ReplayRestoreError, ReplayStore};
 pub use server::{AcceptedConnection, ProtocolServer, ServerHandshake, ServerSeal};
 pub use stack::{
     ClientCodecs, ClientStack, PacketClient, PacketServer, ServerStack, StackAccepted,

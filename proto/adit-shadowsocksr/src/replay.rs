@@ -3,9 +3,13 @@
 //! Two defenses, because each has a gap. Other implementations keep a window of connection ids per
 //! client, which is lost when the client is dropped in favor of another; adit also remembers the
 //! tags of at least a million messages. Neither survives a restart, after which only the time in
-//! the message protects.
+//! the message protects; both survive the replacement of the process by another one that receives a
+//! [snapshot](ReplayStore::snapshot).
 
 mod id_window;
+mod snapshot;
+#[cfg(test)]
+mod snapshot_tests;
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -16,6 +20,7 @@ use adit_wire::{ProtocolError, UnixTime};
 use hashbrown::HashTable;
 
 use id_window::IdWindow;
+pub use snapshot::ReplayRestoreError;
 
 /// Maximum number of tags in one of two generations.
 const TAGS: usize = 1_000_000;
@@ -102,20 +107,28 @@ impl ReplayStore {
         // Ignores poisoning: every step of an insertion leaves the tables consistent, so a panic of
         // another thread does no harm.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = |table: &HashTable<u64>| table.find(tag, |t| *t == tag).is_some();
-        if known(&seen.tags) || known(&seen.older) {
+        if seen.has_tag(tag) {
             return Err(ProtocolError::Replayed);
         }
         seen.admit_connection(arrival, now, self.limits)?;
-        if seen.tags.len() >= self.limits.tags {
-            seen.older = core::mem::take(&mut seen.tags);
-        }
-        seen.tags.insert_unique(tag, tag, |t| *t);
+        seen.insert_new_tag(tag, self.limits);
         Ok(())
     }
 }
 
 impl SeenMessages {
+    fn has_tag(&self, tag: u64) -> bool {
+        let known = |table: &HashTable<u64>| table.find(tag, |t| *t == tag).is_some();
+        known(&self.tags) || known(&self.older)
+    }
+
+    fn insert_new_tag(&mut self, tag: u64, limits: StoreLimits) {
+        if self.tags.len() >= limits.tags {
+            self.older = core::mem::take(&mut self.tags);
+        }
+        self.tags.insert_unique(tag, tag, |t| *t);
+    }
+
     fn admit_connection(
         &mut self,
         arrival: &MessageId<'_>,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use adit_crypto::Secret;
-use adit_wire::{Entropy, Overhead, ProtocolError, Seal, Step, UnixTime};
+use adit_wire::{Entropy, HandshakeProgress, Overhead, ProtocolError, Seal, UnixTime};
 
 use crate::field::check_overhead;
 use crate::frame::{FrameOpen, FrameSeal};
@@ -157,8 +157,8 @@ pub struct AcceptedConnection {
 }
 
 impl ServerHandshake {
-    /// Reads the decrypted bytes from the start of the connection; after [`Step::NeedMore`] the
-    /// next call must begin with the same bytes. The bytes are not changed before [`Step::Done`].
+    /// Reads the decrypted bytes from the start of the connection; after [`HandshakeProgress::NeedMore`] the
+    /// next call must begin with the same bytes. The bytes are not changed before [`HandshakeProgress::Done`].
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl ServerHandshake {
         &mut self,
         plain: &mut [u8],
         now: UnixTime,
-    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
+    ) -> Result<HandshakeProgress<AcceptedConnection>, ProtocolError> {
         match self.read_message(plain, now) {
             Err(_) if self.server.compatible && self.noise.is_some() => self.accept_origin(),
             step => step,

@@ -4,7 +4,7 @@ mod hostile;
 mod packets;
 mod streams;
 
-use adit_wire::{Entropy, ProtocolError, Seal, Step, UnixTime};
+use adit_wire::{Entropy, HandshakeProgress, ProtocolError, Seal, UnixTime};
 
 use crate::{
     AcceptedConnection, ClientParam, FrameOpen, OpenedFrame, ProtocolClient, ProtocolKind,
@@ -108,7 +108,7 @@ pub(super) fn serve(
     let (mut held, mut rest) = (Vec::new(), wire);
     loop {
         match handshake.step(&mut held, now)? {
-            Step::NeedMore { total } => {
+            HandshakeProgress::NeedMore { total } => {
                 assert!(
                     total > held.len(),
                     "NeedMore must ask for more than there is"
@@ -120,7 +120,7 @@ pub(super) fn serve(
                 held.extend_from_slice(now);
                 rest = later;
             }
-            Step::Done(mut accepted) => {
+            HandshakeProgress::Done(mut accepted) => {
                 let mut plain = held[accepted.payload.clone()].to_vec();
                 held.drain(..accepted.consumed);
                 let (more, left) = open_some(&mut accepted.open, held, rest, piece)?;

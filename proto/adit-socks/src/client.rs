@@ -10,8 +10,8 @@ mod socks5;
 use core::net::{IpAddr, Ipv4Addr};
 
 use adit_wire::{
-    AddrError, EndOfInput, Handshake, HandshakeInput, HandshakeOutput, Host, Reader, Step, Target,
-    parse_addr,
+    AddrError, EndOfInput, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Host,
+    Reader, Target, parse_addr,
 };
 
 pub use error::ClientError;
@@ -41,7 +41,7 @@ impl Handshake for SecondReply {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         _tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Target>, ClientError> {
+    ) -> Result<HandshakeProgress<Target>, ClientError> {
         read_reply(self.version, rx)
     }
 }
@@ -49,21 +49,24 @@ impl Handshake for SecondReply {
 /// Reads one reply and not a byte more.
 ///
 /// A failure is reported as soon as its code has arrived: some servers send nothing after it.
-fn read_reply(version: Version, rx: &mut HandshakeInput<'_>) -> Result<Step<Target>, ClientError> {
+fn read_reply(
+    version: Version,
+    rx: &mut HandshakeInput<'_>,
+) -> Result<HandshakeProgress<Target>, ClientError> {
     let bytes = rx.bytes();
     let found = match version {
         Version::V5 => match bytes {
-            [] | [0x05] => Ok(Step::NeedMore { total: 2 }),
+            [] | [0x05] => Ok(HandshakeProgress::NeedMore { total: 2 }),
             [0x05, 0x00, addr @ ..] => bound_addr(addr),
             [0x05, code, ..] => Err(Reply::from_byte(*code)
                 .map_or(ClientError::UnknownReply(*code), ClientError::Replied)),
             _ => Err(ClientError::Malformed("version of the reply")),
         },
         Version::V4 => match bytes {
-            [] | [0x00] => Ok(Step::NeedMore { total: 2 }),
+            [] | [0x00] => Ok(HandshakeProgress::NeedMore { total: 2 }),
             [0x00, GRANTED, addr @ ..] => Ok(bound_addr_v4(addr)
-                .map_or(Step::NeedMore { total: 8 }, |target| {
-                    Step::Done((target, 8))
+                .map_or(HandshakeProgress::NeedMore { total: 8 }, |target| {
+                    HandshakeProgress::Done((target, 8))
                 })),
             [0x00, 0x5b, ..] => Err(ClientError::Replied(Reply::GeneralFailure)),
             // There is no identd at our address, or it names another user.
@@ -73,21 +76,23 @@ fn read_reply(version: Version, rx: &mut HandshakeInput<'_>) -> Result<Step<Targ
         },
     };
     Ok(match found? {
-        Step::NeedMore { total } => Step::NeedMore { total },
-        Step::Done((target, len)) => {
+        HandshakeProgress::NeedMore { total } => HandshakeProgress::NeedMore { total },
+        HandshakeProgress::Done((target, len)) => {
             rx.consume(len);
-            Step::Done(target)
+            HandshakeProgress::Done(target)
         }
     })
 }
 
 /// Parses `RSV ‖ ATYP ‖ BND.ADDR ‖ BND.PORT` and returns the address with the length of the whole
 /// reply.
-fn bound_addr(bytes: &[u8]) -> Result<Step<(Target, usize)>, ClientError> {
+fn bound_addr(bytes: &[u8]) -> Result<HandshakeProgress<(Target, usize)>, ClientError> {
     let addr = bytes.get(1..).unwrap_or_default();
     match parse_addr(addr) {
-        Ok((target, len)) => Ok(Step::Done((target, 3 + len))),
-        Err(AddrError::Incomplete { total }) => Ok(Step::NeedMore { total: 3 + total }),
+        Ok((target, len)) => Ok(HandshakeProgress::Done((target, 3 + len))),
+        Err(AddrError::Incomplete { total }) => {
+            Ok(HandshakeProgress::NeedMore { total: 3 + total })
+        }
         Err(AddrError::Type(_)) => Err(ClientError::Malformed("address type of the reply")),
         // An empty or invalid name is useless, but the request has succeeded.
         Err(AddrError::Name) => Ok(bound_port_only(addr)),
@@ -95,12 +100,12 @@ fn bound_addr(bytes: &[u8]) -> Result<Step<(Target, usize)>, ClientError> {
 }
 
 /// Parses `ATYP ‖ LEN ‖ NAME ‖ PORT` with an invalid name, which is replaced by 0.0.0.0.
-fn bound_port_only(addr: &[u8]) -> Step<(Target, usize)> {
+fn bound_port_only(addr: &[u8]) -> HandshakeProgress<(Target, usize)> {
     let len = 4 + addr.get(1).copied().map_or(0, usize::from);
     let port = addr.get(..len).and_then(|field| field.last_chunk::<2>());
-    port.map_or(Step::NeedMore { total: 3 + len }, |port| {
+    port.map_or(HandshakeProgress::NeedMore { total: 3 + len }, |port| {
         let host = Host::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        Step::Done((Target::new(host, u16::from_be_bytes(*port)), 3 + len))
+        HandshakeProgress::Done((Target::new(host, u16::from_be_bytes(*port)), 3 + len))
     })
 }
 

@@ -18,19 +18,19 @@
 //! ```
 //! use adit_socks::Command;
 //! use adit_socks::client::Socks5Connect;
-//! use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+//! use adit_wire::{Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput};
 //!
 //! let mut connect = Socks5Connect::new(Command::Connect, "example.test:80".parse().unwrap(), None);
 //! let mut sent = Vec::new();
 //!
 //! // The greeting: SOCKS5, one method, no authentication.
 //! let step = connect.step(&mut HandshakeInput::new(&mut []), &mut HandshakeOutput::new(&mut sent))?;
-//! assert_eq!((step, &sent[..]), (Step::NeedMore { total: 2 }, &[5, 1, 0][..]));
+//! assert_eq!((step, &sent[..]), (HandshakeProgress::NeedMore { total: 2 }, &[5, 1, 0][..]));
 //!
 //! // The proxy agrees to the method, and accepts the request.
 //! let mut answer = *b"\x05\x00\x05\x00\x00\x01\xc0\x00\x02\x01\x1f\x90";
 //! let step = connect.step(&mut HandshakeInput::new(&mut answer), &mut HandshakeOutput::new(&mut sent))?;
-//! assert_eq!(step, Step::Done("192.0.2.1:8080".parse().unwrap()));
+//! assert_eq!(step, HandshakeProgress::Done("192.0.2.1:8080".parse().unwrap()));
 //! # Ok::<(), adit_socks::client::ClientError>(())
 //! ```
 

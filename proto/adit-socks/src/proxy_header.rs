@@ -5,7 +5,9 @@
 
 use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Reader, Step};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError, Reader,
+};
 
 /// The first bytes of every header.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
@@ -27,13 +29,13 @@ const TCP6: u8 = 0x21;
 ///
 /// ```
 /// use adit_socks::ProxyHeader;
-/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+/// use adit_wire::{Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput};
 ///
 /// // TCP over IPv4, from 192.0.2.1:1000 to 198.51.100.1:443; then the client's first bytes.
 /// let mut bytes = *b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xc0\x00\x02\x01\xc6\x33\x64\x01\x03\xe8\x01\xbbhello";
 /// let mut rx = HandshakeInput::new(&mut bytes);
 /// let step = ProxyHeader.step(&mut rx, &mut HandshakeOutput::new(&mut Vec::new()))?;
-/// assert_eq!(step, Step::Done(Some("192.0.2.1:1000".parse().unwrap())));
+/// assert_eq!(step, HandshakeProgress::Done(Some("192.0.2.1:1000".parse().unwrap())));
 /// assert_eq!(rx.bytes(), b"hello");
 /// # Ok::<(), adit_wire::ProtocolError>(())
 /// ```
@@ -48,7 +50,7 @@ impl Handshake for ProxyHeader {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         _: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Option<SocketAddr>>, ProtocolError> {
+    ) -> Result<HandshakeProgress<Option<SocketAddr>>, ProtocolError> {
         let have = rx.bytes().len();
         // Bytes that are not a header are refused at the first wrong byte, before the signature is
         // complete.
@@ -66,7 +68,7 @@ impl Handshake for ProxyHeader {
             } else {
                 FIXED_LEN
             };
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         };
         let len = usize::from(u16::from_be_bytes([high, low]));
         if len > MAX_REST_LEN {
@@ -76,13 +78,13 @@ impl Handshake for ProxyHeader {
             });
         }
         let Ok(rest) = reader.take(len) else {
-            return Ok(Step::NeedMore {
+            return Ok(HandshakeProgress::NeedMore {
                 total: FIXED_LEN + len,
             });
         };
         let client = parse_client(command, family, rest)?;
         rx.consume(FIXED_LEN + len);
-        Ok(Step::Done(client))
+        Ok(HandshakeProgress::Done(client))
     }
 }
 

@@ -8,7 +8,8 @@
 use alloc::{vec, vec::Vec};
 
 use crate::{
-    Handshake, HandshakeInput, HandshakeOutput, Open, Opened, Overhead, ProtocolError, Seal, Step,
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Open, Opened, Overhead,
+    ProtocolError, Seal,
 };
 
 /// Seals `payload` in records of at most `piece` bytes each and returns the wire bytes.
@@ -91,7 +92,7 @@ pub fn open_all(
 }
 
 /// The outcome of a handshake: its last step, its answers and the bytes left over.
-pub type HandshakeOutcome<T> = (Step<T>, Vec<u8>, Vec<u8>);
+pub type HandshakeOutcome<T> = (HandshakeProgress<T>, Vec<u8>, Vec<u8>);
 
 /// The error of a failed handshake, and the answers to send before closing.
 pub type HandshakeFailure<E> = (E, Vec<u8>);
@@ -120,13 +121,13 @@ pub fn run_handshake<H: Handshake>(
         let eaten = rx.consumed();
         held.drain(..eaten);
         match step {
-            Step::NeedMore { total } => {
+            HandshakeProgress::NeedMore { total } => {
                 assert!(
                     total > before - eaten,
                     "NeedMore must request more than is available"
                 );
                 if rest.is_empty() {
-                    return Ok((Step::NeedMore { total }, sent, held));
+                    return Ok((HandshakeProgress::NeedMore { total }, sent, held));
                 }
                 while held.len() < total && !rest.is_empty() {
                     let n = pieces.next().copied().unwrap_or(1).max(1).min(rest.len());
@@ -135,7 +136,7 @@ pub fn run_handshake<H: Handshake>(
                     rest = later;
                 }
             }
-            done @ Step::Done(_) => {
+            done @ HandshakeProgress::Done(_) => {
                 held.extend_from_slice(rest);
                 return Ok((done, sent, held));
             }

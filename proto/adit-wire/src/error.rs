@@ -27,6 +27,9 @@ pub enum ProtocolError {
     /// An authentic message was seen before.
     #[error("replayed message")]
     Replayed,
+    /// The session of an authentic message is served by the process that this one succeeds.
+    #[error("a session that another process serves")]
+    Elsewhere,
     /// The timestamp of an authentic message is outside the accepted window.
     #[error("the peer's clock differs by {skew} s")]
     Clock {

@@ -7,14 +7,14 @@ use crate::{ProtocolError, subslice, subslice_mut};
 /// A dialogue with a peer that ends in a value: SOCKS, HTTP CONNECT, a Shadowsocks header.
 ///
 /// The driver reads bytes, calls [`step`](Self::step), sends what was appended to `tx`, and continues until
-/// [`Step::Done`]. Bytes after the end of the dialogue stay in `rx`.
+/// [`HandshakeProgress::Done`]. Bytes after the end of the dialogue stay in `rx`.
 ///
 /// # Examples
 ///
 /// A server whose client sends one name with its length:
 ///
 /// ```
-/// use adit_wire::{Handshake, ProtocolError, HandshakeInput, Step, HandshakeOutput};
+/// use adit_wire::{Handshake, ProtocolError, HandshakeInput, HandshakeProgress, HandshakeOutput};
 ///
 /// struct NameServer;
 ///
@@ -22,24 +22,24 @@ use crate::{ProtocolError, subslice, subslice_mut};
 ///     type Output = Vec<u8>;
 ///     type Error = ProtocolError;
 ///
-///     fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<Step<Vec<u8>>, ProtocolError> {
+///     fn step(&mut self, rx: &mut HandshakeInput<'_>, tx: &mut HandshakeOutput<'_>) -> Result<HandshakeProgress<Vec<u8>>, ProtocolError> {
 ///         let Some((len, rest)) = rx.bytes().split_first() else {
-///             return Ok(Step::NeedMore { total: 1 });
+///             return Ok(HandshakeProgress::NeedMore { total: 1 });
 ///         };
 ///         let Some(name) = rest.get(..usize::from(*len)) else {
-///             return Ok(Step::NeedMore { total: 1 + usize::from(*len) });
+///             return Ok(HandshakeProgress::NeedMore { total: 1 + usize::from(*len) });
 ///         };
 ///         let name = name.to_vec();
 ///         rx.consume(1 + name.len());
 ///         tx.extend_from_slice(b"ok");
-///         Ok(Step::Done(name))
+///         Ok(HandshakeProgress::Done(name))
 ///     }
 /// }
 ///
 /// let (mut received, mut answer) = (*b"\x04adit and more", Vec::new());
 /// let mut rx = HandshakeInput::new(&mut received);
 /// let step = NameServer.step(&mut rx, &mut HandshakeOutput::new(&mut answer))?;
-/// assert_eq!(step, Step::Done(b"adit".to_vec()));
+/// assert_eq!(step, HandshakeProgress::Done(b"adit".to_vec()));
 /// assert_eq!((rx.bytes(), &*answer), (&b" and more"[..], &b"ok"[..]));
 /// # Ok::<(), ProtocolError>(())
 /// ```
@@ -51,7 +51,7 @@ pub trait Handshake {
 
     /// Consumes what it can from `rx` and appends answers to `tx`.
     ///
-    /// After [`Step::NeedMore`], the next call's `rx` begins with the bytes that were not consumed. The
+    /// After [`HandshakeProgress::NeedMore`], the next call's `rx` begins with the bytes that were not consumed. The
     /// core may have altered these in place (decrypted them); the driver passes them back unchanged.
     ///
     /// # Errors
@@ -60,12 +60,12 @@ pub trait Handshake {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Self::Output>, Self::Error>;
+    ) -> Result<HandshakeProgress<Self::Output>, Self::Error>;
 }
 
 /// The progress of a [`Handshake`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step<T> {
+pub enum HandshakeProgress<T> {
     /// More input is needed: call again when `rx` has at least `total` bytes, counted from the first one
     /// that was not consumed. `total` is always greater than the length of `rx`.
     NeedMore {

@@ -54,7 +54,7 @@ mod window;
 
 pub use addr::{AddrError, MAX_ADDR_LEN, encode_addr, parse_addr};
 pub use error::ProtocolError;
-pub use handshake::{Handshake, HandshakeInput, HandshakeOutput, Step};
+pub use handshake::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress};
 pub use invariant::{
     Number, array_prefix, narrow_int, subslice, subslice_mut, substr, u64_from, usize_from,
 };

@@ -1,7 +1,8 @@
 //! Groups: their members' health for panels and Prometheus, and the selection of a member.
 
-use adit_engine::connector::{GroupReport, GroupState, MemberReport};
+use adit_engine::connector::{GroupReport, GroupState, MemberReport, MemberSelections};
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::Api;
 use super::reply::{ApiResult, Refusal, Reply};
@@ -68,6 +69,21 @@ impl Api {
         Reply::ok(&GroupList { groups })
     }
 
+    /// Writes the selections to their file. If that fails, they last until the process ends, which is a warning in
+    /// the log: the selection itself is done.
+    async fn keep_selections(&self, selections: MemberSelections) {
+        let Some(file) = self.selections.clone() else {
+            return;
+        };
+        let path = file.path().to_owned();
+        let written = tokio::task::spawn_blocking(move || file.write(&selections)).await;
+        let written = written.unwrap_or_else(|why| Err(why.into()));
+        if let Err(why) = written {
+            let path = path.display();
+            warn!("the selection in a group lasts until adit ends: cannot write {path}: {why}");
+        }
+    }
+
     fn find_group(&self, name: &str) -> Result<std::sync::Arc<GroupState>, Refusal> {
         let mut groups = self.engine.groups().into_iter();
         let found = groups.find(|group| group.name() == name);
@@ -81,15 +97,18 @@ impl Api {
     }
 
     /// Answers `POST /groups/:name`: selects the member of a manual group.
-    pub(super) fn select_member(&self, name: &str, body: &[u8]) -> ApiResult {
+    pub(super) async fn select_member(&self, name: &str, body: &[u8]) -> ApiResult {
+        let _alone = self.change_lock.lock().await;
         let group = self.find_group(name)?;
         let wanted: Selection = serde_json::from_slice(body)
             .map_err(|_| Refusal::bad_request("the body must be `{\"selected\": \"MEMBER\"}`"))?;
-        if !group.select_member(&wanted.selected) {
-            return Err(Refusal::bad_request(
+        let refused = || {
+            Refusal::bad_request(
                 "the group is not `manual`, or has no member with this name or number",
-            ));
-        }
+            )
+        };
+        let selections = self.engine.select_member(&group, &wanted.selected);
+        self.keep_selections(selections.ok_or_else(refused)?).await;
         Ok(Reply::ok(&GroupInfo::from(group.report())))
     }
 }

@@ -5,7 +5,12 @@ use std::fmt;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
+#[cfg(unix)]
+use std::path::Path;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +30,7 @@ use tracing::debug;
 use zeroize::Zeroizing;
 
 use super::Api;
+use super::control::{ApiListenerControl, SuccessorWatch};
 use super::reply::{Refusal, Reply};
 use super::route::{Admitted, RequestHead, has_body};
 use crate::listen_address::{ListenAddress, resolve_address};
@@ -46,10 +52,13 @@ const MAX_CONNECTION_TIME: Duration = Duration::from_secs(60);
 
 /// A listener for requests.
 #[derive(Debug)]
-pub struct ApiListener(Socket);
+pub struct ApiListener {
+    socket: Socket,
+    control: ApiListenerControl,
+}
 
 #[derive(Debug)]
-enum Socket {
+pub(super) enum Socket {
     Tcp(TcpListener, SocketAddr),
     #[cfg(unix)]
     Unix(tokio::net::UnixListener, SocketFile),
@@ -97,14 +106,71 @@ impl ApiListener {
             return Err(ApiListenerError::NoToken);
         }
         let listener = TcpListener::bind(addr).await.map_err(failed)?;
-        let addr = listener.local_addr().map_err(failed)?;
-        Ok(Self(Socket::Tcp(listener, addr)))
+        Self::from_tcp(listener).map_err(failed)
+    }
+
+    /// Continues a listener that another process has opened at `address`, if it is the one that [`Self::open`] would
+    /// open for `at`.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    #[cfg(unix)]
+    pub async fn continue_from(
+        at: &str,
+        token: bool,
+        address: &str,
+        fd: OwnedFd,
+    ) -> Result<Option<Self>, ApiListenerError> {
+        let failed = |why| ApiListenerError::Socket {
+            at: at.to_owned(),
+            why,
+        };
+        let continued = match ListenAddress::parse(at).map_err(failed)? {
+            ListenAddress::Path(path) if path == Path::new(address) => {
+                let (socket, file) =
+                    unix_socket::continue_stream_socket(fd, &path).map_err(failed)?;
+                Self::new(Socket::Unix(socket, file))
+            }
+            ListenAddress::Path(_) => return Ok(None),
+            ListenAddress::Port(target) => {
+                let addr = resolve_address(&target).await.map_err(failed)?;
+                let is_same = address.parse::<SocketAddr>().is_ok_and(|bound| {
+                    bound == addr || addr.port() == 0 && bound.ip() == addr.ip()
+                });
+                if !is_same {
+                    return Ok(None);
+                }
+                if !token {
+                    return Err(ApiListenerError::NoToken);
+                }
+                let socket = std::net::TcpListener::from(fd);
+                socket.set_nonblocking(true).map_err(failed)?;
+                Self::from_tcp(TcpListener::from_std(socket).map_err(failed)?)
+            }
+        };
+        continued.map(Some).map_err(failed)
+    }
+
+    fn from_tcp(listener: TcpListener) -> io::Result<Self> {
+        let addr = listener.local_addr()?;
+        Self::new(Socket::Tcp(listener, addr))
+    }
+
+    fn new(socket: Socket) -> io::Result<Self> {
+        let control = ApiListenerControl::new(&socket)?;
+        Ok(Self { socket, control })
+    }
+
+    /// Returns the means to hand over the socket.
+    #[must_use]
+    pub fn control(&self) -> ApiListenerControl {
+        self.control.clone()
     }
 
     #[cfg(unix)]
     fn open_path(path: PathBuf) -> io::Result<Self> {
         let (socket, file) = unix_socket::bind_stream_socket(&path)?;
-        Ok(Self(Socket::Unix(socket, file)))
+        Self::new(Socket::Unix(socket, file))
     }
 
     #[cfg(not(unix))]
@@ -112,31 +178,48 @@ impl ApiListener {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Serves requests. Never returns; dropping the future closes the connections.
-    pub async fn serve(self, api: Arc<Api>) {
+    /// Serves requests. Returns when a successor has the socket and all connections have ended; dropping the future
+    /// closes the connections.
+    pub async fn serve(mut self, api: Arc<Api>) {
+        // The socket may be that of a process which this one succeeds.
+        #[cfg(unix)]
+        if let Socket::Unix(_, file) = &mut self.socket {
+            file.set_owner(true);
+        }
         let seats = ConnectionSlots {
             unauthenticated: Arc::new(HandshakeLimiter::new(MAX_UNAUTHENTICATED)),
             authenticated: Arc::new(Semaphore::new(MAX_AUTHENTICATED)),
         };
         let mut connections = JoinSet::new();
+        let mut leaving = self.control.successor();
         loop {
             while connections.try_join_next().is_some() {}
-            let api = api.clone();
-            let accepted = match &self.0 {
-                Socket::Tcp(listener, _) => listener.accept().await.map(|(stream, _)| {
-                    let seat = seats.take_slot(ConnectionSource::Unknown);
-                    connections
-                        .spawn(async move { serve_connection(stream, &api, true, seat).await });
-                }),
+            let service = (api.clone(), self.control.successor());
+            let accepted = match &self.socket {
+                Socket::Tcp(listener, _) => {
+                    let accepted = tokio::select! {
+                        () = leaving.wait() => break,
+                        accepted = listener.accept() => accepted,
+                    };
+                    accepted.map(|(stream, _)| {
+                        let seat = seats.take_slot(ConnectionSource::Unknown);
+                        connections.spawn(serve_connection(stream, service, true, seat));
+                    })
+                }
                 #[cfg(unix)]
-                Socket::Unix(listener, _) => listener.accept().await.map(|(stream, _)| {
-                    let user = stream
-                        .peer_cred()
-                        .map(|peer| ConnectionSource::User(peer.uid()));
-                    let seat = seats.take_slot(user.unwrap_or(ConnectionSource::Unknown));
-                    connections
-                        .spawn(async move { serve_connection(stream, &api, false, seat).await });
-                }),
+                Socket::Unix(listener, _) => {
+                    let accepted = tokio::select! {
+                        () = leaving.wait() => break,
+                        accepted = listener.accept() => accepted,
+                    };
+                    accepted.map(|(stream, _)| {
+                        let user = stream
+                            .peer_cred()
+                            .map(|peer| ConnectionSource::User(peer.uid()));
+                        let seat = seats.take_slot(user.unwrap_or(ConnectionSource::Unknown));
+                        connections.spawn(serve_connection(stream, service, false, seat));
+                    })
+                }
             };
             if let Err(e) = accepted {
                 debug!("api: {e}");
@@ -144,6 +227,12 @@ impl ApiListener {
                 sleep(Duration::from_millis(50)).await;
             }
         }
+        #[cfg(unix)]
+        if let Socket::Unix(_, file) = &mut self.socket {
+            file.set_owner(false);
+        }
+        drop(self.socket);
+        while connections.join_next().await.is_some() {}
     }
 }
 
@@ -196,10 +285,16 @@ impl ConnectionSlot {
 
 impl fmt::Display for ApiListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Socket::Tcp(_, addr) => write!(f, "{addr}"),
+        fmt::Display::fmt(&self.socket, f)
+    }
+}
+
+impl fmt::Display for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(_, addr) => write!(f, "{addr}"),
             #[cfg(unix)]
-            Socket::Unix(_, file) => write!(f, "{}", file.path().display()),
+            Self::Unix(_, file) => write!(f, "{}", file.path().display()),
         }
     }
 }
@@ -207,10 +302,11 @@ impl fmt::Display for ApiListener {
 /// Serves one connection until it ends.
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    api: &Api,
+    (api, mut successor): (Arc<Api>, SuccessorWatch),
     by_port: bool,
     seat: ConnectionSlot,
 ) {
+    let api = &*api;
     let shown = &seat.token_shown;
     let service = service_fn(|request| async move {
         let reply = answer_request(api, request, by_port, shown).await;
@@ -221,9 +317,19 @@ async fn serve_connection(
         .header_read_timeout(PATIENCE)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let served = async {
+        tokio::select! {
+            end = connection.as_mut() => return end,
+            () = successor.wait() => {}
+        }
+        // The current request is the last one.
+        connection.as_mut().graceful_shutdown();
+        connection.await
+    };
     // A client that does not read answers, or never stops sending, must not keep a slot.
     tokio::select! {
-        end = timeout(MAX_CONNECTION_TIME, connection) => {
+        end = timeout(MAX_CONNECTION_TIME, served) => {
             if let Ok(Err(e)) = end {
                 debug!("api: {e}");
             }

@@ -12,6 +12,7 @@
 //! | `GET, PATCH, DELETE {server}/users/:name` | traffic of the user; changes the key; removes the user |
 //! | `GET {server}/stats` | traffic of the server and its users; `?clear=true` resets it |
 //! | `POST /v1/reload` | reads the configuration file again |
+//! | `POST /v1/upgrade` | starts another process, which continues the listeners |
 //! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
 //! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
@@ -19,6 +20,9 @@
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
 
 mod access;
+mod client;
+mod control;
+mod dns;
 mod groups;
 mod listener;
 mod reload;
@@ -26,6 +30,7 @@ mod reply;
 mod route;
 mod stats;
 mod subscription;
+mod upgrade;
 mod users;
 mod users_file;
 
@@ -38,9 +43,14 @@ use adit_engine::Engine;
 use adit_wire::Host;
 use tokio::sync::Mutex;
 
+use crate::selection_file::SelectionFile;
+
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
+pub use client::{UpgradeError, request_upgrade};
+pub use control::ApiListenerControl;
 pub use listener::{ApiListener, ApiListenerError};
 pub use reload::{ReloadReply, ReloadRequests};
+pub use upgrade::{UpgradeRequest, UpgradeRequests, Upgraded};
 
 /// Answers the requests of the API.
 pub struct Api {
@@ -49,10 +59,14 @@ pub struct Api {
     identities: RwLock<HashMap<String, Vec<Option<Secret>>>>,
     /// Requests the reload of the configuration file, if there is one.
     reload: Option<reload::ReloadSender>,
+    /// The file of the selections in manual groups, if they are kept.
+    selections: Option<SelectionFile>,
+    /// Requests a handover to another process, if that is possible.
+    upgrade: Option<upgrade::UpgradeSender>,
     tokens: Option<Tokens>,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
-    /// Held during a change of users, which reads and writes a file and then updates the engine.
+    /// Held during a change of users or a selection in a group, which write a file.
     change_lock: Mutex<()>,
 }
 
@@ -77,9 +91,20 @@ impl Api {
             engine,
             identities: RwLock::new(identities_of(plan)),
             reload: None,
+            selections: None,
+            upgrade: None,
             tokens,
             public_host,
             change_lock: Mutex::new(()),
+        }
+    }
+
+    /// Keeps the selections in manual groups in a file, so that they outlive the process.
+    #[must_use]
+    pub fn with_selection_file(self, file: SelectionFile) -> Self {
+        Self {
+            selections: Some(file),
+            ..self
         }
     }
 

@@ -35,11 +35,13 @@ pub(crate) enum Action {
     Health,
     Metrics,
     Reload,
+    Upgrade,
     Subscription {
         name: String,
         secret: String,
     },
     Servers,
+    Dns,
     Groups,
     Group(String),
     Server {
@@ -99,6 +101,8 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["metrics"] => return Some(Action::Metrics),
         ["servers"] => return Some(Action::Servers),
         ["v1", "reload"] => return Some(Action::Reload),
+        ["dns"] => return Some(Action::Dns),
+        ["v1", "upgrade"] => return Some(Action::Upgrade),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["sip008", name, secret] => {
@@ -167,11 +171,13 @@ impl Api {
             }
             Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
             Action::Reload => return self.request_reload().await,
+            Action::Upgrade => return self.request_upgrade(body, ask.by_port).await,
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
+            Action::Dns => return Ok(self.list_dns()),
             Action::Groups => return Ok(self.list_groups()),
             Action::Group(name) if *ask.method == Method::POST => {
-                return self.select_member(&name, body);
+                return self.select_member(&name, body).await;
             }
             Action::Group(name) => return self.get_group(&name),
             Action::Server { server, about } => (self.find_server(server.as_deref())?, about),
@@ -262,7 +268,7 @@ impl Action {
                 Resource::Users => "GET, POST",
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
-            Self::Reload => "POST",
+            Self::Reload | Self::Upgrade => "POST",
             Self::Group(_) => "GET, POST",
             _ => "GET",
         }
@@ -306,11 +312,13 @@ mod tests {
             ("/servers/main/v1", of(Some("main"), Resource::Info)),
             ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
             ("/servers/main/v1/stats", of(Some("main"), Resource::Stats)),
+            ("/dns", Some(Action::Dns)),
             ("/groups", Some(Action::Groups)),
             ("/groups/home.1", Some(Action::Group("home.1".to_owned()))),
             ("/groups/a/b", None),
             ("/metrics", Some(Action::Metrics)),
             ("/v1/reload", Some(Action::Reload)),
+            ("/v1/upgrade", Some(Action::Upgrade)),
             ("/healthz", Some(Action::Health)),
             ("", None),
             ("*", None),

@@ -160,6 +160,9 @@ pub(super) fn get_metrics(engine: &Engine) -> Reply {
     for (name, kind, help, samples) in super::groups::metrics(&groups) {
         write_family(&mut text, name, kind, help, samples);
     }
+    for (name, help, samples) in super::dns::metrics(engine) {
+        write_family(&mut text, name, "counter", help, samples);
+    }
     let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
     write_family(
         &mut text,

@@ -9,7 +9,7 @@ use adit_shadowsocks::Method;
 use serde::{Serialize, Serializer};
 use zeroize::Zeroizing;
 
-use crate::untrusted_text::join_titles;
+use crate::untrusted_text::join_places;
 
 /// One change of a list of users.
 pub(crate) enum UserChange {
@@ -24,7 +24,7 @@ pub(crate) enum UserChange {
 pub(crate) fn write_change(path: &Path, method: Method, change: &UserChange) -> Result<(), String> {
     // If the path is a symbolic link, its target is replaced, not the link.
     let path = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let mut users = read_users(method, None, &path, &SystemSources).map_err(|p| join_titles(&p))?;
+    let mut users = read_users(method, None, &path, &SystemSources).map_err(|p| join_places(&p))?;
     match change {
         UserChange::Put(name, key) => match users.iter_mut().find(|user| user.name == *name) {
             Some(user) => user.secret = key.as_str().into(),

@@ -171,6 +171,7 @@ pub(crate) fn route(add: &AddServerRequest, settings: &Settings) -> Result<Route
         listen,
         via: Chain::default(),
         rules: Vec::new(),
+        dns: None,
     })
 }
 

@@ -5,7 +5,7 @@ use adit_convert::{AllowedPlugins, ConvertOptions, Format, Note, Role};
 use serde::Deserialize;
 
 use super::server_filter::ServerFilter;
-use crate::untrusted_text::{NoExternalSources, join_titles};
+use crate::untrusted_text::{NoExternalSources, join_places, join_titles};
 
 /// The name of a document in messages.
 const NAME: &str = "the subscription";
@@ -58,11 +58,12 @@ pub fn read(
         plugins: plugins.clone(),
         select: select.map(str::to_owned),
     };
-    let unusable = |problems: Vec<_>| DocumentError::Text(join_titles(&problems));
-    let converted =
-        adit_convert::convert(text, NAME, &wish, &NoExternalSources).map_err(unusable)?;
+    let converted = adit_convert::convert(text, NAME, &wish, &NoExternalSources)
+        .map_err(|problems| DocumentError::Text(join_places(&problems)))?;
     let mut notes: Vec<String> = converted.notes.iter().map(shown).collect();
-    let plan = Plan::from_toml_with(&converted.toml, NAME, &NoExternalSources).map_err(unusable)?;
+    // These places are not those of the document.
+    let plan = Plan::from_toml_with(&converted.toml, NAME, &NoExternalSources)
+        .map_err(|problems| DocumentError::Text(join_titles(&problems)))?;
     let route = plan.routes.into_iter().next().ok_or(DocumentError::Empty)?;
     let mut stages = route.via.stages;
     if !matches!(
@@ -115,6 +116,23 @@ mod tests {
             r#"{{"version":1,"servers":[{}],"bytes_used":5}}"#,
             list.join(",")
         )
+    }
+
+    #[test]
+    fn errors_have_their_places_in_the_document() {
+        let none = AllowedPlugins::none();
+        let text = document(1, "").replace(r#""server_port":1"#, "\n\"server_port\":\"secret\"");
+        let why = read(&text, &none, None).unwrap_err().to_string();
+        assert!(
+            why.starts_with("line 2, column 15: `servers[0].server_port` "),
+            "{why}"
+        );
+        assert!(!why.contains("secret"), "{why}");
+        let why = read("{\n\"version\": 2, \"servers\": []}", &none, None).unwrap_err();
+        assert!(
+            why.to_string().starts_with("line 2, column 12: `version` "),
+            "{why}"
+        );
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use adit_dns_client::tls::TrustedRoots;
+use adit_dns_client::tls::{TlsError, client_config};
 use adit_engine::clock_reference::{self, ClockOffset};
 use adit_net::dial::{self, Family};
 use adit_wire::Host;
@@ -13,8 +15,6 @@ use hyper::client::conn::http1;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -52,12 +52,9 @@ pub enum FetchError {
         /// The error of the handshake.
         why: io::Error,
     },
-    /// This machine has no trusted certificate authorities.
-    #[error("this machine has no trusted certificate authorities: install ca-certificates")]
-    NoRoots,
-    /// TLS could not be configured.
-    #[error("TLS: {0}")]
-    Setup(rustls::Error),
+    /// TLS cannot be used on this machine.
+    #[error(transparent)]
+    Setup(#[from] TlsError),
     /// The response was interrupted or invalid.
     #[error("the response was interrupted or invalid: {0}")]
     Broken(hyper::Error),
@@ -81,27 +78,12 @@ pub enum FetchError {
     Late(Duration),
 }
 
-impl From<rustls::Error> for FetchError {
-    fn from(why: rustls::Error) -> Self {
-        Self::Setup(why)
-    }
-}
-
 /// Fetches documents up to a maximum size.
 pub struct Fetcher {
     /// Maximum size of a document, in bytes.
     limit: usize,
     roots: TrustedRoots,
     patience: Duration,
-}
-
-/// The certificate authorities that are trusted.
-pub enum TrustedRoots {
-    /// The authorities that this machine trusts, and those that `SSL_CERT_FILE` and `SSL_CERT_DIR`
-    /// name. They are loaded for each fetch over TLS.
-    Machine,
-    /// Only these authorities.
-    Only(Arc<RootCertStore>),
 }
 
 impl std::fmt::Debug for Fetcher {
@@ -170,40 +152,14 @@ impl Fetcher {
         if !at.tls {
             return self.ask(at, tcp).await;
         }
-        let name = match &at.host {
-            Host::Ip(ip) => ServerName::from(*ip),
-            Host::Name(name) => ServerName::try_from(name.as_str().to_owned())
-                .map_err(|e| tls(at, io::Error::other(e)))?,
-        };
-        let connector = TlsConnector::from(Arc::new(self.config().await?));
+        let name = adit_dns_client::tls::server_name(&at.host)
+            .map_err(|e| tls(at, io::Error::other(e)))?;
+        // Trusted authorities are loaded for each fetch over TLS.
+        let config = client_config(&self.roots, &[b"http/1.1"]).await?;
+        let connector = TlsConnector::from(Arc::new(config));
         let stream = timeout(DIAL, connector.connect(name, tcp)).await;
         let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         self.ask(at, stream.map_err(|e| tls(at, e))?).await
-    }
-
-    async fn config(&self) -> Result<ClientConfig, FetchError> {
-        let roots = match &self.roots {
-            TrustedRoots::Only(roots) => roots.clone(),
-            TrustedRoots::Machine => {
-                // This may read several hundred files.
-                let read = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs);
-                let mut roots = RootCertStore::empty();
-                if let Ok(found) = read.await {
-                    roots.add_parsable_certificates(found.certs);
-                }
-                if roots.is_empty() {
-                    return Err(FetchError::NoRoots);
-                }
-                Arc::new(roots)
-            }
-        };
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
     }
 
     /// Sends one request on a separate stream.

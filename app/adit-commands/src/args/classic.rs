@@ -8,6 +8,7 @@ use clap::Subcommand;
 
 /// A program of shadowsocks-libev or shadowsocksr-libev.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ClassicCommand {
     /// Run a local proxy that uses a Shadowsocks server, with the options of ss-local
     #[command(args_override_self = true)]

@@ -7,6 +7,7 @@ use clap::Subcommand;
 
 /// The two ends of a tunnel.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum KcpCommand {
     /// Run the server, which connects to the target
     Server(KcpServerArgs),

@@ -3,17 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use adit_admin::api::{Api, ApiListener, ApiListenerError, Tokens};
+use adit_admin::api::{Api, ApiListener, ApiListenerControl, ApiListenerError, Tokens};
 use adit_cli::{Failure, FailureCode};
 use adit_config::{AdminSettings, FileText, Plan, Sources, SystemSources};
 use adit_engine::Engine;
 use adit_wire::Host;
+use zeroize::Zeroizing;
 
+use super::upgrade::InheritedApi;
 use crate::args;
 
 /// The listener of the API, with the tokens and the host of its requests.
 pub(super) struct AdminApi {
     listener: ApiListener,
+    is_continued: bool,
     tokens: Option<Tokens>,
     public_host: Option<Host>,
 }
@@ -23,6 +26,7 @@ impl AdminApi {
     pub(super) async fn open(
         typed: &args::RunArgs,
         file: Option<&AdminSettings>,
+        inherited: Option<InheritedApi>,
     ) -> Result<Option<Self>, Failure> {
         let at = typed.admin.as_deref();
         let Some(at) = at.or_else(|| file.map(|file| file.listen.as_str())) else {
@@ -47,14 +51,34 @@ impl AdminApi {
             ),
             None => file.and_then(|file| file.public_host.clone()),
         };
-        let listener = ApiListener::open(at, tokens.is_some())
-            .await
-            .map_err(to_failure)?;
+        let mut continued = None;
+        if let Some(inherited) = inherited {
+            let listener = inherited.continue_at(at, tokens.is_some());
+            continued = listener.await.map_err(to_failure)?;
+        }
+        let is_continued = continued.is_some();
+        let listener = match continued {
+            Some(listener) => listener,
+            None => ApiListener::open(at, tokens.is_some())
+                .await
+                .map_err(to_failure)?,
+        };
         Ok(Some(Self {
             listener,
+            is_continued,
             tokens,
             public_host,
         }))
+    }
+
+    /// Returns true if the listener is that of the process which this one succeeds.
+    pub(super) const fn is_continued(&self) -> bool {
+        self.is_continued
+    }
+
+    /// Returns the means to hand over the listener.
+    pub(super) fn control(&self) -> ApiListenerControl {
+        self.listener.control()
     }
 
     /// Creates the API of an engine that runs `plan`.
@@ -62,7 +86,7 @@ impl AdminApi {
         Api::new(engine, plan, self.tokens.take(), self.public_host.take())
     }
 
-    /// Serves requests. Never returns.
+    /// Serves requests. Returns once a successor has the listener and all connections have ended.
     pub(super) async fn serve(self, api: Arc<Api>) {
         eprintln!("api at {}", self.listener);
         self.listener.serve(api).await;
@@ -84,9 +108,7 @@ fn without_listener(option: &str) -> Failure {
 
 fn read_typed_tokens(written: &str) -> Result<Tokens, Failure> {
     let Some(path) = written.strip_prefix('@') else {
-        let what = "--admin-token requires @FILE: all users of this machine can read the command \
-                    line";
-        return Err(Failure::new(FailureCode::Usage, what).with_hint("--admin-token @FILE"));
+        return Err(typed_token_failure());
     };
     let file = read_tokens(Path::new(path), &format!("--admin-token {written}"))?;
     if file.readable_by_others {
@@ -95,6 +117,37 @@ fn read_typed_tokens(written: &str) -> Result<Tokens, Failure> {
         );
     }
     parse_tokens(&file, &format!("--admin-token {written}"))
+}
+
+fn typed_token_failure() -> Failure {
+    let what = "--admin-token requires @FILE: all users of this machine can read the command line";
+    Failure::new(FailureCode::Usage, what).with_hint("--admin-token @FILE")
+}
+
+/// Returns the first token of the typed file, or of that of `[admin]`; `None` if there is neither.
+pub(super) fn first_token(
+    typed: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<Zeroizing<String>>, Failure> {
+    let place = |path: &Path| format!("the tokens in `{}`", path.display());
+    let path = match (typed, file) {
+        (Some(written), _) => match written.strip_prefix('@') {
+            Some(path) => Path::new(path),
+            None => return Err(typed_token_failure()),
+        },
+        (None, Some(path)) => path,
+        (None, None) => return Ok(None),
+    };
+    let file = read_tokens(path, &place(path))?;
+    let mut words = file
+        .text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|word| !word.starts_with('#'));
+    match words.next() {
+        Some(word) => Ok(Some(Zeroizing::new(word.to_owned()))),
+        None => Err(token_failure(&place(path), "there is no token")),
+    }
 }
 
 /// Reads the tokens of `[admin]`. The plan has a warning if others can read them.

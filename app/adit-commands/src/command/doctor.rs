@@ -1,6 +1,6 @@
 //! `adit doctor URL`: finds out why an endpoint does not work, step by step. [`subject`] knows each scheme.
 //!
-//! Each step is a [`Step`] of the [`DoctorReport`]: look up the name, connect to the server, use its
+//! Each step is a [`CheckResult`] of the [`DoctorReport`]: look up the name, connect to the server, use its
 //! protocol, and send a datagram through it. [`settings_variants`] are tried only if the server does not
 //! understand the settings of the URL, and nowhere else in the program.
 
@@ -26,7 +26,7 @@ use tracing::subscriber::NoSubscriber;
 
 use self::requests::WebTarget;
 use self::settings_variants::probe_settings;
-use self::step::{DoctorReport, Step, StepState};
+use self::step::{CheckResult, CheckState, DoctorReport};
 use self::subject::Subject;
 use super::run;
 use crate::args;
@@ -57,11 +57,11 @@ pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
                 Examination::Servers(hops),
             )
         }
-        Subject::Forwarder { .. } | Subject::Transparent => {
+        Subject::Forwarder { .. } | Subject::Transparent | Subject::Dns => {
             let plan = tunnel::plan_of_listener(&typed.url)?;
             let listen = plan.routes.first().and_then(|route| route.listen.first());
             let name = listen.map_or_else(String::new, ToString::to_string);
-            (name, Examination::Listener(subject, plan))
+            (name, Examination::Listener(subject, Box::new(plan)))
         }
         Subject::Direct | Subject::Reject => {
             // The URL must be valid, too.
@@ -88,7 +88,7 @@ enum Examination {
     /// The steps of each of these servers.
     Servers(Vec<Hop>),
     /// A listener of this machine.
-    Listener(Subject, Plan),
+    Listener(Subject, Box<Plan>),
     /// The network of this machine, or nothing.
     WithoutServer(Subject),
 }
@@ -111,6 +111,7 @@ async fn examine(
         Examination::Listener(Subject::Forwarder { tcp, udp }, plan) => {
             local::examine_forwarder(report, plan, *tcp, *udp).await
         }
+        Examination::Listener(Subject::Dns, plan) => local::examine_dns(report, plan).await,
         Examination::Listener(_, plan) => local::examine_transparent(report, plan).await,
         Examination::WithoutServer(Subject::Direct) => local::examine_direct(report, typed).await,
         Examination::WithoutServer(_) => {
@@ -153,7 +154,7 @@ async fn run_steps(
         None => check_reachable(report, hop).await?,
         Some(_) => {
             let why = "a carrier over UDP only answers peers with the key: see the dialogue";
-            report.add_step(Step::new("connect", StepState::Skipped, why));
+            report.add_step(CheckResult::new("connect", CheckState::Skipped, why));
         }
     }
     if matches!(hop.kind, HopKind::RemoteTarget) {
@@ -168,7 +169,7 @@ async fn run_steps(
     };
     if !udp {
         let why = "this URL or its protocol does not carry datagrams";
-        report.add_step(Step::new("udp", StepState::Skipped, why));
+        report.add_step(CheckResult::new("udp", CheckState::Skipped, why));
         return carried;
     }
     let datagrams = check_datagrams(report, typed, &hop.kind, &*way).await;
@@ -181,7 +182,7 @@ async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandR
     let network = |what: String, advice: &str| {
         let failure = Failure::new(FailureCode::Network, what.clone()).with_hint(advice);
         (
-            Step::new("", StepState::Failed, what).with_advice(advice),
+            CheckResult::new("", CheckState::Failed, what).with_advice(advice),
             failure,
         )
     };
@@ -190,7 +191,7 @@ async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandR
             let shown: Vec<String> = found.iter().map(|addr| addr.ip().to_string()).collect();
             let what = format!("{} is {}", server.host, shown.join(", "));
             report.add_step(
-                Step::new("resolve", StepState::Ok, what)
+                CheckResult::new("resolve", CheckState::Ok, what)
                     .with_duration("ms", took)
                     .with_figure("addresses", shown),
             );
@@ -199,7 +200,7 @@ async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandR
         Err(why) => {
             let what = format!("{} has no address: {why}", server.host);
             let (step, failure) = network(what, "is the name correct, and is this machine online?");
-            report.add_step(Step {
+            report.add_step(CheckResult {
                 name: "resolve",
                 ..step
             });
@@ -220,7 +221,7 @@ async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandR
             Err(why) => {
                 let what = format!("no connection to {server}: {why}");
                 let (step, failure) = network(what, hints::connect_hint(&why));
-                report.add_step(Step {
+                report.add_step(CheckResult {
                     name: "connect",
                     ..step
                 });
@@ -236,7 +237,7 @@ async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandR
             ms(worst)
         );
         report.add_step(
-            Step::new("connect", StepState::Ok, what).with_duration("round_trip_ms", took),
+            CheckResult::new("connect", CheckState::Ok, what).with_duration("round_trip_ms", took),
         );
     }
     Ok(())
@@ -255,7 +256,7 @@ async fn check_dialogue(
     let name = "dialogue";
     if hints::is_understood(kind, &heard) {
         let what = format!("the server understands {}", hints::describe_settings(kind));
-        report.add_step(Step::new(name, StepState::Ok, what));
+        report.add_step(CheckResult::new(name, CheckState::Ok, what));
         return match heard {
             ProbeResult::Answer {
                 skew: Some(skew), ..
@@ -269,7 +270,7 @@ async fn check_dialogue(
     if let Some(skew) = refused_clock(hop).await {
         let what =
             format!("the server has our key but refuses our clock, which differs by {skew} s");
-        let step = Step::new("clock", StepState::Failed, what.clone());
+        let step = CheckResult::new("clock", CheckState::Failed, what.clone());
         let step = step.with_advice(hints::SET_CLOCK);
         report.add_step(step.with_figure("skew_s", skew));
         return Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK));
@@ -278,7 +279,9 @@ async fn check_dialogue(
         compare_clocks(report, kind, server).await?;
     }
     let (what, advice) = hints::explain_finding(kind, &heard, site.is_some());
-    report.add_step(Step::new(name, StepState::Failed, what.clone()).with_advice(advice.clone()));
+    report.add_step(
+        CheckResult::new(name, CheckState::Failed, what.clone()).with_advice(advice.clone()),
+    );
     let code = match &heard {
         ProbeResult::Failed(why) if hints::is_network_failure(why) => FailureCode::Network,
         _ => FailureCode::Key,
@@ -307,12 +310,12 @@ async fn compare_clocks(
         Ok(Some(offset)) => offset,
         Ok(None) => {
             let why = format!("{server} does not report its time");
-            report.add_step(Step::new("clock", StepState::Skipped, why));
+            report.add_step(CheckResult::new("clock", CheckState::Skipped, why));
             return Ok(());
         }
         Err(why) => {
             let why = format!("{server} does not answer directly: {why}");
-            report.add_step(Step::new("clock", StepState::Skipped, why));
+            report.add_step(CheckResult::new("clock", CheckState::Skipped, why));
             return Ok(());
         }
     };
@@ -326,7 +329,8 @@ async fn compare_clocks(
         "{offset}, and Shadowsocks 2022 allows {} s",
         hints::MAX_SKEW
     );
-    let step = Step::new("clock", StepState::Failed, what.clone()).with_advice(hints::SET_CLOCK);
+    let step =
+        CheckResult::new("clock", CheckState::Failed, what.clone()).with_advice(hints::SET_CLOCK);
     report.add_step(step.with_figure("skew_s", offset.seconds));
     Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK))
 }
@@ -356,13 +360,14 @@ async fn try_variants(
     let (found, tried) = settings_variants::find_understood(hop, &among, site).await;
     let Some(found) = found else {
         let what = format!("the server does not understand any of {tried} other settings");
-        let step = Step::new(name, StepState::Failed, what).with_advice(hints::REMAINING_CAUSES);
+        let step =
+            CheckResult::new(name, CheckState::Failed, what).with_advice(hints::REMAINING_CAUSES);
         report.add_step(step.with_figure("tried", tried));
         return None;
     };
     let what = format!("the server understands {}", found.describe());
     let advice = format!("write {} into the URL", found.describe());
-    let step = Step::new(name, StepState::Ok, what).with_advice(advice.clone());
+    let step = CheckResult::new(name, CheckState::Ok, what).with_advice(advice.clone());
     report.add_step(
         step.with_figure("tried", tried)
             .with_figure("found", found.describe()),
@@ -401,9 +406,9 @@ fn add_clock_step(report: &mut DoctorReport, skew: i64, whose: &str) {
     };
     let step = if skew.unsigned_abs() > hints::SKEW_WARN {
         let advice = "beyond 30 s, Shadowsocks 2022 refuses us: set one of the clocks";
-        Step::new("clock", StepState::Warning, what).with_advice(advice)
+        CheckResult::new("clock", CheckState::Warning, what).with_advice(advice)
     } else {
-        Step::new("clock", StepState::Ok, what)
+        CheckResult::new("clock", CheckState::Ok, what)
     };
     report.add_step(step.with_figure("skew_s", skew));
 }
@@ -422,7 +427,7 @@ async fn check_page(
             let line = String::from_utf8_lossy(&bytes);
             let line = line.lines().next().unwrap_or_default().to_owned();
             let what = format!("{target} answers{}: {line}", through(kind));
-            report.add_step(Step::new("target", StepState::Ok, what));
+            report.add_step(CheckResult::new("target", CheckState::Ok, what));
             if let Some(date) = clock_reference::parse_date_header(&bytes) {
                 let offset = ClockOffset::from_date(target, date);
                 add_clock_step(report, offset.seconds, &format!("that of {target}"));
@@ -444,8 +449,9 @@ async fn check_page(
             };
             let advice = "can the server reach it? A server refuses private addresses unless its \
                           settings allow them";
-            report
-                .add_step(Step::new("target", StepState::Failed, what.clone()).with_advice(advice));
+            report.add_step(
+                CheckResult::new("target", CheckState::Failed, what.clone()).with_advice(advice),
+            );
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }
@@ -472,7 +478,8 @@ async fn check_datagrams(
         Ok(took) => {
             let ms = took.as_secs_f64() * 1000.0;
             let what = format!("{} answers{} in {ms:.1} ms", typed.dns, through(kind));
-            report.add_step(Step::new("udp", StepState::Ok, what).with_duration("ms", took));
+            report
+                .add_step(CheckResult::new("udp", CheckState::Ok, what).with_duration("ms", took));
             Ok(())
         }
         Err(why) => {
@@ -481,7 +488,9 @@ async fn check_datagrams(
                 typed.dns, why.source_error
             );
             let advice = hints::datagram_hint(kind);
-            report.add_step(Step::new("udp", StepState::Failed, what.clone()).with_advice(advice));
+            report.add_step(
+                CheckResult::new("udp", CheckState::Failed, what.clone()).with_advice(advice),
+            );
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }
     }

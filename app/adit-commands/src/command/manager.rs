@@ -50,6 +50,8 @@ pub(super) fn serve_commands(
         let nothing = Plan {
             routes: Vec::new(),
             sets: Vec::new(),
+            dns: Vec::new(),
+            default_dns: None,
             warnings: Vec::new(),
             run: RunSettings::default(),
             log: None,

@@ -18,6 +18,7 @@ mod run;
 mod server;
 mod subscribe;
 mod up;
+mod upgrade;
 
 use adit_cli::CommandResult;
 
@@ -34,6 +35,7 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Server(server) => server::run_server(&server),
         Command::Client(client) => client::run_client(&client),
         Command::Run(run) => run::run_plan(&run),
+        Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
         Command::Manager(manager) => manager::run_manager(&manager),
         Command::Url(url) => link_tools::print_url(&url),
         Command::Qr(url) => link_tools::print_qr_code(&url),

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use super::rule_sets::PlanRuleSets;
+use super::upgrade::{UpgradeHost, UpgradeOutcome, UpgradeTrigger};
 use super::{convert, run};
 use crate::logging;
 
@@ -27,6 +28,11 @@ pub(super) struct PlanFile {
 }
 
 impl PlanFile {
+    /// Returns the path of the file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Reads a file, and prints notes of its conversion.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         Ok(read_file(path, &FileVersions::default())?)
@@ -63,24 +69,59 @@ pub(super) struct ReloadableRun {
     pub(super) sets: PlanRuleSets,
     /// The API, which has to know the keys of the current plan, and its requests.
     pub(super) api: Option<(Arc<Api>, ReloadRequests)>,
+    /// Hands over to another process.
+    pub(super) upgrades: UpgradeHost,
+}
+
+/// The reason why a running plan does something.
+enum RunEvent {
+    /// The file is read again; the reply is for a client of the API.
+    Reload(Option<ReloadReply>),
+    Upgrade(UpgradeTrigger),
+    /// Open connections have this time to end.
+    End(Duration),
 }
 
 impl ReloadableRun {
     /// Serves until a signal ends it.
     pub(super) async fn serve(mut self, mut signals: Signals) -> CommandResult {
         let mut watch = self.new_watch();
-        let mut is_due = false;
+        let (mut is_due, mut upgrade_is_due) = (false, false);
         let admin_at_start = self.file.plan.admin.clone();
         loop {
             let drain = self.file.plan.run.drain;
-            let reply = tokio::select! {
-                () = std::future::ready(()), if is_due => None,
-                request = signals.next_request() => match drain_time(request, drain) {
-                    Some(drain) => return drain_engine(&self.engine, drain, signals).await,
-                    None => None,
+            let event = tokio::select! {
+                () = std::future::ready(()), if is_due => RunEvent::Reload(None),
+                () = std::future::ready(()), if upgrade_is_due && !is_due => {
+                    upgrade_is_due = false;
+                    RunEvent::Upgrade(UpgradeTrigger::default())
+                }
+                request = signals.next_request() => match (request, drain_time(request, drain)) {
+                    (_, Some(drain)) => RunEvent::End(drain),
+                    (SignalRequest::Upgrade, None) => RunEvent::Upgrade(UpgradeTrigger::default()),
+                    (_, None) => RunEvent::Reload(None),
                 },
-                () = wait_for_change(watch.as_mut()) => None,
-                reply = next_api_request(self.api.as_mut()) => Some(reply),
+                () = wait_for_change(watch.as_mut()) => RunEvent::Reload(None),
+                reply = next_api_request(self.api.as_mut()) => RunEvent::Reload(Some(reply)),
+                trigger = self.upgrades.next_request() => RunEvent::Upgrade(trigger),
+            };
+            let reply = match event {
+                RunEvent::Reload(reply) => reply,
+                RunEvent::End(drain) => return drain_engine(&self.engine, drain, signals).await,
+                RunEvent::Upgrade(trigger) => {
+                    let engine = &self.engine;
+                    match self.upgrades.perform(trigger, engine, &mut signals).await {
+                        UpgradeOutcome::Replaced(successor) => {
+                            return successor.drain(engine, drain, signals).await;
+                        }
+                        UpgradeOutcome::Failed { reload } => is_due |= reload,
+                        UpgradeOutcome::Ended(request) => {
+                            let drain = drain_time(request, drain).unwrap_or(drain);
+                            return drain_engine(engine, drain, signals).await;
+                        }
+                    }
+                    continue;
+                }
             };
             is_due = false;
             // The download of a list must not delay the end.
@@ -91,6 +132,7 @@ impl ReloadableRun {
                         result = &mut reload => break Ok(result),
                         request = signals.next_request() => match drain_time(request, drain) {
                             Some(drain) => break Err(drain),
+                            None if request == SignalRequest::Upgrade => upgrade_is_due = true,
                             None => is_due = true,
                         },
                     }
@@ -168,10 +210,10 @@ fn to_log_line(problems: &[Problem]) -> String {
     lines.join("; ")
 }
 
-/// Returns the time that open connections have after a request to end; `None` for a reload.
-fn drain_time(request: SignalRequest, drain: Duration) -> Option<Duration> {
+/// Returns the time that open connections have after a request to end; `None` for other requests.
+pub(super) fn drain_time(request: SignalRequest, drain: Duration) -> Option<Duration> {
     match request {
-        SignalRequest::Reload => None,
+        SignalRequest::Reload | SignalRequest::Upgrade => None,
         SignalRequest::Drain => Some(drain.max(SHORTEST_DRAIN)),
         SignalRequest::Stop => Some(Duration::ZERO),
     }

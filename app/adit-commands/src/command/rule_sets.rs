@@ -7,12 +7,14 @@ use std::sync::Arc;
 use adit_admin::rule_sets::RuleSetLoader;
 use adit_admin::subscription::TrustedRoots;
 use adit_cli::{Failure, FailureCode};
-use adit_config::{ListenerConfig, Origin, Plan, Problem, Route, RuleSetConfig, describe_chain};
-use adit_engine::{
-    Explanation, LoadedRuleSet, RequestContext, RuleSetError, RuleSetFailure, RuleSetStore,
-    RuleSetTable, explain_request,
+use adit_config::{
+    Hop, ListenerConfig, Origin, Plan, Problem, Route, RuleSetConfig, Stage, describe_chain,
 };
-use adit_wire::Target;
+use adit_engine::{
+    DnsTables, Explanation, LoadedRuleSet, NameResolver, RequestContext, RuleSetError,
+    RuleSetFailure, RuleSetStore, RuleSetTable, explain_request,
+};
+use adit_wire::{Host, Name, Target};
 use tokio::task::JoinSet;
 
 use crate::args;
@@ -146,11 +148,22 @@ pub(super) fn print_decisions(
         args::NetworkKind::Tcp => RequestContext::stream(source, user),
         args::NetworkKind::Udp => RequestContext::datagrams(source, user),
     };
+    let sniffed = sniffed_name(plan, &target, typed.sniffed.as_deref())?;
     adit_cli::block_on(|mut signals| async move {
+        let tables = async {
+            let tables = DnsTables::start(plan, &table).await;
+            tables.map_err(|why| Failure::new(FailureCode::Config, why.to_string()))
+        };
+        let tables = signals.run_until_ended(tables).await?;
         for route in &plan.routes {
+            let names = tables
+                .resolver_of(route)
+                .map_err(|why| Failure::new(FailureCode::Config, why.to_string()))?;
             let mut found: Vec<(Vec<&ListenerConfig>, Explanation)> = Vec::new();
             for listen in &route.listen {
-                let decide = explain_request(route, listen, &table, &target, &context);
+                let sniffed = sniffed.as_ref().filter(|_| listen.sniff);
+                let context = RequestContext { sniffed, ..context };
+                let decide = explain_request(route, listen, &table, &target, &context, &names);
                 let decide = async {
                     decide
                         .await
@@ -164,8 +177,11 @@ pub(super) fn print_decisions(
             }
             let several = found.len() > 1;
             for (listeners, explanation) in &found {
+                let reads_names = listeners.iter().any(|listen| listen.sniff);
+                let name = sniffed.as_ref().filter(|_| reads_names);
                 let listeners = if several { listeners.as_slice() } else { &[] };
-                print!("{}", draw_decision(route, listeners, &target, explanation));
+                let decision = draw_decision(route, listeners, &target, name, explanation, &names);
+                print!("{decision}");
             }
         }
         Ok(())
@@ -185,11 +201,36 @@ fn parse_target(text: &str) -> Result<Target, Failure> {
     })
 }
 
+/// Parses the name in the first bytes of a client, which is of use for an address alone.
+fn sniffed_name(
+    plan: &Plan,
+    target: &Target,
+    typed: Option<&str>,
+) -> Result<Option<Name>, Failure> {
+    let usage = |what: String| Failure::new(FailureCode::Usage, format!("--sniffed: {what}"));
+    let Some(typed) = typed else {
+        return Ok(None);
+    };
+    let Ok(Host::Name(name)) = Host::parse(typed) else {
+        return Err(usage(format!("`{typed}` is not a name")));
+    };
+    if matches!(target.host, Host::Name(_)) {
+        return Err(usage(format!("the target {target} has a name already")));
+    }
+    let mut listeners = plan.routes.iter().flat_map(|route| &route.listen);
+    if !listeners.any(|listen| listen.sniff) {
+        return Err(usage("no listener has `sniff=true`".to_owned()));
+    }
+    Ok(Some(name))
+}
+
 fn draw_decision(
     route: &Route,
     listeners: &[&ListenerConfig],
     target: &Target,
+    sniffed: Option<&Name>,
     found: &Explanation,
+    names: &NameResolver,
 ) -> String {
     let mut text = format!("route {}\n", route.name);
     let mut line = |name: &str, value: &str| {
@@ -200,6 +241,26 @@ fn draw_decision(
         line("from", &listen.to_string());
     }
     line("target", &target.to_string());
+    if let Some(name) = sniffed {
+        line("name", &name.to_string());
+    }
+    let rule = found.rule.and_then(|at| route.rules.get(at));
+    let via = rule.map_or(&route.via, |rule| &rule.via);
+    if let Host::Name(name) = &target.host
+        && !names.is_system()
+        && !matches!(via.stages.as_slice(), [Stage::Single(Hop::Reject)])
+    {
+        let table = match names.table_name(name.as_str()) {
+            Ok(Some(name)) => name,
+            Ok(None) => "no: a rule of its DNS table rejects the name".to_owned(),
+            Err(why) => why.to_string(),
+        };
+        match (via.stages.is_empty(), &found.looked_up) {
+            (true, _) => line("dns", &table),
+            (false, None) => line("dns", "the last hop looks the name up"),
+            (false, Some(_)) => line("dns", &format!("{table}, then the last hop")),
+        }
+    }
     if let Some(addresses) = &found.looked_up {
         let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         let addresses = match addresses.is_empty() {

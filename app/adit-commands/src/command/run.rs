@@ -1,86 +1,276 @@
 //! `adit run`: listeners and chains from URLs or a file.
 
 use std::borrow::Borrow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use adit_cli::{CommandResult, Failure, FailureCode, Signals};
+use adit_admin::api::Api;
+use adit_admin::selection_file::SelectionFile;
+use adit_cli::{CommandResult, EndRequest, Failure, FailureCode, Signals, notify_service_manager};
 use adit_config::{
     Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
     Warning, WarningKind,
 };
-use adit_engine::Engine;
+use adit_engine::{Engine, Inheritance, PreparedEngine, RuleSetTable, SharedSockets};
+use adit_net::memory;
 use adit_shadowsocks::{Edition, Key, Method};
+use tokio::time::timeout;
+use tracing::{debug, warn};
 
-use super::reload::{PlanFile, ReloadableRun, drain_engine};
+use super::reload::{PlanFile, ReloadableRun, drain_engine, drain_time};
 use super::rule_sets::PlanRuleSets;
+use super::upgrade::{
+    Predecessor, UpgradeHost, UpgradeOutcome, UpgradeTrigger, program_of_this_process,
+};
 use super::{admin, convert};
 use crate::{args, logging};
 
+/// Time for the response to a request of the API that has ended this process.
+const LAST_RESPONSE: Duration = Duration::from_secs(1);
+
 pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
-    if let Some(path) = plan_file(&typed.plan) {
-        return run_file(typed, PlanFile::read(path)?);
+    let program = program_of_this_process();
+    adit_cli::block_on(|mut signals| async {
+        let mut predecessor = Predecessor::from_environment().await?;
+        let prepared = PreparedRun::new(typed, predecessor.as_mut());
+        let prepared = match (signals.run_until_ended(prepared).await, predecessor) {
+            (Err(why), Some(predecessor)) => return Err(predecessor.refuse(why).await),
+            (prepared, before) => {
+                predecessor = before;
+                prepared?
+            }
+        };
+        prepared.run(program, predecessor, signals).await
+    })
+}
+
+/// The plan of the arguments, ready to accept connections.
+struct PreparedRun {
+    source: PlanSource,
+    admin: Option<admin::AdminApi>,
+    selections: Option<SelectionFile>,
+    sets: PlanRuleSets,
+    table: RuleSetTable,
+    engine: PreparedEngine,
+}
+
+/// The origin of a plan.
+enum PlanSource {
+    /// The arguments.
+    Arguments(Box<Plan>),
+    /// A file, which can be reloaded.
+    File(Box<PlanFile>),
+}
+
+impl PlanSource {
+    fn read(typed: &args::PlanArgs) -> Result<Self, Failure> {
+        let Some(path) = plan_file(typed) else {
+            return Ok(Self::Arguments(Box::new(plan_from_args(typed)?)));
+        };
+        let file = PlanFile::read(path)?;
+        logging::set_file_level(file.plan.log);
+        Ok(Self::File(Box::new(file)))
     }
-    let plan = plan_from_args(&typed.plan)?;
-    print_warnings(&plan);
-    adit_cli::block_on(|mut signals| async {
-        let (admin, engine) = signals.run_until_ended(begin(typed, &plan)).await?;
-        let Some(mut admin) = admin else {
-            return serve_until_signal(engine, signals).await;
+
+    /// Returns the file of the selections in manual groups. Without a state folder, or a configuration file, they
+    /// last until the process ends.
+    fn selection_file(&self) -> Option<SelectionFile> {
+        let Self::File(file) = self else {
+            return None;
         };
-        let api = Arc::new(admin.api(engine.clone(), &plan));
-        tokio::select! {
-            () = admin.serve(api) => Ok(()),
-            done = serve_until_signal(engine, signals) => done,
+        let state = adit_cli::state_folder(None).ok()?;
+        Some(SelectionFile::in_state_folder(&state, file.path()))
+    }
+
+    const fn plan(&self) -> &Plan {
+        match self {
+            Self::Arguments(plan) => plan,
+            Self::File(file) => &file.plan,
         }
-    })
+    }
 }
 
-/// Runs the plan of a file, which can be reloaded.
-fn run_file(typed: &args::RunArgs, file: PlanFile) -> CommandResult {
-    logging::set_file_level(file.plan.log);
-    print_warnings(&file.plan);
-    adit_cli::block_on(|mut signals| async {
-        let begin = async {
-            let admin = admin::AdminApi::open(typed, file.plan.admin.as_ref()).await?;
-            let (mut sets, table) = PlanRuleSets::load(&file.plan).await?;
-            let engine = Engine::start_with_rule_sets(&file.plan, table.clone()).await?;
-            print_start(&file.plan, &engine);
-            sets.follow(&file.plan, table);
-            Ok((admin, sets, Arc::new(engine)))
-        };
-        let (admin, sets, engine) = signals.run_until_ended(begin).await?;
-        let Some(mut admin) = admin else {
-            let run = ReloadableRun {
-                engine,
-                file,
-                sets,
-                api: None,
-            };
-            return run.serve(signals).await;
-        };
-        let (api, requests) = admin.api(engine.clone(), &file.plan).with_reload();
-        let api = Arc::new(api);
-        let run = ReloadableRun {
-            engine,
-            file,
+impl PreparedRun {
+    /// Reads the plan, and opens its listeners, or continues those of a predecessor.
+    async fn new(
+        typed: &args::RunArgs,
+        mut predecessor: Option<&mut Predecessor>,
+    ) -> Result<Self, Failure> {
+        let source = PlanSource::read(&typed.plan)?;
+        let plan = source.plan();
+        print_warnings(plan);
+        let api = predecessor.as_mut().and_then(|before| before.take_api());
+        let admin = admin::AdminApi::open(typed, plan.admin.as_ref(), api).await?;
+        let inherited = predecessor.map(|before| std::mem::take(&mut before.inheritance));
+        let mut inherited = inherited.unwrap_or_default();
+        let selections = source.selection_file();
+        if let Some(file) = &selections {
+            inherited.selections = file.read();
+        }
+        let (sets, table) = PlanRuleSets::load(plan).await?;
+        let engine = Engine::prepare(plan, table.clone(), &inherited).await?;
+        Ok(Self {
+            source,
+            admin,
+            selections,
             sets,
-            api: Some((api.clone(), requests)),
+            table,
+            engine,
+        })
+    }
+
+    /// Accepts connections until a signal, or until another process continues.
+    async fn run(
+        mut self,
+        program: Result<PathBuf, String>,
+        predecessor: Option<Predecessor>,
+        mut signals: Signals,
+    ) -> CommandResult {
+        let plan = self.source.plan();
+        let mut predecessor_end = None;
+        let engine = match predecessor {
+            None => Arc::new(self.engine.start(SharedSockets::default())),
+            Some(mut predecessor) => {
+                let api = self
+                    .admin
+                    .as_ref()
+                    .is_some_and(admin::AdminApi::is_continued);
+                let handover = signals.run_until_ended(predecessor.wait_for_start(api));
+                let handover = handover.await?;
+                let engine = Arc::new(handover.start(self.engine));
+                predecessor_end = Some(predecessor.follow(engine.clone()));
+                engine
+            }
         };
-        tokio::select! {
-            () = admin.serve(api) => Ok(()),
-            done = run.serve(signals) => done,
+        print_start(plan, &engine);
+        release_start_memory();
+        if predecessor_end.is_none() {
+            report_start();
         }
-    })
+        let mut sets = self.sets;
+        sets.follow(plan, self.table);
+        let mut api = None;
+        let mut upgrade_api = None;
+        if let Some(admin) = &mut self.admin {
+            let control = admin.control();
+            let (mut served, requests) = admin.api(engine.clone(), plan).with_upgrade();
+            if let Some(file) = self.selections {
+                served = served.with_selection_file(file);
+            }
+            upgrade_api = Some((control, requests));
+            api = Some(served);
+        }
+        let upgrades = UpgradeHost::new(program, upgrade_api, predecessor_end);
+        match self.source {
+            PlanSource::Arguments(_) => {
+                let run = serve_arguments(engine, upgrades, signals);
+                serve_with_api(self.admin.zip(api.map(Arc::new)), run).await
+            }
+            PlanSource::File(file) => {
+                let (api, reloads) = api.map(Api::with_reload).unzip();
+                let api = api.map(Arc::new);
+                let run = ReloadableRun {
+                    engine,
+                    file: *file,
+                    sets,
+                    api: api.clone().zip(reloads),
+                    upgrades,
+                };
+                serve_with_api(self.admin.zip(api), run.serve(signals)).await
+            }
+        }
+    }
 }
 
-/// Opens the API's listener and starts the plan.
-async fn begin(
-    typed: &args::RunArgs,
+/// Starts the plan of a command without a file, or continues that of a predecessor. Also returns the host of upgrades to
+/// `program`, for [`serve_arguments`].
+pub(super) async fn start_arguments(
     plan: &Plan,
-) -> Result<(Option<admin::AdminApi>, Arc<Engine>), Failure> {
-    let admin = admin::AdminApi::open(typed, plan.admin.as_ref()).await?;
-    Ok((admin, Arc::new(start_engine(plan).await?)))
+    program: Result<PathBuf, String>,
+    signals: &mut Signals,
+) -> Result<(Arc<Engine>, UpgradeHost), Failure> {
+    let predecessor = Predecessor::from_environment().await?;
+    let none = Inheritance::default();
+    let inherited = predecessor.as_ref().map(|before| &before.inheritance);
+    let prepare = Engine::prepare(plan, RuleSetTable::default(), inherited.unwrap_or(&none));
+    let prepare = async { Ok(prepare.await?) };
+    let prepared = signals.run_until_ended(prepare).await;
+    let Some(mut predecessor) = predecessor else {
+        let engine = Arc::new(prepared?.start(SharedSockets::default()));
+        report_start();
+        release_start_memory();
+        return Ok((engine, UpgradeHost::new(program, None, None)));
+    };
+    let prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => return Err(predecessor.refuse(why).await),
+    };
+    let handover = signals.run_until_ended(predecessor.wait_for_start(false));
+    let engine = Arc::new(handover.await?.start(prepared));
+    let end = predecessor.follow(engine.clone());
+    release_start_memory();
+    Ok((engine, UpgradeHost::new(program, None, Some(end))))
+}
+
+/// Reports the start to the service manager. A successor is reported by its predecessor, whose reports are accepted.
+fn report_start() {
+    if let Err(why) = notify_service_manager("READY=1") {
+        warn!("cannot report to the service manager: {why}");
+    }
+}
+
+/// Runs `run`, and serves the API, if there is one, until it has ended.
+async fn serve_with_api(
+    admin: Option<(admin::AdminApi, Arc<Api>)>,
+    run: impl Future<Output = CommandResult>,
+) -> CommandResult {
+    let Some((admin, api)) = admin else {
+        return run.await;
+    };
+    let control = admin.control();
+    let mut serving = pin!(admin.serve(api));
+    let mut run = pin!(run);
+    let done = tokio::select! {
+        // A successor has the listener.
+        () = &mut serving => return run.await,
+        done = &mut run => done,
+    };
+    if control.has_successor() {
+        // The client that has requested the upgrade waits for the response.
+        let _ = timeout(LAST_RESPONSE, serving).await;
+    }
+    done
+}
+
+/// Serves the plan of the arguments, which cannot be reloaded.
+pub(super) async fn serve_arguments(
+    engine: Arc<Engine>,
+    mut upgrades: UpgradeHost,
+    mut signals: Signals,
+) -> CommandResult {
+    loop {
+        let trigger = tokio::select! {
+            request = signals.next_end_or_upgrade() => match request {
+                EndRequest::End(patience) => return drain_engine(&engine, patience, signals).await,
+                EndRequest::Upgrade => UpgradeTrigger::default(),
+            },
+            trigger = upgrades.next_request() => trigger,
+        };
+        match upgrades.perform(trigger, &engine, &mut signals).await {
+            UpgradeOutcome::Replaced(successor) => {
+                let drain = adit_config::RunSettings::default().drain;
+                return successor.drain(&engine, drain, signals).await;
+            }
+            UpgradeOutcome::Failed { .. } => {}
+            UpgradeOutcome::Ended(request) => {
+                let drain = adit_config::RunSettings::default().drain;
+                let patience = drain_time(request, drain).unwrap_or(drain);
+                return drain_engine(&engine, patience, signals).await;
+            }
+        }
+    }
 }
 
 /// Returns the file that the arguments name.
@@ -177,7 +367,16 @@ pub(super) fn print_other_warnings(plan: &Plan) {
 pub(super) async fn start_engine(plan: &Plan) -> Result<Engine, Failure> {
     let engine = Engine::start(plan).await?;
     print_start(plan, &engine);
+    release_start_memory();
     Ok(engine)
+}
+
+/// Returns memory to the system that only the start needs: more than half of what a client at rest would have.
+fn release_start_memory() {
+    memory::release_free_pages();
+    if let Err(why) = memory::release_code_pages() {
+        debug!("code that only the start needs stays in memory: {why}");
+    }
 }
 
 fn print_start(plan: &Plan, engine: &Engine) {

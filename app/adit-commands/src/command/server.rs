@@ -11,6 +11,7 @@ use adit_engine::access::is_private;
 use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
 
+use super::upgrade::program_of_this_process;
 use super::{link_tools, run};
 use crate::args;
 use crate::{fastest_method, qr_code, stored_key};
@@ -38,11 +39,11 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
         url.push_str(&format!("?allow_private={nets}"));
     }
     let plan = Plan::from_words(&[url])?;
+    let program = program_of_this_process();
     let shown = shown_host(typed.host.as_deref(), &listen)?;
     adit_cli::block_on(|mut signals| async {
         // The port is known once it is bound.
-        let start = async { Ok(adit_engine::Engine::start(&plan).await?) };
-        let engine = signals.run_until_ended(start).await?;
+        let (engine, upgrades) = run::start_arguments(&plan, program, &mut signals).await?;
         let port = engine
             .listeners()
             .first()
@@ -94,7 +95,7 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
         for listening in engine.listeners() {
             eprintln!("listening on {}", listening.addr);
         }
-        run::serve_until_signal(engine, signals).await
+        run::serve_arguments(engine, upgrades, signals).await
     })
 }
 

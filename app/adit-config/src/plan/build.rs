@@ -7,10 +7,12 @@ use crate::plan::toml_file::UncheckedFile;
 use crate::plan::unchecked_route::{
     UncheckedRoute, UncheckedStage, is_route_name, parse_hop, parse_listener,
 };
-use crate::plan::{Plan, Stage, check, toml_file};
+use crate::plan::{Plan, Stage, check, dns, toml_file};
 use crate::schema::EndpointRole;
 use crate::scheme::secret_redaction;
-use crate::text::{Diagnostics, Origin, Problem, SecretLookup, Sources, SystemSources, read_file};
+use crate::text::{
+    Diagnostics, LineIndex, Origin, Problem, SecretLookup, Sources, SystemSources, read_file,
+};
 
 /// An option of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,9 +150,23 @@ fn parse_toml(
 }
 
 /// Returns the plan of a file, or all problems.
-fn check_file(diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
-    let plan = check::check_plan(diagnostics, file.routes)?;
+fn check_file(mut diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan, Vec<Problem>> {
+    let is_table = |name: &String| name != dns::SYSTEM_DNS;
+    let default_dns = file.default_dns.filter(is_table);
+    let dns = dns::check_dns(
+        &mut diagnostics,
+        file.dns,
+        &file.routes,
+        default_dns.as_deref(),
+    );
+    let mut plan = check::check_plan(diagnostics, file.routes)?;
+    for route in &mut plan.routes {
+        let own = route.dns.take().or_else(|| default_dns.clone());
+        route.dns = own.filter(is_table);
+    }
     Ok(Plan {
+        dns,
+        default_dns,
         sets: file.sets,
         run: file.run,
         log: file.log,
@@ -177,7 +193,8 @@ fn plan_from_items<'a>(
             EndpointRole::Hop => None,
         };
         let text = expanded.as_deref().unwrap_or(written);
-        let excerpt = secret_redaction::redacting_document(&origin, text).as_url();
+        let lines = LineIndex::default();
+        let excerpt = secret_redaction::redacting_document(&origin, text, &lines).as_url();
         match role {
             EndpointRole::Listener => {
                 if chained {
@@ -214,7 +231,7 @@ fn plan_from_items<'a>(
             }
         }
     }
-    if !begun && diagnostics.problems.is_empty() {
+    if !begun && !diagnostics.has_problems() {
         let help = "start with `mixed://127.0.0.1:1080`";
         diagnostics.add_problem(Problem::without_place("no endpoint to listen on", help));
     }

@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 
 use adit_wire::Host;
+use ipnet::IpNet;
 
 use super::{loops, remote_targets};
 use crate::plan::unchecked_route::{
@@ -21,23 +22,22 @@ pub(super) fn check_plan(
     drafts: Vec<UncheckedRoute>,
 ) -> Result<Plan, Vec<Problem>> {
     check_same_address(&mut diagnostics, &drafts);
+    check_fake_networks(&mut diagnostics, &drafts);
     loops::report_loops(&mut diagnostics, &drafts);
     let mut routes = Vec::with_capacity(drafts.len());
     for draft in drafts {
         routes.push(check_route(&mut diagnostics, draft));
     }
-    if diagnostics.problems.is_empty() {
-        Ok(Plan {
-            routes,
-            sets: Vec::new(),
-            warnings: diagnostics.warnings,
-            run: RunSettings::default(),
-            log: None,
-            admin: None,
-        })
-    } else {
-        Err(diagnostics.problems)
-    }
+    Ok(Plan {
+        routes,
+        sets: Vec::new(),
+        dns: Vec::new(),
+        default_dns: None,
+        warnings: diagnostics.into_result()?,
+        run: RunSettings::default(),
+        log: None,
+        admin: None,
+    })
 }
 
 /// Checks a route.
@@ -45,6 +45,7 @@ fn check_route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
     for listen in &draft.listen {
         check_udp(diagnostics, listen, &draft.via);
         warn_unchecked_names(diagnostics, listen, &draft);
+        warn_nameless_rules(diagnostics, listen, &draft.rules);
         remote_targets::check_remote_target(diagnostics, listen, &draft.via);
         for rule in &draft.rules {
             remote_targets::check_remote_target(diagnostics, listen, &rule.via);
@@ -71,6 +72,7 @@ fn check_route(diagnostics: &mut Diagnostics, draft: UncheckedRoute) -> Route {
         listen: draft.listen.into_iter().flat_map(split_ports).collect(),
         via,
         rules,
+        dns: draft.dns,
     }
 }
 
@@ -87,7 +89,7 @@ fn split_ports(draft: UncheckedListener) -> Vec<ListenerConfig> {
 
 /// Checks the positions of `direct://` and `reject://`, and returns the chain. A single `direct://` is
 /// the empty chain.
-fn check_chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
+pub(super) fn check_chain(diagnostics: &mut Diagnostics, stages: Vec<UncheckedStage>) -> Chain {
     let alone = stages.len() == 1;
     let mut hops = Vec::with_capacity(stages.len());
     for (i, UncheckedStage { stage, place }) in stages.into_iter().enumerate() {
@@ -195,6 +197,40 @@ fn warn_unchecked_names(
     diagnostics.add_warning(WarningKind::UncheckedNames, about);
 }
 
+/// Warns about rules on names at a listener whose clients request addresses, and about a search for names that no rule
+/// is about.
+fn warn_nameless_rules(
+    diagnostics: &mut Diagnostics,
+    draft: &UncheckedListener,
+    rules: &[UncheckedRule],
+) {
+    let listen = &draft.listen;
+    let name = rules.iter().find_map(UncheckedRule::name_condition);
+    let has_set = rules.iter().any(UncheckedRule::has_set);
+    let takes_tcp =
+        matches!(&listen.kind, ListenerKind::Transparent(transparent) if transparent.tcp);
+    let (title, label, help) = match name {
+        Some(name) if takes_tcp && !listen.sniff => (
+            format!("`{name}` does not match requests of `{listen}`"),
+            "targets are addresses here",
+            "`?sniff=true` finds names in the first bytes of connections",
+        ),
+        None if listen.sniff && !has_set => (
+            format!("`sniff=true` has no effect at `{listen}`"),
+            "it finds names for rules",
+            "the route has no rule about names: remove `sniff=true`, or add a rule",
+        ),
+        _ => return,
+    };
+    let about = Problem {
+        title,
+        place: Some(draft.place.clone()),
+        label: label.to_owned(),
+        help: vec![help.to_owned()],
+    };
+    diagnostics.add_warning(WarningKind::NamelessRules, about);
+}
+
 /// Warns about rules after one that matches everything.
 fn warn_never_reached(diagnostics: &mut Diagnostics, rules: &[UncheckedRule]) {
     let Some(last) = rules.iter().position(UncheckedRule::catches_all) else {
@@ -227,6 +263,32 @@ fn check_same_address(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) 
                 &title,
                 later.place.clone(),
                 "use another port for one of them",
+            ));
+        }
+    }
+}
+
+/// Reports DNS listeners whose made-up addresses could stand for different names: listeners have the same networks
+/// and the same file, or neither in common.
+fn check_fake_networks(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
+    let listeners = routes.iter().flat_map(|route| &route.listen);
+    let fake = listeners.filter_map(|draft| match &draft.listen.kind {
+        ListenerKind::Dns(dns) if !dns.fake_ip.is_empty() => Some((draft, dns)),
+        _ => None,
+    });
+    let all: Vec<_> = fake.collect();
+    for (i, (later, b)) in all.iter().enumerate() {
+        let clash = all.iter().take(i).find(|(_, a)| {
+            let overlap = |x: &IpNet| b.fake_ip.iter().any(|y| x.contains(y) || y.contains(x));
+            let shares = a.state == b.state || a.fake_ip.iter().any(overlap);
+            shares && (a.state != b.state || a.fake_ip != b.fake_ip)
+        });
+        if let Some((earlier, _)) = clash {
+            let (earlier, later_name) = (&earlier.listen, &later.listen);
+            diagnostics.add_problem(Problem::at_place(
+                format!("`{later_name}` and `{earlier}` share made-up addresses in part"),
+                later.place.clone(),
+                "write the same `fake_ip` and `state` in both, or networks and files that have nothing in common",
             ));
         }
     }

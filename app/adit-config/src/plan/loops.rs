@@ -128,7 +128,7 @@ fn target_steps(routes: &[UncheckedRoute], from: usize) -> Vec<RouteStep> {
 }
 
 /// Returns the routes that listen at `server`.
-fn routes_at(
+pub(super) fn routes_at(
     routes: &[UncheckedRoute],
     server: &Target,
     ports: &RangeInclusive<u16>,

@@ -3,6 +3,7 @@
 mod build;
 mod chain;
 mod check;
+mod dns;
 mod group;
 mod loops;
 mod remote_targets;
@@ -14,6 +15,9 @@ mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
+pub use dns::{
+    DnsAction, DnsConfig, DnsRule, DnsServer, DnsTransport, RemoteDnsServer, SYSTEM_DNS,
+};
 pub use group::{GroupKind, NamedGroup};
 pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
 pub use run_settings::{AdminSettings, LogLevel, RunSettings};
@@ -30,6 +34,11 @@ pub struct Plan {
     pub routes: Vec<Route>,
     /// The rule sets that rules of the routes can use.
     pub sets: Vec<RuleSetConfig>,
+    /// The tables of DNS servers that routes can use.
+    pub dns: Vec<DnsConfig>,
+    /// The table that looks up the names of hops' servers in the chains of the tables, and those of routes without
+    /// `dns`; `None` is the system's resolver.
+    pub default_dns: Option<String>,
     /// Notices about a configuration that works.
     pub warnings: Vec<Warning>,
     /// Settings of the process.
@@ -51,6 +60,9 @@ pub struct Route {
     pub via: Chain,
     /// Exceptions. The first rule that matches is used.
     pub rules: Vec<Rule>,
+    /// The table of [`Plan::dns`] that looks up names for this route: its own, or the default. `None` is the system's
+    /// resolver.
+    pub dns: Option<String>,
 }
 
 /// An exception: requests that use another chain.

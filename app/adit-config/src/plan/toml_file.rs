@@ -1,5 +1,6 @@
 //! Routes from TOML. The file has names, groups, rules, rule sets and settings of the process; everything else is in the URLs.
 
+mod dns_tables;
 pub(crate) mod file_keys;
 mod file_set;
 mod groups;
@@ -10,6 +11,7 @@ mod reader;
 mod rule_sets;
 mod rules;
 mod run_table;
+mod syntax;
 
 use std::collections::HashMap;
 
@@ -17,6 +19,7 @@ use adit_wire::u64_from;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::plan::dns::UncheckedDns;
 use crate::plan::short_listener::expand_short_listener;
 use crate::plan::toml_file::file_keys::{FileKey, ValueType};
 use crate::plan::toml_file::file_set::ParsedFile;
@@ -30,10 +33,10 @@ use crate::plan::{AdminSettings, LogLevel, RuleSetConfig, RunSettings, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::key_files::MAX_USERS;
 use crate::scheme::secret_redaction;
-use crate::text::{ConfigError, Diagnostics, Origin, SecretLookup, Span};
+use crate::text::{ConfigError, Diagnostics, LineIndex, Origin, SecretLookup, Span};
 
 /// Keys of the file.
-pub(crate) static FILE_KEYS: [FileKey; 8] = [
+pub(crate) static FILE_KEYS: [FileKey; 9] = [
     FileKey::new(
         "version",
         ValueType::Number(process_tables::VERSIONS.0, process_tables::VERSIONS.1),
@@ -70,13 +73,18 @@ pub(crate) static FILE_KEYS: [FileKey; 8] = [
         "Rule sets: lists that rules use as a condition, `set:NAME`.",
     ),
     FileKey::new(
+        "dns",
+        ValueType::NamedTables(&dns_tables::DNS_KEYS),
+        "DNS tables: servers that names are looked up with.",
+    ),
+    FileKey::new(
         "route",
         ValueType::NamedTables(&ROUTE_KEYS),
         "Routes: listeners, and where their requests are sent.",
     ),
 ];
 /// Keys of a route.
-static ROUTE_KEYS: [FileKey; 5] = [
+static ROUTE_KEYS: [FileKey; 6] = [
     FileKey::new(
         "listen",
         ValueType::Listeners,
@@ -92,6 +100,11 @@ static ROUTE_KEYS: [FileKey; 5] = [
         "rules",
         ValueType::Tables(&rules::RULE_KEYS),
         "Requests that take another chain.",
+    ),
+    FileKey::new(
+        "dns",
+        ValueType::Text,
+        "The DNS table that looks up names for the route, or `system`; without it, that of `[run]`.",
     ),
     FileKey::new(
         "users",
@@ -111,6 +124,10 @@ pub(super) struct UncheckedFile {
     pub(super) routes: Vec<UncheckedRoute>,
     /// The rule sets, in the order of the files.
     pub(super) sets: Vec<RuleSetConfig>,
+    /// The DNS tables, in the order of the files.
+    pub(super) dns: Vec<UncheckedDns>,
+    /// The default DNS table.
+    pub(super) default_dns: Option<String>,
     /// Settings of the process.
     pub(super) run: RunSettings,
     /// The level of the log.
@@ -127,21 +144,21 @@ pub(super) fn parse_file(
     file_name: &str,
 ) -> UncheckedFile {
     let origin = Origin::File(file_name.to_owned());
-    let document = secret_redaction::redacting_document(&origin, text);
+    let lines = LineIndex::default();
+    let document = secret_redaction::redacting_document(&origin, text, &lines);
     if u64_from(text.len()) > MAX_FILE_LEN {
         let title = format!("a configuration file has at most {MAX_FILE_LEN} bytes");
-        let place = document.place_of(Span::new(0, 1));
-        diagnostics.add_problem(ConfigError::new(Span::new(0, 1), title).into_problem(place));
+        diagnostics.add_error(document, ConfigError::new(Span::new(0, 1), title));
         return UncheckedFile::default();
     }
-    let (main, errors) = DeTable::parse_recoverable(text);
+    let (main, errors) = syntax::parse_table(text);
     let table = main.get_ref();
     let included = if errors.is_empty() {
         include::read_included_files(diagnostics, lookup, document, file_name, table)
     } else {
         Vec::new()
     };
-    if !diagnostics.problems.is_empty() {
+    if diagnostics.has_problems() {
         // Without a file that is missing, there would be more errors.
         return UncheckedFile::default();
     }
@@ -164,12 +181,15 @@ pub(super) fn parse_file(
         defined: HashMap::new(),
         groups: Vec::new(),
         set_names: Vec::new(),
+        dns_names: Vec::new(),
     };
-    for (at, file) in files.iter().enumerate() {
+    let is_valid = files.iter().all(|file| file.errors.is_empty());
+    for (at, file) in files.iter_mut().enumerate() {
         reader.enter_file(at);
-        reader.report_syntax(&file.errors);
+        let secrets = |line: &str, _: &str| syntax::unknown_words(line, &FILE_KEYS);
+        reader.report_syntax(core::mem::take(&mut file.errors), secrets);
     }
-    if files.iter().any(|file| !file.errors.is_empty()) {
+    if !is_valid {
         // The rest of an invalid document would cause more errors.
         return UncheckedFile::default();
     }
@@ -205,6 +225,7 @@ impl RouteReader<'_> {
                 }
                 "via" => draft.via = self.read_chain(value),
                 "rules" => draft.rules = self.read_rules(value),
+                "dns" => draft.dns = self.read_dns_reference(value),
                 // Read above, before the listener that they belong to.
                 _ => {}
             }

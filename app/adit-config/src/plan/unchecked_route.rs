@@ -47,6 +47,25 @@ impl UncheckedRule {
         let any = RuleCondition::Condition(Condition::Any);
         self.and.is_empty() && self.matches.contains(&any)
     }
+
+    /// Returns the first condition about names.
+    pub(super) fn name_condition(&self) -> Option<&Condition> {
+        self.matches
+            .iter()
+            .chain(&self.and)
+            .find_map(|condition| match condition {
+                RuleCondition::Condition(condition) => {
+                    Some(condition).filter(|c| c.concerns_names())
+                }
+                RuleCondition::Set(_) => None,
+            })
+    }
+
+    /// True if it has a rule set, which may have conditions about names.
+    pub(super) fn has_set(&self) -> bool {
+        let mut conditions = self.matches.iter().chain(&self.and);
+        conditions.any(|condition| matches!(condition, RuleCondition::Set(_)))
+    }
 }
 
 /// A route before it is checked.
@@ -59,6 +78,8 @@ pub(super) struct UncheckedRoute {
     pub(super) via: Vec<UncheckedStage>,
     /// The rules.
     pub(super) rules: Vec<UncheckedRule>,
+    /// The name of its DNS table.
+    pub(super) dns: Option<String>,
 }
 
 /// True if logs and metrics can contain the name unchanged.
@@ -75,6 +96,7 @@ impl UncheckedRoute {
             listen: Vec::new(),
             via: Vec::new(),
             rules: Vec::new(),
+            dns: None,
         }
     }
 }

@@ -39,6 +39,10 @@ pub enum PrivateAccess {
     Nets(Vec<IpNet>),
 }
 
+/// The networks of made-up addresses: at most one of each family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FakeIpNets(pub(crate) Vec<IpNet>);
+
 /// The preferred address family towards destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressPreference {
@@ -141,6 +145,40 @@ impl Typed for PrivateAccess {
     }
 }
 
+impl Typed for FakeIpNets {
+    const NAME: &'static str = "networks";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let expected = || {
+            "expected an IPv4 network of /8 to /30, an IPv6 network of /32 to /124, or both: \
+             `198.18.0.0/15,fd00:ad17::/64`"
+                .to_owned()
+        };
+        let mut nets: Vec<IpNet> = Vec::new();
+        for item in text.split(',') {
+            let net = parse_network(item).ok_or_else(expected)?;
+            let sizes = match net {
+                IpNet::V4(_) => 8..=30,
+                IpNet::V6(_) => 32..=124,
+            };
+            let is_v4 = |net: &IpNet| matches!(net, IpNet::V4(_));
+            if !sizes.contains(&net.prefix_len())
+                || nets.iter().any(|other| is_v4(other) == is_v4(&net))
+            {
+                return Err(expected());
+            }
+            nets.push(net);
+        }
+        nets.sort_by_key(|net| matches!(net, IpNet::V6(_)));
+        Ok(Self(nets))
+    }
+
+    fn write(&self) -> String {
+        let nets: Vec<String> = self.0.iter().map(format_network).collect();
+        nets.join(",")
+    }
+}
+
 impl Typed for RejectPolicy {
     const NAME: &'static str = "drain|reset|close|forward:HOST:PORT";
 
@@ -200,6 +238,28 @@ mod tests {
     }
 
     #[test]
+    fn fake_networks_are_one_of_each_family() {
+        for (text, canonical) in [
+            ("198.18.0.0/15", "198.18.0.0/15"),
+            (
+                "fd00:ad17::/64,198.19.2.3/16",
+                "198.19.0.0/16,fd00:ad17::/64",
+            ),
+        ] {
+            assert_eq!(FakeIpNets::read(text).unwrap().write(), canonical);
+        }
+        for text in [
+            "",
+            "198.18.0.1",
+            "0.0.0.0/0",
+            "198.18.0.0/16,198.19.0.0/16",
+            "fd00::/8",
+        ] {
+            assert!(FakeIpNets::read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn policies_are_read_and_written() {
         for text in [
             "drain",
@@ -225,6 +285,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".{0,20}") {
             let _ = PrivateAccess::read(&text);
+            let _ = FakeIpNets::read(&text);
             let _ = RejectPolicy::read(&text);
         }
     }

@@ -4,6 +4,7 @@ mod choices;
 mod params;
 mod values;
 
+pub(crate) use choices::FakeIpNets;
 pub use choices::{
     AddressPreference, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy, UdpTransport,
 };

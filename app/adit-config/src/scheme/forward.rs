@@ -107,6 +107,7 @@ pub(crate) fn build_listener(
         prefer: builder.get(&shared_keys::PREFER),
         carrier: None,
         proxy_protocol: false,
+        sniff: false,
     })
 }
 

@@ -16,6 +16,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener_param(&shared_keys::ALLOW_OPEN_PROXY),
         listener_param(&shared_keys::USERS),
         listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         listener_param(&shared_keys::PREFER),
         listener_param(&shared_keys::HANDSHAKE),
         shared_param(&shared_keys::DIAL),

@@ -93,7 +93,10 @@ fn add_to_listener(
                 builder.report_error(no_streams_error(builder));
             }
         }
-        ListenerKind::Forward(_) | ListenerKind::Transparent(_) | ListenerKind::Ssh(_) => {}
+        ListenerKind::Forward(_)
+        | ListenerKind::Transparent(_)
+        | ListenerKind::Ssh(_)
+        | ListenerKind::Dns(_) => {}
     }
     let own = match &listen.kind {
         ListenerKind::Shadowsocks(server) => match &server.role {

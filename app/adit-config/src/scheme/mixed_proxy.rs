@@ -17,6 +17,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener_param(&shared_keys::ALLOW_OPEN_PROXY),
         listener_param(&shared_keys::USERS),
         listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         listener_param(&shared_keys::UDP),
         listener_param(&shared_keys::BIND),
         listener_param(&shared_keys::SOCKS4),
@@ -78,6 +79,7 @@ pub(crate) fn build_proxy(
     let limits = builder.read_limits();
     let proxy_protocol = builder.read_proxy_protocol(addr.as_ref(), false);
     let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let sniff = builder.get(&shared_keys::SNIFF);
     let prefer = builder.get(&shared_keys::PREFER);
 
     let (users, addr) = (users?, addr?);
@@ -114,6 +116,7 @@ pub(crate) fn build_proxy(
         prefer,
         carrier: None,
         proxy_protocol,
+        sniff,
     })
 }
 

@@ -8,6 +8,7 @@
 pub(crate) mod builder;
 mod chain_ends;
 mod definition;
+mod dns;
 pub(crate) mod endpoint_types;
 mod fec_carrier;
 mod forward;

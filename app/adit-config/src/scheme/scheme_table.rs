@@ -5,13 +5,13 @@ use core::str::FromStr;
 use crate::grammar::{Endpoint, SchemeLookups, UrlSyntax};
 use crate::schema::SchemeParam;
 use crate::scheme::{
-    Carrier, Scheme, SchemeWithCarrier, chain_ends, fec_carrier, forward, http, kcp, kcptun,
+    Carrier, Scheme, SchemeWithCarrier, chain_ends, dns, fec_carrier, forward, http, kcp, kcptun,
     mixed_proxy, socks5, ss, ssh, ssr, transparent,
 };
 use crate::text::{ConfigError, nearest_word};
 
 /// All schemes, in the order of the reference.
-static SCHEMES: [&Scheme; 15] = [
+static SCHEMES: [&Scheme; 16] = [
     &mixed_proxy::SCHEME,
     &socks5::SCHEME,
     &socks5::SCHEME_4A,
@@ -25,6 +25,7 @@ static SCHEMES: [&Scheme; 15] = [
     &kcptun::SCHEME,
     &transparent::SCHEME_REDIR,
     &transparent::SCHEME_TPROXY,
+    &dns::SCHEME,
     &chain_ends::SCHEME_DIRECT,
     &chain_ends::SCHEME_REJECT,
 ];

@@ -7,79 +7,34 @@ use adit_wire::substr;
 
 use crate::scheme::scheme_table::{begins_file_path, find_dialect, is_public_key};
 use crate::scheme::ss_share_link;
-use crate::text::{Document, Origin, Span};
+use crate::text::{Document, LineIndex, Origin, Span};
 
-/// The replacement of a secret.
-const REPLACEMENT: &str = "***";
 /// Keys of a configuration file whose values contain no secrets except those of URLs.
-const PLAIN: [&str; 11] = [
+const PLAIN: [&str; 14] = [
     "listen", "via", "rules", "match", "and", "resolve", "file", "format", "category", "refresh",
-    "sha256",
+    "sha256", "dns", "server", "cache",
 ];
 /// Keys of a table of next servers whose values contain no secrets.
 const PLAIN_NEXT: [&str; 3] = ["server", "port", "name"];
 
 /// Returns a document whose lines are shown without their secrets.
-pub(crate) const fn redacting_document<'a>(origin: &'a Origin, text: &'a str) -> Document<'a> {
+///
+/// `lines` belongs to this text alone.
+pub(crate) const fn redacting_document<'a>(
+    origin: &'a Origin,
+    text: &'a str,
+    lines: &'a LineIndex,
+) -> Document<'a> {
     Document {
         origin,
         text,
-        redact: redact_line,
+        lines,
+        secrets: secret_ranges,
     }
 }
 
-/// Returns the line with its secrets redacted, and the range `meant` in characters of the result.
-/// `heading` is the heading of the table that contains the line.
-fn redact_line(line: &str, meant: Span, heading: &str) -> (String, (usize, usize)) {
-    let mut shown = String::new();
-    let mut copied = 0;
-    let (mut start, mut end) = (None, None);
-    for hidden in secret_ranges(line, heading) {
-        let part = substr(line, copied..hidden.start);
-        locate_ends(&mut start, &mut end, meant, copied, part, &shown);
-        shown.push_str(part);
-        let at = shown.chars().count();
-        if start.is_none() && meant.start < hidden.end {
-            start = Some(at);
-        }
-        shown.push_str(REPLACEMENT);
-        if end.is_none() && meant.end <= hidden.end {
-            end = Some(at + REPLACEMENT.len());
-        }
-        copied = hidden.end;
-    }
-    let part = substr(line, copied..);
-    locate_ends(&mut start, &mut end, meant, copied, part, &shown);
-    shown.push_str(part);
-    let total = shown.chars().count();
-    let start = start.unwrap_or(total);
-    let end = end.unwrap_or(total).max(start);
-    (shown, (start, end - start))
-}
-
-/// Records the ends of `meant` that are in `part`, which begins at byte `at`.
-fn locate_ends(
-    start: &mut Option<usize>,
-    end: &mut Option<usize>,
-    meant: Span,
-    at: usize,
-    part: &str,
-    shown: &str,
-) {
-    let before = shown.chars().count();
-    let chars_to = |byte: usize| {
-        let inside = byte.checked_sub(at)?;
-        Some(before + part.get(..inside)?.chars().count())
-    };
-    if start.is_none() && meant.start < at + part.len() {
-        *start = chars_to(meant.start);
-    }
-    if end.is_none() {
-        *end = chars_to(meant.end);
-    }
-}
-
-/// Returns the ranges to redact: in order, not adjacent.
+/// Returns the ranges of a line to redact: in order, not adjacent. `heading` is the heading of the table that contains
+/// the line.
 fn secret_ranges(line: &str, heading: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let whole = Span::new(0, line.len());
@@ -288,9 +243,14 @@ fn redact_values(query: &str, mut cover: impl FnMut(Span)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::redact_line;
+
+    fn redact(line: &str, meant: Span, heading: &str) -> (String, (usize, usize)) {
+        redact_line(line, meant, &secret_ranges(line, heading))
+    }
 
     fn show(line: &str) -> String {
-        redact_line(line, Span::new(0, 0), "[route.a]").0
+        redact(line, Span::new(0, 0), "[route.a]").0
     }
 
     #[test]
@@ -359,18 +319,18 @@ mod tests {
         let line = "socks5://u:longpassword@h:1x";
         let port = Span::new(26, 28);
         assert_eq!(&line[26..28], "1x");
-        let (shown, (start, len)) = redact_line(line, port, "");
+        let (shown, (start, len)) = redact(line, port, "");
         assert_eq!(&shown[start..start + len], "1x");
         // A place inside the cover is the cover.
-        let (shown, (start, len)) = redact_line(line, Span::new(13, 15), "");
+        let (shown, (start, len)) = redact(line, Span::new(13, 15), "");
         assert_eq!(&shown[start..start + len], "***");
         // The end of the line.
-        assert_eq!(redact_line("ab", Span::new(2, 2), "").1, (2, 0));
+        assert_eq!(redact("ab", Span::new(2, 2), "").1, (2, 0));
     }
 
     #[test]
     fn below_a_route_all_is_secret_but_what_is_known_not_to_be() {
-        let users = |line| redact_line(line, Span::new(0, 0), "[route.a.users]").0;
+        let users = |line| redact(line, Span::new(0, 0), "[route.a.users]").0;
         for (line, shown) in [
             (r#"listen = "x""#, "listen = ***"),
             (r#"a = "ss://m:k@h:1""#, "a = ***"),
@@ -387,21 +347,18 @@ mod tests {
             "[route.a.users",
             r#"[route."a.b".users]"#,
         ] {
-            assert_eq!(
-                redact_line("via = 1", Span::new(0, 0), heading).0,
-                "via = ***"
-            );
+            assert_eq!(redact("via = 1", Span::new(0, 0), heading).0, "via = ***");
         }
         assert_eq!(
-            redact_line("via = 1", Span::new(0, 0), r#"[route."a.b"]"#).0,
+            redact("via = 1", Span::new(0, 0), r#"[route."a.b"]"#).0,
             "via = 1"
         );
         let inline = r#"a = { listen = "http://h:1", users = { via = "x" } }"#;
         assert_eq!(
-            redact_line(inline, Span::new(0, 0), "[route]").0,
+            redact(inline, Span::new(0, 0), "[route]").0,
             r#"a = { listen = "http://h:1", users = ***"#
         );
-        let next = |line| redact_line(line, Span::new(0, 0), "[[route.a.relay]]").0;
+        let next = |line| redact(line, Span::new(0, 0), "[[route.a.relay]]").0;
         assert_eq!(next(r#"server = "x""#), r#"server = "x""#);
         assert_eq!(next(r#"psk = "x""#), "psk = ***");
     }

@@ -73,6 +73,12 @@ pub(crate) static PROXY_PROTOCOL: ParamKey<bool> = ParamKey::new(
     "Connections come from a proxy on this machine (HAProxy, nginx), which sends the client's address first: PROXY protocol, version 2.",
 );
 
+pub(crate) static SNIFF: ParamKey<bool> = ParamKey::new(
+    "sniff",
+    false,
+    "For requests of addresses, take the name that rules see from the client's first bytes (TLS, HTTP), up to 300 ms later. The client gets its success reply before the connection is open.",
+);
+
 // Connections to destinations.
 
 pub(crate) static PREFER: ParamKey<AddressPreference> = ParamKey::new(

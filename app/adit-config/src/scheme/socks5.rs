@@ -17,6 +17,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener_param(&shared_keys::ALLOW_OPEN_PROXY),
         listener_param(&shared_keys::USERS),
         listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         shared_param(&shared_keys::UDP),
         listener_param(&shared_keys::BIND),
         listener_param(&shared_keys::SOCKS4),

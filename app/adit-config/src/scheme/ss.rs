@@ -27,6 +27,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener_param(&shared_keys::SS_USERS),
         listener_param(&shared_keys::RELAY),
         listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         listener_param(&shared_keys::REJECT),
         listener_param(&shared_keys::RESTART),
         listener_param(&shared_keys::STATE),
@@ -75,6 +76,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
     let limits = builder.read_limits();
     let proxy_protocol = builder.read_proxy_protocol(addr.as_ref(), plugin.is_some());
     let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let sniff = builder.get(&shared_keys::SNIFF);
     let prefer = builder.get(&shared_keys::PREFER);
     let (method, role) = keyed?;
     let addr = addr?;
@@ -117,6 +119,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
         prefer,
         carrier: None,
         proxy_protocol,
+        sniff,
     })
 }
 

@@ -146,6 +146,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         for_hop(&SESSIONS),
         for_hop(&UDP),
         listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         listener_param(&shared_keys::PREFER),
         listener_param(&HANDSHAKE),
         shared_param(&shared_keys::DIAL),
@@ -206,6 +207,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
     };
     let proxy_protocol = builder.read_proxy_protocol(addr.as_ref(), false);
     let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let sniff = builder.get(&shared_keys::SNIFF);
     let prefer = builder.get(&shared_keys::PREFER);
     let keepalive = builder.get(&KEEPALIVE);
     let addr = addr?;
@@ -224,6 +226,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
         prefer,
         carrier: None,
         proxy_protocol,
+        sniff,
     })
 }
 

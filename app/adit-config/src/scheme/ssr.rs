@@ -80,6 +80,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         shared_param(&OBFS_PARAM),
         listener_param(&REDIRECT),
         listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         listener_param(&shared_keys::REJECT),
         listener_param(&shared_keys::TCP),
         shared_param(&shared_keys::SS_UDP),
@@ -134,6 +135,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
     let limits = builder.read_limits();
     let proxy_protocol = builder.read_proxy_protocol(addr.as_ref(), plugin.is_some());
     let private = builder.get(&shared_keys::ALLOW_PRIVATE);
+    let sniff = builder.get(&shared_keys::SNIFF);
     let prefer = builder.get(&shared_keys::PREFER);
     let common = common?;
     let kind = common.protocol.kind;
@@ -168,6 +170,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
         prefer,
         carrier: None,
         proxy_protocol,
+        sniff,
     })
 }
 

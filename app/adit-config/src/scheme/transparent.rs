@@ -29,6 +29,7 @@ pub(crate) static SCHEME_REDIR: Scheme = Scheme {
     params: &[
         listener_param(&shared_keys::ALLOW_OPEN_PROXY),
         listener_param(&shared_keys::ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         listener_param(&shared_keys::DIAL),
         listener_param(&shared_keys::IDLE),
         listener_param(&shared_keys::HALF_CLOSE_IDLE),
@@ -47,6 +48,7 @@ pub(crate) static SCHEME_TPROXY: Scheme = Scheme {
     params: &[
         listener_param(&shared_keys::ALLOW_OPEN_PROXY),
         listener_param(&ALLOW_PRIVATE),
+        listener_param(&shared_keys::SNIFF),
         listener_param(&shared_keys::TCP),
         listener_param(&shared_keys::UDP),
         listener_param(&shared_keys::DIAL),
@@ -103,6 +105,7 @@ fn build_listener(
         prefer: AddressPreference::Auto,
         carrier: None,
         proxy_protocol: false,
+        sniff: builder.get(&shared_keys::SNIFF),
     })
 }
 

@@ -7,10 +7,12 @@ pub mod base64;
 mod diagnostics;
 mod duration;
 pub mod escape;
+mod line_index;
 mod memory;
 mod network;
 mod plugin;
 mod problem;
+mod redacted_line;
 mod secret;
 mod snippet;
 mod source;
@@ -19,14 +21,17 @@ mod suggest;
 
 pub(crate) use diagnostics::{Diagnostics, SecretLookup};
 pub use duration::{duration_pattern, format_duration, parse_duration};
+pub(crate) use line_index::LineIndex;
 pub use memory::MemorySources;
 pub use network::{format_network, format_target, is_this_machine, parse_network};
 pub use plugin::PluginText;
 pub use problem::{
     ConfigError, Origin, Problem, SourceLocation, Warning, WarningKind, sanitize_for_terminal,
 };
+#[cfg(test)]
+pub(crate) use redacted_line::redact_line;
 pub use secret::{Secret, SecretText};
-pub(crate) use snippet::{Document, UrlSnippet};
+pub(crate) use snippet::{Document, FindSecrets, UrlSnippet};
 pub use source::{
     FileText, RecordingSources, Sources, SystemSources, decode_utf8, list_file_names, read_file,
 };

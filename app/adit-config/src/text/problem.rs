@@ -5,7 +5,7 @@ use core::fmt;
 use crate::text::Span;
 
 /// The origin of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
     /// The n-th argument, counted from 1.
@@ -17,7 +17,7 @@ pub enum Origin {
 }
 
 /// A place in the input, ready to be shown: secrets are already redacted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceLocation {
     /// The origin of the text.
     pub origin: Origin,
@@ -46,7 +46,7 @@ pub struct ConfigError {
 }
 
 /// An error that prevents a plan. `Display` prints it in the style of a compiler.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Problem {
     /// The error in one line.
     pub title: String,
@@ -59,7 +59,7 @@ pub struct Problem {
 }
 
 /// A notice about a configuration that works. The caller decides which warnings to print.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
     /// The class of the warning.
     pub kind: WarningKind,
@@ -89,6 +89,8 @@ pub enum WarningKind {
     IgnoredKey,
     /// A rule comes after one that already matches everything.
     NeverReached,
+    /// Rules about names cannot match requests of a listener, or it finds names for no rule.
+    NamelessRules,
     /// A keyword of an SSH configuration is unknown or has no effect here.
     UnknownKeyword,
 }

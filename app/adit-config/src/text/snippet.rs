@@ -2,27 +2,29 @@
 
 use adit_wire::substr;
 
+use super::line_index::{LineIndex, LinePosition, LongLine};
+use super::redacted_line;
 use crate::text::{ConfigError, Origin, Problem, SourceLocation, Span};
 
-/// Redacts the secrets of a line, and returns the redacted line with the position of the range in it:
-/// first character and number of characters. The last argument is the heading of the line's table.
-pub(crate) type RedactLine = fn(&str, Span, &str) -> (String, (usize, usize));
+/// Maximum length of the parts of a line before and after a place, in bytes, for which the line is read for each place.
+const SHORT_LINE: usize = 2048;
 
-/// A text, its origin, and the function that redacts its secrets. Each argument is a separate text.
+/// Returns the ranges of a line that are secret: in order, not adjacent. The last argument is the heading of the line's
+/// table.
+pub(crate) type FindSecrets = fn(&str, &str) -> Vec<Span>;
+
+/// A text, its origin, and the function that finds its secrets. Each argument is a separate text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Document<'a> {
     /// The origin of the text.
     pub(crate) origin: &'a Origin,
     /// The whole text.
     pub(crate) text: &'a str,
-    /// Redacts the secrets of a line.
-    pub(crate) redact: RedactLine,
+    /// The lines of the text.
+    pub(crate) lines: &'a LineIndex,
+    /// Finds the secrets of a line.
+    pub(crate) secrets: FindSecrets,
 }
-
-/// Maximum number of characters of a line that are shown.
-const WIDTH: usize = 120;
-/// Number of characters kept before the caret when a line is cut.
-const LEAD: usize = 60;
 
 /// A URL with its position in a document.
 #[derive(Debug, Clone, Copy)]
@@ -77,29 +79,72 @@ impl<'a> Document<'a> {
 
     /// Returns the place of a range. A range over several lines is cut after the first.
     pub(crate) fn place_of(self, span: Span) -> SourceLocation {
-        let document = self.text;
-        let at = floor_boundary(document, span.start);
-        let before = substr(document, ..at);
-        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-        let rest = substr(document, line_start..);
-        let line = rest.split('\n').next().unwrap_or_default();
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        let column = substr(before, line_start..);
-        let end = span.end.saturating_sub(line_start).min(line.len());
-        let meant = Span::new((at - line_start).min(line.len()), end);
-        let heading = substr(document, ..line_start);
-        let mut headings = heading.lines().rev().map(str::trim_start);
-        let heading = headings
-            .find(|line| line.starts_with('['))
-            .unwrap_or_default();
-        let (quoted, caret) = cut_to_window((self.redact)(line, meant, heading));
+        let at = floor_boundary(self.text, span.start);
+        let position = self.lines.locate(self.text, at);
+        let line_start = position.line_start;
+        let meant = |line: Span| {
+            let start = at.min(line.end);
+            Span::new(start, span.end.clamp(start, line.end)).shifted_back(line.start)
+        };
+        let (snippet, caret) = match self.short_line(position) {
+            Some(line) => {
+                let secrets = (self.secrets)(self.part(line), self.heading_of(position));
+                redacted_line::show_line(self.part(line), meant(line), &secrets)
+            }
+            None => {
+                let line = self.lines.long_line(line_start, || {
+                    let span = self.line_from(line_start);
+                    let secrets = (self.secrets)(self.part(span), self.heading_of(position));
+                    let secrets = secrets.into();
+                    LongLine { span, secrets }
+                });
+                let (span, secrets) = (line.span, &line.secrets);
+                redacted_line::show_line_part(self.part(span), meant(span), secrets)
+            }
+        };
         SourceLocation {
             origin: self.origin.clone(),
-            line: before.matches('\n').count() + 1,
-            column: column.chars().count() + 1,
-            snippet: quoted,
+            line: position.line + 1,
+            column: position.column + 1,
+            snippet,
             caret,
         }
+    }
+
+    /// Returns the number of the line of a position, from 0.
+    pub(crate) fn line_of(self, at: usize) -> usize {
+        let at = floor_boundary(self.text, at);
+        self.lines.locate(self.text, at).line
+    }
+
+    /// Returns the line of a position, unless it is long.
+    fn short_line(self, position: LinePosition) -> Option<Span> {
+        let LinePosition { at, line_start, .. } = position;
+        if at - line_start > SHORT_LINE {
+            return None;
+        }
+        let rest = self.text.as_bytes().get(at..).unwrap_or_default();
+        let rest = rest.get(..SHORT_LINE).unwrap_or(rest);
+        let ends = at + rest.len() == self.text.len() || rest.contains(&b'\n');
+        ends.then(|| self.line_from(line_start))
+    }
+
+    /// Returns the line that starts at a position, without its end.
+    fn line_from(self, start: usize) -> Span {
+        let rest = substr(self.text, start..);
+        let line = rest.split('\n').next().unwrap_or_default();
+        Span::of_part(start, line.strip_suffix('\r').unwrap_or(line))
+    }
+
+    /// Returns the heading of the table that contains a position, without blanks before it.
+    fn heading_of(self, position: LinePosition) -> &'a str {
+        position
+            .heading
+            .map_or("", |start| self.part(self.line_from(start)).trim_start())
+    }
+
+    fn part(self, span: Span) -> &'a str {
+        substr(self.text, span.start..span.end)
     }
 }
 
@@ -120,19 +165,23 @@ impl UrlSnippet<'_> {
         flaw.into_problem(place)
     }
 
-    /// Returns the place of a range of the document.
-    pub(crate) fn place_in_document(&self, span: Span) -> SourceLocation {
-        self.document.place_of(span)
+    /// Returns the document.
+    pub(crate) const fn document(&self) -> Document<'_> {
+        self.document
+    }
+
+    /// Returns a range of the URL as a range of the document.
+    pub(crate) const fn span_in_document(&self, span: Span) -> Span {
+        match self.at {
+            UrlPosition::Verbatim(start) => span.shifted_by(start),
+            UrlPosition::Escaped(whole) => whole,
+            UrlPosition::NoUrl => span,
+        }
     }
 
     /// Returns the place of a range of the URL.
     pub(crate) fn place_of(&self, span: Span) -> SourceLocation {
-        let span = match self.at {
-            UrlPosition::Verbatim(start) => span.shifted_by(start),
-            UrlPosition::Escaped(whole) => whole,
-            UrlPosition::NoUrl => span,
-        };
-        self.document.place_of(span)
+        self.document.place_of(self.span_in_document(span))
     }
 }
 
@@ -145,40 +194,17 @@ fn floor_boundary(text: &str, at: usize) -> usize {
     at
 }
 
-/// Cuts a long line to a window around the caret, and moves the caret accordingly.
-fn cut_to_window((line, (start, len)): (String, (usize, usize))) -> (String, (usize, usize)) {
-    let total = line.chars().count();
-    if total <= WIDTH {
-        return (line, (start, len));
-    }
-    let from = start.saturating_sub(LEAD).min(total - WIDTH);
-    let mut shown: String = line.chars().skip(from).take(WIDTH).collect();
-    let mut caret = start - from;
-    if from > 0 {
-        shown.insert(0, '…');
-        caret += 1;
-    }
-    if from + WIDTH < total {
-        shown.push('…');
-    }
-    let room = shown.chars().count().saturating_sub(caret);
-    (shown, (caret, len.min(room)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// A place in a text without secrets.
     fn place(origin: &Origin, text: &str, span: Span) -> SourceLocation {
-        let mask = |line: &str, at: Span, _: &str| {
-            let start = line[..at.start].chars().count();
-            (line.to_owned(), (start, at.end - at.start))
-        };
         let document = Document {
             origin,
             text,
-            redact: mask,
+            lines: &LineIndex::default(),
+            secrets: |_, _| Vec::new(),
         };
         document.place_of(span)
     }
@@ -202,8 +228,39 @@ mod tests {
     fn long_lines_are_cut_around_the_caret() {
         let text = format!("{}X{}", "a".repeat(500), "b".repeat(500));
         let place = place(&Origin::Text, &text, Span::new(500, 501));
-        assert_eq!(place.snippet.chars().count(), WIDTH + 2);
+        assert_eq!(place.snippet.chars().count(), 122);
         assert_eq!(place.snippet.chars().nth(place.caret.0), Some('X'));
         assert_eq!(place.column, 501);
+    }
+
+    /// The secrets of these tests.
+    fn secrets(line: &str, _: &str) -> Vec<Span> {
+        let found = line.match_indices("secret");
+        found.map(|(at, part)| Span::of_part(at, part)).collect()
+    }
+
+    /// A line that is long is shown as if it were short.
+    #[test]
+    fn a_long_line_is_not_read_for_each_place() {
+        let origin = Origin::Text;
+        let text = "a secret ä, ".repeat(900);
+        let lines = LineIndex::default();
+        let document = Document {
+            origin: &origin,
+            text: &text,
+            lines: &lines,
+            secrets,
+        };
+        let ends = (0..200)
+            .chain(6000..6200)
+            .chain(text.len() - 200..=text.len());
+        for at in ends.filter(|at| text.is_char_boundary(*at)) {
+            let span = Span::new(at, at + 3);
+            let place = document.place_of(span);
+            let whole = redacted_line::show_line(&text, span, &secrets(&text, ""));
+            let meant = (place.snippet, place.caret);
+            assert_eq!(meant, whole, "{at}");
+            assert_eq!(place.column, text[..at].chars().count() + 1);
+        }
     }
 }

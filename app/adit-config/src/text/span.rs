@@ -1,7 +1,7 @@
 //! Positions in a text, in bytes.
 
 /// A range of bytes in a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Span {
     /// The first byte.
     pub start: usize,
@@ -41,6 +41,14 @@ impl Span {
     #[must_use]
     pub const fn shifted_by(self, by: usize) -> Self {
         Self::new(self.start + by, self.end + by)
+    }
+}
+
+impl Span {
+    /// Returns the same span in a text that starts `by` bytes later, which is not after the start of the span.
+    #[must_use]
+    pub const fn shifted_back(self, by: usize) -> Self {
+        Self::new(self.start - by, self.end - by)
     }
 }
 

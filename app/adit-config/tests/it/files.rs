@@ -98,12 +98,12 @@ error: unknown key `rout`
  --> adit.toml:8:2
 8 | [rout.x]
   |  ^^^^ did you mean `route`?
-  = help: keys of the file: version, include, log, admin, run, group, set, route
+  = help: keys of the file: version, include, log, admin, run, group, set, dns, route
 error: unknown key `listenport`
  --> adit.toml:5:1
 5 | listenport = ***
   | ^^^^^^^^^^ did you mean `listen`?
-  = help: keys of a route: listen, via, rules, users, relay
+  = help: keys of a route: listen, via, rules, dns, users, relay
 error: unknown key `mod`
  --> adit.toml:3:35
 3 | listen = [\"mixed://127.0.0.1:1080?mod=***\", \"http://127.0.0.1:1081\"]
@@ -139,7 +139,7 @@ error: missing comma between array elements, expected `,`
         "\
 error: duplicate key
  --> adit.toml:3:1
-3 | listen = 2
+3 | listen = ***
   | ^^^^^^
   = help: a table or a key occurs once: rename one, or remove it"
     );
@@ -244,6 +244,43 @@ warning: this rule is never reached
 5 |   { match = \"a\", via = \"direct://\" },
   |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
   = help: a rule before it matches everything (`*`)"
+    );
+}
+
+#[test]
+fn rules_about_names_need_names() {
+    let warnings = |listen: &str, condition: &str| -> Vec<String> {
+        let text = format!(
+            "[route.a]\nlisten = \"{listen}\"\nrules = [\n  {{ match = \"{condition}\", via = \"reject://\" }},\n]\n\
+             [set.x]\nfile = \"x\"\n"
+        );
+        let plan = toml(&text).unwrap();
+        let about = plan.warnings.iter();
+        let about = about.filter(|about| about.kind == WarningKind::NamelessRules);
+        about.map(ToString::to_string).collect()
+    };
+    for (listen, condition) in [
+        ("redir://127.0.0.1:1080?sniff=true", "*.lan"),
+        ("redir://127.0.0.1:1080?sniff=true", "set:x"),
+        ("redir://127.0.0.1:1080", "10.0.0.0/8"),
+        ("tproxy://127.0.0.1:1080?tcp=false", "*.lan"),
+        ("mixed://127.0.0.1:1080", "*.lan"),
+    ] {
+        assert_eq!(warnings(listen, condition), [""; 0], "{listen} {condition}");
+    }
+    assert_eq!(
+        warnings("redir://127.0.0.1:1080", "*.lan"),
+        ["\
+warning: `*.lan` does not match requests of `redir://127.0.0.1:1080`
+ --> adit.toml:2:19
+2 | listen = \"redir://127.0.0.1:1080\"
+  |                   ^^^^^^^^^^^^^^ targets are addresses here
+  = help: `?sniff=true` finds names in the first bytes of connections"]
+    );
+    let idle = warnings("mixed://127.0.0.1:1080?sniff=true", ":25");
+    assert!(
+        idle[0].contains("`sniff=true` has no effect at `mixed://127.0.0.1:1080`"),
+        "{idle:?}"
     );
 }
 

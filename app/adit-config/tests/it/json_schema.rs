@@ -104,6 +104,7 @@ public_host = "vps.example"
 [run]
 watch = true
 drain = "0s"
+dns = "near"
 
 [group.abroad]
 kind = "manual"
@@ -111,7 +112,17 @@ selected = 2
 check = "[2001:db8::1]:443"
 members = ["SS+KCP://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw==@a:1", ["socks5://b:1", "http://c:1"]]
 
+[dns.far]
+server = ["https://dns.example/dns-query", "udp://9.9.9.9"]
+via = ["abroad"]
+cache = 0
+rules = [{ match = ["*.a"], and = "keyword:x", dns = "near" }, { match = "*.b", dns = "reject" }]
+
+[dns.near]
+server = "system"
+
 [route.a]
+dns = "far"
 listen = ["127.0.0.1:1080?udp=false", "tcp://127.0.0.1:53/9.9.9.9:53"]
 via = ["abroad"]
 rules = [{ match = "*", via = "direct://", resolve = true }]
@@ -143,6 +154,11 @@ fn broken_files_are_found_by_the_schema_and_the_parser() {
         "[run]\nwatch = \"yes\"\n",
         "[group.g]\nkind = \"fallback\"\nmembers = [\"socks5://a:1\"]\n",
         "[group.g]\nmembers = []\n",
+        "[dns.a]\ncache = 1\n",
+        "[dns.a]\nserver = []\n",
+        "[dns.a]\nserver = \"system\"\ncache = 1048577\n",
+        "[dns.a]\nserver = \"system\"\nrules = [{ match = \"*\" }]\n",
+        "[run]\ndns = 1\n",
         "[group.\"a b\"]\nmembers = [\"socks5://a:1\"]\n",
         "[route.b]\nvia = \"direct://\"\n",
         "[route.b]\nlisten = []\n",

@@ -4,6 +4,7 @@
 
 mod carriers;
 mod circles;
+mod dns;
 mod drawing;
 mod endpoint;
 mod files;

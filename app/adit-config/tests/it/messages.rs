@@ -107,7 +107,7 @@ error: unknown scheme `sock5`
  --> command line, column 1
   | sock5://127.0.0.1:1
   | ^^^^^ did you mean `socks5`?
-  = help: schemes: mixed, socks5, socks4a, http, ss, ssr, ssh, tcp, udp, tcp+udp, kcptun, redir, tproxy, direct, reject",
+  = help: schemes: mixed, socks5, socks4a, http, ss, ssr, ssh, tcp, udp, tcp+udp, kcptun, redir, tproxy, dns, direct, reject",
     );
     says(
         &[NEAR, "ss+quic://h:1"],

@@ -160,7 +160,7 @@ fn wrong_subscriptions_are_refused() {
         ("", "not JSON"),
         ("[]", "is not an object"),
         ("{\"version\":1}", "`servers` is missing"),
-        ("{\"version\":2,\"servers\":[]}", "version 2"),
+        ("{\"version\":2,\"servers\":[]}", "`version` is 2"),
         ("{version:1,servers:[]}", "not JSON"),
         ("{\"version\":1,\"servers\":{}}", "`servers` is not a list"),
     ] {

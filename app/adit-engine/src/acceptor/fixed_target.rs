@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use adit_stream::BoxStream;
 use adit_wire::Target;
 
-use super::{InboundRequest, PendingRequest, RequestAcceptor, RequestReply};
+use super::{FirstBytesPlace, InboundRequest, PendingRequest, RequestAcceptor, RequestReply};
 use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request};
 
 /// The acceptor of `tcp://LISTEN/TARGET`.
@@ -36,6 +36,10 @@ pub(super) struct PlainReply {
 impl RequestReply for PlainReply {
     fn client_stream(&mut self) -> Option<&mut BoxStream> {
         Some(&mut self.io)
+    }
+
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        FirstBytesPlace::InStream
     }
 
     fn reply_success(

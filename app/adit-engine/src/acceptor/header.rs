@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_stream::{BoxStream, Stream, fill_to, write_and_flush};
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError};
 use tokio::time::{Instant, timeout_at};
 
 use super::{InboundRequest, PendingRejection, RejectHandler};
@@ -167,8 +167,8 @@ pub(super) async fn drive_handshake<H: Handshake<Error = ProtocolError>>(
             answer.clear();
         }
         match step {
-            Step::Done(output) => return Ok(output),
-            Step::NeedMore { total } => want = total,
+            HandshakeProgress::Done(output) => return Ok(output),
+            HandshakeProgress::NeedMore { total } => want = total,
         }
     }
 }

@@ -17,13 +17,16 @@ use tracing::debug;
 
 use self::lent_connection::LentConnection;
 use super::closing_reply::{close_with_reply, end_failed_handshake};
-use super::{FurtherRequests, PendingRequest, RequestReply};
+use super::{FirstBytesPlace, FurtherRequests, PendingRequest, RequestReply};
 use crate::credentials::ListenerCredentials;
-use crate::{AcceptError, BoxFuture, DialError, DialStage, Request};
+use crate::{AcceptError, BoxFuture, DialError, DialStage, FailureCause, Request};
 
 /// Idle time of a client between two requests. Browsers close idle connections after five minutes, and
 /// check for a close by the server before they reuse one.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The server of a hop, for people who need not know its address.
+const NEXT_SERVER: &str = "the server behind this proxy";
 
 /// The settings for all HTTP clients of a listener.
 #[derive(Clone)]
@@ -114,6 +117,14 @@ impl RequestReply for PendingHttp {
         Some(&mut self.io)
     }
 
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        match self.kind {
+            HttpRequestKind::Tunnel => FirstBytesPlace::AfterReply,
+            // The host of its head is the target.
+            HttpRequestKind::Exchange { .. } => FirstBytesPlace::Elsewhere,
+        }
+    }
+
     fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
         if !matches!(self.kind, HttpRequestKind::Exchange { keep: true, .. }) {
             return None;
@@ -122,6 +133,14 @@ impl RequestReply for PendingHttp {
         self.back = Some(back);
         let rules = self.rules.clone();
         Some(Box::new(KeptConnection { connection, rules }))
+    }
+
+    fn late_failure(&self) -> Option<LateFailure> {
+        let verbose = self.rules.verbose;
+        match self.kind {
+            HttpRequestKind::Tunnel => None,
+            HttpRequestKind::Exchange { .. } => Some(LateFailure { verbose }),
+        }
     }
 
     fn reply_success(
@@ -162,6 +181,41 @@ impl RequestReply for PendingHttp {
     }
 }
 
+/// The response to a request whose stream was opened, and ended without a byte of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LateFailure {
+    verbose: bool,
+}
+
+impl LateFailure {
+    /// Returns the response as an origin would send it. `hop` is the server of a hop that has not proved that it has
+    /// the key, so that it has likely refused the request.
+    pub(crate) fn response(self, hop: Option<&str>, cause: FailureCause) -> Vec<u8> {
+        let server = match hop {
+            Some(hop) if self.verbose => format!("{hop} ({})", cause.label()),
+            Some(_) => NEXT_SERVER.to_owned(),
+            None => "the destination".to_owned(),
+        };
+        let what = match cause {
+            FailureCause::TimedOut => "did not answer in time",
+            FailureCause::Malformed => "sent an invalid answer",
+            _ => "closed the connection without an answer",
+        };
+        let advice = match (hop, cause) {
+            (None, _) => "",
+            // The check of the server has failed, too.
+            (Some(_), FailureCause::TimedOut) => " The log of adit has the reason.",
+            (Some(_), _) => {
+                " Either it does not accept the key or the clock of adit, or the destination does not answer it. \
+                 The log of adit says more."
+            }
+        };
+        let page = format!("adit: {server} {what}.{advice}");
+        let token = self.verbose.then(|| cause.label());
+        server::explained_failure(cause.http_status(), token, &page)
+    }
+}
+
 /// Returns the text for a person who sees the answer in a browser. Addresses of servers are only for clients of a
 /// listener with `verbose_errors`.
 fn failure_page(why: &DialError, is_verbose: bool) -> String {
@@ -170,7 +224,7 @@ fn failure_page(why: &DialError, is_verbose: bool) -> String {
         (None, DialStage::Dial { hop } | DialStage::Dialect { hop }) if why.blames_hop() => {
             let server = match is_verbose {
                 true => format!("{hop} ({})", why.cause.label()),
-                false => "the server behind this proxy".to_owned(),
+                false => NEXT_SERVER.to_owned(),
             };
             format!("adit: {server} does not work. The log of adit has the reason.")
         }

@@ -24,7 +24,7 @@ use adit_stream::BoxStream;
 
 pub use fixed_target::FixedTarget;
 pub(crate) use header::ConnectionProgress;
-pub(crate) use http::HttpRules;
+pub(crate) use http::{HttpRules, LateFailure};
 pub(crate) use obfs_handshake::accept_obfs;
 pub use proxy::ProxyAcceptor;
 pub use reject_policy::RejectHandler;
@@ -133,6 +133,16 @@ impl PendingRequest {
         self.reply.further_requests()
     }
 
+    /// Returns the place of the client's first bytes.
+    pub(crate) fn first_bytes_place(&self) -> FirstBytesPlace {
+        self.reply.first_bytes_place()
+    }
+
+    /// Returns the response for a server that ends the stream without an answer, if the protocol has one.
+    pub(crate) fn late_failure(&self) -> Option<LateFailure> {
+        self.reply.late_failure()
+    }
+
     /// Returns true if [`reply_success`](Self::reply_success) reveals the address that the target sees to the client.
     pub fn reveals_bound_addr(&self) -> bool {
         self.reply.reveals_bound_addr()
@@ -157,6 +167,17 @@ impl PendingRequest {
     }
 }
 
+/// The place of a client's first bytes, for those who read them before the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstBytesPlace {
+    /// The client sends them after the success reply.
+    AfterReply,
+    /// The client sends them without waiting: they are in its stream, after those of the request.
+    InStream,
+    /// They are not for the target alone: a head and a body, or the ciphertext of another protocol.
+    Elsewhere,
+}
+
 /// A connection on which the next request follows the end of the last exchange.
 pub(crate) trait FurtherRequests: Send {
     /// Returns the next request; `None` if the client has closed the connection or was idle for too long.
@@ -169,6 +190,14 @@ pub(crate) trait RequestReply: Send {
     fn client_stream(&mut self) -> Option<&mut BoxStream>;
     /// See [`PendingRequest::further_requests`].
     fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
+        None
+    }
+    /// See [`PendingRequest::first_bytes_place`].
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        FirstBytesPlace::AfterReply
+    }
+    /// See [`PendingRequest::late_failure`].
+    fn late_failure(&self) -> Option<LateFailure> {
         None
     }
     /// See [`PendingRequest::reveals_bound_addr`].

@@ -9,10 +9,14 @@ use adit_net::system;
 use adit_shadowsocks::SaltPool;
 use adit_shadowsocks::relay::{RelayTable, RelayedStream, TcpRelay};
 use adit_stream::{BoxStream, Stream};
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError, Target,
+};
 
 use super::header::{self, ConnectionProgress};
-use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply};
+use super::{
+    FirstBytesPlace, InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply,
+};
 use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request};
 
 /// Reads identity headers. Everything that follows is passed on unchanged.
@@ -79,6 +83,10 @@ impl RequestReply for UnprovenReply {
         Some(&mut self.io)
     }
 
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        FirstBytesPlace::Elsewhere
+    }
+
     fn reply_success(
         self: Box<Self>,
         _: Option<SocketAddr>,
@@ -119,9 +127,9 @@ impl Handshake for SaltCheckedRelay<'_> {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<RelayedStream>, ProtocolError> {
+    ) -> Result<HandshakeProgress<RelayedStream>, ProtocolError> {
         let step = self.core.step(rx, tx)?;
-        if let Step::Done(relayed) = &step {
+        if let HandshakeProgress::Done(relayed) = &step {
             self.salts
                 .insert_salt(&relayed.head, None, system::unix_now())?;
         }

@@ -12,7 +12,10 @@ use adit_stream::{BoxStream, Layered};
 use adit_wire::{Host, Target};
 
 use super::closing_reply::close_with_reply;
-use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply, header};
+use super::{
+    FirstBytesPlace, InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply,
+    header,
+};
 use crate::{
     AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request, UserTable,
 };
@@ -104,6 +107,10 @@ pub(super) struct SilentReply {
 impl RequestReply for SilentReply {
     fn client_stream(&mut self) -> Option<&mut BoxStream> {
         Some(&mut self.io)
+    }
+
+    fn first_bytes_place(&self) -> FirstBytesPlace {
+        FirstBytesPlace::InStream
     }
 
     fn reply_success(

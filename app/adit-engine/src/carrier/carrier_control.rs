@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_config::{CarrierSettings, ListenerConfig};
 use adit_kcp::Counters;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::settings::{self, CarrierError, SessionSettings};
+use crate::handover::{SharedSocketAnswer, SharedSocketReply};
 
 /// Changes the settings of a KCP listener; clones belong to the same one.
 #[derive(Clone, Default)]
@@ -15,7 +16,17 @@ pub(crate) struct CarrierControl(Arc<Mailbox>);
 #[derive(Default)]
 struct Mailbox {
     next: Mutex<Option<CarrierUpdate>>,
+    /// Takes the socket that is handed over to another process.
+    handover: Mutex<Option<SharedSocketReply>>,
     sent: Notify,
+    /// Has a reference for each open session.
+    sessions: Arc<()>,
+}
+
+/// A request to the task of a listener.
+pub(super) enum CarrierRequest {
+    Update(Box<CarrierUpdate>),
+    HandOver(SharedSocketReply),
 }
 
 /// Settings for the sessions that start from now on.
@@ -60,16 +71,45 @@ impl CarrierControl {
         self.0.sent.notify_one();
     }
 
-    /// Waits for the next update.
+    /// Hands the socket over to another process. Open sessions continue here, and no further ones start.
+    pub(crate) fn hand_over(&self) -> SharedSocketAnswer {
+        let (reply, answer) = oneshot::channel();
+        let mut handover = self
+            .0
+            .handover
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *handover = Some(reply);
+        drop(handover);
+        self.0.sent.notify_one();
+        answer
+    }
+
+    /// Returns the number of open sessions.
+    pub(crate) fn session_count(&self) -> usize {
+        Arc::strong_count(&self.0.sessions) - 1
+    }
+
+    /// Returns a value that counts as an open session until it is dropped.
+    pub(super) fn count_session(&self) -> Arc<()> {
+        self.0.sessions.clone()
+    }
+
+    /// Waits for the next request.
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    pub(super) async fn next_update(&self) -> CarrierUpdate {
+    pub(super) async fn next_request(&self) -> CarrierRequest {
         loop {
             let next = self.0.next.lock();
             let update = next.unwrap_or_else(PoisonError::into_inner).take();
             if let Some(update) = update {
-                return update;
+                return CarrierRequest::Update(Box::new(update));
+            }
+            let handover = self.0.handover.lock();
+            let reply = handover.unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(reply) = reply {
+                return CarrierRequest::HandOver(reply);
             }
             self.0.sent.notified().await;
         }

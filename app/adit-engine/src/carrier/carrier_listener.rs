@@ -8,7 +8,7 @@ use std::time::Duration;
 use adit_config::{CarrierSettings, ListenAddr, ListenerConfig, ListenerKind};
 use adit_kcp::fec::{FecChannel, FecListener};
 use adit_kcp::{Counters, KcpListener, KcpStream};
-use adit_net::system;
+use adit_net::{BatchUdpSocket, system};
 use adit_smux::{EndReason, Mux, SmuxFormat};
 use adit_stream::{BoxStream, CountBytes, TrafficMeter};
 use adit_wire::Target;
@@ -16,11 +16,14 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use super::carrier_control::{CarrierControl, CarrierUpdate};
+use super::carrier_control::{CarrierControl, CarrierRequest, CarrierUpdate};
 use super::fec::FecPath;
 use super::settings::{self, StreamSettings};
+use crate::handover::{SharedSocketReply, SocketHandle, SocketKind, SocketSource};
 use crate::listen_port;
-use crate::listener::{ListenerState, OpenSockets, box_task, listen_error};
+use crate::listener::{
+    ListenerState, OpenSockets, StreamService, StreamTask, box_task, listen_error,
+};
 use crate::serve::{ConnectionHandler, HandlerSlot};
 use crate::udp::{AssociationSlot, AssociationTtl, exchange_datagrams};
 use crate::user_account::CountedSession;
@@ -37,30 +40,45 @@ pub(crate) async fn open_carrier(
     worker: Option<ConnectionHandler>,
     common: &ListenerState,
     counters: &Arc<Counters>,
+    source: SocketSource<'_>,
 ) -> Result<OpenSockets, StartError> {
     let failed = |why| listen_error(&listen.addr, why);
     match carried {
         CarrierSettings::Kcp(plan) => {
             let terms = settings::session_settings(plan, counters.clone())?;
-            let bind = |addr| KcpListener::bind(addr, terms.kcp.clone());
-            let bound = bind_listen_addr(&listen.addr, bind, KcpListener::local_addr).await;
-            let (addr, listener) = bound.map_err(failed)?;
+            let invalid = |why| failed(io::Error::new(io::ErrorKind::InvalidInput, why));
+            terms.kcp.check().map_err(invalid)?;
+            let (addr, socket, handle) = bind_socket(&listen.addr, source).await.map_err(failed)?;
             debug_assert!(worker.is_some(), "KCP carries streams, which need a worker");
             let control = CarrierControl::default();
             Ok(OpenSockets {
                 addr,
                 transports: "kcp",
-                buffers: listener.socket_buffers(),
+                buffers: Some(socket.buffer_sizes()),
                 streams: worker.map(|worker| {
                     let slot = HandlerSlot::new(worker, None);
-                    let control = control.clone();
-                    let sessions =
-                        serve_sessions(listener, terms.streams, slot.clone(), addr, control);
-                    (slot, box_task(sessions))
+                    let (control, workers) = (control.clone(), slot.clone());
+                    let serve = move |socket| match KcpListener::over_udp(socket, terms.kcp) {
+                        Ok(listener) => {
+                            let sessions =
+                                serve_sessions(listener, terms.streams, workers, addr, control);
+                            box_task(sessions)
+                        }
+                        // They were checked before the socket was bound.
+                        Err(why) => box_task(async move { warn!("KCP on {addr}: {why}") }),
+                    };
+                    StreamService {
+                        slot,
+                        task: StreamTask::OnSocket(Box::new(socket), Box::new(serve)),
+                        accepting: None,
+                    }
                 }),
                 carrier: Some(control),
                 datagrams: Vec::new(),
+                channels: None,
                 tasks: Vec::new(),
+                switches: Vec::new(),
+                exports: Ok(vec![handle]),
             })
         }
         CarrierSettings::Fec(plan) => {
@@ -70,33 +88,49 @@ pub(crate) async fn open_carrier(
                 _ => None,
             };
             let target = target.ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
-            let bind = |addr| FecListener::bind(addr, settings.clone());
-            let bound = bind_listen_addr(&listen.addr, bind, FecListener::local_addr).await;
-            let (addr, listener) = bound.map_err(failed)?;
+            if settings.max_datagram().is_none() {
+                let why = "the MTU is too small";
+                return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
+            }
+            let (addr, socket, handle) = bind_socket(&listen.addr, source).await.map_err(failed)?;
+            let buffers = socket.buffer_sizes();
+            let control = CarrierControl::default();
+            let (common, requests) = (common.clone(), control.clone());
+            let serve = move |socket| match FecListener::over_udp(socket, settings) {
+                Ok(listener) => box_task(serve_channels(listener, target, common, requests)),
+                // They were checked before the socket was bound.
+                Err(why) => box_task(async move { warn!("FEC on {addr}: {why}") }),
+            };
             Ok(OpenSockets {
                 addr,
                 transports: "fec",
-                buffers: Some(listener.buffers()),
+                buffers: Some(buffers),
                 streams: None,
-                carrier: None,
+                carrier: Some(control),
                 datagrams: Vec::new(),
-                tasks: vec![box_task(serve_channels(listener, target, common.clone()))],
+                channels: Some(StreamTask::OnSocket(Box::new(socket), Box::new(serve))),
+                tasks: Vec::new(),
+                switches: Vec::new(),
+                exports: Ok(vec![handle]),
             })
         }
     }
 }
 
-/// Binds a socket at a configured address. Also returns that address with the port that the system
-/// chose.
-async fn bind_listen_addr<L>(
+/// Binds a socket at a configured address, or continues that of `source`. Also returns the address with the port that the
+/// system chose, and a handle for a successor.
+async fn bind_socket(
     addr: &ListenAddr,
-    bind: impl Fn(SocketAddr) -> io::Result<L>,
-    local: impl Fn(&L) -> io::Result<SocketAddr>,
-) -> io::Result<(SocketAddr, L)> {
+    source: SocketSource<'_>,
+) -> io::Result<(SocketAddr, BatchUdpSocket, SocketHandle)> {
     let open = |at: SocketAddr| {
-        let listener = bind(at)?;
-        let port = local(&listener)?.port();
-        Ok((SocketAddr::new(at.ip(), port), listener))
+        let socket = match source.take_udp(SocketKind::Udp, at, 1)?.pop() {
+            Some(socket) => BatchUdpSocket::from_std(socket)?,
+            None => BatchUdpSocket::bind(at)?,
+        };
+        let at = SocketAddr::new(at.ip(), socket.local_addr()?.port());
+        let handle = SocketHandle::of(SocketKind::Udp, at, &socket)?;
+        Ok((at, socket, handle))
     };
     listen_port::bind_port_with(&addr.host, addr.port, open).await
 }
@@ -113,8 +147,14 @@ async fn serve_sessions(
     let mut open = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            update = control.next_update() => {
-                let CarrierUpdate { settings, ends_sessions } = update;
+            request = control.next_request() => {
+                let CarrierUpdate { settings, ends_sessions } = match request {
+                    CarrierRequest::Update(update) => *update,
+                    CarrierRequest::HandOver(reply) => {
+                        hand_over(&listener, reply).await;
+                        continue;
+                    }
+                };
                 let changed = match ends_sessions {
                     true => listener.replace_settings(settings.kcp),
                     false => listener.update_settings(settings.kcp),
@@ -133,13 +173,26 @@ async fn serve_sessions(
         };
         while open.try_join_next().is_some() {}
         let peer = ConnectionAddrs { remote, local };
-        open.spawn(serve_streams(
-            session,
-            manner.clone(),
-            workers.clone(),
-            peer,
-        ));
+        let counted = control.count_session();
+        let streams = serve_streams(session, manner.clone(), workers.clone(), peer);
+        open.spawn(async move {
+            streams.await;
+            drop(counted);
+        });
     }
+}
+
+/// Hands the socket over to another process. If that fails, the listener stays as it is.
+async fn hand_over(listener: &KcpListener, reply: SharedSocketReply) {
+    #[cfg(target_os = "linux")]
+    let handed_over = listener.hand_over().await;
+    #[cfg(not(target_os = "linux"))]
+    let handed_over = {
+        let _ = listener;
+        Err(io::ErrorKind::Unsupported.into())
+    };
+    // If the recipient is gone, the listener accepts sessions again.
+    let _ = reply.send(handed_over);
 }
 
 async fn serve_streams(
@@ -186,7 +239,12 @@ async fn serve_streams(
 }
 
 /// Serves the datagrams of all channels.
-async fn serve_channels(mut listener: FecListener, target: Target, common: ListenerState) {
+async fn serve_channels(
+    mut listener: FecListener,
+    target: Target,
+    common: ListenerState,
+    control: CarrierControl,
+) {
     let ListenerState {
         router,
         meter,
@@ -196,7 +254,22 @@ async fn serve_channels(mut listener: FecListener, target: Target, common: Liste
     let mut open = JoinSet::new();
     loop {
         while open.try_join_next().is_some() {}
-        match listener.accept().await {
+        let accepted = tokio::select! {
+            request = control.next_request() => {
+                // The settings of FEC do not change.
+                if let CarrierRequest::HandOver(reply) = request {
+                    #[cfg(target_os = "linux")]
+                    let handed_over = listener.hand_over();
+                    #[cfg(not(target_os = "linux"))]
+                    let handed_over = Err(io::ErrorKind::Unsupported.into());
+                    // If the recipient is gone, the listener accepts channels again.
+                    let _ = reply.send(handed_over);
+                }
+                continue;
+            }
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
             Ok(lane) => {
                 // The channel shares the listener's socket: only its outgoing path takes a descriptor.
                 let Some(place) = share.reserve_slot(None, lane.peer_addr().ip(), 1) else {

@@ -11,6 +11,7 @@ use adit_wire::Target;
 use super::kcp::resolve_server;
 use super::settings::{self, CarrierError};
 use crate::connector::{ConnectedStream, Connector};
+use crate::dns::NameResolver;
 use crate::error::DialStage;
 use crate::udp::{BoxDatagramPath, DatagramPath};
 use crate::{BoxFuture, DialError};
@@ -20,19 +21,26 @@ pub struct FecHop {
     server: Target,
     name: String,
     settings: FecSettings,
+    names: NameResolver,
 }
 
 impl FecHop {
-    /// Creates a hop to `server`. `name` is used in errors.
+    /// Creates a hop to `server`. `name` is used in errors, and `names` looks up the name of the server.
     ///
     /// # Errors
     ///
     /// Returns a [`CarrierError`] if the plan's key does not fit its cipher.
-    pub fn new(server: Target, name: String, plan: &Plan) -> Result<Self, CarrierError> {
+    pub fn new(
+        server: Target,
+        name: String,
+        plan: &Plan,
+        names: NameResolver,
+    ) -> Result<Self, CarrierError> {
         Ok(Self {
             server,
             name,
             settings: settings::fec_settings(plan)?,
+            names,
         })
     }
 }
@@ -40,7 +48,7 @@ impl FecHop {
 impl FecHop {
     /// Opens a channel to the server.
     pub(crate) async fn open_channel(&self) -> Result<FecChannel, DialError> {
-        let lane = match resolve_server(&self.server).await {
+        let lane = match resolve_server(&self.server, &self.names).await {
             Ok(addr) => FecChannel::connect(addr, self.settings.clone()),
             Err(why) => Err(why),
         };

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::{BoundSocket, ConnectedStream, Connector};
 use crate::access::AccessRule;
+use crate::dns::NameResolver;
 use crate::error::DialStage;
 use crate::loop_detection;
 use crate::udp::{BoxDatagramPath, DirectUdp, SenderFilter};
@@ -29,6 +30,8 @@ pub struct DirectConnector {
     pub filter: SenderFilter,
     /// True if first bytes are sent with the SYN (TCP Fast Open).
     pub fast_open: FastOpen,
+    /// Looks the names of targets up.
+    pub names: NameResolver,
 }
 
 impl DirectConnector {
@@ -38,7 +41,7 @@ impl DirectConnector {
             Host::Ip(ip) => vec![SocketAddr::new(*ip, to.port)],
             Host::Name(name) => {
                 let asker = self.access.lookup_owner();
-                let found = dial::resolve(name.as_str(), to.port, self.family);
+                let found = self.names.resolve(name.as_str(), to.port, self.family);
                 let found = asker.scope(found).await;
                 found.map_err(DialError::from_lookup_error)?
             }
@@ -94,7 +97,8 @@ impl Connector for DirectConnector {
 
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
-            let way = DirectUdp::new(self.access.clone(), self.family, self.filter)
+            let (access, names) = (self.access.clone(), self.names.clone());
+            let way = DirectUdp::with_names(access, self.family, self.filter, names)
                 .map_err(|e| DialError::new(DialStage::Connect, e))?;
             Ok(Box::new(way) as BoxDatagramPath)
         })

@@ -35,6 +35,10 @@ impl Connector for FilteredChain {
         }
     }
 
+    fn rejects_all(&self) -> bool {
+        self.chain.rejects_all()
+    }
+
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
             let way = self.chain.open_datagrams().await?;

@@ -2,14 +2,15 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use adit_config::GroupKind;
 use adit_wire::Target;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::member_health::{MemberHealth, Standing};
+use super::member_selections::{EarlierSelection, MemberSelection, MemberSelections};
 use crate::DialError;
 
 /// Part of the best member's time that another may take without a change, so that two equal ones do not
@@ -30,6 +31,8 @@ pub struct GroupState {
     /// The target of the last answered request.
     last_target: Mutex<Option<Target>>,
     members: Vec<MemberState>,
+    /// The member that the configuration of a manual group selects.
+    configured: usize,
     /// The member that a manual group uses.
     selected: AtomicUsize,
     /// The member that was the fastest.
@@ -110,6 +113,7 @@ impl GroupState {
             check: settings.check,
             last_target: Mutex::default(),
             members: settings.members.into_iter().map(member).collect(),
+            configured: settings.selected,
             selected: AtomicUsize::new(settings.selected),
             fastest: AtomicUsize::new(NONE),
             turn: AtomicUsize::new(0),
@@ -122,6 +126,7 @@ impl GroupState {
         let names = self.members.iter().map(|member| &member.name);
         self.name == settings.name
             && self.kind == settings.kind
+            && (self.kind != GroupKind::Manual || self.configured == settings.selected)
             && self.check == settings.check
             && names.eq(&settings.members)
     }
@@ -141,9 +146,17 @@ impl GroupState {
         self.members.get(at)
     }
 
+    /// Returns the names of the members.
+    pub(super) fn member_names(&self) -> Vec<String> {
+        self.members
+            .iter()
+            .map(|member| member.name.clone())
+            .collect()
+    }
+
     /// Selects the member of a manual group by its name, or by its number from 1. Returns false if the group is not
     /// manual or has no such member.
-    pub fn select_member(&self, member: &str) -> bool {
+    pub(crate) fn select_member(&self, member: &str) -> bool {
         let found = self.members.iter().position(|known| known.name == member);
         let by_number = || {
             let at = member.parse::<usize>().ok()?.checked_sub(1)?;
@@ -155,6 +168,36 @@ impl GroupState {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Returns the selection of a manual group, to be recorded.
+    pub(super) fn selection(&self) -> Option<MemberSelection> {
+        let name = |at| self.member(at).map(|member| member.name.clone());
+        Some(MemberSelection {
+            member: name(self.selected.load(Ordering::Relaxed))?,
+            configured: name(self.configured)?,
+        })
+    }
+
+    /// Applies a selection that was made earlier, and logs what becomes of it.
+    pub(super) fn restore_selection(&self, made: &MemberSelections, names: &[String]) {
+        let group = &self.name;
+        let configured = names.get(self.configured).map_or("", String::as_str);
+        match made.effect_on(group, names, self.configured) {
+            EarlierSelection::None => {}
+            EarlierSelection::Applies(at) => {
+                self.selected.store(at, Ordering::Relaxed);
+                let name = names.get(at).map_or("", String::as_str);
+                info!("group {group}: uses {name}, which was selected earlier");
+            }
+            EarlierSelection::MemberGone(member) => warn!(
+                "group {group}: uses {configured}, because {member}, which was selected earlier, is not a member any \
+                 more"
+            ),
+            EarlierSelection::Outdated(member) => info!(
+                "group {group}: uses {configured}, which the configuration selects now; {member} was selected earlier"
+            ),
         }
     }
 
@@ -292,39 +335,6 @@ impl GroupState {
     }
 }
 
-/// The groups of a process. Routes and listeners that use the same group share its state.
-#[derive(Debug, Default)]
-pub(crate) struct GroupRegistry(Mutex<Vec<std::sync::Weak<GroupState>>>);
-
-impl GroupRegistry {
-    /// Returns the state of a group with these settings, which is created if there is none.
-    pub(crate) fn state_for(&self, settings: GroupSettings) -> Arc<GroupState> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|group| group.strong_count() > 0);
-        let mut alive = known.iter().filter_map(std::sync::Weak::upgrade);
-        if let Some(same) = alive.find(|group| group.has_settings(&settings)) {
-            return same;
-        }
-        let group = Arc::new(GroupState::new(settings));
-        known.push(Arc::downgrade(&group));
-        group
-    }
-
-    /// Returns the groups in use. Of several with the same name, which a change of the configuration can leave for
-    /// a while, the newest.
-    pub(crate) fn groups(&self) -> Vec<Arc<GroupState>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found: Vec<Arc<GroupState>> = Vec::new();
-        for group in known.iter().rev().filter_map(std::sync::Weak::upgrade) {
-            if found.iter().all(|other| other.name != group.name) {
-                found.push(group);
-            }
-        }
-        found.reverse();
-        found
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -433,25 +443,5 @@ mod tests {
         assert!(group.has_better_for_datagrams(0));
         fail(&group, 1);
         assert!(!group.has_better_for_datagrams(0));
-    }
-
-    #[test]
-    fn a_group_keeps_its_state_while_it_is_used() {
-        let registry = GroupRegistry::default();
-        let settings = |kind| GroupSettings {
-            name: "g".to_owned(),
-            kind,
-            selected: 0,
-            check: None,
-            members: vec!["a".to_owned(), "b".to_owned()],
-        };
-        let one = registry.state_for(settings(GroupKind::Failover));
-        let same = registry.state_for(settings(GroupKind::Failover));
-        assert!(Arc::ptr_eq(&one, &same));
-        let other = registry.state_for(settings(GroupKind::Spread));
-        assert_eq!(registry.groups().len(), 1);
-        assert!(Arc::ptr_eq(&registry.groups()[0], &other));
-        drop(other);
-        assert!(Arc::ptr_eq(&registry.groups()[0], &one));
     }
 }

@@ -7,6 +7,7 @@ use adit_wire::Target;
 use tokio::time::timeout;
 
 use super::{ConnectedStream, Connector};
+use crate::clock_steps;
 use crate::dialect::{HopDialect, HopError, RequestedStream};
 use crate::plugin::PluginHost;
 use crate::udp::{BoxDatagramPath, UdpOverTcp};
@@ -100,6 +101,7 @@ impl<D: HopDialect> Connector for Hop<D> {
         first: &'a [u8],
     ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
         Box::pin(async move {
+            clock_steps::record_wall_clock();
             let open = async {
                 if let Some(pacer) = self.health.pacer() {
                     let admitted = pacer.admit().await;
@@ -145,6 +147,7 @@ impl<D: HopDialect> Connector for Hop<D> {
 
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async move {
+            clock_steps::record_wall_clock();
             if let Some(stream) = self.dialect.udp_over_tcp_target() {
                 // An ordinary stream: it passes through the plugin if that carries streams.
                 let opened = self.connect(&stream, &[]).await?;

@@ -5,14 +5,17 @@
 
 mod answer_time;
 mod direct;
+mod fake_target;
 mod filtered;
 mod group;
 mod group_datagrams;
 mod group_member;
+mod group_registry;
 mod group_state;
 mod hop;
 mod member_health;
 mod member_probe;
+mod member_selections;
 mod pending_opens;
 mod race;
 mod raced_stream;
@@ -27,11 +30,13 @@ use adit_stream::BoxStream;
 use adit_wire::Target;
 
 pub use direct::DirectConnector;
+pub(crate) use fake_target::{FakeTargets, UnknownFakeTarget};
 pub use filtered::FilteredChain;
 pub use group::ConnectorGroup;
-pub(crate) use group_state::GroupRegistry;
+pub(crate) use group_registry::GroupRegistry;
 pub use group_state::{GroupReport, GroupSettings, GroupState, MemberReport};
 pub use hop::Hop;
+pub use member_selections::{MemberSelection, MemberSelections};
 pub use reject_all::RejectAll;
 
 use crate::udp::BoxDatagramPath;
@@ -53,6 +58,11 @@ pub trait Connector: Send + Sync {
 
     /// Opens a path for datagrams to any target.
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>>;
+
+    /// True if it refuses every request.
+    fn rejects_all(&self) -> bool {
+        false
+    }
 
     /// Listens for one incoming connection (SOCKS BIND). Most connectors do not support this.
     fn listen_for_one<'a>(

@@ -19,6 +19,10 @@ impl Connector for RejectAll {
         Box::pin(async move { Err(DialError::denied_by_rule(format!("a rule rejects {to}"))) })
     }
 
+    fn rejects_all(&self) -> bool {
+        true
+    }
+
     fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
         Box::pin(async { Err(DialError::denied_by_rule("a rule rejects datagrams")) })
     }

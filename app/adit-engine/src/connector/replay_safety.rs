@@ -1,5 +1,6 @@
 //! The question whether the first bytes of a client may be sent to a second server.
 
+use adit_rules::sniff::TlsRecordHeader;
 use adit_wire::subslice;
 
 /// Methods of HTTP that have no effect at the server (RFC 9110 section 9.2.1).
@@ -34,15 +35,14 @@ pub(super) fn is_repeatable(bytes: &[u8]) -> bool {
 
 /// Returns true if all records, the last of which may be incomplete, belong to the handshake.
 fn is_tls_handshake(mut bytes: &[u8]) -> bool {
-    while let Some(&kind) = bytes.first() {
-        if !matches!(kind, HANDSHAKE | CHANGE_CIPHER_SPEC) {
+    while let Some(record) = TlsRecordHeader::parse(bytes) {
+        if !matches!(record.kind, HANDSHAKE | CHANGE_CIPHER_SPEC) {
             return false;
         }
-        let (Some(&high), Some(&low)) = (bytes.get(3), bytes.get(4)) else {
+        let Some(total) = record.total else {
             return true;
         };
-        let length = usize::from(u16::from_be_bytes([high, low]));
-        bytes = subslice(bytes, (5 + length).min(bytes.len())..);
+        bytes = subslice(bytes, total.min(bytes.len())..);
     }
     true
 }

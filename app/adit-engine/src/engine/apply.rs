@@ -13,9 +13,11 @@ use adit_config::{ListenerConfig, Plan, Route};
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::comparison::{Place, Step, compare_plans};
+use super::comparison::{ChangedNames, ListenerTransition, Place, compare_plans};
 use super::{Engine, RunningListener};
-use crate::chain_builder::{RunningChains, build_router};
+use crate::chain_builder::{NamedResources, RunningChains, build_router};
+use crate::dns::{DnsRegistry, RunningDns};
+use crate::handover::{SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
@@ -53,9 +55,9 @@ impl fmt::Display for ReloadSummary {
 
 /// The error of a plan that cannot replace the running one.
 #[derive(Debug, thiserror::Error)]
-#[error("route `{route}`: {why}")]
+#[error("{}{why}", if route.is_empty() { String::new() } else { format!("route `{route}`: ") })]
 pub struct ApplyError {
-    /// The name of the route.
+    /// The name of the route; empty if the error is not about a single one.
     pub route: String,
     /// The reason.
     pub why: StartError,
@@ -67,7 +69,18 @@ struct PlanChange<'a> {
     before: &'a Plan,
     now: &'a Plan,
     sets_before: &'a RuleSetTable,
-    sets: &'a RuleSetTable,
+    dns_before: &'a DnsRegistry,
+    /// The sets and the DNS tables of `now`.
+    named: NamedResources<'a>,
+}
+
+impl<'a> PlanChange<'a> {
+    const fn named_before(&self) -> NamedResources<'a> {
+        NamedResources {
+            sets: self.sets_before,
+            dns: self.dns_before,
+        }
+    }
 }
 
 /// The state of a running listener at the start of a change.
@@ -153,15 +166,38 @@ impl Engine {
         sets: RuleSetTable,
     ) -> Result<ReloadSummary, ApplyError> {
         let _only_one = self.changing.lock().await;
+        let (sets_before, dns_before) = (&self.rule_sets(), &self.dns_registry());
+        let running = RunningDns {
+            registry: dns_before,
+            plan: before,
+            sets: sets_before,
+        };
+        let dns = DnsRegistry::build(now, &sets, &self.chains, Some(running)).await;
+        let dns = dns.map_err(|why| ApplyError {
+            route: String::new(),
+            why,
+        })?;
         let plans = PlanChange {
             before,
             now,
-            sets_before: &self.rule_sets(),
-            sets: &sets,
+            sets_before,
+            dns_before,
+            named: NamedResources {
+                sets: &sets,
+                dns: &dns,
+            },
         };
-        let changed_sets = sets.names_changed_since(plans.sets_before);
-        let steps = compare_plans(before, now, &changed_sets);
-        let frees = |step: &Step| matches!(step, Step::Remove { .. } | Step::Replace { .. });
+        let changed = ChangedNames {
+            sets: sets.names_changed_since(sets_before),
+            dns: dns.names_changed_since(dns_before),
+        };
+        let steps = compare_plans(before, now, &changed);
+        let frees = |step: &ListenerTransition| {
+            matches!(
+                step,
+                ListenerTransition::Remove { .. } | ListenerTransition::Replace { .. }
+            )
+        };
         let frees_addresses = steps.iter().any(frees);
         let mut prepared = Vec::with_capacity(steps.len());
         let mut late = Vec::new();
@@ -181,6 +217,7 @@ impl Engine {
         let closed = self.open_late(plans, late, &mut prepared).await?;
         let mut removed = self.commit(prepared.into_iter().flatten());
         *self.lock_sets() = sets;
+        self.use_dns(dns);
         removed.extend(closed);
         self.count_closed(&removed);
         for listener in &mut removed {
@@ -191,26 +228,26 @@ impl Engine {
 
     async fn prepare_step<'a>(
         &self,
-        step: Step,
+        step: ListenerTransition,
         plans: PlanChange<'a>,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, ApplyError> {
         let PlanChange {
-            before, now, sets, ..
+            before, now, named, ..
         } = plans;
         let (old, new) = match step {
-            Step::Remove { before: old } => {
+            ListenerTransition::Remove { before: old } => {
                 return Ok(match self.snapshot(before, old) {
                     Some(running) => Ready::Now(Prepared::Remove { id: running.id }),
                     None => Ready::Nothing,
                 });
             }
-            Step::Add { now: new } => (None, new),
-            Step::Keep { before: old, now }
-            | Step::Change {
+            ListenerTransition::Add { now: new } => (None, new),
+            ListenerTransition::Keep { before: old, now }
+            | ListenerTransition::Change {
                 before: old, now, ..
             }
-            | Step::Replace { before: old, now } => (Some(old), now),
+            | ListenerTransition::Replace { before: old, now } => (Some(old), now),
         };
         let Some((route, listen)) = new.of(now) else {
             return Ok(Ready::Nothing);
@@ -226,13 +263,13 @@ impl Engine {
         let running = old.and_then(|old| Some((self.snapshot(before, old)?, old.of(before)?)));
         let Some((running, (old_route, old_listen))) = running else {
             return self
-                .prepare_addition(name, (route, listen), sets, frees_addresses)
+                .prepare_addition(name, (route, listen), named, frees_addresses)
                 .await
                 .map_err(failed);
         };
         match step {
-            Step::Replace { .. } => {
-                listener::check_settings(listen, &running.live, &self.process_state(sets))
+            ListenerTransition::Replace { .. } => {
+                listener::check_settings(listen, &running.live, &self.process_state(named))
                     .map_err(failed)?;
                 Ok(Ready::Late(Late {
                     at: 0,
@@ -242,15 +279,23 @@ impl Engine {
                     replaces: Some(running),
                 }))
             }
-            Step::Change {
+            ListenerTransition::Change {
                 routing, settings, ..
             } => {
                 let mut router = None;
                 if routing {
                     let old = (old_route, old_listen, plans.sets_before);
-                    let new = (route, listen, sets);
-                    let chains = RunningChains::new(&running.live.router, old, new);
-                    let built = build_router(route, listen, &self.chains, sets, Some(&chains));
+                    let new = (route, listen, named.sets);
+                    let same_names = plans.dns_before.looks_up_alike(
+                        old_route.dns.as_deref(),
+                        named.dns,
+                        route.dns.as_deref(),
+                    );
+                    let chains = match same_names {
+                        true => RunningChains::new(&running.live.router, old, new),
+                        false => RunningChains::default(),
+                    };
+                    let built = build_router(route, listen, &self.chains, named, Some(&chains));
                     router = Some(built.await.map_err(failed)?);
                 }
                 let mut change = None;
@@ -259,7 +304,7 @@ impl Engine {
                         config: old_listen,
                         live: &running.live,
                     };
-                    let process = self.process_state(sets);
+                    let process = self.process_state(named);
                     let (shape, addr) = (running.shape, running.addr);
                     let ready = ListenerChange::prepare(listen, previous, shape, addr, &process);
                     change = Some(Box::new(ready.await.map_err(failed)?));
@@ -282,10 +327,13 @@ impl Engine {
         &self,
         name: ListenerName<'a>,
         (route, listen): (&'a Route, &'a ListenerConfig),
-        sets: &RuleSetTable,
+        named: NamedResources<'_>,
         frees_addresses: bool,
     ) -> Result<Ready<'a>, StartError> {
-        match self.bind_listener(route, listen, None, sets).await {
+        match self
+            .bind_listener(route, listen, None, named, SocketSource::NONE)
+            .await
+        {
             Ok(bound) => Ok(Ready::Now(Prepared::Open {
                 name,
                 bound: Box::new(bound),
@@ -332,7 +380,7 @@ impl Engine {
         }
         for one in late {
             let meter = one.replaces.as_ref().map(|old| old.live.meter.clone());
-            let bound = self.rebind(one.route, one.listen, meter, plans.sets);
+            let bound = self.rebind(one.route, one.listen, meter, plans.named);
             match bound.await {
                 Ok(bound) => {
                     if let Some(step) = prepared.get_mut(one.at) {
@@ -368,16 +416,17 @@ impl Engine {
         route: &Route,
         listen: &ListenerConfig,
         meter: Option<std::sync::Arc<adit_stream::TrafficMeter>>,
-        sets: &RuleSetTable,
+        named: NamedResources<'_>,
     ) -> Result<BoundListener, StartError> {
         for _ in 1..REBIND_TRIES {
-            let bound = self.bind_listener(route, listen, meter.clone(), sets);
+            let bound = self.bind_listener(route, listen, meter.clone(), named, SocketSource::NONE);
             match bound.await {
                 Err(why) if is_in_use(&why) => sleep(REBIND_PAUSE).await,
                 done => return done,
             }
         }
-        self.bind_listener(route, listen, meter, sets).await
+        self.bind_listener(route, listen, meter, named, SocketSource::NONE)
+            .await
     }
 
     /// Opens listeners again that were closed for others.
@@ -394,10 +443,15 @@ impl Engine {
             let Some((route, listen)) = place.of(before) else {
                 continue;
             };
-            let bound = self.rebind(route, listen, meter, plans.sets_before);
+            let bound = self.rebind(route, listen, meter, plans.named_before());
             match bound.await {
                 Ok(bound) => {
-                    let listener = self.start_listener(&route.name, place.listen, bound);
+                    let listener = self.start_listener(
+                        &route.name,
+                        place.listen,
+                        bound,
+                        &mut SharedSockets::default(),
+                    );
                     self.lock_running().push(listener);
                 }
                 Err(why) => warn!("route `{}`: {why}", route.name),
@@ -445,7 +499,12 @@ impl Engine {
                     bound,
                     replaces,
                 } => {
-                    let listener = self.start_listener(name.route, name.index, *bound);
+                    let listener = self.start_listener(
+                        name.route,
+                        name.index,
+                        *bound,
+                        &mut SharedSockets::default(),
+                    );
                     let old = replaces.and_then(|live| live.user_table);
                     if let (Some(old), Some(new)) = (old, &listener.live.user_table) {
                         new.take_over(&old);
@@ -515,14 +574,16 @@ impl RunningListener {
     }
 }
 
-fn summary_of(steps: &[Step]) -> ReloadSummary {
+fn summary_of(steps: &[ListenerTransition]) -> ReloadSummary {
     let mut summary = ReloadSummary::default();
     for step in steps {
         match step {
-            Step::Keep { .. } => {}
-            Step::Change { .. } | Step::Replace { .. } => summary.changed += 1,
-            Step::Add { .. } => summary.added += 1,
-            Step::Remove { .. } => summary.removed += 1,
+            ListenerTransition::Keep { .. } => {}
+            ListenerTransition::Change { .. } | ListenerTransition::Replace { .. } => {
+                summary.changed += 1;
+            }
+            ListenerTransition::Add { .. } => summary.added += 1,
+            ListenerTransition::Remove { .. } => summary.removed += 1,
         }
     }
     summary

@@ -21,9 +21,16 @@ impl Place {
     }
 }
 
+/// The rule sets and the DNS tables that have changed, by name.
+#[derive(Debug, Default)]
+pub(super) struct ChangedNames<'a> {
+    pub(super) sets: BTreeSet<&'a str>,
+    pub(super) dns: BTreeSet<&'a str>,
+}
+
 /// The way from a running listener to one of the new plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ListenerTransition {
     /// Nothing changes, except perhaps the name of the route.
     Keep { before: Place, now: Place },
     /// The sockets stay; new requests have other rules or chains, or new connections other settings.
@@ -46,9 +53,13 @@ pub(super) enum Step {
 /// Returns the steps from one plan to another: those of the new listeners in their order, then the removals.
 ///
 /// A listener is the same as before if its address is, and its transport: ordinary ports, a plugin, KCP and so on.
-/// Among several, the one in the route of the same name is preferred. A route whose rules use one of the rule sets
-/// `changed_sets` has other rules.
-pub(super) fn compare_plans(before: &Plan, now: &Plan, changed_sets: &BTreeSet<&str>) -> Vec<Step> {
+/// Among several, the one in the route of the same name is preferred. A route that uses one of `changed` has other
+/// rules or chains.
+pub(super) fn compare_plans(
+    before: &Plan,
+    now: &Plan,
+    changed: &ChangedNames<'_>,
+) -> Vec<ListenerTransition> {
     let mut rest = places_of(before);
     let mut steps = Vec::new();
     // Two passes: an exact counterpart must not be taken by a listener that has none.
@@ -63,11 +74,14 @@ pub(super) fn compare_plans(before: &Plan, now: &Plan, changed_sets: &BTreeSet<&
     }
     for (now_place, counterpart) in found {
         steps.push(match counterpart {
-            None => Step::Add { now: now_place },
-            Some(place) => step_between(before, place, now, now_place, changed_sets),
+            None => ListenerTransition::Add { now: now_place },
+            Some(place) => step_between(before, place, now, now_place, changed),
         });
     }
-    steps.extend(rest.into_iter().map(|before| Step::Remove { before }));
+    steps.extend(
+        rest.into_iter()
+            .map(|before| ListenerTransition::Remove { before }),
+    );
     steps
 }
 
@@ -104,9 +118,9 @@ fn step_between(
     old: Place,
     now: &Plan,
     new: Place,
-    changed_sets: &BTreeSet<&str>,
-) -> Step {
-    let same = Step::Keep {
+    changed: &ChangedNames<'_>,
+) -> ListenerTransition {
+    let same = ListenerTransition::Keep {
         before: old,
         now: new,
     };
@@ -117,10 +131,15 @@ fn step_between(
     let settings = !serves_alike(old_listen, listen);
     let routing = old_route.via != route.via
         || old_route.rules != route.rules
-        || uses_set(route, changed_sets)
+        || uses_set(route, &changed.sets)
+        || old_route.dns != route.dns
+        || route
+            .dns
+            .as_deref()
+            .is_some_and(|name| changed.dns.contains(name))
         || !ends_alike(old_listen, listen);
     if settings && !can_change(old_listen, listen) {
-        return Step::Replace {
+        return ListenerTransition::Replace {
             before: old,
             now: new,
         };
@@ -128,7 +147,7 @@ fn step_between(
     if !settings && !routing {
         return same;
     }
-    Step::Change {
+    ListenerTransition::Change {
         before: old,
         now: new,
         routing,
@@ -154,6 +173,7 @@ enum Transport {
     Ports,
     Plugin,
     Transparent,
+    Dns,
     Kcp,
     Fec,
 }
@@ -164,6 +184,7 @@ impl Transport {
             (_, Some(CarrierSettings::Kcp(_))) => Self::Kcp,
             (_, Some(CarrierSettings::Fec(_))) => Self::Fec,
             (ListenerKind::Transparent(_), None) => Self::Transparent,
+            (ListenerKind::Dns(_), None) => Self::Dns,
             (kind, None) if kind.plugin().is_some() => Self::Plugin,
             _ => Self::Ports,
         }
@@ -181,6 +202,7 @@ fn serves_alike(a: &ListenerConfig, b: &ListenerConfig) -> bool {
     a.kind == b.kind
         && a.carrier == b.carrier
         && a.proxy_protocol == b.proxy_protocol
+        && a.sniff == b.sniff
         && limits(a) == limits(b)
 }
 
@@ -201,7 +223,7 @@ fn can_change(before: &ListenerConfig, now: &ListenerConfig) -> bool {
         }
         Transport::Transparent => before.kind == now.kind,
         Transport::Kcp => true,
-        Transport::Fec => false,
+        Transport::Dns | Transport::Fec => false,
     }
 }
 
@@ -217,6 +239,13 @@ mod tests {
         Place { route, listen }
     }
 
+    fn changed_set(name: &str) -> ChangedNames<'_> {
+        ChangedNames {
+            sets: BTreeSet::from([name]),
+            ..ChangedNames::default()
+        }
+    }
+
     const BEFORE: &str = r#"
         [route.a]
         listen = ["mixed://127.0.0.1:1080", "socks5://127.0.0.1:0"]
@@ -228,12 +257,12 @@ mod tests {
     #[test]
     fn the_same_plan_keeps_everything() {
         let (before, now) = (plan(BEFORE), plan(BEFORE));
-        let keep = |place| Step::Keep {
+        let keep = |place| ListenerTransition::Keep {
             before: place,
             now: place,
         };
         let all = [at(0, 0), at(0, 1), at(1, 0)].map(keep);
-        assert_eq!(compare_plans(&before, &now, &BTreeSet::new()), all);
+        assert_eq!(compare_plans(&before, &now, &ChangedNames::default()), all);
     }
 
     #[test]
@@ -254,10 +283,10 @@ mod tests {
         ] {
             assert!(BEFORE.contains(from));
             let now = plan(&BEFORE.replace(from, to));
-            for step in compare_plans(&before, &now, &BTreeSet::new()) {
+            for step in compare_plans(&before, &now, &ChangedNames::default()) {
                 let expected = match step {
-                    Step::Keep { now, .. } => !changed.contains(&now),
-                    Step::Change {
+                    ListenerTransition::Keep { now, .. } => !changed.contains(&now),
+                    ListenerTransition::Change {
                         now,
                         routing: r,
                         settings: s,
@@ -274,11 +303,11 @@ mod tests {
     fn a_listener_is_found_in_another_route_and_under_another_name() {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("route.b", "route.c"));
-        let keep = Step::Keep {
+        let keep = ListenerTransition::Keep {
             before: at(1, 0),
             now: at(1, 0),
         };
-        assert!(compare_plans(&before, &now, &BTreeSet::new()).contains(&keep));
+        assert!(compare_plans(&before, &now, &ChangedNames::default()).contains(&keep));
     }
 
     #[test]
@@ -286,17 +315,17 @@ mod tests {
         let set = "[set.lan]\nfile = \"lan.txt\"\n[set.ads]\nfile = \"ads.txt\"\n";
         let text = format!("{}{set}", BEFORE.replace("*.lan", "set:lan"));
         let (before, now) = (plan(&text), plan(&text));
-        let is_kept = |step: &Step| matches!(step, Step::Keep { .. });
-        let steps = compare_plans(&before, &now, &BTreeSet::from(["ads"]));
+        let is_kept = |step: &ListenerTransition| matches!(step, ListenerTransition::Keep { .. });
+        let steps = compare_plans(&before, &now, &changed_set("ads"));
         assert!(steps.iter().all(is_kept), "{steps:?}");
-        let steps = compare_plans(&before, &now, &BTreeSet::from(["lan"]));
-        let change = |place| Step::Change {
+        let steps = compare_plans(&before, &now, &changed_set("lan"));
+        let change = |place| ListenerTransition::Change {
             before: place,
             now: place,
             routing: true,
             settings: false,
         };
-        let keep = Step::Keep {
+        let keep = ListenerTransition::Keep {
             before: at(1, 0),
             now: at(1, 0),
         };
@@ -307,10 +336,13 @@ mod tests {
     fn another_address_is_another_listener() {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("8388", "8389"));
-        let steps = compare_plans(&before, &now, &BTreeSet::new());
-        assert!(steps.contains(&Step::Add { now: at(1, 0) }), "{steps:?}");
+        let steps = compare_plans(&before, &now, &ChangedNames::default());
         assert!(
-            steps.contains(&Step::Remove { before: at(1, 0) }),
+            steps.contains(&ListenerTransition::Add { now: at(1, 0) }),
+            "{steps:?}"
+        );
+        assert!(
+            steps.contains(&ListenerTransition::Remove { before: at(1, 0) }),
             "{steps:?}"
         );
     }
@@ -319,10 +351,60 @@ mod tests {
     fn options_of_a_socket_replace_the_listener() {
         let before = plan(BEFORE);
         let now = plan(&BEFORE.replace("8388\"", "8388?fast_open=true\""));
-        let replace = Step::Replace {
+        let replace = ListenerTransition::Replace {
             before: at(1, 0),
             now: at(1, 0),
         };
-        assert!(compare_plans(&before, &now, &BTreeSet::new()).contains(&replace));
+        assert!(compare_plans(&before, &now, &ChangedNames::default()).contains(&replace));
+    }
+
+    #[test]
+    fn a_route_whose_dns_changes_is_routed_anew() {
+        let with_dns = |name: &str| {
+            plan(&format!(
+                "[route.a]\nlisten = 'mixed://127.0.0.1:1080'\ndns = '{name}'\n\
+                 [dns.x]\nserver = 'udp://192.0.2.1'\n[dns.y]\nserver = 'udp://192.0.2.2'\n"
+            ))
+        };
+        let (x, y) = (with_dns("x"), with_dns("y"));
+        let routing_changes = |before: &Plan, now: &Plan, changed: &ChangedNames<'_>| {
+            let steps = compare_plans(before, now, changed);
+            matches!(
+                steps[..],
+                [ListenerTransition::Change {
+                    routing: true,
+                    settings: false,
+                    ..
+                }]
+            )
+        };
+        let none = ChangedNames::default();
+        let changed_dns = |name| ChangedNames {
+            dns: BTreeSet::from([name]),
+            ..ChangedNames::default()
+        };
+        assert!(!routing_changes(&x, &x, &none));
+        assert!(routing_changes(&x, &y, &none));
+        assert!(routing_changes(&x, &x, &changed_dns("x")));
+        assert!(!routing_changes(&x, &x, &changed_dns("y")));
+    }
+
+    #[test]
+    fn a_dns_listener_is_opened_again_with_other_settings() {
+        let listen = |keys: &str| {
+            plan(&format!(
+                "[route.a]\nlisten = 'dns://127.0.0.1:5353{keys}'\n"
+            ))
+        };
+        let steps = compare_plans(&listen(""), &listen("?udp=false"), &ChangedNames::default());
+        assert!(
+            matches!(steps[..], [ListenerTransition::Replace { .. }]),
+            "{steps:?}"
+        );
+        let steps = compare_plans(&listen(""), &listen(""), &ChangedNames::default());
+        assert!(
+            matches!(steps[..], [ListenerTransition::Keep { .. }]),
+            "{steps:?}"
+        );
     }
 }

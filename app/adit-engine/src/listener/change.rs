@@ -1,29 +1,55 @@
 //! Changes to a running listener: its handlers are replaced, its sockets and its sessions stay.
 
+#[cfg(target_os = "linux")]
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use adit_config::{ListenerConfig, ListenerKind};
+#[cfg(target_os = "linux")]
+use adit_net::handover::HandedOverUdp;
 use adit_wire::Host;
 use tokio::task::JoinHandle;
 
-use super::open_sockets::PacketHandlers;
+use super::open_sockets::{DatagramService, PacketHandlers};
 use super::ports::PortHandlers;
 use super::{
     KeyedState, ListenerBuilder, ListenerHandlers, ListenerResources, ListenerTask, LiveState,
     OpenSockets, PreviousListener, ProcessState, fast_open_mode, keyed, ssr,
 };
+#[cfg(target_os = "linux")]
+use crate::BoxFuture;
 use crate::carrier::{CarrierControl, CarrierUpdate};
-use crate::serve::{ConnectionHandler, HandlerSlot};
-use crate::udp::{AssociationTtl, PacketCodec, TableControl, TableUpdate};
+use crate::handover::{SharedSockets, SocketHandle, SocketKind, SocketSource};
+use crate::serve::{AcceptSwitch, ConnectionHandler, HandlerSlot};
+use crate::udp::{AssociationTableUpdater, AssociationTtl, PacketCodec, TableUpdate};
 use crate::{StartError, UserTable};
 
 /// The running parts of a listener. Dropping one ends its task.
 pub(crate) struct ListenerParts {
-    streams: Option<(HandlerSlot, OwnedTask)>,
+    streams: Option<RunningStreams>,
     carrier: Option<CarrierControl>,
-    datagrams: Vec<(TableControl, OwnedTask)>,
+    datagrams: Vec<RunningTable>,
     others: Vec<OwnedTask>,
+    /// Pause those of `others` that receive requests.
+    switches: Vec<AcceptSwitch>,
+    /// The sockets that a successor can continue, or the reason why there are none.
+    exports: Result<Vec<SocketHandle>, &'static str>,
+}
+
+/// The running task that receives datagrams.
+struct RunningTable {
+    control: AssociationTableUpdater,
+    task: OwnedTask,
+    /// True if another process can receive on the socket, and forward the datagrams of associations.
+    can_share: bool,
+}
+
+/// The running task that accepts streams.
+struct RunningStreams {
+    slot: HandlerSlot,
+    task: OwnedTask,
+    accepting: Option<AcceptSwitch>,
 }
 
 /// A task that ends when this is dropped.
@@ -58,44 +84,167 @@ impl ListenerParts {
     }
 
     /// Starts the tasks of a bound listener.
-    pub(crate) fn start(opened: OpenSockets) -> Self {
+    ///
+    /// Sockets that the predecessor of this process still serves peers on are taken from `shared`.
+    pub(crate) fn start(opened: OpenSockets, shared: &mut SharedSockets) -> Self {
         let mut parts = Self {
             streams: None,
             carrier: None,
             datagrams: Vec::new(),
             others: Vec::new(),
+            switches: Vec::new(),
+            exports: Ok(Vec::new()),
         };
-        parts.add_sockets(opened);
+        parts.add_sockets(opened, shared);
         parts
     }
 
-    fn add_sockets(&mut self, opened: OpenSockets) {
-        if let Some((slot, task)) = opened.streams {
-            self.streams = Some((slot, OwnedTask::spawn(task)));
+    fn add_sockets(&mut self, opened: OpenSockets, shared: &mut SharedSockets) {
+        if let Some(streams) = opened.streams {
+            self.streams = Some(RunningStreams {
+                slot: streams.slot,
+                task: OwnedTask::spawn(streams.task.start(shared)),
+                accepting: streams.accepting,
+            });
+        }
+        match (&mut self.exports, opened.exports) {
+            (Ok(handles), Ok(added)) => handles.extend(added),
+            (Ok(_), Err(why)) => self.exports = Err(why),
+            (Err(_), _) => {}
         }
         if opened.carrier.is_some() {
             self.carrier = opened.carrier;
         }
         let datagrams = opened.datagrams.into_iter();
-        let spawn = |(control, task)| (control, OwnedTask::spawn(task));
-        self.datagrams.extend(datagrams.map(spawn));
+        self.datagrams.extend(datagrams.map(|service| {
+            let can_share = matches!(service, DatagramService::OnSocket(..));
+            let (control, task) = service.start(shared);
+            RunningTable {
+                control,
+                task: OwnedTask::spawn(task),
+                can_share,
+            }
+        }));
+        if let Some(channels) = opened.channels {
+            self.others.push(OwnedTask::spawn(channels.start(shared)));
+        }
         self.others
             .extend(opened.tasks.into_iter().map(OwnedTask::spawn));
+        self.switches.extend(opened.switches);
+    }
+
+    /// Closes the further descriptors of sockets of this kind, except for the first `count`.
+    fn keep_handles(&mut self, kind: SocketKind, count: usize) {
+        let Ok(handles) = &mut self.exports else {
+            return;
+        };
+        let mut left = count;
+        handles.retain(|handle| {
+            let stays = handle.kind != kind || left > 0;
+            if handle.kind == kind {
+                left = left.saturating_sub(1);
+            }
+            stays
+        });
+    }
+
+    /// Returns the sockets that a successor can continue.
+    ///
+    /// # Errors
+    /// The reason why the listener cannot be handed over.
+    pub(crate) fn exports(&self) -> Result<&[SocketHandle], &'static str> {
+        match &self.exports {
+            Ok(handles) => Ok(handles),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Pauses the accepting of connections, which wait in the kernel's backlog from now on.
+    pub(crate) fn pause_accepting(&self) -> impl Future<Output = ()> + Send + use<> {
+        let pauses: Vec<_> = self.all_switches().map(AcceptSwitch::pause).collect();
+        async {
+            for pause in pauses {
+                pause.await;
+            }
+        }
+    }
+
+    /// Continues after [`Self::pause_accepting`].
+    pub(crate) fn resume_accepting(&self) {
+        for switch in self.all_switches() {
+            switch.resume();
+        }
+    }
+
+    /// Closes the sockets, which a successor has, except for those that were handed over with their sessions. What is
+    /// open on connections continues, new streams of theirs included.
+    pub(crate) fn leave_to_successor(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        self.exports = Ok(Vec::new());
+        let tables = self.datagrams.extract_if(.., |table| !table.can_share);
+        let tables: Vec<OwnedTask> = tables.map(|table| table.task).collect();
+        let closes: Vec<_> = self.all_switches().map(AcceptSwitch::close).collect();
+        async {
+            for close in closes {
+                close.await;
+            }
+            end_tasks(tables).await;
+        }
+    }
+
+    /// Ends all associations.
+    pub(crate) fn end_associations(&mut self) -> impl Future<Output = ()> + Send + use<> {
+        let tables = self.datagrams.drain(..).map(|table| table.task);
+        end_tasks(tables.collect())
+    }
+
+    /// Requests the sockets of datagrams for another process, with the peers that this one still serves.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn hand_over_udp(&self) -> Vec<BoxFuture<'static, io::Result<HandedOverUdp>>> {
+        let carrier = self.carrier.iter().map(|control| {
+            let answer = control.hand_over();
+            let ended = |_| Err(io::ErrorKind::NotConnected.into());
+            Box::pin(async move { answer.await.unwrap_or_else(ended) }) as BoxFuture<'static, _>
+        });
+        let tables = self.datagrams.iter().filter(|table| table.can_share);
+        let tables = tables.map(|table| {
+            let control = table.control.clone();
+            Box::pin(async move { control.hand_over().await }) as BoxFuture<'static, _>
+        });
+        carrier.chain(tables).collect()
+    }
+
+    /// Returns the number of open sessions that are not connections.
+    pub(crate) fn session_count(&self) -> usize {
+        self.carrier
+            .as_ref()
+            .map_or(0, CarrierControl::session_count)
+    }
+
+    fn all_switches(&self) -> impl Iterator<Item = &AcceptSwitch> {
+        let streams = self.streams.iter();
+        let accepting = streams.filter_map(|streams| streams.accepting.as_ref());
+        accepting.chain(&self.switches)
     }
 
     /// Ends all tasks, and waits until they have closed their sockets.
     pub(crate) async fn stop(&mut self) {
-        let streams = self.streams.take().map(|(_, task)| task);
-        let datagrams = self.datagrams.drain(..).map(|(_, task)| task);
+        self.exports = Ok(Vec::new());
+        let streams = self.streams.take().map(|streams| streams.task);
+        let datagrams = self.datagrams.drain(..).map(|table| table.task);
         let mut tasks: Vec<OwnedTask> = streams.into_iter().chain(datagrams).collect();
         tasks.append(&mut self.others);
-        for task in &tasks {
-            task.0.abort();
-        }
-        for task in &mut tasks {
-            // It was aborted, or had ended by a panic that was reported then.
-            let _ = (&mut task.0).await;
-        }
+        end_tasks(tasks).await;
+    }
+}
+
+/// Ends tasks, and waits until they have ended.
+async fn end_tasks(mut tasks: Vec<OwnedTask>) {
+    for task in &tasks {
+        task.0.abort();
+    }
+    for task in &mut tasks {
+        // It was aborted, or had ended by a panic that was reported then.
+        let _ = (&mut task.0).await;
     }
 }
 
@@ -185,7 +334,8 @@ impl ListenerChange {
                 host: Some(Host::Ip(bound.ip())),
                 port: bound.port(),
             };
-            added = Some(ports.bind_ports(&addr, &bench.common).await?);
+            let bound = ports.bind_ports(&addr, &bench.common, SocketSource::NONE);
+            added = Some(bound.await?);
         }
         let same_users = match (&previous.config.kind, &listen.kind) {
             (ListenerKind::Shadowsocks(before), ListenerKind::Shadowsocks(now)) => {
@@ -232,11 +382,14 @@ impl ListenerChange {
         let before = std::mem::replace(live, self.live);
         match self.worker {
             Some(worker) => {
-                if let Some((slot, _)) = &parts.streams {
-                    slot.replace(worker);
+                if let Some(streams) = &parts.streams {
+                    streams.slot.replace(worker);
                 }
             }
-            None => parts.streams = None,
+            None => {
+                parts.streams = None;
+                parts.keep_handles(SocketKind::Tcp, 0);
+            }
         }
         if let (Some(control), Some(update)) = (&parts.carrier, self.carrier) {
             control.update(update);
@@ -244,15 +397,21 @@ impl ListenerChange {
         match self.packets {
             Some((codecs, ttl)) => update_tables(parts, codecs, ttl, self.codecs),
             None if self.intercepts => {
-                for (control, _) in &parts.datagrams {
-                    control.update(TableUpdate::timeouts(self.ttl));
+                for table in &parts.datagrams {
+                    table.control.update(TableUpdate::timeouts(self.ttl));
                 }
             }
-            None => parts.datagrams.clear(),
+            None => {
+                parts.datagrams.clear();
+                // The socket of a carrier stays.
+                if parts.carrier.is_none() {
+                    parts.keep_handles(SocketKind::Udp, 0);
+                }
+            }
         }
         parts.others.clear();
         if let Some(added) = self.added {
-            parts.add_sockets(added);
+            parts.add_sockets(added, &mut SharedSockets::default());
         }
         end_removed_users(&before, live);
         let mut salts = None;
@@ -286,9 +445,10 @@ fn update_tables(
     // A socket without a codec could not be served: it is closed, and the system uses the others.
     if change != CodecChange::Keep {
         parts.datagrams.truncate(codecs.len());
+        parts.keep_handles(SocketKind::Udp, codecs.len());
     }
-    for ((control, _), codec) in parts.datagrams.iter().zip(codecs) {
-        control.update(TableUpdate {
+    for (table, codec) in parts.datagrams.iter().zip(codecs) {
+        table.control.update(TableUpdate {
             ttl,
             codec: (change != CodecChange::Keep).then_some(codec),
             ends_associations: change == CodecChange::EndAssociations,

@@ -6,12 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use adit_config::ListenAddr;
-use adit_net::BufferSizes;
+use adit_net::{BatchUdpSocket, BufferSizes};
 use adit_stream::TrafficMeter;
 
 use crate::carrier::CarrierControl;
-use crate::serve::HandlerSlot;
-use crate::udp::{AssociationTtl, ListenerQuota, PacketCodec, TableControl};
+use crate::handover::{SharedSockets, SocketHandle};
+use crate::serve::{AcceptSwitch, HandlerSlot};
+use crate::udp::{AssociationTableUpdater, AssociationTtl, ListenerQuota, PacketCodec};
 use crate::{Router, StartError};
 
 /// The bound sockets of a listener of any kind, and the tasks that serve them.
@@ -22,13 +23,73 @@ pub(crate) struct OpenSockets {
     /// Receive and send buffer sizes of each UDP socket, if there is one.
     pub(crate) buffers: Option<BufferSizes>,
     /// Accepts streams.
-    pub(crate) streams: Option<(HandlerSlot, ListenerTask)>,
+    pub(crate) streams: Option<StreamService>,
     /// Changes the carrier's settings.
     pub(crate) carrier: Option<CarrierControl>,
     /// Receive datagrams, one for each socket.
-    pub(crate) datagrams: Vec<(TableControl, ListenerTask)>,
+    pub(crate) datagrams: Vec<DatagramService>,
+    /// Serves the channels of a carrier that has no streams.
+    pub(crate) channels: Option<StreamTask>,
     /// All other tasks.
     pub(crate) tasks: Vec<ListenerTask>,
+    /// Pause those of `tasks` that receive requests.
+    pub(crate) switches: Vec<AcceptSwitch>,
+    /// The sockets that a successor can continue, or the reason why there are none.
+    pub(crate) exports: Result<Vec<SocketHandle>, &'static str>,
+}
+
+/// The task that accepts streams.
+pub(crate) struct StreamService {
+    /// The handler of the next stream.
+    pub(crate) slot: HandlerSlot,
+    pub(crate) task: StreamTask,
+    /// Pauses the task, if it accepts TCP connections.
+    pub(crate) accepting: Option<AcceptSwitch>,
+}
+
+/// The work of a [`StreamService`].
+pub(crate) enum StreamTask {
+    /// On sockets of its own.
+    Own(ListenerTask),
+    /// Created for a UDP socket, which may be shared with the predecessor of this process.
+    OnSocket(Box<BatchUdpSocket>, SocketStart<ListenerTask>),
+}
+
+/// The work that receives the datagrams of a socket.
+pub(crate) enum DatagramService {
+    /// On a socket of its own.
+    Own(AssociationTableUpdater, ListenerTask),
+    /// Created for a UDP socket, which may be shared with the predecessor of this process.
+    OnSocket(
+        Box<BatchUdpSocket>,
+        SocketStart<(AssociationTableUpdater, ListenerTask)>,
+    ),
+}
+
+/// Creates work for a socket when the listener starts.
+pub(crate) type SocketStart<T> = Box<dyn FnOnce(BatchUdpSocket) -> T + Send>;
+
+impl StreamTask {
+    /// Returns the work. A socket that the predecessor still serves peers on is taken from `shared`.
+    pub(crate) fn start(self, shared: &mut SharedSockets) -> ListenerTask {
+        match self {
+            Self::Own(task) => task,
+            Self::OnSocket(socket, start) => start(shared.take_for(*socket)),
+        }
+    }
+}
+
+impl DatagramService {
+    /// Returns the work and its control. A socket that the predecessor still serves peers on is taken from `shared`.
+    pub(crate) fn start(
+        self,
+        shared: &mut SharedSockets,
+    ) -> (AssociationTableUpdater, ListenerTask) {
+        match self {
+            Self::Own(control, task) => (control, task),
+            Self::OnSocket(socket, start) => start(shared.take_for(*socket)),
+        }
+    }
 }
 
 /// Work that starts when it is spawned.

@@ -1,5 +1,6 @@
 //! Ordinary ports for connections, datagrams or both.
 
+use std::future::pending;
 use std::net::Ipv4Addr;
 
 use adit_config::{ListenAddr, Plugin};
@@ -10,13 +11,15 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::open_sockets::{
-    ListenerState, ListenerTask, OpenSockets, PacketHandlers, box_task, listen_error,
+    DatagramService, ListenerState, OpenSockets, PacketHandlers, StreamService, StreamTask,
+    box_task, listen_error,
 };
 use crate::StartError;
 use crate::chain_builder::plugin_spec;
+use crate::handover::{SocketHandle, SocketSource};
 use crate::listen_port;
 use crate::plugin::{PluginHost, PluginSide};
-use crate::serve::{ConnectionHandler, HandlerSlot, accept_loop};
+use crate::serve::{AcceptSwitch, ConnectionHandler, HandlerSlot, accept_loop};
 use crate::udp::UdpListener as Table;
 
 /// The handlers of a port's clients.
@@ -40,6 +43,7 @@ impl PortHandlers {
         self,
         addr: &ListenAddr,
         common: &ListenerState,
+        source: SocketSource<'_>,
     ) -> Result<OpenSockets, StartError> {
         let failed = |why| listen_error(addr, why);
         let sockets = listen_port::bind_port(
@@ -47,11 +51,13 @@ impl PortHandlers {
             addr.port,
             self.tcp_options(),
             self.udp_socket_count(),
+            source,
         )
         .await;
         let sockets = sockets.map_err(failed)?;
+        let handles = sockets.handles().map_err(failed)?;
         let (at, tcp, udp) = (sockets.addr, sockets.tcp, sockets.udp);
-        Ok(self.spawnable_sockets(at, tcp, udp, common))
+        Ok(self.spawnable_sockets(at, tcp, udp, common, Ok(handles)))
     }
 
     /// Binds behind a plugin, which listens on the address itself.
@@ -69,13 +75,15 @@ impl PortHandlers {
         let outer_tcp = tcp.filter(|_| inner_tcp.is_none());
         let outer_udp = udp - inner_udp;
         let here = Some(WireHost::Ip(Ipv4Addr::LOCALHOST.into()));
-        let inner = listen_port::bind_port(&here, 0, inner_tcp, inner_udp).await;
+        let none = SocketSource::NONE;
+        let inner = listen_port::bind_port(&here, 0, inner_tcp, inner_udp, none).await;
         let inner = inner.map_err(failed)?;
         let public = listen_port::resolve_listen_addr(&addr.host, addr.port).await;
         let public = public.map_err(failed)?;
         let (mut tcp, mut udp) = (inner.tcp, inner.udp);
         if outer_tcp.is_some() || outer_udp > 0 {
-            let outer = listen_port::bind_port(&addr.host, addr.port, outer_tcp, outer_udp).await;
+            let (host, port) = (&addr.host, addr.port);
+            let outer = listen_port::bind_port(host, port, outer_tcp, outer_udp, none).await;
             let outer = outer.map_err(failed)?;
             tcp = tcp.or(outer.tcp);
             udp.extend(outer.udp);
@@ -85,7 +93,9 @@ impl PortHandlers {
             local: inner.addr,
         };
         let host = PluginHost::start_plugin(spec, side).await?;
-        Ok((self.spawnable_sockets(public, tcp, udp, common), host))
+        let exports = Err("its plugin listens there");
+        let sockets = self.spawnable_sockets(public, tcp, udp, common, exports);
+        Ok((sockets, host))
     }
 
     fn spawnable_sockets(
@@ -94,6 +104,7 @@ impl PortHandlers {
         tcp: Option<TcpListener>,
         udp: Vec<BatchUdpSocket>,
         common: &ListenerState,
+        exports: Result<Vec<SocketHandle>, &'static str>,
     ) -> OpenSockets {
         let carries = match (tcp.is_some(), udp.is_empty()) {
             (true, false) => "tcp+udp",
@@ -113,8 +124,11 @@ impl PortHandlers {
                     share,
                     ..
                 } = common.clone();
-                let table = Table::new(socket.into(), codec, router, meter, ttl, share);
-                datagrams.push((table.control(), box_task(table.run())));
+                let serve = move |socket: BatchUdpSocket| {
+                    let table = Table::new(socket.into(), codec, router, meter, ttl, share);
+                    (table.control(), box_task(table.run()))
+                };
+                datagrams.push(DatagramService::OnSocket(Box::new(socket), Box::new(serve)));
             }
         }
         OpenSockets {
@@ -124,23 +138,29 @@ impl PortHandlers {
             streams,
             carrier: None,
             datagrams,
+            channels: None,
             tasks: Vec::new(),
+            switches: Vec::new(),
+            exports,
         }
     }
 }
 
 /// Returns the task that serves the connections of a socket, and the slot of its handler. Connections in progress are notified when
-/// the listener ends.
-pub(super) fn accept_task(
-    worker: ConnectionHandler,
-    socket: TcpListener,
-) -> (HandlerSlot, ListenerTask) {
+/// the listener ends, which is not yet the case while its successor accepts connections.
+pub(super) fn accept_task(worker: ConnectionHandler, socket: TcpListener) -> StreamService {
     let (running, over) = watch::channel(());
     let slot = HandlerSlot::new(worker, Some(over));
     let current = slot.clone();
+    let (accepting, permit) = AcceptSwitch::new();
     let task = box_task(async move {
-        accept_loop(accept::TcpAcceptor::new(socket), current).await;
+        accept_loop(permit, accept::TcpAcceptor::new(socket), current).await;
+        pending::<()>().await;
         drop(running);
     });
-    (slot, task)
+    StreamService {
+        slot,
+        task: StreamTask::Own(task),
+        accepting: Some(accepting),
+    }
 }

@@ -13,6 +13,7 @@ use adit_shadowsocks::{Method, ProcessStart, RestartPolicy, SaltPool};
 use adit_wire::{Entropy, Time, UnixTime};
 
 use super::salts_file::SaltsFile;
+use super::ssr_stores::SsrStores;
 
 /// Time that the state outlives the last listener using it. A time stamp can be valid for one minute.
 const UNUSED_TTL: Duration = Duration::from_secs(120);
@@ -22,8 +23,17 @@ const UNUSED_TTL: Duration = Duration::from_secs(120);
 pub(crate) struct ReplayRegistry {
     /// Hash keys: states are stored under a keyed hash of their name, so that no key is stored.
     hash_keys: [SipKey; 2],
-    known: Mutex<HashMap<[u64; 2], RegistryEntry>>,
+    /// The seeds of the hash keys.
+    pub(super) seeds: Secret<[[u8; 16]; 2]>,
+    known: Mutex<HashMap<StateId, RegistryEntry>>,
+    /// The stores of ShadowsocksR listeners.
+    pub(super) ssr: SsrStores,
+    /// The start of this process, if it has succeeded another one. States that it has not inherited start then.
+    succeeded_at: Option<UnixTime>,
 }
+
+/// The keyed hash of a state's name.
+pub(super) type StateId = [u64; 2];
 
 #[derive(Debug)]
 struct RegistryEntry {
@@ -59,16 +69,49 @@ pub(super) struct ReplayStateName<'a> {
 
 impl Default for ReplayRegistry {
     fn default() -> Self {
-        let hash = [random_seed(), random_seed()].map(SipKey::new);
-        let known = Mutex::default();
-        Self {
-            hash_keys: hash,
-            known,
-        }
+        Self::with_seeds([random_seed(), random_seed()])
     }
 }
 
 impl ReplayRegistry {
+    fn with_seeds(seeds: [[u8; 16]; 2]) -> Self {
+        Self {
+            hash_keys: seeds.map(SipKey::new),
+            seeds: Secret::new(seeds),
+            known: Mutex::default(),
+            ssr: SsrStores::default(),
+            succeeded_at: None,
+        }
+    }
+
+    /// Creates the registry of a process that continues the states of another one.
+    pub(super) fn with_inherited(
+        seeds: [[u8; 16]; 2],
+        states: HashMap<StateId, ReplayState>,
+    ) -> Self {
+        let last_used = system::monotonic_now();
+        let entry = |(id, state)| (id, RegistryEntry { state, last_used });
+        Self {
+            known: Mutex::new(states.into_iter().map(entry).collect()),
+            succeeded_at: Some(system::unix_now()),
+            ..Self::with_seeds(seeds)
+        }
+    }
+
+    /// Returns all states.
+    pub(super) fn states(&self) -> Vec<(StateId, ReplayState)> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = known.iter();
+        each.map(|(id, entry)| (*id, entry.state.clone())).collect()
+    }
+
+    /// Returns the ID of a name.
+    pub(super) fn id_of(&self, name: String) -> StateId {
+        let name = Secret::new(name.into_bytes());
+        let keys = self.hash_keys.each_ref();
+        keys.map(|key| key.hash_bytes(name.expose()))
+    }
+
     /// Returns the state with this name, which any listener may have created; `started` is the start time
     /// of the process.
     pub(super) fn state_for(&self, name: &ReplayStateName<'_>, started: UnixTime) -> ReplayState {
@@ -76,11 +119,7 @@ impl ReplayRegistry {
             "{:?} {:?} {:?} {:?} {:?}",
             name.method, name.restart, name.relay, name.state, name.key
         );
-        let text = Secret::new(text.into_bytes());
-        let place = self
-            .hash_keys
-            .each_ref()
-            .map(|key| key.hash_bytes(text.expose()));
+        let place = self.id_of(text);
         let now = system::monotonic_now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, known| {
@@ -90,10 +129,15 @@ impl ReplayRegistry {
             now.duration_since(known.last_used) < UNUSED_TTL
         });
         let known = known.entry(place).or_insert_with(|| RegistryEntry {
-            state: ReplayState::new(name, started),
+            state: ReplayState::new(name, self.succeeded_at.unwrap_or(started)),
             last_used: now,
         });
         known.last_used = now;
+        if let (Some(path), None) = (name.state, &known.state.file) {
+            // An inherited state, whose salts are newer than those of the file.
+            let file = SaltsFile::with_salts(PathBuf::from(path), known.state.salts.clone());
+            known.state.file = Some(Arc::new(file));
+        }
         known.state.clone()
     }
 }
@@ -120,6 +164,16 @@ impl ReplayState {
                 name.restart,
             ))),
             file,
+        }
+    }
+
+    /// Creates a state from the parts of another process's.
+    pub(super) fn inherited(salts: SaltPool, packets: SaltPool, sessions: SessionRegistry) -> Self {
+        Self {
+            salts: Arc::new(salts),
+            packets: Arc::new(packets),
+            sessions: Arc::new(sessions),
+            file: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adit_net::persistent_file;
@@ -20,6 +21,8 @@ const MAX_FILE_BYTES: u64 = 32 << 20;
 pub(crate) struct SaltsFile {
     path: PathBuf,
     salts: Arc<SaltPool>,
+    /// True once another process writes the file.
+    has_successor: AtomicBool,
 }
 
 impl SaltsFile {
@@ -43,6 +46,16 @@ impl SaltsFile {
         Self {
             path,
             salts: Arc::new(salts),
+            has_successor: AtomicBool::new(false),
+        }
+    }
+
+    /// Creates the file of salts that are newer than its content.
+    pub(super) const fn with_salts(path: PathBuf, salts: Arc<SaltPool>) -> Self {
+        Self {
+            path,
+            salts,
+            has_successor: AtomicBool::new(false),
         }
     }
 
@@ -65,8 +78,16 @@ impl SaltsFile {
         }
     }
 
+    /// Leaves the file to another process.
+    pub(crate) fn stop_writing(&self) {
+        self.has_successor.store(true, Ordering::Relaxed);
+    }
+
     /// Writes the filter to its file.
     pub(crate) fn write(&self) {
+        if self.has_successor.load(Ordering::Relaxed) {
+            return;
+        }
         if let Err(e) =
             persistent_file::write_atomically(&self.path, self.salts.export_digests().expose())
         {

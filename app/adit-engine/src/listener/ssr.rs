@@ -8,7 +8,7 @@ use adit_obfs::{ServerSettings, ServerState};
 use adit_shadowsocksr::{ReplayStore, ServerParam, ServerStack};
 use adit_wire::{Entropy, narrow_int};
 
-use super::{ListenerBuilder, ListenerHandlers};
+use super::{ListenerBuilder, ListenerHandlers, ReplayPartError};
 use crate::StartError;
 use crate::acceptor::{RejectHandler, ShadowsocksRAcceptor, SsrAccounts};
 use crate::udp::{PacketCodec, SsrPackets};
@@ -23,7 +23,11 @@ pub(crate) struct SsrState {
 }
 
 impl SsrState {
-    fn new(server: &SsrServer, before: Option<(&SsrServer, &Self)>) -> Result<Self, StartError> {
+    fn new(
+        server: &SsrServer,
+        before: Option<(&SsrServer, &Self)>,
+        bench: &ListenerBuilder<'_>,
+    ) -> Result<Self, StartError> {
         let (method, kind, obfs) = (server.method, server.protocol.kind, server.obfs);
         let password = server.password.expose().as_bytes();
         let param = ServerParam::parse(kind, server.protocol_param.expose())?;
@@ -31,9 +35,14 @@ impl SsrState {
         let replays = match before {
             Some((_, state)) => state.replays.clone(),
             None => {
-                let mut seed = [0; 16];
-                SystemRng.fill(&mut seed);
-                Arc::new(ReplayStore::new(seed, started))
+                let (at, password) = (&bench.listen.addr, server.password.expose());
+                let name = format!("{at} {method:?} {kind:?} {password:?}");
+                let stores = &bench.replays.ssr;
+                stores.take_or_create(bench.replays.id_of(name), || {
+                    let mut seed = [0; 16];
+                    SystemRng.fill(&mut seed);
+                    ReplayStore::new(seed, started)
+                })
             }
         };
         let overhead = narrow_int(obfs.overhead());
@@ -50,7 +59,19 @@ impl SsrState {
                 settings.key = key.expose();
                 settings.password = password;
                 settings.started = started;
-                Arc::new(ServerState::new(&settings, &mut ThreadRng)?)
+                let at = &bench.listen.addr;
+                let (param, word) = (&server.obfs_param, server.password.expose());
+                let unrecognized = server.strangers;
+                let name = format!("{at} {method:?} {obfs:?} {param:?} {unrecognized:?} {word:?}");
+                let id = bench.replays.id_of(name);
+                bench.replays.ssr.create_obfs(id, |hellos| match hellos {
+                    None => Ok(ServerState::new(&settings, &mut ThreadRng)?),
+                    Some(hellos) => {
+                        settings.started = bench.started;
+                        let state = ServerState::from_snapshot(&settings, hellos, &mut ThreadRng);
+                        state.map_err(|why| StartError::from(ReplayPartError::from(why)))
+                    }
+                })?
             }
         };
         let accounts = match before {
@@ -76,7 +97,7 @@ pub(super) fn build_handlers(
     let before = bench.previous_ssr();
     let state = match before {
         Some((old, state)) if is_same_service(old, server) => state.clone(),
-        before => SsrState::new(server, before)?,
+        before => SsrState::new(server, before, bench)?,
     };
     let rejects = RejectHandler::new(server.reject.clone()).with_redirects(server.redirect.clone());
     let acceptor = ShadowsocksRAcceptor {

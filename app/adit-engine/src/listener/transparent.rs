@@ -2,9 +2,10 @@
 
 use adit_config::{ListenAddr, TransparentListener};
 
-use super::open_sockets::{ListenerState, OpenSockets, box_task, listen_error};
+use super::open_sockets::{DatagramService, ListenerState, OpenSockets, box_task, listen_error};
 use super::ports::accept_task;
 use crate::StartError;
+use crate::handover::SocketSource;
 use crate::listen_port;
 use crate::serve::ConnectionHandler;
 use crate::udp::UdpListener as Table;
@@ -14,8 +15,9 @@ pub(super) async fn open_transparent(
     worker: ConnectionHandler,
     addr: &ListenAddr,
     common: &ListenerState,
+    source: SocketSource<'_>,
 ) -> Result<OpenSockets, StartError> {
-    let sockets = listen_port::bind_transparent(&addr.host, addr.port, plan).await;
+    let sockets = listen_port::bind_transparent(&addr.host, addr.port, plan, source).await;
     let sockets = sockets.map_err(|why| listen_error(addr, why))?;
     let carries = match (sockets.tcp.is_some(), sockets.udp.is_some()) {
         (true, true) => "tcp+udp",
@@ -33,7 +35,7 @@ pub(super) async fn open_transparent(
             ttl,
         } = common.clone();
         let table = Table::transparent(udp, router, meter, ttl, share);
-        datagrams.push((table.control(), box_task(table.run())));
+        datagrams.push(DatagramService::Own(table.control(), box_task(table.run())));
     }
     Ok(OpenSockets {
         addr: sockets.addr,
@@ -42,6 +44,9 @@ pub(super) async fn open_transparent(
         streams,
         carrier: None,
         datagrams,
+        channels: None,
         tasks: Vec::new(),
+        switches: Vec::new(),
+        exports: Ok(sockets.handles),
     })
 }

@@ -22,6 +22,7 @@ use super::GREETING;
 use crate::acceptor::CHECK_NAME;
 use crate::carrier::FecHop;
 use crate::connector::{Connector, HopWatch};
+use crate::dns::NameResolver;
 use crate::{DialError, DialStage, StartError};
 
 /// Time to wait for the target's answer after the server has proved itself.
@@ -44,6 +45,7 @@ pub async fn build_hop_connector(hop: &ServerHop) -> Result<Arc<dyn Connector>, 
         &crate::chain_builder::unrestricted_connector(),
         true,
         &Arc::default(),
+        &NameResolver::system(),
     )
     .await
 }
@@ -260,7 +262,12 @@ pub async fn probe_fec_channel(
         hop: hop.display_name(),
     };
     let failed = |why: io::Error| DialError::new(stage(), why);
-    let lanes = FecHop::new(hop.server.clone(), hop.display_name(), plan);
+    let lanes = FecHop::new(
+        hop.server.clone(),
+        hop.display_name(),
+        plan,
+        NameResolver::system(),
+    );
     let lane = lanes.map_err(|why| failed(io::Error::other(why)))?;
     let lane = lane.open_channel().await?;
     let start = Instant::now();

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use super::HandlerSlot;
+use super::accept_switch::AcceptPermit;
 use crate::ConnectionAddrs;
 use crate::loop_detection;
 
@@ -215,14 +216,28 @@ fn trim_memory_later() {
     }
 }
 
-/// Accepts connections forever; each is served in a task of its own.
-pub async fn accept_loop(mut socket: accept::TcpAcceptor, slot: HandlerSlot) {
+/// Accepts connections until the listener closes; each is served in a task of its own.
+pub(crate) async fn accept_loop(
+    // Dropped last: then the socket is closed.
+    mut permit: AcceptPermit,
+    mut socket: accept::TcpAcceptor,
+    slot: HandlerSlot,
+) {
     let mut complained: Option<Instant> = None;
     if let Ok(address) = socket.local_addr() {
         loop_detection::register_port(address.port());
     }
     loop {
-        let complaint = match socket.next().await {
+        // A connection that was accepted is served in any case.
+        let outcome = tokio::select! {
+            biased;
+            () = permit.is_paused_or_closed() => match permit.wait_until_open().await {
+                true => continue,
+                false => return,
+            },
+            outcome = socket.next() => outcome,
+        };
+        let complaint = match outcome {
             AcceptOutcome::Connection(stream, remote) => {
                 let local = socket.local_addr_of(&stream).unwrap_or(remote);
                 let peer = ConnectionAddrs { remote, local };

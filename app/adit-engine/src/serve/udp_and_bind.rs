@@ -11,7 +11,8 @@ use adit_wire::{Host, Target};
 use tokio::time::timeout;
 use tracing::debug;
 
-use super::{ConnectionHandler, DatagramClient, MAX_EARLY_BYTES, OpenSession, SessionInfo};
+use super::opening_client::MAX_EARLY_BYTES;
+use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};

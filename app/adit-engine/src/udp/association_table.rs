@@ -1,5 +1,9 @@
 //! The table of associations of one UDP socket. The task of an association is in `task`.
 
+mod handover;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod handover_tests;
 mod task;
 
 use std::cell::RefCell;
@@ -20,9 +24,9 @@ use tokio::task::{AbortHandle, yield_now};
 use tokio::time::sleep;
 use tracing::{debug, trace, warn};
 
+use super::association_table_updater::{AssociationTableUpdater, TableUpdate};
 use super::backlog::Backlog;
 use super::client_side::{ClientReceiver, ClientSide};
-use super::table_control::{TableControl, TableUpdate};
 use super::transparent::{ContactedAddrs, InterceptedDatagrams};
 use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
@@ -46,7 +50,9 @@ pub struct UdpListener {
     table: HashMap<AssociationKey, TableEntry>,
     /// True if an association had to be refused.
     is_full: bool,
-    control: TableControl,
+    control: AssociationTableUpdater,
+    /// Addresses of clients whose associations have ended since the socket was handed over.
+    unreleased: handover::UnreleasedSources,
 }
 
 /// An association and its task.
@@ -269,7 +275,7 @@ impl UdpListener {
         room: SlotSource,
         user: Option<String>,
     ) -> Self {
-        let control = TableControl::default();
+        let control = AssociationTableUpdater::default();
         let common = Arc::new(TableState {
             router,
             meter,
@@ -286,11 +292,12 @@ impl UdpListener {
             room,
             table: HashMap::new(),
             is_full: false,
+            unreleased: handover::UnreleasedSources::default(),
         }
     }
 
     /// Returns the control of the table.
-    pub(crate) fn control(&self) -> TableControl {
+    pub(crate) fn control(&self) -> AssociationTableUpdater {
         self.control.clone()
     }
 
@@ -338,8 +345,9 @@ impl UdpListener {
                 () = common.some_ended.notified() => {
                     let ended = std::mem::take(&mut *AssociationState::lock_ignoring_poison(&common.ended));
                     for key in &ended {
-                        self.table.remove(key);
+                        let known = self.table.remove(key);
                         self.near.forget_association(*key);
+                        self.note_ended(known);
                     }
                     if single && !ended.is_empty() {
                         return;
@@ -348,7 +356,10 @@ impl UdpListener {
                         self.apply_update(update);
                         common = self.common.clone();
                     }
+                    #[cfg(target_os = "linux")]
+                    self.answer_handover();
                 }
+                () = self.wait_release() => self.release_sources(),
                 () = sleep(idle), if single && self.table.is_empty() => return,
                 ready = ear.wait_readable() => {
                     let received = ready.and_then(|()| self.receive_batches(&ear));
@@ -373,9 +384,13 @@ impl UdpListener {
                 // Consecutive packets of one association are flushed together.
                 let mut last: Option<(AssociationKey, Arc<AssociationState>)> = None;
                 let received = ear.try_recv_batch(packet, |packet, from, to| {
+                    let copy = self.near.copy_to_forward(packet);
                     let (key, target) = match self.near.open_packet(packet, from, to) {
                         Ok(opened) => opened,
-                        Err(why) => return trace!("datagram from {from} dropped: {why}"),
+                        Err(why) => {
+                            self.near.forward_copy(copy.as_deref(), from, why);
+                            return trace!("datagram from {from} dropped: {why}");
+                        }
                     };
                     if last.as_ref().is_none_or(|(known, _)| *known != key) {
                         if let Some((_, entry)) = last.take() {

@@ -83,6 +83,37 @@ impl ClientSide {
         }
     }
 
+    /// Returns the socket, if it can be handed over to the next process.
+    #[cfg(target_os = "linux")]
+    pub(super) fn shared_socket(&self) -> Option<&BatchUdpSocket> {
+        match self {
+            Self::Protocol(socket, _) => Some(socket),
+            Self::Intercepted(_) => None,
+        }
+    }
+
+    /// Returns a copy of a received datagram if it may have to be [forwarded](Self::forward_copy).
+    pub(super) fn copy_to_forward(&self, packet: &PacketBuf) -> Option<Vec<u8>> {
+        #[cfg(target_os = "linux")]
+        if self.shared_socket()?.is_forwarding() {
+            return Some(packet.payload().to_vec());
+        }
+        let _ = packet;
+        None
+    }
+
+    /// Forwards the copy of a datagram to the process that this one succeeds, if that serves its session: its client
+    /// has moved.
+    pub(super) fn forward_copy(&self, copy: Option<&[u8]>, from: SocketAddr, why: ProtocolError) {
+        #[cfg(target_os = "linux")]
+        if let (Some(copy), ProtocolError::Elsewhere) = (copy, why)
+            && let Some(socket) = self.shared_socket()
+        {
+            socket.forward_datagram(copy, from);
+        }
+        let _ = (copy, from, why);
+    }
+
     /// Frees the state of an association that has ended.
     pub(super) fn forget_association(&mut self, key: AssociationKey) {
         if let Self::Protocol(_, codec) = self {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use adit_net::dial::{self, Family};
+use adit_net::dial::Family;
 use adit_net::names::LookupOrigin;
 use adit_net::{BatchUdpSocket, PacketBuf, system};
 use adit_wire::{Host, Name, Target, Time};
@@ -15,6 +15,7 @@ use adit_wire::{Host, Name, Target, Time};
 use super::DatagramPath;
 use super::backlog::Backlog;
 use crate::access::AccessRule;
+use crate::dns::NameResolver;
 
 /// Maximum number of names that one association caches.
 const MAX_CACHED_NAMES: usize = 64;
@@ -45,6 +46,7 @@ struct DirectUdpInner {
     socket: BatchUdpSocket,
     access: AccessRule,
     family: Family,
+    resolver: NameResolver,
     /// The owner that lookups are counted against.
     asker: LookupOrigin,
     names: Mutex<HashMap<Name, LookupState>>,
@@ -63,6 +65,16 @@ impl DirectUdp {
     ///
     /// Returns an error if the system cannot open the socket.
     pub fn new(access: AccessRule, family: Family, filter: SenderFilter) -> io::Result<Self> {
+        Self::with_names(access, family, filter, NameResolver::system())
+    }
+
+    /// Does the same, and looks names up with `resolver`.
+    pub(crate) fn with_names(
+        access: AccessRule,
+        family: Family,
+        filter: SenderFilter,
+        resolver: NameResolver,
+    ) -> io::Result<Self> {
         let socket = BatchUdpSocket::bind_ephemeral()?;
         let (names, contacts) = (Mutex::default(), Mutex::default());
         Ok(Self {
@@ -71,6 +83,7 @@ impl DirectUdp {
                 asker: access.lookup_owner(),
                 access,
                 family,
+                resolver,
                 names,
                 contacts,
             }),
@@ -114,7 +127,7 @@ impl DirectUdp {
 
 impl DirectUdpInner {
     async fn resolve_and_send(&self, name: Name) {
-        let found = dial::resolve(name.as_str(), 0, self.family);
+        let found = self.resolver.resolve(name.as_str(), 0, self.family);
         let found = self.asker.scope(found).await;
         let ip = found.ok().and_then(|all| all.first().map(SocketAddr::ip));
         let ttl = if ip.is_some() {

@@ -7,6 +7,7 @@
 //! address ([`InterceptedDatagrams`]).
 
 mod association_table;
+mod association_table_updater;
 mod backlog;
 mod client_side;
 mod datagram_exchange;
@@ -19,7 +20,6 @@ mod shadowsocks;
 mod shadowsocks_relay;
 mod socks;
 mod ssr;
-mod table_control;
 mod transparent;
 mod ttl;
 
@@ -34,6 +34,7 @@ use adit_wire::{ProtocolError, Target};
 use crate::user_account::UserAccount;
 
 pub use association_table::UdpListener;
+pub(crate) use association_table_updater::{AssociationTableUpdater, TableUpdate};
 pub(crate) use datagram_exchange::exchange_datagrams;
 pub use direct::{DirectUdp, SenderFilter};
 pub use forward::FixedTargetPackets;
@@ -45,7 +46,6 @@ pub use shadowsocks::{ShadowsocksPackets, ShadowsocksUdp};
 pub use shadowsocks_relay::RelayPackets;
 pub use socks::{SocksPackets, SocksUdp};
 pub use ssr::{SsrPackets, SsrUdp};
-pub(crate) use table_control::{TableControl, TableUpdate};
 pub use transparent::InterceptedDatagrams;
 pub use ttl::AssociationTtl;
 

@@ -127,6 +127,16 @@ impl AssociationRegistry {
         })
     }
 
+    /// Returns the number of associations.
+    pub(crate) fn open_count(&self) -> usize {
+        let state = self.lock_state();
+        state
+            .listeners
+            .values()
+            .map(|listener| listener.count)
+            .sum()
+    }
+
     /// Registers a listener. If `strangers` is set, each of its sources has a quota.
     pub(crate) fn register_listener(self: &Arc<Self>, strangers: bool) -> Arc<ListenerQuota> {
         let mut book = self.lock_state();

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use adit_interop::{free_port, loopback_addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -213,9 +214,7 @@ async fn a_wrong_key_never_gets_an_answer() {
 #[tokio::test]
 async fn nobody_is_let_in_before_requests_are_served() {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let at = free.local_addr().unwrap();
-    drop(free);
+    let at = loopback_addr(free_port());
     // Started early in a second, so that most of it remains.
     let late = u64::from(now().subsec_millis());
     sleep(Duration::from_millis(1001 - late)).await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use adit_config::Plan;
 use adit_engine::{Engine, ReloadSummary, RuleSetTable};
+use adit_interop::free_port;
 use adit_rules::{Condition, RuleSet};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::time::timeout;
@@ -15,17 +16,6 @@ const OTHER_KEY: &str = "ICEiIyQlJicoKSorLC0uLw==";
 
 fn plan(text: &str) -> Plan {
     Plan::from_toml(text, "test.toml").unwrap_or_else(|problems| panic!("{problems:?}"))
-}
-
-/// Returns a port that was free for TCP and UDP a moment ago.
-async fn free_port() -> u16 {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let at = tcp.local_addr().unwrap();
-        if UdpSocket::bind(at).await.is_ok() {
-            return at.port();
-        }
-    }
 }
 
 fn ss(port: u16, key: &str, more: &str) -> Plan {
@@ -76,10 +66,33 @@ async fn pings(forwarder: SocketAddr) -> bool {
     false
 }
 
+/// A listener that has changed can still be handed over to a successor.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_changed_listener_keeps_its_sockets_for_a_successor() {
+    let port = free_port();
+    let of_kcp = |more: &str| {
+        let url = format!("ss+kcp://{METHOD}:{KEY}@127.0.0.1:{port}?allow_private=all{more}");
+        plan(&format!("[route.a]\nlisten = \"{url}\"\n"))
+    };
+    let plans = [
+        (ss(port, KEY, ""), ss(port, OTHER_KEY, ""), 2),
+        (of_kcp(""), of_kcp("&mtu=1200"), 1),
+        (of_kcp(""), of_kcp("&handshake=9s"), 1),
+    ];
+    for (before, after, sockets) in plans {
+        let engine = Engine::start(&before).await.unwrap();
+        assert_eq!(engine.export_sockets().unwrap().len(), sockets);
+        assert_eq!(engine.apply(&before, &after).await.unwrap(), changed(1));
+        assert_eq!(engine.export_sockets().unwrap().len(), sockets);
+        engine.drain_and_stop(Duration::ZERO).await;
+    }
+}
+
 #[tokio::test]
 async fn another_key_ends_sessions_and_counters_continue() {
     let target = echo().await;
-    let port = free_port().await;
+    let port = free_port();
     let before = ss(port, KEY, "");
     let engine = Engine::start(&before).await.unwrap();
     let (_near, proxy) = client(port, KEY).await;
@@ -109,7 +122,7 @@ async fn another_key_ends_sessions_and_counters_continue() {
 #[tokio::test]
 async fn datagrams_come_and_go_with_the_setting() {
     let target = udp_echo().await;
-    let port = free_port().await;
+    let port = free_port();
     let with = ss(port, KEY, "");
     let without = ss(port, KEY, "&udp=false");
     let engine = Engine::start(&without).await.unwrap();
@@ -127,7 +140,7 @@ async fn datagrams_come_and_go_with_the_setting() {
 #[tokio::test]
 async fn a_socket_option_opens_the_listener_again_and_an_obstacle_leaves_all_as_it_was() {
     let target = echo().await;
-    let port = free_port().await;
+    let port = free_port();
     let before = ss(port, KEY, "");
     let engine = Engine::start(&before).await.unwrap();
     let (_near, proxy) = client(port, KEY).await;
@@ -166,7 +179,7 @@ async fn a_socket_option_opens_the_listener_again_and_an_obstacle_leaves_all_as_
 #[tokio::test]
 async fn connections_of_a_removed_listener_continue() {
     let target = echo().await;
-    let [kept, gone] = [free_port().await, free_port().await];
+    let [kept, gone] = [free_port(), free_port()];
     let text = |port: u16| format!("[route.r{port}]\nlisten = \"mixed://127.0.0.1:{port}\"\n");
     let before = plan(&(text(kept) + &text(gone)));
     let now = plan(&text(kept));
@@ -191,7 +204,7 @@ async fn connections_of_a_removed_listener_continue() {
 #[tokio::test]
 async fn a_chain_that_is_the_same_keeps_its_sessions() {
     let target = echo().await;
-    let port = free_port().await;
+    let port = free_port();
     let server = format!("ss+kcp://{METHOD}:{KEY}@127.0.0.1:{port}?allow_private=all");
     let (server, _) = start(&[&server]).await;
     let hop = format!("ss+kcp://{METHOD}:{KEY}@127.0.0.1:{port}");
@@ -230,7 +243,7 @@ fn set_of(network: &str) -> RuleSet {
 #[tokio::test]
 async fn a_changed_rule_set_decides_about_new_requests() {
     let target = echo().await;
-    let (port, other) = (free_port().await, free_port().await);
+    let (port, other) = (free_port(), free_port());
     let before = with_sets(port, other);
     let mut sets = RuleSetTable::default();
     sets.insert("closed", set_of("192.0.2.0/24"));
@@ -269,7 +282,7 @@ async fn a_changed_rule_set_decides_about_new_requests() {
     talk(&mut open, b"after").await.unwrap();
 
     // A route that is added later uses the new set, and a set that is replaced applies to all of them.
-    let third = free_port().await;
+    let third = free_port();
     let more = plan(&format!(
         "[route.c]\nlisten = \"socks5://127.0.0.1:{third}?allow_private=all\"\n\
          rules = [{{ match = \"set:closed\", via = \"reject://\" }}]\n\

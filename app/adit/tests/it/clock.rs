@@ -3,14 +3,16 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use adit_interop::TempFolder;
 use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::{BLAKE3_AES_128, MethodKey};
+use adit_interop::socks_client::{self, Destination};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 
-use crate::setup::{bin, says, server};
+use crate::setup::{ALLOW, bin, says, server, start};
 
 /// Starts a web server that answers everything with this body and the right time. It ends with the process.
 fn web_server(body: &'static str, more: &'static str) -> SocketAddr {
@@ -121,4 +123,54 @@ fn the_time_of_a_provider_is_used() {
         &["does not accept us, because", "your clock is 1728"],
     );
     back.stop().unwrap();
+}
+
+/// A running client whose clock is set names the clock after one request, by seconds or by days.
+#[test]
+fn a_step_of_the_clock_is_named_within_one_failed_request() {
+    let origin = OriginServer::start().unwrap();
+    let folder = TempFolder::new("stepped").unwrap();
+    // With the default reaction of servers, which is silence, and with a visible one.
+    for (reaction, offset, named) in [
+        ("drain", "+70s", "its clock differs by -70 s"),
+        ("reset", "-1h", "its clock differs by 3600 s"),
+        ("drain", "+2d", "its clock differs by -172800 s"),
+    ] {
+        let url = BLAKE3_AES_128.url(loopback_addr(free_port()));
+        let back = start(&[
+            "run",
+            &format!("{url}?{ALLOW}&restart=lenient&reject={reaction}"),
+        ]);
+        let clock = folder.path().join("clock");
+        let set_clock = |offset: &str| {
+            let draft = folder.write_file("draft", offset).unwrap();
+            fs::rename(draft, &clock).unwrap();
+        };
+        set_clock("+0s");
+        let mut command = Command::new(bin());
+        command.args(["run", "socks5://127.0.0.1:0", &url]);
+        external_tools::shift_clock_by_file(&mut command, &clock).unwrap();
+        let mut front = AditProcess::start_command(command, 1).unwrap();
+        let request = || {
+            let to = Destination::Addr(origin.addr());
+            let mut stream = socks_client::connect_through(front.addr(), None, &to).unwrap();
+            stream
+                .set_read_timeout(Some(Duration::from_secs(3)))
+                .unwrap();
+            stream.write_all(b"ECHO\nx").unwrap();
+            matches!(stream.read(&mut [0]), Ok(1))
+        };
+        assert!(request(), "{offset}");
+        set_clock(offset);
+        assert!(!request(), "{offset}");
+        front.process().wait_lines(named, 1, TEST_TIMEOUT).unwrap();
+        let log = front.process().output();
+        assert_eq!(log.matches(" WARN ").count(), 1, "{log}");
+        assert!(
+            log.contains("clock was set while adit was running"),
+            "{log}"
+        );
+        front.stop().unwrap();
+        back.stop().unwrap();
+    }
 }

@@ -1,6 +1,7 @@
 //! Other programs' files: converted, checked, and run unchanged.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use adit_interop::http_server::HttpServer;
@@ -246,4 +247,57 @@ fn help_and_completion_know_it() {
     let typed = [&typed[..], &["adit", "convert", "--allow-pl"]].concat();
     let completion = ended(&typed).expect_success().unwrap();
     assert!(completion.starts_with("--allow-plugin\t"), "{completion}");
+}
+
+/// Runs a program that must accept a document.
+fn accepts(program: &str, args: &[&str]) -> String {
+    let mut command = Command::new(external_tools::peer_path(program));
+    command.args(args);
+    let done = external_tools::run_to_end(command, TEST_TIMEOUT).unwrap();
+    done.expect_success().expect(program)
+}
+
+/// The subscriptions that the conversion is tested with are valid for the programs whose formats they have.
+#[test]
+fn subscriptions_of_other_programs_are_valid_there_and_here() {
+    let folder = TempFolder::new("subscriptions").unwrap();
+    let read = |name: &str| {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adit-convert/tests/data");
+        std::fs::read_to_string(data.join(name)).unwrap()
+    };
+    let convert = |document: &str| {
+        let (code, converted, notes) = stdout(&["convert", "-"], document);
+        assert_eq!(code, Some(0), "{notes}");
+        assert!(converted.contains("[group."), "{converted}");
+    };
+
+    // Mihomo has removed groups of the type `relay`, which older programs and documents have.
+    let clash = read("clash.yaml");
+    let newer: String = clash
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("type: relay"))
+        .collect();
+    assert!(newer.len() < clash.len());
+    let file = folder.write_file("clash.yaml", &newer).unwrap();
+    let home = folder.path().to_str().unwrap();
+    accepts("mihomo", &["-t", "-d", home, "-f", file.to_str().unwrap()]);
+    convert(&newer);
+
+    let file = folder.write_file("xray.json", read("xray.json")).unwrap();
+    accepts("xray", &["run", "-test", "-c", file.to_str().unwrap()]);
+    convert(&read("xray.json"));
+
+    let key = folder.path().join("key");
+    let mut keygen = Command::new("ssh-keygen");
+    keygen
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&key);
+    let made = external_tools::run_to_end(keygen, TEST_TIMEOUT).unwrap();
+    made.expect_success().unwrap();
+    let text = read("sing-box.json").replace("/home/me/.ssh/id_rsa", key.to_str().unwrap());
+    let file = folder.write_file("sing-box.json", &text).unwrap();
+    let path = file.to_str().unwrap();
+    accepts("sing-box", &["check", "-c", path]);
+    // Written by sing-box itself.
+    convert(&accepts("sing-box", &["format", "-c", path]));
 }

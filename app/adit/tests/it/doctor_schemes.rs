@@ -37,6 +37,7 @@ fn every_scheme_is_checked() {
     let forwarder = start(&["run", &format!("tcp://127.0.0.1:0/{site}")]);
     let keys = "crypt=aes&mode=fast3";
     let tunnel = start(&["run", &format!("kcptun://word@127.0.0.1:0/{site}?{keys}")]);
+    let names = start(&["run", "dns://127.0.0.1:0"]);
     let carried = format!("ss+kcp://2022-blake3-aes-128-gcm:KEY@127.0.0.1:0?{ALLOW}");
     let carried = carried.replace(
         "KEY",
@@ -129,6 +130,18 @@ fn every_scheme_is_checked() {
             format!("tproxy://{nowhere}"),
             4,
             &["failed   connect"],
+        ),
+        (
+            "dns",
+            format!("dns://{}", names.addr()),
+            0,
+            &["ok       connect", "ok       query", "skipped  servers"],
+        ),
+        (
+            "dns",
+            format!("dns://{nowhere}?tcp=false"),
+            4,
+            &["failed   query", "adit run"],
         ),
         ("direct", "direct://".to_owned(), 0, &["ok       udp"]),
         (

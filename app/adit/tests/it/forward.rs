@@ -1,6 +1,6 @@
 //! Fixed forwarders, and iperf3 as a user of one.
 
-use adit_interop::iperf::{self, IperfServer};
+use adit_interop::iperf::IperfServer;
 use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_256, BLAKE3_CHACHA20};
 use adit_interop::traffic::{self, CloseBehavior, ForwarderEntry};
@@ -87,7 +87,7 @@ fn a_socks_and_an_http_proxy_as_hops() {
 
 #[test]
 fn iperf3_both_ways_over_tcp_and_udp() {
-    let iperf = IperfServer::start().unwrap();
+    let mut iperf = IperfServer::start().unwrap();
     let back = server(BLAKE3_AES_256);
     let target = format!("tcp+udp://127.0.0.1:0/{}", iperf.addr());
     let entry = start(&["run", &target, &BLAKE3_AES_256.url(back.addr())]);
@@ -97,7 +97,7 @@ fn iperf3_both_ways_over_tcp_and_udp() {
         &["-t", "1", "-u", "-b", "20M", "-l", "1390"],
         &["-t", "1", "-u", "-R", "-b", "20M", "-l", "1382"],
     ] {
-        iperf::run_client(entry.addr(), mode).unwrap();
+        iperf.run_client(entry.addr(), mode).unwrap();
     }
     entry.stop().unwrap();
     back.stop().unwrap();

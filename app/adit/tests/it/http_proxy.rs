@@ -7,11 +7,12 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use adit_interop::TEST_TIMEOUT;
 use adit_interop::external_tools;
 use adit_interop::http_server::HttpServer;
 use adit_interop::recording_relay::RecordingRelay;
+use adit_interop::shadowsocks::{BLAKE3_AES_128, MethodKey};
 use adit_interop::traffic::connect_directly;
+use adit_interop::{TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 
 use crate::setup::{ALLOW, Proxy, Way, start};
 
@@ -218,4 +219,94 @@ fn a_password_that_the_next_proxy_refuses_is_named() {
     }
     assert_eq!(web.requests(), []);
     next.stop().unwrap();
+}
+
+/// Returns the status and the body of the answer to a request of curl.
+fn status_and_body(proxy: SocketAddr, args: &[&str]) -> (String, String) {
+    let args = [args, &["-w", "\n%{http_code}"]].concat();
+    let done = curl(proxy, &args).expect_success().unwrap();
+    let (body, status) = done.rsplit_once('\n').unwrap();
+    (status.to_owned(), body.to_owned())
+}
+
+/// A server with a different key closes the connection, or is silent: an error page, not an empty reply.
+#[test]
+fn a_server_that_does_not_accept_the_key_is_explained() {
+    let other = MethodKey {
+        key: "AAECAwQFBgcICQoLDA0ODw==",
+        ..BLAKE3_AES_128
+    };
+    let folder = TempFolder::new("explained").unwrap();
+    let big = folder.write_file("big", vec![7; 5_000_000]).unwrap();
+    let upload = format!("@{}", big.display());
+    let url = format!("http://127.0.0.1:{}/page", free_port());
+    let requests: [&[&str]; 3] = [&[&url], &["-I", &url], &["--data-binary", &upload, &url]];
+    for (reaction, status, words) in [
+        ("reset", "502", "closed the connection without an answer"),
+        ("close", "502", "closed the connection without an answer"),
+        ("drain", "504", "did not answer in time"),
+    ] {
+        for (at, request) in requests.iter().enumerate() {
+            let (more, server) = match at {
+                0 => ("?verbose_errors=true", "ss://"),
+                _ => ("", "the server behind this proxy"),
+            };
+            // A new server for each: further requests would fail before a connection.
+            let at = loopback_addr(free_port());
+            let back = start(&["run", &format!("{}?reject={reaction}", other.url(at))]);
+            let listen = format!("mixed://127.0.0.1:0{more}");
+            let front = start(&["run", "-vv", &listen, &BLAKE3_AES_128.url(at)]);
+            let (code, body) = status_and_body(front.addr(), request);
+            assert_eq!(code, status, "{reaction} {request:?}: {body}");
+            // A response to HEAD has no body.
+            let begin = format!("adit: {server}");
+            let is_page = body.starts_with(&begin) && body.contains(words);
+            assert!(is_page || request.contains(&"-I"), "{body}");
+            front.stop().unwrap();
+            back.stop().unwrap();
+        }
+    }
+    let ssr = |password: &str, at: SocketAddr| {
+        format!("ssr://aes-256-cfb:{password}@{at}?protocol=auth_aes128_md5")
+    };
+    let at = loopback_addr(free_port());
+    let back = start(&["run", &format!("{}&reject=reset", ssr("right", at))]);
+    let front = start(&["run", "mixed://127.0.0.1:0", &ssr("wrong", at)]);
+    let (code, body) = status_and_body(front.addr(), &[&url]);
+    assert!(
+        code == "502" && body.contains("closed the connection"),
+        "{code} {body}"
+    );
+    front.stop().unwrap();
+    back.stop().unwrap();
+}
+
+/// An origin that closes its connection without an answer, here and behind a server with the right key.
+#[test]
+fn an_origin_without_an_answer_is_explained() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+        }
+    });
+    for way in [Way::Alone, Way::Tunnel] {
+        let proxy = Proxy::mixed(way);
+        let url = format!("http://{at}/");
+        // curl keeps the connection for its second request.
+        let (code, body) = status_and_body(proxy.addr(), &["-w", "\n%{http_code} ", &url, &url]);
+        let server = match way {
+            Way::Alone => "the destination",
+            // A server need not say that it has accepted the client before its origin answers.
+            Way::Tunnel => "the server behind this proxy",
+        };
+        let page = format!("adit: {server} closed the connection without an answer.");
+        assert_eq!(body.matches(&page).count(), 2, "{way:?}: {code} {body}");
+        // Part of an answer is passed on.
+        let part = origin("HTTP/1.1 200 OK\r\nX: y".to_owned());
+        let got = curl(proxy.addr(), &["-i", &format!("http://{part}/")]);
+        assert!(!got.output.contains("adit:"), "{}", got.output);
+        proxy.stop();
+    }
 }

@@ -46,7 +46,7 @@ use Moment::{Later, Says, Waits};
 
 /// Commands that run for long. `STATE` is a folder, `KEYS` and `HOST` are files, `PORT` is a free port, and `URL`, `AT`
 /// and `SERVER` name a server that never answers.
-const LONG: [(&str, Moment); 25] = [
+const LONG: [(&str, Moment); 26] = [
     ("up", Says("Ctrl-C stops this")),
     ("up", Later),
     (
@@ -57,6 +57,7 @@ const LONG: [(&str, Moment); 25] = [
     ("client --check URL", Waits),
     ("client --state STATE --subscribe http://AT/list", Waits),
     ("run mixed://127.0.0.1:0", Says("listening on")),
+    ("upgrade --admin AT", Waits),
     (
         "manager -s 127.0.0.1 --manager-address 127.0.0.1:PORT",
         Says("listening on"),

@@ -25,6 +25,8 @@ mod convert;
 #[cfg(target_os = "linux")]
 mod crowd;
 mod curl;
+mod dns;
+mod dns_leak;
 mod doctor;
 mod doctor_schemes;
 #[cfg(unix)]
@@ -81,10 +83,14 @@ mod replay;
 mod replies;
 #[cfg(unix)]
 mod rule_sets;
+#[cfg(unix)]
+mod selections;
 mod setup;
 #[cfg(unix)]
 mod sftp;
 mod shadowsocks;
+#[cfg(unix)]
+mod sniffing;
 #[cfg(unix)]
 mod ssh_client;
 #[cfg(unix)]
@@ -106,4 +112,5 @@ mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
+mod upgrade;
 mod users;

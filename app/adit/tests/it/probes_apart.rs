@@ -20,7 +20,7 @@ use adit_interop::probe::{
 };
 
 use self::causes::Probe;
-use self::kinds::{KINDS, Kind, Port, Recording};
+use self::kinds::{KINDS, ListenerCase, Port, Recording};
 
 /// Time limit of a request at the listeners of these tests.
 const DEADLINE: Duration = Duration::from_millis(800);
@@ -75,7 +75,7 @@ fn send(to: SocketAddr, probes: &[Probe], crowd: usize, patience: Duration) -> V
 
 /// A listener under test.
 struct Case {
-    kind: &'static Kind,
+    kind: &'static ListenerCase,
     policy: Policy,
 }
 

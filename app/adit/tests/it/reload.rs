@@ -1,7 +1,7 @@
 //! A changed configuration is applied while connections are open and new ones arrive.
 
 pub(crate) mod flows;
-mod world;
+pub(crate) mod world;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,7 @@
 //! A recorded request that is sent again, to the same server and after a restart.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use adit_interop::hostile_clients::{AfterWrite, Reaction, WriteMode, probe_server};
@@ -15,7 +15,7 @@ use crate::associations::{Session, chain, client, whoami};
 use crate::setup::{ALLOW, bin, start};
 
 /// Starts a server that stores its salts in this file, if there is one.
-fn serve(method: MethodKey, state: Option<&str>) -> AditProcess {
+pub(crate) fn serve(method: MethodKey, state: Option<&str>) -> AditProcess {
     let state = state.map_or_else(String::new, |path| format!("&state=@{path}"));
     let anywhere = "127.0.0.1:0".parse().unwrap();
     start(&["run", &format!("{}?{ALLOW}{state}", method.url(anywhere))])
@@ -32,7 +32,7 @@ fn record(method: MethodKey, server: SocketAddr, origin: &OriginServer) -> Vec<u
 }
 
 /// Returns true if the server accepts the bytes as a request, which is another connection at the origin.
-fn accepts(server: SocketAddr, bytes: &[u8], origin: &OriginServer) -> bool {
+pub(crate) fn accepts(server: SocketAddr, bytes: &[u8], origin: &OriginServer) -> bool {
     let before = origin.connection_count();
     let (mode, ending) = (WriteMode::OneWrite, AfterWrite::Hold);
     let seen = probe_server(server, bytes, mode, ending, Duration::from_secs(2)).unwrap();
@@ -106,7 +106,12 @@ fn a_request_from_before_the_start_is_refused() {
 /// Returns true if these bytes are answered.
 #[cfg(target_os = "linux")]
 fn is_answered(server: SocketAddr, packet: &[u8]) -> bool {
-    let socket = client(server);
+    is_answered_on(&client(server), packet)
+}
+
+/// Returns true if these bytes are answered on the socket of a client.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_answered_on(socket: &UdpSocket, packet: &[u8]) -> bool {
     let soon = Some(Duration::from_millis(400));
     socket.set_read_timeout(soon).unwrap();
     socket.send(packet).unwrap();

@@ -4,7 +4,7 @@ use std::env;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::iperf::{self, IperfServer};
+use adit_interop::iperf::IperfServer;
 use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::{
     AES_128, AES_192, AES_256, BLAKE3_AES_128, BLAKE3_AES_256, BLAKE3_CHACHA20, CHACHA20, METHODS,
@@ -18,7 +18,7 @@ use crate::setup::{ALLOW, bin, server, start};
 
 /// A client of adit with a peer's server.
 pub(crate) fn to_their_server(peer: ShadowsocksPeer, method: MethodKey) {
-    let (origin, iperf) = (
+    let (origin, mut iperf) = (
         OriginServer::start().unwrap(),
         IperfServer::start().unwrap(),
     );
@@ -35,7 +35,7 @@ pub(crate) fn to_their_server(peer: ShadowsocksPeer, method: MethodKey) {
     })
     .unwrap();
     traffic::check_datagrams(&ForwarderEntry::open(ours.addr()).unwrap()).unwrap();
-    iperf::download_megabyte(ours.addrs()[1]).unwrap();
+    iperf.download_megabyte(ours.addrs()[1]).unwrap();
     ours.stop().unwrap();
 }
 
@@ -51,11 +51,11 @@ pub(crate) fn from_their_client(peer: ShadowsocksPeer, method: MethodKey) {
     })
     .unwrap();
     traffic::check_datagrams(&ForwarderEntry::open(theirs.addr()).unwrap()).unwrap();
-    let iperf = IperfServer::start().unwrap();
+    let mut iperf = IperfServer::start().unwrap();
     let theirs = peer
         .start_forwarder(method, ours.addr(), iperf.addr())
         .unwrap();
-    iperf::download_megabyte(theirs.addr()).unwrap();
+    iperf.download_megabyte(theirs.addr()).unwrap();
     ours.stop().unwrap();
 }
 

@@ -1,6 +1,7 @@
 //! Hops to SSH servers, OpenSSH's and adit's, single and in chains.
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, sleep};
@@ -231,7 +232,8 @@ fn an_agent_is_asked() {
     command.arg("-D").arg("-a").arg(&socket);
     let _agent = ChildProcess::spawn(command).unwrap();
     let since = Instant::now();
-    while !socket.exists() {
+    // The file of the socket exists before the agent accepts connections.
+    while UnixStream::connect(&socket).is_err() {
         assert!(since.elapsed() < TEST_TIMEOUT, "no agent");
         sleep(Duration::from_millis(20));
     }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use adit_interop::http_server::HttpServer;
-use adit_interop::iperf::{self, IperfServer};
+use adit_interop::iperf::IperfServer;
 use adit_interop::origin::OriginServer;
 use adit_interop::recording_relay::RecordingRelay;
 use adit_interop::socks_client::{self, Destination, UdpAssociation, UdpFlow};
@@ -79,7 +79,7 @@ fn every_protocol_in_every_obfs() {
         // The next protocol starts with another method.
         methods.next();
     }
-    let (origin, iperf) = (
+    let (origin, mut iperf) = (
         OriginServer::start().unwrap(),
         IperfServer::start().unwrap(),
     );
@@ -108,7 +108,7 @@ fn every_protocol_in_every_obfs() {
     let front = AditProcess::start_with(&bin(), &args, 2 * setups.len()).unwrap();
     for (setup, entries) in setups.iter().zip(front.addrs().chunks(2)) {
         let (entry, measured) = (&entries[0], entries[1]);
-        let tried = || {
+        let mut tried = || {
             traffic::check_one_byte(traffic::connect_directly(*entry)?)?;
             traffic::upload(traffic::connect_directly(*entry)?, 300_000)?;
             traffic::download(traffic::connect_directly(*entry)?, 300_000)?;
@@ -118,7 +118,7 @@ fn every_protocol_in_every_obfs() {
             if setup.obfs == "plain" {
                 traffic::check_datagrams(&ForwarderEntry::open(*entry)?)?;
             }
-            iperf::download_megabyte(measured)?;
+            iperf.download_megabyte(measured)?;
             anyhow::Ok(())
         };
         if let Err(why) = tried() {

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use adit_interop::dns_server::{DnsReply, DnsServer};
 use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::BLAKE3_AES_128;
 use adit_interop::traffic::{self, CloseBehavior, DatagramLink};
-use adit_interop::{AditProcess, external_tools};
+use adit_interop::{AditProcess, TempFolder, external_tools};
 use anyhow::Result;
 
 use crate::netns::{CLIENT, GATEWAY, GROUP, SERVER, command, enter, follow_guide, world};
 use crate::setup::bin;
+use crate::upgrade::Lineage;
 
 const FOUR: &str = "9.9.9.9:7000";
 const SIX: &str = "[2620:fe::9]:7000";
@@ -138,6 +140,79 @@ fn tproxy_by_nftables() {
     adit.stop().unwrap();
 }
 
+/// Returns the address that the gateway's DNS server has for a name.
+fn looked_up(name: &str, kind: &str) -> IpAddr {
+    let words = [
+        "dig",
+        "@192.168.77.1",
+        "+short",
+        "+tries=1",
+        "+time=8",
+        name,
+        kind,
+    ];
+    let done = external_tools::run_to_end(command(CLIENT, &words), Duration::from_secs(20));
+    let text = done.unwrap().expect_success().unwrap();
+    text.trim()
+        .parse()
+        .unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+#[test]
+fn made_up_addresses_of_a_network_lead_to_their_names() {
+    if !world("transparent::made_up_addresses_of_a_network_lead_to_their_names") {
+        return;
+    }
+    let _dns = enter(SERVER, || {
+        DnsServer::start_at(addr("9.9.9.9:53"), |name| match name {
+            "web.test" => DnsReply::Address([9, 9, 9, 9].into(), 60),
+            _ => DnsReply::NoSuchName,
+        })
+    })
+    .unwrap();
+    let origin = origin(FOUR);
+    let folder = TempFolder::new("fake-network").unwrap();
+    let toml = format!(
+        r#"
+[run]
+dns = "far"
+
+[dns.far]
+server = "udp://9.9.9.9"
+
+[route.names]
+listen = "dns://192.168.77.1:53?allow_open_proxy=true&fake_ip=198.18.0.0/15,2001:db8:198::/64&state=@names"
+
+[route.network]
+listen = ["{}", "{}"]
+rules = [{{ match = "*.refused.test", via = "reject://" }}]
+"#,
+        LOOPBACK[0], LOOPBACK[1]
+    );
+    let file = folder.write_file("adit.toml", &toml).unwrap();
+    let adit = adit(GATEWAY, &["run", "-vv", "-c", file.to_str().unwrap()], 3);
+    follow_guide("Routes");
+    follow_guide("nftables");
+    for kind in ["A", "AAAA"] {
+        let at = SocketAddr::new(looked_up("web.test", kind), origin.addr().port());
+        enter(CLIENT, || {
+            let open = || traffic::connect_directly(at);
+            traffic::check_streams(CloseBehavior::Independent, open).unwrap();
+            // A connected socket receives from the address that it sends to only.
+            traffic::check_datagrams(&Link::to(at)).unwrap();
+        });
+        let refused = SocketAddr::new(looked_up("a.refused.test", kind), at.port());
+        assert_ne!(refused.ip(), at.ip());
+        enter(CLIENT, || {
+            let stream = TcpStream::connect_timeout(&refused, Duration::from_secs(5));
+            let end = stream.and_then(|mut stream| stream.read(&mut [0; 1]));
+            assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+        });
+    }
+    assert!(origin.connection_count() >= 10);
+    adit.stop().unwrap();
+}
+
 #[test]
 fn tproxy_by_iptables_to_one_listener_for_both_families() {
     if !world("transparent::tproxy_by_iptables_to_one_listener_for_both_families") {
@@ -169,6 +244,24 @@ fn tproxy_through_a_shadowsocks_hop() {
     }
     adit.stop().unwrap();
     far.stop().unwrap();
+}
+
+/// The sockets of the listeners are handed over, with what makes them transparent.
+#[test]
+fn tproxy_by_a_successor() {
+    if !world("transparent::tproxy_by_a_successor") {
+        return;
+    }
+    let mut adit = gateway(&LOOPBACK, &[]);
+    follow_guide("Routes");
+    follow_guide("nftables");
+    let mut lineage = Lineage::of(adit.process());
+    for origin in [origin(FOUR), origin(SIX)] {
+        lineage.upgrade_by_signal(adit.process());
+        tcp_passes(&origin);
+        udp_passes(&origin);
+    }
+    lineage.stop(adit.process());
 }
 
 #[test]

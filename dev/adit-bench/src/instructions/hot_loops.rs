@@ -10,8 +10,8 @@ use adit_shadowsocks::tcp::{ClientOpen, ClientSeal, ServerHandshake, client_code
 use adit_shadowsocks::{Key, Method, RestartPolicy, SaltPool, Users};
 use adit_stream::{EndReason, Layered, RelayTimeouts, TrafficMeter, relay};
 use adit_wire::{
-    Clock, FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened, Seal, Step,
-    Target, UnixTime,
+    Clock, FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Open,
+    Opened, Seal, Target, UnixTime,
 };
 use anyhow::{Context, Result, bail, ensure};
 use tokio::runtime::{Builder, Runtime};
@@ -185,7 +185,7 @@ fn sealed_answer(key: &Key) -> Result<Vec<u8>> {
         &mut HandshakeInput::new(&mut request),
         &mut HandshakeOutput::new(&mut out),
     )?;
-    let Step::Done(mut accepted) = step else {
+    let HandshakeProgress::Done(mut accepted) = step else {
         bail!("the request is incomplete");
     };
     let mut wire = Vec::new();

@@ -7,7 +7,9 @@ use std::time::Duration;
 use adit_net::system::ThreadRng;
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Key, KeyChain, Method, RestartPolicy, SaltPool, UserId, Users};
-use adit_wire::{Entropy, Handshake, HandshakeInput, HandshakeOutput, Seal, Step, UnixTime};
+use adit_wire::{
+    Entropy, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Seal, UnixTime,
+};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::Suite;
@@ -209,7 +211,7 @@ impl HandshakeSetup {
             &mut HandshakeInput::new(wire),
             &mut HandshakeOutput::new(&mut Vec::new()),
         )?;
-        let Step::Done(mut accepted) = step else {
+        let HandshakeProgress::Done(mut accepted) = step else {
             bail!("the server waits for more than a whole request");
         };
         ensure!(accepted.user.is_some(), "the server found no user");

@@ -36,7 +36,7 @@ pub(super) const MODULES: [(&str, &str); 12] = [
     ),
     (
         "io/adit-net/src/memory.rs",
-        "the allocator returns freed memory to the system",
+        "the allocator returns freed memory to the system, and code that only the start needs is unmapped",
     ),
     (
         "io/adit-net/src/socket_option.rs",

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use adit_crypto::packet::session::{PacketSession, Role, SessionCipher};
+use adit_net::BatchUdpSocket;
 use adit_net::system::{self, ThreadRng};
 use adit_wire::{Time, subslice};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -55,7 +56,8 @@ impl FecChannel {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        let socket = Arc::new(FecSocket::bind(SocketAddr::new(any, 0), settings)?);
+        let open = || BatchUdpSocket::bind(SocketAddr::new(any, 0));
+        let socket = Arc::new(FecSocket::new(settings, open)?);
         let session = match &socket.settings.session {
             Some(key) => {
                 let session = key.connect(SessionCipher::preferred(), &mut ThreadRng);
@@ -74,7 +76,7 @@ impl FecChannel {
     /// Returns the address at which the peer was last heard, or is expected.
     #[must_use]
     pub fn peer_addr(&self) -> SocketAddr {
-        self.shared.lock().state.peer
+        self.shared.peer_addr()
     }
 
     /// True if a valid packet was received since this end last sent; with session keys, if one was
@@ -160,6 +162,10 @@ impl FecChannel {
 }
 
 impl SharedChannel {
+    pub(super) fn peer_addr(&self) -> SocketAddr {
+        self.lock().state.peer
+    }
+
     pub(super) fn new(
         socket: Arc<FecSocket>,
         peer: SocketAddr,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use adit_crypto::packet::session::{Role, SessionId};
-use adit_net::{BufferSizes, system};
+use adit_net::{BatchUdpSocket, BufferSizes, system};
 use adit_wire::{Time, subslice};
 
 use super::channel::{FecChannel, SharedChannel};
@@ -24,8 +24,8 @@ const MIN_SWEEP: usize = 64;
 /// A lane starts with the first packet that passes the check; with [`FecSettings::session`] as soon as
 /// its client has shown that it is not a recording. It ends when it is dropped.
 pub struct FecListener {
-    socket: Arc<FecSocket>,
-    channels: HashMap<ChannelKey, Weak<SharedChannel>>,
+    pub(super) socket: Arc<FecSocket>,
+    pub(super) channels: HashMap<ChannelKey, Weak<SharedChannel>>,
     new_peers: Option<NewPeers>,
     /// Lanes that wait to be accepted.
     accepted: Vec<FecChannel>,
@@ -34,7 +34,7 @@ pub struct FecListener {
 
 /// The key by which the lane of a packet is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum ChannelKey {
+pub(super) enum ChannelKey {
     Session(SessionId),
     Peer(SocketAddr),
 }
@@ -46,7 +46,23 @@ impl FecListener {
     ///
     /// Invalid [`FecSettings`], or an error of the system.
     pub fn bind(addr: SocketAddr, settings: FecSettings) -> io::Result<Self> {
-        let socket = Arc::new(FecSocket::bind(addr, settings)?);
+        Self::listen_with(settings, || BatchUdpSocket::bind(addr))
+    }
+
+    /// Listens on a bound socket of this project, such as one that another process has handed over.
+    ///
+    /// # Errors
+    ///
+    /// Invalid [`FecSettings`].
+    pub fn over_udp(socket: BatchUdpSocket, settings: FecSettings) -> io::Result<Self> {
+        Self::listen_with(settings, || Ok(socket))
+    }
+
+    fn listen_with(
+        settings: FecSettings,
+        open: impl FnOnce() -> io::Result<BatchUdpSocket>,
+    ) -> io::Result<Self> {
+        let socket = Arc::new(FecSocket::new(settings, open)?);
         Ok(Self {
             new_peers: socket.settings.session.clone().map(NewPeers::new),
             socket,
@@ -111,6 +127,9 @@ impl FecListener {
         if let Some(lane) = self.find_channel(name) {
             return lane.handle_sealed(head, packet, from, now);
         }
+        if self.is_served_elsewhere(head.id(), packet, from) {
+            return;
+        }
         let Some(newcomers) = &mut self.new_peers else {
             return;
         };
@@ -129,6 +148,21 @@ impl FecListener {
                     lane.handle_opened(subslice(packet, range), now);
                 }
             }
+        }
+    }
+
+    /// Returns true if another process serves a packet that is not of a lane here: the previous one serves its lane, to
+    /// which it was forwarded, or the next one serves new clients.
+    fn is_served_elsewhere(&self, id: SessionId, packet: &[u8], from: SocketAddr) -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            let udp = &self.socket.udp;
+            udp.forward_session(id.to_u64(), packet, from) || udp.is_handed_over()
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (id, packet, from);
+            false
         }
     }
 
@@ -167,6 +201,10 @@ impl FecListener {
         from: SocketAddr,
         session: Option<Box<adit_crypto::packet::session::PacketSession>>,
     ) -> Option<Arc<SharedChannel>> {
+        #[cfg(target_os = "linux")]
+        if self.socket.udp.is_handed_over() {
+            return None;
+        }
         if self.channels.len() >= self.sweep_at.min(self.socket.settings.max_channels) {
             self.channels.retain(|_, lane| lane.strong_count() > 0);
             self.sweep_at = MIN_SWEEP.max(self.channels.len() * 2);

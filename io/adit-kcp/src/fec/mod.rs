@@ -18,6 +18,11 @@
 //! sends an empty packet; a client that receives nothing for three seconds starts a new session.
 
 mod channel;
+#[cfg(target_os = "linux")]
+mod handover;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod handover_tests;
 mod listener;
 mod state;
 
@@ -25,7 +30,6 @@ mod state;
 mod tests;
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,7 +110,11 @@ struct FecSocket {
 }
 
 impl FecSocket {
-    fn bind(addr: SocketAddr, settings: FecSettings) -> io::Result<Self> {
+    /// Opens a socket with `open` if the settings are valid.
+    fn new(
+        settings: FecSettings,
+        open: impl FnOnce() -> io::Result<BatchUdpSocket>,
+    ) -> io::Result<Self> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
         let Fec {
             data,
@@ -115,10 +123,11 @@ impl FecSocket {
         } = settings.fec;
         let code = ErasureCode::new(matrix, data, parity).map_err(|why| wrong(why.to_string()))?;
         let max_datagram = settings.max_datagram();
+        let max_datagram = max_datagram.ok_or_else(|| wrong("the MTU is too small".into()))?;
         Ok(Self {
-            udp: BatchUdpSocket::bind(addr)?,
+            udp: open()?,
             code,
-            max_datagram: max_datagram.ok_or_else(|| wrong("the MTU is too small".into()))?,
+            max_datagram,
             settings,
         })
     }

@@ -1,6 +1,7 @@
 //! Lanes over a simulated network that loses, duplicates, delays, and moves clients.
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use adit_crypto::packet::{PacketCheck, PacketKind};

@@ -1,11 +1,12 @@
 //! Child processes that never outlive adit, including everything they start in their process group.
 //! [`login`] has the programs of users, which may leave processes behind, and [`terminal`] the terminals
-//! they run in.
+//! they run in; [`detachable`] has children that may continue without adit.
 //!
 //! Each child has its own thread here, which starts it, waits for it and kills the rest of its process
 //! group. This thread makes the parent-death signal reliable: Linux sends it when the *thread* that forked
 //! ends, and this one ends after the child, or with the process.
 
+pub mod detachable;
 pub mod login;
 mod prepare;
 pub mod terminal;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Sorts the family first that this machine reaches better. The order within a family is kept: servers use
 /// it to spread the load.
-pub(super) fn sort_by_family(addrs: &mut [SocketAddr]) {
+pub fn sort_by_family(addrs: &mut [SocketAddr]) {
     let first = |v6: bool| addrs.iter().find(|addr| addr.is_ipv6() == v6).copied();
     if let (Some(v6), Some(v4)) = (first(true), first(false)) {
         let prefers = prefers_v6(source_for(v6), v6.ip(), source_for(v4), v4.ip());

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use adit_dns::check_name;
 use adit_wire::usize_from;
-use hickory_proto::rr::Name;
+use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 use resolv_conf::ScopedIp;
 
 use super::hosts::{self, HostsFile};
@@ -91,7 +92,8 @@ fn is_set_by_environment() -> bool {
 #[derive(Debug)]
 pub(super) struct ResolverConfig {
     pub(super) servers: Vec<SocketAddr>,
-    pub(super) search: Vec<Name>,
+    /// Domains in ASCII without the dot at their end; the root is empty.
+    pub(super) search: Vec<String>,
     pub(super) ndots: usize,
     /// Time for one server to answer.
     pub(super) timeout: Duration,
@@ -149,32 +151,51 @@ impl ResolverConfig {
         }
     }
 
-    /// Returns the names to look up, in order: a name with few dots may belong to a search domain.
-    pub(super) fn candidates(&self, text: &str) -> io::Result<Vec<Name>> {
-        let mut absolute = parse_name(text)?;
-        absolute.set_fqdn(true);
+    /// Returns the names to look up in ASCII without the dot at their end, in order: a name with few dots may belong to
+    /// a search domain.
+    pub(super) fn candidates(&self, text: &str) -> io::Result<Vec<String>> {
+        let absolute = parse_name(text)?;
         if text.ends_with('.') {
             return Ok(vec![absolute]);
         }
-        let relative = parse_name(text)?;
-        let searched = self.search.iter();
-        let searched = searched.filter_map(|domain| relative.clone().append_domain(domain).ok());
-        let mut all: Vec<Name> = searched.collect();
+        let searched = self.search.iter().map(|domain| match domain.as_str() {
+            "" => absolute.clone(),
+            domain => format!("{absolute}.{domain}"),
+        });
+        let mut all: Vec<String> = searched.filter(|name| check_name(name).is_ok()).collect();
         let has_dots = text.bytes().filter(|byte| *byte == b'.').count() >= self.ndots;
         all.insert(if has_dots { 0 } else { all.len() }, absolute);
         Ok(all)
     }
 }
 
-/// Parses a host name into the form used in queries.
-pub(super) fn parse_name(text: &str) -> io::Result<Name> {
+/// Parses a host name into the form used in queries: ASCII without the dot at its end.
+pub(super) fn parse_name(text: &str) -> io::Result<String> {
     let bad = || super::no_address(format!("`{}` is not a host name", text.escape_debug()));
-    // The characters of host names; the parser below accepts escapes, which a host name does not have.
+    // The characters of host names.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || !c.is_ascii();
     if !text.chars().all(fits) {
         return Err(bad());
     }
-    Name::from_str_relaxed(text).map_err(|_| bad())
+    let mut name = String::with_capacity(text.len());
+    for label in text.strip_suffix('.').unwrap_or(text).split('.') {
+        if !name.is_empty() {
+            name.push('.');
+        }
+        if label.is_ascii() {
+            name.push_str(label);
+            continue;
+        }
+        let ascii = Uts46::new().to_ascii(
+            label.as_bytes(),
+            AsciiDenyList::STD3,
+            Hyphens::Allow,
+            DnsLength::Ignore,
+        );
+        name.push_str(&ascii.map_err(|_| bad())?);
+    }
+    check_name(&name).map_err(|_| bad())?;
+    Ok(name)
 }
 
 /// Converts `text` to the ASCII form used in queries; returns `None` if it is not a host name.
@@ -182,8 +203,12 @@ pub(super) fn parse_name(text: &str) -> io::Result<Name> {
 pub fn to_ascii_name(text: &str) -> Option<String> {
     // Dots of other scripts separate labels as well (RFC 3490 section 3.1).
     let dots = ['\u{3002}', '\u{ff0e}', '\u{ff61}'];
-    let name = parse_name(&text.replace(dots, ".")).ok()?;
-    Some(name.to_ascii().to_ascii_lowercase())
+    let text = text.replace(dots, ".");
+    let mut name = parse_name(&text).ok()?.to_ascii_lowercase();
+    if text.ends_with('.') {
+        name.push('.');
+    }
+    Some(name)
 }
 
 /// The sources of names besides `hosts` and DNS, which only the C library can query.
@@ -301,15 +326,12 @@ mod tests {
     #[test]
     fn search_domains_and_dots() {
         let config = config("nameserver 10.0.0.1\nsearch a.example b.example\noptions ndots:2");
-        let asked = |name: &str| -> Vec<String> {
-            let all = config.candidates(name).unwrap();
-            all.iter().map(Name::to_ascii).collect()
-        };
-        assert_eq!(asked("x"), ["x.a.example.", "x.b.example.", "x."]);
-        assert_eq!(asked("x.y"), ["x.y.a.example.", "x.y.b.example.", "x.y."]);
-        assert_eq!(asked("x.y.z")[0], "x.y.z.");
-        assert_eq!(asked("x."), ["x."]);
-        assert_eq!(asked("bücher.example.")[0], "xn--bcher-kva.example.");
+        let asked = |name: &str| -> Vec<String> { config.candidates(name).unwrap() };
+        assert_eq!(asked("x"), ["x.a.example", "x.b.example", "x"]);
+        assert_eq!(asked("x.y"), ["x.y.a.example", "x.y.b.example", "x.y"]);
+        assert_eq!(asked("x.y.z")[0], "x.y.z");
+        assert_eq!(asked("x."), ["x"]);
+        assert_eq!(asked("bücher.example.")[0], "xn--bcher-kva.example");
         for bad in ["a b", "a\\.b", "a..b", "a/b", &"x".repeat(64)] {
             assert!(config.candidates(bad).is_err(), "{bad}");
         }

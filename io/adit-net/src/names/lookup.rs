@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use adit_dns::RecordType;
 use adit_wire::{narrow_int, usize_from};
-use hickory_proto::rr::{Name, RecordType};
 use tokio::time::{Instant, timeout};
 
 use super::address_order;
@@ -41,7 +41,7 @@ pub(super) async fn look_up(config: &ResolverConfig, text: &str) -> io::Result<L
 }
 
 /// Looks up both families of a name.
-async fn look_up_families(config: &ResolverConfig, name: &Name) -> io::Result<Answer> {
+async fn look_up_families(config: &ResolverConfig, name: &str) -> io::Result<Answer> {
     let v4 = query_servers(config, name, RecordType::A);
     if !config.ask_v6 {
         return v4.await;
@@ -107,7 +107,7 @@ async fn wait_for_other_family(
 /// Sends a query to one server after the other until one answers.
 async fn query_servers(
     config: &ResolverConfig,
-    name: &Name,
+    name: &str,
     kind: RecordType,
 ) -> io::Result<Answer> {
     static TURN: AtomicUsize = AtomicUsize::new(0);

@@ -30,9 +30,9 @@ const MAX_SLOTS: u32 = 256;
 /// Time an origin waits for one of its lookups to end before it checks the others.
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The limits of all origins.
+/// Limits on running and waiting lookups, in total and per origin. Each resolver has one.
 #[derive(Debug, Default)]
-pub(super) struct LookupLimiter(Mutex<LimiterState>);
+pub struct LookupLimiter(Mutex<LimiterState>);
 
 #[derive(Debug, Default)]
 struct LimiterState {
@@ -60,7 +60,7 @@ impl LookupLimiter {
     ///
     /// # Errors
     /// All slots of `origin` are in use.
-    pub(super) fn reserve_slot(self: &Arc<Self>, origin: LookupOrigin) -> io::Result<LookupSlot> {
+    pub fn reserve_slot(self: &Arc<Self>, origin: LookupOrigin) -> io::Result<LookupSlot> {
         let mut table = self.lock();
         let state = table.origins.entry(origin).or_default();
         // The number of names in a configuration is bounded by the configuration.
@@ -100,7 +100,7 @@ pub(super) fn too_many_lookups() -> io::Error {
 
 /// A slot of a waiting or running lookup.
 #[derive(Debug)]
-pub(super) struct LookupSlot {
+pub struct LookupSlot {
     limiter: Arc<LookupLimiter>,
     origin: LookupOrigin,
     ended: Arc<Notify>,
@@ -108,7 +108,7 @@ pub(super) struct LookupSlot {
 
 impl LookupSlot {
     /// Permits a lookup of this weight to run, if the limits allow it now.
-    pub(super) fn try_start(&self, weight: u32) -> Option<LookupPermit> {
+    pub fn try_start(&self, weight: u32) -> Option<LookupPermit> {
         let mut table = self.limiter.lock();
         let total = table.running + weight;
         let each = match self.origin {
@@ -140,7 +140,7 @@ impl LookupSlot {
     }
 
     /// Waits until another call of [`try_start`](Self::try_start) may succeed.
-    pub(super) async fn wait_for_release(&self) {
+    pub async fn wait_for_release(&self) {
         // The end of another origin's lookup is not announced, so check again after a while.
         let _ = timeout(RETRY_INTERVAL, self.ended.notified()).await;
     }
@@ -160,7 +160,7 @@ impl Drop for LookupSlot {
 
 /// The permit of a running lookup; dropping it ends the lookup.
 #[derive(Debug)]
-pub(super) struct LookupPermit {
+pub struct LookupPermit {
     limiter: Arc<LookupLimiter>,
     origin: LookupOrigin,
     weight: u32,

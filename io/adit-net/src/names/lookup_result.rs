@@ -21,12 +21,28 @@ impl LookupResult {
     pub(super) fn addresses(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
         match self {
             Self::Addresses(addrs, _) => Ok(addrs.clone()),
-            Self::NoAddress { exists: true, .. } => {
-                Err(no_address(format!("{name} has no address")))
-            }
-            Self::NoAddress { .. } => Err(no_address(format!("{name} does not exist (NXDOMAIN)"))),
+            Self::NoAddress { exists, .. } => Err(no_address(NoSuchAddress {
+                name: name.to_owned(),
+                exists: *exists,
+            })),
         }
     }
+}
+
+/// The error of a lookup that has succeeded: the name has no address.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} {}", if *exists { "has no address" } else { "does not exist (NXDOMAIN)" })]
+struct NoSuchAddress {
+    name: String,
+    exists: bool,
+}
+
+/// Returns whether the name of a lookup exists, if the error says that it has no address: false for NXDOMAIN. `None` for
+/// every other error.
+#[must_use]
+pub fn name_exists(error: &io::Error) -> Option<bool> {
+    let inner = error.get_ref()?.downcast_ref::<NoSuchAddress>()?;
+    Some(inner.exists)
 }
 
 /// Returns the error for a name without an address: for clients, an unreachable host.

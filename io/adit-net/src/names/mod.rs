@@ -31,14 +31,15 @@ use tokio::time::{Instant, timeout_at};
 
 use self::cache::LookupCache;
 use self::config::{ResolverConfig, ResolverFilesVersion};
-use self::lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 use self::lookup_result::LookupResult;
 use crate::system;
 
+pub use address_order::sort_by_family;
 pub use config::{ResolverFiles, is_own_host_name, to_ascii_name};
+pub use lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 pub use lookup_origin::LookupOrigin;
-pub use lookup_result::RESOLVE_DEADLINE;
 pub(crate) use lookup_result::no_address;
+pub use lookup_result::{RESOLVE_DEADLINE, name_exists};
 pub use numeric::parse_numeric_v4;
 
 /// A resolver of names. All users of a resolver share its cache and its limits.
@@ -150,7 +151,7 @@ impl Resolver {
             ];
         }
         if !local.is_empty() {
-            address_order::sort_by_family(&mut local);
+            sort_by_family(&mut local);
             return Ok(local.into());
         }
         if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {
@@ -173,6 +174,14 @@ impl Resolver {
             Some(Err(why)) => Err(no_address(&**why)),
             None => Err(no_address("the lookup was aborted")),
         }
+    }
+
+    /// Returns the DNS servers of the configuration, in their order.
+    ///
+    /// # Errors
+    /// The runtime ends.
+    pub async fn servers(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok(self.current_config().await?.servers.clone())
     }
 
     /// Joins the lookup of a name, or starts it once the limits allow it.

@@ -4,24 +4,16 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use adit_wire::Entropy;
-use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::{Name, RData, RecordType};
+use adit_dns::{AnswerError, RecordType, ResponseCode, UpstreamQuery};
+use adit_wire::{Entropy, narrow_int, subslice};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, interval_at, timeout};
 
 use crate::system::ThreadRng;
 
-/// Maximum size of an answer over UDP if the configuration enables EDNS, in bytes; larger datagrams are
-/// fragmented, and fragments can be forged.
-const EDNS_LEN: u16 = 1232;
-/// Maximum number of aliases to follow.
-const MAX_ALIASES: usize = 16;
 /// Maximum number of addresses of one name.
 const MAX_ADDRESSES: usize = 32;
-/// Time to live of a negative answer without one, in seconds.
-const NO_TTL: u32 = 5;
 
 /// The answer of a server to one query.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,35 +46,38 @@ pub(super) struct QueryOptions {
 /// The server fails or refuses, or does not answer.
 pub(super) async fn query_server(
     server: SocketAddr,
-    name: &Name,
+    name: &str,
     kind: RecordType,
     how: QueryOptions,
 ) -> io::Result<Answer> {
     let mut id = [0; 2];
     ThreadRng.fill(&mut id);
-    let question = Query::query(name.clone(), kind);
-    let mut message = Message::new(u16::from_be_bytes(id), MessageType::Query, OpCode::Query);
-    message.metadata.recursion_desired = true;
-    message.add_query(question);
-    if how.edns {
-        let mut edns = Edns::new();
-        edns.set_max_payload(EDNS_LEN);
-        message.set_edns(edns);
-    }
-    let answer = timeout(how.timeout, exchange_messages(server, &message, how))
+    let query = UpstreamQuery::new(name, kind, u16::from_be_bytes(id))
+        .map_err(|why| query_error(why.to_string()))?;
+    let query = match how.edns {
+        true => query,
+        false => query.without_edns(),
+    };
+    let answer = timeout(how.timeout, exchange_messages(server, &query, how))
         .await
         .map_err(|_| query_error(format!("no answer from {server}")))?
         .map_err(|e| query_error(format!("no answer from {server}: {e}")))?;
-    match answer.metadata.response_code {
-        ResponseCode::NoError => extract_addresses(&answer, name, kind),
-        ResponseCode::NXDomain => Ok(Answer::NoAddress {
-            exists: false,
-            ttl: negative_ttl(&answer),
-        }),
-        ResponseCode::ServFail => Err(query_error(format!("{server} answered SERVFAIL"))),
-        ResponseCode::Refused => Err(query_error(format!("{server} answered REFUSED"))),
-        other => Err(query_error(format!("{server} answered {other}"))),
+    if !answer.is_about_the_name() {
+        return Err(query_error(format!("{server} answered {}", answer.code())));
     }
+    let ttl = narrow_int(answer.ttl().as_secs());
+    if answer.is_negative() {
+        let exists = answer.code() != ResponseCode::NXDomain;
+        return Ok(Answer::NoAddress { exists, ttl });
+    }
+    let mut found = Vec::new();
+    for ip in answer.addresses() {
+        let addr = SocketAddr::new(*ip, 0);
+        if found.len() < MAX_ADDRESSES && !found.contains(&addr) {
+            found.push(addr);
+        }
+    }
+    Ok(Answer::Found(found, ttl))
 }
 
 fn query_error(why: String) -> io::Error {
@@ -91,25 +86,25 @@ fn query_error(why: String) -> io::Error {
 
 async fn exchange_messages(
     server: SocketAddr,
-    message: &Message,
+    query: &UpstreamQuery,
     how: QueryOptions,
-) -> io::Result<Message> {
-    let asked = message.to_vec().map_err(io::Error::other)?;
+) -> io::Result<adit_dns::Answer> {
+    let asked = query.to_bytes();
     if !how.tcp_only {
-        let answer = over_udp(server, &asked, message, how.resend_after).await?;
-        if !answer.metadata.truncation {
+        let answer = over_udp(server, &asked, query, how.resend_after).await?;
+        if !answer.is_truncated() {
             return Ok(answer);
         }
     }
-    over_tcp(server, &asked, message).await
+    over_tcp(server, &asked, query).await
 }
 
 async fn over_udp(
     server: SocketAddr,
     asked: &[u8],
-    message: &Message,
+    query: &UpstreamQuery,
     again: Duration,
-) -> io::Result<Message> {
+) -> io::Result<adit_dns::Answer> {
     let here: IpAddr = match server {
         SocketAddr::V4(_) => [0; 4].into(),
         SocketAddr::V6(_) => [0u16; 8].into(),
@@ -129,80 +124,30 @@ async fn over_udp(
                 continue;
             }
         };
-        if let Some(answer) = room.get(..len).and_then(|bytes| answer_to(message, bytes)) {
-            return Ok(answer);
+        match query.check_answer(subslice(&room, ..len)) {
+            Ok(answer) => return Ok(answer),
+            // Number and question are right.
+            Err(why @ (AnswerError::Aliases | AnswerError::TooManyRecords)) => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            Err(_) => {}
         }
     }
 }
 
-async fn over_tcp(server: SocketAddr, asked: &[u8], message: &Message) -> io::Result<Message> {
+async fn over_tcp(
+    server: SocketAddr,
+    asked: &[u8],
+    query: &UpstreamQuery,
+) -> io::Result<adit_dns::Answer> {
     let mut stream = TcpStream::connect(server).await?;
-    let len = u16::try_from(asked.len()).map_err(io::Error::other)?;
+    let len: u16 = narrow_int(asked.len());
     let mut framed = len.to_be_bytes().to_vec();
     framed.extend_from_slice(asked);
     stream.write_all(&framed).await?;
     let len = stream.read_u16().await?;
     let mut bytes = vec![0; usize::from(len)];
     stream.read_exact(&mut bytes).await?;
-    answer_to(message, &bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-/// Parses the message in `bytes` and returns it if it answers this query.
-fn answer_to(asked: &Message, bytes: &[u8]) -> Option<Message> {
-    // Checked before anything is parsed: an attacker has to guess the ID.
-    if bytes.first_chunk() != Some(&asked.metadata.id.to_be_bytes()) {
-        return None;
-    }
-    let answer = Message::from_vec(bytes).ok()?;
-    let fits =
-        answer.metadata.message_type == MessageType::Response && answer.queries == asked.queries;
-    fits.then_some(answer)
-}
-
-/// Returns the addresses at the end of the aliases of `name`.
-fn extract_addresses(answer: &Message, name: &Name, kind: RecordType) -> io::Result<Answer> {
-    let mut at = name;
-    let mut ttl = u32::MAX;
-    for _ in 0..=MAX_ALIASES {
-        let mut found = Vec::new();
-        let mut alias = None;
-        for record in answer.answers.iter().filter(|record| record.name == *at) {
-            let ip = match &record.data {
-                RData::A(a) if kind == RecordType::A => IpAddr::V4(a.0),
-                RData::AAAA(aaaa) if kind == RecordType::AAAA => IpAddr::V6(aaaa.0),
-                RData::CNAME(to) => {
-                    alias.get_or_insert((&to.0, record.ttl));
-                    continue;
-                }
-                _ => continue,
-            };
-            ttl = ttl.min(record.ttl);
-            let addr = SocketAddr::new(ip, 0);
-            if found.len() < MAX_ADDRESSES && !found.contains(&addr) {
-                found.push(addr);
-            }
-        }
-        match alias {
-            _ if !found.is_empty() => return Ok(Answer::Found(found, ttl)),
-            Some((to, alias_ttl)) => {
-                ttl = ttl.min(alias_ttl);
-                at = to;
-            }
-            None => {
-                let ttl = ttl.min(negative_ttl(answer));
-                return Ok(Answer::NoAddress { exists: true, ttl });
-            }
-        }
-    }
-    Err(query_error(format!("the aliases of {name} form a loop")))
-}
-
-/// Returns the time to live of a negative answer, in seconds (RFC 2308 section 5).
-fn negative_ttl(answer: &Message) -> u32 {
-    let mut all = answer.authorities.iter();
-    let soa = all.find_map(|record| match &record.data {
-        RData::SOA(soa) => Some(record.ttl.min(soa.minimum)),
-        _ => None,
-    });
-    soa.unwrap_or(NO_TTL)
+    let answer = query.check_answer(&bytes);
+    answer.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))
 }

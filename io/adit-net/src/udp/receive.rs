@@ -2,6 +2,7 @@
 //! joined.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -54,7 +55,15 @@ impl BatchUdpSocket {
     /// # Cancel safety
     /// This method is cancel safe.
     pub async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+        poll_fn(|cx| self.poll_readable(cx)).await
+    }
+
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        #[cfg(target_os = "linux")]
+        if let Some(link) = self.handover.link() {
+            return link.poll_readable(cx);
+        }
+        self.socket.poll_readable(cx)
     }
 
     /// Receives a batch and passes each datagram with its sender to `each`. Holds no buffer in between.
@@ -80,7 +89,7 @@ impl BatchUdpSocket {
         each: &mut dyn FnMut(ReceivedRun<'_>, SocketAddr),
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.socket.poll_readable(cx))?;
+            ready!(self.poll_readable(cx))?;
             match self.try_recv_runs(each) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
@@ -109,6 +118,21 @@ impl BatchUdpSocket {
         scratch: &mut ReceiveBuffer,
         each: &mut dyn FnMut(ReceivedRun<'_>, SocketAddr),
     ) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if let Some(link) = self.handover.link() {
+            let (buffer, _) = scratch.bytes.split_at_mut(MAX_RUN_BYTES);
+            let mut each = |bytes: &mut [u8], stride: usize, from| {
+                if !self.handover.forward(bytes, stride, from) {
+                    each(ReceivedRun { bytes, stride }, from);
+                }
+            };
+            return link.try_recv_runs(buffer, &mut each).map_err(|why| {
+                if why.kind() != io::ErrorKind::WouldBlock {
+                    self.handover.resume();
+                }
+                io::ErrorKind::WouldBlock.into()
+            });
+        }
         let mut left = BATCH;
         let mut datagrams = 0;
         while left > 0 {
@@ -176,6 +200,10 @@ impl BatchUdpSocket {
             let stride = meta.stride.max(1);
             bytes_of_all += bytes.len();
             *datagrams += bytes.len().div_ceil(stride).max(1);
+            #[cfg(target_os = "linux")]
+            if self.handover.forward(bytes, stride, from) {
+                continue;
+            }
             each(ReceivedRun { bytes, stride }, from);
         }
         let long = bytes_of_all > count * LONG_RUN_BYTES;

@@ -12,10 +12,9 @@ pub(super) use unix::WatchedSocket;
 
 #[cfg(unix)]
 mod unix {
-    use std::future::poll_fn;
     use std::io;
     use std::net::SocketAddr;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
     use std::sync::{Mutex, PoisonError};
     use std::task::{Context, Poll};
     use std::time::Instant;
@@ -74,12 +73,12 @@ mod unix {
             UdpSockRef::from(&self.socket)
         }
 
-        /// Waits until there may be something to receive.
-        pub(in super::super) async fn readable(&self) -> io::Result<()> {
-            poll_fn(|cx| self.poll_readable(cx)).await
+        /// Returns the descriptor of the socket.
+        pub(in super::super) fn as_fd(&self) -> BorrowedFd<'_> {
+            self.socket.as_fd()
         }
 
-        /// Like [`readable`](Self::readable). If several tasks poll, only the last one is woken.
+        /// Waits until there may be something to receive. If several tasks poll, only the last one is woken.
         pub(in super::super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             match &mut self.lock_watch().how {
                 WatchMode::Reactor(watched) => watched.poll_read_ready(cx).map_ok(drop),
@@ -178,12 +177,7 @@ mod plain {
             UdpSockRef::from(&self.0)
         }
 
-        /// Waits until there is something to receive.
-        pub(in super::super) async fn readable(&self) -> io::Result<()> {
-            self.0.readable().await
-        }
-
-        /// Like [`readable`](Self::readable). If several tasks poll, only the last one is woken.
+        /// Waits until there is something to receive. If several tasks poll, only the last one is woken.
         pub(in super::super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             self.0.poll_recv_ready(cx)
         }

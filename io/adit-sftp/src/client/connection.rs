@@ -209,7 +209,7 @@ impl Operation {
         let Connection { wakers, waker, .. } = &*self.connection;
         // Before the stream is polled, so that no wakeup is lost.
         wakers.register(self.number, cx.waker());
-        let mut turn = Turn {
+        let mut turn = OperationPoll {
             operation: self.number,
             take,
             progress: false,
@@ -224,7 +224,7 @@ impl Operation {
             state.failure = Some(why.clone());
         }
         drop(state);
-        let Turn {
+        let OperationPoll {
             progress, others, ..
         } = turn;
         let outcome = match outcome {
@@ -269,8 +269,8 @@ impl Drop for Operation {
     }
 }
 
-/// One poll of an operation.
-struct Turn<'a, 't> {
+/// The state of one poll of an operation.
+struct OperationPoll<'a, 't> {
     operation: u64,
     take: &'a mut Take<'t>,
     /// Something of the operation happened.
@@ -300,7 +300,11 @@ impl ConnectionState {
     }
 
     /// Moves bytes; true if the stream has no more for now.
-    fn poll(&mut self, cx: &mut Context<'_>, turn: &mut Turn<'_, '_>) -> Result<bool, Failure> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        turn: &mut OperationPoll<'_, '_>,
+    ) -> Result<bool, Failure> {
         while let Some((id, frame)) = self.next_mail(turn.operation) {
             let (_, reply) = SftpReply::parse(&frame)?;
             (turn.take)(id, &reply)?;
@@ -343,7 +347,7 @@ impl ConnectionState {
     }
 
     /// Passes on all that was received.
-    fn receive(&mut self, turn: &mut Turn<'_, '_>) -> Result<(), Failure> {
+    fn receive(&mut self, turn: &mut OperationPoll<'_, '_>) -> Result<(), Failure> {
         loop {
             let mut data: &[u8] = self.wire.filled();
             let received = data.len();

@@ -17,7 +17,7 @@ use adit_ssh_proto::key::PrivateKey;
 
 use crate::plan::{Plan, Rekey};
 use crate::player::{HALF, KEY, Player, STATUS, text};
-use crate::recording::{Recording, Turn};
+use crate::recording::{RecordedRead, Recording};
 
 /// Maximum time of silence.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -119,9 +119,9 @@ fn record(plan: Plan, user: &str, mut socket: TcpStream) -> Recording {
     socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut player = Player::new(plan, user);
-    let mut turn = Turn {
+    let mut turn = RecordedRead {
         said: player.said(),
-        ..Turn::default()
+        ..RecordedRead::default()
     };
     let mut turns = Vec::new();
     let mut buf = vec![0; 32 << 10];
@@ -139,7 +139,7 @@ fn record(plan: Plan, user: &str, mut socket: TcpStream) -> Recording {
             turns.last().map(|t| &t.events)
         );
         player.hear(&buf[..n]);
-        turn = Turn {
+        turn = RecordedRead {
             heard: buf[..n].to_vec(),
             events: player.events(),
             said: player.said(),

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step, subslice_mut};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, subslice_mut};
 use zeroize::Zeroize;
 
 use super::forward::{self, OriginUri};
@@ -20,7 +20,7 @@ use crate::head::{Fields, HeadScan, HopByHop, MinorVersion, RequestLine, split_h
 ///
 /// ```
 /// use adit_http::server::{BasicAuth, Request, RequestHandshake};
-/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+/// use adit_wire::{Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput};
 ///
 /// struct Anyone;
 ///
@@ -37,7 +37,7 @@ use crate::head::{Fields, HeadScan, HopByHop, MinorVersion, RequestLine, split_h
 /// let mut request = *b"GET http://example.test/index HTTP/1.1\r\nHost: example.test\r\n\r\n";
 /// let mut handshake = RequestHandshake::new(&Anyone);
 /// let step = handshake.step(&mut HandshakeInput::new(&mut request), &mut HandshakeOutput::new(&mut Vec::new()))?;
-/// let Step::Done(Request::Forward { target, head, .. }) = step else {
+/// let HandshakeProgress::Done(Request::Forward { target, head, .. }) = step else {
 ///     panic!("a request for an origin");
 /// };
 /// assert_eq!(target.to_string(), "example.test:80");
@@ -176,12 +176,12 @@ impl Handshake for RequestHandshake<'_> {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Request>, Refusal> {
+    ) -> Result<HandshakeProgress<Request>, Refusal> {
         loop {
             let verdict = match self.scan.advance(rx.bytes()) {
                 Ok(None) => {
                     let total = rx.bytes().len() + 1;
-                    return Ok(Step::NeedMore { total });
+                    return Ok(HandshakeProgress::NeedMore { total });
                 }
                 Ok(Some(len)) => {
                     let head = subslice_mut(rx.bytes_mut(), ..len);
@@ -194,7 +194,7 @@ impl Handshake for RequestHandshake<'_> {
                 Err(why) => Err(why.into()),
             };
             match verdict {
-                Ok(Verdict::Serve(request)) => return Ok(Step::Done(request)),
+                Ok(Verdict::Serve(request)) => return Ok(HandshakeProgress::Done(request)),
                 Ok(Verdict::Ask) => {
                     tx.extend_from_slice(PASSWORD_CHALLENGE);
                     self.asked = true;

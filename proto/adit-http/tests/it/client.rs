@@ -4,7 +4,7 @@ use adit_http::MAX_HEAD;
 use adit_http::client::{ClientError, HttpConnect};
 use adit_http::server::{ESTABLISHED, Request, RequestHandshake, failure_response};
 use adit_wire::codec_laws::run_handshake;
-use adit_wire::{Host, ProtocolError, Step, Target};
+use adit_wire::{HandshakeProgress, Host, ProtocolError, Target};
 use proptest::prelude::*;
 
 use crate::server::User;
@@ -26,7 +26,10 @@ fn answer(bytes: &[u8]) -> Outcome<(), ClientError> {
 #[test]
 fn asks_for_a_tunnel() {
     let (step, sent, left) = answer(&[ESTABLISHED, b"SSH-2.0"].concat()).unwrap();
-    assert_eq!((step, left), (Step::Done(()), b"SSH-2.0".to_vec()));
+    assert_eq!(
+        (step, left),
+        (HandshakeProgress::Done(()), b"SSH-2.0".to_vec())
+    );
     assert_eq!(
         sent,
         b"CONNECT example.test:443 HTTP/1.1\r\nHost: example.test:443\r\n\r\n"
@@ -49,7 +52,11 @@ fn any_2xx_is_success_and_nothing_else() {
         "HTTP/1.1 200 OK\r\nodd line\r\n\r\n",
     ] {
         let (step, _, left) = answer(format!("{ok}xyz").as_bytes()).unwrap();
-        assert_eq!((step, left), (Step::Done(()), b"xyz".to_vec()), "{ok}");
+        assert_eq!(
+            (step, left),
+            (HandshakeProgress::Done(()), b"xyz".to_vec()),
+            "{ok}"
+        );
     }
     for status in [101, 199 + 101, 403, 407, 502, 999] {
         let head = format!("HTTP/1.1 {status} x\r\n\r\n");
@@ -80,7 +87,10 @@ fn the_head_has_a_limit() {
     };
     for pieces in [1, 7, 1 << 20] {
         let run = |head: &[u8]| run_handshake(&mut plain(), head, &[pieces]);
-        assert!(matches!(run(&padded(MAX_HEAD)), Ok((Step::Done(()), ..))));
+        assert!(matches!(
+            run(&padded(MAX_HEAD)),
+            Ok((HandshakeProgress::Done(()), ..))
+        ));
         for head in [padded(MAX_HEAD + 1), padded(9 * MAX_HEAD)] {
             assert_eq!(run(&head).unwrap_err().0, ClientError::TooLarge);
         }
@@ -114,7 +124,7 @@ fn our_client_and_our_server_agree() {
             target: to.parse().unwrap(),
             user: Some(b"u".to_vec()),
         };
-        assert_eq!((step, sent), (Step::Done(want), vec![]));
+        assert_eq!((step, sent), (HandshakeProgress::Done(want), vec![]));
     }
     let why = answer(&failure_response(504, None)).unwrap_err().0;
     assert_eq!(why, ClientError::Status(504));

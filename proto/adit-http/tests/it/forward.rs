@@ -2,7 +2,7 @@
 
 use adit_http::Framing;
 use adit_http::server::{Request, RequestHandshake};
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 
 use crate::server::{Open, User, talk};
 use crate::split::every_split;
@@ -17,7 +17,7 @@ struct Forwarded {
 
 fn forward(input: &str) -> Forwarded {
     match talk(&Open, input.as_bytes()).unwrap().0 {
-        Step::Done(Request::Forward {
+        HandshakeProgress::Done(Request::Forward {
             target,
             head,
             body,
@@ -45,7 +45,7 @@ fn what_curl_sends() {
         Accept: */*\r\nConnection: close\r\n\r\n";
     let (step, sent, _) = talk(&User, input.as_bytes()).unwrap();
     assert!(sent.is_empty());
-    let Step::Done(request) = step else {
+    let HandshakeProgress::Done(request) = step else {
         panic!("complete")
     };
     assert_eq!(
@@ -62,7 +62,7 @@ fn what_curl_sends() {
     );
     let with_via =
         every_split(|| RequestHandshake::new(&User).with_via(), input.as_bytes()).unwrap();
-    let Step::Done(Request::Forward { head, .. }) = with_via.0 else {
+    let HandshakeProgress::Done(Request::Forward { head, .. }) = with_via.0 else {
         panic!("complete")
     };
     let head = String::from_utf8(head).unwrap();

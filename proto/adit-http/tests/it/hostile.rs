@@ -2,7 +2,7 @@
 
 use adit_http::Framing;
 use adit_http::server::{Refusal, Request, RequestHandshake, failure_response};
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::run_handshake;
 use proptest::prelude::*;
 
@@ -194,7 +194,7 @@ proptest! {
     /// Another parser reads all accepted heads in the same way; all forwarded heads are clean.
     #[test]
     fn accepts_no_more_than_another_parser(head in mutated()) {
-        let Ok((Step::Done(request), _, left)) = run_handshake(&mut RequestHandshake::new(&Open), &head, &[64]) else {
+        let Ok((HandshakeProgress::Done(request), _, left)) = run_handshake(&mut RequestHandshake::new(&Open), &head, &[64]) else {
             return Ok(());
         };
         let mut space = [httparse::EMPTY_HEADER; 130];

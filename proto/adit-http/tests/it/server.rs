@@ -3,7 +3,7 @@
 use adit_http::server::{BasicAuth, Refusal, Request, RequestHandshake, failure_response};
 use adit_http::{MAX_FIELDS, MAX_HEAD, MAX_START_LINE};
 use adit_wire::codec_laws::run_handshake;
-use adit_wire::{ProtocolError, Step};
+use adit_wire::{HandshakeProgress, ProtocolError};
 
 use crate::split::{Outcome, every_split};
 
@@ -32,8 +32,8 @@ pub(crate) fn talk(credentials: &dyn BasicAuth, input: &[u8]) -> Outcome<Request
     every_split(|| RequestHandshake::new(credentials), input)
 }
 
-fn tunnel(to: &str, user: Option<&str>) -> Step<Request> {
-    Step::Done(Request::Connect {
+fn tunnel(to: &str, user: Option<&str>) -> HandshakeProgress<Request> {
+    HandshakeProgress::Done(Request::Connect {
         target: to.parse().unwrap(),
         user: user.map(|u| u.as_bytes().to_vec()),
     })
@@ -74,7 +74,7 @@ fn asks_once_for_a_password() {
     assert_eq!(sent, [ASK, &failure_response(407, None)].concat());
     assert_eq!(ProtocolError::from(why), ProtocolError::Unauthentic);
     let waits = talk(&User, wrong).unwrap();
-    assert!(matches!(waits.0, Step::NeedMore { total: 1 }));
+    assert!(matches!(waits.0, HandshakeProgress::NeedMore { total: 1 }));
     assert_eq!(waits.1, ASK);
 }
 
@@ -142,7 +142,10 @@ fn limits_of_the_head() {
         head
     };
     let run = |head: &[u8]| run_handshake(&mut RequestHandshake::new(&Open), head, &[1000]);
-    assert!(matches!(run(&padded(MAX_HEAD)), Ok((Step::Done(_), ..))));
+    assert!(matches!(
+        run(&padded(MAX_HEAD)),
+        Ok((HandshakeProgress::Done(_), ..))
+    ));
     for head in [padded(MAX_HEAD + 1), padded(3 * MAX_HEAD)] {
         let (why, sent) = run(&head).unwrap_err();
         assert_eq!(
@@ -152,13 +155,18 @@ fn limits_of_the_head() {
     }
     // Never waits for more than the limit.
     let cut = &padded(MAX_HEAD)[..MAX_HEAD - 1];
-    assert!(matches!(run(cut), Ok((Step::NeedMore { total }, ..)) if total == MAX_HEAD));
+    assert!(
+        matches!(run(cut), Ok((HandshakeProgress::NeedMore { total }, ..)) if total == MAX_HEAD)
+    );
 
     let fields = |n: usize| {
         let lines = "a: b\r\n".repeat(n);
         format!("CONNECT a:1 HTTP/1.1\r\n{lines}\r\n").into_bytes()
     };
-    assert!(matches!(run(&fields(MAX_FIELDS)), Ok((Step::Done(_), ..))));
+    assert!(matches!(
+        run(&fields(MAX_FIELDS)),
+        Ok((HandshakeProgress::Done(_), ..))
+    ));
     assert!(matches!(
         run(&fields(MAX_FIELDS + 1)),
         Err((Refusal::TooLarge("number of header lines"), _))
@@ -170,7 +178,7 @@ fn limits_of_the_head() {
     };
     assert!(matches!(
         run(&line(MAX_START_LINE)),
-        Ok((Step::Done(_), ..))
+        Ok((HandshakeProgress::Done(_), ..))
     ));
     for pieces in [1, 100_000] {
         let got = run_handshake(

@@ -63,7 +63,7 @@ impl<'a> ClientSettings<'a> {
 ///
 /// ```
 /// use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam};
-/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Seal, Step, HandshakeOutput, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Seal, HandshakeProgress, HandshakeOutput, UnixTime};
 ///
 /// // Use the system's random numbers in a program.
 /// let mut entropy = FixedEntropy::new([7; 64]);
@@ -74,7 +74,7 @@ impl<'a> ClientSettings<'a> {
 /// // One handshake for each connection. This kind sends nothing before the first data.
 /// let mut handshake = state.new_handshake(UnixTime(1_800_000_000), &mut entropy);
 /// let step = handshake.step(&mut HandshakeInput::new(&mut []), &mut HandshakeOutput::new(&mut Vec::new())).unwrap();
-/// let Step::Done(mut codecs) = step else { panic!("the handshake is complete") };
+/// let HandshakeProgress::Done(mut codecs) = step else { panic!("the handshake is complete") };
 ///
 /// // The first record is a web request that contains the data.
 /// let overhead = codecs.seal.overhead();

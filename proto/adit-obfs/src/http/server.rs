@@ -1,6 +1,6 @@
 //! A server's parser of request heads.
 
-use adit_wire::{HandshakeInput, ProtocolError, Step, subslice};
+use adit_wire::{HandshakeInput, HandshakeProgress, ProtocolError, subslice};
 
 use super::{MAX_HEAD, head_end};
 
@@ -23,7 +23,7 @@ impl RequestReader {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         hosts: &[Box<str>],
-    ) -> Result<Step<()>, ProtocolError> {
+    ) -> Result<HandshakeProgress<()>, ProtocolError> {
         let bytes = rx.bytes();
         if !may_begin(bytes, b"GET ") && !may_begin(bytes, b"POST ") {
             return Err(ProtocolError::Malformed("http: not GET or POST"));
@@ -37,7 +37,7 @@ impl RequestReader {
         let Some(end) = end else {
             self.scanned = bytes.len().saturating_sub(3);
             let total = bytes.len() + 1;
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         };
         self.scanned = end - 4;
         let head = subslice(bytes, ..end);
@@ -50,7 +50,7 @@ impl RequestReader {
         }
         let total = end + MIN_TOTAL_BYTES.saturating_sub(hidden.len());
         if bytes.len() < total {
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         }
         // Each byte took three characters of the URL, so there is room in front of the body.
         let start = end - hidden.len();
@@ -58,7 +58,7 @@ impl RequestReader {
             place.copy_from_slice(&hidden);
         }
         rx.consume(start);
-        Ok(Step::Done(()))
+        Ok(HandshakeProgress::Done(()))
     }
 }
 
@@ -122,13 +122,16 @@ fn is_one_of(host: &[u8], hosts: &[Box<str>]) -> bool {
 mod tests {
     use super::*;
 
-    fn read(wire: &[u8], hosts: &[&str]) -> Result<(Step<()>, Vec<u8>), ProtocolError> {
+    fn read(
+        wire: &[u8],
+        hosts: &[&str],
+    ) -> Result<(HandshakeProgress<()>, Vec<u8>), ProtocolError> {
         let hosts: Vec<Box<str>> = hosts.iter().map(|h| (*h).into()).collect();
         let mut wire = wire.to_vec();
         let mut rx = HandshakeInput::new(&mut wire);
         let step = RequestReader::default().read_head(&mut rx, &hosts);
         let (left, eaten) = (rx.bytes().to_vec(), rx.consumed());
-        if !matches!(step, Ok(Step::Done(()))) {
+        if !matches!(step, Ok(HandshakeProgress::Done(()))) {
             assert_eq!(eaten, 0);
         }
         step.map(|step| (step, left))
@@ -139,8 +142,14 @@ mod tests {
     #[test]
     fn the_url_comes_before_the_body() {
         let plain = b"\x01\x02\x03\xff123456789".to_vec();
-        assert_eq!(read(WIRE, &[]), Ok((Step::Done(()), plain.clone())));
-        assert_eq!(read(WIRE, &["b.com", "a.com"]), Ok((Step::Done(()), plain)));
+        assert_eq!(
+            read(WIRE, &[]),
+            Ok((HandshakeProgress::Done(()), plain.clone()))
+        );
+        assert_eq!(
+            read(WIRE, &["b.com", "a.com"]),
+            Ok((HandshakeProgress::Done(()), plain))
+        );
         let why = ProtocolError::Malformed("http: another host");
         assert_eq!(read(WIRE, &["com"]), Err(why));
         let why = ProtocolError::Malformed("http: not GET or POST");
@@ -153,7 +162,7 @@ mod tests {
         for end in 0..WIRE.len() {
             let step = read(&WIRE[..end], &[]).unwrap().0;
             assert!(
-                matches!(step, Step::NeedMore { total } if total > end && total <= WIRE.len()),
+                matches!(step, HandshakeProgress::NeedMore { total } if total > end && total <= WIRE.len()),
                 "{end}"
             );
         }
@@ -199,7 +208,10 @@ mod tests {
         };
         let mut wire = b"GET /".to_vec();
         wire.resize(MAX_HEAD, b'a');
-        assert!(matches!(read(&wire, &[]), Ok((Step::NeedMore { .. }, _))));
+        assert!(matches!(
+            read(&wire, &[]),
+            Ok((HandshakeProgress::NeedMore { .. }, _))
+        ));
         wire.extend(b"\r\n\r\n");
         assert_eq!(read(&wire, &[]), Err(why));
         assert_eq!(read(&wire[..MAX_HEAD + 1], &[]), Err(why));

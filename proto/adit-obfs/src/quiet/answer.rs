@@ -1,6 +1,6 @@
 //! The messages after a hello: a server's three records and a client's two.
 
-use adit_wire::{Entropy, ProtocolError, Step, subslice};
+use adit_wire::{Entropy, HandshakeProgress, ProtocolError, subslice};
 
 use crate::tls::{CHANGE_CIPHER_SPEC, RECORD_HEAD, parse_record_head};
 
@@ -57,13 +57,16 @@ impl ServerAnswer {
 ///
 /// GoQuiet itself checks nothing here. adit does, because a server that does not have our key shows
 /// a real web server instead, whose records must not be taken for an answer.
-pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>, ProtocolError> {
+pub(crate) fn read_answer(
+    wire: &[u8],
+    session: &[u8; 32],
+) -> Result<HandshakeProgress<usize>, ProtocolError> {
     let other = ProtocolError::Refused("a web server answered: wrong key or clock");
     if wire.iter().zip(HELLO).any(|(a, b)| *a != b) {
         return Err(other);
     }
     if wire.len() < HELLO_LEN {
-        return Ok(Step::NeedMore { total: HELLO_LEN });
+        return Ok(HandshakeProgress::NeedMore { total: HELLO_LEN });
     }
     if wire.get(SESSION_OFFSET..SESSION_OFFSET + 32) != Some(session) {
         return Err(other);
@@ -72,16 +75,16 @@ pub(crate) fn read_answer(wire: &[u8], session: &[u8; 32]) -> Result<Step<usize>
     for kind in [[0x14, 3, 3], [0x16, 3, 3]] {
         let Some((head, len)) = parse_record_head(subslice(wire, at..)) else {
             let total = at + RECORD_HEAD;
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         };
         let end = at + RECORD_HEAD + len;
         if head != kind || end > MAX_ANSWER {
             return Err(other);
         }
         if wire.len() < end {
-            return Ok(Step::NeedMore { total: end });
+            return Ok(HandshakeProgress::NeedMore { total: end });
         }
         at = end;
     }
-    Ok(Step::Done(at))
+    Ok(HandshakeProgress::Done(at))
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use adit_crypto::Secret;
+use adit_crypto::{Secret, SnapshotError};
 use adit_wire::{Clock, Entropy, UnixTime};
 
 use super::{ServerHandshake, State};
@@ -64,7 +64,7 @@ impl<'a> ServerSettings<'a> {
 /// use std::sync::Arc;
 ///
 /// use adit_obfs::{ObfsKind, ObfsParam, ServerSettings, ServerState};
-/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Step, HandshakeOutput, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput, UnixTime};
 ///
 /// let clock = Arc::new(UnixTime(1_800_000_000)); // the system's clock in a program
 /// let mut entropy = FixedEntropy::new([7; 64]);
@@ -101,6 +101,30 @@ pub(super) enum Recognition {
         key: Box<ProofKey>,
         seen: SeenHellos,
     },
+}
+
+/// The reason a state cannot continue the snapshot of another one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HelloRestoreError {
+    /// The settings are invalid.
+    #[error(transparent)]
+    Settings(#[from] ParamError),
+    /// The bytes are not a snapshot of hellos, or of those of another state.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The kind has no hellos.
+    #[error("the kind of obfs has no hellos to remember")]
+    Unused,
+}
+
+impl SharedState {
+    fn seen_hellos(&self) -> Option<&SeenHellos> {
+        match &self.recognition {
+            Recognition::Tag { seen, .. } | Recognition::Proof { seen, .. } => Some(seen),
+            Recognition::Nothing | Recognition::Hosts(_) => None,
+        }
+    }
 }
 
 impl ServerState {
@@ -149,6 +173,46 @@ impl ServerState {
             clock: settings.clock.clone(),
             recognition: judge,
         })))
+    }
+
+    /// Returns the hellos that the state remembers, at most 7.2 MB; `None` for kinds without hellos. Keep them as secret as
+    /// a key: a peer who has the seed can make the state slow.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Secret<Vec<u8>>> {
+        self.0.seen_hellos().map(SeenHellos::snapshot)
+    }
+
+    /// Creates the state of a listener from the [`snapshot`](Self::snapshot) of a listener of the same kind in another
+    /// process. `settings.started` is the start of that process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if `go_quiet` has no key, if the kind has no hellos, and if the bytes are not a snapshot or are damaged.
+    pub fn from_snapshot(
+        settings: &ServerSettings<'_>,
+        bytes: &[u8],
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, HelloRestoreError> {
+        let Self(mut shared) = Self::new(settings, entropy)?;
+        let now = settings.clock.unix_time();
+        let recognition = Arc::get_mut(&mut shared).map(|shared| &mut shared.recognition);
+        match recognition {
+            Some(Recognition::Tag { seen, .. } | Recognition::Proof { seen, .. }) => {
+                *seen = SeenHellos::from_snapshot(bytes, seen.span(), now)?;
+            }
+            _ => return Err(HelloRestoreError::Unused),
+        }
+        Ok(Self(shared))
+    }
+
+    /// Adds the hellos of a later [`snapshot`](Self::snapshot) of the process from whose snapshot the state was created.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the kind has no hellos, and if the bytes are not a snapshot, are damaged, or are of another state.
+    pub fn merge_snapshot(&self, bytes: &[u8]) -> Result<(), HelloRestoreError> {
+        let seen = self.0.seen_hellos().ok_or(HelloRestoreError::Unused)?;
+        Ok(seen.merge_snapshot(bytes, self.0.clock.unix_time())?)
     }
 
     /// Returns the kind.

@@ -1,6 +1,6 @@
 //! The client's end of the handshake: ChangeCipherSpec, Finished.
 
-use adit_wire::{ProtocolError, Step, subslice};
+use adit_wire::{HandshakeProgress, ProtocolError, subslice};
 
 use super::record::{CHANGE_CIPHER_SPEC, RECORD_HEAD, parse_record_head};
 use super::tag::{TAG_LEN, Tagger};
@@ -25,7 +25,7 @@ impl ClientEnd {
 }
 
 /// Finds the end of ChangeCipherSpec and Finished at the front of `wire`.
-pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, ProtocolError> {
+pub(crate) fn parse_end(wire: &[u8]) -> Result<HandshakeProgress<usize>, ProtocolError> {
     let malformed = ProtocolError::Malformed("TLS: the client's end of the handshake");
     let front = CHANGE_CIPHER_SPEC.iter().chain(&[0x16, 3, 3]);
     if wire.iter().zip(front).any(|(a, b)| a != b) {
@@ -34,22 +34,25 @@ pub(crate) fn parse_end(wire: &[u8]) -> Result<Step<usize>, ProtocolError> {
     let start = CHANGE_CIPHER_SPEC.len();
     let Some((_, len)) = parse_record_head(wire.get(start..).unwrap_or_default()) else {
         let total = start + RECORD_HEAD;
-        return Ok(Step::NeedMore { total });
+        return Ok(HandshakeProgress::NeedMore { total });
     };
     if !(TAG_LEN..=MAX_FINISHED).contains(&len) {
         return Err(malformed);
     }
     let total = start + RECORD_HEAD + len;
     if wire.len() < total {
-        return Ok(Step::NeedMore { total });
+        return Ok(HandshakeProgress::NeedMore { total });
     }
-    Ok(Step::Done(total))
+    Ok(HandshakeProgress::Done(total))
 }
 
 /// Reads and checks the end of the handshake at the front of `wire` and returns its length.
-pub(crate) fn read_end(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, ProtocolError> {
+pub(crate) fn read_end(
+    wire: &[u8],
+    tagger: &Tagger,
+) -> Result<HandshakeProgress<usize>, ProtocolError> {
     let step = parse_end(wire)?;
-    if let Step::Done(len) = step {
+    if let HandshakeProgress::Done(len) = step {
         tagger.check_tag(subslice(wire, ..len))?;
     }
     Ok(step)

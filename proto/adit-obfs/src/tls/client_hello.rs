@@ -1,6 +1,6 @@
 //! A server's parser of ClientHello (RFC 5246, section 7.4.1.2), limited to the fields it needs.
 
-use adit_wire::{EndOfInput, ProtocolError, Reader, Step};
+use adit_wire::{EndOfInput, HandshakeProgress, ProtocolError, Reader};
 
 use super::record::{RECORD_HEAD, parse_record_head};
 
@@ -22,14 +22,16 @@ pub(crate) struct ClientHello {
 
 /// Parses the ClientHello at the front of `wire`. It must be alone in its record; bytes after the
 /// session id are ignored.
-pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, ProtocolError> {
+pub(crate) fn parse_client_hello(
+    wire: &[u8],
+) -> Result<HandshakeProgress<ClientHello>, ProtocolError> {
     let start = [0x16, 3, 1];
     if wire.iter().zip(start).any(|(a, b)| *a != b) {
         return Err(ProtocolError::Malformed("TLS: not a handshake"));
     }
     let Some((_, body)) = parse_record_head(wire) else {
         let total = RECORD_HEAD;
-        return Ok(Step::NeedMore { total });
+        return Ok(HandshakeProgress::NeedMore { total });
     };
     let len = RECORD_HEAD + body;
     if len > MAX_HELLO {
@@ -42,10 +44,10 @@ pub(crate) fn parse_client_hello(wire: &[u8]) -> Result<Step<ClientHello>, Proto
         return Err(malformed);
     }
     let Some(record) = wire.get(..len) else {
-        return Ok(Step::NeedMore { total: len });
+        return Ok(HandshakeProgress::NeedMore { total: len });
     };
     match parse_fields(record) {
-        Ok(Some(hello)) => Ok(Step::Done(hello)),
+        Ok(Some(hello)) => Ok(HandshakeProgress::Done(hello)),
         Ok(None) | Err(EndOfInput) => Err(malformed),
     }
 }

@@ -1,6 +1,6 @@
 //! The server's flight: ServerHello, optionally a ticket, ChangeCipherSpec, Finished.
 
-use adit_wire::{Entropy, ProtocolError, Step, UnixTime, subslice};
+use adit_wire::{Entropy, HandshakeProgress, ProtocolError, UnixTime, subslice};
 
 use super::be16;
 use super::hello::stamped_random;
@@ -63,13 +63,16 @@ impl ServerFlight {
 }
 
 /// Reads and checks the flight at the front of `wire` and returns its length.
-pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, ProtocolError> {
+pub(crate) fn read_flight(
+    wire: &[u8],
+    tagger: &Tagger,
+) -> Result<HandshakeProgress<usize>, ProtocolError> {
     let (mut at, mut changed) = (0, false);
     loop {
         let rest = subslice(wire, at..);
         let Some((head, len)) = parse_record_head(rest) else {
             let total = at + RECORD_HEAD;
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         };
         match head {
             [0x16, 3, 3] => {}
@@ -84,7 +87,7 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, P
             return Err(ProtocolError::TooLong { what, limit });
         }
         if wire.len() < end {
-            return Ok(Step::NeedMore { total: end });
+            return Ok(HandshakeProgress::NeedMore { total: end });
         }
         let body = subslice(wire, at + RECORD_HEAD..end);
         if at == 0 {
@@ -94,7 +97,7 @@ pub(crate) fn read_flight(wire: &[u8], tagger: &Tagger) -> Result<Step<usize>, P
                 return Err(ProtocolError::Malformed("TLS Finished"));
             }
             tagger.check_tag(subslice(wire, ..end))?;
-            return Ok(Step::Done(end));
+            return Ok(HandshakeProgress::Done(end));
         }
         at = end;
     }

@@ -1,6 +1,6 @@
 //! The client's first message, and its verification by a server.
 
-use adit_wire::{Entropy, Host, ProtocolError, Step, UnixTime, narrow_int, subslice};
+use adit_wire::{Entropy, HandshakeProgress, Host, ProtocolError, UnixTime, narrow_int, subslice};
 
 use super::be16;
 use super::client_hello::{ClientHello, parse_client_hello};
@@ -130,10 +130,10 @@ pub(crate) fn read_hello(
     window: TimeWindow,
     seen: &SeenHellos,
     now: UnixTime,
-) -> Result<Step<(usize, Tagger)>, ProtocolError> {
+) -> Result<HandshakeProgress<(usize, Tagger)>, ProtocolError> {
     let hello = match parse_client_hello(wire)? {
-        Step::NeedMore { total } => return Ok(Step::NeedMore { total }),
-        Step::Done(hello) => hello,
+        HandshakeProgress::NeedMore { total } => return Ok(HandshakeProgress::NeedMore { total }),
+        HandshakeProgress::Done(hello) => hello,
     };
     let ClientHello {
         len,
@@ -145,7 +145,7 @@ pub(crate) fn read_hello(
     let [a, b, c, d, ..] = random;
     window.check_time(u32::from_be_bytes([a, b, c, d]), now)?;
     seen.insert_hello(subslice(&random, ..STAMPED), now)?;
-    Ok(Step::Done((len, tagger)))
+    Ok(HandshakeProgress::Done((len, tagger)))
 }
 
 /// Draws a session ticket, kept for each host: 128 to 384 random bytes in steps of 16.

@@ -13,9 +13,9 @@ use crate::rule_set::RuleSet;
 /// which are noted.
 pub(super) const MAX_VERSION: u64 = 5;
 
-/// A group of alternatives.
+/// The conditions of a rule that are alternatives: one of each group must match.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ConditionGroup {
     Destination,
     Ports,
     Source,
@@ -49,7 +49,7 @@ impl SingBoxRule {
     /// Adds an entry to a group, and counts it.
     pub(super) fn add(
         &mut self,
-        kind: Kind,
+        kind: ConditionGroup,
         place: Place,
         text: &str,
         tally: &mut Tally<'_>,

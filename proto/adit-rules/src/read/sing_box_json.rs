@@ -2,7 +2,7 @@
 
 use super::json::Json;
 use super::limits::{Limits, Loaded, NoteKind, ReadError};
-use super::sing_box::{Kind, MAX_VERSION, SingBoxRule};
+use super::sing_box::{ConditionGroup, MAX_VERSION, SingBoxRule};
 use super::tally::{Tally, shorten};
 use crate::bounds::AddError;
 use crate::builder::RuleSetBuilder;
@@ -74,7 +74,7 @@ fn read_rule(
                 rule.add(kind, place, text, tally, |set| {
                     let port: u16 = text.parse().map_err(|_| AddError::Ports)?;
                     match kind {
-                        Kind::SourcePorts => set.add_source_ports(port..=port),
+                        ConditionGroup::SourcePorts => set.add_source_ports(port..=port),
                         _ => set.add_ports(port..=port),
                     }
                     Ok(())
@@ -100,13 +100,13 @@ fn read_rule(
 }
 
 /// Returns the group of a key.
-fn kind_of(key: &str) -> Kind {
+fn kind_of(key: &str) -> ConditionGroup {
     match key {
-        "port" | "port_range" => Kind::Ports,
-        "source_ip_cidr" => Kind::Source,
-        "source_port" | "source_port_range" => Kind::SourcePorts,
-        "network" => Kind::Transports,
-        _ => Kind::Destination,
+        "port" | "port_range" => ConditionGroup::Ports,
+        "source_ip_cidr" => ConditionGroup::Source,
+        "source_port" | "source_port_range" => ConditionGroup::SourcePorts,
+        "network" => ConditionGroup::Transports,
+        _ => ConditionGroup::Destination,
     }
 }
 

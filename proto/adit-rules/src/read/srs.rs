@@ -9,7 +9,7 @@ use adit_wire::{EndOfInput, Reader};
 use super::adblock::add_filter;
 use super::limits::{Limits, Loaded, Place, ReadError};
 use super::protobuf::read_varint;
-use super::sing_box::{Kind, MAX_VERSION, SingBoxRule};
+use super::sing_box::{ConditionGroup, MAX_VERSION, SingBoxRule};
 use super::sing_box_json::add_range;
 use super::succinct::{Stop, SuccinctSet};
 use super::tally::Tally;
@@ -101,11 +101,11 @@ fn read_item(
 ) -> Result<bool, ReadError> {
     let kind = from.u8()?;
     let group = match kind {
-        1 => Kind::Transports,
-        5 => Kind::Source,
-        7 | 8 => Kind::SourcePorts,
-        9 | 10 => Kind::Ports,
-        _ => Kind::Destination,
+        1 => ConditionGroup::Transports,
+        5 => ConditionGroup::Source,
+        7 | 8 => ConditionGroup::SourcePorts,
+        9 | 10 => ConditionGroup::Ports,
+        _ => ConditionGroup::Destination,
     };
     match kind {
         0 => {
@@ -244,7 +244,7 @@ fn read_names(
     let set = SuccinctSet::read(from).ok_or(DAMAGED)?;
     visit(&set, |key| {
         let (mark, name) = split_mark(key);
-        rule.add(Kind::Destination, place, name, tally, |to| {
+        rule.add(ConditionGroup::Destination, place, name, tally, |to| {
             match (mark, name.strip_prefix('.')) {
                 (Some(ROOT), None) => to.add_domain(name),
                 (Some(ROOT), Some(name)) | (Some(SUFFIX), Some(name)) => to.add_below(name),
@@ -276,7 +276,7 @@ fn read_filters(
             None => "|",
         };
         let filter = format!("{start}{name}{end}");
-        rule.add(Kind::Destination, place, &filter, tally, |to| {
+        rule.add(ConditionGroup::Destination, place, &filter, tally, |to| {
             add_filter(&filter, to)
         })
     })

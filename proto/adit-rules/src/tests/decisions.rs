@@ -341,3 +341,75 @@ fn the_entry_that_matches_is_found() {
         .find_entry(&Request::new(&to), Addresses::Known(&[]));
     assert_eq!(found, Some(Entry::Group));
 }
+
+#[test]
+fn a_sniffed_name_is_for_conditions_on_names_alone() {
+    let rule = |conditions: &[&str]| Rule {
+        sets: vec![set(conditions).into()],
+        and: vec![],
+        resolve: true,
+    };
+    let not = {
+        let mut builder = RuleSetBuilder::new();
+        builder.add_not(set(&["*.good.example"])).unwrap();
+        Rule {
+            sets: vec![builder.build().into()],
+            and: vec![set(&[":443"]).into()],
+            resolve: false,
+        }
+    };
+    let list = RuleList::new(vec![
+        rule(&["192.0.2.0/24"]),
+        rule(&[":25", "*.ads.example"]),
+        rule(&["198.51.100.0/24"]),
+        not,
+    ]);
+    let decide = |to: &str, name: &str| {
+        let target = target(to);
+        list.decide(&Request::new(&target).with_sniffed_name(name))
+    };
+    assert_eq!(
+        decide("203.0.113.1:443", "a.ADS.example."),
+        Decision::Rule(1)
+    );
+    assert_eq!(
+        decide("203.0.113.1:443", "a.good.example"),
+        Decision::NoRule
+    );
+    assert_eq!(
+        decide("203.0.113.1:443", "other.example"),
+        Decision::Rule(3)
+    );
+    // Networks see the address, without a lookup.
+    assert_eq!(decide("192.0.2.1:443", "a.ads.example"), Decision::Rule(0));
+    assert_eq!(
+        decide("198.51.100.1:443", "good.example"),
+        Decision::Rule(2)
+    );
+    // The name of a target is not replaced.
+    let named = target("b.ads.example:1");
+    let asked = Request::new(&named).with_sniffed_name("a.good.example");
+    assert_eq!(
+        list.decide_with_addresses(0, &asked, &[]),
+        Decision::Rule(1)
+    );
+
+    // A name is of no use where an address or a port decides before all rules with names.
+    let depends = |to: &str| {
+        let target = target(to);
+        list.depends_on_name(&Request::new(&target))
+    };
+    assert!(!depends("192.0.2.1:443"));
+    assert!(depends("203.0.113.1:443"));
+    assert!(depends("203.0.113.1:25"));
+    assert!(depends("198.51.100.1:443"));
+    assert!(!depends("other.example:443"));
+    let networks = RuleList::new(vec![rule(&["192.0.2.0/24"]), rule(&[":25"])]);
+    assert!(!networks.depends_on_name(&Request::new(&target("203.0.113.1:443"))));
+    assert!(
+        networks
+            .rules()
+            .iter()
+            .all(|rule| !rule.sets[0].current().has_names())
+    );
+}

@@ -7,6 +7,7 @@ mod geo;
 mod mmdb;
 mod mmdb_writer;
 mod sing_box;
+mod sniff;
 mod text_lists;
 
 use adit_wire::Target;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError};
 
 use super::RelayTable;
 use crate::identity::{IDENTITY_LEN, IdentityHash};
@@ -41,13 +41,13 @@ impl TcpRelay {
     fn read_header(
         &self,
         rx: &mut HandshakeInput<'_>,
-    ) -> Result<Step<RelayedStream>, ProtocolError> {
+    ) -> Result<HandshakeProgress<RelayedStream>, ProtocolError> {
         let method = self.table.method();
         // The relay cannot open the fixed header. It still waits for it, so that an observer who
         // counts the bytes before the reaction finds the same number as with a server.
         let total = method.key_len() + IDENTITY_LEN + FIXED_SEALED;
         if rx.bytes().len() < total {
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         }
         let short = ProtocolError::Truncated("the identity header");
         let salt = Salt::read_from(method, rx.bytes()).ok_or(short)?;
@@ -55,7 +55,7 @@ impl TcpRelay {
         let hash = IdentityHash::open_stream(&self.table.identity, &salt, *header.ok_or(short)?)?;
         let next = self.table.find_hop(hash)?;
         rx.consume(salt.len() + IDENTITY_LEN);
-        Ok(Step::Done(RelayedStream {
+        Ok(HandshakeProgress::Done(RelayedStream {
             next,
             head: salt.to_vec(),
         }))
@@ -70,12 +70,12 @@ impl Handshake for TcpRelay {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         _tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<RelayedStream>, ProtocolError> {
+    ) -> Result<HandshakeProgress<RelayedStream>, ProtocolError> {
         if self.done {
             return Err(ProtocolError::Malformed("handshake: already finished"));
         }
         let step = self.read_header(rx);
-        self.done = !matches!(step, Ok(Step::NeedMore { .. }));
+        self.done = !matches!(step, Ok(HandshakeProgress::NeedMore { .. }));
         step
     }
 }

@@ -1,7 +1,7 @@
 //! A relay's vectors and refusals.
 
 use adit_wire::codec_laws::run_handshake;
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -23,12 +23,12 @@ fn relay(
     pieces: &[usize],
 ) -> Result<Vec<u8>, ProtocolError> {
     match run_handshake(&mut TcpRelay::new(table), stream, pieces) {
-        Ok((Step::Done(relayed), sent, rest)) => {
+        Ok((HandshakeProgress::Done(relayed), sent, rest)) => {
             assert!(sent.is_empty());
             assert_eq!(relayed.next, table.len() - 1);
             Ok([relayed.head, rest].concat())
         }
-        Ok((Step::NeedMore { .. }, _, rest)) => {
+        Ok((HandshakeProgress::NeedMore { .. }, _, rest)) => {
             assert_eq!(rest, stream, "waiting consumes nothing");
             Err(ProtocolError::Truncated("the test"))
         }

@@ -5,20 +5,25 @@
 //! ```
 //! Big-endian; the digests that expire first are first. The check is a keyed hash of all bytes
 //! before it: it detects accidents, not an attacker, who must not be able to write or read the
-//! file.
+//! file. Version 2 is [for a process that is running already](super::snapshot).
 
 use std::sync::{MutexGuard, PoisonError};
 
-use adit_crypto::{Secret, SipKey, ct_eq};
-use adit_wire::{EndOfInput, Reader, narrow_int, subslice};
+use adit_crypto::{Secret, SnapshotError, SnapshotFormat};
+use adit_wire::{EndOfInput, Reader, narrow_int};
 
 use super::{SHARDS, SaltPool, lock_shard, shard_of};
 
-const MAGIC: &[u8; 8] = b"adit-slt";
-const VERSION: u8 = 1;
-const HEAD_LEN: usize = MAGIC.len() + 1 + 16 + 4;
-const DIGEST_LEN: usize = 8;
-const CHECK_LEN: usize = 8;
+const MAGIC: [u8; 8] = *b"adit-slt";
+const FORMAT: SnapshotFormat = SnapshotFormat {
+    magic: MAGIC,
+    version: 1,
+};
+pub(super) const SNAPSHOT_FORMAT: SnapshotFormat = SnapshotFormat {
+    magic: MAGIC,
+    version: 2,
+};
+pub(super) const DIGEST_LEN: usize = 8;
 
 /// The reason bytes are not a valid export. The pool is unchanged after an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +41,19 @@ pub enum SaltRestoreError {
     /// The pool already contains salts, which were hashed with another seed.
     #[error("the salt pool is in use: restore salts into a new pool")]
     InUse,
+    /// The salts of a snapshot were hashed with another seed.
+    #[error("the snapshot is of another salt pool: merge it into a pool that was created from it")]
+    OtherPool,
+}
+
+impl From<SnapshotError> for SaltRestoreError {
+    fn from(why: SnapshotError) -> Self {
+        match why {
+            SnapshotError::Foreign => Self::Foreign,
+            SnapshotError::Version(version) => Self::Version(version),
+            SnapshotError::Damaged => Self::Damaged,
+        }
+    }
 }
 
 impl SaltPool {
@@ -51,19 +69,13 @@ impl SaltPool {
             newer.extend(shard.digests.current.iter().copied());
         }
         let count = older.len() + newer.len();
-        // Allocated in full size, so that no reallocation leaves a copy of the seed behind.
-        let mut out = Vec::with_capacity(HEAD_LEN + count * DIGEST_LEN + CHECK_LEN);
-        out.extend_from_slice(MAGIC);
-        out.push(VERSION);
-        out.extend_from_slice(self.seed.expose());
-        // A pool stores two million at most.
-        out.extend_from_slice(&narrow_int::<u32>(count).to_be_bytes());
-        for digest in older.iter().chain(&newer) {
-            out.extend_from_slice(&digest.to_be_bytes());
-        }
-        let check = self.sip.hash_bytes(&out);
-        out.extend_from_slice(&check.to_be_bytes());
-        Secret::new(out)
+        FORMAT.encode(&self.sip, 4 + count * DIGEST_LEN, |out| {
+            // A pool stores two million at most.
+            out.extend_from_slice(&narrow_int::<u32>(count).to_be_bytes());
+            for digest in older.iter().chain(&newer) {
+                out.extend_from_slice(&digest.to_be_bytes());
+            }
+        })
     }
 
     /// Restores the output of [`export_digests`](Self::export_digests) and its seed, and returns the number of
@@ -74,20 +86,24 @@ impl SaltPool {
     /// Fails if the bytes are not an export, of an unknown version or damaged, or if the pool is in
     /// use. The pool is unchanged after an error.
     pub fn restore_digests(&mut self, bytes: &[u8]) -> Result<usize, SaltRestoreError> {
-        let stored = ParsedExport::parse(bytes)?;
+        let (sip, body) = FORMAT.parse(bytes)?;
+        let damaged = |EndOfInput| SaltRestoreError::Damaged;
+        let mut r = Reader::new(body);
+        let digests = take_entries(&mut r, DIGEST_LEN).map_err(damaged)?;
+        if !r.rest().is_empty() {
+            return Err(SaltRestoreError::Damaged);
+        }
         // An export fills each shard's two generations at most.
-        if stored.digests.len() / DIGEST_LEN > 2 * SHARDS * self.limit {
+        if digests.len() / DIGEST_LEN > 2 * SHARDS * self.limit {
             return Err(SaltRestoreError::Damaged);
         }
         if self.shards.iter().any(|shard| is_used(&lock_shard(shard))) {
             return Err(SaltRestoreError::InUse);
         }
-        self.sip = SipKey::new(*stored.seed.expose());
-        self.seed = stored.seed;
+        self.sip = sip;
         let mut taken = 0;
-        for digest in stored.digests.chunks_exact(DIGEST_LEN) {
-            let digest = digest.first_chunk().copied().map(u64::from_be_bytes);
-            let digest = digest.unwrap_or_default();
+        for digest in digests.as_chunks().0 {
+            let digest = u64::from_be_bytes(*digest);
             // In their old order, so that the generations are the same as before.
             if let Some(shard) = self.shards.get_mut(shard_of(digest)) {
                 let shard = shard.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -104,38 +120,10 @@ fn is_used(shard: &MutexGuard<'_, super::Shard>) -> bool {
     exact.iter().any(|t| !t.is_empty()) || digests.iter().any(|t| !t.is_empty())
 }
 
-/// An export with a valid format and check.
-struct ParsedExport<'a> {
-    seed: Secret<[u8; 16]>,
-    digests: &'a [u8],
-}
-
-impl<'a> ParsedExport<'a> {
-    fn parse(bytes: &'a [u8]) -> Result<Self, SaltRestoreError> {
-        let damaged = |EndOfInput| SaltRestoreError::Damaged;
-        let mut r = Reader::new(bytes);
-        if r.array() != Ok(*MAGIC) {
-            return Err(SaltRestoreError::Foreign);
-        }
-        match r.u8().map_err(damaged)? {
-            VERSION => {}
-            other => return Err(SaltRestoreError::Version(other)),
-        }
-        let seed = Secret::new(r.array().map_err(damaged)?);
-        let count = u32::from_be_bytes(r.array().map_err(damaged)?);
-        let len = usize::try_from(count).ok();
-        let len = len.and_then(|count| count.checked_mul(DIGEST_LEN));
-        let digests = r
-            .take(len.ok_or(SaltRestoreError::Damaged)?)
-            .map_err(damaged)?;
-        let checked = subslice(bytes, ..r.consumed());
-        let check: [u8; CHECK_LEN] = r.array().map_err(damaged)?;
-        let expected = SipKey::new(*seed.expose())
-            .hash_bytes(checked)
-            .to_be_bytes();
-        if !r.rest().is_empty() || !ct_eq(&check, &expected) {
-            return Err(SaltRestoreError::Damaged);
-        }
-        Ok(Self { seed, digests })
-    }
+/// Reads the number of entries of `size` bytes each, and returns their bytes.
+pub(super) fn take_entries<'a>(r: &mut Reader<'a>, size: usize) -> Result<&'a [u8], EndOfInput> {
+    let count = u32::from_be_bytes(r.array()?);
+    let len = usize::try_from(count).ok();
+    let len = len.and_then(|count| count.checked_mul(size));
+    r.take(len.ok_or(EndOfInput)?)
 }

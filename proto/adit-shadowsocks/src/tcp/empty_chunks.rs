@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
 use adit_wire::codec_laws::{open_all, run_handshake};
-use adit_wire::{FixedEntropy, Open, ProtocolError, Seal, Step, Target, UnixTime, encode_addr};
+use adit_wire::{
+    FixedEntropy, HandshakeProgress, Open, ProtocolError, Seal, Target, UnixTime, encode_addr,
+};
 
 use super::chunk::{ChunkSeal, LENGTH_LEN, MAX_EMPTY_CHUNKS};
 use super::{AcceptedRequest, ClientOpen, ClientSeal, ServerHandshake, client_codecs};
@@ -70,7 +72,7 @@ fn served(
     let mut entropy = FixedEntropy::new(vec![2; 64]);
     let mut server = ServerHandshake::new(&users, Arc::new(NOW), salts, &mut entropy);
     let (step, _, rest) = run_handshake(&mut server, wire, pieces).map_err(|(why, _)| why)?;
-    let Step::Done(mut accepted) = step else {
+    let HandshakeProgress::Done(mut accepted) = step else {
         panic!("the server waits for more bytes");
     };
     let (more, unread) = open_all(&mut accepted.open, &rest, pieces)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adit_crypto::sha256;
 use adit_wire::codec_laws::{open_all, run_handshake};
-use adit_wire::{FixedEntropy, Open, ProtocolError, Seal, Step, Target, UnixTime};
+use adit_wire::{FixedEntropy, HandshakeProgress, Open, ProtocolError, Seal, Target, UnixTime};
 use serde_json::Value;
 
 use super::{AcceptedRequest, ClientSeal, ServerHandshake, client_codecs};
@@ -58,7 +58,7 @@ fn accept(
     salts: &Arc<SaltPool>,
     salt: &[u8],
     stream: &[u8],
-) -> Result<(Step<AcceptedRequest>, Vec<u8>), ProtocolError> {
+) -> Result<(HandshakeProgress<AcceptedRequest>, Vec<u8>), ProtocolError> {
     let mut entropy = FixedEntropy::new(salt);
     let mut server = ServerHandshake::new(users, Arc::new(now), salts.clone(), &mut entropy);
     match run_handshake(&mut server, stream, ALL_AT_ONCE) {
@@ -84,7 +84,7 @@ fn accepted(
     expected: &Target,
 ) -> (AcceptedRequest, Vec<u8>) {
     match accept(users, now, &pool(), salt, stream) {
-        Ok((Step::Done(mut accepted), rest)) => {
+        Ok((HandshakeProgress::Done(mut accepted), rest)) => {
             assert_eq!(&accepted.target, expected);
             let (more, unread) = open_all(&mut accepted.open, &rest, ALL_AT_ONCE).unwrap();
             assert_eq!(unread, 0);
@@ -127,7 +127,7 @@ fn sip022_streams() {
         let at_server = relays(&case).iter().fold(stream, |stream, table| {
             let mut relay = TcpRelay::new(table);
             match run_handshake(&mut relay, &stream, ALL_AT_ONCE) {
-                Ok((Step::Done(relayed), sent, rest)) => {
+                Ok((HandshakeProgress::Done(relayed), sent, rest)) => {
                     assert_eq!((relayed.next, sent.len()), (1, 0), "{name}");
                     [relayed.head, rest].concat()
                 }
@@ -254,11 +254,11 @@ fn sip022_accepts_and_rejects() {
                     Err(_) => "reject",
                     // Our handshake waits; the caller refuses in the same way when the stream ends
                     // here.
-                    Ok((Step::NeedMore { total }, _)) => {
+                    Ok((HandshakeProgress::NeedMore { total }, _)) => {
                         assert_eq!((total, stream.len()), (43, 42), "{name}");
                         "reject"
                     }
-                    Ok((Step::Done(mut accepted), rest)) => {
+                    Ok((HandshakeProgress::Done(mut accepted), rest)) => {
                         match open_all(&mut accepted.open, &rest, ALL_AT_ONCE) {
                             Ok((_, 0)) => "accept",
                             Ok(_) => "wait",

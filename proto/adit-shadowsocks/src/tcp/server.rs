@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use adit_crypto::TAG_LEN;
 use adit_wire::{
-    AddrError, Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, Open, Opened,
-    ProtocolError, Step, Target, parse_addr, subslice,
+    AddrError, Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Open,
+    Opened, ProtocolError, Target, parse_addr, subslice,
 };
 
 use self::stream::StreamRequest;
@@ -33,7 +33,7 @@ use crate::{Edition, SaltPool, UserId, UserRef, Users, timestamp};
 ///
 /// use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 /// use adit_shadowsocks::{KeyChain, Method, RestartPolicy, SaltPool, Users};
-/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Seal, Step, Target, HandshakeOutput, UnixTime};
+/// use adit_wire::{FixedEntropy, Handshake, HandshakeInput, Seal, HandshakeProgress, Target, HandshakeOutput, UnixTime};
 ///
 /// let now = UnixTime(1_800_000_000); // the system's clock in a program
 /// let keys = KeyChain::parse(Method::Aes256Gcm, "a password")?;
@@ -55,7 +55,7 @@ use crate::{Edition, SaltPool, UserId, UserRef, Users, timestamp};
 ///         .step(&mut HandshakeInput::new(&mut bytes), &mut HandshakeOutput::new(&mut Vec::new()))
 /// };
 /// let request = wire[sealed].to_vec();
-/// let Ok(Step::Done(accepted)) = serve(request.clone()) else { panic!("the request is complete") };
+/// let Ok(HandshakeProgress::Done(accepted)) = serve(request.clone()) else { panic!("the request is complete") };
 /// assert_eq!(accepted.target, target);
 /// assert!(serve(request).is_err());
 /// # Ok::<(), adit_shadowsocks::KeyError>(())
@@ -155,7 +155,7 @@ impl ServerHandshake {
     fn advance_state(
         &mut self,
         rx: &mut HandshakeInput<'_>,
-    ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
+    ) -> Result<Option<HandshakeProgress<AcceptedRequest>>, ProtocolError> {
         match &mut self.state {
             State::Head => match self.users.method().edition() {
                 Edition::None => self.accept_raw(rx).map(Some),
@@ -164,13 +164,13 @@ impl ServerHandshake {
             },
             State::Stream { request, .. } => match request.read_target(rx)? {
                 Ok(target) => self.accept_stream_request(target).map(Some),
-                Err(total) => Ok(Some(Step::NeedMore { total })),
+                Err(total) => Ok(Some(HandshakeProgress::NeedMore { total })),
             },
             State::Variable { known, n } => {
                 let n = *n;
                 let total = n + TAG_LEN;
                 if rx.bytes().len() < total {
-                    return Ok(Some(Step::NeedMore { total }));
+                    return Ok(Some(HandshakeProgress::NeedMore { total }));
                 }
                 known.chunks.open_block(rx.bytes_mut(), 0..n)?;
                 let header = subslice(rx.bytes(), ..n);
@@ -181,7 +181,9 @@ impl ServerHandshake {
             }
             State::Address { known, plain } => {
                 match known.chunks.open_chunk(rx.bytes_mut())? {
-                    Opened::NeedMore { total } => return Ok(Some(Step::NeedMore { total })),
+                    Opened::NeedMore { total } => {
+                        return Ok(Some(HandshakeProgress::NeedMore { total }));
+                    }
                     Opened::Record { consumed, payload } => {
                         plain.extend_from_slice(subslice(rx.bytes(), payload));
                         rx.consume(consumed);
@@ -208,14 +210,14 @@ impl ServerHandshake {
     fn read_head(
         &mut self,
         rx: &mut HandshakeInput<'_>,
-    ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
+    ) -> Result<Option<HandshakeProgress<AcceptedRequest>>, ProtocolError> {
         let method = self.users.method();
         let is_2022 = method.edition() == Edition::Aead2022;
         let block = if is_2022 { FIXED_SEALED } else { LENGTH_LEN };
         let identity = self.users.identity_key().map_or(0, |_| IDENTITY_LEN);
         let total = method.key_len() + identity + block;
         if rx.bytes().len() < total {
-            return Ok(Some(Step::NeedMore { total }));
+            return Ok(Some(HandshakeProgress::NeedMore { total }));
         }
         let short = ProtocolError::Truncated("the request header");
         let request_salt = Salt::read_from(method, rx.bytes()).ok_or(short)?;
@@ -299,15 +301,17 @@ impl ServerHandshake {
     fn accept_raw(
         &mut self,
         rx: &mut HandshakeInput<'_>,
-    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
+    ) -> Result<HandshakeProgress<AcceptedRequest>, ProtocolError> {
         let (target, used) = match parse_addr(rx.bytes()) {
             Ok(found) => found,
-            Err(AddrError::Incomplete { total }) => return Ok(Step::NeedMore { total }),
+            Err(AddrError::Incomplete { total }) => {
+                return Ok(HandshakeProgress::NeedMore { total });
+            }
             Err(_) => return Err(ProtocolError::Malformed("address")),
         };
         rx.consume(used);
         self.state = State::Done;
-        Ok(Step::Done(AcceptedRequest {
+        Ok(HandshakeProgress::Done(AcceptedRequest {
             user: None,
             target,
             first: Vec::new(),
@@ -320,7 +324,7 @@ impl ServerHandshake {
         &mut self,
         target: Target,
         first: Vec<u8>,
-    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
+    ) -> Result<HandshakeProgress<AcceptedRequest>, ProtocolError> {
         let (State::Variable { known, .. } | State::Address { known, .. }) =
             core::mem::replace(&mut self.state, State::Done)
         else {
@@ -332,7 +336,7 @@ impl ServerHandshake {
             let now = self.clock.unix_time();
             self.salts.insert_salt(&self.response_salt, None, now)?;
         }
-        Ok(Step::Done(AcceptedRequest {
+        Ok(HandshakeProgress::Done(AcceptedRequest {
             user: self.users.user_at(known.place),
             target,
             first,
@@ -358,7 +362,7 @@ impl Handshake for ServerHandshake {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         _tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
+    ) -> Result<HandshakeProgress<AcceptedRequest>, ProtocolError> {
         loop {
             match self.advance_state(rx) {
                 Ok(Some(step)) => return Ok(step),

@@ -26,7 +26,7 @@ mod golden;
 pub use crate::padding::PADDING_MAX;
 pub use client::ClientSession;
 pub use server::{IncomingPacket, MAX_SESSIONS, ServerOpener, ServerSealer};
-pub use session_registry::SessionRegistry;
+pub use session_registry::{SessionRegistry, SessionRestoreError};
 
 use adit_crypto::TAG_LEN;
 use adit_wire::MAX_ADDR_LEN;

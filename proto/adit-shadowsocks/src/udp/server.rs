@@ -115,7 +115,8 @@ impl ServerOpener {
     /// # Errors
     ///
     /// Fails if the packet is malformed, forged, replayed or too old, or if there are
-    /// [`MAX_SESSIONS`] already.
+    /// [`MAX_SESSIONS`] already; with [`ProtocolError::Elsewhere`] if the process that this one succeeds serves the
+    /// session.
     pub fn open_packet(
         &mut self,
         packet: &mut [u8],

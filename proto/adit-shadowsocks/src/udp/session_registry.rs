@@ -5,6 +5,10 @@
 //! of its packets may still be valid; and which listener serves an open session, so that no other
 //! listener with the same key does.
 
+mod snapshot;
+#[cfg(test)]
+mod snapshot_tests;
+
 use core::fmt;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,6 +17,8 @@ use adit_wire::{ProtocolError, UnixTime};
 
 use crate::ProcessStart;
 use crate::generations::Generations;
+
+pub use snapshot::SessionRestoreError;
 
 /// Maximum number of closed sessions of one generation. Above it the older generation is dropped
 /// immediately: it is better to risk that a recording of one of its sessions is accepted than to
@@ -25,13 +31,16 @@ pub struct SessionRegistry {
     state: Mutex<State>,
 }
 
+/// The opener in another process, which this one continues.
+const PREVIOUS_PROCESS: u64 = 0;
+
 /// A session's id, and half of the identity hash that names its owner.
 pub(super) type OwnedSessionId = (u64, u64);
 
 #[derive(Default)]
 struct State {
     openers: u64,
-    /// The opener that serves a session.
+    /// The opener that serves a session, or [`PREVIOUS_PROCESS`].
     open: BTreeMap<OwnedSessionId, u64>,
     /// The highest packet of each closed session.
     closed: Generations<HashMap<OwnedSessionId, u64>>,
@@ -65,8 +74,10 @@ impl SessionRegistry {
         self.start.check_stamp(stamp, now)?;
         let mut state = self.lock_state();
         state.closed.rotate_at(now);
-        if state.open.get(&session).is_some_and(|at| *at != opener) {
-            return Err(ProtocolError::Replayed);
+        match state.open.get(&session) {
+            Some(&PREVIOUS_PROCESS) => return Err(ProtocolError::Elsewhere),
+            Some(at) if *at != opener => return Err(ProtocolError::Replayed),
+            _ => {}
         }
         let before = state.closed.current.get(&session);
         let before = before.or_else(|| state.closed.previous.get(&session));

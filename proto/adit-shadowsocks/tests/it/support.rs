@@ -9,7 +9,7 @@ use adit_shadowsocks::tcp::{
 use adit_shadowsocks::udp::{ClientSession, ServerOpener};
 use adit_shadowsocks::{Edition, Key, Method, RestartPolicy, SaltPool, Users};
 use adit_wire::codec_laws::{open_all, run_handshake};
-use adit_wire::{Entropy, Open, ProtocolError, Step, Target, UnixTime};
+use adit_wire::{Entropy, HandshakeProgress, Open, ProtocolError, Target, UnixTime};
 
 pub(crate) const NOW: UnixTime = UnixTime(1_700_000_000);
 pub(crate) const ALL_AT_ONCE: &[usize] = &[usize::MAX];
@@ -126,7 +126,7 @@ pub(crate) fn serve(mut server: ServerHandshake, wire: &[u8], pieces: &[usize]) 
         }
     };
     assert!(sent.is_empty());
-    let Step::Done(mut accepted) = step else {
+    let HandshakeProgress::Done(mut accepted) = step else {
         return Outcome::Waiting;
     };
     match open_all(&mut accepted.open, &rest, pieces) {

@@ -3,7 +3,9 @@
 use adit_shadowsocks::tcp::HEADER_MAX;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::codec_laws::{open_all, seal_all};
-use adit_wire::{FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Open, Seal, Step};
+use adit_wire::{
+    FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Open, Seal,
+};
 use proptest::prelude::*;
 
 use crate::support::{
@@ -150,7 +152,7 @@ fn header_max_bounds_every_wait() {
                 .unwrap();
             let eaten = rx.consumed();
             held.drain(..eaten);
-            let Step::NeedMore { total } = step else {
+            let HandshakeProgress::NeedMore { total } = step else {
                 break;
             };
             assert!(

@@ -220,7 +220,7 @@ fn an_address_in_pieces() {
 /// Errors are final, as is success.
 #[test]
 fn a_handshake_is_over_after_its_end() {
-    use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Step};
+    use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress};
     let key = key(Method::Blake3Aes128Gcm);
     let (mut seal, _) = new_client(&key, 1);
     let good = seal_all(&mut seal, b"hello", 100).unwrap();
@@ -235,7 +235,10 @@ fn a_handshake_is_over_after_its_end() {
             &mut HandshakeInput::new(&mut wire.clone()),
             &mut HandshakeOutput::new(&mut none),
         );
-        assert_eq!(matches!(step, Ok(Step::Done(_))), flip.is_none());
+        assert_eq!(
+            matches!(step, Ok(HandshakeProgress::Done(_))),
+            flip.is_none()
+        );
         let again = server.step(
             &mut HandshakeInput::new(&mut good.clone()),
             &mut HandshakeOutput::new(&mut none),

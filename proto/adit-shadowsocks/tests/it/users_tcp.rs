@@ -6,7 +6,9 @@ use adit_shadowsocks::relay::{RelayTable, TcpRelay};
 use adit_shadowsocks::tcp::{ServerHandshake, client_codecs};
 use adit_shadowsocks::{Edition, Key, KeyChain, MAX_IDENTITIES, Method, SaltPool, UserId, Users};
 use adit_wire::codec_laws::{open_all, run_handshake, seal_all};
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Open, ProtocolError, Step};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Open, ProtocolError,
+};
 
 use crate::support::{ALL_AT_ONCE, NOW, Outcome, Seeded, key, pool, serve, target};
 
@@ -162,7 +164,9 @@ fn the_first_wait_is_for_all_that_is_judged() {
                 &mut HandshakeOutput::new(&mut Vec::new()),
             );
             match step {
-                Ok(Step::NeedMore { total }) => assert_eq!(total, expected, "{method} {held}"),
+                Ok(HandshakeProgress::NeedMore { total }) => {
+                    assert_eq!(total, expected, "{method} {held}");
+                }
                 other => panic!("{method} {held}: {other:?}"),
             }
         }
@@ -265,7 +269,7 @@ fn the_longest_chain() {
         for pair in hops.windows(2) {
             let table = RelayTable::new(&pair[0], [pair[1].clone()]).unwrap();
             let relayed = run_handshake(&mut TcpRelay::new(&table), &wire, &[5]).unwrap();
-            let (Step::Done(relayed), _, rest) = relayed else {
+            let (HandshakeProgress::Done(relayed), _, rest) = relayed else {
                 panic!("{method}: not relayed");
             };
             wire = [relayed.head, rest].concat();

@@ -7,7 +7,7 @@
 use core::ops::Range;
 
 use adit_crypto::{Secret, ct_eq, hmac_sha1};
-use adit_wire::{Overhead, ProtocolError, Step};
+use adit_wire::{HandshakeProgress, Overhead, ProtocolError};
 
 use super::bounds::{MAX_DATA, OpenedFrame};
 use crate::field::{get_field, length_field, put_field, range_around, range_mut, range_ref};
@@ -168,8 +168,8 @@ fn head_size(bytes: &[u8]) -> Option<usize> {
 pub(crate) fn open_head(
     plain: &mut [u8],
     iv_key: &[u8],
-) -> Result<Step<Range<usize>>, ProtocolError> {
-    let need = |total| Ok(Step::NeedMore { total });
+) -> Result<HandshakeProgress<Range<usize>>, ProtocolError> {
+    let need = |total| Ok(HandshakeProgress::NeedMore { total });
     let Some(first) = plain.first() else {
         return need(2);
     };
@@ -190,7 +190,7 @@ pub(crate) fn open_head(
     if let Some(first) = plain.first_mut() {
         *first &= !FLAG;
     }
-    Ok(Step::Done(0..size))
+    Ok(HandshakeProgress::Done(0..size))
 }
 
 fn truncate_tag([a, b, c, d, e, f, g, h, i, j, ..]: [u8; 20]) -> [u8; TAG] {

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{FixedEntropy, ProtocolError, Step};
+use adit_wire::{FixedEntropy, HandshakeProgress, ProtocolError};
 
 use super::{Exchange, Write, wires};
 use crate::OpenedFrame;
@@ -46,7 +46,7 @@ impl Exchange {
         let whole = "the message is whole";
         let (again, consumed) = match self.kind.family() {
             ProtocolFamily::Crc { auth: true } => {
-                let Step::Done(found) = simple::read_message(wire).unwrap() else {
+                let HandshakeProgress::Done(found) = simple::read_message(wire).unwrap() else {
                     panic!("{whole}");
                 };
                 let data = [&found.hello.to_bytes()[..], &wire[found.payload.clone()]].concat();
@@ -62,7 +62,7 @@ impl Exchange {
                     key: &self.key,
                     iv: &self.iv,
                 };
-                let Step::Done(found) = head.read_message(wire).unwrap() else {
+                let HandshakeProgress::Done(found) = head.read_message(wire).unwrap() else {
                     panic!("{whole}");
                 };
                 let block = &wire[6..found.payload.start - HELLO_LEN];
@@ -76,7 +76,7 @@ impl Exchange {
             ProtocolFamily::Mac(kind) => {
                 let iv_key = &iv_key;
                 let head = AesHead { kind, iv_key };
-                let Step::Done((found, _)) =
+                let HandshakeProgress::Done((found, _)) =
                     head.read_message(wire, |_| Some(&user), |_| true).unwrap()
                 else {
                     panic!("{whole}");
@@ -95,7 +95,8 @@ impl Exchange {
                     assert!(self.client_param.is_empty() || uid == 42);
                     Some(&user)
                 };
-                let Step::Done((found, uid, _)) = chain::read_message(&iv_key, wire, find).unwrap()
+                let HandshakeProgress::Done((found, uid, _)) =
+                    chain::read_message(&iv_key, wire, find).unwrap()
                 else {
                     panic!("{whole}");
                 };

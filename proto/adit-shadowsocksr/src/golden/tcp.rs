@@ -1,6 +1,6 @@
 //! Opens every exchange of the reference implementation, in one chunk and byte by byte.
 
-use adit_wire::{FixedEntropy, Step};
+use adit_wire::{FixedEntropy, HandshakeProgress};
 
 use super::{Exchange, plains, wires};
 use crate::chain_padding::PaddingSizes;
@@ -27,8 +27,8 @@ impl Exchange {
         let user = self.user();
         let wire = wires(&self.requests);
         match head::chain::read_message(&iv_key, &wire, |_| Some(&user)).unwrap() {
-            Step::Done((_, _, start)) => start,
-            Step::NeedMore { .. } => panic!("the head is complete"),
+            HandshakeProgress::Done((_, _, start)) => start,
+            HandshakeProgress::NeedMore { .. } => panic!("the head is complete"),
         }
     }
 
@@ -105,7 +105,7 @@ fn every_flipped_bit_of_a_first_message_is_noticed() {
                 case.server()
                     .new_handshake(&case.iv, 1460, &mut FixedEntropy::default());
             match handshake.step(&mut wire, case.now) {
-                Ok(Step::Done(accepted)) => Some(accepted.consumed),
+                Ok(HandshakeProgress::Done(accepted)) => Some(accepted.consumed),
                 _ => None,
             }
         };

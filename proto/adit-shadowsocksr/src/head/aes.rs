@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::ct_eq;
-use adit_wire::{Entropy, ProtocolError, Step};
+use adit_wire::{Entropy, HandshakeProgress, ProtocolError};
 
 use super::{FORGED, VerifiedHead};
 use crate::field::{get_field, length_field, put_field, range_around, range_mut, range_ref};
@@ -87,8 +87,8 @@ impl AesHead<'_> {
         plain: &[u8],
         find: impl Fn(u32) -> Option<&'u UserKey>,
         timely: impl Fn(u32) -> bool,
-    ) -> Result<Step<(VerifiedHead, u32)>, ProtocolError> {
-        let need = |total| Ok(Step::NeedMore { total });
+    ) -> Result<HandshakeProgress<(VerifiedHead, u32)>, ProtocolError> {
+        let need = |total| Ok(HandshakeProgress::NeedMore { total });
         if plain.len() < CHECK {
             return need(CHECK);
         }
@@ -133,6 +133,6 @@ impl AesHead<'_> {
             payload: start..end,
             proof: 0..HEAD,
         };
-        Ok(Step::Done((found, uid)))
+        Ok(HandshakeProgress::Done((found, uid)))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adit_crypto::{ct_eq, hmac_md5};
-use adit_wire::{Entropy, ProtocolError, Step};
+use adit_wire::{Entropy, HandshakeProgress, ProtocolError};
 
 use super::{FORGED, VerifiedHead};
 use crate::chain_padding::PaddingSizes;
@@ -81,8 +81,8 @@ pub(crate) fn read_message<'u>(
     iv_key: &[u8],
     plain: &[u8],
     find: impl Fn(u32) -> Option<&'u UserKey>,
-) -> Result<Step<(VerifiedHead, u32, ChainStart)>, ProtocolError> {
-    let need = |total| Ok(Step::NeedMore { total });
+) -> Result<HandshakeProgress<(VerifiedHead, u32, ChainStart)>, ProtocolError> {
+    let need = |total| Ok(HandshakeProgress::NeedMore { total });
     if plain.len() < CHECK {
         return need(CHECK);
     }
@@ -107,7 +107,11 @@ pub(crate) fn read_message<'u>(
         payload: HEAD..HEAD,
         proof: 0..HEAD,
     };
-    Ok(Step::Done((found, uid, ChainStart { client, server })))
+    Ok(HandshakeProgress::Done((
+        found,
+        uid,
+        ChainStart { client, server },
+    )))
 }
 
 fn mask_uid(uid: [u8; 4], hash: &[u8; 16]) -> Result<[u8; 4], ProtocolError> {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use adit_crypto::{ct_eq, hmac_sha1};
-use adit_wire::{Entropy, ProtocolError, Step};
+use adit_wire::{Entropy, HandshakeProgress, ProtocolError};
 
 use super::{FORGED, VerifiedHead};
 use crate::field::{
@@ -80,9 +80,12 @@ impl Sha1Head<'_> {
         Ok(range)
     }
 
-    pub(crate) fn read_message(&self, plain: &[u8]) -> Result<Step<VerifiedHead>, ProtocolError> {
+    pub(crate) fn read_message(
+        &self,
+        plain: &[u8],
+    ) -> Result<HandshakeProgress<VerifiedHead>, ProtocolError> {
         if plain.len() < ENOUGH {
-            return Ok(Step::NeedMore { total: ENOUGH });
+            return Ok(HandshakeProgress::NeedMore { total: ENOUGH });
         }
         let (len, sum): ([u8; 2], [u8; 4]) = if self.kind == AdlerKind::V4 {
             (get_field(plain, 0)?, get_field(plain, 2)?)
@@ -100,7 +103,7 @@ impl Sha1Head<'_> {
         let low = HEAD + 1 + HELLO_LEN + TAG;
         let total = check_frame_len(u16::from_be_bytes(len), low, limit)?;
         let Some(message) = plain.get(..total) else {
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         };
         let end = total - TAG;
         if !ct_eq(
@@ -121,7 +124,7 @@ impl Sha1Head<'_> {
         } else {
             Hello::from_bytes(fields)?
         };
-        Ok(Step::Done(VerifiedHead {
+        Ok(HandshakeProgress::Done(VerifiedHead {
             hello,
             consumed: total,
             payload: start..end,

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use adit_wire::{Open, Opened, ProtocolError, Step};
+use adit_wire::{HandshakeProgress, Open, Opened, ProtocolError};
 
 use super::VerifiedHead;
 use crate::field::{put_field, range_around, range_ref};
@@ -28,7 +28,9 @@ pub(crate) fn seal_message(
     pack_crc(record, data, pad, noise)
 }
 
-pub(crate) fn read_message(plain: &mut [u8]) -> Result<Step<VerifiedHead>, ProtocolError> {
+pub(crate) fn read_message(
+    plain: &mut [u8],
+) -> Result<HandshakeProgress<VerifiedHead>, ProtocolError> {
     match FrameOpen(FrameOpener::Crc).open(plain)? {
         Opened::Record { consumed, payload } => {
             let start = payload.start + HELLO_LEN;
@@ -36,14 +38,14 @@ pub(crate) fn read_message(plain: &mut [u8]) -> Result<Step<VerifiedHead>, Proto
                 return Err(ProtocolError::Malformed("first frame: ids are missing"));
             }
             let proof = payload.start..start;
-            Ok(Step::Done(VerifiedHead {
+            Ok(HandshakeProgress::Done(VerifiedHead {
                 hello: Hello::from_bytes(range_ref(plain, proof.clone())?)?,
                 consumed,
                 payload: start..payload.end,
                 proof,
             }))
         }
-        Opened::NeedMore { total } => Ok(Step::NeedMore { total }),
+        Opened::NeedMore { total } => Ok(HandshakeProgress::NeedMore { total }),
         Opened::End => Err(ProtocolError::Truncated("the first frame")),
     }
 }

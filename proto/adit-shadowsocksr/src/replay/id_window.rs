@@ -1,6 +1,6 @@
 //! The connection ids of one client.
 
-use adit_wire::usize_from;
+use adit_wire::{EndOfInput, Reader, usize_from};
 
 /// Number of ids below a client's first id that may still arrive: connections overtake each other.
 const BEHIND: u32 = 64;
@@ -22,6 +22,9 @@ pub(super) struct IdWindow {
 }
 
 impl IdWindow {
+    /// Size of a window in snapshots.
+    pub(super) const BYTES: usize = 4 + WORDS * 8;
+
     /// Creates the window of a client whose first id is `id`.
     pub(super) fn new(id: u32) -> Self {
         let mut window = Self {
@@ -44,11 +47,54 @@ impl IdWindow {
             self.slide_to(id - BITS + 1);
         }
         self.set_used(id, true);
+        self.advance();
+        true
+    }
+
+    /// Moves the front behind the used ids that follow it.
+    fn advance(&mut self) {
         while self.is_used(self.front) && self.front < u32::MAX {
             self.set_used(self.front, false);
             self.front += 1;
         }
-        true
+    }
+
+    /// Adds the ids that another window of the same client has accepted. Ids below the higher one of the two fronts
+    /// are refused from now on.
+    pub(super) fn merge(&mut self, other: &Self) {
+        if other.front > self.front {
+            self.slide_to(other.front);
+        }
+        for ahead in self.front - other.front..BITS {
+            // Ends at the highest id.
+            let Some(id) = other.front.checked_add(ahead) else {
+                break;
+            };
+            if other.is_used(id) {
+                self.set_used(id, true);
+            }
+        }
+        self.advance();
+    }
+
+    /// Appends the window in [`Self::BYTES`] bytes.
+    pub(super) fn write_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.front.to_be_bytes());
+        for word in &*self.used {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+    }
+
+    /// Reads a window. All bytes are one.
+    pub(super) fn read_from(r: &mut Reader<'_>) -> Result<Self, EndOfInput> {
+        let front = u32::from_be_bytes(r.array()?);
+        let mut used = Box::new([0; WORDS]);
+        for word in used.iter_mut() {
+            *word = r.u64()?;
+        }
+        let mut window = Self { front, used };
+        window.advance();
+        Ok(window)
     }
 
     fn slide_to(&mut self, front: u32) {
@@ -110,6 +156,33 @@ mod tests {
     }
 
     proptest! {
+        /// A window and its copy that go on apart and are merged refuse all that one of them has accepted.
+        #[test]
+        fn merged_windows_refuse_what_either_has_seen(
+            start in 0u32..10_000,
+            moves in proptest::collection::vec((-3000i64..6000, any::<bool>()), 1..200),
+        ) {
+            let mut one = IdWindow::new(start);
+            let mut bytes = Vec::new();
+            one.write_to(&mut bytes);
+            prop_assert_eq!(bytes.len(), IdWindow::BYTES);
+            let mut other = IdWindow::read_from(&mut Reader::new(&bytes)).unwrap();
+            let (mut back, mut taken) = (start, BTreeSet::from([start]));
+            for (step, which) in moves {
+                let id = u32::try_from((i64::from(back) + step).max(0)).unwrap();
+                let window = if which { &mut one } else { &mut other };
+                if window.insert_id(id, false) {
+                    taken.insert(id);
+                    back = back.max(id);
+                }
+            }
+            one.merge(&other);
+            for id in taken {
+                prop_assert!(!one.insert_id(id, true), "{id}");
+            }
+            prop_assert!(one.insert_id(back + 1, true));
+        }
+
         #[test]
         fn equals_a_set(start in 0u32..100_000, moves in proptest::collection::vec((-5000i64..9000, any::<bool>()), 1..300)) {
             let mut w = IdWindow::new(start);

@@ -1,7 +1,7 @@
 //! From a first message to codecs: checks the MACs, then the time, then the replay store, in this
 //! order, so that only owners of a key can fill the store.
 
-use adit_wire::{ProtocolError, Step, UnixTime};
+use adit_wire::{HandshakeProgress, ProtocolError, UnixTime};
 
 use super::{AcceptedConnection, ServerHandshake, ServerSeal};
 use crate::clock_tolerance;
@@ -29,7 +29,7 @@ impl ServerHandshake {
         &mut self,
         plain: &mut [u8],
         now: UnixTime,
-    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
+    ) -> Result<HandshakeProgress<AcceptedConnection>, ProtocolError> {
         let iv_key = self.iv_key.expose();
         let server = &self.server;
         match server.port().kind.family() {
@@ -41,12 +41,12 @@ impl ServerHandshake {
                 self.accept_without_head((FrameSeal::Deflate(None), FrameOpener::Deflate(None)))
             }
             ProtocolFamily::OneTime => match open_one_time(plain, iv_key)? {
-                Step::NeedMore { total } => Ok(Step::NeedMore { total }),
-                Step::Done(payload) => {
+                HandshakeProgress::NeedMore { total } => Ok(HandshakeProgress::NeedMore { total }),
+                HandshakeProgress::Done(payload) => {
                     let open = FrameOpener::OneTime(OneTimeOpen::new(&self.iv));
                     let consumed = payload.end + ONE_TIME_TAG;
                     let accepted = self.take_codecs((FrameSeal::Raw, open), false)?;
-                    Ok(Step::Done(AcceptedConnection {
+                    Ok(HandshakeProgress::Done(AcceptedConnection {
                         consumed,
                         payload,
                         ..accepted
@@ -54,8 +54,8 @@ impl ServerHandshake {
                 }
             },
             ProtocolFamily::Crc { auth: true } => match simple::read_message(plain)? {
-                Step::NeedMore { total } => Ok(Step::NeedMore { total }),
-                Step::Done(found) => {
+                HandshakeProgress::NeedMore { total } => Ok(HandshakeProgress::NeedMore { total }),
+                HandshakeProgress::Done(found) => {
                     self.check_replay(&found, None, plain, now)?;
                     self.accept_head(&found, None, (FrameSeal::Crc, FrameOpener::Crc))
                 }
@@ -68,8 +68,10 @@ impl ServerHandshake {
                     iv: &self.iv,
                 };
                 match head.read_message(plain)? {
-                    Step::NeedMore { total } => Ok(Step::NeedMore { total }),
-                    Step::Done(found) => {
+                    HandshakeProgress::NeedMore { total } => {
+                        Ok(HandshakeProgress::NeedMore { total })
+                    }
+                    HandshakeProgress::Done(found) => {
                         self.check_replay(&found, None, plain, now)?;
                         let codecs = (FrameSeal::Adler(kind), FrameOpener::Adler(kind));
                         self.accept_head(&found, None, codecs)
@@ -80,8 +82,10 @@ impl ServerHandshake {
                 let head = aes::AesHead { kind, iv_key };
                 let timely = |time| self.check_time(time, now).is_ok();
                 match head.read_message(plain, |uid| server.find_user(uid), timely)? {
-                    Step::NeedMore { total } => Ok(Step::NeedMore { total }),
-                    Step::Done((found, uid)) => {
+                    HandshakeProgress::NeedMore { total } => {
+                        Ok(HandshakeProgress::NeedMore { total })
+                    }
+                    HandshakeProgress::Done((found, uid)) => {
                         self.check_replay(&found, Some(uid), plain, now)?;
                         let user = self.user_key(uid)?;
                         let frames = || TaggedCodec::new(kind, user.key());
@@ -92,8 +96,10 @@ impl ServerHandshake {
             }
             ProtocolFamily::Chain(kind) => {
                 match chain::read_message(iv_key, plain, |uid| server.find_user(uid))? {
-                    Step::NeedMore { total } => Ok(Step::NeedMore { total }),
-                    Step::Done((found, uid, start)) => {
+                    HandshakeProgress::NeedMore { total } => {
+                        Ok(HandshakeProgress::NeedMore { total })
+                    }
+                    HandshakeProgress::Done((found, uid, start)) => {
                         self.check_replay(&found, Some(uid), plain, now)?;
                         let user = self.user_key(uid)?;
                         let sizes = server
@@ -113,10 +119,12 @@ impl ServerHandshake {
     }
 
     /// Continues as `origin`, with all received bytes.
-    pub(super) fn accept_origin(&mut self) -> Result<Step<AcceptedConnection>, ProtocolError> {
+    pub(super) fn accept_origin(
+        &mut self,
+    ) -> Result<HandshakeProgress<AcceptedConnection>, ProtocolError> {
         let mut accepted = self.take_codecs((FrameSeal::Raw, FrameOpener::Raw), false)?;
         accepted.fell_back = true;
-        Ok(Step::Done(accepted))
+        Ok(HandshakeProgress::Done(accepted))
     }
 
     fn user_key(&self, uid: u32) -> Result<&UserKey, ProtocolError> {
@@ -159,8 +167,8 @@ impl ServerHandshake {
     fn accept_without_head(
         &mut self,
         codecs: Codecs,
-    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
-        Ok(Step::Done(self.take_codecs(codecs, false)?))
+    ) -> Result<HandshakeProgress<AcceptedConnection>, ProtocolError> {
+        Ok(HandshakeProgress::Done(self.take_codecs(codecs, false)?))
     }
 
     fn accept_head(
@@ -168,13 +176,13 @@ impl ServerHandshake {
         found: &VerifiedHead,
         uid: Option<u32>,
         codecs: Codecs,
-    ) -> Result<Step<AcceptedConnection>, ProtocolError> {
+    ) -> Result<HandshakeProgress<AcceptedConnection>, ProtocolError> {
         let owes = !matches!(
             self.server.port().kind.family(),
             ProtocolFamily::Crc { .. } | ProtocolFamily::Adler(AdlerKind::V1)
         );
         let accepted = self.take_codecs(codecs, owes)?;
-        Ok(Step::Done(AcceptedConnection {
+        Ok(HandshakeProgress::Done(AcceptedConnection {
             consumed: found.consumed,
             payload: found.payload.clone(),
             uid: uid.and_then(|uid| self.server.accounted_uid(uid)),

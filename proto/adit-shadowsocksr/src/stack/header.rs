@@ -1,6 +1,6 @@
 //! The target header of a request: an address (RFC 1928) with flags in its type.
 
-use adit_wire::{AddrError, ProtocolError, Step, Target, parse_addr};
+use adit_wire::{AddrError, HandshakeProgress, ProtocolError, Target, parse_addr};
 
 /// Flag: datagrams follow, not a stream.
 const DATAGRAMS: u8 = 0x08;
@@ -22,9 +22,9 @@ pub(super) const FOR_DATAGRAMS: [u8; 7] = [1 | DATAGRAMS, 0, 0, 0, 0, 0, 0];
 pub(super) fn read_header(
     plain: &[u8],
     one_time: bool,
-) -> Result<Step<(TargetHeader, usize)>, ProtocolError> {
+) -> Result<HandshakeProgress<(TargetHeader, usize)>, ProtocolError> {
     let Some((first, rest)) = plain.split_first() else {
-        return Ok(Step::NeedMore { total: 1 });
+        return Ok(HandshakeProgress::NeedMore { total: 1 });
     };
     let allowed = DATAGRAMS | if one_time { ONE_TIME } else { 0 };
     let step = if first & allowed == 0 {
@@ -35,18 +35,18 @@ pub(super) fn read_header(
         parse_target(&[&[first & !allowed], rest.unwrap_or_default()].concat())?
     };
     Ok(match step {
-        Step::NeedMore { total } => Step::NeedMore { total },
-        Step::Done((target, len)) => {
+        HandshakeProgress::NeedMore { total } => HandshakeProgress::NeedMore { total },
+        HandshakeProgress::Done((target, len)) => {
             let datagrams = first & DATAGRAMS != 0;
-            Step::Done((TargetHeader { target, datagrams }, len))
+            HandshakeProgress::Done((TargetHeader { target, datagrams }, len))
         }
     })
 }
 
-fn parse_target(plain: &[u8]) -> Result<Step<(Target, usize)>, ProtocolError> {
+fn parse_target(plain: &[u8]) -> Result<HandshakeProgress<(Target, usize)>, ProtocolError> {
     match parse_addr(plain) {
-        Ok(found) => Ok(Step::Done(found)),
-        Err(AddrError::Incomplete { total }) => Ok(Step::NeedMore { total }),
+        Ok(found) => Ok(HandshakeProgress::Done(found)),
+        Err(AddrError::Incomplete { total }) => Ok(HandshakeProgress::NeedMore { total }),
         Err(AddrError::Type(_)) => Err(ProtocolError::Malformed("target header: address type")),
         Err(AddrError::Name) => Err(ProtocolError::Malformed("target header: host name")),
     }
@@ -67,14 +67,20 @@ mod tests {
             (0x19, true, true),
         ] {
             let target = target.clone();
-            let found = Ok(Step::Done((TargetHeader { target, datagrams }, 7)));
+            let found = Ok(HandshakeProgress::Done((
+                TargetHeader { target, datagrams },
+                7,
+            )));
             assert_eq!(read_header(&header(first), one_time), found, "{first:#x}");
         }
         for (first, one_time) in [(0x11, false), (0x19, false), (0x45, true), (0x0a, true)] {
             assert!(read_header(&header(first), one_time).is_err(), "{first:#x}");
         }
-        let short = Ok(Step::NeedMore { total: 7 });
+        let short = Ok(HandshakeProgress::NeedMore { total: 7 });
         assert_eq!(read_header(&header(0x11)[..6], true), short);
-        assert_eq!(read_header(&[], true), Ok(Step::NeedMore { total: 1 }));
+        assert_eq!(
+            read_header(&[], true),
+            Ok(HandshakeProgress::NeedMore { total: 1 })
+        );
     }
 }

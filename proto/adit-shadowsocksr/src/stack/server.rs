@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use adit_crypto::{CryptoError, Direction, StreamCipher, StreamKey, StreamKind};
 use adit_wire::{
-    Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target,
-    subslice,
+    Clock, Entropy, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError,
+    Target, subslice,
 };
 
 use super::{StackOpen, StackSeal, cipher_fault, header};
@@ -143,8 +143,8 @@ impl StackHandshake {
     fn advance_state(
         &mut self,
         rx: &mut HandshakeInput<'_>,
-    ) -> Result<Option<Step<StackAccepted>>, ProtocolError> {
-        let more = |total| Ok(Some(Step::NeedMore { total }));
+    ) -> Result<Option<HandshakeProgress<StackAccepted>>, ProtocolError> {
+        let more = |total| Ok(Some(HandshakeProgress::NeedMore { total }));
         let over = ProtocolError::Malformed("handshake: already finished");
         self.state = match core::mem::replace(&mut self.state, State::Over) {
             State::Over => return Err(over),
@@ -171,8 +171,8 @@ impl StackHandshake {
                 self.decrypted = rx.bytes().len();
                 let now = self.clock.unix_time();
                 let accepted = match handshake.step(rx.bytes_mut(), now)? {
-                    Step::Done(accepted) => accepted,
-                    Step::NeedMore { total } => {
+                    HandshakeProgress::Done(accepted) => accepted,
+                    HandshakeProgress::NeedMore { total } => {
                         self.state = State::Message { cipher, handshake };
                         return more(total);
                     }
@@ -202,9 +202,9 @@ impl StackHandshake {
                 uid,
                 one_time,
             } => match header::read_header(&self.plain, one_time)? {
-                Step::Done((header, len)) => {
+                HandshakeProgress::Done((header, len)) => {
                     self.plain.drain(..len);
-                    return Ok(Some(Step::Done(StackAccepted {
+                    return Ok(Some(HandshakeProgress::Done(StackAccepted {
                         target: header.target,
                         datagrams: header.datagrams,
                         uid,
@@ -213,7 +213,7 @@ impl StackHandshake {
                         seal: self.answer_seal(seal)?,
                     })));
                 }
-                Step::NeedMore { .. } => {
+                HandshakeProgress::NeedMore { .. } => {
                     match open.open_frame(rx.bytes_mut())? {
                         OpenedFrame::NeedMore { total } => {
                             self.state = State::Header {
@@ -262,7 +262,7 @@ impl Handshake for StackHandshake {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         _: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<StackAccepted>, ProtocolError> {
+    ) -> Result<HandshakeProgress<StackAccepted>, ProtocolError> {
         loop {
             if let Some(step) = self.advance_state(rx)? {
                 return Ok(step);

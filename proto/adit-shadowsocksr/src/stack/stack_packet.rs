@@ -6,7 +6,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 use adit_crypto::{Direction, StreamKey};
-use adit_wire::{Entropy, ProtocolError, Step, Target, encode_addr, subslice};
+use adit_wire::{Entropy, HandshakeProgress, ProtocolError, Target, encode_addr, subslice};
 
 use super::{ServerStack, cipher_fault, header};
 use crate::PacketAssociation;
@@ -156,13 +156,15 @@ fn take_target(
 ) -> Result<(Target, Range<usize>), ProtocolError> {
     let plain = subslice(inner, data.clone());
     match header::read_header(plain, false)? {
-        Step::Done((header, _)) if header.datagrams => {
+        HandshakeProgress::Done((header, _)) if header.datagrams => {
             Err(ProtocolError::Malformed("target header: nested datagrams"))
         }
-        Step::Done((header, len)) => {
+        HandshakeProgress::Done((header, len)) => {
             Ok((header.target, start + data.start + len..start + data.end))
         }
-        Step::NeedMore { .. } => Err(ProtocolError::Truncated("a packet's target header")),
+        HandshakeProgress::NeedMore { .. } => {
+            Err(ProtocolError::Truncated("a packet's target header"))
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use adit_crypto::{StreamKey, StreamKind};
 use adit_wire::codec_laws::{run_handshake, seal_all};
-use adit_wire::{ProtocolError, Seal, Step, Target};
+use adit_wire::{HandshakeProgress, ProtocolError, Seal, Target};
 use proptest::prelude::*;
 
 use super::{ClientStack, ServerStack, StackAccepted, StackOpen};
@@ -73,7 +73,7 @@ fn serve(
         sent.is_empty(),
         "nothing is sent before the request was read"
     );
-    let Step::Done(mut accepted) = step else {
+    let HandshakeProgress::Done(mut accepted) = step else {
         return Err(ProtocolError::Truncated("the request"));
     };
     let mut plain = core::mem::take(&mut accepted.first);
@@ -183,7 +183,7 @@ proptest! {
 fn serve_some(server: &Arc<ServerStack>, wire: &[u8], piece: usize) -> Option<Target> {
     let mut handshake = server.new_handshake(1460, Arc::new(NOW), &mut TestRng(3));
     match run_handshake(&mut handshake, wire, &[piece]) {
-        Ok((Step::Done(accepted), ..)) => Some(accepted.target),
+        Ok((HandshakeProgress::Done(accepted), ..)) => Some(accepted.target),
         _ => None,
     }
 }

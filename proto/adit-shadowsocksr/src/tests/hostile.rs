@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_wire::{ProtocolError, Step, UnixTime};
+use adit_wire::{HandshakeProgress, ProtocolError, UnixTime};
 use proptest::prelude::*;
 
 use super::{NOW, TestRng, open_some, pair, serve, write};
@@ -156,7 +156,10 @@ fn compatible_servers_take_others_for_origin() {
 fn a_handshake_ends_once() {
     let (_, server) = pair(ProtocolKind::Origin, false);
     let mut handshake = server.new_handshake(&[], 1460, &mut TestRng(2));
-    assert!(matches!(handshake.step(&mut [], NOW), Ok(Step::Done(_))));
+    assert!(matches!(
+        handshake.step(&mut [], NOW),
+        Ok(HandshakeProgress::Done(_))
+    ));
     assert!(handshake.step(&mut [], NOW).is_err());
 }
 
@@ -170,7 +173,7 @@ proptest! {
         let (client, server) = pair(kind, false);
         let mut handshake = server.new_handshake(&[9; 16], 1460, &mut TestRng(2));
         let accepted = handshake.step(&mut bytes.clone(), NOW);
-        prop_assert!(!kind.is_authenticated() || !matches!(accepted, Ok(Step::Done(_))));
+        prop_assert!(!kind.is_authenticated() || !matches!(accepted, Ok(HandshakeProgress::Done(_))));
         let (_, mut open) = client.connect_codecs(&[9; 16], NOW, &mut TestRng(3)).unwrap();
         let _ = open_some(&mut open, Vec::new(), &bytes, piece);
     }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::net::IpAddr;
 
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, Host, Step, Target};
+use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Host, Target};
 
 use super::{ClientError, read_reply};
 use crate::{Command, Version};
@@ -72,7 +72,7 @@ impl Handshake for Socks4Connect {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Target>, ClientError> {
+    ) -> Result<HandshakeProgress<Target>, ClientError> {
         if !self.opened {
             self.write_request(tx)?;
             self.opened = true;

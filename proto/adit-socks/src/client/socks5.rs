@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use adit_wire::{
-    Handshake, HandshakeInput, HandshakeOutput, Step, Target, encode_addr, narrow_int,
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Target, encode_addr, narrow_int,
 };
 use zeroize::Zeroizing;
 
@@ -144,7 +144,7 @@ impl Handshake for Socks5Connect {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Target>, ClientError> {
+    ) -> Result<HandshakeProgress<Target>, ClientError> {
         loop {
             self.state = match (self.state, rx.bytes()) {
                 (State::Opening, _) => {
@@ -156,7 +156,9 @@ impl Handshake for Socks5Connect {
                     rx.consume(2);
                     next
                 }
-                (State::Method, [] | [VERSION]) => return Ok(Step::NeedMore { total: 2 }),
+                (State::Method, [] | [VERSION]) => {
+                    return Ok(HandshakeProgress::NeedMore { total: 2 });
+                }
                 (State::Method, _) => return Err(ClientError::Malformed("SOCKS version")),
                 // The version of this answer should be 01, but some servers send 05, so it is not
                 // checked.
@@ -169,7 +171,7 @@ impl Handshake for Socks5Connect {
                     State::Reply
                 }
                 (State::LoggingIn, [_, _, ..]) => return Err(ClientError::BadCredentials),
-                (State::LoggingIn, _) => return Ok(Step::NeedMore { total: 2 }),
+                (State::LoggingIn, _) => return Ok(HandshakeProgress::NeedMore { total: 2 }),
                 (State::Reply, _) => return read_reply(Version::V5, rx),
             };
         }

@@ -6,7 +6,7 @@
 use core::net::{IpAddr, Ipv4Addr};
 
 use adit_wire::{
-    EndOfInput, Handshake, HandshakeInput, HandshakeOutput, Host, Reader, Step, Target,
+    EndOfInput, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, Host, Reader, Target,
 };
 
 use super::{Refusal, encode_reply};
@@ -23,13 +23,13 @@ const MAX_TEXT_LEN: usize = 255;
 ///
 /// ```
 /// use adit_socks::server::Socks4;
-/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+/// use adit_wire::{Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput};
 ///
 /// // SOCKS4a: CONNECT to port 80, an invalid address, no user, and a name.
 /// let mut request = *b"\x04\x01\x00\x50\x00\x00\x00\x01\x00example.test\x00";
 /// let mut sent = Vec::new();
 /// let step = Socks4::new(true).step(&mut HandshakeInput::new(&mut request), &mut HandshakeOutput::new(&mut sent))?;
-/// let Step::Done(request) = step else { panic!("the request is complete") };
+/// let HandshakeProgress::Done(request) = step else { panic!("the request is complete") };
 /// assert_eq!(request.target.to_string(), "example.test:80");
 /// # Ok::<(), adit_socks::server::Refusal>(())
 /// ```
@@ -55,17 +55,19 @@ impl Handshake for Socks4 {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Request>, Refusal> {
+    ) -> Result<HandshakeProgress<Request>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != VERSION) {
             return Err(Refusal::Malformed("SOCKS version"));
         }
         let refusal = match parse_request(rx.bytes()) {
-            Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
-            Ok(Step::Done((request, len))) if self.allowed => {
-                rx.consume(len);
-                return Ok(Step::Done(request));
+            Ok(HandshakeProgress::NeedMore { total }) => {
+                return Ok(HandshakeProgress::NeedMore { total });
             }
-            Ok(Step::Done(_)) => Refusal::NotAllowed,
+            Ok(HandshakeProgress::Done((request, len))) if self.allowed => {
+                rx.consume(len);
+                return Ok(HandshakeProgress::Done(request));
+            }
+            Ok(HandshakeProgress::Done(_)) => Refusal::NotAllowed,
             Err(why) => why,
         };
         tx.extend_from_slice(&encode_reply(Version::V4, Reply::GeneralFailure, None));
@@ -73,15 +75,15 @@ impl Handshake for Socks4 {
     }
 }
 
-fn parse_request(bytes: &[u8]) -> Result<Step<(Request, usize)>, Refusal> {
+fn parse_request(bytes: &[u8]) -> Result<HandshakeProgress<(Request, usize)>, Refusal> {
     let mut r = Reader::new(bytes);
     let Ok((command, port, ip)) = read_fixed(&mut r) else {
         // The shortest request has an empty USERID.
-        return Ok(Step::NeedMore {
+        return Ok(HandshakeProgress::NeedMore {
             total: FIXED_LEN + 1,
         });
     };
-    let more = Step::NeedMore {
+    let more = HandshakeProgress::NeedMore {
         total: bytes.len() + 1,
     };
     let Some(user) = read_text(&mut r, "USERID")? else {
@@ -114,7 +116,7 @@ fn parse_request(bytes: &[u8]) -> Result<Step<(Request, usize)>, Refusal> {
         user: (!user.is_empty()).then(|| user.to_vec()),
         verified: false,
     };
-    Ok(Step::Done((request, r.consumed())))
+    Ok(HandshakeProgress::Done((request, r.consumed())))
 }
 
 fn read_fixed(r: &mut Reader<'_>) -> Result<(u8, u16, [u8; 4]), EndOfInput> {

@@ -7,7 +7,9 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 
-use adit_wire::{AddrError, Handshake, HandshakeInput, HandshakeOutput, Step, parse_addr};
+use adit_wire::{
+    AddrError, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, parse_addr,
+};
 use zeroize::Zeroize;
 
 use super::{Credentials, Refusal, encode_reply};
@@ -28,7 +30,7 @@ const LOGIN_VERSION: u8 = 0x01;
 /// ```
 /// use adit_socks::server::{Credentials, Socks5, encode_reply};
 /// use adit_socks::{Command, Reply};
-/// use adit_wire::{Handshake, HandshakeInput, Step, HandshakeOutput};
+/// use adit_wire::{Handshake, HandshakeInput, HandshakeProgress, HandshakeOutput};
 ///
 /// struct Anyone;
 ///
@@ -52,7 +54,7 @@ const LOGIN_VERSION: u8 = 0x01;
 ///
 /// let mut request = *b"\x05\x01\x00\x03\x0cexample.test\x00\x50";
 /// let step = server.step(&mut HandshakeInput::new(&mut request), &mut HandshakeOutput::new(&mut sent))?;
-/// let Step::Done(request) = step else { panic!("the request is complete") };
+/// let HandshakeProgress::Done(request) = step else { panic!("the request is complete") };
 /// assert_eq!((request.command, request.target.to_string().as_str()), (Command::Connect, "example.test:80"));
 ///
 /// // The answer, once the target is connected.
@@ -115,7 +117,7 @@ impl<'c> Socks5<'c> {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<()>, Refusal> {
+    ) -> Result<HandshakeProgress<()>, Refusal> {
         let total = match rx.bytes() {
             [] => 1,
             [VERSION] => 2,
@@ -123,7 +125,7 @@ impl<'c> Socks5<'c> {
             _ => return Err(Refusal::Malformed("SOCKS version")),
         };
         let Some(offered) = rx.bytes().get(..total).and_then(|m| m.get(2..)) else {
-            return Ok(Step::NeedMore { total });
+            return Ok(HandshakeProgress::NeedMore { total });
         };
         let Some(next) = self.choose_method(offered) else {
             tx.extend_from_slice(&[VERSION, NONE_ACCEPTABLE]);
@@ -136,21 +138,21 @@ impl<'c> Socks5<'c> {
         tx.extend_from_slice(&[VERSION, method]);
         rx.consume(total);
         self.state = next;
-        Ok(Step::Done(()))
+        Ok(HandshakeProgress::Done(()))
     }
 
     fn read_login(
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<()>, Refusal> {
+    ) -> Result<HandshakeProgress<()>, Refusal> {
         if rx.bytes().first().is_some_and(|v| *v != LOGIN_VERSION) {
             tx.extend_from_slice(&[LOGIN_VERSION, 0x01]);
             return Err(Refusal::Malformed("version of the login"));
         }
         let login = match Login::parse(rx.bytes()) {
             Ok(login) => login,
-            Err(total) => return Ok(Step::NeedMore { total }),
+            Err(total) => return Ok(HandshakeProgress::NeedMore { total }),
         };
         self.verified = self.credentials.is_required()
             && self.credentials.check_password(login.user, login.password);
@@ -168,17 +170,19 @@ impl<'c> Socks5<'c> {
         tx.extend_from_slice(&[LOGIN_VERSION, 0x00]);
         self.user = Some(user);
         self.state = State::Request;
-        Ok(Step::Done(()))
+        Ok(HandshakeProgress::Done(()))
     }
 
     fn read_request(
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Request>, Refusal> {
+    ) -> Result<HandshakeProgress<Request>, Refusal> {
         let fields = match RequestFields::parse(rx.bytes()) {
-            Ok(Step::Done(fields)) => fields,
-            Ok(Step::NeedMore { total }) => return Ok(Step::NeedMore { total }),
+            Ok(HandshakeProgress::Done(fields)) => fields,
+            Ok(HandshakeProgress::NeedMore { total }) => {
+                return Ok(HandshakeProgress::NeedMore { total });
+            }
             Err(why) => {
                 let code = match why {
                     Refusal::UnknownCommand(_) => Reply::CommandNotSupported,
@@ -190,7 +194,7 @@ impl<'c> Socks5<'c> {
             }
         };
         rx.consume(fields.len);
-        Ok(Step::Done(Request {
+        Ok(HandshakeProgress::Done(Request {
             version: Version::V5,
             command: fields.command,
             target: fields.target,
@@ -224,16 +228,18 @@ struct RequestFields {
 
 impl RequestFields {
     /// Parses `VER ‖ CMD ‖ RSV ‖ ATYP ‖ DST.ADDR ‖ DST.PORT`. RSV is ignored.
-    fn parse(bytes: &[u8]) -> Result<Step<Self>, Refusal> {
+    fn parse(bytes: &[u8]) -> Result<HandshakeProgress<Self>, Refusal> {
         if bytes.first().is_some_and(|v| *v != VERSION) {
             return Err(Refusal::Malformed("SOCKS version"));
         }
         let [_, command, _, addr @ ..] = bytes else {
-            return Ok(Step::NeedMore { total: 4 });
+            return Ok(HandshakeProgress::NeedMore { total: 4 });
         };
         let (target, len) = match parse_addr(addr) {
             Ok(found) => found,
-            Err(AddrError::Incomplete { total }) => return Ok(Step::NeedMore { total: 3 + total }),
+            Err(AddrError::Incomplete { total }) => {
+                return Ok(HandshakeProgress::NeedMore { total: 3 + total });
+            }
             Err(AddrError::Type(byte)) => return Err(Refusal::AddressType(byte)),
             Err(AddrError::Name) => return Err(Refusal::Malformed("host name")),
         };
@@ -241,7 +247,7 @@ impl RequestFields {
         if command == Command::Connect && target.port == 0 {
             return Err(Refusal::Malformed("port"));
         }
-        Ok(Step::Done(Self {
+        Ok(HandshakeProgress::Done(Self {
             command,
             target,
             len: 3 + len,
@@ -257,15 +263,15 @@ impl Handshake for Socks5<'_> {
         &mut self,
         rx: &mut HandshakeInput<'_>,
         tx: &mut HandshakeOutput<'_>,
-    ) -> Result<Step<Request>, Refusal> {
+    ) -> Result<HandshakeProgress<Request>, Refusal> {
         loop {
             let step = match self.state {
                 State::Greeting => self.read_greeting(rx, tx)?,
                 State::Login => self.read_login(rx, tx)?,
                 State::Request => return self.read_request(rx, tx),
             };
-            if let Step::NeedMore { total } = step {
-                return Ok(Step::NeedMore { total });
+            if let HandshakeProgress::NeedMore { total } = step {
+                return Ok(HandshakeProgress::NeedMore { total });
             }
         }
     }

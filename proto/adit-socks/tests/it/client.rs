@@ -3,7 +3,9 @@
 use adit_socks::client::{ClientError, Socks4Connect, Socks5Connect, second_reply};
 use adit_socks::server::{Socks4, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Version};
-use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, ProtocolError, Step, Target};
+use adit_wire::{
+    Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, ProtocolError, Target,
+};
 use proptest::prelude::*;
 
 use crate::server5::{Open, User};
@@ -31,12 +33,12 @@ const OK: &str = "05 00 00 01 c0000201 1f90";
 #[test]
 fn sends_what_curl_sends() {
     let (step, sent, left) = every_split(plain, &hex(&format!("0500 {OK} cafe"))).unwrap();
-    assert_eq!(step, Step::Done(to("192.0.2.1:8080")));
+    assert_eq!(step, HandshakeProgress::Done(to("192.0.2.1:8080")));
     assert_eq!(sent, hex(&format!("050100 {REQUEST}")));
     assert_eq!(left, hex("cafe"));
 
     let (step, sent, _) = every_split(with_auth, &hex(&format!("0502 0100 {OK}"))).unwrap();
-    assert_eq!(step, Step::Done(to("192.0.2.1:8080")));
+    assert_eq!(step, HandshakeProgress::Done(to("192.0.2.1:8080")));
     assert_eq!(
         sent,
         hex(&format!("050102 01 04 75736572 02 7077 {REQUEST}"))
@@ -55,7 +57,7 @@ fn waits_for_each_answer_unless_pipelined() {
             &mut HandshakeInput::new(&mut []),
             &mut HandshakeOutput::new(&mut sent),
         );
-        assert_eq!(step, Ok(Step::NeedMore { total: 2 }));
+        assert_eq!(step, Ok(HandshakeProgress::NeedMore { total: 2 }));
         sent
     };
     assert_eq!(first_flight(plain()), hex("050100"));
@@ -76,7 +78,10 @@ fn waits_for_each_answer_unless_pipelined() {
         &hex(&format!("0502 0100 {OK}")),
     )
     .unwrap();
-    assert_eq!((step, sent), (Step::Done(to("192.0.2.1:8080")), all));
+    assert_eq!(
+        (step, sent),
+        (HandshakeProgress::Done(to("192.0.2.1:8080")), all)
+    );
 }
 
 #[test]
@@ -94,7 +99,11 @@ fn accepts_every_address_type_in_the_reply() {
     ] {
         let answer = hex(&format!("0500 050000 {bound} 99"));
         let (step, _, left) = every_split(plain, &answer).unwrap();
-        assert_eq!((step, left), (Step::Done(to(want)), vec![0x99]), "{bound}");
+        assert_eq!(
+            (step, left),
+            (HandshakeProgress::Done(to(want)), vec![0x99]),
+            "{bound}"
+        );
     }
     let unknown = every_split(plain, &hex("0500 05000009")).unwrap_err().0;
     assert_eq!(unknown, ClientError::Malformed("address type of the reply"));
@@ -150,7 +159,7 @@ fn refuses_proxies_that_misbehave() {
 fn socks4a_sends_what_curl_sends() {
     let named = || Socks4Connect::new(Command::Connect, to("example.test:80"), None);
     let (step, sent, left) = every_split(named, &hex("005a 0050 01020304 77")).unwrap();
-    assert_eq!(step, Step::Done(to("1.2.3.4:80")));
+    assert_eq!(step, HandshakeProgress::Done(to("1.2.3.4:80")));
     assert_eq!(sent, hex("0401005000000001006578616d706c652e7465737400"));
     assert_eq!(left, [0x77]);
     let literal = || Socks4Connect::new(Command::Connect, to("1.2.3.4:81"), Some("uid".into()));
@@ -193,11 +202,11 @@ fn bind_has_a_second_reply() {
     let (step, sent, left) = every_split(|| second_reply(Version::V5), &v5).unwrap();
     assert_eq!(
         (step, sent, left),
-        (Step::Done(to("1.2.3.4:80")), vec![], vec![1])
+        (HandshakeProgress::Done(to("1.2.3.4:80")), vec![], vec![1])
     );
     let v4 = hex("00 5a 0050 01020304 01");
     let (step, ..) = every_split(|| second_reply(Version::V4), &v4).unwrap();
-    assert_eq!(step, Step::Done(to("1.2.3.4:80")));
+    assert_eq!(step, HandshakeProgress::Done(to("1.2.3.4:80")));
     assert_eq!(
         every_split(|| second_reply(Version::V5), &[5, 6])
             .unwrap_err()
@@ -216,7 +225,7 @@ where
     for _ in 0..8 {
         let mut sent = Vec::new();
         let mut rx = HandshakeInput::new(&mut down);
-        if let Step::Done(bound) = client
+        if let HandshakeProgress::Done(bound) = client
             .step(&mut rx, &mut HandshakeOutput::new(&mut sent))
             .unwrap()
         {
@@ -229,7 +238,7 @@ where
             continue;
         }
         let mut rx = HandshakeInput::new(&mut up);
-        if let Step::Done(done) = server
+        if let HandshakeProgress::Done(done) = server
             .step(&mut rx, &mut HandshakeOutput::new(&mut down))
             .unwrap()
         {
@@ -279,12 +288,12 @@ proptest! {
     ) {
         let input = [hex(start), noise].concat();
         for new in [plain, with_auth] {
-            if let Ok((Step::NeedMore { total }, ..)) = every_split(new, &input) {
+            if let Ok((HandshakeProgress::NeedMore { total }, ..)) = every_split(new, &input) {
                 prop_assert!(total <= 262);
             }
         }
         let new = || Socks4Connect::new(Command::Bind, to("a:1"), None);
-        if let Ok((Step::NeedMore { total }, ..)) = every_split(new, &input) {
+        if let Ok((HandshakeProgress::NeedMore { total }, ..)) = every_split(new, &input) {
             prop_assert!(total <= 8);
         }
     }

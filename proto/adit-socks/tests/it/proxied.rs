@@ -1,7 +1,7 @@
 //! PROXY headers, version 2.
 
 use adit_socks::ProxyHeader;
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::run_handshake;
 
 fn header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
@@ -16,14 +16,16 @@ fn header(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the result and the number of bytes left, checked with chunks of every size.
-fn read(bytes: &[u8]) -> Result<(Step<Option<String>>, usize), String> {
+fn read(bytes: &[u8]) -> Result<(HandshakeProgress<Option<String>>, usize), String> {
     let one = |pieces: &[usize]| {
         run_handshake(&mut ProxyHeader, bytes, pieces)
             .map(|(step, sent, rest)| {
                 assert!(sent.is_empty());
                 let step = match step {
-                    Step::Done(client) => Step::Done(client.map(|addr| addr.to_string())),
-                    Step::NeedMore { total } => Step::NeedMore { total },
+                    HandshakeProgress::Done(client) => {
+                        HandshakeProgress::Done(client.map(|addr| addr.to_string()))
+                    }
+                    HandshakeProgress::NeedMore { total } => HandshakeProgress::NeedMore { total },
                 };
                 (step, rest.len())
             })
@@ -54,10 +56,16 @@ fn a_proxy_says_whose_connection_it_is() {
         (header(0x21, 0x31, &[0; 216]), None),
     ] {
         let bytes = [&header[..], b"hello"].concat();
-        assert_eq!(read(&bytes), Ok((Step::Done(client.map(str::to_owned)), 5)));
+        assert_eq!(
+            read(&bytes),
+            Ok((HandshakeProgress::Done(client.map(str::to_owned)), 5))
+        );
         for cut in 0..header.len() {
             assert!(
-                matches!(read(&header[..cut]), Ok((Step::NeedMore { .. }, _))),
+                matches!(
+                    read(&header[..cut]),
+                    Ok((HandshakeProgress::NeedMore { .. }, _))
+                ),
                 "{cut}"
             );
         }

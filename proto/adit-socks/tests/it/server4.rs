@@ -2,7 +2,7 @@
 
 use adit_socks::server::{Refusal, Socks4, encode_reply};
 use adit_socks::{Command, Reply, Request, Version};
-use adit_wire::Step;
+use adit_wire::HandshakeProgress;
 use adit_wire::codec_laws::run_handshake;
 use proptest::prelude::*;
 
@@ -37,7 +37,10 @@ fn what_curl_sends() {
         ),
     ] {
         let (step, sent, left) = talk(&hex(input)).unwrap();
-        assert_eq!((step, sent, left), (Step::Done(want), vec![], vec![]));
+        assert_eq!(
+            (step, sent, left),
+            (HandshakeProgress::Done(want), vec![], vec![])
+        );
     }
     assert_eq!(
         encode_reply(Version::V4, Reply::Succeeded, None),
@@ -52,9 +55,9 @@ fn bind_and_literals_in_names() {
         command: Command::Bind,
         ..connect("1.2.3.4:0", None)
     };
-    assert_eq!(step, Step::Done(want));
+    assert_eq!(step, HandshakeProgress::Done(want));
     let (step, ..) = talk(&hex("04 01 0050 000000ff 00 3a3a31 00")).unwrap();
-    assert_eq!(step, Step::Done(connect("[::1]:80", None)));
+    assert_eq!(step, HandshakeProgress::Done(connect("[::1]:80", None)));
 }
 
 #[test]
@@ -91,7 +94,10 @@ fn texts_have_at_most_255_bytes() {
         input.push(0);
         input
     };
-    assert!(matches!(talk(&request(255, 255)), Ok((Step::Done(_), ..))));
+    assert!(matches!(
+        talk(&request(255, 255)),
+        Ok((HandshakeProgress::Done(_), ..))
+    ));
     for (user, name, what) in [(256, 1, "USERID"), (1, 256, "NAME")] {
         let want = Err((Refusal::TooLong(what), hex(REJECTED)));
         assert_eq!(talk(&request(user, name)), want);
@@ -101,7 +107,7 @@ fn texts_have_at_most_255_bytes() {
     assert!(matches!(talk(&endless), Err((Refusal::TooLong(_), _))));
     assert!(matches!(
         talk(&endless[..endless.len() - 1]),
-        Ok((Step::NeedMore { total: 264 }, ..))
+        Ok((HandshakeProgress::NeedMore { total: 264 }, ..))
     ));
 }
 
@@ -111,7 +117,7 @@ fn early_data_is_left_alone() {
     let input = [hex("04 01 0051 01020304 75696400"), early.clone()].concat();
     for pieces in [&[input.len()][..], &[1], &[7, 600]] {
         let (step, _, left) = run_handshake(&mut Socks4::new(true), &input, pieces).unwrap();
-        assert!(matches!(step, Step::Done(_)) && left == early);
+        assert!(matches!(step, HandshakeProgress::Done(_)) && left == early);
     }
 }
 
@@ -122,7 +128,7 @@ proptest! {
         noise in proptest::collection::vec(any::<u8>(), 0..48),
     ) {
         let input = [hex(start), noise].concat();
-        if let Ok((Step::NeedMore { total }, ..)) = talk(&input) {
+        if let Ok((HandshakeProgress::NeedMore { total }, ..)) = talk(&input) {
             prop_assert!(total <= 520);
         }
     }

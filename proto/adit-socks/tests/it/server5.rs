@@ -3,7 +3,7 @@
 use adit_socks::server::{Credentials, Refusal, Socks5, encode_reply};
 use adit_socks::{Command, Reply, Request, Version};
 use adit_wire::codec_laws::run_handshake;
-use adit_wire::{ProtocolError, Step};
+use adit_wire::{HandshakeProgress, ProtocolError};
 use proptest::prelude::*;
 
 use crate::split::{Outcome, every_split, hex};
@@ -67,7 +67,7 @@ fn what_curl_sends_without_a_user() {
         let (step, sent, left) = talk(&Open, &format!("05020001 {request}")).unwrap();
         assert_eq!(
             (step, sent, left),
-            (Step::Done(connect(to)), hex("0500"), vec![])
+            (HandshakeProgress::Done(connect(to)), hex("0500"), vec![])
         );
     }
     // The refusal of a closed port, byte for byte.
@@ -80,23 +80,29 @@ fn what_curl_sends_without_a_user() {
 fn what_curl_sends_with_a_user() {
     let input = format!("0503000102 {LOGIN} {TO_NAME}");
     let (step, sent, _) = talk(&User, &input).unwrap();
-    assert_eq!(step, Step::Done(user("example.test:80", true)));
+    assert_eq!(step, HandshakeProgress::Done(user("example.test:80", true)));
     assert_eq!(sent, hex("0502 0100"));
     // An open listener chooses 00 and curl continues without its password.
     let (step, sent, _) = talk(&Open, &format!("0503000102 {TO_NAME}")).unwrap();
     assert_eq!(
         (step, sent),
-        (Step::Done(connect("example.test:80")), hex("0500"))
+        (
+            HandshakeProgress::Done(connect("example.test:80")),
+            hex("0500")
+        )
     );
 }
 
 #[test]
 fn what_firefox_sends() {
     let (step, ..) = talk(&Open, &format!("050100 {TO_NAME}")).unwrap();
-    assert_eq!(step, Step::Done(connect("example.test:80")));
+    assert_eq!(step, HandshakeProgress::Done(connect("example.test:80")));
     // With a stored name it offers only the password method, even to a listener without users.
     let (step, sent, _) = talk(&Open, &format!("050102 {LOGIN} {TO_NAME}")).unwrap();
-    assert_eq!(step, Step::Done(user("example.test:80", false)));
+    assert_eq!(
+        step,
+        HandshakeProgress::Done(user("example.test:80", false))
+    );
     assert_eq!(sent, hex("0502 0100"));
 }
 
@@ -141,7 +147,7 @@ fn nobody_passes_a_required_login() {
     assert_eq!(sent, hex("0502 0101"), "the answer is a failure");
     assert!(matches!(why, Refusal::BadCredentials { .. }), "{why:?}");
     let (step, ..) = every_split(new, &hex(&format!("05020002 {LOGIN} {TO_NAME}"))).unwrap();
-    assert_eq!(step, Step::Done(user("example.test:80", true)));
+    assert_eq!(step, HandshakeProgress::Done(user("example.test:80", true)));
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn is_liberal_where_clients_differ() {
         ),
     ] {
         let (step, ..) = talk(&Open, &format!("050100 {request}")).unwrap();
-        assert_eq!(step, Step::Done(connect(to)), "{request}");
+        assert_eq!(step, HandshakeProgress::Done(connect(to)), "{request}");
     }
     // Port 0 has a meaning in the other commands.
     for (byte, command) in [(2, Command::Bind), (3, Command::UdpAssociate)] {
@@ -199,7 +205,7 @@ fn is_liberal_where_clients_differ() {
             command,
             ..connect("0.0.0.0:0")
         };
-        assert_eq!(step, Step::Done(want));
+        assert_eq!(step, HandshakeProgress::Done(want));
     }
 }
 
@@ -225,7 +231,7 @@ fn the_longest_messages() {
         }
     }
     let (step, sent, _) = every_split(|| Socks5::new(&Long), &input).unwrap();
-    let Step::Done(request) = step else {
+    let HandshakeProgress::Done(request) = step else {
         panic!("complete")
     };
     assert!(request.verified);
@@ -244,7 +250,7 @@ fn early_data_is_left_alone() {
         input.extend(&early);
         for pieces in [&[input.len()][..], &[1], &[7, 600]] {
             let (step, _, left) = run_handshake(&mut Socks5::new(&User), &input, pieces).unwrap();
-            assert!(matches!(step, Step::Done(_)));
+            assert!(matches!(step, HandshakeProgress::Done(_)));
             assert!(left == early, "{len} {pieces:?}");
         }
     }
@@ -289,7 +295,7 @@ proptest! {
     ) {
         let input = [hex(start), noise].concat();
         for credentials in [&Open as &dyn Credentials, &User] {
-            if let Ok((Step::NeedMore { total }, ..)) = every_split(|| Socks5::new(credentials), &input) {
+            if let Ok((HandshakeProgress::NeedMore { total }, ..)) = every_split(|| Socks5::new(credentials), &input) {
                 prop_assert!(total <= 513);
             }
         }

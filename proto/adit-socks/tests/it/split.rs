@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use adit_wire::codec_laws::run_handshake;
-use adit_wire::{Handshake, Step};
+use adit_wire::{Handshake, HandshakeProgress};
 
 /// Parses hexadecimal; blanks are ignored.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
@@ -15,7 +15,7 @@ pub(crate) fn hex(text: &str) -> Vec<u8> {
 }
 
 /// Output, sent bytes and remaining bytes.
-pub(crate) type Outcome<T, E> = Result<(Step<T>, Vec<u8>, Vec<u8>), (E, Vec<u8>)>;
+pub(crate) type Outcome<T, E> = Result<(HandshakeProgress<T>, Vec<u8>, Vec<u8>), (E, Vec<u8>)>;
 
 /// Runs a new handshake over `input` in one chunk, byte by byte, and cut once at every position;
 /// all must agree.
@@ -31,7 +31,10 @@ where
     for pieces in splits {
         let other = run_handshake(&mut new(), input, &pieces);
         match (&whole, &other) {
-            (Ok((Step::NeedMore { .. }, a, b)), Ok((Step::NeedMore { .. }, c, d))) => {
+            (
+                Ok((HandshakeProgress::NeedMore { .. }, a, b)),
+                Ok((HandshakeProgress::NeedMore { .. }, c, d)),
+            ) => {
                 assert_eq!((a, b), (c, d), "{pieces:?}");
             }
             _ => assert_eq!(whole, other, "{pieces:?}"),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            the peer's bytes                     payloads of the layers above
-//!  open_next ─▶ version ─▶ packet ─┬─▶ Step::Payload ─▶
+//!  open_next ─▶ version ─▶ packet ─┬─▶ HandshakeProgress::Payload ─▶
 //!                                  └─▶ kex, EXT_INFO, PING, …   (handled here, reported as events)
 //!  take_output ◀─ packet ◀─ send, begin_payload ◀──────────────
 //! ```

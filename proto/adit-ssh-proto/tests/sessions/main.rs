@@ -18,7 +18,7 @@ mod recording;
 use adit_ssh_proto::Role;
 use plan::Plan;
 use player::Player;
-use recording::{Recording, Turn};
+use recording::{RecordedRead, Recording};
 
 /// The recordings, in the order of the plans.
 const RECORDINGS: [&str; 6] = [
@@ -111,7 +111,8 @@ fn an_octet_that_differs_is_seen() {
         let octets = heard(&recording);
         let turns = &recording.turns;
         let whole: Vec<_> = turns.iter().flat_map(|turn| turn.said.clone()).collect();
-        let ready = |turn: &Turn| turn.events.iter().any(|event| event.starts_with("keys: "));
+        let ready =
+            |turn: &RecordedRead| turn.events.iter().any(|event| event.starts_with("keys: "));
         let ready = turns.iter().position(ready).unwrap();
         let clear: usize = turns[..=ready].iter().map(|turn| turn.heard.len()).sum();
         for at in (clear..octets.len()).step_by((octets.len() - clear) / 24) {

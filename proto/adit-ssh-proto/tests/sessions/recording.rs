@@ -21,12 +21,12 @@ pub(crate) struct Recording {
     pub(crate) peer: String,
     /// User name.
     pub(crate) user: String,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<RecordedRead>,
 }
 
 /// Input of one read, and its results.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Turn {
+pub(crate) struct RecordedRead {
     /// The peer's bytes; none in the first turn.
     pub(crate) heard: Vec<u8>,
     pub(crate) events: Vec<String>,
@@ -55,12 +55,12 @@ impl Recording {
             line.unwrap_or_else(|| panic!("no `{name}`")).to_owned()
         };
         let (peer, user) = (head("peer: "), head("user: "));
-        let mut turns = vec![Turn::default()];
+        let mut turns = vec![RecordedRead::default()];
         let mut ours = true;
         for line in lines {
             let (mark, rest) = line.split_at(1);
             if mark == "<" {
-                turns.push(Turn::default());
+                turns.push(RecordedRead::default());
             }
             let turn = turns.last_mut().unwrap();
             match mark {

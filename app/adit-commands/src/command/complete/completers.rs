@@ -12,7 +12,9 @@ use super::{algorithms, files, hosts, urls};
 use crate::command::help_topic;
 
 /// Returns the command with a completer at every argument whose values are known.
-pub(super) fn with_completers(command: Command) -> Command {
+pub(super) fn with_completers(mut command: Command) -> Command {
+    // The options of commands are built when they are used.
+    command.build();
     let topics = help_topics(&command);
     add_completers(command, &topics)
 }

@@ -352,8 +352,7 @@ fn every_value_is_known_or_the_users() {
         }
     }
     let mut unknown = Vec::new();
-    let mut command = completers::with_completers(Args::command());
-    command.build();
+    let command = completers::with_completers(Args::command());
     below(&command, &mut unknown);
     assert_eq!(unknown, [""; 0]);
 }

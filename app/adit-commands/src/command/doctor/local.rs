@@ -1,16 +1,24 @@
 //! Endpoints without a server: listeners of this machine, its network, and `reject://`.
 
+use std::io;
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{HopKind, ListenerKind, Plan};
+use adit_dns::{RecordType, UpstreamQuery};
 use adit_engine::probe;
 use adit_wire::{Host, Target};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
 
 use super::requests::WebTarget;
-use super::step::{DoctorReport, Step, StepState};
+use super::step::{CheckResult, CheckState, DoctorReport};
 use super::{PATIENCE, check_datagrams, check_page, hints};
 use crate::args;
+
+/// The number of the only query of a socket.
+const QUERY_ID: u16 = 1;
 
 /// Checks a port that forwards, and its target.
 pub(super) async fn examine_forwarder(
@@ -29,12 +37,12 @@ pub(super) async fn examine_forwarder(
     check_port(report, &address_of(plan), tcp).await?;
     let Some(target) = target else {
         let why = "the remote end of the chain has the target";
-        report.add_step(Step::new("target", StepState::Skipped, why));
+        report.add_step(CheckResult::new("target", CheckState::Skipped, why));
         return Ok(());
     };
     if !tcp && udp {
         let why = format!("{target} is reached by UDP, which has no answer of its own");
-        report.add_step(Step::new("target", StepState::Skipped, why));
+        report.add_step(CheckResult::new("target", CheckState::Skipped, why));
         return Ok(());
     }
     check_target(report, &target).await
@@ -45,8 +53,73 @@ pub(super) async fn examine_transparent(report: &mut DoctorReport, plan: &Plan) 
     check_port(report, &address_of(plan), true).await?;
     let why = "the rules of the firewall are not visible from here";
     let advice = "`nft list ruleset` or `iptables-save` shows which traffic is redirected";
-    report.add_step(Step::new("firewall", StepState::Skipped, why).with_advice(advice));
+    report.add_step(CheckResult::new("firewall", CheckState::Skipped, why).with_advice(advice));
     Ok(())
+}
+
+/// Checks a DNS server of this machine.
+pub(super) async fn examine_dns(report: &mut DoctorReport, plan: &Plan) -> CommandResult {
+    let listen = plan.routes.first().and_then(|route| route.listen.first());
+    let Some(ListenerKind::Dns(server)) = listen.map(|listen| &listen.kind) else {
+        return Ok(());
+    };
+    let at = address_of(plan);
+    if server.tcp {
+        check_port(report, &at, true).await?;
+    }
+    if !server.udp {
+        let why = "the listener has no UDP";
+        report.add_step(CheckResult::new("query", CheckState::Skipped, why));
+        return Ok(());
+    }
+    let begun = Instant::now();
+    match timeout(PATIENCE, query_localhost(&at)).await {
+        Ok(Ok(())) => {
+            let what = format!("{at} answers a query for `localhost`");
+            let step = CheckResult::new("query", CheckState::Ok, what);
+            report.add_step(step.with_duration("ms", begun.elapsed()));
+            let why = "names of other machines need the servers of the route's `dns`";
+            let advice = "`dig @ADDRESS -p PORT example.com` looks one up";
+            report.add_step(
+                CheckResult::new("servers", CheckState::Skipped, why).with_advice(advice),
+            );
+            Ok(())
+        }
+        failed => {
+            let why = match failed {
+                Ok(Err(why)) => why.to_string(),
+                _ => "no answer".to_owned(),
+            };
+            let what = format!("{at} does not answer a query: {why}");
+            let advice = "start it with `adit run`; it is a listener of this machine";
+            report.add_step(
+                CheckResult::new("query", CheckState::Failed, &*what).with_advice(advice),
+            );
+            Err(Failure::new(FailureCode::Network, what).with_hint(advice))
+        }
+    }
+}
+
+/// Sends a query for `localhost`, which a DNS listener answers without other servers, and waits for the answer.
+async fn query_localhost(at: &Target) -> io::Result<()> {
+    let (addresses, _) = probe::resolve_server(at).await?;
+    let to = addresses.first().ok_or(io::ErrorKind::HostUnreachable)?;
+    let local: SocketAddr = match to.is_ipv4() {
+        true => ([0; 4], 0).into(),
+        false => ([0u16; 8], 0).into(),
+    };
+    let query = UpstreamQuery::new("localhost", RecordType::A, QUERY_ID);
+    let query = query.map_err(io::Error::other)?;
+    let socket = UdpSocket::bind(local).await?;
+    socket.connect(to).await?;
+    socket.send(&query.to_bytes()).await?;
+    let mut reply = [0; 512];
+    let len = socket.recv(&mut reply).await?;
+    let reply = reply.get(..len).unwrap_or_default();
+    query
+        .check_answer(reply)
+        .map(drop)
+        .map_err(io::Error::other)
 }
 
 /// Checks the network of this machine.
@@ -60,7 +133,7 @@ pub(super) async fn examine_direct(
         Some(site) => check_page(report, &kind, &*way, &site).await,
         None => {
             let why = "`--to HOST:PORT` names a web server to connect to";
-            report.add_step(Step::new("target", StepState::Skipped, why));
+            report.add_step(CheckResult::new("target", CheckState::Skipped, why));
             Ok(())
         }
     };
@@ -71,7 +144,7 @@ pub(super) async fn examine_direct(
 /// Reports that there is nothing to check.
 pub(super) fn examine_reject(report: &mut DoctorReport) {
     let why = "reject:// refuses every request, so nothing is connected";
-    report.add_step(Step::new("dialogue", StepState::Skipped, why));
+    report.add_step(CheckResult::new("dialogue", CheckState::Skipped, why));
 }
 
 /// Returns the address of the plan's listener, as this machine reaches it.
@@ -92,7 +165,7 @@ fn address_of(plan: &Plan) -> Target {
 async fn check_port(report: &mut DoctorReport, at: &Target, tcp: bool) -> CommandResult {
     if !tcp {
         let why = format!("nothing shows whether the UDP port {at} is open");
-        report.add_step(Step::new("connect", StepState::Skipped, why));
+        report.add_step(CheckResult::new("connect", CheckState::Skipped, why));
         return Ok(());
     }
     let advice = "start it with `adit run URL`; it is a listener of this machine";
@@ -121,17 +194,17 @@ async fn connect(
     match connected.await {
         Ok((at, _)) => {
             let what = format!("{at} accepts connections");
-            let step = Step::new(name, StepState::Ok, what);
+            let step = CheckResult::new(name, CheckState::Ok, what);
             report.add_step(step.with_duration("ms", begun.elapsed()));
             Ok(())
         }
         Err(why) => {
             let what = format!("no connection to {to}: {why}");
             let advice = match why.kind() {
-                std::io::ErrorKind::ConnectionRefused => advice,
+                io::ErrorKind::ConnectionRefused => advice,
                 _ => hints::connect_hint(&why),
             };
-            let step = Step::new(name, StepState::Failed, what.clone());
+            let step = CheckResult::new(name, CheckState::Failed, what.clone());
             report.add_step(step.with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }

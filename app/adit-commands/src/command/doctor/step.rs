@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 
 /// One check and its finding.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Step {
+pub(super) struct CheckResult {
     pub(super) name: &'static str,
-    pub(super) state: StepState,
+    pub(super) state: CheckState,
     /// The finding, in one sentence.
     pub(super) what: String,
     /// A hint on what to do.
@@ -20,7 +20,7 @@ pub(super) struct Step {
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StepState {
+pub(super) enum CheckState {
     Ok,
     /// It works, but only for a limited time or in part.
     Warning,
@@ -29,7 +29,7 @@ pub(super) enum StepState {
     Skipped,
 }
 
-impl StepState {
+impl CheckState {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -40,8 +40,8 @@ impl StepState {
     }
 }
 
-impl Step {
-    pub(super) fn new(name: &'static str, state: StepState, what: impl Into<String>) -> Self {
+impl CheckResult {
+    pub(super) fn new(name: &'static str, state: CheckState, what: impl Into<String>) -> Self {
         Self {
             name,
             state,
@@ -93,7 +93,7 @@ impl Step {
 #[derive(Debug)]
 pub(super) struct DoctorReport {
     endpoint: String,
-    steps: Vec<Step>,
+    steps: Vec<CheckResult>,
     json: bool,
 }
 
@@ -108,7 +108,7 @@ impl DoctorReport {
         }
     }
 
-    pub(super) fn add_step(&mut self, step: Step) {
+    pub(super) fn add_step(&mut self, step: CheckResult) {
         if !self.json {
             print_line(&step.to_text());
         }
@@ -118,7 +118,7 @@ impl DoctorReport {
     /// Writes the JSON object, if requested, with the exit code.
     pub(super) fn finish(&self, exit: u8) {
         if self.json {
-            let steps: Vec<Value> = self.steps.iter().map(Step::to_json).collect();
+            let steps: Vec<Value> = self.steps.iter().map(CheckResult::to_json).collect();
             let all = json!({ "endpoint": self.endpoint, "exit": exit, "steps": steps });
             print_line(&all.to_string());
         }
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_step_is_shown_with_its_advice() {
-        let step = Step::new("connect", StepState::Failed, "refused");
+        let step = CheckResult::new("connect", CheckState::Failed, "refused");
         assert_eq!(step.to_text(), "failed   connect    refused");
         let step = step
             .with_advice("start it")

@@ -11,6 +11,8 @@ pub(super) enum Subject {
     MixedProxy,
     /// A port that forwards: the port, and its target.
     Forwarder { tcp: bool, udp: bool },
+    /// A DNS server of this machine.
+    Dns,
     /// A port for traffic that the firewall redirects.
     Transparent,
     /// The network of this machine, without a server.
@@ -48,6 +50,7 @@ impl Subject {
             // With a carrier, the remote end has the target.
             | ("tcp" | "udp", Some(_)) => Some(Self::Server),
             ("redir" | "tproxy", None) => Some(Self::Transparent),
+            ("dns", None) => Some(Self::Dns),
             ("direct", None) => Some(Self::Direct),
             ("reject", None) => Some(Self::Reject),
             _ => None,

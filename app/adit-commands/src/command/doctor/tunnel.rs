@@ -5,7 +5,7 @@ use adit_config::{CarrierSettings, Plan, ServerHop};
 use adit_engine::probe::{self, ProbeResult};
 
 use super::requests::{self, WebTarget};
-use super::step::{DoctorReport, Step, StepState};
+use super::step::{CheckResult, CheckState, DoctorReport};
 use super::{PATIENCE, check_page};
 use crate::args;
 
@@ -62,7 +62,7 @@ async fn check_kcp_tunnel(
                 n => format!("its target sent {n} bytes"),
             };
             let what = format!("the server understands our KCP, and {behind}");
-            report.add_step(Step::new("dialogue", StepState::Ok, what));
+            report.add_step(CheckResult::new("dialogue", CheckState::Ok, what));
             return match typed.to.clone().map(WebTarget::new) {
                 Some(site) => check_page(report, &hop.kind, &*way, &site).await,
                 None => Ok(()),
@@ -86,7 +86,7 @@ async fn check_kcp_tunnel(
             FailureCode::Key,
         ),
     };
-    let step = Step::new("dialogue", StepState::Failed, what.clone());
+    let step = CheckResult::new("dialogue", CheckState::Failed, what.clone());
     report.add_step(step.with_advice(advice));
     Err(Failure::new(code, what).with_hint(advice))
 }
@@ -96,7 +96,9 @@ async fn check_fec_channel(report: &mut DoctorReport, hop: &ServerHop) -> Comman
     match probe::probe_fec_channel(hop, &query, PATIENCE).await {
         Ok(took) => {
             let what = "the remote end of the FEC channel answers";
-            report.add_step(Step::new("dialogue", StepState::Ok, what).with_duration("ms", took));
+            report.add_step(
+                CheckResult::new("dialogue", CheckState::Ok, what).with_duration("ms", took),
+            );
             Ok(())
         }
         Err(why) => {
@@ -104,7 +106,7 @@ async fn check_fec_channel(report: &mut DoctorReport, hop: &ServerHop) -> Comman
             let advice = "is it running, does UDP pass on that port, and does it have the same \
                           `key` and `crypt`? With a cipher of kcptun it answers only if its target \
                           does";
-            let step = Step::new("dialogue", StepState::Failed, what.clone());
+            let step = CheckResult::new("dialogue", CheckState::Failed, what.clone());
             report.add_step(step.with_advice(advice));
             Err(Failure::new(FailureCode::Network, what).with_hint(advice))
         }

@@ -7,6 +7,7 @@ use toml::de::DeTable;
 
 use super::include::IncludedFile;
 use super::reader::{Entry, RouteReader, entries_in_order, span_of};
+use super::syntax::{self, SyntaxError};
 use super::{FILE_KEYS, UncheckedFile};
 use crate::text::{Diagnostics, Document, Origin, Problem, SecretLookup, WarningKind};
 
@@ -15,13 +16,13 @@ pub(super) struct ParsedFile<'a> {
     pub(super) document: Document<'a>,
     pub(super) lookup: SecretLookup<'a>,
     pub(super) table: Spanned<DeTable<'a>>,
-    pub(super) errors: Vec<toml::de::Error>,
+    pub(super) errors: Vec<SyntaxError>,
 }
 
 impl<'a> ParsedFile<'a> {
     /// Parses an included file. `lookup` is that of another file.
     pub(super) fn included(file: &'a IncludedFile, lookup: SecretLookup<'a>) -> Self {
-        let (table, errors) = DeTable::parse_recoverable(&file.text);
+        let (table, errors) = syntax::parse_table(&file.text);
         Self {
             document: file.document(),
             lookup: SecretLookup {
@@ -42,7 +43,8 @@ pub(in crate::plan) fn warn_readable_secrets(diagnostics: &mut Diagnostics, name
 }
 
 impl RouteReader<'_> {
-    /// Reads all tables of all files: groups and rule sets first, so that routes can refer to them from anywhere.
+    /// Reads all tables of all files: groups, rule sets and the names of DNS tables first, so that others can refer to
+    /// them from anywhere.
     pub(super) fn read_tables(
         &mut self,
         tables: &[&DeTable<'_>],
@@ -61,8 +63,12 @@ impl RouteReader<'_> {
                 self.enter_file(at);
                 self.diagnostics.literal_secret = *has_secret;
                 for entry in entries.iter() {
-                    if matches!(entry.0.get_ref().as_ref(), "group" | "set") == is_referred_to {
-                        self.read_table(entry, &mut content);
+                    match entry.0.get_ref().as_ref() {
+                        "dns" if is_referred_to => self.define_dns_tables(entry.0, entry.1),
+                        "group" | "set" if !is_referred_to => {}
+                        "group" | "set" => self.read_table(entry, &mut content),
+                        _ if is_referred_to => {}
+                        _ => self.read_table(entry, &mut content),
                     }
                 }
                 *has_secret = self.diagnostics.literal_secret;
@@ -93,9 +99,10 @@ impl RouteReader<'_> {
                 self.read_strings(value, "`include` must be a path, or a list of paths");
             }
             "group" => self.read_groups(key, value),
+            "dns" => content.dns.extend(self.read_dns_tables(value)),
             "set" => content.sets.extend(self.read_rule_sets(key, value)),
             "run" if self.define_once("run", "", span) => {
-                content.run = self.read_run_settings(value);
+                (content.run, content.default_dns) = self.read_run_settings(value);
             }
             "log" if self.define_once("log", "", span) => {
                 content.log = self.read_log_settings(value);
@@ -119,7 +126,7 @@ impl RouteReader<'_> {
 
     /// Reports files without a route.
     fn check_has_route(&mut self, content: &UncheckedFile) {
-        if !content.routes.is_empty() || !self.diagnostics.problems.is_empty() {
+        if !content.routes.is_empty() || self.diagnostics.has_problems() {
             return;
         }
         let name = match self.document.origin {

@@ -9,9 +9,10 @@ use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
 
 use super::reader::{MAX_FILE_LEN, Value, span_of};
+use super::syntax;
 use crate::scheme::builder::secret_files::resolve_path;
 use crate::scheme::secret_redaction;
-use crate::text::{ConfigError, Diagnostics, Document, Origin, SecretLookup, Span};
+use crate::text::{ConfigError, Diagnostics, Document, LineIndex, Origin, SecretLookup, Span};
 
 /// Maximum number of included files.
 const MAX_FILES: usize = 256;
@@ -24,6 +25,8 @@ pub(super) struct IncludedFile {
     pub(super) origin: Origin,
     /// Its text.
     pub(super) text: Zeroizing<String>,
+    /// The lines of the text.
+    lines: LineIndex,
     /// The folder where its relative paths begin.
     pub(super) folder: PathBuf,
     /// True if users other than the owner and the group may read it.
@@ -33,7 +36,7 @@ pub(super) struct IncludedFile {
 impl IncludedFile {
     /// Returns the document of the file.
     pub(super) fn document(&self) -> Document<'_> {
-        secret_redaction::redacting_document(&self.origin, &self.text)
+        secret_redaction::redacting_document(&self.origin, &self.text, &self.lines)
     }
 }
 
@@ -165,13 +168,14 @@ impl IncludeReader<'_> {
         let file = Rc::new(IncludedFile {
             origin: Origin::File(name),
             text: read.text,
+            lines: LineIndex::default(),
             folder: folder.to_owned(),
             readable_by_others: read.readable_by_others,
         });
         self.files.push(file.clone());
         self.known.push(canonical.clone());
         // Errors are reported when it is parsed with the others.
-        let (table, _) = DeTable::parse_recoverable(&file.text);
+        let (table, _) = syntax::parse_table(&file.text);
         let patterns = include_patterns(table.get_ref());
         let including = IncludingFile {
             document: file.document(),
@@ -217,8 +221,7 @@ impl IncludeReader<'_> {
     }
 
     fn report(&mut self, from: IncludingFile<'_>, flaw: ConfigError) {
-        let place = from.document.place_of(flaw.span);
-        self.diagnostics.add_problem(flaw.into_problem(place));
+        self.diagnostics.add_error(from.document, flaw);
     }
 }
 

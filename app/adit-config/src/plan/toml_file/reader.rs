@@ -1,15 +1,18 @@
 //! The state of the parser, and what the tables of the file have in common: types, unknown keys, names.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Definition;
+use std::collections::{HashMap, HashSet};
 
 use adit_wire::Target;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::file_keys::FileKey;
+use super::syntax::SyntaxError;
 use crate::plan::group::GroupKind;
-use crate::text::{ConfigError, Diagnostics, Document, SecretLookup, Span, nearest_word};
+use crate::text::{
+    ConfigError, Diagnostics, Document, FindSecrets, LineIndex, SecretLookup, Span, nearest_word,
+};
 
 /// Maximum size of a configuration file, in bytes.
 pub const MAX_FILE_LEN: u64 = 16 * 1024 * 1024;
@@ -55,20 +58,24 @@ pub(super) struct RouteReader<'a> {
     pub(super) groups: Vec<(GroupText, bool)>,
     /// The names of the rule sets that rules can use.
     pub(super) set_names: Vec<String>,
+    /// The names of the DNS tables that routes and rules can use.
+    pub(super) dns_names: Vec<String>,
 }
 
 impl RouteReader<'_> {
-    /// Reports syntax errors: the first of each line, since the others follow from it.
-    pub(super) fn report_syntax(&mut self, errors: &[toml::de::Error]) {
-        let mut lines = Vec::new();
-        for error in errors {
-            let span = error.span().map_or_else(Span::default, span_of);
-            let place = self.document.place_of(span);
-            if !lines.contains(&place.line) {
-                lines.push(place.line);
-                let message = error.message().trim();
-                let flaw = ConfigError::new(span, message).with_help(syntax_hint(message));
-                self.diagnostics.add_problem(flaw.into_problem(place));
+    /// Reports syntax errors: the first of each line, since the others follow from it. A secret can be anywhere in a
+    /// broken text: `secrets` finds what could be one.
+    pub(super) fn report_syntax(&mut self, errors: Vec<SyntaxError>, secrets: FindSecrets) {
+        let index = LineIndex::default();
+        let document = Document {
+            lines: &index,
+            secrets,
+            ..self.document
+        };
+        let mut lines = HashSet::new();
+        for SyntaxError { flaw } in errors {
+            if lines.insert(document.line_of(flaw.span.start)) {
+                self.diagnostics.add_error(document, flaw);
             }
         }
     }
@@ -181,8 +188,7 @@ impl RouteReader<'_> {
 
     /// Reports an error in the file.
     pub(super) fn report_error(&mut self, flaw: ConfigError) {
-        let place = self.document.place_of(flaw.span);
-        self.diagnostics.add_problem(flaw.into_problem(place));
+        self.diagnostics.add_error(self.document, flaw);
     }
 
     /// Returns the text of a string.
@@ -195,55 +201,6 @@ impl RouteReader<'_> {
             }
         }
     }
-}
-
-/// Returns a hint on a syntax error by the message of the TOML parser.
-fn syntax_hint(message: &str) -> &'static str {
-    const HINTS: &[(&str, &str)] = &[
-        (
-            "duplicate key",
-            "a table or a key occurs once: rename one, or remove it",
-        ),
-        (
-            "key with no value",
-            "write `KEY = VALUE`, or a table like `[route.main]`",
-        ),
-        (
-            "unquoted key",
-            "a key has letters, digits, `-` and `_`; others are between quotation marks",
-        ),
-        (
-            "string values must be quoted",
-            "write texts between quotation marks: `listen = \"mixed://127.0.0.1:1080\"`",
-        ),
-        (
-            "escape",
-            "write a backslash as `\\\\`, or the text between single quotation marks",
-        ),
-        (
-            "expected non-double-quote",
-            "remove the control character, or write it as `\\u00XX`",
-        ),
-        (
-            "string",
-            "a text ends with its quotation mark, on the line where it starts",
-        ),
-        ("recur", "lists and tables are nested less deeply"),
-        (
-            "array",
-            "a list ends with `]`, and its items are separated by commas",
-        ),
-        (
-            "inline table",
-            "an inline table ends with `}`, and its keys are separated by commas",
-        ),
-        ("table", "the name of a table ends with `]`: `[route.main]`"),
-    ];
-    let found = HINTS.iter().find(|(part, _)| message.contains(part));
-    found.map_or(
-        "the file is TOML: `adit help config` has examples",
-        |(_, hint)| hint,
-    )
 }
 
 /// Returns the entries of a table in the order of the file.

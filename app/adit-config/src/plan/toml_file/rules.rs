@@ -96,7 +96,7 @@ impl RouteReader<'_> {
     }
 
     /// Reads the conditions of a rule.
-    fn read_conditions(&mut self, value: &Value<'_>, key: &str) -> Vec<RuleCondition> {
+    pub(super) fn read_conditions(&mut self, value: &Value<'_>, key: &str) -> Vec<RuleCondition> {
         let is = format!("`{key}` must be a condition or a list of conditions");
         let items = self.read_strings(value, &is);
         if items.is_empty() && matches!(value.get_ref(), DeValue::Array(_)) {

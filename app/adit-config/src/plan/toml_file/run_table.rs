@@ -8,7 +8,7 @@ use crate::plan::RunSettings;
 use crate::text::{ConfigError, parse_duration};
 
 /// Keys of `[run]`.
-pub(super) static RUN_KEYS: [FileKey; 2] = [
+pub(super) static RUN_KEYS: [FileKey; 3] = [
     FileKey::new(
         "watch",
         ValueType::Boolean,
@@ -19,19 +19,29 @@ pub(super) static RUN_KEYS: [FileKey; 2] = [
         ValueType::Duration,
         "Time that open connections have to end after SIGTERM.",
     ),
+    FileKey::new(
+        "dns",
+        ValueType::Text,
+        "The DNS table of routes without one, and for the servers that chains of DNS tables name.",
+    ),
 ];
 
 impl RouteReader<'_> {
-    /// Reads `[run]`.
-    pub(super) fn read_run_settings(&mut self, value: &Value<'_>) -> RunSettings {
+    /// Reads `[run]`: settings of the process, and the default DNS table.
+    pub(super) fn read_run_settings(&mut self, value: &Value<'_>) -> (RunSettings, Option<String>) {
         let mut settings = RunSettings::default();
+        let mut dns = None;
         let span = span_of(value.span());
         let DeValue::Table(table) = value.get_ref() else {
             self.report_wrong_type(span, "`run` must be a table", value.get_ref());
-            return settings;
+            return (settings, dns);
         };
         for (key, value) in self.known_entries(table, &RUN_KEYS, "`[run]`") {
             let span = span_of(value.span());
+            if key.get_ref() == "dns" {
+                dns = self.read_dns_reference(value);
+                continue;
+            }
             match (key.get_ref().as_ref(), value.get_ref()) {
                 ("watch", DeValue::Boolean(yes)) => settings.watch = *yes,
                 ("watch", other) => {
@@ -53,7 +63,7 @@ impl RouteReader<'_> {
                 }
             }
         }
-        settings
+        (settings, dns)
     }
 }
 

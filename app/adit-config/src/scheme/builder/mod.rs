@@ -117,8 +117,7 @@ impl<'d, 'e> EndpointBuilder<'d, 'e> {
 
     /// Reports an error whose span counts from the start of the whole document.
     pub(crate) fn report_document_error(&mut self, flaw: ConfigError) {
-        let place = self.excerpt.place_in_document(flaw.span);
-        self.diagnostics.add_problem(flaw.into_problem(place));
+        self.diagnostics.add_error(self.excerpt.document(), flaw);
     }
 
     /// Reports problems of another document.

@@ -37,6 +37,7 @@ impl ListenerConfig {
                 InterceptMethod::Redirect => "redir",
                 InterceptMethod::Tproxy => "tproxy",
             },
+            ListenerKind::Dns(_) => "dns",
         }
     }
 }
@@ -61,7 +62,8 @@ impl fmt::Display for ListenerConfig {
             | ListenerKind::Shadowsocks(_)
             | ListenerKind::ShadowsocksR(_)
             | ListenerKind::Ssh(_)
-            | ListenerKind::Transparent(_) => Ok(()),
+            | ListenerKind::Transparent(_)
+            | ListenerKind::Dns(_) => Ok(()),
         }
     }
 }

@@ -3,8 +3,10 @@
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::time::Duration;
+use std::path::PathBuf;
 
 use adit_wire::{Host, Target};
+use ipnet::IpNet;
 
 use crate::scheme::endpoint_types::{
     AddressPreference, CarrierSettings, KcpSettings, Plugin, PrivateAccess, SsServer, SshServer,
@@ -30,6 +32,8 @@ pub struct ListenerConfig {
     /// True if connections come from a proxy on this machine that sends the addresses of its clients
     /// (PROXY protocol, version 2).
     pub proxy_protocol: bool,
+    /// True if rules see the name in a client's first bytes when it requests an address.
+    pub sniff: bool,
 }
 
 /// An address to listen on.
@@ -56,6 +60,8 @@ pub enum ListenerKind {
     Forward(ForwardListener),
     /// Traffic that the firewall redirects.
     Transparent(TransparentListener),
+    /// A DNS server.
+    Dns(DnsListener),
 }
 
 impl ListenerKind {
@@ -68,6 +74,8 @@ impl ListenerKind {
             Self::Ssh(_) => false,
             Self::Forward(forward) => forward.udp,
             Self::Transparent(transparent) => transparent.udp,
+            // It answers queries and relays no datagrams.
+            Self::Dns(_) => false,
         }
     }
 
@@ -77,7 +85,11 @@ impl ListenerKind {
         match self {
             Self::Shadowsocks(server) => server.plugin.as_ref(),
             Self::ShadowsocksR(server) => server.plugin.as_ref(),
-            Self::Proxy(_) | Self::Ssh(_) | Self::Forward(_) | Self::Transparent(_) => None,
+            Self::Proxy(_)
+            | Self::Ssh(_)
+            | Self::Forward(_)
+            | Self::Transparent(_)
+            | Self::Dns(_) => None,
         }
     }
 }
@@ -133,6 +145,20 @@ pub struct TransparentListener {
     pub udp: bool,
     /// True if UDP from any address reaches the client, not only from those it has contacted (SEC-E3).
     pub full_cone: bool,
+}
+
+/// A DNS server. At least one of `tcp` and `udp` is true.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DnsListener {
+    /// True if TCP is served.
+    pub tcp: bool,
+    /// True if UDP is served.
+    pub udp: bool,
+    /// The networks of the addresses that stand for names: at most one of each family. Empty if answers have the
+    /// addresses of the names.
+    pub fake_ip: Vec<IpNet>,
+    /// The file that keeps the names of these addresses; only with `fake_ip`.
+    pub state: Option<PathBuf>,
 }
 
 /// The method by which a firewall redirects traffic to a transparent listener.
@@ -199,6 +225,7 @@ impl ListenerConfig {
             prefer: self.prefer,
             carrier: Some(CarrierSettings::Kcp(Box::new(kcp))),
             proxy_protocol: self.proxy_protocol,
+            sniff: self.sniff,
         })
     }
 
@@ -214,6 +241,7 @@ impl ListenerConfig {
             ListenerKind::ShadowsocksR(server) => (server.tcp, server.udp),
             ListenerKind::Forward(forward) => (forward.tcp, forward.udp),
             ListenerKind::Transparent(transparent) => (transparent.tcp, transparent.udp),
+            ListenerKind::Dns(dns) => (dns.tcp, dns.udp),
         }
     }
 }

@@ -17,8 +17,8 @@ pub use datagrams::DatagramSupport;
 pub(crate) use datagrams::identity_headers;
 pub use hop::{Hop, HopKind, ServerHop};
 pub use listen::{
-    AccessRules, ForwardListener, InterceptMethod, ListenAddr, ListenerConfig, ListenerKind,
-    ListenerLimits, ProxyListener, TransparentListener,
+    AccessRules, DnsListener, ForwardListener, InterceptMethod, ListenAddr, ListenerConfig,
+    ListenerKind, ListenerLimits, ProxyListener, TransparentListener,
 };
 pub use login::UserPassword;
 pub use shadowsocks::{Plugin, RelayTarget, SsRole, SsServer, SsUser};

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use adit_config::KcpSettings as Plan;
 use adit_kcp::{Counters, KcpStream, PeerContact, SessionProbe};
-use adit_net::dial::{self, Family};
+use adit_net::dial::Family;
 use adit_net::system::ThreadRng;
 use adit_smux::{EndReason, Mux, MuxWatch, SmuxStream};
 use adit_stream::write_all;
@@ -25,6 +25,7 @@ use tracing::{debug, warn};
 use self::session_check::{ANSWER_TIMEOUT, ServerKnowledge, SessionCheck};
 use super::settings::{self, CarrierError, SessionSettings};
 use crate::connector::{ConnectedStream, Connector};
+use crate::dns::NameResolver;
 use crate::error::DialStage;
 use crate::udp::BoxDatagramPath;
 use crate::{BoxFuture, DialError};
@@ -55,6 +56,8 @@ pub struct KcpCarrier {
 /// The server, and the state of the knowledge about it.
 struct KcpServerState {
     server: Target,
+    /// Looks its name up.
+    names: NameResolver,
     /// The last port of its range.
     last_port: u16,
     name: String,
@@ -88,7 +91,7 @@ impl Drop for KcpCarrier {
 
 impl KcpCarrier {
     /// Creates a carrier to `server`, without sending anything. `name` is the name of the hop; `counters`
-    /// count the traffic of its sessions.
+    /// count the traffic of its sessions, and `names` looks up its name.
     ///
     /// # Errors
     ///
@@ -99,6 +102,7 @@ impl KcpCarrier {
         deadline: Duration,
         plan: &Plan,
         counters: Arc<Counters>,
+        names: NameResolver,
     ) -> Result<Self, CarrierError> {
         let terms = settings::session_settings(plan, counters)?;
         let known = ServerKnowledge::new(terms.streams.clone());
@@ -106,6 +110,7 @@ impl KcpCarrier {
         Ok(Self {
             remote: Arc::new(KcpServerState {
                 server,
+                names,
                 last_port,
                 name,
                 terms,
@@ -228,7 +233,7 @@ impl KcpServerState {
             port: ThreadRng.in_range(self.server.port, self.last_port),
             ..self.server.clone()
         };
-        let addr = resolve_server(&server)
+        let addr = resolve_server(&server, &self.names)
             .await
             .map_err(|why| self.dial_error(why))?;
         let session = KcpStream::connect(addr, self.terms.kcp.clone()).await;
@@ -328,10 +333,14 @@ impl Connector for KcpCarrier {
 }
 
 /// Resolves the address of a server.
-pub(super) async fn resolve_server(server: &Target) -> io::Result<SocketAddr> {
+pub(super) async fn resolve_server(
+    server: &Target,
+    names: &NameResolver,
+) -> io::Result<SocketAddr> {
     match &server.host {
         Host::Ip(ip) => Ok(SocketAddr::new(*ip, server.port)),
-        Host::Name(name) => dial::resolve(name.as_str(), server.port, Family::Any)
+        Host::Name(name) => names
+            .resolve(name.as_str(), server.port, Family::Any)
             .await?
             .first()
             .copied()

@@ -15,7 +15,7 @@ use tokio::time::{Instant, interval, sleep};
 use tracing::{debug, info, warn};
 
 use super::super::settings::{SessionSettings, StreamSettings};
-use super::session_trial::{self, CHECK_INTERVAL, ConfirmedRounds};
+use super::session_trial::{self, CHECK_INTERVAL, ConfirmationCount};
 
 /// Time within which a server with matching settings answers a stream.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -113,8 +113,11 @@ impl SessionCheck<'_> {
     /// Watches the start of the session.
     async fn observe_start(&self, checked: &watch::Sender<bool>) {
         let start = Instant::now();
-        let (mut rounds, mut ticks, mut works) =
-            (ConfirmedRounds::default(), interval(CHECK_INTERVAL), false);
+        let (mut rounds, mut ticks, mut works) = (
+            ConfirmationCount::default(),
+            interval(CHECK_INTERVAL),
+            false,
+        );
         while start.elapsed() < SILENCE_BEFORE_TRIALS
             || self.probe.peer_contact() == PeerContact::Heard
         {

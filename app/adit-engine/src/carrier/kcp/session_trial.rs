@@ -27,11 +27,11 @@ const TRIAL_TIMEOUT: Duration = Duration::from_millis(1300);
 /// confirms the first in any case, and then drops the session if it does not understand it.
 const REQUIRED_ROUNDS: u32 = 5;
 
-/// Counts how often a server has confirmed everything.
+/// Number of consecutive probes that a server has confirmed completely.
 #[derive(Debug, Default)]
-pub(super) struct ConfirmedRounds(u32);
+pub(super) struct ConfirmationCount(u32);
 
-impl ConfirmedRounds {
+impl ConfirmationCount {
     /// Checks for answers, and sends the next probe if all are confirmed. Returns true once the server is
     /// known to understand.
     pub(super) fn check_round(&mut self, probe: &SessionProbe, session: &MuxWatch) -> bool {
@@ -86,7 +86,7 @@ async fn is_understood(server: SocketAddr, kcp: Settings, smux: adit_smux::Setti
     };
     let session = mux.new_watch();
     let rounds = async {
-        let mut rounds = ConfirmedRounds::default();
+        let mut rounds = ConfirmationCount::default();
         while !rounds.check_round(&probe, &session) {
             sleep(CHECK_INTERVAL).await;
         }

@@ -26,7 +26,7 @@ const ALICE: &str = "AAECAwQFBgcICQoLDA0ODw==";
 const NOBODY: &str = "EBESExQVFhcYGRobHB0eHw==";
 
 /// A kind of listener.
-pub(crate) struct Kind {
+pub(crate) struct ListenerCase {
     pub(crate) name: &'static str,
     /// Number of bytes that allows a decision.
     pub(crate) head: usize,
@@ -41,8 +41,8 @@ pub(crate) struct Kind {
 }
 
 /// All kinds.
-pub(crate) const KINDS: [Kind; 5] = [
-    Kind {
+pub(crate) const KINDS: [ListenerCase; 5] = [
+    ListenerCase {
         name: "2022, one key",
         head: 16 + 27,
         method: AES,
@@ -51,7 +51,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         relays: false,
         open: |rejects| keyed(Users::with_single_key(key(AES, ALICE)), rejects),
     },
-    Kind {
+    ListenerCase {
         name: "2022, users",
         head: 16 + 16 + 27,
         method: AES,
@@ -64,7 +64,7 @@ pub(crate) const KINDS: [Kind; 5] = [
             keyed(users.unwrap(), rejects)
         },
     },
-    Kind {
+    ListenerCase {
         name: "2022, relay",
         head: 16 + 16 + 27,
         method: AES,
@@ -82,7 +82,7 @@ pub(crate) const KINDS: [Kind; 5] = [
             })
         },
     },
-    Kind {
+    ListenerCase {
         name: "AEAD, one password",
         head: 16 + 18,
         method: AEAD,
@@ -91,7 +91,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         relays: false,
         open: |rejects| keyed(Users::with_single_key(key(AEAD, "good")), rejects),
     },
-    Kind {
+    ListenerCase {
         name: "AEAD, users",
         head: 16 + 18,
         method: AEAD,
@@ -135,7 +135,7 @@ impl Clock for Wrong {
     }
 }
 
-impl Kind {
+impl ListenerCase {
     /// The first flight of a client with these keys, whose clock is wrong by this number of seconds.
     fn flight(&self, keys: &[&str], clock: i64) -> Vec<u8> {
         let chain = KeyChain::parse(self.method, &keys.join(":")).unwrap();
@@ -165,7 +165,7 @@ impl Kind {
 /// A running listener.
 pub(crate) struct ProbedListener {
     acceptor: Box<dyn RequestAcceptor>,
-    kind: &'static Kind,
+    kind: &'static ListenerCase,
     /// The first flight of a client.
     genuine: Vec<u8>,
 }

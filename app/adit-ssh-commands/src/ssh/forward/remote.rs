@@ -9,7 +9,7 @@ use adit_engine::access::AccessRule;
 use adit_engine::connector::{Connector, DirectConnector};
 use adit_engine::serve::ConnectionHandler;
 use adit_engine::udp::SenderFilter;
-use adit_engine::{ConnectionAddrs, DialError};
+use adit_engine::{ConnectionAddrs, DialError, NameResolver};
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
 use adit_ssh::client::RemoteForward;
@@ -75,6 +75,7 @@ async fn serve_remote_forward(
         deadline: DIAL_TIMEOUT,
         filter: SenderFilter::Contacted,
         fast_open: FastOpen::Off,
+        names: NameResolver::system(),
     });
     let worker = Arc::new(socks_handler(direct.clone()));
     while let Some(opening) = forwarded.accept().await {

@@ -4,7 +4,7 @@ use adit_interop::BytePattern;
 use adit_interop::hostile_clients::{AfterWrite, WriteMode};
 use adit_interop::probe::ProbePlan;
 
-use super::kinds::{Kind, Recording};
+use super::kinds::{ListenerCase, Recording};
 
 /// The maximum of the lengths that are all tried.
 const LONGEST: usize = 1024;
@@ -77,7 +77,7 @@ fn edited(genuine: &[u8]) -> Vec<Cause> {
 /// Returns garbage of each length, with each ending.
 ///
 /// Unless `all` is true, only some lengths are used in addition to those around a header.
-pub(crate) fn lengths(kind: &Kind, all: bool) -> Vec<Probe> {
+pub(crate) fn lengths(kind: &ListenerCase, all: bool) -> Vec<Probe> {
     let near = |len: usize| len <= 2 || len.abs_diff(kind.head) <= 2;
     let some = |len: &usize| all || near(*len) || *len == 221 || len.is_multiple_of(STRIDE);
     let lengths = (1..=LONGEST).filter(some).chain([HUGE]);
@@ -92,7 +92,7 @@ pub(crate) fn lengths(kind: &Kind, all: bool) -> Vec<Probe> {
 ///
 /// Unless `all` is true, only some bytes are changed and some lengths cut in addition to those around a
 /// header, with fewer exact replays.
-pub(crate) fn replays(kind: &Kind, seen: &Recording, all: bool) -> Vec<Probe> {
+pub(crate) fn replays(kind: &ListenerCase, seen: &Recording, all: bool) -> Vec<Probe> {
     let genuine = &seen.request;
     let some = |n: &usize| all || n.abs_diff(kind.head) <= 2 || n.is_multiple_of(STRIDE);
     let mut made = vec![
@@ -132,7 +132,7 @@ pub(crate) fn replays(kind: &Kind, seen: &Recording, all: bool) -> Vec<Probe> {
 /// first flights, because sending takes time too. `old` is from before a restart; `seed` determines
 /// the garbage.
 pub(crate) fn whole(
-    kind: &Kind,
+    kind: &ListenerCase,
     seen: &Recording,
     old: Option<&Recording>,
     seed: u64,
@@ -163,7 +163,7 @@ pub(crate) fn whole(
 
 /// Returns one probe of each cause that is too short to be judged, with each of these endings.
 pub(crate) fn short(
-    kind: &Kind,
+    kind: &ListenerCase,
     seen: &Recording,
     endings: &[AfterWrite],
     seed: u64,

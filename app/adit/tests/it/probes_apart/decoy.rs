@@ -11,7 +11,7 @@ use adit_interop::{Checksum, TEST_TIMEOUT};
 use rustix::net::listen;
 
 use super::causes;
-use super::kinds::Kind;
+use super::kinds::ListenerCase;
 use super::{CROWD, DEADLINE, LATE, full, send};
 
 /// The decoy reports the number of bytes once nothing has arrived for this time.
@@ -52,7 +52,7 @@ fn said(got: &[u8]) -> Vec<u8> {
 }
 
 /// Sends the probes to a listener that forwards unauthenticated peers.
-pub(crate) fn examine(kind: &'static Kind) {
+pub(crate) fn examine(kind: &'static ListenerCase) {
     let deadline = DEADLINE.as_millis();
     let query = format!("reject=forward:{}&handshake={deadline}ms", start());
     let port = kind.start(&query);

@@ -23,7 +23,7 @@ const FIRST: usize = 300;
 
 /// A kind of listener.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ListenerCase {
     pub(crate) name: &'static str,
     /// Number of bytes after which a request can be judged.
     pub(crate) head: usize,
@@ -45,8 +45,8 @@ pub(crate) struct Kind {
 }
 
 /// All kinds.
-pub(crate) const KINDS: [Kind; 5] = [
-    Kind {
+pub(crate) const KINDS: [ListenerCase; 5] = [
+    ListenerCase {
         name: "2022, one key",
         head: 16 + 27,
         chief: true,
@@ -57,7 +57,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         remembers: true,
         refused_elsewhere: true,
     },
-    Kind {
+    ListenerCase {
         name: "2022, users",
         head: 16 + 16 + 27,
         chief: false,
@@ -69,7 +69,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         remembers: true,
         refused_elsewhere: true,
     },
-    Kind {
+    ListenerCase {
         name: "2022, relay",
         head: 16 + 16 + 27,
         chief: false,
@@ -82,7 +82,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         remembers: false,
         refused_elsewhere: true,
     },
-    Kind {
+    ListenerCase {
         name: "AEAD, one password",
         head: 16 + 18,
         chief: true,
@@ -93,7 +93,7 @@ pub(crate) const KINDS: [Kind; 5] = [
         remembers: true,
         refused_elsewhere: false,
     },
-    Kind {
+    ListenerCase {
         name: "AEAD, users",
         head: 16 + 18,
         chief: false,
@@ -120,14 +120,14 @@ pub(crate) struct Recording {
 /// A listener in use, and the servers behind it.
 #[derive(Debug)]
 pub(crate) struct Port {
-    kind: &'static Kind,
+    kind: &'static ListenerCase,
     folder: TempFolder,
     query: String,
     front: Option<AditProcess>,
     back: Option<AditProcess>,
 }
 
-impl Kind {
+impl ListenerCase {
     /// Starts a listener with further parameters.
     pub(crate) fn start(&'static self, more: &str) -> Port {
         let folder = TempFolder::new("probes").unwrap();

@@ -24,7 +24,7 @@ pub(crate) struct EchoStream(TcpStream);
 
 impl EchoStream {
     /// Asks the origin for an echo.
-    pub(super) fn new(mut stream: TcpStream) -> Result<Self> {
+    pub(crate) fn new(mut stream: TcpStream) -> Result<Self> {
         stream.set_read_timeout(Some(TEST_TIMEOUT))?;
         stream.write_all(b"ECHO\n")?;
         Ok(Self(stream))
@@ -44,7 +44,7 @@ impl EchoStream {
     }
 
     /// Returns true if the other side ends the stream.
-    pub(super) fn ends_within(&mut self, limit: Duration) -> bool {
+    pub(crate) fn ends_within(&mut self, limit: Duration) -> bool {
         let limited = self.0.set_read_timeout(Some(limit));
         let timed_out = |why: &io::Error| {
             matches!(
@@ -73,13 +73,13 @@ fn pattern(round: u64, len: usize) -> Vec<u8> {
 }
 
 /// A flow that lasts until it is stopped.
-pub(super) struct BulkFlow {
+pub(crate) struct BulkFlow {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<u64>>,
 }
 
 impl BulkFlow {
-    pub(super) fn start(proxy: SocketAddr, target: &Destination) -> Self {
+    pub(crate) fn start(proxy: SocketAddr, target: &Destination) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let mut stream = EchoStream::open(proxy, target).unwrap();
         let ended = stop.clone();
@@ -98,30 +98,30 @@ impl BulkFlow {
     }
 
     /// Ends the flow. Returns the number of bytes that came back.
-    pub(super) fn stop(self) -> Result<u64> {
+    pub(crate) fn stop(self) -> Result<u64> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 }
 
 /// New connections at a constant rate, through several entries in turn.
-pub(super) struct Connections {
+pub(crate) struct Connections {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<LoadResult>>,
 }
 
 /// The result of new connections.
 #[derive(Debug, Default)]
-pub(super) struct LoadResult {
-    pub(super) opened: u32,
+pub(crate) struct LoadResult {
+    pub(crate) opened: u32,
     /// The same, through each entry.
-    pub(super) opened_at: [u32; 2],
+    pub(crate) opened_at: [u32; 2],
     /// Refused, reset, or with other bytes.
-    pub(super) failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 impl Connections {
-    pub(super) fn start(entries: &[SocketAddr], target: &Destination, rate: u32) -> Self {
+    pub(crate) fn start(entries: &[SocketAddr], target: &Destination, rate: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let interval = Duration::from_secs(1) * WORKERS / rate;
         let worker = |number: u32| {
@@ -155,7 +155,7 @@ impl Connections {
     }
 
     /// Ends the load, and returns its result.
-    pub(super) fn stop(self) -> LoadResult {
+    pub(crate) fn stop(self) -> LoadResult {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = LoadResult::default();
         for thread in self.threads {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,14 +23,14 @@ const BERT: [&str; 2] = ["ICEiIyQlJicoKSorLC0uLw==", "MDEyMzQ1Njc4OTo7PD0+Pw=="]
 
 /// The variable parts of the file.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Settings {
-    pub(super) round: usize,
+pub(crate) struct Settings {
+    pub(crate) round: usize,
     /// True if there is one more listener.
-    pub(super) extra: bool,
+    pub(crate) extra: bool,
 }
 
 impl Settings {
-    pub(super) const fn of_round(round: usize) -> Self {
+    pub(crate) const fn of_round(round: usize) -> Self {
         Self {
             round,
             extra: round % 2 == 1,
@@ -39,8 +39,8 @@ impl Settings {
 }
 
 /// A server of adit with five listeners.
-pub(super) struct Server {
-    pub(super) adit: AditProcess,
+pub(crate) struct Server {
+    pub(crate) adit: AditProcess,
     folder: TempFolder,
     /// Of the proxy, Shadowsocks, ShadowsocksR, SSH, KCP, and the listener that comes and goes.
     ports: [u16; 6],
@@ -49,7 +49,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(settings: &Settings) -> Self {
+    pub(crate) fn start(settings: &Settings) -> Self {
         let folder = TempFolder::new("reload").unwrap();
         generate_client_key(&folder);
         let ports = [(); 6].map(|()| free_port());
@@ -74,16 +74,16 @@ impl Server {
     }
 
     /// Returns the address of the proxy.
-    pub(super) fn mixed(&self) -> SocketAddr {
+    pub(crate) fn mixed(&self) -> SocketAddr {
         loopback_addr(self.ports[0])
     }
 
-    pub(super) const fn extra_port(&self) -> u16 {
+    pub(crate) const fn extra_port(&self) -> u16 {
         self.ports[5]
     }
 
     /// Starts a client for each of the other listeners, the Shadowsocks server first. Each has a SOCKS5 proxy.
-    pub(super) fn clients(&self) -> Vec<AditProcess> {
+    pub(crate) fn clients(&self) -> Vec<AditProcess> {
         let [_, ss, ssr, ssh, kcp, _] = self.ports.map(loopback_addr);
         let hops = [
             format!("ss://{METHOD}:{}@{ss}", escaped(&format!("{KEY}:{ANNA}"))),
@@ -99,22 +99,22 @@ impl Server {
     }
 
     /// Returns the text of the file.
-    pub(super) fn text(&self, settings: &Settings) -> String {
+    pub(crate) fn text(&self, settings: &Settings) -> String {
         file_text(&self.folder, &self.ports, settings)
     }
 
     /// Replaces the file.
-    pub(super) fn write(&self, text: &str) {
+    pub(crate) fn write(&self, text: &str) {
         let draft = self.folder.write_file("draft", text).unwrap();
         std::fs::rename(draft, self.path("adit.toml")).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Writes the file, and waits until it is applied.
-    pub(super) fn reload(&mut self, settings: &Settings) {
+    pub(crate) fn reload(&mut self, settings: &Settings) {
         self.write(&self.text(settings));
         self.reloads += 1;
         let process = self.adit.process();
@@ -126,7 +126,7 @@ impl Server {
     }
 
     /// Sends SIGHUP, and returns the next log line with this text.
-    pub(super) fn signal_and_wait(&mut self, text: &str) -> String {
+    pub(crate) fn signal_and_wait(&mut self, text: &str) -> String {
         self.failures += 1;
         let process = self.adit.process();
         process.send_signal(Signal::HUP).unwrap();
@@ -134,24 +134,28 @@ impl Server {
         lines.unwrap().pop().unwrap()
     }
 
-    fn request(&self, head: &str) -> String {
-        let mut stream = UnixStream::connect(self.path("admin.sock")).unwrap();
-        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-        let text = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(text.as_bytes()).unwrap();
-        read_rest(&mut stream)
+    /// Sends a request to the API, and returns the response.
+    pub(crate) fn request(&self, head: &str) -> String {
+        request(&self.path("admin.sock"), head, "")
     }
 
     /// Requests a reload from the API, and returns the response.
-    pub(super) fn post_reload(&self) -> String {
+    pub(crate) fn post_reload(&self) -> String {
         self.request(
             "POST /v1/reload HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 0\r\n",
         )
     }
 
+    /// Requests an upgrade from the API, and returns the response.
+    pub(crate) fn post_upgrade(&self) -> String {
+        self.request(
+            "POST /v1/upgrade HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 0\r\n",
+        )
+    }
+
     /// Waits until the listener of a route has counted this number of sessions.
     #[track_caller]
-    pub(super) fn wait_for_sessions(&self, route: &str, count: u64) {
+    pub(crate) fn wait_for_sessions(&self, route: &str, count: u64) {
         let since = Instant::now();
         let start = format!("adit_sessions_total{{route=\"{route}\"");
         loop {
@@ -166,6 +170,15 @@ impl Server {
             sleep(Duration::from_millis(50));
         }
     }
+}
+
+/// Sends a request to the API at a socket, and returns the response.
+pub(crate) fn request(admin: &Path, head: &str, body: &str) -> String {
+    let mut stream = UnixStream::connect(admin).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let text = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).unwrap();
+    read_rest(&mut stream)
 }
 
 /// Escapes a key for a URL.
@@ -199,7 +212,10 @@ fn file_text(folder: &TempFolder, ports: &[u16; 6], settings: &Settings) -> Stri
          listen = \"ssh://ann:secret@127.0.0.1:{ssh}?host_key=@{at}/host&authorized_keys=@{at}/id.pub&{ALLOW}&idle={idle}m\"\n\
          \n\
          [route.kcp]\n\
-         listen = \"ss+kcp://{METHOD}:{key}@127.0.0.1:{kcp}?{ALLOW}&mode=fast3&idle={idle}m\"\n"
+         listen = \"ss+kcp://{METHOD}:{key}@127.0.0.1:{kcp}?{ALLOW}&mode=fast3&idle={idle}m\"\n\
+         \n\
+         [run]\n\
+         drain = \"2m\"\n"
     );
     if settings.extra {
         let _ = write!(

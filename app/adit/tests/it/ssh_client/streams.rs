@@ -21,8 +21,9 @@ const MUCH: usize = 1 << 20;
 /// Input that a terminal must accept, line by line.
 const TYPED: usize = 64 << 10;
 
+/// The type of a standard stream of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StreamKind {
     Pipe,
     Pair,
     File,
@@ -69,7 +70,7 @@ fn file(world: &World, name: &str) -> Ends {
     }
 }
 
-impl Kind {
+impl StreamKind {
     fn input(self, world: &World) -> Ends {
         match self {
             Self::Pipe => {
@@ -141,7 +142,12 @@ fn streams_that_do_not_wait_are_waited_for() {
     let world = World::new("");
     // Both outputs at once, and the input is returned.
     let line = format!("(yes eeeeeee | head -c {MUCH} >&2) & cat; wait");
-    for kind in [Kind::Pipe, Kind::Pair, Kind::File, Kind::Terminal] {
+    for kind in [
+        StreamKind::Pipe,
+        StreamKind::Pair,
+        StreamKind::File,
+        StreamKind::Terminal,
+    ] {
         let input = kind.input(&world);
         let outputs = [kind.output(&world, "out"), kind.output(&world, "err")];
         let all = [&input.theirs, &outputs[0].theirs, &outputs[1].theirs];
@@ -156,7 +162,7 @@ fn streams_that_do_not_wait_are_waited_for() {
             .stdout(given(&outputs[0].theirs))
             .stderr(given(&outputs[1].theirs));
         let sent = match kind {
-            Kind::Terminal => lines(TYPED),
+            StreamKind::Terminal => lines(TYPED),
             _ => BytePattern::new(3)
                 .next_bytes(MUCH)
                 .into_iter()
@@ -168,15 +174,15 @@ fn streams_that_do_not_wait_are_waited_for() {
         let write = move || {
             thread::sleep(Duration::from_millis(100));
             ours.write_all(&typed).unwrap();
-            if kind == Kind::Terminal {
+            if kind == StreamKind::Terminal {
                 ours.write_all(b"\x04").unwrap();
             }
             // Closing the terminal would also end the input of the program.
-            (kind == Kind::Terminal).then_some(ours)
+            (kind == StreamKind::Terminal).then_some(ours)
         };
         let writer = match kind {
             // It has an end from the start.
-            Kind::File => {
+            StreamKind::File => {
                 write();
                 None
             }
@@ -189,7 +195,7 @@ fn streams_that_do_not_wait_are_waited_for() {
         let mut files = Vec::new();
         for ours in [out.ours, err.ours] {
             match kind {
-                Kind::File => files.push(ours),
+                StreamKind::File => files.push(ours),
                 _ => readers.push(read_late(ours)),
             }
         }

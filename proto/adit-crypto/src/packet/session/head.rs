@@ -58,6 +58,12 @@ impl SessionId {
         rng.fill(&mut id);
         Self(id)
     }
+
+    /// Returns the identifier as a number.
+    #[must_use]
+    pub const fn to_u64(self) -> u64 {
+        u64::from_be_bytes(self.0)
+    }
 }
 
 /// A decrypted packet header. It is authentic only once the packet has been opened.

@@ -1,7 +1,9 @@
 //! The stream edition: an IV, then an address of which no byte too many is decrypted.
 
 use adit_crypto::{Direction, StreamCipher};
-use adit_wire::{AddrError, HandshakeInput, ProtocolError, Step, Target, parse_addr, subslice};
+use adit_wire::{
+    AddrError, HandshakeInput, HandshakeProgress, ProtocolError, Target, parse_addr, subslice,
+};
 
 use super::super::ServerSeal;
 use super::super::body::{BodyOpen, BodySeal};
@@ -14,11 +16,11 @@ impl ServerHandshake {
     pub(super) fn read_iv(
         &mut self,
         rx: &mut HandshakeInput<'_>,
-    ) -> Result<Option<Step<AcceptedRequest>>, ProtocolError> {
+    ) -> Result<Option<HandshakeProgress<AcceptedRequest>>, ProtocolError> {
         let method = self.users.method();
         let Some(request_iv) = Salt::read_from(method, rx.bytes()) else {
             let total = method.salt_len();
-            return Ok(Some(Step::NeedMore { total }));
+            return Ok(Some(HandshakeProgress::NeedMore { total }));
         };
         rx.consume(request_iv.len());
         let cipher = self
@@ -38,7 +40,7 @@ impl ServerHandshake {
     pub(super) fn accept_stream_request(
         &mut self,
         target: Target,
-    ) -> Result<Step<AcceptedRequest>, ProtocolError> {
+    ) -> Result<HandshakeProgress<AcceptedRequest>, ProtocolError> {
         let State::Stream {
             request,
             request_iv,
@@ -55,7 +57,7 @@ impl ServerHandshake {
         }
         let answers = self.stream_key()?;
         let answers = answers.start_cipher(&self.response_salt, Direction::Encrypt)?;
-        Ok(Step::Done(AcceptedRequest {
+        Ok(HandshakeProgress::Done(AcceptedRequest {
             user: None,
             target,
             first: Vec::new(),

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use adit_obfs::{ClientSettings, ClientState, ObfsKind, ObfsParam, ServerSettings, ServerState};
 use adit_wire::codec_laws::{open_all as law_open_all, run_handshake};
-use adit_wire::{FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, Step, UnixTime};
+use adit_wire::{
+    FixedEntropy, Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, UnixTime,
+};
 use serde_json::Value;
 
 use super::{ClientStack, ServerStack, StackOpen, open_all};
@@ -77,7 +79,7 @@ impl Case {
         let mut handshake = state.new_handshake(&mut TestRng(2));
         let wire = self.all("c2s", "wire");
         let (step, _, held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
-        let Step::Done(mut codecs) = step else {
+        let HandshakeProgress::Done(mut codecs) = step else {
             panic!("the obfs of the request is complete");
         };
         let (plain, left) = law_open_all(&mut codecs.open, &held, &[piece]).unwrap();
@@ -100,7 +102,7 @@ impl Case {
         let mut wire = self.all("s2c", "wire");
         let mut rx = HandshakeInput::new(&mut wire);
         let step = handshake.step(&mut rx, &mut HandshakeOutput::new(&mut Vec::new()));
-        let Ok(Step::Done(mut codecs)) = step else {
+        let Ok(HandshakeProgress::Done(mut codecs)) = step else {
             panic!("the answer is complete: {step:?}");
         };
         let rest = rx.bytes();
@@ -133,7 +135,7 @@ impl Case {
         let user = UserKey::from_port_key(self.kind, &self.key);
         let iv_key = [iv, &self.key].concat();
         let found = crate::head::chain::read_message(&iv_key, &message, |_| Some(&user)).unwrap();
-        let Step::Done((_, _, start)) = found else {
+        let HandshakeProgress::Done((_, _, start)) = found else {
             panic!("the first message is complete");
         };
         let overhead = self.overhead + 4;
@@ -152,7 +154,7 @@ fn requests_of_the_reference_are_served() {
             let server = case.server();
             let mut handshake = server.new_handshake(1460, Arc::new(case.now), &mut TestRng(5));
             let (step, _, mut held) = run_handshake(&mut handshake, &wire, &[piece]).unwrap();
-            let Step::Done(mut accepted) = step else {
+            let HandshakeProgress::Done(mut accepted) = step else {
                 panic!("the request is complete");
             };
             let name = format!("{} {} {}", case.method, case.kind, case.obfs);

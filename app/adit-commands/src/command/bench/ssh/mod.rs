@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::args;
-use offer::{OfferReader, ServerOffer};
+use offer::{AlgorithmListsReader, ServerOffer};
 use recommendation::CipherRecommendation;
 
 /// The default port of SSH.
@@ -115,7 +115,7 @@ async fn read_offer(target: &Target) -> Result<ServerOffer, Failure> {
     let mut tcp = dial::connect_first(&candidates, PATIENCE)
         .await
         .map_err(unreachable)?;
-    let mut looker = OfferReader::default();
+    let mut looker = AlgorithmListsReader::default();
     let heard = timeout(PATIENCE, exchange_lists(&mut tcp, &mut looker)).await;
     match heard {
         Ok(Ok(offer)) => Ok(offer),
@@ -126,7 +126,7 @@ async fn read_offer(target: &Target) -> Result<ServerOffer, Failure> {
 
 async fn exchange_lists(
     tcp: &mut tokio::net::TcpStream,
-    looker: &mut OfferReader,
+    looker: &mut AlgorithmListsReader,
 ) -> Result<ServerOffer, String> {
     let text = |why: std::io::Error| why.to_string();
     let hello = offer::client_hello(&mut ThreadRng).map_err(|why| why.to_string())?;
@@ -146,7 +146,7 @@ async fn exchange_lists(
 }
 
 /// Returns a failure with what the server sent instead of the lists.
-fn to_failure(target: &Target, looker: &OfferReader, why: &str) -> Failure {
+fn to_failure(target: &Target, looker: &AlgorithmListsReader, why: &str) -> Failure {
     let what = match looker.version() {
         None => format!("{target} is not an SSH server: {why}"),
         Some(version) => format!("{target} ({version}) did not send its algorithms: {why}"),

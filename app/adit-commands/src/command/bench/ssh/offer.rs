@@ -100,7 +100,7 @@ pub(super) fn disconnect_message() -> Vec<u8> {
 
 /// Reads the server's line and its lists.
 #[derive(Debug)]
-pub(super) struct OfferReader {
+pub(super) struct AlgorithmListsReader {
     lines: IdentificationReader,
     version: Option<Identification>,
     opener: Opener,
@@ -108,7 +108,7 @@ pub(super) struct OfferReader {
     before: u32,
 }
 
-impl Default for OfferReader {
+impl Default for AlgorithmListsReader {
     fn default() -> Self {
         Self {
             lines: IdentificationReader::new(Role::Server),
@@ -120,7 +120,7 @@ impl Default for OfferReader {
     }
 }
 
-impl OfferReader {
+impl AlgorithmListsReader {
     /// Processes and removes complete lines and packets at the front of `wire`.
     pub(super) fn read_from(
         &mut self,
@@ -196,7 +196,7 @@ mod tests {
     fn the_lists_are_read_in_pieces() {
         let hello = client_hello(&mut FixedEntropy::default()).unwrap();
         let said = [b"Welcome\x07!\r\n", &hello[..]].concat();
-        let (mut looker, mut wire, mut found) = (OfferReader::default(), Vec::new(), None);
+        let (mut looker, mut wire, mut found) = (AlgorithmListsReader::default(), Vec::new(), None);
         for byte in said {
             assert!(found.is_none(), "found before its end");
             wire.push(byte);
@@ -223,7 +223,7 @@ mod tests {
             b"SSH-2.0-x\r\n\xff\xff\xff\xff",
         ] {
             assert!(
-                OfferReader::default()
+                AlgorithmListsReader::default()
                     .read_from(&mut bytes.to_vec())
                     .is_err()
             );
@@ -231,9 +231,13 @@ mod tests {
         let mut flood = b"SSH-2.0-x\r\n".to_vec();
         let mut sealer = Sealer::new();
         (0..100).for_each(|_| sealer.seal(&[msg::IGNORE], &mut flood).unwrap());
-        assert!(OfferReader::default().read_from(&mut flood).is_err());
+        assert!(
+            AlgorithmListsReader::default()
+                .read_from(&mut flood)
+                .is_err()
+        );
         let mut bye = [b"SSH-2.0-x\r\n", &disconnect_message()[..]].concat();
-        let why = OfferReader::default()
+        let why = AlgorithmListsReader::default()
             .read_from(&mut bye)
             .unwrap_err()
             .to_string();

@@ -6,7 +6,7 @@ use adit_wire::subslice;
 
 /// A range of the concatenated bytes of several buffers.
 #[derive(Debug, Clone)]
-pub(super) struct BufferParts<'a> {
+pub(super) struct ConcatenatedBuffers<'a> {
     bufs: &'a [IoSlice<'a>],
     /// Number of consumed bytes of the first buffer.
     consumed: usize,
@@ -14,7 +14,7 @@ pub(super) struct BufferParts<'a> {
     max_bytes: usize,
 }
 
-impl<'a> BufferParts<'a> {
+impl<'a> ConcatenatedBuffers<'a> {
     /// Creates a range of all bytes of `bufs`.
     pub(super) const fn from_buffers(bufs: &'a [IoSlice<'a>]) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl<'a> BufferParts<'a> {
     }
 }
 
-impl<'a> Iterator for BufferParts<'a> {
+impl<'a> Iterator for ConcatenatedBuffers<'a> {
     type Item = &'a [u8];
 
     /// Returns the next bytes; no part is empty.
@@ -80,7 +80,7 @@ mod tests {
     fn pieces_follow_each_other_whatever_their_size() {
         let bufs = [&b""[..], b"abc", b"", b"d", b"efghij", b""].map(IoSlice::new);
         for size in 1..12 {
-            let mut rest = BufferParts::from_buffers(&bufs);
+            let mut rest = ConcatenatedBuffers::from_buffers(&bufs);
             let (mut got, mut pieces) = (Vec::new(), 0);
             while rest.clone().next().is_some() {
                 let piece: Vec<u8> = rest.split_front(size).flatten().copied().collect();
@@ -94,7 +94,7 @@ mod tests {
             );
         }
         assert_eq!(
-            BufferParts::from_buffers(&bufs)
+            ConcatenatedBuffers::from_buffers(&bufs)
                 .split_front(usize::MAX)
                 .flatten()
                 .count(),

@@ -1,0 +1,266 @@
+//! The start of an engine that succeeds the one of another process, and the end of one that has a successor.
+//!
+//! ```text
+//! old: export_sockets ───────────────▶ pause_accepting ─▶ counters ─▶ leave_to_successor ─▶ drain
+//! new:                 prepare (bind) ───────────────────────────────▶ start
+//! ```
+//!
+//! The sockets are open in both processes: connections wait in the kernel's backlog in between, and none is refused.
+
+use std::time::Duration;
+
+use adit_config::Plan;
+use adit_net::system;
+use tokio::time::{Instant, sleep_until};
+
+use super::{DRAIN_CHECK, Engine};
+use crate::connector::MemberSelections;
+use crate::handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets};
+use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
+use crate::{RuleSetTable, StartError};
+
+/// The sockets and the states of the process that an engine succeeds.
+#[derive(Debug, Default)]
+pub struct Inheritance {
+    /// The sockets of its listeners.
+    pub sockets: InheritedSockets,
+    /// A snapshot of its replay states; empty if there is none.
+    pub replays: Vec<ReplayPart>,
+    /// The selections that an earlier process made in manual groups.
+    pub selections: MemberSelections,
+}
+
+/// An engine whose listeners are bound and accept nothing yet.
+pub struct PreparedEngine {
+    engine: Engine,
+    /// The listeners of each route.
+    bound: Vec<(String, Vec<BoundListener>)>,
+}
+
+impl std::fmt::Debug for PreparedEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let routes: Vec<&String> = self.bound.iter().map(|(route, _)| route).collect();
+        f.debug_struct("PreparedEngine")
+            .field("routes", &routes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PreparedEngine {
+    /// Returns the engine, which has no listeners yet.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Starts to accept connections. UDP sockets on which the predecessor still serves peers are taken from `shared`.
+    #[must_use]
+    pub fn start(self, mut shared: SharedSockets) -> Engine {
+        // A predecessor has written its made-up addresses when it paused.
+        self.engine.chains.fake_ips.read_again();
+        for (route, bound) in self.bound {
+            self.engine.start_route(&route, bound, &mut shared);
+        }
+        self.engine
+    }
+}
+
+impl Engine {
+    /// Does everything that [`Self::start_with_rule_sets`] does, except for accepting. Listeners continue the sockets
+    /// in `inherited` that are bound to their addresses; with port 0, those of the listener with the same number in
+    /// the route of the same name. They also continue the replay states of their keys.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::start_with_rule_sets`], and if the replay states cannot be used.
+    pub async fn prepare(
+        plan: &Plan,
+        sets: RuleSetTable,
+        inherited: &Inheritance,
+    ) -> Result<PreparedEngine, StartError> {
+        let (replays, started) = match inherited.replays.as_slice() {
+            [] => (ReplayRegistry::default(), system::unix_now()),
+            parts => ReplayRegistry::from_snapshot(parts)?,
+        };
+        let selections = inherited.selections.clone();
+        let engine = Self::without_routes(sets, replays, started, selections);
+        engine.start_dns(plan).await?;
+        let mut bound = Vec::with_capacity(plan.routes.len());
+        for route in &plan.routes {
+            let sockets = Some(&inherited.sockets);
+            let listeners = engine.bind_route(route, sockets).await?;
+            bound.push((route.name.clone(), listeners));
+        }
+        Ok(PreparedEngine { engine, bound })
+    }
+
+    /// Returns a snapshot of the replay states of all keys, for a successor.
+    #[must_use]
+    pub fn replay_snapshot(&self) -> Vec<ReplayPart> {
+        self.replays.snapshot(self.started)
+    }
+
+    /// Returns the selections that were made in manual groups.
+    #[must_use]
+    pub fn member_selections(&self) -> MemberSelections {
+        self.chains.groups.selections()
+    }
+
+    /// Applies selections of the process that this one succeeds, which can be newer than those it was prepared with.
+    pub fn restore_selections(&self, made: MemberSelections) {
+        self.chains.groups.restore_selections(made);
+    }
+
+    /// Returns a snapshot of the sessions of datagrams alone.
+    #[must_use]
+    pub fn session_snapshot(&self) -> Vec<ReplayPart> {
+        self.replays.session_snapshot()
+    }
+
+    /// Returns a number that changes when a request is recorded in a replay state.
+    #[must_use]
+    pub fn replay_count(&self) -> u64 {
+        let running = self.lock_running();
+        // ShadowsocksR records a message before its session is opened.
+        let ssr = running.iter().filter(|listener| listener.live.is_ssr());
+        let opened = ssr.map(|listener| listener.live.meter.stats().opened);
+        let count = self.replays.accepted_count();
+        opened.fold(count, u64::wrapping_add)
+    }
+
+    /// Adds a later snapshot of the process that this one succeeds.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReplayPartError`] if the parts are not those of a snapshot.
+    pub fn merge_replays(&self, parts: &[ReplayPart]) -> Result<(), ReplayPartError> {
+        self.replays.merge_snapshot(parts)
+    }
+
+    /// Records that the process which this one succeeds has ended, and its sessions with it.
+    pub fn end_predecessor(&self) {
+        self.replays.end_previous_process();
+    }
+
+    /// Returns further descriptors of the sockets of all listeners.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ExportError`] if a listener cannot be handed over, or the system refuses a descriptor.
+    pub fn export_sockets(&self) -> Result<Vec<HandoverSocket>, ExportError> {
+        let mut exported = Vec::new();
+        for listener in self.lock_running().iter() {
+            let info = &listener.listening;
+            let handles = listener.parts.exports();
+            let handles = handles.map_err(|why| ExportError::Unsupported {
+                route: info.route.clone(),
+                addr: info.addr,
+                why,
+            })?;
+            for handle in handles {
+                let socket = handle.export(&info.route, listener.index);
+                exported.push(socket.map_err(|why| ExportError::Descriptor {
+                    addr: info.addr,
+                    why,
+                })?);
+            }
+        }
+        Ok(exported)
+    }
+
+    /// Pauses the accepting of connections, which wait in the kernel's backlog. When this returns, none is accepted.
+    pub async fn pause_accepting(&self) {
+        let pauses: Vec<_> = {
+            let running = self.lock_running();
+            running.iter().map(|r| r.parts.pause_accepting()).collect()
+        };
+        for pause in pauses {
+            pause.await;
+        }
+        let fake_ips = self.chains.fake_ips.clone();
+        if !fake_ips.is_empty() {
+            // A panic while writing must not end the handover.
+            let _ = tokio::task::spawn_blocking(move || fake_ips.write_all()).await;
+        }
+    }
+
+    /// Continues after [`Self::pause_accepting`].
+    pub fn resume_accepting(&self) {
+        for listener in self.lock_running().iter() {
+            listener.parts.resume_accepting();
+        }
+    }
+
+    /// Hands the UDP sockets of sessions over. The sessions stay here: the successor forwards their datagrams. No
+    /// further ones start here, unless the result is dropped, or the successor ends.
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    #[cfg(target_os = "linux")]
+    pub async fn hand_over_udp(&self) -> std::io::Result<SharedSockets> {
+        let answers: Vec<_> = {
+            let running = self.lock_running();
+            let each = running.iter();
+            each.flat_map(|r| r.parts.hand_over_udp()).collect()
+        };
+        let mut shared = SharedSockets::default();
+        for answer in answers {
+            match answer.await {
+                Ok(socket) => shared.push(socket),
+                // A task that has ended has no peers.
+                Err(why) if why.kind() == std::io::ErrorKind::NotConnected => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(shared)
+    }
+
+    /// Returns the number of open connections, and of the sessions of the listeners of datagrams.
+    fn open_count(&self) -> usize {
+        let running = self.lock_running();
+        let sessions = running
+            .iter()
+            .map(|r| r.parts.session_count())
+            .sum::<usize>();
+        sessions + self.gate.open_count() + self.associations.open_count()
+    }
+
+    /// Ends all associations of listeners, so that a successor may start their sessions again.
+    pub async fn end_associations(&self) {
+        let ends: Vec<_> = {
+            let mut running = self.lock_running();
+            let each = running.iter_mut();
+            each.map(|listener| listener.parts.end_associations())
+                .collect()
+        };
+        for ended in ends {
+            ended.await;
+        }
+    }
+
+    /// Closes the sockets of all listeners, which a successor has and continues. Open connections continue, and so do
+    /// new streams on them.
+    pub async fn leave_to_successor(&self) {
+        let closing: Vec<_> = {
+            let mut running = self.lock_running();
+            let each = running.iter_mut();
+            each.map(|listener| {
+                listener.kept.leave_to_successor();
+                listener.parts.leave_to_successor()
+            })
+            .collect()
+        };
+        for closed in closing {
+            closed.await;
+        }
+    }
+
+    /// Waits until all connections and sessions have ended, for at most `drain`.
+    pub async fn wait_until_idle(&self, drain: Duration) {
+        let until = Instant::now() + drain;
+        while self.open_count() > 0 && Instant::now() < until {
+            sleep_until((Instant::now() + DRAIN_CHECK).min(until)).await;
+        }
+    }
+}
