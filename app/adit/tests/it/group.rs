@@ -18,7 +18,7 @@ use crate::netns::{self, CLIENT, GATEWAY};
 use crate::setup::{ALLOW, server, start};
 
 /// Time that a dead member may add to the first request: the limit is 600 ms on an idle machine.
-const FIRST_LIMIT: Duration = Duration::from_millis(1500);
+pub(crate) const FIRST_LIMIT: Duration = Duration::from_millis(1500);
 /// The same for later requests, of which the fastest counts.
 const LATER_LIMIT: Duration = Duration::from_millis(10);
 

@@ -40,6 +40,7 @@ mod file_settings;
 mod forward;
 #[cfg(target_os = "linux")]
 mod group;
+mod group_link;
 mod health;
 mod help_pages;
 mod hostile;
