@@ -151,9 +151,10 @@ fn a_step_of_the_clock_is_named_within_one_failed_request() {
         command.args(["run", "socks5://127.0.0.1:0", &url]);
         external_tools::shift_clock_by_file(&mut command, &clock).unwrap();
         let mut front = AditProcess::start_command(command, 1).unwrap();
+        let entry = front.addr();
         let request = || {
             let to = Destination::Addr(origin.addr());
-            let mut stream = socks_client::connect_through(front.addr(), None, &to).unwrap();
+            let mut stream = socks_client::connect_through(entry, None, &to).unwrap();
             stream
                 .set_read_timeout(Some(Duration::from_secs(3)))
                 .unwrap();
@@ -161,6 +162,11 @@ fn a_step_of_the_clock_is_named_within_one_failed_request() {
             matches!(stream.read(&mut [0]), Ok(1))
         };
         assert!(request(), "{offset}");
+        // An answer that is recorded after the next request has started proves the server right.
+        let answered = front
+            .process()
+            .wait_lines("answers, the key", 1, TEST_TIMEOUT);
+        answered.unwrap();
         set_clock(offset);
         assert!(!request(), "{offset}");
         front.process().wait_lines(named, 1, TEST_TIMEOUT).unwrap();
