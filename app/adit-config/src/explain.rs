@@ -2,6 +2,7 @@
 
 mod carried;
 mod dns;
+mod lines;
 mod server;
 mod ssh;
 mod ssr;
@@ -11,7 +12,8 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Overhead;
 
-use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, RuleCondition, SYSTEM_DNS, Stage};
+use self::lines::{conditions_text, write_line};
+use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, SYSTEM_DNS, Stage};
 use crate::scheme::endpoint_types::{
     DatagramSupport, Hop, HopKind, InterceptMethod, ListenerConfig, ListenerKind, Plugin,
     PluginMode, PrivateAccess, ProxyListener, SsRole, TransparentListener, identity_headers,
@@ -65,14 +67,7 @@ fn draw_route(text: &mut String, route: &Route) {
         }
     }
     for rule in &route.rules {
-        let join = |conditions: &[RuleCondition]| {
-            let texts: Vec<String> = conditions.iter().map(ToString::to_string).collect();
-            texts.join(", ")
-        };
-        let mut matches = join(&rule.matches);
-        if !rule.and.is_empty() {
-            matches = format!("({matches}) and ({})", join(&rule.and));
-        }
+        let matches = conditions_text(&rule.matches, &rule.and);
         let way = describe_chain(&rule.via);
         let resolve = if rule.resolve {
             " (names resolved)"
@@ -451,9 +446,4 @@ fn describe_splice(route: &Route) -> String {
 /// True if the method encrypts or authenticates its bytes.
 fn seals_bytes(method: Method) -> bool {
     method.edition() != Edition::None
-}
-
-/// Appends a line.
-fn write_line(text: &mut String, content: &str) {
-    let _ = writeln!(text, "{content}");
 }

@@ -28,16 +28,6 @@ impl Transport {
             Self::Https => "https",
         }
     }
-
-    /// Returns the port of the transport.
-    #[must_use]
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Udp | Self::Tcp => 53,
-            Self::Tls => 853,
-            Self::Https => 443,
-        }
-    }
 }
 
 /// A server of a [`DnsClient`](crate::DnsClient).

@@ -1,8 +1,7 @@
 //! The DNS tables of a plan, and DNS listeners.
 
-use core::fmt::Write;
-
-use crate::plan::{Chain, DnsAction, DnsConfig, Plan, RuleCondition};
+use super::lines::{conditions_text, write_line};
+use crate::plan::{Chain, DnsAction, DnsConfig, Plan};
 use crate::scheme::endpoint_types::{DnsListener, ListenerLimits};
 use crate::text::{format_duration as time, format_network};
 
@@ -23,11 +22,6 @@ pub(super) fn draw_tables(text: &mut String, plan: &Plan, describe_chain: fn(&Ch
     }
 }
 
-fn write_line(text: &mut String, content: &str) {
-    // A text in memory accepts everything.
-    let _ = writeln!(text, "{content}");
-}
-
 fn draw_table(text: &mut String, table: &DnsConfig, describe_chain: fn(&Chain) -> String) {
     write_line(text, &format!("dns {}", table.name));
     let cache = match table.cache {
@@ -37,14 +31,7 @@ fn draw_table(text: &mut String, table: &DnsConfig, describe_chain: fn(&Chain) -
     };
     write_line(text, &format!("  ● {cache}"));
     for rule in &table.rules {
-        let join = |conditions: &[RuleCondition]| {
-            let texts: Vec<String> = conditions.iter().map(ToString::to_string).collect();
-            texts.join(", ")
-        };
-        let mut matches = join(&rule.matches);
-        if !rule.and.is_empty() {
-            matches = format!("({matches}) and ({})", join(&rule.and));
-        }
+        let matches = conditions_text(&rule.matches, &rule.and);
         let to = match &rule.action {
             DnsAction::Use(name) => format!("dns {name}"),
             DnsAction::Reject => "does not exist".to_owned(),

@@ -56,8 +56,6 @@ impl PreparedEngine {
     /// Starts to accept connections. UDP sockets on which the predecessor still serves peers are taken from `shared`.
     #[must_use]
     pub fn start(self, mut shared: SharedSockets) -> Engine {
-        // A predecessor has written its made-up addresses when it paused.
-        self.engine.chains.fake_ips.read_again();
         for (route, bound) in self.bound {
             self.engine.start_route(&route, bound, &mut shared);
         }
@@ -104,6 +102,12 @@ impl Engine {
     #[must_use]
     pub fn member_selections(&self) -> MemberSelections {
         self.chains.groups.selections()
+    }
+
+    /// Reads the files of made-up addresses again, which the process that this one succeeds has written when it paused.
+    /// This function blocks.
+    pub fn read_fake_ips_again(&self) {
+        self.chains.fake_ips.read_again();
     }
 
     /// Applies selections of the process that this one succeeds, which can be newer than those it was prepared with.

@@ -14,7 +14,7 @@ use adit_interop::socks_client::{self, Destination, UdpAssociation};
 use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::Signal;
 
-use self::flows::{BulkFlow, Connections, EchoStream};
+use self::flows::{BulkFlow, Connections, EchoStream, stop_working_flows};
 use self::world::{Server, Settings};
 use crate::setup::{ALLOW, bin, start};
 
@@ -61,17 +61,8 @@ fn twenty_reloads_under_load_lose_nothing() {
     }
     let took = since.elapsed();
     let done = load.stop();
-    assert_eq!(done.failures, Vec::<String>::new(), "of {}", done.opened);
-    let least = took.as_secs_f64() * f64::from(RATE) * 0.5;
-    assert!(
-        f64::from(done.opened) > least,
-        "{} in {took:?}",
-        done.opened
-    );
-    for flow in flows {
-        let bytes = flow.stop().unwrap();
-        assert!(bytes > 100_000, "a flow has only carried {bytes} bytes");
-    }
+    done.assert_lossless(took, RATE);
+    stop_working_flows(flows);
     drop(associations);
     // Every connection was counted once, by a counter that the reloads have not reset.
     let per_entry = u64::from(done.opened_at[0]) + FLOWS_EACH as u64;

@@ -221,6 +221,7 @@ impl Handover {
             );
         }
         prepared.engine().restore_selections(self.selections);
+        prepared.engine().read_fake_ips_again();
         let engine = prepared.start(self.shared);
         for counters in self.counters {
             engine.add_counters(&counters);

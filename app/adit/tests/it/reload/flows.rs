@@ -169,3 +169,26 @@ impl Connections {
         all
     }
 }
+
+impl LoadResult {
+    /// Checks that no connection has failed, and that at least half of `rate` connections per second were opened.
+    #[track_caller]
+    pub(crate) fn assert_lossless(&self, took: Duration, rate: u32) {
+        assert_eq!(self.failures, Vec::<String>::new(), "of {}", self.opened);
+        let least = took.as_secs_f64() * f64::from(rate) * 0.5;
+        assert!(
+            f64::from(self.opened) > least,
+            "{} in {took:?}",
+            self.opened
+        );
+    }
+}
+
+/// Ends flows, and checks that each of them has carried bytes, all of them right.
+#[track_caller]
+pub(crate) fn stop_working_flows(flows: impl IntoIterator<Item = BulkFlow>) {
+    for flow in flows {
+        let bytes = flow.stop().unwrap();
+        assert!(bytes > 100_000, "a flow has only carried {bytes} bytes");
+    }
+}
