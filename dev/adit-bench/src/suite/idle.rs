@@ -23,6 +23,10 @@ use crate::topology::{ProcessRig, Topology};
 const SETTLE_TIME: Duration = Duration::from_millis(1500);
 const SETTLE_TIME_SMOKE: Duration = Duration::from_millis(100);
 
+/// Connections that are opened before the growth is measured. The pages of code that the first
+/// connections run become resident then, once; they are not part of what each further connection costs.
+const WARM_UP_CONNECTIONS: u32 = 10;
+
 /// Open files of a process besides its connections, generously estimated.
 const OTHER_FILES: u64 = 500;
 /// Two sockets per connection, and adit reserves a fifth of all files for everything else.
@@ -154,6 +158,23 @@ fn measure_memory(
     let first = rigs.first().context("no rig was started")?;
     sleep(settle);
     let fresh = memory_by_part(&rigs)?;
+    let warm_up = WARM_UP_CONNECTIONS.min(each / 2);
+    let (warm, warm_holders) = memory_with(&rigs, warm_up, settle)?;
+    drop(warm_holders);
+    let (full, holders) = memory_with(&rigs, each, settle)?;
+    drop(holders);
+    let rigs = f64::from(processes.get());
+    let grown = growth_per_connection(&warm, &full, f64::from(each - warm_up) * rigs);
+    let fresh = fresh.iter().map(|memory| as_float(memory.resident) / rigs);
+    Ok(memory_cases(first, case, fresh, &grown))
+}
+
+/// Returns the memory with `each` connections in each rig, and the processes that hold them.
+fn memory_with(
+    rigs: &[ProcessRig],
+    each: u32,
+    settle: Duration,
+) -> Result<(Vec<ProcessMemory>, Vec<HolderProcess>)> {
     let mut holders = Vec::new();
     for (rig, lane) in rigs.iter().zip(0..) {
         let OriginRoute::Socks { proxy, .. } = rig.route() else {
@@ -161,18 +182,13 @@ fn measure_memory(
         };
         holders.push(HolderProcess::start(proxy, each, lane)?);
     }
-    for (holder, rig) in holders.iter_mut().zip(&rigs) {
+    for (holder, rig) in holders.iter_mut().zip(rigs) {
         holder
             .wait_until_open()
             .map_err(|why| rig.with_last_output(&why))?;
     }
     sleep(settle);
-    let full = memory_by_part(&rigs)?;
-    drop(holders);
-    let rigs = f64::from(processes.get());
-    let grown = growth_per_connection(&fresh, &full, f64::from(each) * rigs);
-    let fresh = fresh.iter().map(|memory| as_float(memory.resident) / rigs);
-    Ok(memory_cases(first, case, fresh, &grown))
+    Ok((memory_by_part(rigs)?, holders))
 }
 
 /// Returns the memory of each part, of all rigs together.

@@ -142,9 +142,10 @@ impl Suite {
                  bench mac`, those of OpenSSL by `openssl speed`."
             }
             Self::Idle => {
-                "`VmRSS` of each process: freshly started, and its growth with the connections \
-                 open, each of which has transferred one byte in both directions and is then \
-                 idle. The kernel's memory for sockets and pipes is not included."
+                "`VmRSS` of each process: freshly started, and its growth from 10 open connections \
+                 to the number in the title, each of which has transferred one byte in both \
+                 directions and is then idle. The kernel's memory for sockets and pipes is not \
+                 included."
             }
             Self::Lossy => {
                 "Two network namespaces with a user-space link between them (`dev/adit-link`): \
