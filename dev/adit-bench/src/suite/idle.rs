@@ -25,7 +25,7 @@ const SETTLE_TIME_SMOKE: Duration = Duration::from_millis(100);
 
 /// Connections that are opened before the growth is measured. The pages of code that the first
 /// connections run become resident then, once; they are not part of what each further connection costs.
-const WARM_UP_CONNECTIONS: u32 = 10;
+const WARM_UP_CONNECTIONS: u32 = 200;
 
 /// Open files of a process besides its connections, generously estimated.
 const OTHER_FILES: u64 = 500;

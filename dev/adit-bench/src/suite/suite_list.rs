@@ -142,7 +142,7 @@ impl Suite {
                  bench mac`, those of OpenSSL by `openssl speed`."
             }
             Self::Idle => {
-                "`VmRSS` of each process: freshly started, and its growth from 10 open connections \
+                "`VmRSS` of each process: freshly started, and its growth from 200 open connections \
                  to the number in the title, each of which has transferred one byte in both \
                  directions and is then idle. The kernel's memory for sockets and pipes is not \
                  included."
