@@ -61,6 +61,7 @@ mod record_type;
 mod response_code;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod upstream_query;
 
 pub use answer::{Answer, AnswerError};
@@ -70,4 +71,5 @@ pub use fake_ip::{FakeIpError, FakeIpNetworks, FakeIpTable, SnapshotError};
 pub use name::{NameError, check_name};
 pub use record_type::RecordType;
 pub use response_code::ResponseCode;
+pub use transport::Transport;
 pub use upstream_query::UpstreamQuery;

@@ -5,12 +5,11 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 
-use adit_config::{DnsConfig, DnsTransport, RemoteDnsServer};
+use adit_config::{DnsConfig, RemoteDnsServer};
 use adit_dns::{Answer, CacheLimits, RecordType};
 use adit_dns_client::tls::TrustedRoots;
 use adit_dns_client::{
     BoxDnsDatagrams, BoxDnsStream, DnsClient, DnsDatagrams, DnsPath, DnsServer, RemoteServer,
-    Transport,
 };
 use adit_net::PacketBuf;
 use adit_net::names::LookupOrigin;
@@ -49,12 +48,7 @@ pub(super) fn build_client(config: &DnsConfig, chain: Arc<dyn Connector>) -> Dns
 
 fn remote_server(remote: &RemoteDnsServer) -> RemoteServer {
     RemoteServer {
-        transport: match remote.transport {
-            DnsTransport::Udp => Transport::Udp,
-            DnsTransport::Tcp => Transport::Tcp,
-            DnsTransport::Tls => Transport::Tls,
-            DnsTransport::Https => Transport::Https,
-        },
+        transport: remote.transport,
         at: remote.server.clone(),
         host: remote.host.clone(),
         server_name: remote.server_name.clone(),
