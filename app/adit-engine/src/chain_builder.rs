@@ -147,8 +147,8 @@ pub(crate) async fn build_router(
         if relays || access.is_unrestricted() || plan.stages.is_empty() {
             return chain;
         }
-        let access = access.clone();
-        Arc::new(FilteredChain { access, chain })
+        let layer = access.clone();
+        Arc::new(FilteredChain { layer, chain })
     };
     let is_straight = |via: &Chain| via.stages.is_empty() || is_reject(via);
     let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
