@@ -4,8 +4,6 @@
 //! leaves it.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use adit_interop::dns_server::{ANSWER, DnsReply, DnsServer, encode_query};
@@ -16,7 +14,7 @@ use adit_interop::socks_client::{Destination, UdpAssociation, connect_through};
 use adit_interop::traffic::check_one_byte;
 use adit_interop::{AditProcess, TempFolder};
 
-use crate::netns::{GATEWAY, SERVER, command, enter, world};
+use crate::netns::{GATEWAY, SERVER, command, enter, use_local_dns_server, world};
 use crate::setup::bin;
 
 fn addr(text: &str) -> SocketAddr {
@@ -27,16 +25,6 @@ fn adit(place: &str, args: &[&str], listeners: usize) -> AditProcess {
     let bin = bin();
     let words: Vec<&str> = [&[bin.to_str().unwrap()], args].concat();
     AditProcess::start_command(command(place, &words), listeners).unwrap()
-}
-
-/// Replaces a file of the system with `content`, for this process and its children.
-fn put(folder: &TempFolder, path: &str, content: &str) {
-    let name = Path::new(path).file_name().unwrap().to_str().unwrap();
-    let ours = folder.write_file(name, content).unwrap();
-    let mut mount = Command::new("mount");
-    mount.arg("--bind").arg(ours).arg(path);
-    let mounted = external_tools::run_to_end(mount, Duration::from_secs(5)).unwrap();
-    mounted.expect_success().unwrap();
 }
 
 fn on_gateway(words: &[&str]) -> String {
@@ -61,9 +49,7 @@ fn queries_take_the_chain() {
         return;
     }
     let folder = TempFolder::new("leak").unwrap();
-    put(&folder, "/etc/resolv.conf", "nameserver 127.0.0.1\n");
-    put(&folder, "/etc/nsswitch.conf", "hosts: files dns\n");
-    put(&folder, "/etc/hosts", "127.0.0.1 localhost\n");
+    use_local_dns_server(&folder);
     on_gateway(&[
         "nft",
         "add table inet leak; add chain inet leak out { type filter hook output priority 0; }; \
