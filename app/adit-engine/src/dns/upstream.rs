@@ -17,9 +17,9 @@ use adit_stream::Stream as _;
 use adit_wire::{Target, usize_from};
 
 use super::system;
-use crate::BoxFuture;
 use crate::connector::Connector;
 use crate::udp::BoxDatagramPath;
+use crate::{BoxFuture, DialError};
 
 /// Memory for each answer of a full cache, in bytes: most answers are shorter.
 const BYTES_PER_ANSWER: usize = 1024;
@@ -62,14 +62,14 @@ struct ChainPath(Arc<dyn Connector>);
 impl DnsPath for ChainPath {
     fn open_stream<'a>(&'a self, to: &'a Target) -> BoxFuture<'a, io::Result<BoxDnsStream>> {
         Box::pin(async move {
-            let stream = self.0.connect(to, &[]).await.map_err(io::Error::other)?;
+            let stream = self.0.connect(to, &[]).await.map_err(path_error)?;
             Ok(Box::new(stream.io.into_tokio()) as BoxDnsStream)
         })
     }
 
     fn open_datagrams<'a>(&'a self, to: &'a Target) -> BoxFuture<'a, io::Result<BoxDnsDatagrams>> {
         Box::pin(async move {
-            let path = self.0.open_datagrams().await.map_err(io::Error::other)?;
+            let path = self.0.open_datagrams().await.map_err(path_error)?;
             Ok(Box::new(ChainDatagrams {
                 path,
                 server: to.clone(),
@@ -89,6 +89,14 @@ impl DnsPath for ChainPath {
             let found = system::look_up(name, record_type, origin).await?;
             Ok(Answer::clone(&found.answer))
         })
+    }
+}
+
+/// Returns the error of the chain. A quota of the client that asks stays one: others may reach the server.
+fn path_error(why: DialError) -> io::Error {
+    match why.source_error.kind() {
+        kind @ io::ErrorKind::QuotaExceeded => io::Error::new(kind, why),
+        _ => io::Error::other(why),
     }
 }
 

@@ -332,6 +332,49 @@ fn dead_lookups_of_one_client_stop_no_other() {
 }
 
 #[test]
+fn a_dead_server_does_not_receive_each_query_of_clients() {
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent_at = silent.local_addr().unwrap();
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = received.clone();
+    std::thread::spawn(move || {
+        while silent.recv(&mut [0; 512]).is_ok() {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let folder = TempFolder::new("dns-silent").unwrap();
+    let toml = format!(
+        "[route.dns]\nlisten = 'dns://127.0.0.1:0'\ndns = 'a'\n[dns.a]\nserver = 'udp://{silent_at}'\n"
+    );
+    let adit = run_file(&folder, &toml, 1);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut ask = |id: u16| {
+        let query = encode_query(id, "a.test");
+        client.send_to(&query, adit.addr()).unwrap();
+        let mut reply = [0; 512];
+        client.recv(&mut reply).unwrap();
+        assert_eq!((&reply[..2], reply[3] & 15), (&id.to_be_bytes()[..], 2));
+    };
+    ask(0);
+    let begin = Instant::now();
+    for id in 1..=200 {
+        ask(id);
+    }
+    // A query is sent at most three times, and not again within the pause of at least a second.
+    let pauses = usize::try_from(begin.elapsed().as_secs()).unwrap();
+    let sent = received.load(Ordering::SeqCst);
+    assert!((1..=3 * (1 + pauses)).contains(&sent), "{sent} datagrams");
+    adit.stop().unwrap();
+}
+
+#[test]
 fn tls_and_https_take_the_chain() {
     let unbound = unbound();
     let folder = TempFolder::new("dns-tls").unwrap();
