@@ -193,7 +193,8 @@ mod tests {
         let pool = fake_ips.open(&["198.18.0.0/15".parse().unwrap()], None);
         let pool = pool.unwrap();
         let address = |name: &str, port| {
-            let ip = pool.address_for(name, RecordType::A).unwrap();
+            let client = [192, 0, 2, 7].into();
+            let ip = pool.address_for(name, RecordType::A, client).unwrap();
             Target::new(Host::Ip(ip), port)
         };
         let (a, b) = (address("a.test", 53), address("b.test", 443));

@@ -375,6 +375,45 @@ fn a_dead_server_does_not_receive_each_query_of_clients() {
 }
 
 #[test]
+fn a_client_with_many_names_keeps_the_addresses_of_others() {
+    use std::net::UdpSocket;
+    let unbound = unbound();
+    let folder = TempFolder::new("fake-ip-share").unwrap();
+    // 253 names at most.
+    let toml = format!(
+        "[route.dns]\nlisten = 'dns://127.0.0.1:0?fake_ip=198.18.0.0/24'\ndns = 'a'\n\
+         [dns.a]\nserver = 'udp://{}'\n",
+        unbound.plain_addr()
+    );
+    let adit = run_file(&folder, &toml, 1);
+    let names = ["one.test", "two.test", "three.test"];
+    let addresses = || {
+        names.map(|name| {
+            let found = short(adit.addr(), &["-b", "127.0.0.1", name, "A"]);
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            found
+        })
+    };
+    let before = addresses();
+    let greedy = UdpSocket::bind("127.0.0.2:0").unwrap();
+    greedy
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut last = Vec::new();
+    for n in 0..1000u16 {
+        let query = encode_query(n, &format!("greedy{n}.test"));
+        greedy.send_to(&query, adit.addr()).unwrap();
+        let mut reply = [0; 512];
+        let len = greedy.recv(&mut reply).unwrap();
+        assert_eq!(reply[..2], n.to_be_bytes());
+        last = reply[len - 4..len].to_vec();
+    }
+    assert_eq!(last[..3], [198, 18, 0]);
+    assert_eq!(addresses(), before);
+    adit.stop().unwrap();
+}
+
+#[test]
 fn tls_and_https_take_the_chain() {
     let unbound = unbound();
     let folder = TempFolder::new("dns-tls").unwrap();
