@@ -147,8 +147,8 @@ pub(crate) async fn build_router(
         if relays || access.is_unrestricted() || plan.stages.is_empty() {
             return chain;
         }
-        let access = access.clone();
-        Arc::new(FilteredChain { access, chain })
+        let layer = access.clone();
+        Arc::new(FilteredChain { layer, chain })
     };
     let is_straight = |via: &Chain| via.stages.is_empty() || is_reject(via);
     let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
@@ -422,7 +422,9 @@ pub(crate) async fn build_hop(
     let plugin = match plan.kind.plugin() {
         None => None,
         Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
-        Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
+        Some(plugin) => Some(Arc::new(
+            start_plugin(plugin, &plan.server, names.clone()).await?,
+        )),
     };
     // The hop before this one, or its carrier, opens connections differently.
     let begun = |fast_open: bool| match fast_open && first && plan.carrier.is_none() {
@@ -493,9 +495,15 @@ pub(crate) async fn build_hop(
     })
 }
 
-async fn start_plugin(plugin: &Plugin, server: &Target) -> Result<PluginHost, StartError> {
-    let remote = server.clone();
-    Ok(PluginHost::start_plugin(plugin_spec(plugin), PluginSide::Client { remote }).await?)
+async fn start_plugin(
+    plugin: &Plugin,
+    server: &Target,
+    names: NameResolver,
+) -> Result<PluginHost, StartError> {
+    let side = PluginSide::Client {
+        remote: server.clone(),
+    };
+    Ok(PluginHost::start_with_resolver(plugin_spec(plugin), side, names).await?)
 }
 
 /// Returns the plugin's configuration for its host.

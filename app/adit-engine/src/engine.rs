@@ -20,7 +20,7 @@ use tracing::debug;
 
 use crate::chain_builder::{self, ChainResources, NamedResources};
 use crate::connector::{GroupRegistry, GroupState, MemberSelections};
-use crate::dns::DnsRegistry;
+use crate::dns::{DnsRegistry, NameResolver};
 use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
@@ -424,6 +424,12 @@ impl Engine {
     #[must_use]
     pub fn dns_tables(&self) -> Vec<Arc<DnsTable>> {
         self.dns_registry().tables().cloned().collect()
+    }
+
+    /// Returns the resolver of the plan that runs, for names that belong to no route.
+    #[must_use]
+    pub fn names(&self) -> NameResolver {
+        NameResolver::with_default(self.chains.default_dns.clone())
     }
 
     fn dns_registry(&self) -> DnsRegistry {

@@ -48,13 +48,13 @@ pub mod tls;
 
 use std::time::Duration;
 
-pub use adit_dns::{CacheLimits, CachedAnswer, RecordType};
+pub use adit_dns::{CacheLimits, CachedAnswer, RecordType, Transport};
 pub use client::{DnsClient, LookupCounts, ServerCounts, look_up_families};
 pub use error::{LookupError, ServerError};
 pub use path::{
     BoxDnsDatagrams, BoxDnsStream, BoxFuture, DirectPath, DnsDatagrams, DnsPath, DnsStream,
 };
-pub use server::{DnsServer, RemoteServer, Transport};
+pub use server::{DnsServer, RemoteServer};
 
 /// Time limit of a direct connection to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adit_dns::{Answer, UpstreamQuery};
+use adit_dns::{Answer, Transport, UpstreamQuery};
 use adit_wire::Host;
 use tokio::sync::{Mutex, OnceCell};
 use tokio_rustls::TlsConnector;
@@ -12,7 +12,7 @@ use crate::error::ServerError;
 use crate::https::{self, HttpConnections, Resource};
 use crate::path::{BoxDnsStream, DnsPath};
 use crate::pipeline::Pipeline;
-use crate::server::{RemoteServer, Transport};
+use crate::server::RemoteServer;
 use crate::tls::{self, TlsError, TrustedRoots};
 use crate::{MAX_ATTEMPTS, datagram};
 

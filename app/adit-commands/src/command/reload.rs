@@ -196,7 +196,7 @@ impl ReloadableRun {
         let summary = applied.map_err(|why| why.to_string())?;
         logging::set_file_level(file.plan.log);
         run::print_warnings(&file.plan);
-        self.sets.follow(&file.plan, table);
+        self.sets.follow(&file.plan, table, self.engine.names());
         if let Some((api, _)) = &self.api {
             api.set_plan(&file.plan);
         }

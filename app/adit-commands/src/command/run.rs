@@ -150,7 +150,7 @@ impl PreparedRun {
             report_start();
         }
         let mut sets = self.sets;
-        sets.follow(plan, self.table);
+        sets.follow(plan, self.table, engine.names());
         let mut api = None;
         let mut upgrade_api = None;
         if let Some(admin) = &mut self.admin {

@@ -23,7 +23,8 @@ pub(super) fn build_handlers(
     server: &SsServer,
     bench: &ListenerBuilder<'_>,
 ) -> Result<ListenerHandlers, StartError> {
-    let rejects = Arc::new(RejectHandler::new(server.reject.clone()));
+    let rejects = RejectHandler::new(server.reject.clone());
+    let rejects = Arc::new(rejects.with_router(bench.common.router.clone()));
     let deadline = bench.listen.limits.handshake;
     let ttl = session_ttl(server, bench.common.ttl);
     if let SsRole::Relay { identity, next } = &server.role {

@@ -99,7 +99,9 @@ pub(super) fn build_handlers(
         Some((old, state)) if is_same_service(old, server) => state.clone(),
         before => SsrState::new(server, before, bench)?,
     };
-    let rejects = RejectHandler::new(server.reject.clone()).with_redirects(server.redirect.clone());
+    let rejects = RejectHandler::new(server.reject.clone())
+        .with_redirects(server.redirect.clone())
+        .with_router(bench.common.router.clone());
     let acceptor = ShadowsocksRAcceptor {
         stack: state.stack.clone(),
         obfs: state.obfs.clone(),

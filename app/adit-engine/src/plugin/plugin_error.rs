@@ -57,6 +57,16 @@ pub enum PluginError {
         /// The error of the system.
         why: io::Error,
     },
+    /// The name of its server cannot be looked up.
+    #[error("plugin `{program}`: the lookup of its server `{name}` failed: {why}")]
+    Lookup {
+        /// The program as configured.
+        program: String,
+        /// The name.
+        name: String,
+        /// The error of the lookup.
+        why: io::Error,
+    },
     /// It ended before it was ready.
     #[error("plugin `{program}` {}{}", describe_exit(.status), last_line_suffix(.last))]
     Exited {

@@ -1,6 +1,6 @@
 //! The host of a plugin: starts it and keeps it running.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use tracing::{info, warn};
 use super::plugin_error::describe_exit;
 use super::plugin_process::{PluginCommand, PluginProcess};
 use super::{PluginError, PluginSide, PluginSpec, PluginTransports};
+use crate::dns::NameResolver;
 
 /// Delay before the first restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(1);
@@ -53,12 +54,37 @@ impl PluginHost {
     ///
     /// Returns a [`PluginError`] if the plugin cannot be found or started, or is not ready in time.
     pub async fn start_plugin(spec: PluginSpec, side: PluginSide) -> Result<Self, PluginError> {
+        Self::start_with_resolver(spec, side, NameResolver::system()).await
+    }
+
+    /// Does the same, and looks the name of a client's server up with `names`. Unless that is the system's resolver, the
+    /// plugin is given an address instead of the name, and is restarted when the name has other addresses. If the lookup
+    /// fails, it is started in the background later, because the network may not be up yet.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start_plugin`](Self::start_plugin).
+    pub async fn start_with_resolver(
+        spec: PluginSpec,
+        side: PluginSide,
+        names: NameResolver,
+    ) -> Result<Self, PluginError> {
         let mode = spec.mode;
-        let birth = PluginCommand::new(spec, side)?;
-        let life = birth.start_and_wait().await?;
+        let birth = PluginCommand::new(spec, side, names)?;
+        let life = match birth.start_and_wait().await {
+            Ok(life) => Some(life),
+            Err(why @ PluginError::Lookup { .. }) => {
+                warn!("{why}; it is started later");
+                None
+            }
+            Err(why) => return Err(why),
+        };
+        // Nothing can be connected to at port 0.
+        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let addr = life.as_ref().map_or(unknown, |life| life.local);
         let local = LoopbackAddr {
-            ip: life.local.ip(),
-            port: Arc::new(AtomicU16::new(life.local.port())),
+            ip: addr.ip(),
+            port: Arc::new(AtomicU16::new(addr.port())),
         };
         let (running, told) = oneshot::channel();
         let task = tokio::spawn(keep_running(birth, life, local.clone(), told));
@@ -91,28 +117,40 @@ impl PluginHost {
     }
 }
 
-/// Restarts the plugin whenever it ends, until the sender of `stop` is dropped.
+/// Restarts the plugin whenever it ends, until the sender of `stop` is dropped. Starts it if it does not run yet.
 async fn keep_running(
     birth: PluginCommand,
-    mut life: PluginProcess,
+    mut running: Option<PluginProcess>,
     local: LoopbackAddr,
     mut stop: oneshot::Receiver<()>,
 ) {
     let name = birth.name();
     let mut back_off = BackOff::default();
     loop {
-        let born = Instant::now();
-        let status = tokio::select! {
-            status = life.wait_for_exit() => status,
-            _ = &mut stop => return life.terminate().await,
-        };
-        if born.elapsed() >= HEALTHY_UPTIME {
-            back_off = BackOff::default();
+        let mut complaint = None;
+        if let Some(mut life) = running {
+            let (born, server) = (Instant::now(), life.server);
+            let status = tokio::select! {
+                status = life.wait_for_exit() => Some(status),
+                () = birth.wait_for_other_address(server) => None,
+                _ = &mut stop => return life.terminate().await,
+            };
+            if born.elapsed() >= HEALTHY_UPTIME {
+                back_off = BackOff::default();
+            }
+            complaint = Some(match status {
+                Some(status) => format!("plugin {name} {}", describe_exit(&status)),
+                None => {
+                    life.terminate().await;
+                    format!("the server of plugin {name} has another address")
+                }
+            });
         }
-        let mut complaint = format!("plugin {name} {}", describe_exit(&status));
-        life = loop {
+        let life = loop {
             let pause = back_off.next_delay(&mut SystemRng);
-            warn!("{complaint}; restarting in {:.1} s", pause.as_secs_f32());
+            if let Some(complaint) = complaint.take() {
+                warn!("{complaint}; restarting in {:.1} s", pause.as_secs_f32());
+            }
             let again = async {
                 sleep(pause).await;
                 birth.start_and_wait().await
@@ -124,11 +162,12 @@ async fn keep_running(
             };
             match again {
                 Ok(life) => break life,
-                Err(why) => complaint = why.to_string(),
+                Err(why) => complaint = Some(why.to_string()),
             }
         };
         local.port.store(life.local.port(), Ordering::Relaxed);
-        info!("plugin {name} was restarted");
+        info!("plugin {name} was started again");
+        running = Some(life);
     }
 }
 

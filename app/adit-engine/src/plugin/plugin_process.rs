@@ -2,13 +2,16 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use adit_config::SYSTEM_DNS;
 use adit_net::child::{self, ChildGuard};
+use adit_net::dial::Family;
 use adit_net::{BatchUdpSocket, tcp};
 use adit_wire::Host as HostName;
 use tokio::task::JoinHandle;
@@ -16,6 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use super::plugin_log::{self, LastLines};
 use super::{PluginError, PluginSide, PluginSpec, PluginTransports, find_program};
+use crate::dns::NameResolver;
 
 /// Maximum time until a plugin accepts connections.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,12 +36,16 @@ const PORT_TRIES: usize = 16;
 /// The first and the longest pause between two checks of its port.
 const CHECK_PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(100)];
 
+/// Interval at which the name of its server is looked up again.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The parameters of a plugin, which are the same for all its runs.
 #[derive(Debug)]
 pub(super) struct PluginCommand {
     spec: PluginSpec,
     side: PluginSide,
     program: PathBuf,
+    names: NameResolver,
 }
 
 /// A running plugin. Dropping it kills it immediately.
@@ -46,13 +54,19 @@ pub(super) struct PluginProcess {
     leash: ChildGuard,
     /// The loopback address: the plugin's own on a client, adit's on a server.
     pub(super) local: SocketAddr,
+    /// The address of the server; `None` if the plugin looks its name up itself.
+    pub(super) server: Option<IpAddr>,
     log: JoinHandle<()>,
     last: LastLines,
 }
 
 impl PluginCommand {
     /// Checks everything that can be checked without starting the plugin.
-    pub(super) fn new(spec: PluginSpec, side: PluginSide) -> Result<Self, PluginError> {
+    pub(super) fn new(
+        spec: PluginSpec,
+        side: PluginSide,
+        names: NameResolver,
+    ) -> Result<Self, PluginError> {
         let program = find_program::find_program(&spec.program)?;
         if spec.options.contains('\0') {
             return Err(PluginError::Options(spec.program));
@@ -64,6 +78,7 @@ impl PluginCommand {
             spec,
             side,
             program,
+            names,
         })
     }
 
@@ -75,6 +90,7 @@ impl PluginCommand {
     /// Starts the plugin and waits until it is ready.
     pub(super) async fn start_and_wait(&self) -> Result<PluginProcess, PluginError> {
         let program = || self.spec.program.clone();
+        let server = self.look_up_server().await?.first().copied();
         let (local, listens) = match &self.side {
             PluginSide::Client { .. } => {
                 let local = find_free_port(self.spec.mode).map_err(|why| PluginError::Port {
@@ -88,7 +104,7 @@ impl PluginCommand {
                 (*local, *public)
             }
         };
-        let child = child::spawn_guarded(self.build_command(local)).await;
+        let child = child::spawn_guarded(self.build_command(local, server)).await;
         let child = child.map_err(|why| PluginError::Start {
             program: program(),
             why,
@@ -98,6 +114,7 @@ impl PluginCommand {
         let mut life = PluginProcess {
             leash: child.guard,
             local,
+            server,
             log: tokio::spawn(log),
             last,
         };
@@ -116,6 +133,44 @@ impl PluginCommand {
                     Err(PluginError::Silent { program: program(), addr: listens, waited: READY_TIMEOUT })
                 }
             },
+        }
+    }
+
+    /// Returns the addresses of the server, if its name is looked up by other means than the system's resolver; empty if
+    /// the plugin looks it up itself.
+    async fn look_up_server(&self) -> Result<Vec<IpAddr>, PluginError> {
+        let PluginSide::Client { remote } = &self.side else {
+            return Ok(Vec::new());
+        };
+        let HostName::Name(name) = &remote.host else {
+            return Ok(Vec::new());
+        };
+        let name = name.as_str();
+        let failed = |why| PluginError::Lookup {
+            program: self.spec.program.clone(),
+            name: name.to_owned(),
+            why,
+        };
+        let table = self.names.table_name(name).map_err(failed)?;
+        if table.as_deref() == Some(SYSTEM_DNS) {
+            return Ok(Vec::new());
+        }
+        let found = self.names.resolve(name, remote.port, Family::Any).await;
+        let found = found.map_err(failed)?;
+        Ok(found.iter().map(SocketAddr::ip).collect())
+    }
+
+    /// Waits until `server`, which a plugin was started with, is no address of its server any more.
+    pub(super) async fn wait_for_other_address(&self, server: Option<IpAddr>) {
+        let Some(server) = server else {
+            return pending().await;
+        };
+        loop {
+            sleep(LOOKUP_INTERVAL).await;
+            let found = self.look_up_server().await.unwrap_or_default();
+            if !found.is_empty() && !found.contains(&server) {
+                return;
+            }
         }
     }
 
@@ -139,11 +194,12 @@ impl PluginCommand {
 
     /// Returns the command without arguments. Its environment consists of the variables of SIP003, the search
     /// path and the locale, and nothing else (SEC-E6).
-    fn build_command(&self, local: SocketAddr) -> Command {
+    fn build_command(&self, local: SocketAddr, server: Option<IpAddr>) -> Command {
         let (host, port) = match &self.side {
-            PluginSide::Client { remote } => match &remote.host {
-                HostName::Ip(ip) => (ip.to_string(), remote.port),
-                HostName::Name(name) => (name.as_str().to_owned(), remote.port),
+            PluginSide::Client { remote } => match (&remote.host, server) {
+                (_, Some(ip)) => (ip.to_string(), remote.port),
+                (HostName::Ip(ip), None) => (ip.to_string(), remote.port),
+                (HostName::Name(name), None) => (name.as_str().to_owned(), remote.port),
             },
             PluginSide::Server { public, .. } => (public.ip().to_string(), public.port()),
         };

@@ -332,6 +332,88 @@ fn dead_lookups_of_one_client_stop_no_other() {
 }
 
 #[test]
+fn a_dead_server_does_not_receive_each_query_of_clients() {
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent_at = silent.local_addr().unwrap();
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = received.clone();
+    std::thread::spawn(move || {
+        while silent.recv(&mut [0; 512]).is_ok() {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let folder = TempFolder::new("dns-silent").unwrap();
+    let toml = format!(
+        "[route.dns]\nlisten = 'dns://127.0.0.1:0'\ndns = 'a'\n[dns.a]\nserver = 'udp://{silent_at}'\n"
+    );
+    let adit = run_file(&folder, &toml, 1);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut ask = |id: u16| {
+        let query = encode_query(id, "a.test");
+        client.send_to(&query, adit.addr()).unwrap();
+        let mut reply = [0; 512];
+        client.recv(&mut reply).unwrap();
+        assert_eq!((&reply[..2], reply[3] & 15), (&id.to_be_bytes()[..], 2));
+    };
+    ask(0);
+    let begin = Instant::now();
+    for id in 1..=200 {
+        ask(id);
+    }
+    // A query is sent at most three times, and not again within the pause of at least a second.
+    let pauses = usize::try_from(begin.elapsed().as_secs()).unwrap();
+    let sent = received.load(Ordering::SeqCst);
+    assert!((1..=3 * (1 + pauses)).contains(&sent), "{sent} datagrams");
+    adit.stop().unwrap();
+}
+
+#[test]
+fn a_client_with_many_names_keeps_the_addresses_of_others() {
+    use std::net::UdpSocket;
+    let unbound = unbound();
+    let folder = TempFolder::new("fake-ip-share").unwrap();
+    // 253 names at most.
+    let toml = format!(
+        "[route.dns]\nlisten = 'dns://127.0.0.1:0?fake_ip=198.18.0.0/24'\ndns = 'a'\n\
+         [dns.a]\nserver = 'udp://{}'\n",
+        unbound.plain_addr()
+    );
+    let adit = run_file(&folder, &toml, 1);
+    let names = ["one.test", "two.test", "three.test"];
+    let addresses = || {
+        names.map(|name| {
+            let found = short(adit.addr(), &["-b", "127.0.0.1", name, "A"]);
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            found
+        })
+    };
+    let before = addresses();
+    let greedy = UdpSocket::bind("127.0.0.2:0").unwrap();
+    greedy
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut last = Vec::new();
+    for n in 0..1000u16 {
+        let query = encode_query(n, &format!("greedy{n}.test"));
+        greedy.send_to(&query, adit.addr()).unwrap();
+        let mut reply = [0; 512];
+        let len = greedy.recv(&mut reply).unwrap();
+        assert_eq!(reply[..2], n.to_be_bytes());
+        last = reply[len - 4..len].to_vec();
+    }
+    assert_eq!(last[..3], [198, 18, 0]);
+    assert_eq!(addresses(), before);
+    adit.stop().unwrap();
+}
+
+#[test]
 fn tls_and_https_take_the_chain() {
     let unbound = unbound();
     let folder = TempFolder::new("dns-tls").unwrap();

@@ -8,11 +8,12 @@
 //! The namespaces are in a mount namespace of the test process, which runs as root of a user namespace
 //! if it is not root: nothing of them remains when it ends, in any way.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use adit_interop::external_tools;
+use adit_interop::{TempFolder, external_tools};
 use adit_link::NetworkNamespace;
 
 /// Marks a process that is already inside.
@@ -100,6 +101,23 @@ pub(crate) fn command(name: &str, words: &[&str]) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net=/run/netns/{name}")).args(words);
     command
+}
+
+/// Makes 127.0.0.1 the only DNS server of the system, for this process and its children: it is asked for every name but
+/// `localhost`. The files are in `folder`.
+pub(crate) fn use_local_dns_server(folder: &TempFolder) {
+    for (path, content) in [
+        ("/etc/resolv.conf", "nameserver 127.0.0.1\n"),
+        ("/etc/nsswitch.conf", "hosts: files dns\n"),
+        ("/etc/hosts", "127.0.0.1 localhost\n"),
+    ] {
+        let name = Path::new(path).file_name().unwrap().to_str().unwrap();
+        let ours = folder.write_file(name, content).unwrap();
+        let mut mount = Command::new("mount");
+        mount.arg("--bind").arg(ours).arg(path);
+        let mounted = external_tools::run_to_end(mount, Duration::from_secs(5)).unwrap();
+        mounted.expect_success().unwrap();
+    }
 }
 
 /// Applies the commands of the guide under this heading to the gateway.

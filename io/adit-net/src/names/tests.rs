@@ -335,6 +335,27 @@ async fn strange_answers_are_understood_or_refused() {
 }
 
 #[tokio::test]
+async fn failures_are_kept_for_a_moment() {
+    let world = World::new("nameserver 127.0.0.1\noptions timeout:1 attempts:1").await;
+    for name in ["broken.example", "dead.example"] {
+        let first = world.refusal(name).await;
+        let asked = world.asked(&format!("{name}."));
+        assert!(asked > 0);
+        let begin = Instant::now();
+        for _ in 0..50 {
+            assert_eq!(world.refusal(name).await, first);
+        }
+        // A pause has at least a second.
+        let pauses = usize::try_from(begin.elapsed().as_secs()).unwrap();
+        let now = world.asked(&format!("{name}."));
+        assert!(now <= asked * (1 + pauses), "{name}: {now} queries");
+    }
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    world.refusal("broken.example").await;
+    assert!(world.asked("broken.example.") > 1);
+}
+
+#[tokio::test]
 async fn a_silent_server_is_named_and_the_next_one_asked() {
     let world = World::new("nameserver 127.0.0.1\noptions timeout:1 attempts:1").await;
     let why = world.refusal("dead.example").await;
