@@ -18,6 +18,7 @@
 use std::net::SocketAddr;
 
 use adit_engine::{EngineCounters, ListenerCounters, MeterStats, Usage, UserCounters};
+use adit_kcp::Counts;
 use serde::{Deserialize, Serialize};
 
 /// The environment variable with the process ID of the predecessor, whose channel is standard input.
@@ -86,6 +87,9 @@ pub(super) struct Ready {
 pub(super) struct CountersMessage {
     listeners: Vec<ListenerPart>,
     closed: Numbers<5>,
+    /// Those of KCP sessions.
+    #[serde(default)]
+    kcp: Numbers<30>,
 }
 
 /// Counters in the order of their fields.
@@ -107,6 +111,7 @@ impl CountersMessage {
         let mut messages = vec![Self {
             listeners: Vec::new(),
             closed: from_stats(counters.closed),
+            kcp: counters.kcp.values(),
         }];
         let mut users_in_last = 0;
         for listener in &counters.listeners {
@@ -164,6 +169,7 @@ impl From<CountersMessage> for EngineCounters {
         Self {
             listeners: listeners.collect(),
             closed: to_stats(message.closed),
+            kcp: Counts::from_values(message.kcp),
         }
     }
 }
@@ -267,6 +273,11 @@ mod tests {
                 up: 9,
                 ..MeterStats::default()
             },
+            kcp: Counts {
+                in_pkts: 11,
+                curr_estab: 2,
+                ..Counts::default()
+            },
         };
         let mut sum = EngineCounters::default();
         let messages = CountersMessage::divide(&counters);
@@ -277,6 +288,8 @@ mod tests {
             let part =
                 EngineCounters::from(serde_json::from_slice::<CountersMessage>(&text).unwrap());
             sum.closed.up += part.closed.up;
+            sum.kcp.in_pkts += part.kcp.in_pkts;
+            sum.kcp.curr_estab += part.kcp.curr_estab;
             for one in part.listeners {
                 match sum
                     .listeners

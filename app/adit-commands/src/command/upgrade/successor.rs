@@ -229,9 +229,7 @@ impl Successor {
     async fn report_counters(&mut self, engine: &Engine, is_last: bool) {
         let mut now = engine.counters();
         if is_last {
-            for listener in &mut now.listeners {
-                listener.stats.closed = listener.stats.opened;
-            }
+            now.end_sessions();
         }
         let added = now.since(&self.counted);
         if added.is_zero() {
