@@ -17,6 +17,8 @@ use super::{DRAIN_CHECK, Engine};
 use crate::connector::MemberSelections;
 use crate::handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets};
 use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
+#[cfg(target_os = "linux")]
+use crate::plugin::HandedOverPlugin;
 use crate::{RuleSetTable, StartError};
 
 /// The sockets and the states of the process that an engine succeeds.
@@ -35,6 +37,9 @@ pub struct PreparedEngine {
     engine: Engine,
     /// The listeners of each route.
     bound: Vec<(String, Vec<BoundListener>)>,
+    /// Plugins of the predecessor that no listener needs.
+    #[cfg(target_os = "linux")]
+    unneeded: Vec<HandedOverPlugin>,
 }
 
 impl std::fmt::Debug for PreparedEngine {
@@ -53,11 +58,15 @@ impl PreparedEngine {
         &self.engine
     }
 
-    /// Starts to accept connections. UDP sockets on which the predecessor still serves peers are taken from `shared`.
+    /// Starts to accept connections, and takes over the plugins of the predecessor. UDP sockets on which the predecessor still serves peers are taken from `shared`.
     #[must_use]
     pub fn start(self, mut shared: SharedSockets) -> Engine {
         for (route, bound) in self.bound {
             self.engine.start_route(&route, bound, &mut shared);
+        }
+        #[cfg(target_os = "linux")]
+        for plugin in self.unneeded {
+            tokio::spawn(plugin.end());
         }
         self.engine
     }
@@ -66,7 +75,8 @@ impl PreparedEngine {
 impl Engine {
     /// Does everything that [`Self::start_with_rule_sets`] does, except for accepting. Listeners continue the sockets
     /// in `inherited` that are bound to their addresses; with port 0, those of the listener with the same number in
-    /// the route of the same name. They also continue the replay states of their keys.
+    /// the route of the same name. They also continue the replay states of their keys. Plugins are taken over when the
+    /// engine starts: those with other settings are restarted then, and those of no listener end.
     ///
     /// # Errors
     ///
@@ -89,7 +99,12 @@ impl Engine {
             let listeners = engine.bind_route(route, sockets).await?;
             bound.push((route.name.clone(), listeners));
         }
-        Ok(PreparedEngine { engine, bound })
+        Ok(PreparedEngine {
+            engine,
+            bound,
+            #[cfg(target_os = "linux")]
+            unneeded: inherited.sockets.take_plugins(),
+        })
     }
 
     /// Returns a snapshot of the replay states of all keys, for a successor.
@@ -150,18 +165,12 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns an [`ExportError`] if a listener cannot be handed over, or the system refuses a descriptor.
+    /// Returns an [`ExportError`] if the system refuses a descriptor.
     pub fn export_sockets(&self) -> Result<Vec<HandoverSocket>, ExportError> {
         let mut exported = Vec::new();
         for listener in self.lock_running().iter() {
             let info = &listener.listening;
-            let handles = listener.parts.exports();
-            let handles = handles.map_err(|why| ExportError::Unsupported {
-                route: info.route.clone(),
-                addr: info.addr,
-                why,
-            })?;
-            for handle in handles {
+            for handle in listener.parts.exports() {
                 let socket = handle.export(&info.route, listener.index);
                 exported.push(socket.map_err(|why| ExportError::Descriptor {
                     addr: info.addr,
@@ -170,6 +179,38 @@ impl Engine {
             }
         }
         Ok(exported)
+    }
+
+    /// Returns the plugins of all listeners for a successor. They are not restarted until [`Self::resume_plugins`], or
+    /// until the successor supervises them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ExportError`] if the system refuses a descriptor.
+    #[cfg(target_os = "linux")]
+    pub async fn hand_over_plugins(&self) -> Result<Vec<HandedOverPlugin>, ExportError> {
+        let answers: Vec<_> = {
+            let running = self.lock_running();
+            let each = running.iter();
+            each.filter_map(|r| Some((r.listening.addr, r.kept.hand_over_plugin()?)))
+                .collect()
+        };
+        let mut plugins = Vec::new();
+        for (addr, answer) in answers {
+            match answer.await {
+                Ok(plugin) => plugins.extend(plugin),
+                Err(why) => return Err(ExportError::Plugin { addr, why }),
+            }
+        }
+        Ok(plugins)
+    }
+
+    /// Supervises the plugins of all listeners again after [`Self::hand_over_plugins`].
+    #[cfg(target_os = "linux")]
+    pub fn resume_plugins(&self) {
+        for listener in self.lock_running().iter() {
+            listener.kept.resume_plugin();
+        }
     }
 
     /// Pauses the accepting of connections, which wait in the kernel's backlog. When this returns, none is accepted.
@@ -243,8 +284,8 @@ impl Engine {
         }
     }
 
-    /// Closes the sockets of all listeners, which a successor has and continues. Open connections continue, and so do
-    /// new streams on them.
+    /// Closes the sockets of all listeners, which a successor has and continues, and leaves their plugins to it. Open
+    /// connections continue, and so do new streams on them.
     pub async fn leave_to_successor(&self) {
         let closing: Vec<_> = {
             let mut running = self.lock_running();

@@ -1,6 +1,7 @@
 //! A new process continues the listeners of a running one.
 
 mod counters;
+mod plugins;
 mod replays;
 
 use std::fs;

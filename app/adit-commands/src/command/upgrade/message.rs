@@ -4,6 +4,7 @@
 //! successor                      predecessor
 //!     ──── Hello ──────────────────▶        version
 //!     ◀─── Sockets … ───────────────        names, with their descriptors
+//!     ◀─── Plugins … ───────────────        the processes before listeners, with their descriptors
 //!     ◀─── Replays … ───────────────        a snapshot of the replay states
 //!     ◀─── Prepare ─────────────────
 //!     ──── Ready | Failed ──────────▶       everything is bound, or the reason why not
@@ -16,10 +17,15 @@
 //! ```
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
+use adit_engine::plugin::{HandedOverPlugin, PluginSpec, PluginTransports};
 use adit_engine::{EngineCounters, ListenerCounters, MeterStats, Usage, UserCounters};
 use adit_kcp::Counts;
+use adit_net::child::guarded::HandedOverChild;
 use serde::{Deserialize, Serialize};
+
+use super::Exchange;
 
 /// The environment variable with the process ID of the predecessor, whose channel is standard input.
 pub(super) const ENVIRONMENT: &str = "ADIT_HANDOVER";
@@ -44,6 +50,7 @@ pub(super) mod kind {
     pub(crate) const REPLAYS_END: u16 = 10;
     pub(crate) const SHARED_SOCKET: u16 = 11;
     pub(crate) const SELECTED_MEMBERS: u16 = 12;
+    pub(crate) const PLUGINS: u16 = 13;
 }
 
 /// The first message of a successor.
@@ -73,6 +80,56 @@ pub(super) enum SocketOwner {
     },
     /// The management API, at this address.
     Api(String),
+}
+
+/// The plugin of a listener.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PluginMessage {
+    program: String,
+    options: String,
+    /// The name of the [`PluginTransports`].
+    mode: String,
+    public: SocketAddr,
+    local: SocketAddr,
+    id: u32,
+}
+
+impl PluginMessage {
+    /// Returns the message about a plugin, and its descriptors.
+    pub(super) fn new(plugin: HandedOverPlugin) -> (Self, [OwnedFd; HandedOverChild::DESCRIPTORS]) {
+        let PluginSpec {
+            program,
+            options,
+            mode,
+        } = plugin.spec;
+        let (id, fds) = plugin.process.into_parts();
+        let message = Self {
+            program,
+            options,
+            mode: mode.name().to_owned(),
+            public: plugin.public,
+            local: plugin.local,
+            id,
+        };
+        (message, fds)
+    }
+
+    /// Returns the plugin.
+    pub(super) fn into_plugin(self, fds: Vec<OwnedFd>) -> Exchange<HandedOverPlugin> {
+        let mode = PluginTransports::from_name(&self.mode)
+            .ok_or_else(|| format!("a plugin has an unknown mode `{}`", self.mode))?;
+        let process = HandedOverChild::from_parts(self.id, fds).map_err(|why| why.to_string())?;
+        Ok(HandedOverPlugin {
+            spec: PluginSpec {
+                program: self.program,
+                options: self.options,
+                mode,
+            },
+            public: self.public,
+            local: self.local,
+            process,
+        })
+    }
 }
 
 /// The message of a successor that has bound everything.

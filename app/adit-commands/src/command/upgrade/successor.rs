@@ -15,8 +15,8 @@ use tokio::time::{Instant, interval, timeout};
 use tracing::{debug, info, warn};
 
 use super::message::{
-    CountersMessage, ENVIRONMENT, Hello, Ready, SOCKETS_PER_MESSAGE, SelectedMember, SocketOwner,
-    VERSION, kind,
+    CountersMessage, ENVIRONMENT, Hello, PluginMessage, Ready, SOCKETS_PER_MESSAGE, SelectedMember,
+    SocketOwner, VERSION, kind,
 };
 use super::{Exchange, PredecessorEnd, to_json};
 
@@ -61,6 +61,19 @@ impl Successor {
         api: Option<&ApiListenerControl>,
         predecessor: Option<PredecessorEnd>,
     ) -> Exchange<Self> {
+        let started = Self::start_or_fail(program, engine, api, predecessor).await;
+        if started.is_err() {
+            engine.resume_plugins();
+        }
+        started
+    }
+
+    async fn start_or_fail(
+        program: &Path,
+        engine: &Engine,
+        api: Option<&ApiListenerControl>,
+        predecessor: Option<PredecessorEnd>,
+    ) -> Exchange<Self> {
         check_service_manager()?;
         let sockets = engine.export_sockets().map_err(|why| why.to_string())?;
         let api_socket = match api {
@@ -85,6 +98,12 @@ impl Successor {
             ));
         }
         send_sockets(&mut channel, sockets, api.zip(api_socket)).await?;
+        let plugins = engine.hand_over_plugins().await;
+        for plugin in plugins.map_err(|why| why.to_string())? {
+            let (about, fds) = PluginMessage::new(plugin);
+            let fds = fds.each_ref().map(AsFd::as_fd);
+            super::send(&mut channel, kind::PLUGINS, &to_json(&about)?, &fds).await?;
+        }
         send_replays(&mut channel, engine).await?;
         super::send(&mut channel, kind::PREPARE, &[], &[]).await?;
         let ready = next_message(&mut channel, &mut child, READY_TIME).await?;
