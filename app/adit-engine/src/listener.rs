@@ -94,13 +94,6 @@ pub(crate) struct LiveState {
     ssr: Option<SsrState>,
 }
 
-impl LiveState {
-    /// Returns true for a ShadowsocksR listener.
-    pub(crate) const fn is_ssr(&self) -> bool {
-        self.ssr.is_some()
-    }
-}
-
 /// A listener that a reload changes or replaces: its settings and its state.
 #[derive(Clone, Copy)]
 pub(crate) struct PreviousListener<'a> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use adit_config::Plan;
 use adit_net::system;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::{DRAIN_CHECK, Engine};
@@ -19,7 +20,7 @@ use crate::handover::{ExportError, HandoverSocket, InheritedSockets, SharedSocke
 use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
 #[cfg(target_os = "linux")]
 use crate::plugin::HandedOverPlugin;
-use crate::{RuleSetTable, StartError};
+use crate::{ReplayClaim, RuleSetTable, StartError};
 
 /// The sockets and the states of the process that an engine succeeds.
 #[derive(Debug, Default)]
@@ -113,6 +114,23 @@ impl Engine {
         self.replays.snapshot(self.started)
     }
 
+    /// Lets a successor decide about replays from now on. Returns the last snapshot, and the decisions of handshakes that
+    /// this process still has to finish: they wait for [an answer](ReplayClaim::answer).
+    #[must_use]
+    pub fn start_claims(&self) -> (mpsc::UnboundedReceiver<ReplayClaim>, Vec<ReplayPart>) {
+        self.replays.start_claims(self.started)
+    }
+
+    /// Ends what [`Self::start_claims`] has started: there is no successor, and this process decides alone.
+    pub fn end_claims(&self) {
+        self.replays.end_claims();
+    }
+
+    /// Decides a claim of the process that this one succeeds. Returns false if it is a replay.
+    pub async fn decide_claim(&self, claim: &[u8]) -> bool {
+        self.replays.decide_claim(claim).await
+    }
+
     /// Returns the selections that were made in manual groups.
     #[must_use]
     pub fn member_selections(&self) -> MemberSelections {
@@ -136,15 +154,16 @@ impl Engine {
         self.replays.session_snapshot()
     }
 
-    /// Returns a number that changes when a request is recorded in a replay state.
+    /// Returns a snapshot of the replay states of datagrams.
     #[must_use]
-    pub fn replay_count(&self) -> u64 {
-        let running = self.lock_running();
-        // ShadowsocksR records a message before its session is opened.
-        let ssr = running.iter().filter(|listener| listener.live.is_ssr());
-        let opened = ssr.map(|listener| listener.live.meter.stats().opened);
-        let count = self.replays.accepted_count();
-        opened.fold(count, u64::wrapping_add)
+    pub fn packet_snapshot(&self) -> Vec<ReplayPart> {
+        self.replays.packet_snapshot()
+    }
+
+    /// Returns a number that changes when a datagram without a session is recorded in a replay state.
+    #[must_use]
+    pub fn packet_count(&self) -> u64 {
+        self.replays.packet_count()
     }
 
     /// Adds a later snapshot of the process that this one succeeds.

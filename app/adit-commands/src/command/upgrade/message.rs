@@ -8,12 +8,15 @@
 //!     ◀─── Replays … ───────────────        a snapshot of the replay states
 //!     ◀─── Prepare ─────────────────
 //!     ──── Ready | Failed ──────────▶       everything is bound, or the reason why not
-//!     ◀─── Counters …, Replays … ───        accepting is paused
+//!     ◀─── Counters … ───────────────        accepting is paused
 //!     ◀─── SharedSocket … ───────────        the peers that the predecessor still serves on it
+//!     ◀─── Replays … ───────────────        a snapshot of the replay states, from which on the successor decides
 //!     ◀─── Go ──────────────────────
 //!     ──── Started ─────────────────▶       accepts connections
 //!     ◀─── Counters … ──────────────        of the connections that end in the predecessor
-//!     ◀─── Replays …, ReplaysEnd ───        a later snapshot, whenever it has changed
+//!     ◀─── Replays …, ReplaysEnd ───        a later snapshot of those of datagrams, whenever it has changed
+//!     ◀─── Claim ────────────────────        what a handshake in the predecessor has accepted
+//!     ──── ClaimAnswer ──────────────▶       1 if the successor has not seen it
 //! ```
 
 use std::net::SocketAddr;
@@ -30,7 +33,7 @@ use super::Exchange;
 /// The environment variable with the process ID of the predecessor, whose channel is standard input.
 pub(super) const ENVIRONMENT: &str = "ADIT_HANDOVER";
 /// The version of these messages.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Maximum number of sockets in one message.
 pub(super) const SOCKETS_PER_MESSAGE: usize = 32;
 /// Maximum number of users in one message, which remains far below its maximum size.
@@ -51,6 +54,8 @@ pub(super) mod kind {
     pub(crate) const SHARED_SOCKET: u16 = 11;
     pub(crate) const SELECTED_MEMBERS: u16 = 12;
     pub(crate) const PLUGINS: u16 = 13;
+    pub(crate) const CLAIM: u16 = 14;
+    pub(crate) const CLAIM_ANSWER: u16 = 15;
 }
 
 /// The first message of a successor.

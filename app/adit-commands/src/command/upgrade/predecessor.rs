@@ -192,6 +192,11 @@ impl Predecessor {
         {
             match message.kind {
                 kind::COUNTERS => engine.add_counters(&parse_counters(&message)?),
+                kind::CLAIM => {
+                    let answer = [u8::from(engine.decide_claim(&message.body).await)];
+                    let sent = super::send(&mut self.channel, kind::CLAIM_ANSWER, &answer, &[]);
+                    sent.await?;
+                }
                 kind::REPLAYS => round.push(ReplayPart::from_bytes(message.body)),
                 kind::REPLAYS_END => {
                     let merged = engine.merge_replays(&std::mem::take(&mut round));
