@@ -483,6 +483,8 @@ impl Engine {
         if let Some(buffers) = listening.buffers {
             debug!("UDP buffers on {}: {buffers}", listening.addr);
         }
+        #[cfg(target_os = "linux")]
+        listener.resources.resume_plugin();
         RunningListener {
             id: self.last_id.fetch_add(1, Ordering::Relaxed),
             index,

@@ -65,6 +65,7 @@ mod listener;
 mod loop_detection;
 pub mod plugin;
 pub mod probe;
+mod replay_claims;
 mod request;
 mod route_rules;
 mod router;
@@ -90,6 +91,7 @@ pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets,
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
 pub use listener::{ReplayPart, ReplayPartError};
+pub use replay_claims::{FilterClaims, ReplayClaim};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
 pub use router::{RequestContext, Router, RoutingRule};

@@ -1,4 +1,4 @@
-//! The host of a plugin: starts it and keeps it running.
+//! The host of a plugin: starts it, keeps it running, and hands it over to another process.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,11 +7,15 @@ use std::time::Duration;
 
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
+use tokio::sync::mpsc;
+#[cfg(target_os = "linux")]
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
+#[cfg(target_os = "linux")]
+use super::handed_over::HandedOverPlugin;
 use super::plugin_error::describe_exit;
 use super::plugin_process::{PluginCommand, PluginProcess};
 use super::{PluginError, PluginSide, PluginSpec, PluginTransports};
@@ -33,7 +37,7 @@ pub struct PluginHost {
     local: LoopbackAddr,
     mode: PluginTransports,
     /// Dropped to stop the plugin.
-    running: oneshot::Sender<()>,
+    requests: mpsc::UnboundedSender<HostRequest>,
     task: JoinHandle<()>,
 }
 
@@ -43,6 +47,33 @@ struct LoopbackAddr {
     ip: IpAddr,
     port: Arc<AtomicU16>,
 }
+
+impl LoopbackAddr {
+    fn new(addr: SocketAddr) -> Self {
+        Self {
+            ip: addr.ip(),
+            port: Arc::new(AtomicU16::new(addr.port())),
+        }
+    }
+}
+
+/// A request to the task of a host.
+#[derive(Debug)]
+enum HostRequest {
+    /// Return the plugin for another process, if it runs, and do not restart it until [`Self::Resume`].
+    #[cfg(target_os = "linux")]
+    HandOver(oneshot::Sender<HandOverResult>),
+    /// Supervise the plugin.
+    #[cfg(target_os = "linux")]
+    Resume,
+    /// Leave the plugin to the other process.
+    #[cfg(target_os = "linux")]
+    Release,
+}
+
+/// The plugin for another process; `None` if it is about to be restarted.
+#[cfg(target_os = "linux")]
+type HandOverResult = std::io::Result<Option<HandedOverPlugin>>;
 
 impl PluginHost {
     /// Starts the plugin and waits up to 10 s until it accepts connections.
@@ -71,27 +102,30 @@ impl PluginHost {
     ) -> Result<Self, PluginError> {
         let mode = spec.mode;
         let birth = PluginCommand::new(spec, side, names)?;
-        let life = match birth.start_and_wait().await {
-            Ok(life) => Some(life),
+        // Nothing can be connected to at port 0.
+        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let (life, addr) = match birth.start_and_wait().await {
+            Ok(process) => {
+                let addr = process.local;
+                (PluginLife::Running(process), addr)
+            }
             Err(why @ PluginError::Lookup { .. }) => {
-                warn!("{why}; it is started later");
-                None
+                (PluginLife::Ended(Some(why.to_string())), unknown)
             }
             Err(why) => return Err(why),
         };
-        // Nothing can be connected to at port 0.
-        let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let addr = life.as_ref().map_or(unknown, |life| life.local);
-        let local = LoopbackAddr {
-            ip: addr.ip(),
-            port: Arc::new(AtomicU16::new(addr.port())),
+        let local = LoopbackAddr::new(addr);
+        let (requests, received) = mpsc::unbounded_channel();
+        let supervisor = Supervisor {
+            birth,
+            local: local.clone(),
+            requests: received,
         };
-        let (running, told) = oneshot::channel();
-        let task = tokio::spawn(keep_running(birth, life, local.clone(), told));
+        let task = tokio::spawn(supervisor.keep_running(life));
         Ok(Self {
             mode,
             local,
-            running,
+            requests,
             task,
         })
     }
@@ -111,64 +145,246 @@ impl PluginHost {
 
     /// Ends the plugin and waits for its end, about 2 s if it ignores SIGTERM.
     pub async fn stop_plugin(self) {
-        drop(self.running);
+        drop(self.requests);
         // If the task panicked, the plugin was killed by its drop.
         let _ = self.task.await;
     }
 }
 
-/// Restarts the plugin whenever it ends, until the sender of `stop` is dropped. Starts it if it does not run yet.
-async fn keep_running(
-    birth: PluginCommand,
-    mut running: Option<PluginProcess>,
-    local: LoopbackAddr,
-    mut stop: oneshot::Receiver<()>,
-) {
-    let name = birth.name();
-    let mut back_off = BackOff::default();
-    loop {
-        let mut complaint = None;
-        if let Some(mut life) = running {
-            let (born, server) = (Instant::now(), life.server);
-            let status = tokio::select! {
-                status = life.wait_for_exit() => Some(status),
-                () = birth.wait_for_other_address(server) => None,
-                _ = &mut stop => return life.terminate().await,
-            };
-            if born.elapsed() >= HEALTHY_UPTIME {
-                back_off = BackOff::default();
-            }
-            complaint = Some(match status {
-                Some(status) => format!("plugin {name} {}", describe_exit(&status)),
-                None => {
-                    life.terminate().await;
-                    format!("the server of plugin {name} has another address")
-                }
-            });
-        }
-        let life = loop {
-            let pause = back_off.next_delay(&mut SystemRng);
-            if let Some(complaint) = complaint.take() {
-                warn!("{complaint}; restarting in {:.1} s", pause.as_secs_f32());
-            }
-            let again = async {
-                sleep(pause).await;
-                birth.start_and_wait().await
-            };
-            // When stopped before it is ready, it is killed: no traffic passes through it yet.
-            let again = tokio::select! {
-                again = again => again,
-                _ = &mut stop => return,
-            };
-            match again {
-                Ok(life) => break life,
-                Err(why) => complaint = Some(why.to_string()),
-            }
+/// The handover to another process.
+#[cfg(target_os = "linux")]
+impl PluginHost {
+    /// Creates the host of a plugin that another process still supervises. [`Self::resume`] takes it over: if its
+    /// program, its options or its addresses are others, it is replaced then. Dropping the host before that has no
+    /// effect on the plugin.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`PluginError`] if the plugin cannot be started again when it ends.
+    pub(crate) fn continue_plugin(
+        spec: PluginSpec,
+        side: PluginSide,
+        plugin: HandedOverPlugin,
+    ) -> Result<Self, PluginError> {
+        let mode = spec.mode;
+        let local = LoopbackAddr::new(plugin.local);
+        // The plugin of a listener looks no server up.
+        let birth = PluginCommand::new(spec, side, NameResolver::system())?;
+        let (requests, received) = mpsc::unbounded_channel();
+        let supervisor = Supervisor {
+            birth,
+            local: local.clone(),
+            requests: received,
         };
-        local.port.store(life.local.port(), Ordering::Relaxed);
-        info!("plugin {name} was started again");
-        running = Some(life);
+        let task = tokio::spawn(supervisor.take_over(plugin));
+        Ok(Self {
+            mode,
+            local,
+            requests,
+            task,
+        })
     }
+
+    /// Returns the plugin for another process; `None` if it does not run at the moment. It is not restarted until
+    /// [`Self::resume`] or [`Self::release`].
+    ///
+    /// # Errors
+    ///
+    /// The error of the system.
+    pub(crate) fn hand_over(&self) -> impl Future<Output = HandOverResult> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        // The error means that the task has ended, as below.
+        let _ = self.requests.send(HostRequest::HandOver(reply));
+        async { answer.await.unwrap_or(Ok(None)) }
+    }
+
+    /// Supervises the plugin again after [`Self::hand_over`], or takes it over after [`Self::continue_plugin`].
+    pub(crate) fn resume(&self) {
+        let _ = self.requests.send(HostRequest::Resume);
+    }
+
+    /// Leaves the plugin to the process that it was handed over to.
+    pub(crate) fn release(self) {
+        let _ = self.requests.send(HostRequest::Release);
+    }
+}
+
+/// The task of a host.
+struct Supervisor {
+    birth: PluginCommand,
+    local: LoopbackAddr,
+    requests: mpsc::UnboundedReceiver<HostRequest>,
+}
+
+/// The plugin of a host.
+enum PluginLife {
+    Running(PluginProcess),
+    /// It has to be started, after a pause if there is a reason.
+    Ended(Option<String>),
+}
+
+/// The reaction of a host to a request.
+enum HostDecision {
+    Continue(PluginLife),
+    Stop,
+}
+
+impl Supervisor {
+    /// Restarts the plugin whenever it ends, until the sender of the requests is dropped.
+    async fn keep_running(mut self, mut life: PluginLife) {
+        let mut back_off = BackOff::default();
+        loop {
+            life = match life {
+                PluginLife::Running(mut process) => {
+                    let born = Instant::now();
+                    let server = process.server;
+                    tokio::select! {
+                        () = self.birth.wait_for_other_address(server) => {
+                            process.terminate().await;
+                            let name = self.birth.name();
+                            let how = format!("the server of plugin {name} has another address");
+                            PluginLife::Ended(Some(how))
+                        }
+                        status = process.wait_for_exit() => {
+                            if born.elapsed() >= HEALTHY_UPTIME {
+                                back_off = BackOff::default();
+                            }
+                            let how = describe_exit(&status);
+                            PluginLife::Ended(Some(format!("plugin {} {how}", self.birth.name())))
+                        }
+                        request = self.requests.recv() => {
+                            let life = PluginLife::Running(process);
+                            match self.decide(request, life).await {
+                                HostDecision::Continue(life) => life,
+                                HostDecision::Stop => return,
+                            }
+                        }
+                    }
+                }
+                PluginLife::Ended(complaint) => {
+                    let pause = match &complaint {
+                        None => Duration::ZERO,
+                        Some(complaint) => {
+                            let pause = back_off.next_delay(&mut SystemRng);
+                            warn!("{complaint}; restarting in {:.1} s", pause.as_secs_f32());
+                            pause
+                        }
+                    };
+                    let again = async {
+                        sleep(pause).await;
+                        self.birth.start_and_wait().await
+                    };
+                    // When stopped before it is ready, it is killed: no traffic passes through it yet.
+                    tokio::select! {
+                        again = again => match again {
+                            Ok(process) => {
+                                let port = process.local.port();
+                                self.local.port.store(port, Ordering::Relaxed);
+                                info!("plugin {} was restarted", self.birth.name());
+                                PluginLife::Running(process)
+                            }
+                            Err(why) => PluginLife::Ended(Some(why.to_string())),
+                        },
+                        request = self.requests.recv() => {
+                            match self.decide(request, PluginLife::Ended(complaint)).await {
+                                HostDecision::Continue(life) => life,
+                                HostDecision::Stop => return,
+                            }
+                        }
+                    }
+                }
+            };
+        }
+    }
+
+    /// Handles a request; `None` is the one to stop.
+    #[cfg(target_os = "linux")]
+    async fn decide(
+        &mut self,
+        mut request: Option<HostRequest>,
+        mut life: PluginLife,
+    ) -> HostDecision {
+        loop {
+            match request {
+                Some(HostRequest::HandOver(reply)) => {
+                    // The one that has asked may have gone.
+                    let _ = reply.send(self.hand_over(&mut life).await);
+                }
+                Some(HostRequest::Resume) => {
+                    if let PluginLife::Running(process) = &mut life {
+                        process.resume();
+                    }
+                    return HostDecision::Continue(life);
+                }
+                Some(HostRequest::Release) => {
+                    if let PluginLife::Running(process) = life {
+                        process.release();
+                    }
+                    return HostDecision::Stop;
+                }
+                None => return stop(life).await,
+            }
+            request = self.requests.recv().await;
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    async fn decide(&mut self, request: Option<HostRequest>, life: PluginLife) -> HostDecision {
+        match request {
+            Some(request) => match request {},
+            None => stop(life).await,
+        }
+    }
+
+    /// Returns the plugin for another process, which also starts it again if it is about to be restarted.
+    #[cfg(target_os = "linux")]
+    async fn hand_over(&self, life: &mut PluginLife) -> HandOverResult {
+        let (PluginLife::Running(process), PluginSide::Server { public, local }) =
+            (life, self.birth.side())
+        else {
+            return Ok(None);
+        };
+        match process.hand_over().await {
+            Ok(process) => Ok(Some(HandedOverPlugin {
+                spec: self.birth.spec().clone(),
+                public: *public,
+                local: *local,
+                process,
+            })),
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Waits until the plugin of another process is to be taken over, and supervises it from then on.
+    #[cfg(target_os = "linux")]
+    async fn take_over(mut self, plugin: HandedOverPlugin) {
+        match self.requests.recv().await {
+            Some(HostRequest::Resume) => {}
+            // It is not handed over before it was taken over.
+            Some(HostRequest::HandOver(_) | HostRequest::Release) | None => return,
+        }
+        let is_same = plugin.is_the_same(self.birth.spec(), self.birth.side());
+        let name = self.birth.name().to_owned();
+        let life = match plugin.supervise() {
+            Ok(process) if is_same => PluginLife::Running(process),
+            Ok(process) => {
+                info!("plugin {name} has other settings: it is restarted");
+                process.terminate().await;
+                PluginLife::Ended(None)
+            }
+            Err(why) => PluginLife::Ended(Some(format!("cannot take over plugin {name}: {why}"))),
+        };
+        self.keep_running(life).await;
+    }
+}
+
+/// Ends the plugin.
+async fn stop(life: PluginLife) -> HostDecision {
+    if let PluginLife::Running(process) = life {
+        process.terminate().await;
+    }
+    HostDecision::Stop
 }
 
 /// Exponential back-off with full jitter.

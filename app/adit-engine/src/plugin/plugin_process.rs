@@ -10,14 +10,15 @@ use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use adit_config::SYSTEM_DNS;
-use adit_net::child::{self, ChildGuard};
+use adit_net::child::guarded::{self, GuardedGroup};
+#[cfg(target_os = "linux")]
+use adit_net::child::guarded::{GuardedChild, HandedOverChild};
 use adit_net::dial::Family;
 use adit_net::{BatchUdpSocket, tcp};
 use adit_wire::Host as HostName;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::plugin_log::{self, LastLines};
+use super::plugin_log::PluginLog;
 use super::{PluginError, PluginSide, PluginSpec, PluginTransports, find_program};
 use crate::dns::NameResolver;
 
@@ -51,13 +52,12 @@ pub(super) struct PluginCommand {
 /// A running plugin. Dropping it kills it immediately.
 #[derive(Debug)]
 pub(super) struct PluginProcess {
-    leash: ChildGuard,
+    leash: GuardedGroup,
     /// The loopback address: the plugin's own on a client, adit's on a server.
     pub(super) local: SocketAddr,
     /// The address of the server; `None` if the plugin looks its name up itself.
     pub(super) server: Option<IpAddr>,
-    log: JoinHandle<()>,
-    last: LastLines,
+    log: PluginLog,
 }
 
 impl PluginCommand {
@@ -87,6 +87,14 @@ impl PluginCommand {
         &self.spec.program
     }
 
+    pub(super) const fn spec(&self) -> &PluginSpec {
+        &self.spec
+    }
+
+    pub(super) const fn side(&self) -> &PluginSide {
+        &self.side
+    }
+
     /// Starts the plugin and waits until it is ready.
     pub(super) async fn start_and_wait(&self) -> Result<PluginProcess, PluginError> {
         let program = || self.spec.program.clone();
@@ -104,19 +112,16 @@ impl PluginCommand {
                 (*local, *public)
             }
         };
-        let child = child::spawn_guarded(self.build_command(local, server)).await;
+        let child = guarded::spawn_guarded(self.build_command(local, server)).await;
         let child = child.map_err(|why| PluginError::Start {
             program: program(),
             why,
         })?;
-        let last = LastLines::default();
-        let log = plugin_log::log_output(program(), child.stdout, child.stderr, last.clone());
         let mut life = PluginProcess {
             leash: child.guard,
             local,
             server,
-            log: tokio::spawn(log),
-            last,
+            log: PluginLog::start(program(), child.stdout, child.stderr),
         };
         let ready = wait_until_ready(listens, self.spec.mode);
         tokio::select! {
@@ -273,14 +278,14 @@ impl PluginProcess {
     ///
     /// This function is cancel-safe.
     pub(super) async fn wait_for_exit(&mut self) -> Option<ExitStatus> {
-        self.leash.wait_for_exit().await.ok()
+        self.leash.wait_for_exit().await.ok().flatten()
     }
 
     /// Returns the last line of its output, once it has ended.
     pub(super) async fn last_line(&mut self) -> Option<String> {
         // A process that left the group may keep the pipe open forever.
-        let _ = timeout(LAST_OUTPUT_TIMEOUT, &mut self.log).await;
-        self.last.last_line()
+        let _ = timeout(LAST_OUTPUT_TIMEOUT, self.log.wait_for_end()).await;
+        self.log.last_line()
     }
 
     /// Ends it: SIGTERM to the process group, SIGKILL after 2 s.
@@ -295,10 +300,45 @@ impl PluginProcess {
         }
         let _ = self.last_line().await;
     }
-}
 
-impl Drop for PluginProcess {
-    fn drop(&mut self) {
-        self.log.abort();
+    /// Continues to supervise a plugin of another process.
+    #[cfg(target_os = "linux")]
+    pub(super) fn continue_from(
+        name: String,
+        local: SocketAddr,
+        child: HandedOverChild,
+    ) -> io::Result<Self> {
+        let GuardedChild {
+            guard,
+            stdout,
+            stderr,
+        } = child.supervise()?;
+        Ok(Self {
+            leash: guard,
+            local,
+            // Only listeners' plugins are handed over.
+            server: None,
+            log: PluginLog::start(name, stdout, stderr),
+        })
+    }
+
+    /// Stops to read its output, and returns what another process needs to supervise it.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn hand_over(&mut self) -> io::Result<HandedOverChild> {
+        self.log.pause().await;
+        let (stdout, stderr) = self.log.outputs().ok_or(io::ErrorKind::NotFound)?;
+        self.leash.hand_over(stdout, stderr)
+    }
+
+    /// Continues to read its output after [`Self::hand_over`].
+    #[cfg(target_os = "linux")]
+    pub(super) fn resume(&mut self) {
+        self.log.resume();
+    }
+
+    /// Leaves it to the process that it was handed over to.
+    #[cfg(target_os = "linux")]
+    pub(super) fn release(self) {
+        self.leash.release();
     }
 }
