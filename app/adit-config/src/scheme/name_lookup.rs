@@ -107,11 +107,14 @@ pub(crate) fn duplicate_key(
 pub(crate) fn parse_scheme(endpoint: &Endpoint) -> Result<SchemeWithCarrier, ConfigError> {
     let written = &endpoint.scheme;
     written.value.parse::<SchemeWithCarrier>().map_err(|why| {
+        if let Some(why) = why.left_out {
+            return why.error_at(written.span);
+        }
         let flaw = ConfigError::new(written.span, why.to_string());
         if let Some((dialect, name)) = why.name.rsplit_once('+')
             && let Ok(scheme) = Scheme::find_by_name(dialect)
         {
-            let mut all = CARRIERS.into_iter();
+            let mut all = CARRIERS.iter();
             return match all.find(|carrier| carrier.name == name) {
                 Some(carrier) => {
                     let carried = carrier.carried_schemes().map(|s| format!("`{s}+{name}`"));

@@ -7,6 +7,7 @@ use core::net::IpAddr;
 use adit_wire::{Host, Target};
 
 use super::SYSTEM_DNS;
+use crate::family::{Family, LeftOut};
 use crate::grammar::parse_address;
 use crate::text::{ConfigError, Span, nearest_word};
 
@@ -114,6 +115,11 @@ impl DnsServer {
         let Some(transport) = transports.find(|known| known.scheme() == scheme) else {
             return Err(unknown_scheme(scheme));
         };
+        let is_encrypted = matches!(transport, DnsTransport::Tls | DnsTransport::Https);
+        if is_encrypted && !Family::EncryptedDns.is_built() {
+            let span = Span::new(0, scheme.len());
+            return Err(LeftOut(Family::EncryptedDns).error_at(span));
+        }
         parse_remote(text, transport, rest).map(Self::Remote)
     }
 }
