@@ -176,7 +176,7 @@ impl RuleSetLoader {
         };
         let source: Source = url
             .parse()
-            .map_err(|_| fails("not the URL of a list".to_owned()))?;
+            .map_err(|why| fails(format!("not the URL of a list: {why}")))?;
         let document = self.fetcher.get_bytes(&source, names).await;
         let document = document.map_err(|why| fails(why.to_string()))?;
         let (store, own) = (self.store.clone(), config.clone());

@@ -24,6 +24,7 @@ pub mod link;
 pub mod text;
 
 mod explain;
+mod family;
 mod grammar;
 mod json_schema;
 mod plan;
@@ -33,6 +34,7 @@ mod scheme;
 
 pub use adit_rules::{Condition, NamePattern};
 pub use explain::{describe_chain, explain_plan};
+pub use family::{Family, LeftOut};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use json_schema::json_schema;
 pub use plan::{

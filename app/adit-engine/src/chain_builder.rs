@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    CarrierSettings, Chain, Condition, GroupKind, Hop as HopPlan, HopKind, ListenerConfig,
+    CarrierSettings, Chain, Condition, GroupKind, Hop as HopPlan, HopKind, LeftOut, ListenerConfig,
     ListenerKind, NamedGroup, Plugin, PluginMode, Route, Rule, RuleCondition, ServerHop, SsRole,
     Stage,
 };
-use adit_kcp::Counters;
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
 use adit_rules::SharedRuleSet;
@@ -17,7 +16,7 @@ use adit_wire::Target;
 use ipnet::IpNet;
 
 use crate::access::AccessRule;
-use crate::carrier::{FecHop, KcpCarrier};
+use crate::carrier::{Counters, FecHop, KcpCarrier};
 use crate::connector::{
     Connector, ConnectorGroup, DirectConnector, FilteredChain, GroupRegistry, GroupSettings, Hop,
     RejectAll,
@@ -484,6 +483,9 @@ pub(crate) async fn build_hop(
                 health,
             };
             wrap_dialect(dialect, plan, &begun(*fast_open), plugin)
+        }
+        HopKind::ShadowsocksR(_) if !cfg!(feature = "ssr") => {
+            return Err(StartError::LeftOut(LeftOut(adit_config::Family::Ssr)));
         }
         HopKind::ShadowsocksR(ssr) => {
             let dialect = SsrDialect::new(ssr, &plan.server)?;

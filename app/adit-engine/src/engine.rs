@@ -398,7 +398,7 @@ impl Engine {
 
     /// Returns the counters of the KCP sessions of all listeners and hops.
     #[must_use]
-    pub fn kcp_counts(&self) -> adit_kcp::Counts {
+    pub fn kcp_counts(&self) -> crate::carrier::KcpCounts {
         self.chains.kcp.counts()
     }
 

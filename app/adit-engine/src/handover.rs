@@ -244,6 +244,7 @@ impl SharedSockets {
 }
 
 /// Takes a socket that its task hands over to another process.
+#[cfg(feature = "kcp")]
 pub(crate) type SharedSocketReply = oneshot::Sender<io::Result<SharedSocket>>;
 /// Returns a socket that its task hands over. The error means that the task has ended.
 pub(crate) type SharedSocketAnswer = oneshot::Receiver<io::Result<SharedSocket>>;

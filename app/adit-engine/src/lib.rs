@@ -44,6 +44,10 @@
 
 pub mod acceptor;
 pub mod access;
+#[cfg(feature = "kcp")]
+pub mod carrier;
+#[cfg(not(feature = "kcp"))]
+#[path = "carrier_left_out.rs"]
 pub mod carrier;
 mod chain_builder;
 pub mod clock_reference;
@@ -71,6 +75,10 @@ mod route_rules;
 mod router;
 mod rule_sets;
 pub mod serve;
+#[cfg(feature = "ssh")]
+pub mod ssh;
+#[cfg(not(feature = "ssh"))]
+#[path = "ssh_left_out.rs"]
 pub mod ssh;
 mod standalone_worker;
 mod start_error;

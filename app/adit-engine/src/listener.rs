@@ -30,7 +30,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    InterceptMethod, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan, Route, SsrServer,
+    Family, InterceptMethod, LeftOut, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan,
+    Route, SsrServer,
 };
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
@@ -41,9 +42,9 @@ use adit_wire::{Target, UnixTime};
 pub(crate) use self::change::{ListenerChange, ListenerParts, PartsShape};
 pub(crate) use self::keyed::is_strict_listener;
 use self::open_sockets::PacketHandlers;
-pub(crate) use self::open_sockets::{
-    ListenerState, ListenerTask, OpenSockets, StreamService, StreamTask, box_task, listen_error,
-};
+pub(crate) use self::open_sockets::{ListenerState, ListenerTask, OpenSockets, box_task};
+#[cfg(feature = "kcp")]
+pub(crate) use self::open_sockets::{StreamService, StreamTask, listen_error};
 use self::ports::PortHandlers;
 pub use self::replay_handover::{ReplayPart, ReplayPartError};
 pub(crate) use self::replay_state::ReplayRegistry;
@@ -301,6 +302,9 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
             ListenerHandlers::connections_only(worker)
         }
         ListenerKind::Shadowsocks(server) => keyed::build_handlers(server, bench)?,
+        ListenerKind::ShadowsocksR(_) if !cfg!(feature = "ssr") => {
+            return Err(StartError::LeftOut(LeftOut(Family::Ssr)));
+        }
         ListenerKind::ShadowsocksR(server) => ssr::build_handlers(server, bench)?,
         ListenerKind::Ssh(server) => ssh::build_handlers(server, bench)?,
         ListenerKind::Transparent(plan) => {

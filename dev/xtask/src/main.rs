@@ -7,6 +7,7 @@ mod book_build;
 mod command;
 mod dependants;
 mod doc_links;
+mod feature_check;
 mod fuzz;
 mod install;
 mod license_expression;
@@ -35,8 +36,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
-                                the public API, the oldest Rust, cores without std, crates that
-                                need russh, tests, the release binary, instruction counts of hot
+                                the public API, the oldest Rust, cores without std, builds with
+                                one feature each, crates that need russh, tests, the release binary, instruction counts of hot
                                 loops, docs, links, the book, a tiny benchmark, and a short run of
                                 every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
@@ -51,6 +52,8 @@ cargo xtask COMMAND
                                 --bless: write the snapshots
   msrv                          check all libraries and adit with the oldest Rust they promise
   no-std                        check the cores that need no standard library without one
+  features                      check `adit` with each of its features alone, and what such a
+                                build says about the others
   licenses                      write the licences of all crates in adit to
                                 THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
@@ -126,6 +129,10 @@ fn run_command(args: &[String]) -> Result<bool> {
         "no-std" => {
             ensure_no_args(command, rest)?;
             Ok(StepRunner::default().run_step("no_std", oldest_rust::check_no_std))
+        }
+        "features" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("features", feature_check::check_features))
         }
         "licenses" => {
             ensure_no_args(command, rest)?;

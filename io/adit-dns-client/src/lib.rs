@@ -10,6 +10,8 @@
 //!
 //! Queries over TLS and HTTPS are padded (RFC 8467). Idle connections are closed, and TLS sessions are resumed.
 //!
+//! The feature `tls`, on by default, has TLS and HTTPS; without it their servers fail with an error.
+//!
 //! # Examples
 //!
 //! ```no_run
@@ -39,11 +41,16 @@
 mod client;
 mod datagram;
 mod error;
+#[cfg(feature = "tls")]
 mod https;
 mod link;
 mod path;
 mod pipeline;
 mod server;
+#[cfg(feature = "tls")]
+pub mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_left_out.rs"]
 pub mod tls;
 
 use std::time::Duration;

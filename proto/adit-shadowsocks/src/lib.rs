@@ -51,6 +51,7 @@ mod padding;
 pub mod relay;
 mod salt;
 mod salt_pool;
+mod stream_cipher;
 pub mod tcp;
 mod timestamp;
 pub mod udp;

@@ -9,7 +9,6 @@ use std::time::Duration;
 use adit_admin::api::{Api, ReloadReply, ReloadRequests};
 use adit_cli::{CommandResult, Failure, FileVersions, FileWatch, SignalRequest, Signals};
 use adit_config::{Plan, Problem, RecordingSources, RuleSetSource};
-use adit_convert::ConvertOptions;
 use adit_engine::{Engine, ReloadSummary};
 use tokio::time::timeout;
 use tracing::{error, info, warn};
@@ -44,9 +43,7 @@ fn read_file(path: &Path, known: &FileVersions) -> Result<PlanFile, Vec<Problem>
     // Taken before they are read: a change in between must be found later.
     let before = FileVersions::current(known.files().chain([path]));
     let sources = RecordingSources::default();
-    let options = ConvertOptions::default();
-    let (plan, notes) = adit_convert::plan_from_file_with(path, &options, &sources)?;
-    convert::print_notes(&notes);
+    let plan = convert::plan_from_file_with(path, &sources)?;
     let read = sources.into_files();
     let lists = plan.sets.iter().filter_map(|set| match &set.source {
         RuleSetSource::File(list) => Some(list.as_path()),

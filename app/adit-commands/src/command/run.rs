@@ -1,5 +1,14 @@
 //! `adit run`: listeners and chains from URLs or a file.
 
+#![cfg_attr(
+    not(feature = "admin"),
+    allow(
+        unused_mut,
+        unused_variables,
+        reason = "without the management API there is nothing to serve it with"
+    )
+)]
+
 use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::pin::pin;

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use adit_kcp::Counts as KcpCounts;
 use adit_stream::MeterStats;
 
 use super::{Engine, RunningListener, sum_of};
+use crate::carrier::KcpCounts;
 use crate::user_account::{Usage, UserCounters};
 
 /// The counters of an engine, or what was added to them.

@@ -52,6 +52,10 @@ pub(crate) enum StreamTask {
     /// On sockets of its own.
     Own(ListenerTask),
     /// Created for a UDP socket, which may be shared with the predecessor of this process.
+    #[cfg_attr(
+        not(feature = "kcp"),
+        expect(dead_code, reason = "only carriers have such sockets")
+    )]
     OnSocket(Box<BatchUdpSocket>, SocketStart<ListenerTask>),
 }
 

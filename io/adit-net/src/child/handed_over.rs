@@ -56,7 +56,7 @@ impl HandedOverChild {
         let stderr = pipe::Receiver::from_owned_fd(stderr)?;
         let leader = InheritedLeader {
             id: self.id,
-            process: AsyncFd::with_interest(process, Interest::READABLE)?,
+            process: register_process(process)?,
             is_released: false,
         };
         Ok(GuardedChild {
@@ -65,6 +65,14 @@ impl HandedOverChild {
             stderr,
         })
     }
+}
+
+#[allow(
+    deprecated,
+    reason = "an `OwnedFd` keeps its descriptor as long as it lives, which is all that is required"
+)]
+fn register_process(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(process, Interest::READABLE)
 }
 
 /// The leader of a process group that was handed over. Dropping it kills the group, unless it was released.

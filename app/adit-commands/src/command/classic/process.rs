@@ -33,7 +33,7 @@ mod unix {
     use nix::unistd;
 
     use super::{Failure, FailureCode, ProcessOptions};
-    use crate::args::classic::insert_command_by_name;
+    use crate::args::program_name::insert_command_by_name;
 
     /// A user account of this machine.
     pub(in super::super) struct User {

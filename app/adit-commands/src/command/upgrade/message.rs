@@ -22,9 +22,9 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use adit_engine::carrier::KcpCounts;
 use adit_engine::plugin::{HandedOverPlugin, PluginSpec, PluginTransports};
 use adit_engine::{EngineCounters, ListenerCounters, MeterStats, Usage, UserCounters};
-use adit_kcp::Counts;
 use adit_net::child::guarded::HandedOverChild;
 use serde::{Deserialize, Serialize};
 
@@ -231,7 +231,7 @@ impl From<CountersMessage> for EngineCounters {
         Self {
             listeners: listeners.collect(),
             closed: to_stats(message.closed),
-            kcp: Counts::from_values(message.kcp),
+            kcp: KcpCounts::from_values(message.kcp),
         }
     }
 }
@@ -295,7 +295,7 @@ const fn to_usage(numbers: Numbers<6>) -> Usage {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "kcp"))]
 mod tests {
     use super::*;
 
@@ -335,10 +335,10 @@ mod tests {
                 up: 9,
                 ..MeterStats::default()
             },
-            kcp: Counts {
+            kcp: KcpCounts {
                 in_pkts: 11,
                 curr_estab: 2,
-                ..Counts::default()
+                ..KcpCounts::default()
             },
         };
         let mut sum = EngineCounters::default();

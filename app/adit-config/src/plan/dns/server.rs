@@ -8,6 +8,7 @@ use adit_dns::Transport;
 use adit_wire::{Host, Target};
 
 use super::SYSTEM_DNS;
+use crate::family::{Family, LeftOut};
 use crate::grammar::parse_address;
 use crate::text::{ConfigError, Span, nearest_word};
 
@@ -71,6 +72,11 @@ impl DnsServer {
         let Some(transport) = transports.find(|known| known.scheme() == scheme) else {
             return Err(unknown_scheme(scheme));
         };
+        let is_encrypted = matches!(transport, Transport::Tls | Transport::Https);
+        if is_encrypted && !Family::EncryptedDns.is_built() {
+            let span = Span::new(0, scheme.len());
+            return Err(LeftOut(Family::EncryptedDns).error_at(span));
+        }
         parse_remote(text, transport, rest).map(Self::Remote)
     }
 }
