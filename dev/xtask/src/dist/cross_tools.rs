@@ -62,12 +62,12 @@ impl CrossTools {
     /// code in adit needs, and a check links nothing.
     fn android_compiler(&self) -> Result<PathBuf> {
         let path = self.programs.join("android-cc");
-        let python = self.programs.join("python");
-        // The crate `cc` names the target as Clang does, which Zig does not understand.
+        // The crate `cc` names the target as Clang does, which Zig does not understand; cargo-zigbuild
+        // translates the other options.
         let script = format!(
             "#!/bin/sh\nfor arg; do shift; case $arg in --target=*) ;; *) set -- \"$@\" \"$arg\" ;; \
-             esac; done\nexec '{}' -m ziglang cc -target aarch64-linux-musl \"$@\"\n",
-            python.display()
+             esac; done\nexec '{}' zig cc -- -target aarch64-linux-musl \"$@\"\n",
+            self.programs.join("cargo-zigbuild").display()
         );
         fs::write(&path, script)?;
         CommandRun::new("chmod", ["+x"])
