@@ -164,7 +164,20 @@ fn peers_dir() -> PathBuf {
 }
 
 fn install_packages(tools: &[(&str, &'static str)]) -> Result<String> {
-    let missing = missing_packages(tools, |tool| find_program(tool).is_some(), has_library);
+    install_tools_and_libraries(tools, LIBRARIES)
+}
+
+/// Installs the Debian packages of commands, without the libraries that the tests need.
+pub(crate) fn install_tools(tools: &[(&str, &'static str)]) -> Result<String> {
+    install_tools_and_libraries(tools, &[])
+}
+
+fn install_tools_and_libraries(
+    tools: &[(&str, &'static str)],
+    libraries: &[(&str, &'static str)],
+) -> Result<String> {
+    let has_tool = |tool: &str| find_program(tool).is_some();
+    let missing = missing_packages(tools, libraries, has_tool, has_library);
     if missing.is_empty() {
         return Ok("present".to_owned());
     }
@@ -187,7 +200,7 @@ fn install_packages(tools: &[(&str, &'static str)]) -> Result<String> {
             apt.stop_service(service);
         }
     }
-    for (name, package) in tools.iter().chain(LIBRARIES) {
+    for (name, package) in tools.iter().chain(libraries) {
         ensure!(
             find_program(name).is_some() || has_library(name),
             "`{name}` is still missing after `{package}`"
@@ -207,11 +220,12 @@ fn has_library(name: &str) -> bool {
 /// Returns the packages of missing tools and libraries, each once.
 fn missing_packages(
     tools: &[(&str, &'static str)],
+    libraries: &[(&str, &'static str)],
     tool: impl Fn(&str) -> bool,
     library: impl Fn(&str) -> bool,
 ) -> Vec<&'static str> {
     let tools = tools.iter().filter(|(name, _)| !tool(name));
-    let libraries = LIBRARIES.iter().filter(|(name, _)| !library(name));
+    let libraries = libraries.iter().filter(|(name, _)| !library(name));
     let mut names: Vec<&str> = tools
         .chain(libraries)
         .map(|(_, package)| *package)
@@ -546,15 +560,18 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_named_and_once() {
-        assert!(missing_packages(TOOLS, |_| true, |_| true).is_empty());
+        let missing = |tool: fn(&str) -> bool, library: fn(&str) -> bool| {
+            missing_packages(TOOLS, LIBRARIES, tool, library)
+        };
+        assert!(missing(|_| true, |_| true).is_empty());
         assert_eq!(
-            missing_packages(TOOLS, |tool| !tool.starts_with("ss-"), |_| true),
+            missing(|tool| !tool.starts_with("ss-"), |_| true),
             ["shadowsocks-libev", "shadowsocks-v2ray-plugin"]
         );
         assert_eq!(
-            missing_packages(TOOLS, |_| true, |_| false),
+            missing(|_| true, |_| false),
             ["libnettle8", "libnss-wrapper", "libssh2-1"]
         );
-        assert!(missing_packages(TOOLS, |_| false, |_| true).contains(&"golang-go"));
+        assert!(missing(|_| false, |_| true).contains(&"golang-go"));
     }
 }

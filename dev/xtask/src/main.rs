@@ -6,7 +6,9 @@
 mod book_build;
 mod command;
 mod dependants;
+mod dist;
 mod doc_links;
+mod emulated_tests;
 mod feature_check;
 mod fuzz;
 mod install;
@@ -37,9 +39,10 @@ cargo xtask COMMAND
 
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
                                 the public API, the oldest Rust, cores without std, builds with
-                                one feature each, crates that need russh, tests, the release binary, instruction counts of hot
-                                loops, docs, links, the book, a tiny benchmark, and a short run of
-                                every fuzz target
+                                one feature each, crates that need russh, tests, the release
+                                binary, the static one in an empty root, vector code for 64-bit
+                                ARM in an emulator, instruction counts of hot loops, docs, links,
+                                the book, a tiny benchmark, and a short run of every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
@@ -54,6 +57,16 @@ cargo xtask COMMAND
   no-std                        check the cores that need no standard library without one
   features                      check `adit` with each of its features alone, and what such a
                                 build says about the others
+  dist [--run] [--twice] [--all|TARGET...]
+                                build archives of the program with its pages, completions,
+                                licences and list of crates in target/dist (default: the static
+                                binary for this processor); installs what it needs
+                                --run: and run each in an empty root: self-test, errors, transfers
+                                --twice: and build each again, and compare the bytes
+  dist --check [--all|TARGET...]
+                                compile adit for targets without an archive (--all: for all)
+  emulated                      run the tests of vector code for 64-bit ARM in an emulator, with and
+                                without cryptographic instructions
   licenses                      write the licences of all crates in adit to
                                 THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
@@ -132,7 +145,19 @@ fn run_command(args: &[String]) -> Result<bool> {
         }
         "features" => {
             ensure_no_args(command, rest)?;
+
             Ok(StepRunner::default().run_step("features", feature_check::check_features))
+        }
+        "dist" => {
+            let wish = dist::DistOptions::from_args(rest)?;
+            let mut steps = StepRunner::default();
+            dist::run(&mut steps, &wish);
+            Ok(steps.print_summary())
+        }
+        "emulated" => {
+            ensure_no_args(command, rest)?;
+            let test = emulated_tests::run_emulated_tests;
+            Ok(StepRunner::default().run_step("tests, emulated", test))
         }
         "licenses" => {
             ensure_no_args(command, rest)?;

@@ -10,8 +10,8 @@ use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
-    book_build, dependants, doc_links, feature_check, fuzz, license_texts, oldest_rust, packages,
-    public_api, release_check, supply_chain, tidy,
+    book_build, dependants, dist, doc_links, emulated_tests, feature_check, fuzz, license_texts,
+    oldest_rust, packages, public_api, release_check, supply_chain, tidy,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -144,6 +144,13 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     });
     steps.run_step("tests, portable", || run_portable_tests(wish.scope));
     steps.run_step("release", release_check::check_release);
+    match dist::DistOptions::of_host() {
+        Ok(wish) => dist::run(steps, &wish),
+        Err(why) => {
+            steps.run_step("dist", || Err(why));
+        }
+    }
+    steps.run_step("tests, emulated", emulated_tests::run_emulated_tests);
     steps.run_step("instructions", check_instructions);
     check_docs(steps);
     steps.run_step("bench smoke", || {
@@ -233,16 +240,16 @@ fn skip_args(modules: &[&str]) -> Vec<String> {
 
 /// A built test binary.
 #[derive(Debug, PartialEq, Eq)]
-struct TestBinary {
+pub(crate) struct TestBinary {
     /// Name of its package, which is that of its folder.
-    package: String,
-    folder: PathBuf,
-    target: String,
-    path: PathBuf,
+    pub(crate) package: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) target: String,
+    pub(crate) path: PathBuf,
 }
 
 /// Returns the binaries that cargo reports in its messages.
-fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary> {
+pub(crate) fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary> {
     let objects = messages.lines().filter(|line| line.starts_with('{'));
     objects.filter_map(|line| {
         let message: Value = serde_json::from_str(line).ok()?;

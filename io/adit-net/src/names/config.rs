@@ -66,6 +66,9 @@ impl ResolverFiles {
         let resolv_conf = read_bounded(&self.resolv_conf, MAX_LEN).unwrap_or_default();
         let hosts = read_bounded(&self.hosts, hosts::MAX_LEN).unwrap_or_default();
         let mut config = ResolverConfig::parse(&resolv_conf, self.port);
+        if config.no_servers.is_some() && !self.resolv_conf.exists() {
+            config.no_servers = Some(format!("{} is missing", self.resolv_conf.display()));
+        }
         config.sources = SystemSources::parse(&String::from_utf8_lossy(&nsswitch), &config.servers);
         if config.needs_c_library || is_set_by_environment() {
             config.sources = SystemSources::all_from_system();
@@ -92,6 +95,8 @@ fn is_set_by_environment() -> bool {
 #[derive(Debug)]
 pub(super) struct ResolverConfig {
     pub(super) servers: Vec<SocketAddr>,
+    /// The reason why the servers are those of this machine, for errors; `None` if the file names servers.
+    pub(super) no_servers: Option<String>,
     /// Domains in ASCII without the dot at their end; the root is empty.
     pub(super) search: Vec<String>,
     pub(super) ndots: usize,
@@ -135,8 +140,10 @@ impl ResolverConfig {
         }
         let search = search.iter().take(MAX_SEARCH);
         let search = search.filter_map(|domain| parse_name(domain).ok());
+        let no_servers = parsed.nameservers.is_empty();
         Self {
             servers,
+            no_servers: no_servers.then(|| "resolv.conf names no server".to_owned()),
             search: search.collect(),
             ndots: usize_from(parsed.ndots.min(15)),
             timeout: Duration::from_secs(u64::from(parsed.timeout.clamp(1, 30))),

@@ -369,6 +369,18 @@ async fn a_silent_server_is_named_and_the_next_one_asked() {
     assert_eq!(world.ask("good.example").await.unwrap(), [ANSWER]);
 }
 
+#[tokio::test]
+async fn an_error_names_a_configuration_without_servers() {
+    let world = World::new("search example").await;
+    let why = world.refusal("broken.example").await;
+    assert!(why.ends_with("; resolv.conf names no server"), "{why}");
+    let file = &world.resolver.files.resolv_conf;
+    std::fs::remove_file(file).unwrap();
+    let why = world.refusal("broken.example").await;
+    let end = format!("; {} is missing", file.display());
+    assert!(why.ends_with(&end), "{why}");
+}
+
 /// The query is sent again after a second; the answer to the first one arrives later.
 #[tokio::test]
 async fn a_late_answer_of_the_only_server_counts() {

@@ -30,6 +30,7 @@ mod unix {
 
     use adit_cli::background;
     use anyhow::Context;
+    use nix::errno::Errno;
     use nix::unistd;
 
     use super::{Failure, FailureCode, ProcessOptions};
@@ -59,14 +60,29 @@ mod unix {
             if unistd::geteuid() == self.id {
                 return Ok(());
             }
-            let done = unistd::initgroups(&self.name, self.group)
+            let done = self
+                .set_groups()
                 .and_then(|()| unistd::setgid(self.group))
                 .and_then(|()| unistd::setuid(self.id));
             done.map_err(|why| {
                 let what = format!("-a {}: {why}", self.name.to_string_lossy());
-                Failure::new(FailureCode::Failure, what)
-                    .with_hint("only root can switch to another user")
+                Failure::new(FailureCode::Failure, what).with_hint(match why {
+                    Errno::ENOTSUP => "start adit as the user: this system cannot change groups",
+                    _ => "only root can switch to another user",
+                })
             })
+        }
+
+        #[cfg(not(target_vendor = "apple"))]
+        fn set_groups(&self) -> nix::Result<()> {
+            unistd::initgroups(&self.name, self.group)
+        }
+
+        /// Returns an error: Apple's systems have no safe wrapper of the call, and the process must not
+        /// keep root's groups.
+        #[cfg(target_vendor = "apple")]
+        fn set_groups(&self) -> nix::Result<()> {
+            Err(Errno::ENOTSUP)
         }
     }
 

@@ -1,11 +1,13 @@
 //! Endpoints without a server: listeners of this machine, its network, and `reject://`.
 
+use std::env::consts::ARCH;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{HopKind, ListenerKind, Plan};
+use adit_crypto::packet::session::SessionCipher;
 use adit_dns::{RecordType, UpstreamQuery};
 use adit_engine::probe;
 use adit_wire::{Host, Target};
@@ -127,6 +129,7 @@ pub(super) async fn examine_direct(
     report: &mut DoctorReport,
     typed: &args::DoctorArgs,
 ) -> CommandResult {
+    report.add_step(check_processor());
     let way = probe::direct_connector();
     let kind = HopKind::RemoteTarget;
     let page = match typed.to.clone().map(WebTarget::new) {
@@ -139,6 +142,29 @@ pub(super) async fn examine_direct(
     };
     let datagrams = check_datagrams(report, typed, &kind, &*way).await;
     page.and(datagrams)
+}
+
+/// Reports the instructions of this machine's processor that are in use.
+fn check_processor() -> CheckResult {
+    let has_aes = SessionCipher::preferred() == SessionCipher::Aes128Gcm;
+    let (ciphers, correction) = (
+        adit_crypto::cpu_level().name(),
+        adit_fec::effective_level().name(),
+    );
+    let aes = match has_aes {
+        true => "instructions for AES and GCM",
+        false => "no instructions for AES and GCM",
+    };
+    let what = format!("{ARCH}, {aes}; ciphers: {ciphers}, error correction: {correction}");
+    let step = CheckResult::new("cpu", CheckState::Ok, what);
+    let step = match has_aes {
+        true => step,
+        false => step.with_advice("`2022-blake3-chacha20-poly1305` is faster here than AES"),
+    };
+    step.with_figure("arch", ARCH)
+        .with_figure("aes", has_aes)
+        .with_figure("ciphers", ciphers)
+        .with_figure("fec", correction)
 }
 
 /// Reports that there is nothing to check.

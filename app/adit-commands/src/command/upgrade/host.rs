@@ -24,7 +24,13 @@ pub(crate) struct UpgradeHost {
 
 /// The end of the process that this one has succeeded.
 #[derive(Clone)]
-pub(crate) struct PredecessorEnd(watch::Receiver<()>);
+pub(crate) struct PredecessorEnd(
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux has upgrades")
+    )]
+    watch::Receiver<()>,
+);
 
 impl PredecessorEnd {
     /// Creates the end that occurs when the sender is dropped.
