@@ -1,6 +1,7 @@
 //! The network interface for outgoing traffic of this process.
 
 use std::io;
+#[cfg(target_os = "linux")]
 use std::net::IpAddr;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsFd;
