@@ -201,6 +201,7 @@ impl SharedSockets {
 /// Takes a socket that its task hands over to another process.
 pub(crate) type SharedSocketReply = oneshot::Sender<io::Result<SharedSocket>>;
 /// Returns a socket that its task hands over. The error means that the task has ended.
+#[cfg(target_os = "linux")]
 pub(crate) type SharedSocketAnswer = oneshot::Receiver<io::Result<SharedSocket>>;
 
 /// A socket that is handed over to another process, with the peers that this one still serves.

@@ -4,10 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_config::{CarrierSettings, ListenerConfig};
 use adit_kcp::Counters;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
+#[cfg(target_os = "linux")]
+use tokio::sync::oneshot;
 
 use super::settings::{self, CarrierError, SessionSettings};
-use crate::handover::{SharedSocketAnswer, SharedSocketReply};
+#[cfg(target_os = "linux")]
+use crate::handover::SharedSocketAnswer;
+use crate::handover::SharedSocketReply;
 
 /// Changes the settings of a KCP listener; clones belong to the same one.
 #[derive(Clone, Default)]
@@ -72,6 +76,7 @@ impl CarrierControl {
     }
 
     /// Hands the socket over to another process. Open sessions continue here, and no further ones start.
+    #[cfg(target_os = "linux")]
     pub(crate) fn hand_over(&self) -> SharedSocketAnswer {
         let (reply, answer) = oneshot::channel();
         let mut handover = self

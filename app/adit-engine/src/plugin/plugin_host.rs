@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::plugin_error::describe_exit;
 use super::plugin_process::{PluginCommand, PluginProcess};
+use super::system::describe_exit;
 use super::{PluginError, PluginSide, PluginSpec, PluginTransports};
 
 /// Delay before the first restart.
