@@ -14,6 +14,7 @@
 
 pub mod api;
 mod listen_address;
+mod local_listener;
 pub mod manager;
 pub mod rule_sets;
 pub mod selection_file;
