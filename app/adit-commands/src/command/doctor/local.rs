@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::requests::WebTarget;
 use super::step::{CheckResult, CheckState, DoctorReport};
-use super::{PATIENCE, check_datagrams, check_page, hints};
+use super::{PATIENCE, check_datagrams, check_page, hints, system};
 use crate::args;
 
 /// The number of the only query of a socket.
@@ -127,6 +127,7 @@ pub(super) async fn examine_direct(
     report: &mut DoctorReport,
     typed: &args::DoctorArgs,
 ) -> CommandResult {
+    system::examine_system(report);
     let way = probe::direct_connector();
     let kind = HopKind::RemoteTarget;
     let page = match typed.to.clone().map(WebTarget::new) {
