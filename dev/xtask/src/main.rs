@@ -23,6 +23,7 @@ mod test_command;
 mod test_run;
 mod tidy;
 mod toolchain;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -35,10 +36,10 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
-                                the public API, the oldest Rust, cores without std, crates that
-                                need russh, tests, the release binary, instruction counts of hot
-                                loops, docs, links, the book, a tiny benchmark, and a short run of
-                                every fuzz target
+                                the public API, the oldest Rust, cores without std, Windows (in
+                                wine), crates that need russh, tests, the release binary,
+                                instruction counts of hot loops, docs, links, the book, a tiny
+                                benchmark, and a short run of every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
@@ -51,6 +52,8 @@ cargo xtask COMMAND
                                 --bless: write the snapshots
   msrv                          check all libraries and adit with the oldest Rust they promise
   no-std                        check the cores that need no standard library without one
+  windows                       check adit for Windows, and run the tests of portable libraries in
+                                wine
   licenses                      write the licences of all crates in adit to
                                 THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
@@ -126,6 +129,12 @@ fn run_command(args: &[String]) -> Result<bool> {
         "no-std" => {
             ensure_no_args(command, rest)?;
             Ok(StepRunner::default().run_step("no_std", oldest_rust::check_no_std))
+        }
+        "windows" => {
+            ensure_no_args(command, rest)?;
+            let mut steps = StepRunner::default();
+            windows::run_steps(&mut steps);
+            Ok(steps.print_summary())
         }
         "licenses" => {
             ensure_no_args(command, rest)?;
