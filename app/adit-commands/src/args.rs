@@ -408,7 +408,8 @@ pub(crate) enum NetworkKind {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
-    /// Serve the management API and /metrics on a Unix socket, or on a loopback port
+    /// Serve the management API and /metrics on a Unix socket (on Windows a named pipe), or on a loopback
+    /// port
     #[arg(long, hide = IS_UNMANAGED, value_name = "PATH|HOST:PORT")]
     pub(crate) admin: Option<String>,
     /// A file of tokens for requests to the API, one per line; required for a port. `reveal` after a

@@ -67,6 +67,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("nft", "nftables"),
     ("valgrind", "valgrind"),
     ("python3", "python3-venv"),
+    ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"),
+    ("wine", "wine"),
 ];
 
 /// The same, for commands that only benchmarks need.

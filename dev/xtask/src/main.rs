@@ -26,6 +26,7 @@ mod test_command;
 mod test_run;
 mod tidy;
 mod toolchain;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -39,10 +40,11 @@ cargo xtask COMMAND
 
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
                                 the public API, the oldest Rust, cores without std, builds with
-                                one feature each, crates that need russh, tests, the release
-                                binary, the static one in an empty root, vector code for 64-bit
-                                ARM in an emulator, instruction counts of hot loops, docs, links,
-                                the book, a tiny benchmark, and a short run of every fuzz target
+                                one feature each, Windows (in wine), crates that need russh, tests,
+                                the release binary, the static one in an empty root, vector code
+                                for 64-bit ARM in an emulator, instruction counts of hot loops,
+                                docs, links, the book, a tiny benchmark, and a short run of every
+                                fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
@@ -67,6 +69,8 @@ cargo xtask COMMAND
                                 compile adit for targets without an archive (--all: for all)
   emulated                      run the tests of vector code for 64-bit ARM in an emulator, with and
                                 without cryptographic instructions
+  windows                       check adit for Windows, and run the tests of portable libraries in
+                                wine
   licenses                      write the licences of all crates in adit to
                                 THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
@@ -145,7 +149,6 @@ fn run_command(args: &[String]) -> Result<bool> {
         }
         "features" => {
             ensure_no_args(command, rest)?;
-
             Ok(StepRunner::default().run_step("features", feature_check::check_features))
         }
         "dist" => {
@@ -158,6 +161,12 @@ fn run_command(args: &[String]) -> Result<bool> {
             ensure_no_args(command, rest)?;
             let test = emulated_tests::run_emulated_tests;
             Ok(StepRunner::default().run_step("tests, emulated", test))
+        }
+        "windows" => {
+            ensure_no_args(command, rest)?;
+            let mut steps = StepRunner::default();
+            windows::run_steps(&mut steps);
+            Ok(steps.print_summary())
         }
         "licenses" => {
             ensure_no_args(command, rest)?;

@@ -25,6 +25,7 @@ mod plugin_host;
 mod plugin_log;
 mod plugin_mode;
 mod plugin_process;
+mod system;
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -16,8 +16,8 @@ use tracing::{info, warn};
 
 #[cfg(target_os = "linux")]
 use super::handed_over::HandedOverPlugin;
-use super::plugin_error::describe_exit;
 use super::plugin_process::{PluginCommand, PluginProcess};
+use super::system::describe_exit;
 use super::{PluginError, PluginSide, PluginSpec, PluginTransports};
 use crate::dns::NameResolver;
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use adit_net::child::guarded::{ChildErrors, ChildOutput};
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -29,7 +29,7 @@ pub(super) struct PluginLog {
     state: LogState,
 }
 
-type Outputs = (pipe::Receiver, pipe::Receiver);
+type Outputs = (ChildOutput, ChildErrors);
 
 #[derive(Debug)]
 enum LogState {
@@ -41,7 +41,7 @@ enum LogState {
 }
 
 impl PluginLog {
-    pub(super) fn start(name: String, stdout: pipe::Receiver, stderr: pipe::Receiver) -> Self {
+    pub(super) fn start(name: String, stdout: ChildOutput, stderr: ChildErrors) -> Self {
         let mut log = Self {
             name,
             last: LastLines::default(),
@@ -77,7 +77,7 @@ impl PluginLog {
 
     /// Returns the outputs of a paused log.
     #[cfg(target_os = "linux")]
-    pub(super) const fn outputs(&self) -> Option<(&pipe::Receiver, &pipe::Receiver)> {
+    pub(super) const fn outputs(&self) -> Option<(&ChildOutput, &ChildErrors)> {
         match &self.state {
             LogState::Paused((stdout, stderr)) => Some((stdout, stderr)),
             _ => None,

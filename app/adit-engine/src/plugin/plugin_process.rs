@@ -1,7 +1,6 @@
 //! One run of a plugin: start, readiness and end.
 
 use std::env;
-use std::ffi::OsStr;
 use std::future::pending;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,7 +18,7 @@ use adit_wire::Host as HostName;
 use tokio::time::{sleep, timeout};
 
 use super::plugin_log::PluginLog;
-use super::{PluginError, PluginSide, PluginSpec, PluginTransports, find_program};
+use super::{PluginError, PluginSide, PluginSpec, PluginTransports, find_program, system};
 use crate::dns::NameResolver;
 
 /// Maximum time until a plugin accepts connections.
@@ -211,7 +210,7 @@ impl PluginCommand {
         let mut command = Command::new(&self.program);
         command
             .env_clear()
-            .envs(env::vars_os().filter(|(name, _)| is_inherited_variable(name)))
+            .envs(env::vars_os().filter(|(name, _)| system::is_inherited_variable(name)))
             .env("SS_REMOTE_HOST", host)
             .env("SS_REMOTE_PORT", port.to_string())
             .env("SS_LOCAL_HOST", local.ip().to_string())
@@ -221,10 +220,6 @@ impl PluginCommand {
         }
         command
     }
-}
-
-fn is_inherited_variable(name: &OsStr) -> bool {
-    name == "PATH" || name == "LANG" || name.as_encoded_bytes().starts_with(b"LC_")
 }
 
 /// Returns a port of 127.0.0.1 that is free at the moment.

@@ -23,15 +23,20 @@ pub use super::handed_over::HandedOverChild;
 use super::handed_over::InheritedLeader;
 use super::{ChildGuard, GroupPolicy, prepare, start_in_thread};
 
+/// The standard output of a child.
+pub type ChildOutput = pipe::Receiver;
+/// The standard error of a child.
+pub type ChildErrors = pipe::Receiver;
+
 /// A running child with its outputs.
 #[derive(Debug)]
 pub struct GuardedChild {
     /// The guard of the child.
     pub guard: GuardedGroup,
     /// The child's standard output.
-    pub stdout: pipe::Receiver,
+    pub stdout: ChildOutput,
     /// The child's standard error.
-    pub stderr: pipe::Receiver,
+    pub stderr: ChildErrors,
 }
 
 /// A guard of a child and its process group. Dropping it kills them all.

@@ -16,6 +16,7 @@ mod lookup_limiter;
 mod lookup_origin;
 mod lookup_result;
 mod numeric;
+mod platform;
 mod query;
 #[cfg(test)]
 mod tests;

@@ -54,7 +54,10 @@ pub(crate) fn run_in_vectors<L: MinimumLevel>(path: CpuPath, work: L) -> bool {
 /// A loop that is only useful with vectors.
 pub(crate) trait MinimumLevel: VectorLoop {
     /// The lowest sufficient level.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has levels"))]
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "only x86-64 has levels")
+    )]
     const LEAST: CpuLevel;
 }
 

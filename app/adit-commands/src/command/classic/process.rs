@@ -114,29 +114,27 @@ mod unix {
 mod elsewhere {
     use adit_cli::CommandResult;
 
-    use super::{Failure, FailureCode, Process};
+    use super::{Failure, FailureCode, ProcessOptions};
 
     /// A user account, which this system cannot switch to.
     pub(in super::super) struct User;
 
     impl User {
         pub(super) fn named(_: &str) -> Result<Self, Failure> {
-            Err(unknown("-a"))
+            Err(unix_only("-a", "run adit as a service of that account"))
         }
     }
 
-    pub(in super::super) fn start() -> Done {
-        Err(unknown("-f"))
+    pub(in super::super) fn start() -> CommandResult {
+        Err(unix_only("-f", "run adit as a service"))
     }
 
-    pub(in super::super) fn settle(_: &ProcessOptions, _: Option<User>) -> Done {
+    pub(in super::super) fn settle(_: &ProcessOptions, _: Option<User>) -> CommandResult {
         Ok(())
     }
 
-    fn unknown(option: &str) -> Failure {
-        Failure::new(
-            FailureCode::Usage,
-            format!("{option} is not available on this system"),
-        )
+    fn unix_only(option: &str, hint: &'static str) -> Failure {
+        let what = format!("{option} is available on Unix only");
+        Failure::new(FailureCode::Usage, what).with_hint(hint)
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::requests::WebTarget;
 use super::step::{CheckResult, CheckState, DoctorReport};
-use super::{PATIENCE, check_datagrams, check_page, hints};
+use super::{PATIENCE, check_datagrams, check_page, hints, system};
 use crate::args;
 
 /// The number of the only query of a socket.
@@ -130,6 +130,7 @@ pub(super) async fn examine_direct(
     typed: &args::DoctorArgs,
 ) -> CommandResult {
     report.add_step(check_processor());
+    system::examine_system(report);
     let way = probe::direct_connector();
     let kind = HopKind::RemoteTarget;
     let page = match typed.to.clone().map(WebTarget::new) {

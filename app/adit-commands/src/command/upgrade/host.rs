@@ -24,13 +24,11 @@ pub(crate) struct UpgradeHost {
 
 /// The end of the process that this one has succeeded.
 #[derive(Clone)]
-pub(crate) struct PredecessorEnd(
-    #[cfg_attr(
-        not(target_os = "linux"),
-        expect(dead_code, reason = "only Linux has upgrades")
-    )]
-    watch::Receiver<()>,
-);
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "no process has a predecessor there")
+)]
+pub(crate) struct PredecessorEnd(watch::Receiver<()>);
 
 impl PredecessorEnd {
     /// Creates the end that occurs when the sender is dropped.

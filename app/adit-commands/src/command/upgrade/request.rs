@@ -10,6 +10,11 @@ use crate::command::{admin, convert};
 
 /// Requests the upgrade, and prints its result.
 pub(crate) fn run_upgrade(typed: &args::UpgradeArgs) -> CommandResult {
+    if !cfg!(target_os = "linux") {
+        let what = "`adit upgrade` is available on Linux only";
+        return Err(Failure::new(FailureCode::Usage, what)
+            .with_hint("replace the file, and start adit again"));
+    }
     let admin = match &typed.config {
         Some(path) => convert::plan_from_file(path)?.admin,
         None => None,
