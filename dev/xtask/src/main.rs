@@ -15,6 +15,7 @@ mod oldest_rust;
 mod package_graph;
 mod packages;
 mod public_api;
+mod release;
 mod release_check;
 mod source_files;
 mod steps;
@@ -23,6 +24,7 @@ mod test_command;
 mod test_run;
 mod tidy;
 mod toolchain;
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -54,6 +56,11 @@ cargo xtask COMMAND
   licenses                      write the licences of all crates in adit to
                                 THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
+  release VERSION [--dry-run]   check that the tree can be released, set its version, commit and tag
+                                --dry-run: change nothing
+                                --tagged: check the release that the current commit is tagged as
+                                --notes: print the section of the changelog
+  workflows                     check the workflows of CI with actionlint
   bench ...                     run adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
                                 loops instead (--bless: and write the counts)
@@ -137,6 +144,11 @@ fn run_command(args: &[String]) -> Result<bool> {
             fuzz::run(&mut steps, &wish);
             Ok(steps.print_summary())
         }
+        "release" => release::run(&release::ReleaseOptions::from_args(rest)?),
+        "workflows" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("workflows", workflows::check_workflows))
+        }
         "bench" => release_check::bench_command(rest)?.run_inherited(),
         "link" => {
             let run = ["run", "--quiet", "--release", "-p", "adit-link", "--"];
@@ -162,6 +174,13 @@ fn run_command(args: &[String]) -> Result<bool> {
         }
         other => bail!("unknown command `{other}`"),
     }
+}
+
+/// Returns true if the help lists the command.
+fn has_command(name: &str) -> bool {
+    let names = HELP.lines().filter_map(|line| line.strip_prefix("  "));
+    let mut names = names.filter_map(|line| line.split(' ').next());
+    names.any(|known| !known.is_empty() && known == name)
 }
 
 fn ensure_no_args(command: &str, rest: &[String]) -> Result<()> {
