@@ -16,7 +16,9 @@ mod reload;
 mod rule_sets;
 mod run;
 mod server;
+mod service;
 mod subscribe;
+mod system_proxy;
 mod up;
 mod upgrade;
 
@@ -36,6 +38,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Client(client) => client::run_client(&client),
         Command::Run(run) => run::run_plan(&run),
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
+        Command::Service(service) => service::run_service(&service),
+        Command::SystemProxy(typed) => system_proxy::run_system_proxy(&typed),
         Command::Manager(manager) => manager::run_manager(&manager),
         Command::Url(url) => link_tools::print_url(&url),
         Command::Qr(url) => link_tools::print_qr_code(&url),
