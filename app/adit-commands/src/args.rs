@@ -6,6 +6,7 @@ pub(crate) mod classic;
 pub(crate) mod kcp;
 pub(crate) mod program_name;
 pub(crate) mod route_options;
+pub(crate) mod service;
 
 #[cfg(feature = "manual")]
 use std::ffi::OsString;
@@ -80,6 +81,15 @@ pub(crate) enum Command {
     /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
     #[cfg(feature = "admin")]
     Upgrade(UpgradeArgs),
+    /// Install adit as a service of systemd, OpenRC or launchd, or remove it
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
+    /// Have the programs of this desktop use a proxy, and restore the settings afterwards
+    ///
+    /// Changes the settings of GNOME and other desktops with GSettings, of KDE, of macOS or of
+    /// Windows. Programs that do not read them, such as those of a terminal, do not change.
+    #[command(subcommand)]
+    SystemProxy(service::SystemProxyCommand),
     /// Run servers on many ports, which another program adds and removes by datagrams (ss-manager)
     ///
     /// Implements the protocol of ss-manager (add, remove, list, ping), with one process for all

@@ -66,6 +66,10 @@ const TOOLS: &[(&str, &str)] = &[
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),
+    ("shellcheck", "shellcheck"),
+    ("systemd-analyze", "systemd"),
+    ("gsettings", "libglib2.0-bin"),
+    ("kwriteconfig5", "libkf5config-bin"),
     ("python3", "python3-venv"),
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"),
     ("wine", "wine"),
@@ -110,6 +114,8 @@ const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
 /// The release that Xray's authors call 26.3.27.
 const XRAY: &str = "1.260327.0";
+/// The program that checks the workflows of CI.
+const ACTIONLINT: &str = "1.7.12";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
 /// The program that builds the book.
 const MDBOOK: &str = "0.5.4";
@@ -127,6 +133,10 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
     });
     steps.run_step("install xray", || {
         build_go_program("xray", "github.com/xtls/xray-core/main", XRAY)
+    });
+    steps.run_step("install actionlint", || {
+        let package = "github.com/rhysd/actionlint/cmd/actionlint";
+        build_go_program("actionlint", package, ACTIONLINT)
     });
     for name in ["kcppeer", "sshgo"] {
         steps.run_step(&format!("install {name}"), || build_go_peer(name, "."));
@@ -485,6 +495,11 @@ fn build_shadowsocks_rust() -> Result<String> {
 /// Returns the path of the installed mdbook.
 pub(crate) fn mdbook_program() -> PathBuf {
     peers_dir().join("mdbook")
+}
+
+/// Returns the path of the installed actionlint.
+pub(crate) fn actionlint_program() -> PathBuf {
+    peers_dir().join("actionlint")
 }
 
 /// Builds mdbook without its optional server and file watcher.

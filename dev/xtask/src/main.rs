@@ -18,6 +18,7 @@ mod oldest_rust;
 mod package_graph;
 mod packages;
 mod public_api;
+mod release;
 mod release_check;
 mod source_files;
 mod steps;
@@ -27,6 +28,7 @@ mod test_run;
 mod tidy;
 mod toolchain;
 mod windows;
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -74,6 +76,11 @@ cargo xtask COMMAND
   licenses                      write the licences of all crates in adit to
                                 THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
+  release VERSION [--dry-run]   check that the tree can be released, set its version, commit and tag
+                                --dry-run: change nothing
+                                --tagged: check the release that the current commit is tagged as
+                                --notes: print the section of the changelog
+  workflows                     check the workflows of CI with actionlint
   bench ...                     run adit-bench in the release profile, with these arguments
                                 --instructions: count instructions and allocations of hot
                                 loops instead (--bless: and write the counts)
@@ -178,6 +185,11 @@ fn run_command(args: &[String]) -> Result<bool> {
             fuzz::run(&mut steps, &wish);
             Ok(steps.print_summary())
         }
+        "release" => release::run(&release::ReleaseOptions::from_args(rest)?),
+        "workflows" => {
+            ensure_no_args(command, rest)?;
+            Ok(StepRunner::default().run_step("workflows", workflows::check_workflows))
+        }
         "bench" => release_check::bench_command(rest)?.run_inherited(),
         "link" => {
             let run = ["run", "--quiet", "--release", "-p", "adit-link", "--"];
@@ -203,6 +215,13 @@ fn run_command(args: &[String]) -> Result<bool> {
         }
         other => bail!("unknown command `{other}`"),
     }
+}
+
+/// Returns true if the help lists the command.
+fn has_command(name: &str) -> bool {
+    let names = HELP.lines().filter_map(|line| line.strip_prefix("  "));
+    let mut names = names.filter_map(|line| line.split(' ').next());
+    names.any(|known| !known.is_empty() && known == name)
 }
 
 fn ensure_no_args(command: &str, rest: &[String]) -> Result<()> {

@@ -11,7 +11,8 @@ use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
     book_build, dependants, dist, doc_links, emulated_tests, feature_check, fuzz, license_texts,
-    oldest_rust, packages, public_api, release_check, supply_chain, tidy, windows,
+    oldest_rust, packages, public_api, release, release_check, supply_chain, tidy, windows,
+    workflows,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -116,6 +117,7 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         Ok(String::new())
     });
     steps.run_step("tidy", tidy::check_tree);
+    steps.run_step("workflows", workflows::check_workflows);
     steps.run_step("licences", supply_chain::check_supply_chain);
     steps.run_step("licence texts", license_texts::check_texts);
     steps.run_step("packages", packages::check_packages);
@@ -161,7 +163,12 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
     });
     fuzz::run(steps, &fuzz::FuzzOptions::all_targets(FUZZ_SECONDS));
-    steps.print_summary()
+    let passed = steps.print_summary();
+    // For `cargo xtask release`.
+    if passed && let Err(why) = release::record_passed_tests() {
+        eprintln!("warning: cannot record that the tests passed: {why:#}");
+    }
+    passed
 }
 
 /// Compares the cost of hot loops with the committed counts.

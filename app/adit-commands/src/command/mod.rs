@@ -31,11 +31,13 @@ mod reload;
 mod rule_sets;
 mod run;
 mod server;
+mod service;
 #[cfg(feature = "admin")]
 mod subscribe;
 #[cfg(not(feature = "admin"))]
 #[path = "subscribe_left_out.rs"]
 mod subscribe;
+mod system_proxy;
 mod up;
 mod upgrade;
 
@@ -58,6 +60,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Run(run) => run::run_plan(&run),
         #[cfg(feature = "admin")]
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
+        Command::Service(service) => service::run_service(&service),
+        Command::SystemProxy(typed) => system_proxy::run_system_proxy(&typed),
         #[cfg(feature = "admin")]
         Command::Manager(manager) => manager::run_manager(&manager),
         Command::Url(url) => link_tools::print_url(&url),

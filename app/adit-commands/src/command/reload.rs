@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_admin::api::{Api, ReloadReply, ReloadRequests};
-use adit_cli::{CommandResult, Failure, FileVersions, FileWatch, SignalRequest, Signals};
+use adit_cli::{
+    CommandResult, Failure, FileVersions, FileWatch, SignalRequest, Signals, notify_service_manager,
+};
 use adit_config::{Plan, Problem, RecordingSources, RuleSetSource};
 use adit_engine::{Engine, ReloadSummary};
 use tokio::time::timeout;
@@ -164,7 +166,9 @@ impl ReloadableRun {
     /// Reads the file again and applies it. Logs the result in one line.
     async fn reload(&mut self) -> Result<ReloadSummary, String> {
         let name = self.file.path.display().to_string();
+        report_state(&adit_cli::reloading_state());
         let result = self.apply_file().await;
+        report_state("READY=1");
         match &result {
             Ok(done) => info!("reloaded {name}: {done}"),
             Err(why) => {
@@ -199,6 +203,13 @@ impl ReloadableRun {
         }
         self.file = file;
         Ok(summary)
+    }
+}
+
+/// Reports a state to the service manager: `systemctl reload` waits for the end of the reload.
+fn report_state(state: &str) {
+    if let Err(why) = notify_service_manager(state) {
+        warn!("cannot report to the service manager: {why}");
     }
 }
 

@@ -86,6 +86,8 @@ mod replies;
 mod rule_sets;
 #[cfg(unix)]
 mod selections;
+#[cfg(target_os = "linux")]
+mod service;
 mod setup;
 #[cfg(unix)]
 mod sftp;

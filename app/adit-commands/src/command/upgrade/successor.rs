@@ -348,6 +348,12 @@ fn check_service_manager() -> Exchange<()> {
                 .to_owned(),
         );
     }
+    if std::env::var_os("RC_SVCNAME").is_some() {
+        return Err(
+            "OpenRC watches the process that it has started and would start another one; restart the service instead"
+                .to_owned(),
+        );
+    }
     let is_main = std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|id| id == own.to_string());
     if is_main && std::env::var_os("NOTIFY_SOCKET").is_none() {
         return Err(
