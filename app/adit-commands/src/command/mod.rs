@@ -16,6 +16,7 @@ mod reload;
 mod rule_sets;
 mod run;
 mod server;
+mod status;
 mod subscribe;
 mod up;
 mod upgrade;
@@ -35,6 +36,7 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Server(server) => server::run_server(&server),
         Command::Client(client) => client::run_client(&client),
         Command::Run(run) => run::run_plan(&run),
+        Command::Status(status) => status::check_status(&status),
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
         Command::Manager(manager) => manager::run_manager(&manager),
         Command::Url(url) => link_tools::print_url(&url),
