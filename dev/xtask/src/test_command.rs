@@ -10,8 +10,8 @@ use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
-    book_build, dependants, doc_links, fuzz, license_texts, oldest_rust, packages, public_api,
-    release_check, supply_chain, tidy,
+    book_build, dependants, doc_links, fuzz, license_texts, oldest_rust, package, packages,
+    public_api, release_check, supply_chain, tidy,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -143,6 +143,7 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     });
     steps.run_step("tests, portable", || run_portable_tests(wish.scope));
     steps.run_step("release", release_check::check_release);
+    steps.run_step("packages of systems", package::check_packages);
     steps.run_step("instructions", check_instructions);
     check_docs(steps);
     steps.run_step("bench smoke", || {
