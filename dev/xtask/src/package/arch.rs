@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::PackageSource;
+use super::source::PackageSource;
 use super::staging::{SYSTEMD, file_name, service_units, sorted_files};
 use super::template;
 use crate::command::CommandRun;

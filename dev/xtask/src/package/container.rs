@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
-use super::PackageSource;
 use super::archives::UnpackedTarget;
 use super::debian::has_interpreter;
+use super::source::PackageSource;
 use super::staging::StagedTree;
 use super::template;
 use crate::command::{CommandRun, find_program};

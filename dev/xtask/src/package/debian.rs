@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::PackageSource;
 use super::archives::UnpackedTarget;
+use super::source::PackageSource;
 use super::staging::{Layout, StagedTree};
 use super::template;
 use crate::command::{CommandRun, find_program, root};

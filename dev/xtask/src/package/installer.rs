@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::PackageSource;
+use super::source::PackageSource;
 use super::template;
 use crate::command::root;
 

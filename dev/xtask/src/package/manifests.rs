@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::PackageSource;
+use super::source::PackageSource;
 use super::template::{self, Values};
 
 /// The target that Scoop and winget install, on every processor: Windows for ARM runs it too.

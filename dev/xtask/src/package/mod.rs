@@ -11,6 +11,7 @@ mod manifests;
 mod openwrt;
 mod release;
 mod rpm;
+mod source;
 mod staging;
 mod template;
 
@@ -25,7 +26,7 @@ use crate::steps::StepRunner;
 use archives::ReleaseArchives;
 pub(crate) use check::{PACKAGE_TOOLS, check_packages, install_debian_root};
 use release::ReleaseInfo;
-use template::Values;
+use source::PackageSource;
 
 /// A kind of package.
 struct Format {
@@ -76,21 +77,6 @@ const FORMATS: &[Format] = &[
         build: installer::build,
     },
 ];
-
-/// Everything that packages are made from.
-struct PackageSource {
-    release: ReleaseInfo,
-    archives: ReleaseArchives,
-    /// The public key with which the release is signed.
-    release_key: Option<PathBuf>,
-}
-
-impl PackageSource {
-    /// Returns the values that every template may use.
-    fn values(&self) -> Values {
-        self.release.values()
-    }
-}
 
 /// The arguments of `package`.
 #[derive(Debug, Default, PartialEq, Eq)]

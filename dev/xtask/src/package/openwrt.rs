@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::PackageSource;
+use super::source::PackageSource;
 use super::template;
 
 /// Writes the folder that is copied to `package/adit` of OpenWrt.

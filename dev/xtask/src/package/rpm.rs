@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::PackageSource;
 use super::archives::UnpackedTarget;
+use super::source::PackageSource;
 use super::staging::{Layout, StagedTree, add_documents};
 use super::template;
 use crate::command::CommandRun;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{BuiltPackages, privileged, privileged_words};
+use super::packages_under_test::BuiltPackages;
+use super::privilege::{privileged, privileged_words};
 use crate::command::{CommandRun, descendants, log_path};
 use crate::package::container::USER;
 use crate::package::staging::sorted_files;

@@ -5,8 +5,9 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
+use super::packages_under_test::{BuiltPackages, script};
+use super::privilege::privileged;
 use super::test_root::{BootedRoot, unpack_root};
-use super::{BuiltPackages, privileged, script};
 use crate::command::CommandRun;
 use crate::package::staging::sorted_files;
 

@@ -8,7 +8,7 @@ use std::slice;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{BuiltPackages, shellcheck};
+use super::packages_under_test::{BuiltPackages, shellcheck};
 use crate::command::CommandRun;
 use crate::package::archives::{SUMS, archive_name};
 use crate::package::installer::NAMESPACE;

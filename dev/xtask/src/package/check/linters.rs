@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{BuiltPackages, privileged, script, shellcheck};
+use super::packages_under_test::{BuiltPackages, script, shellcheck};
+use super::privilege::privileged;
 use crate::command::{CommandRun, root};
 use crate::package::archives::archive_name;
 use crate::package::staging::sorted_files;

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{BuiltPackages, script};
+use super::packages_under_test::{BuiltPackages, script};
 use crate::command::CommandRun;
 
 /// Evaluates the formula with classes in place of Homebrew's, and runs its installation.

@@ -7,17 +7,22 @@ mod installer;
 mod linters;
 mod manifests;
 mod openwrt;
+mod packages_under_test;
+mod privilege;
 mod test_root;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
 use super::archives::{ReleaseArchives, SUMS, archive_name, folder_name};
 use super::release::ReleaseInfo;
-use super::{FORMATS, PackageSource, build_format};
-use crate::command::{CommandRun, find_program, root, target_dir};
+use super::source::PackageSource;
+use super::{FORMATS, build_format};
+use crate::command::{CommandRun, root, target_dir};
+use packages_under_test::BuiltPackages;
+use privilege::privileged;
 pub(crate) use test_root::install_debian_root;
 
 /// Commands of the checks, each with the Debian package that provides it.
@@ -48,30 +53,6 @@ const FOREIGN_TARGETS: [&str; 6] = [
     "x86_64-apple-darwin",
     "x86_64-pc-windows-msvc",
 ];
-
-/// The packages under test, and their place.
-struct BuiltPackages {
-    source: PackageSource,
-    /// The folder of the archives.
-    dist: PathBuf,
-    /// The folder with one subfolder for each format.
-    output: PathBuf,
-    /// A folder for files of the checks.
-    work: PathBuf,
-}
-
-impl BuiltPackages {
-    /// Returns the folder of one format.
-    fn folder(&self, format: &str) -> PathBuf {
-        self.output.join(format)
-    }
-
-    /// Returns the program of the archives.
-    fn program(&self) -> Result<PathBuf> {
-        let unpacked = self.source.archives.require_linux()?;
-        Ok(unpacked[0].program())
-    }
-}
 
 /// Builds and checks all packages.
 pub(crate) fn check_packages() -> Result<String> {
@@ -198,45 +179,5 @@ fn lay_out_program(program: &Path, folder: &Path) -> Result<()> {
     ] {
         fs::copy(root().join(name), folder.join(name)).with_context(|| name.to_owned())?;
     }
-    Ok(())
-}
-
-/// Creates a command that needs the rights of root.
-fn privileged(program: &str, args: &[&str]) -> Result<CommandRun> {
-    let words = privileged_words(&[&[program], args].concat())?;
-    let (program, args) = words.split_first().context("no program")?;
-    Ok(CommandRun::new(program, args))
-}
-
-/// Returns the words of a command with the rights of root: as they are for root, and with sudo for other users.
-fn privileged_words(words: &[&str]) -> Result<Vec<String>> {
-    let id = CommandRun::new("id", ["-u"]).run_captured("id")?;
-    let before: &[&str] = if id.trim() == "0" {
-        &[]
-    } else {
-        &["sudo", "-n"]
-    };
-    ensure!(
-        before.is_empty() || find_program("sudo").is_some(),
-        "installing packages in a folder needs root, or sudo without a password"
-    );
-    Ok([before, words]
-        .concat()
-        .into_iter()
-        .map(str::to_owned)
-        .collect())
-}
-
-/// Returns the path of a script beside this file.
-fn script(name: &str) -> String {
-    let path = root().join("dev/xtask/src/package/check").join(name);
-    path.to_string_lossy().into_owned()
-}
-
-/// Runs shellcheck.
-fn shellcheck(shell: &str, paths: &[PathBuf]) -> Result<()> {
-    CommandRun::new("shellcheck", ["--shell", shell])
-        .args(paths)
-        .run_captured("shellcheck")?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::slice;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{BuiltPackages, script, shellcheck};
+use super::packages_under_test::{BuiltPackages, script, shellcheck};
 use crate::command::CommandRun;
 use crate::package::archives::{archive_name, folder_name};
 

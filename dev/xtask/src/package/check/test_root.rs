@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{privileged, privileged_words, script};
+use super::packages_under_test::script;
+use super::privilege::{privileged, privileged_words};
 use crate::command::{CommandRun, log_path, target_dir};
 
 /// The release of Debian, which provides the tools of the checks as well.
