@@ -74,6 +74,12 @@ pub(crate) enum Command {
     Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
     Run(RunArgs),
+    /// Check that a running `adit run` answers at its management API
+    ///
+    /// For health checks of containers and supervisors: exit code 0 if it answers within four
+    /// seconds, 4 if not. It needs no token.
+    #[cfg(feature = "admin")]
+    Status(StatusArgs),
     /// Replace a running `adit run` by a new version, without closing a connection
     ///
     /// The running process starts the program with the same arguments, hands its sockets over, and
@@ -432,6 +438,16 @@ pub(crate) struct RunArgs {
 }
 
 #[cfg(feature = "admin")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// The configuration file of the running process, whose `[admin]` has the API's address
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The address of the running process's management API
+    #[arg(long, value_name = "PATH|HOST:PORT")]
+    pub(crate) admin: Option<String>,
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct UpgradeArgs {
     /// The program to start, instead of the file that the running process was started from

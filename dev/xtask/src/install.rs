@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::command::{CommandRun, find_program, root, target_dir};
 use crate::dependants;
 use crate::oldest_rust;
+use crate::package;
 use crate::steps::StepRunner;
 use crate::toolchain::{self, Toolchain};
 
@@ -125,7 +126,10 @@ const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manage
 
 /// Runs one step for the Debian packages, and one for each peer that is built from source.
 pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
-    steps.run_step("install packages", || install_packages(TOOLS));
+    steps.run_step("install packages", || {
+        install_packages(&[TOOLS, package::PACKAGE_TOOLS].concat())
+    });
+    steps.run_step("install a Debian root", package::install_debian_root);
     steps.run_step("install sing-box", build_sing_box);
     steps.run_step("install shadowsocks-go", || {
         let package = "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go";

@@ -15,6 +15,7 @@ mod install;
 mod license_expression;
 mod license_texts;
 mod oldest_rust;
+mod package;
 mod package_graph;
 mod packages;
 mod public_api;
@@ -43,14 +44,22 @@ cargo xtask COMMAND
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
                                 the public API, the oldest Rust, cores without std, builds with
                                 one feature each, Windows (in wine), crates that need russh, tests,
-                                the release binary, the static one in an empty root, vector code
-                                for 64-bit ARM in an emulator, instruction counts of hot loops,
-                                docs, links, the book, a tiny benchmark, and a short run of every
-                                fuzz target
+                                the release binary, packages of other systems, the static binary in
+                                an empty root, vector code for 64-bit ARM in an emulator,
+                                instruction counts of hot loops, docs, links, the book, a tiny
+                                benchmark, and a short run of every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
                                 --rivals: also the programs that `bench` measures against adit
+  package --check               build packages of the archive or the release binary of this machine,
+                                and check all of them
+  package [FORMAT...]           make packages in target/package from the archives in target/dist: deb,
+                                rpm, arch, homebrew, nix, scoop, winget, openwrt, container,
+                                installer (default: all)
+                                --dist DIR: the folder of the archives
+                                --release-key FILE: the public key of the installer (default:
+                                packaging/release-key.pub)
   dependants                    test only the crates that need russh, on adit-russh
   tidy                          check the rules that lints cannot: dependencies between rings,
                                 module cycles, module docs, purity of proto, unsafe, file sizes,
@@ -126,6 +135,16 @@ fn run_command(args: &[String]) -> Result<bool> {
                 [rivals] if rivals == "--rivals" => install::install_rivals(&mut steps),
                 _ => bail!("`install` takes `--all` or `--rivals`, nothing else"),
             }
+            Ok(steps.print_summary())
+        }
+        "package" if rest == ["--check"] => {
+            let check = package::check_packages;
+            Ok(StepRunner::default().run_step("packages of systems", check))
+        }
+        "package" => {
+            let options = package::PackageOptions::from_args(rest)?;
+            let mut steps = StepRunner::default();
+            package::build_packages(&mut steps, &options)?;
             Ok(steps.print_summary())
         }
         "dependants" => {

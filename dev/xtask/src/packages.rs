@@ -1,4 +1,4 @@
-//! Runs `cargo package` for every library, so that each can be published as it is in the tree.
+//! Runs `cargo package` for every library and for adit itself, so that each can be published as it is in the tree.
 //!
 //! The packages are not compiled; their contents are compared with what they need: complete
 //! manifests, dependencies with versions, and no file that refers to a path outside of its package.
@@ -10,18 +10,18 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::{CommandRun, root};
 
-/// Packages all libraries, and checks their manifests and the paths in their sources.
+/// Packages all libraries and adit, and checks their manifests and the paths in their sources.
 pub(crate) fn check_packages() -> Result<String> {
-    let libraries = library_folders()?;
+    let folders = published_folders()?;
     let mut faults = Vec::new();
-    for folder in &libraries {
+    for folder in &folders {
         let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
         faults.extend(manifest_faults(folder, &manifest));
         faults.extend(files_including_outside(folder)?);
     }
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
     let package = || {
-        let names = libraries.iter().map(|folder| package_name(folder));
+        let names = folders.iter().map(|folder| package_name(folder));
         CommandRun::cargo(["package", "--no-verify", "--allow-dirty"])
             .args(names.flat_map(|name| ["--package".to_owned(), name]))
     };
@@ -33,17 +33,17 @@ pub(crate) fn check_packages() -> Result<String> {
     {
         package().run_captured("packages")?;
     }
-    Ok(format!("{} packages", libraries.len()))
+    Ok(format!("{} packages", folders.len()))
 }
 
-/// Returns the folders of the libraries: all of `proto` and `io`, and the crates of `app` that are
-/// used with them.
-fn library_folders() -> Result<Vec<PathBuf>> {
+/// Returns the folders of the packages that are published: all of `proto` and `io`, and the crates of `app`.
+fn published_folders() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for ring in ["proto", "io", "app"] {
         for entry in fs::read_dir(root().join(ring)).context(ring)? {
             let folder = entry?.path();
-            if folder.join("src/lib.rs").is_file() {
+            let is_program = ring == "app" && folder.join("src/main.rs").is_file();
+            if is_program || folder.join("src/lib.rs").is_file() {
                 found.push(folder);
             }
         }

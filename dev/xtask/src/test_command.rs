@@ -11,8 +11,8 @@ use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
     book_build, dependants, dist, doc_links, emulated_tests, feature_check, fuzz, license_texts,
-    oldest_rust, packages, public_api, release, release_check, supply_chain, tidy, windows,
-    workflows,
+    oldest_rust, package, packages, public_api, release, release_check, supply_chain, tidy,
+    windows, workflows,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -154,6 +154,7 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         }
     }
     steps.run_step("tests, emulated", emulated_tests::run_emulated_tests);
+    steps.run_step("packages of systems", package::check_packages);
     steps.run_step("instructions", check_instructions);
     check_docs(steps);
     steps.run_step("bench smoke", || {

@@ -33,6 +33,8 @@ mod run;
 mod server;
 mod service;
 #[cfg(feature = "admin")]
+mod status;
+#[cfg(feature = "admin")]
 mod subscribe;
 #[cfg(not(feature = "admin"))]
 #[path = "subscribe_left_out.rs"]
@@ -58,6 +60,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Server(server) => server::run_server(&server),
         Command::Client(client) => client::run_client(&client),
         Command::Run(run) => run::run_plan(&run),
+        #[cfg(feature = "admin")]
+        Command::Status(status) => status::check_status(&status),
         #[cfg(feature = "admin")]
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
         Command::Service(service) => service::run_service(&service),

@@ -30,7 +30,7 @@ pub(super) use host::{UpgradeHost, UpgradeOutcome, UpgradeTrigger};
 pub(super) use predecessor::{InheritedApi, Predecessor};
 pub(super) use program::program_of_this_process;
 #[cfg(feature = "admin")]
-pub(super) use request::run_upgrade;
+pub(super) use request::{admin_of_file, api_address, run_upgrade};
 #[cfg(target_os = "linux")]
 pub(super) use successor::Successor;
 #[cfg(not(target_os = "linux"))]
