@@ -73,19 +73,19 @@ pub(crate) enum Command {
     Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
     Run(RunArgs),
-    #[cfg(feature = "admin")]
     /// Replace a running `adit run` by a new version, without closing a connection
     ///
     /// The running process starts the program with the same arguments, hands its sockets over, and
     /// lets its own connections end (`[run] drain`). If the new process cannot start, the running one
     /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
-    Upgrade(UpgradeArgs),
     #[cfg(feature = "admin")]
+    Upgrade(UpgradeArgs),
     /// Run servers on many ports, which another program adds and removes by datagrams (ss-manager)
     ///
     /// Implements the protocol of ss-manager (add, remove, list, ping), with one process for all
     /// ports. Every program that reaches the manager's address can start servers and read their
     /// passwords: a path creates a Unix socket that only you can use.
+    #[cfg(feature = "admin")]
     Manager(ManagerArgs),
     /// Print a link of any form in its canonical form
     Url(UrlArgs),
@@ -95,12 +95,12 @@ pub(crate) enum Command {
     Keygen(KeygenArgs),
     /// Check URLs or a file without running them
     Check(PlanArgs),
-    #[cfg(feature = "convert")]
     /// Convert another program's configuration to adit's
     ///
     /// Reads the JSON of shadowsocks-libev, shadowsocks-rust and shadowsocks-go, SIP008
     /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
     /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
+    #[cfg(feature = "convert")]
     Convert(ConvertArgs),
     /// Print a JSON Schema of the configuration file, for editors
     ///
@@ -109,14 +109,14 @@ pub(crate) enum Command {
     Schema,
     /// Draw the routes that URLs or a file describe, or explain the rule that decides about a target
     Explain(ExplainArgs),
-    #[cfg(feature = "bench")]
     /// Measure the speed of this machine
+    #[cfg(feature = "bench")]
     Bench(BenchArgs),
-    #[cfg(feature = "kcp")]
     /// Run either end of a kcptun tunnel, with kcptun's options and files
     ///
     /// The client carries TCP connections over KCP, which recovers lost packets faster than TCP. The
     /// server connects each of them to one fixed target.
+    #[cfg(feature = "kcp")]
     #[command(subcommand)]
     Kcp(kcp::KcpCommand),
     /// Find out why a server does not work, step by step
@@ -159,28 +159,28 @@ pub(crate) enum Command {
     #[cfg(all(unix, feature = "ssh"))]
     #[command(hide = true)]
     SftpServer(adit_ssh_commands::args::SftpServerArgs),
-    #[cfg(feature = "classic")]
     /// Shadowsocks and ShadowsocksR with the command lines of existing programs
+    #[cfg(feature = "classic")]
     #[command(flatten)]
     Classic(classic::ClassicCommand),
-    #[cfg(feature = "classic")]
     /// Install this program as ss-local, ss-server, ssr-local …: links in a folder
     ///
     /// Started under one of these names, it accepts the options of shadowsocks-libev and
     /// shadowsocksr-libev. An existing file of the same name that is not such a link is kept.
+    #[cfg(feature = "classic")]
     InstallAliases(InstallAliasesArgs),
     /// Show help on a command, a scheme (ss, socks5, mixed …), on URLS, or on the configuration file:
     /// config, rules, groups, users
     Help(HelpArgs),
-    #[cfg(feature = "manual")]
     /// Print shell completions
-    Completion(CompletionArgs),
     #[cfg(feature = "manual")]
+    Completion(CompletionArgs),
     /// Print possible continuations of a word, for the scripts of `adit completion`
+    #[cfg(feature = "manual")]
     #[command(hide = true)]
     Complete(CompleteArgs),
-    #[cfg(feature = "manual")]
     /// Print a manual page, or write all pages into a folder
+    #[cfg(feature = "manual")]
     Man(ManArgs),
 }
 
@@ -217,20 +217,20 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchCommand {
     /// Message authentication codes, in memory: UMAC compared with HMAC
     Mac(BenchMacArgs),
-    #[cfg(feature = "kcp")]
     /// Forward error correction, in memory: encoding and recovery of datagrams
+    #[cfg(feature = "kcp")]
     Fec(BenchOptions),
     /// Shadowsocks, in memory: keys, headers, packets, ciphers
     Ss(BenchOptions),
-    #[cfg(feature = "kcp")]
     /// KCP, in memory: its windows, and sealing and opening of packets with every cipher
+    #[cfg(feature = "kcp")]
     Kcp(BenchOptions),
-    #[cfg(feature = "ssh")]
     /// The algorithms of an SSH server, the cost of each cipher and MAC here, and a recommendation
     ///
     /// Connects and reads the lists that the server sends in the clear; it does not log in. The
     /// costs are measured on this machine, in memory: processor time of one end, without system
     /// calls.
+    #[cfg(feature = "ssh")]
     Ssh(BenchSshArgs),
 }
 

@@ -79,8 +79,9 @@ pub struct LeftOut(pub Family);
 impl LeftOut {
     /// Returns the error of a text that needs the family.
     pub(crate) fn error_at(self, span: Span) -> ConfigError {
-        ConfigError::new(span, self.to_string())
-            .with_help("use a build of adit with all features: `adit doctor --features` lists those of this one")
+        ConfigError::new(span, self.to_string()).with_help(
+            "use a build of adit with all features: `adit --version` lists those of this one",
+        )
     }
 }
 
