@@ -4,12 +4,12 @@ use adit_wire::Target;
 
 use crate::schema::{EndpointRoles, listener_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::{DATAGRAM_CARRIERS, STREAM_CARRIERS};
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{
     AccessRules, ForwardListener, Hop, HopKind, ListenerConfig, ListenerKind, PrivateAccess,
     ServerHop,
 };
-use crate::scheme::scheme_table::{DATAGRAM_CARRIERS, STREAM_CARRIERS};
 use crate::scheme::shared_keys;
 use crate::text::{ConfigError, Span};
 

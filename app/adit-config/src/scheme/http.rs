@@ -2,10 +2,10 @@
 
 use crate::schema::{EndpointRoles, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{Hop, HopKind, ServerHop};
 use crate::scheme::mixed_proxy::{self, ProxyProtocols};
-use crate::scheme::scheme_table::STREAM_CARRIERS;
 use crate::scheme::shared_keys;
 
 pub(crate) static SCHEME: Scheme = Scheme {

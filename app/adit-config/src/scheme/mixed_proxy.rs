@@ -2,9 +2,9 @@
 
 use crate::schema::{EndpointRoles, Tristate, listener_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{ListenerConfig, ListenerKind, ProxyListener, UserPassword};
-use crate::scheme::scheme_table::STREAM_CARRIERS;
 use crate::scheme::{kcp, shared_keys};
 use crate::text::{ConfigError, Span, WarningKind};
 

@@ -3,7 +3,8 @@
 use crate::grammar::{Endpoint, QueryPair};
 use crate::schema::{EndpointRole, SchemeParam};
 use crate::scheme::builder::EndpointBuilder;
-use crate::scheme::scheme_table::{CARRIERS, all_params, schemes};
+use crate::scheme::carrier_table::CARRIERS;
+use crate::scheme::scheme_table::{all_params, schemes};
 use crate::scheme::{Scheme, SchemeWithCarrier};
 use crate::text::{
     ConfigError, Diagnostics, SecretLookup, UrlSnippet, WarningKind, find_one_typo, nearest_word,

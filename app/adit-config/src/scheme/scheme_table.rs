@@ -1,4 +1,4 @@
-//! All schemes and carriers, and lookups in their tables by name.
+//! All schemes, and lookups in the tables by name.
 
 use core::fmt;
 use core::str::FromStr;
@@ -6,9 +6,10 @@ use core::str::FromStr;
 use crate::family::{Family, LeftOut};
 use crate::grammar::{Endpoint, SchemeLookups, UrlSyntax};
 use crate::schema::SchemeParam;
+use crate::scheme::carrier_table::{CARRIERS, LEFT_OUT_CARRIERS};
 use crate::scheme::{
-    Carrier, Scheme, SchemeWithCarrier, chain_ends, dns, fec_carrier, forward, http, kcp, kcptun,
-    mixed_proxy, socks5, ss, ssh, ssr, transparent,
+    Carrier, Scheme, SchemeWithCarrier, chain_ends, dns, forward, http, kcptun, mixed_proxy,
+    socks5, ss, ssh, ssr, transparent,
 };
 use crate::text::{ConfigError, Span, nearest_word};
 
@@ -83,27 +84,6 @@ const fn count_schemes(built: bool) -> usize {
     }
     count
 }
-
-/// All carriers, in the order of the reference.
-pub(crate) static CARRIERS: &[&Carrier] = match Family::Kcp.is_built() {
-    true => &[&kcp::CARRIER, &fec_carrier::CARRIER],
-    false => &[],
-};
-/// The carriers of dialects that need a stream.
-pub(super) const STREAM_CARRIERS: &[&Carrier] = match Family::Kcp.is_built() {
-    true => &[&kcp::CARRIER],
-    false => &[],
-};
-/// The carriers of dialects of datagrams.
-pub(super) const DATAGRAM_CARRIERS: &[&Carrier] = match Family::Kcp.is_built() {
-    true => &[&fec_carrier::CARRIER],
-    false => &[],
-};
-/// The names of the carriers that this build leaves out.
-const LEFT_OUT_CARRIERS: &[&str] = match Family::Kcp.is_built() {
-    true => &[],
-    false => &[kcp::CARRIER.name, fec_carrier::CARRIER.name],
-};
 
 /// Returns all schemes of this build. With [`Scheme::params`], that is all that a completion needs.
 #[must_use]

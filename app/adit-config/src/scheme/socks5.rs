@@ -2,10 +2,10 @@
 
 use crate::schema::{EndpointRoles, hop_param as for_hop, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{Hop, HopKind, ServerHop};
 use crate::scheme::mixed_proxy::{self, ProxyProtocols};
-use crate::scheme::scheme_table::STREAM_CARRIERS;
 use crate::scheme::shared_keys;
 use crate::text::ConfigError;
 

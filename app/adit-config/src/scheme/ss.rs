@@ -6,11 +6,11 @@ use adit_shadowsocks::{Edition, Method};
 
 use crate::schema::{EndpointRoles, hop_param as for_hop, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{
     Hop, HopKind, ListenerConfig, ListenerKind, ServerHop, SsServer, UdpTransport,
 };
-use crate::scheme::scheme_table::STREAM_CARRIERS;
 use crate::scheme::{shared_keys, ss_share_link};
 use crate::text::{ConfigError, WarningKind};
 
