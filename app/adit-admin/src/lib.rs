@@ -21,6 +21,7 @@ pub mod api;
 pub mod api;
 #[cfg(feature = "management")]
 mod listen_address;
+#[cfg(feature = "management")]
 mod local_listener;
 #[cfg(feature = "management")]
 pub mod manager;
