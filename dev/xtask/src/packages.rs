@@ -61,10 +61,11 @@ fn package_name(folder: &Path) -> String {
 fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
     let is_app = folder.parent().is_some_and(|ring| ring.ends_with("app"));
     let needed: &[&str] = match is_app {
-        true => &["description", "license"],
+        true => &["description", "license", "repository"],
         false => &[
             "description",
             "license",
+            "repository",
             "keywords",
             "categories",
             "documentation",
@@ -168,8 +169,11 @@ mod tests {
     #[test]
     fn a_manifest_without_keywords_is_a_fault() {
         let folder = Path::new("proto/adit-x");
-        let manifest = "[package]\ndescription = \"x\"\nlicense.workspace = true\n";
+        let manifest = "[package]\ndescription = \"x\"\nlicense.workspace = true\n\
+                        repository.workspace = true\n";
         assert_eq!(manifest_faults(folder, manifest).len(), 4);
         assert!(manifest_faults(Path::new("app/adit-x"), manifest).is_empty());
+        let without = manifest.replace("repository", "homepage");
+        assert_eq!(manifest_faults(Path::new("app/adit-x"), &without).len(), 1);
     }
 }
