@@ -8,14 +8,15 @@ use std::time::Duration;
 use adit_interop::dns_server::{DnsReply, DnsServer, encode_query};
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::BLAKE3_AES_128;
 use adit_interop::socks_client::{
     CONNECT, Destination, UdpAssociation, connect_through, perform_request,
 };
 use adit_interop::traffic::check_one_byte;
 use adit_interop::unbound::UnboundServer;
-use adit_interop::{AditProcess, TempFolder, free_port, loopback_addr};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 
-use crate::setup::{ALLOW, bin, ended, says, start};
+use crate::setup::{ALLOW, bin, ended, says, server, start};
 
 /// Certificates of tests: an authority, and one that it has signed for `localhost` and 127.0.0.1.
 const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../adit-admin/vectors/tls");
@@ -411,6 +412,35 @@ fn a_client_with_many_names_keeps_the_addresses_of_others() {
     assert_eq!(last[..3], [198, 18, 0]);
     assert_eq!(addresses(), before);
     adit.stop().unwrap();
+}
+
+#[test]
+fn a_plugin_starts_once_its_server_has_an_address() {
+    let (back, origin) = (server(BLAKE3_AES_128), OriginServer::start().unwrap());
+    let folder = TempFolder::new("dns-plugin").unwrap();
+    let dns_at = loopback_addr(free_port());
+    let hop = BLAKE3_AES_128.url(back.addr());
+    let hop = hop.replace("127.0.0.1", "server.test");
+    let plugin = bin().to_str().unwrap().replace('/', "%2F");
+    let toml = format!(
+        "[route.a]\nlisten = 'mixed://127.0.0.1:0'\nvia = '{hop}?plugin={plugin}'\ndns = 'a'\n\
+         [dns.a]\nserver = 'udp://{dns_at}'\n"
+    );
+    let mut adit = run_file(&folder, &toml, 1);
+    let lines = adit
+        .process()
+        .wait_lines("it is started later", 1, TEST_TIMEOUT);
+    says(&lines.unwrap()[0], &["`server.test`", &dns_at.to_string()]);
+    let local = |_: &str| DnsReply::Address(Ipv4Addr::LOCALHOST, 60);
+    let _dns = DnsServer::start_at(dns_at, local).unwrap();
+    let lines = adit
+        .process()
+        .wait_lines("was started again", 1, TEST_TIMEOUT);
+    lines.unwrap();
+    let web = Destination::from(origin.addr());
+    check_one_byte(connect_through(adit.addr(), None, &web).unwrap()).unwrap();
+    adit.stop().unwrap();
+    back.stop().unwrap();
 }
 
 #[test]
