@@ -170,6 +170,9 @@ mod tests {
     use super::*;
 
     const SOON: Duration = Duration::from_secs(60);
+    /// The variable with the role of this program, and what a child prints.
+    const ROLE: &str = "ADIT_TEST_ROLE";
+    const UP: &str = "both are up";
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("cmd.exe");
@@ -202,24 +205,42 @@ mod tests {
         assert_eq!(why.kind(), io::ErrorKind::NotFound);
     }
 
+    /// Returns a command that runs one test of this program, with the name of its role.
+    fn this_program(role: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["child::tests::a_role_waits", "--exact", "--nocapture"])
+            .env(ROLE, role);
+        command
+    }
+
+    /// Waits if it runs as the child of the test below, or as the child of that one.
+    #[test]
+    fn a_role_waits() {
+        let Ok(role) = std::env::var(ROLE) else {
+            return;
+        };
+        if role == "child" {
+            this_program("grandchild").spawn().unwrap();
+            println!("{UP}");
+        }
+        thread::sleep(SOON * 10);
+    }
+
     /// The pipe of a child ends when no process has it open any more: neither the child nor the one that it started.
     #[tokio::test]
     async fn dropping_the_guard_kills_the_child_and_what_it_started() {
-        let child = spawn_guarded(shell("echo up& cmd.exe /d /c pause <con& pause <con"))
-            .await
-            .unwrap();
+        let child = spawn_guarded(this_program("child")).await.unwrap();
         let GuardedChild {
             guard, mut stdout, ..
         } = child;
-        let mut first = [0; 2];
-        let read = stdout.read_exact(&mut first);
-        timeout(SOON, read).await.unwrap().unwrap();
-        assert_eq!(&first, b"up");
+        let mut text = Vec::new();
+        while !String::from_utf8_lossy(&text).contains(UP) {
+            let read = timeout(SOON, stdout.read_buf(&mut text)).await.unwrap();
+            assert_ne!(read.unwrap(), 0);
+        }
         drop(guard);
-        let mut rest = Vec::new();
-        timeout(SOON, stdout.read_to_end(&mut rest))
-            .await
-            .unwrap()
-            .unwrap();
+        let rest = timeout(SOON, stdout.read_to_end(&mut text)).await;
+        rest.unwrap().unwrap();
     }
 }
