@@ -1,6 +1,6 @@
 //! Archives whose bytes depend on nothing but the files in them.
 //!
-//! Entries are sorted by name, belong to nobody, have the time of the commit and one of two modes;
+//! Entries are sorted by name, have no owner, the time of the commit and one of two modes;
 //! the compressor writes neither a name nor a time. The same files make the same archive on every
 //! machine.
 
