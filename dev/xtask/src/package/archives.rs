@@ -84,7 +84,8 @@ impl ReleaseArchives {
         let sum = self.sums.get(&file).map(String::as_str);
         sum.with_context(|| {
             format!(
-                "{}: no `{file}`; `cargo xtask dist {target}` makes it",
+                "{}: no `{file}`, which this package downloads: `cargo xtask dist {target}`, or a build on that system, \
+                 makes it",
                 self.folder.join(SUMS).display()
             )
         })

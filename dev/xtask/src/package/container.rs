@@ -72,6 +72,7 @@ fn build_one(
             ["--sort=name", "--numeric-owner", mode, "../rootfs.tar"],
         )
         .args([format!("--owner={owner}"), format!("--group={owner}")])
+        .args([format!("--mtime=@{}", source.release.time)])
         .args(names)
         .in_folder(&tree.root)
         .run_captured("rootfs")

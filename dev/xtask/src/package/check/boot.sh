@@ -10,12 +10,18 @@ root=$1
 name=$2
 
 if [ "${3:-}" != inside ]; then
-	for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/systemd /sys/fs/cgroup/unified; do
-		if [ -e "$hierarchy/cgroup.procs" ]; then
-			mkdir -p "$hierarchy/$name"
-			echo $$ >"$hierarchy/$name/cgroup.procs"
-		fi
-	done
+	# In each hierarchy below the present group, so that systemd makes its groups there and nowhere else.
+	while IFS=: read -r _ controllers group; do
+		case $controllers in
+		'') hierarchy=/sys/fs/cgroup/unified ;;
+		*) hierarchy=/sys/fs/cgroup/${controllers#name=} ;;
+		esac
+		[ -d "$hierarchy" ] || hierarchy=/sys/fs/cgroup
+		own=${hierarchy}${group%/}/$name
+		mkdir "$own"
+		# Not in a hierarchy that needs further settings (cpuset), which systemd does not use.
+		echo $$ >"$own/cgroup.procs" || rmdir "$own"
+	done </proc/self/cgroup
 	exec unshare --mount --pid --ipc --uts --net --cgroup --fork --kill-child sh "$0" "$root" "$name" inside
 fi
 

@@ -18,13 +18,6 @@ const SUITE: &str = "bookworm";
 const PACKAGES: &str = "systemd,systemd-sysv,procps";
 /// Time for systemd to start.
 const BOOT_TIME: Duration = Duration::from_secs(60);
-/// Folders of control groups, one for each kind of hierarchy.
-const HIERARCHIES: [&str; 3] = [
-    "/sys/fs/cgroup",
-    "/sys/fs/cgroup/systemd",
-    "/sys/fs/cgroup/unified",
-];
-
 fn archive() -> PathBuf {
     target_dir().join(format!("debian-{SUITE}-root.tar.gz"))
 }
@@ -163,14 +156,15 @@ impl Drop for BootedRoot {
             let _ = self.process.kill();
         }
         let _ = self.process.wait();
-        for hierarchy in HIERARCHIES {
-            let group = format!("{hierarchy}/{}", self.group);
-            if Path::new(&group).is_dir() {
-                let words = [&*group, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"];
-                // An empty group that remains does no harm.
-                let _ = privileged("find", &words).and_then(|run| run.run_captured("rmdir"));
-            }
-        }
+        let (own, below) = (format!("*/{}", self.group), format!("*/{}/*", self.group));
+        let select = ["(", "-path", &own, "-o", "-path", &below, ")"];
+        let words = [
+            &["/sys/fs/cgroup", "-depth", "-type", "d"],
+            &select[..],
+            &["-exec", "rmdir", "{}", ";"],
+        ];
+        // An empty group that remains does no harm.
+        let _ = privileged("find", &words.concat()).and_then(|run| run.run_captured("rmdir"));
     }
 }
 
