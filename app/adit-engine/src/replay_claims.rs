@@ -16,7 +16,11 @@ use adit_net::system;
 use adit_obfs::ServerState;
 use adit_shadowsocks::SaltPool;
 use adit_shadowsocksr::ReplayStore;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
+
+/// Maximum number of claims that wait to be sent. Only handshakes that were open at the switch make claims.
+const MAX_WAITING: usize = 4096;
 
 /// A filter of replays.
 #[derive(Debug, Clone)]
@@ -79,7 +83,7 @@ pub(crate) struct ClaimGate(RwLock<Option<SharedDecisions>>);
 /// The state while a successor has to confirm.
 #[derive(Debug)]
 struct SharedDecisions {
-    claims: mpsc::UnboundedSender<ReplayClaim>,
+    claims: mpsc::Sender<ReplayClaim>,
     /// Held during a step, so that what is in the log afterwards is from this one.
     one_at_a_time: Mutex<()>,
 }
@@ -87,8 +91,12 @@ struct SharedDecisions {
 impl SharedDecisions {
     fn claim(&self, bytes: Vec<u8>) -> oneshot::Receiver<bool> {
         let (reply, answer) = oneshot::channel();
-        // The error means that the successor has ended.
-        let _ = self.claims.send(ReplayClaim { bytes, reply });
+        match self.claims.try_send(ReplayClaim { bytes, reply }) {
+            // Refused, because nobody can tell whether it is a replay.
+            Err(TrySendError::Full(claim)) => claim.answer(false),
+            // When the successor has ended, dropping the claim confirms it.
+            Ok(()) | Err(TrySendError::Closed(_)) => {}
+        }
         answer
     }
 }
@@ -98,8 +106,8 @@ impl ClaimGate {
     pub(crate) fn open<T>(
         &self,
         switch: impl FnOnce() -> T,
-    ) -> (mpsc::UnboundedReceiver<ReplayClaim>, T) {
-        let (claims, receiver) = mpsc::unbounded_channel();
+    ) -> (mpsc::Receiver<ReplayClaim>, T) {
+        let (claims, receiver) = mpsc::channel(MAX_WAITING);
         let mut gate = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *gate = Some(SharedDecisions {
             claims,

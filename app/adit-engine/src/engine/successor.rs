@@ -117,7 +117,7 @@ impl Engine {
     /// Lets a successor decide about replays from now on. Returns the last snapshot, and the decisions of handshakes that
     /// this process still has to finish: they wait for [an answer](ReplayClaim::answer).
     #[must_use]
-    pub fn start_claims(&self) -> (mpsc::UnboundedReceiver<ReplayClaim>, Vec<ReplayPart>) {
+    pub fn start_claims(&self) -> (mpsc::Receiver<ReplayClaim>, Vec<ReplayPart>) {
         self.replays.start_claims(self.started)
     }
 

@@ -216,7 +216,7 @@ impl ReplayRegistry {
     pub(crate) fn start_claims(
         &self,
         started: UnixTime,
-    ) -> (mpsc::UnboundedReceiver<ReplayClaim>, Vec<ReplayPart>) {
+    ) -> (mpsc::Receiver<ReplayClaim>, Vec<ReplayPart>) {
         self.gate.open(|| {
             self.set_recording(true);
             self.snapshot(started)

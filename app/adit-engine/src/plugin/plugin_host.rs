@@ -9,7 +9,7 @@ use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 use tokio::sync::mpsc;
 #[cfg(target_os = "linux")]
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc::error::TrySendError, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -28,6 +28,12 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(60);
 /// Uptime after which a plugin counts as healthy.
 const HEALTHY_UPTIME: Duration = Duration::from_secs(60);
 
+/// Maximum number of requests that wait for the task of a host: an upgrade makes two, one after the other.
+#[cfg(target_os = "linux")]
+const MAX_REQUESTS: usize = 4;
+#[cfg(not(target_os = "linux"))]
+const MAX_REQUESTS: usize = 1;
+
 /// A running plugin, which is restarted when it ends.
 ///
 /// Dropping it ends the plugin in the background: SIGTERM to its process group, then SIGKILL after
@@ -37,7 +43,7 @@ pub struct PluginHost {
     local: LoopbackAddr,
     mode: PluginTransports,
     /// Dropped to stop the plugin.
-    requests: mpsc::UnboundedSender<HostRequest>,
+    requests: mpsc::Sender<HostRequest>,
     task: JoinHandle<()>,
 }
 
@@ -115,7 +121,7 @@ impl PluginHost {
             Err(why) => return Err(why),
         };
         let local = LoopbackAddr::new(addr);
-        let (requests, received) = mpsc::unbounded_channel();
+        let (requests, received) = mpsc::channel(MAX_REQUESTS);
         let supervisor = Supervisor {
             birth,
             local: local.clone(),
@@ -170,7 +176,7 @@ impl PluginHost {
         let local = LoopbackAddr::new(plugin.local);
         // The plugin of a listener looks no server up.
         let birth = PluginCommand::new(spec, side, NameResolver::system())?;
-        let (requests, received) = mpsc::unbounded_channel();
+        let (requests, received) = mpsc::channel(MAX_REQUESTS);
         let supervisor = Supervisor {
             birth,
             local: local.clone(),
@@ -193,19 +199,24 @@ impl PluginHost {
     /// The error of the system.
     pub(crate) fn hand_over(&self) -> impl Future<Output = HandOverResult> + Send + use<> {
         let (reply, answer) = oneshot::channel();
-        // The error means that the task has ended, as below.
-        let _ = self.requests.send(HostRequest::HandOver(reply));
+        self.request(HostRequest::HandOver(reply));
         async { answer.await.unwrap_or(Ok(None)) }
+    }
+
+    fn request(&self, request: HostRequest) {
+        // A closed channel means that the task has ended.
+        let sent = self.requests.try_send(request);
+        debug_assert!(!matches!(sent, Err(TrySendError::Full(_))), "requests wait");
     }
 
     /// Supervises the plugin again after [`Self::hand_over`], or takes it over after [`Self::continue_plugin`].
     pub(crate) fn resume(&self) {
-        let _ = self.requests.send(HostRequest::Resume);
+        self.request(HostRequest::Resume);
     }
 
     /// Leaves the plugin to the process that it was handed over to.
     pub(crate) fn release(self) {
-        let _ = self.requests.send(HostRequest::Release);
+        self.request(HostRequest::Release);
     }
 }
 
@@ -213,7 +224,7 @@ impl PluginHost {
 struct Supervisor {
     birth: PluginCommand,
     local: LoopbackAddr,
-    requests: mpsc::UnboundedReceiver<HostRequest>,
+    requests: mpsc::Receiver<HostRequest>,
 }
 
 /// The plugin of a host.
@@ -225,7 +236,7 @@ enum PluginLife {
 
 /// The reaction of a host to a request.
 enum HostDecision {
-    Continue(PluginLife),
+    Continue(Box<PluginLife>),
     Stop,
 }
 
@@ -255,7 +266,7 @@ impl Supervisor {
                         request = self.requests.recv() => {
                             let life = PluginLife::Running(process);
                             match self.decide(request, life).await {
-                                HostDecision::Continue(life) => life,
+                                HostDecision::Continue(life) => *life,
                                 HostDecision::Stop => return,
                             }
                         }
@@ -287,7 +298,7 @@ impl Supervisor {
                         },
                         request = self.requests.recv() => {
                             match self.decide(request, PluginLife::Ended(complaint)).await {
-                                HostDecision::Continue(life) => life,
+                                HostDecision::Continue(life) => *life,
                                 HostDecision::Stop => return,
                             }
                         }
@@ -314,7 +325,7 @@ impl Supervisor {
                     if let PluginLife::Running(process) = &mut life {
                         process.resume();
                     }
-                    return HostDecision::Continue(life);
+                    return HostDecision::Continue(Box::new(life));
                 }
                 Some(HostRequest::Release) => {
                     if let PluginLife::Running(process) = life {

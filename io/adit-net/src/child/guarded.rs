@@ -271,7 +271,7 @@ mod tests {
         let _ = std::fs::remove_file(folder);
     }
 
-    /// What a child is to the process that it is handed over to; here it is the same process.
+    /// Hands a child over to this same process.
     #[cfg(target_os = "linux")]
     async fn handed_over(script: &str) -> (GuardedChild, String) {
         let mut child = shell(script).await;

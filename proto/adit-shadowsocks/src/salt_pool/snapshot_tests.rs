@@ -136,7 +136,7 @@ fn the_space_is_bounded() {
     assert!(full);
 }
 
-/// What one pool accepts, the other confirms once: neither accepts a salt that the other has.
+/// A salt that one pool accepts, the other confirms once: neither accepts a salt that the other has.
 #[test]
 fn two_pools_agree_on_each_salt() {
     let before = filled();

@@ -121,7 +121,7 @@ fn a_clock_that_goes_back_locks_no_one_out() {
     );
 }
 
-/// What one store admits, the next one confirms once.
+/// A message that one store admits, the next one confirms once.
 #[test]
 fn two_stores_agree_on_each_message() {
     let before = store(10, 10);

@@ -55,7 +55,7 @@ pub(crate) struct Successor {
 
 /// Decisions about replays that the new process has to confirm.
 struct Claims {
-    new: mpsc::UnboundedReceiver<ReplayClaim>,
+    new: mpsc::Receiver<ReplayClaim>,
     /// Those that were sent, in the order of their answers.
     sent: VecDeque<ReplayClaim>,
     /// True if the new process has ended: this one decides alone.
@@ -166,7 +166,7 @@ impl Successor {
         child: &mut DetachableChild,
         engine: &Engine,
         counted: &EngineCounters,
-    ) -> Exchange<(mpsc::UnboundedReceiver<ReplayClaim>, u64)> {
+    ) -> Exchange<(mpsc::Receiver<ReplayClaim>, u64)> {
         send_counters(channel, counted).await?;
         let shared = engine.hand_over_udp().await;
         for socket in shared.map_err(|why| why.to_string())?.into_vec() {
