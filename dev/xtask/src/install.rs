@@ -70,6 +70,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("systemd-analyze", "systemd"),
     ("gsettings", "libglib2.0-bin"),
     ("kwriteconfig5", "libkf5config-bin"),
+    ("wine", "wine"),
     ("python3", "python3-venv"),
 ];
 

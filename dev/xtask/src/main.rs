@@ -36,11 +36,11 @@ use steps::StepRunner;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
-                                the public API, the oldest Rust, cores without std, crates that
-                                need russh, tests, the release binary, instruction counts of hot
-                                loops, docs, links, the book, a tiny benchmark, and a short run of
-                                every fuzz target
+  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, the
+                                workflows, licences, the public API, the oldest Rust, cores
+                                without std, crates that need russh, tests, the release binary,
+                                instruction counts of hot loops, docs, links, the book, a tiny
+                                benchmark, and a short run of every fuzz target
                                 --all: also shadowsocks-rust as a peer, and cargo-deny
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
