@@ -103,10 +103,7 @@ impl SharedDecisions {
 
 impl ClaimGate {
     /// From now on a successor confirms what filters accept. `switch` runs while no step does.
-    pub(crate) fn open<T>(
-        &self,
-        switch: impl FnOnce() -> T,
-    ) -> (mpsc::Receiver<ReplayClaim>, T) {
+    pub(crate) fn open<T>(&self, switch: impl FnOnce() -> T) -> (mpsc::Receiver<ReplayClaim>, T) {
         let (claims, receiver) = mpsc::channel(MAX_WAITING);
         let mut gate = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *gate = Some(SharedDecisions {

@@ -71,6 +71,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("systemd-analyze", "systemd"),
     ("gsettings", "libglib2.0-bin"),
     ("kwriteconfig5", "libkf5config-bin"),
+    ("wine", "wine"),
     ("python3", "python3-venv"),
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"),
     ("wine", "wine"),

@@ -41,7 +41,7 @@ use steps::StepRunner;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, licences,
+  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, workflows, licences,
                                 the public API, the oldest Rust, cores without std, builds with
                                 one feature each, Windows (in wine), crates that need russh, tests,
                                 the release binary, packages of other systems, the static binary in

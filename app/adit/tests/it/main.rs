@@ -113,6 +113,8 @@ mod ssr_guest;
 mod ssr_hostile;
 mod ssr_peers;
 #[cfg(target_os = "linux")]
+mod system_proxy;
+#[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
 mod upgrade;

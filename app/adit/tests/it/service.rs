@@ -1,17 +1,18 @@
 //! `adit service` with a real systemd: process 1 of namespaces of its own, with nothing but the units that adit needs.
-//! `adit system-proxy` with the programs of the desktops.
 
 mod systemd_world;
 
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_interop::TempFolder;
-use adit_interop::external_tools::{self, ToolOutput};
+use adit_interop::external_tools;
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
+use rustix::process::Signal;
 
 use self::systemd_world::SystemdWorld;
-use crate::setup::{bin, ended, says};
+use crate::setup::{ALLOW, bin, ended, says};
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// The highest exposure of the unit, in tenths, as `systemd-analyze security` computes it. 10 is no sandbox at all.
@@ -205,6 +206,54 @@ fn a_service_of_a_user() {
     assert_eq!(adit(&["status", "--user"]).code, Some(1));
 }
 
+/// OpenRC would start the service once more: that is refused.
+#[test]
+fn a_service_of_openrc_is_not_upgraded() {
+    let mut command = Command::new(bin());
+    command
+        .args(["run", &format!("mixed://127.0.0.1:0?{ALLOW}")])
+        .env("RC_SVCNAME", "adit");
+    let mut adit = AditProcess::start_command(command, 1).unwrap();
+    adit.process().send_signal(Signal::USR2).unwrap();
+    let process = adit.process();
+    let lines = process.wait_lines("not upgraded", 1, TEST_TIMEOUT).unwrap();
+    assert!(lines[0].contains("OpenRC"), "{lines:?}");
+    std::net::TcpStream::connect(adit.addr()).unwrap();
+    adit.stop().unwrap();
+}
+
+/// systemd learns when a reload begins and when it has ended.
+#[test]
+fn the_service_manager_waits_for_a_reload() {
+    let folder = TempFolder::new("reload-notify").unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let next = || {
+        let mut text = [0; 256];
+        let len = manager.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..len]).into_owned()
+    };
+    let text = format!("[route.a]\nlisten = \"mixed://127.0.0.1:0?{ALLOW}\"\n");
+    let file = folder.write_file("adit.toml", text).unwrap();
+    let mut command = Command::new(bin());
+    command
+        .args(["run", "-c"])
+        .arg(&file)
+        .env("NOTIFY_SOCKET", &path);
+    let mut adit = AditProcess::start_command(command, 1).unwrap();
+    assert_eq!(next(), "READY=1");
+    // A file with a mistake ends the reload as well.
+    for text in [fs::read_to_string(&file).unwrap(), "[".to_owned()] {
+        fs::write(&file, text).unwrap();
+        adit.process().send_signal(Signal::HUP).unwrap();
+        let begin = next();
+        assert!(begin.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{begin}");
+        assert_eq!(next(), "READY=1");
+    }
+    adit.stop().unwrap();
+}
+
 /// systemd accepts the units of the packages, and rates their sandbox.
 #[test]
 fn units_are_valid_and_confined() {
@@ -282,150 +331,4 @@ fn files_are_printed_and_mistakes_refused() {
     let elsewhere = ended(&["service", "status", "--manager", "launchd"]);
     assert_eq!(elsewhere.code, Some(1));
     says(&elsewhere.output, &["does not run here"]);
-}
-
-/// A desktop whose settings are files in a folder.
-struct Desktop {
-    folder: TempFolder,
-    name: &'static str,
-}
-
-impl Desktop {
-    fn new(name: &'static str) -> Self {
-        let folder = TempFolder::new(&format!("proxy-{name}")).unwrap();
-        Self { folder, name }
-    }
-
-    fn command(&self, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Command {
-        let mut command = Command::new(program);
-        let home = self.folder.path();
-        command
-            .args(words)
-            .env("HOME", home)
-            .env("XDG_CONFIG_HOME", home.join("config"))
-            .env("XDG_STATE_HOME", home.join("state"))
-            .env("XDG_CURRENT_DESKTOP", self.name)
-            .env("GSETTINGS_BACKEND", "keyfile")
-            .env_remove("STATE_DIRECTORY")
-            .env_remove("DBUS_SESSION_BUS_ADDRESS");
-        command
-    }
-
-    fn proxy(&self, words: &[&str]) -> ToolOutput {
-        let command = self.command(bin(), &[&["system-proxy"], words].concat());
-        external_tools::run_to_end(command, LIMIT).unwrap()
-    }
-
-    fn read(&self, program: &str, words: &[&str]) -> String {
-        let command = self.command(program, words);
-        let read = external_tools::run_to_end(command, LIMIT).unwrap();
-        read.expect_success().unwrap().trim().to_owned()
-    }
-}
-
-#[test]
-fn the_proxy_of_gnome_is_switched_and_restored() {
-    let desktop = Desktop::new("ubuntu:GNOME");
-    let get = |schema: &str, key: &str| {
-        let schema = format!("org.gnome.system.proxy{schema}");
-        desktop.read("gsettings", &["get", &schema, key])
-    };
-    let before = ["set", "org.gnome.system.proxy.http", "host", "old.example"];
-    desktop.read("gsettings", &before);
-    assert_eq!(desktop.proxy(&["off"]).code, Some(1));
-
-    let on = desktop.proxy(&["on"]).expect_success().unwrap();
-    says(&on, &["the SOCKS and HTTP proxy on 127.0.0.1:1080"]);
-    assert_eq!(get("", "mode"), "'manual'");
-    assert_eq!(
-        (get(".socks", "host"), get(".socks", "port")),
-        ("'127.0.0.1'".to_owned(), "1080".to_owned())
-    );
-    assert_eq!(get(".http", "host"), "'127.0.0.1'");
-    // Another proxy replaces the first one, and the settings before both are kept.
-    desktop
-        .proxy(&["on", "socks5://[::1]:1081"])
-        .expect_success()
-        .unwrap();
-    assert_eq!(
-        (get(".socks", "host"), get(".socks", "port")),
-        ("'::1'".to_owned(), "1081".to_owned())
-    );
-    assert_eq!(get(".https", "host"), "''");
-    let status = desktop.proxy(&["status"]).expect_success().unwrap();
-    says(
-        &status,
-        &[
-            "org.gnome.system.proxy mode = 'manual'",
-            "switched on by adit",
-        ],
-    );
-
-    desktop.proxy(&["off"]).expect_success().unwrap();
-    assert_eq!(
-        (get("", "mode"), get(".http", "host")),
-        ("'none'".to_owned(), "'old.example'".to_owned())
-    );
-    assert_eq!(
-        (get(".socks", "host"), get(".socks", "port")),
-        ("''".to_owned(), "0".to_owned())
-    );
-    assert_eq!(desktop.proxy(&["off"]).code, Some(1));
-}
-
-#[test]
-fn the_proxy_of_kde_is_switched_and_restored() {
-    let desktop = Desktop::new("KDE");
-    let words = ["--file", "kioslaverc", "--group", "Proxy Settings", "--key"];
-    let get = |key: &str| desktop.read("kreadconfig5", &[&words[..], &[key]].concat());
-    let before = [&words[..], &["httpProxy", "http://old.example 3128"]].concat();
-    desktop.read("kwriteconfig5", &before);
-
-    desktop
-        .proxy(&["on", "mixed://127.0.0.1:1080"])
-        .expect_success()
-        .unwrap();
-    assert_eq!(
-        (get("ProxyType"), get("socksProxy")),
-        ("1".to_owned(), "socks://127.0.0.1 1080".to_owned())
-    );
-    assert_eq!(get("httpProxy"), "http://127.0.0.1 1080");
-    let other = desktop.proxy(&["off", "--desktop", "gnome"]);
-    assert_eq!(other.code, Some(2), "{}", other.output);
-    desktop.proxy(&["off"]).expect_success().unwrap();
-    assert_eq!(
-        (get("ProxyType"), get("httpProxy")),
-        (String::new(), "http://old.example 3128".to_owned())
-    );
-    says(
-        &desktop.proxy(&["status"]).output,
-        &["ProxyType = (not set)", "not switched on by adit"],
-    );
-}
-
-#[test]
-fn a_proxy_that_desktops_cannot_use_is_refused() {
-    let desktop = Desktop::new("sway");
-    for (words, code, expected) in [
-        (&["on"][..], 1, "`sway` is not supported"),
-        (
-            &["on", "--desktop", "kde", "ss://aes-128-gcm:x@127.0.0.1:1"],
-            2,
-            "SOCKS and HTTP",
-        ),
-        (
-            &["on", "--desktop", "kde", "socks5://a:b@127.0.0.1:1080"],
-            2,
-            "password",
-        ),
-        (
-            &["on", "--desktop", "kde", "socks5://127.0.0.1"],
-            2,
-            "the port is missing",
-        ),
-    ] {
-        let refused = desktop.proxy(words);
-        assert_eq!(refused.code, Some(code), "{words:?}: {}", refused.output);
-        says(&refused.output, &[expected]);
-    }
 }

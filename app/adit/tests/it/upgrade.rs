@@ -402,54 +402,6 @@ fn a_unit_that_would_end_is_not_upgraded() {
     adit.stop().unwrap();
 }
 
-/// OpenRC would start the service once more: that is refused.
-#[test]
-fn a_service_of_openrc_is_not_upgraded() {
-    let mut command = Command::new(bin());
-    command
-        .args(["run", &format!("mixed://127.0.0.1:0?{ALLOW}")])
-        .env("RC_SVCNAME", "adit");
-    let mut adit = AditProcess::start_command(command, 1).unwrap();
-    adit.process().send_signal(Signal::USR2).unwrap();
-    let process = adit.process();
-    let lines = process.wait_lines("not upgraded", 1, TEST_TIMEOUT).unwrap();
-    assert!(lines[0].contains("OpenRC"), "{lines:?}");
-    std::net::TcpStream::connect(adit.addr()).unwrap();
-    adit.stop().unwrap();
-}
-
-/// systemd learns when a reload begins and when it has ended.
-#[test]
-fn the_service_manager_waits_for_a_reload() {
-    let folder = TempFolder::new("reload-notify").unwrap();
-    let path = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    let next = || {
-        let mut text = [0; 256];
-        let len = manager.recv(&mut text).unwrap();
-        String::from_utf8_lossy(&text[..len]).into_owned()
-    };
-    let text = format!("[route.a]\nlisten = \"mixed://127.0.0.1:0?{ALLOW}\"\n");
-    let file = folder.write_file("adit.toml", text).unwrap();
-    let mut command = Command::new(bin());
-    command
-        .args(["run", "-c"])
-        .arg(&file)
-        .env("NOTIFY_SOCKET", &path);
-    let mut adit = AditProcess::start_command(command, 1).unwrap();
-    assert_eq!(next(), "READY=1");
-    // A file with a mistake ends the reload as well.
-    for text in [fs::read_to_string(&file).unwrap(), "[".to_owned()] {
-        fs::write(&file, text).unwrap();
-        adit.process().send_signal(Signal::HUP).unwrap();
-        let begin = next();
-        assert!(begin.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{begin}");
-        assert_eq!(next(), "READY=1");
-    }
-    adit.stop().unwrap();
-}
-
 /// The member of a manual group that was selected through the API stays selected.
 #[test]
 fn a_selected_member_stays_selected() {

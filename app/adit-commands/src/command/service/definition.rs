@@ -35,7 +35,10 @@ pub(super) struct ServiceDefinition {
     pub(super) reports_start: bool,
     /// True if the process reads its configuration again on SIGHUP.
     pub(super) can_reload: bool,
+    /// The privileges that the listeners may need.
     pub(super) privileges: Privileges,
+    /// Those that the current ones need. Not every OpenRC can set capabilities: they are set if there is no other way.
+    pub(super) needed: Privileges,
 }
 
 /// The capabilities that the listeners need.
@@ -98,21 +101,23 @@ impl ServiceDefinition {
             false => ServiceScope::System,
         };
         let name = check_name(&typed.service.name)?;
-        let program = readable_path(scope, program, "install the program in /usr/local/bin")?;
         let mut definition = Self {
             name: name.to_owned(),
             scope,
-            program,
+            program: String::new(),
             arguments: Vec::new(),
             reports_start: true,
             can_reload: false,
             privileges: Privileges::ANY_PORT,
+            needed: Privileges::default(),
         };
         if typed.words.is_empty() {
             definition.use_file(typed.config.as_deref(), typed.print)?;
         } else {
             definition.use_words(&typed.words)?;
         }
+        let hint = "install the program in /usr/local/bin";
+        definition.program = readable_path(scope, program, hint)?;
         Ok(definition)
     }
 
@@ -127,7 +132,8 @@ impl ServiceDefinition {
         // The unit of a package is written before its configuration.
         if !only_print || file.is_file() {
             let plan = run::plan_from_args(&plan_args_of_file(file))?;
-            self.privileges.transparent = Privileges::of_plan(&plan).transparent;
+            self.needed = Privileges::of_plan(&plan);
+            self.privileges.transparent = self.needed.transparent;
         }
         self.arguments = ["run", "-c", &path].map(str::to_owned).to_vec();
         self.can_reload = true;
@@ -204,7 +210,8 @@ impl ServiceDefinition {
             return Err(Failure::new(FailureCode::Usage, what)
                 .with_hint("write `@/absolute/FILE` instead of the key, or use -c FILE"));
         }
-        self.privileges = Privileges::of_plan(&plan);
+        self.needed = Privileges::of_plan(&plan);
+        self.privileges = self.needed;
         Ok(())
     }
 
@@ -216,6 +223,7 @@ impl ServiceDefinition {
         let port = server.listen.rsplit(':').next().map(str::parse);
         if let Some(Ok(port)) = port {
             self.privileges.low_ports = is_low(port);
+            self.needed = self.privileges;
         }
         Ok(())
     }

@@ -8,6 +8,9 @@ use super::definition::{SERVICE_USER, ServiceDefinition, ServiceScope};
 use super::steps::{MARK, Step, output_of};
 
 /// Returns the script of a service. `supervise-daemon` restarts the process when it fails.
+///
+/// The option instead of the variable `no_new_privs`, and a file instead of `error_logger`: OpenRC 0.45 passes a wrong
+/// option for the first and does not know the second.
 pub(super) fn script(definition: &ServiceDefinition) -> String {
     let arguments: Vec<String> = definition
         .arguments
@@ -15,7 +18,7 @@ pub(super) fn script(definition: &ServiceDefinition) -> String {
         .map(|word| shell_quoted(word))
         .collect();
     let capabilities: Vec<String> = definition
-        .privileges
+        .needed
         .capabilities()
         .into_iter()
         .map(|name| format!("^{}", name.to_lowercase()))
@@ -40,23 +43,21 @@ supervisor=supervise-daemon
 command={program}
 command_args={arguments}
 command_user=\"{SERVICE_USER}:{SERVICE_USER}\"
-{capabilities}no_new_privs=yes
+{capabilities}supervise_daemon_args=--no-new-privs
 umask=0077
-rc_ulimit=\"-n 65536\"
 respawn_delay=2
 respawn_max=0
-output_logger=\"logger -t ${{RC_SVCNAME}}\"
-error_logger=\"logger -t ${{RC_SVCNAME}}\"
+error_log=\"/var/log/${{RC_SVCNAME}}.log\"
 {commands}
 export STATE_DIRECTORY=\"/var/lib/${{RC_SVCNAME}}\"
 
 depend() {{
-	need net
-	use dns logger
+	use net dns
 	after firewall
 }}
 
 start_pre() {{
+	checkpath --file --mode 0640 --owner \"${{command_user}}\" \"${{error_log}}\"
 	checkpath --directory --mode 0700 --owner \"${{command_user}}\" \"${{STATE_DIRECTORY}}\"
 	checkpath --directory --mode 0750 --owner \"${{command_user}}\" \"/run/${{RC_SVCNAME}}\"
 }}
@@ -134,7 +135,7 @@ pub(super) fn install_steps(definition: &ServiceDefinition, path: PathBuf) -> Ve
 pub(super) fn uninstall_steps(name: &str, path: PathBuf) -> Vec<Step> {
     vec![
         Step::attempt(&["rc-service", name, "stop"]),
-        Step::run(&["rc-update", "delete", name, "default"]),
+        Step::attempt(&["rc-update", "delete", name, "default"]),
         Step::Remove(path),
     ]
 }

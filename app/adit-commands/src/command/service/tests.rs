@@ -21,6 +21,7 @@ fn definition(scope: ServiceScope) -> ServiceDefinition {
             low_ports: true,
             transparent: false,
         },
+        needed: Privileges::default(),
     }
 }
 
@@ -214,6 +215,17 @@ fn a_script_is_valid() {
     let text = text(ServiceManager::OpenRc, &service, None);
     let (valid, _) = steps::output_of(&["sh", "-n", "-c", &text]).unwrap();
     assert!(valid, "{text}");
+    // The variables are those of OpenRC, and the arguments are quoted for a second shell.
+    let lint = "printf '%s' \"$1\" | shellcheck --shell=sh --exclude=SC2034,SC1003,SC2016 -";
+    let (clean, faults) = steps::output_of(&["sh", "-c", lint, "sh", &text]).unwrap();
+    assert!(clean, "{faults}");
+    assert!(!text.contains("capabilities="));
+    service.needed.low_ports = true;
+    let low = super::text(ServiceManager::OpenRc, &service, None);
+    assert!(
+        low.contains("capabilities=\"^cap_net_bind_service\"\n"),
+        "{low}"
+    );
     let printed = text.replace("#!/sbin/openrc-run", "") + "\neval printf '%s,' \"$command_args\"";
     let (_, words) = steps::output_of(&["sh", "-c", &printed]).unwrap();
     assert_eq!(words, "run,-c,/etc/adit/adit.toml,it's $HOME,");

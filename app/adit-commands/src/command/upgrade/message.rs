@@ -295,7 +295,8 @@ const fn to_usage(numbers: Numbers<6>) -> Usage {
     }
 }
 
-#[cfg(all(test, feature = "kcp"))]
+#[cfg(feature = "kcp")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
