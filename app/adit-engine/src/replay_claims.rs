@@ -92,7 +92,7 @@ impl SharedDecisions {
     fn claim(&self, bytes: Vec<u8>) -> oneshot::Receiver<bool> {
         let (reply, answer) = oneshot::channel();
         match self.claims.try_send(ReplayClaim { bytes, reply }) {
-            // Refused, because nobody can tell whether it is a replay.
+            // Refused, because it may be a replay.
             Err(TrySendError::Full(claim)) => claim.answer(false),
             // When the successor has ended, dropping the claim confirms it.
             Ok(()) | Err(TrySendError::Closed(_)) => {}
