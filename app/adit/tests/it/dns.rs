@@ -356,7 +356,7 @@ fn a_dead_server_does_not_receive_each_query_of_clients() {
     client
         .set_read_timeout(Some(Duration::from_secs(30)))
         .unwrap();
-    let mut ask = |id: u16| {
+    let ask = |id: u16| {
         let query = encode_query(id, "a.test");
         client.send_to(&query, adit.addr()).unwrap();
         let mut reply = [0; 512];
