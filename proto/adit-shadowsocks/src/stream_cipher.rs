@@ -7,6 +7,10 @@ pub(crate) use adit_crypto::{StreamCipher, StreamKey};
 
 /// Without values, the code for legacy methods is removed by the compiler.
 #[cfg(not(feature = "legacy-ciphers"))]
+#[allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "the functions are those of the types that they replace"
+)]
 mod absent {
     use adit_crypto::{CryptoError, Direction, StreamKind};
 

@@ -1,5 +1,10 @@
 //! The management API in a build without the feature `admin`.
 
+#![allow(
+    clippy::needless_pass_by_ref_mut,
+    reason = "the functions are those of the type that this one replaces"
+)]
+
 use std::sync::Arc;
 
 use adit_admin::api::{Api, ApiListenerControl};

@@ -116,7 +116,8 @@ impl UnknownScheme {
         let mut carriers = LEFT_OUT_CARRIERS.iter();
         let mut is_left_out =
             |carrier: &str| carriers.any(|known| known.eq_ignore_ascii_case(carrier));
-        let family = family.or_else(|| carrier.filter(|it| is_left_out(it)).map(|_| Family::Kcp));
+        let of_carrier = || carrier.filter(|it| is_left_out(it)).map(|_| Family::Kcp);
+        let family = family.or_else(of_carrier);
         Self {
             name: name.to_owned(),
             nearest: nearest_word(name, SCHEMES.into_iter().map(|scheme| scheme.name)),
