@@ -40,7 +40,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// True if every other query would fail as well, whatever its name and whoever asks.
+    /// True if every other query would fail as well, whatever its name and its client.
     pub(crate) fn is_about_the_path(&self) -> bool {
         match self {
             Self::Path(why) => why.kind() != io::ErrorKind::QuotaExceeded,

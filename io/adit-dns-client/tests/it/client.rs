@@ -138,7 +138,7 @@ async fn a_failure_is_kept() {
     }
 }
 
-/// A path that fails until it is told otherwise.
+/// A path that fails until it works.
 #[derive(Default)]
 struct BrokenPath {
     tries: AtomicUsize,

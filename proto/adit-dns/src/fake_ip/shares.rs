@@ -43,9 +43,7 @@ impl Shares {
 
     /// Removes a place, and returns its client.
     pub(super) fn remove(&mut self, place: u32) -> Client {
-        let Some((client, last)) = self.uses.get(usize_from(place)).copied() else {
-            return None;
-        };
+        let (client, last) = self.uses.get(usize_from(place)).copied()?;
         if self.by_use.remove(&(client, last, place))
             && let Entry::Occupied(mut size) = self.sizes.entry(client)
         {

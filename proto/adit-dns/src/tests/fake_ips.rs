@@ -113,7 +113,7 @@ fn the_least_recently_used_name_loses_its_address() {
 fn a_greedy_client_pushes_out_its_own_names() {
     let mut table = table("10.0.0.0/8", "", 100);
     let (quiet, greedy) = (ip("192.0.2.1"), ip("192.0.2.2"));
-    // Names that both look up count for the quiet client, whoever came first.
+    // Names that both look up count for the quiet client, although the other was first.
     table.address_for("both", RecordType::A, greedy).unwrap();
     for n in 0..5 {
         table.address_for(&format!("greedy{n}"), RecordType::A, greedy);
