@@ -113,9 +113,10 @@ pub(crate) enum Command {
     Check(PlanArgs),
     /// Convert another program's configuration to adit's
     ///
-    /// Reads the JSON of shadowsocks-libev, shadowsocks-rust and shadowsocks-go, SIP008
-    /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
-    /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
+    /// Reads the files of shadowsocks-libev, shadowsocks-rust, shadowsocks-go and ShadowsocksR, the
+    /// servers and groups of Clash, sing-box and Xray, SIP008 documents, and `ss://` and `ssr://` links
+    /// (Outline's too) in plain text or base64. Settings without an equivalent are listed on standard
+    /// error. `adit run -c FILE.json` converts before it runs.
     #[cfg(feature = "convert")]
     Convert(ConvertArgs),
     /// Print a JSON Schema of the configuration file, for editors

@@ -31,6 +31,7 @@ mod doctor;
 mod doctor_schemes;
 #[cfg(unix)]
 mod documented;
+#[cfg(target_os = "linux")]
 mod documented_commands;
 mod empty_chunks;
 #[cfg(target_os = "linux")]
@@ -119,3 +120,5 @@ mod transparent;
 mod udp;
 mod upgrade;
 mod users;
+#[cfg(target_os = "linux")]
+mod walkthrough;

@@ -60,15 +60,25 @@ netns add server
 /// happened in another process.
 #[must_use]
 pub(crate) fn world(test: &str) -> bool {
+    if !separate(test) {
+        return false;
+    }
+    WORLD
+        .lines()
+        .filter(|line| !line.is_empty())
+        .for_each(|line| sh(&format!("ip {line}")));
+    enter(GATEWAY, || {
+        fs::write("/proc/sys/net/ipv4/ip_forward", "0").unwrap();
+        fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "0").unwrap();
+    });
+    true
+}
+
+/// Runs the calling test, whose path this is, in a mount and a network namespace of its own, which are
+/// still empty. Returns false if that has happened in another process.
+#[must_use]
+pub(crate) fn separate(test: &str) -> bool {
     if env::var_os(INSIDE).is_some() {
-        WORLD
-            .lines()
-            .filter(|line| !line.is_empty())
-            .for_each(|line| sh(&format!("ip {line}")));
-        enter(GATEWAY, || {
-            fs::write("/proc/sys/net/ipv4/ip_forward", "0").unwrap();
-            fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "0").unwrap();
-        });
         return true;
     }
     let mut command = Command::new("unshare");
@@ -131,6 +141,8 @@ pub(crate) fn follow_guide(heading: &str) {
         .split_once(&format!("\n### {heading}\n"))
         .expect(heading);
     let block = after.split("```").nth(1).expect(heading);
+    // The rest of the fence's line names a language.
+    let (_, block) = block.split_once('\n').expect(heading);
     // If the tests run as root there is no such user, but any group works.
     let block = block
         .replace("--uid-owner adit", &format!("--gid-owner {GROUP}"))
@@ -145,7 +157,8 @@ pub(crate) fn follow_guide(heading: &str) {
     ));
 }
 
-fn sh(script: &str) {
+/// Runs a script of a shell, which must succeed.
+pub(crate) fn sh(script: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", script]);
     let ended = external_tools::run_to_end(command, Duration::from_secs(20)).unwrap();
