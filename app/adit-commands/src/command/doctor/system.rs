@@ -1,11 +1,11 @@
-//! What adit lacks on the system that it runs on.
+//! Features that adit lacks on the system that it runs on.
 
 use super::step::{CheckResult, CheckState, DoctorReport};
 
-/// What exists on Linux alone.
+/// Features that exist on Linux alone.
 const LINUX_ONLY: &str = "redir:// and tproxy:// listeners, `adit upgrade`, the interface of ss-* programs (-i), and \
                           copying in the kernel (splice)";
-/// What exists on Unix alone; Windows lacks it too.
+/// Features that exist on Unix alone.
 const UNIX_ONLY: &str = "`adit ssh`, sshd, scp and sftp (ssh:// works), Unix sockets (the API has named pipes), \
                          another user and the background for ss-* programs (-a, -f), and reloading by SIGHUP (the \
                          API reloads)";
