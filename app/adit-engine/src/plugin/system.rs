@@ -1,4 +1,4 @@
-//! Differences between systems: program files, the environment that programs need, exit statuses.
+//! The differences between systems: program files, the environment that programs need, exit statuses.
 
 #[cfg(unix)]
 mod unix;

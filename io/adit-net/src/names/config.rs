@@ -48,7 +48,7 @@ impl Default for ResolverFiles {
     }
 }
 
-/// The marks of the current version of each file.
+/// The identification of the current version of each file.
 pub(super) type ResolverFilesVersion = [Option<platform::FileVersion>; 3];
 
 impl ResolverFiles {

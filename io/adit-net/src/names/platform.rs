@@ -1,4 +1,4 @@
-//! Differences between systems: the paths of the resolver's files, the versions of files, the host name.
+//! The differences between systems: the paths of the resolver's files, the versions of files, the host name.
 
 #[cfg(unix)]
 mod unix;

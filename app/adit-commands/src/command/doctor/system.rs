@@ -1,11 +1,11 @@
-//! The parts that adit lacks on the system that it runs on.
+//! Features that adit lacks on the system that it runs on.
 
 use super::step::{CheckResult, CheckState, DoctorReport};
 
-/// Parts that exist on Linux alone.
+/// Features that exist on Linux alone.
 const LINUX_ONLY: &str = "redir:// and tproxy:// listeners, `adit upgrade`, the interface of ss-* programs (-i), and \
                           copying in the kernel (splice)";
-/// Parts that exist on Unix alone; Windows lacks them too.
+/// Features that exist on Unix alone.
 const UNIX_ONLY: &str = "`adit ssh`, sshd, scp and sftp (ssh:// works), Unix sockets (the API has named pipes), \
                          another user and the background for ss-* programs (-a, -f), and reloading by SIGHUP (the \
                          API reloads)";

@@ -35,7 +35,7 @@ const PRIVILEGED: [&str; 5] = [
     "S-1-5-32-544",
     "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464",
 ];
-/// The owner at the time: `OWNER RIGHTS` and, in inherited entries, `CREATOR OWNER`.
+/// The owner, without a name: `OWNER RIGHTS` and, in inherited entries, `CREATOR OWNER`.
 const OWNER_ALIASES: [&str; 4] = ["OW", "CO", "S-1-3-4", "S-1-3-0"];
 
 /// The owner and the access list of a file.

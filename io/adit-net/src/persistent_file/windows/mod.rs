@@ -102,7 +102,7 @@ impl FileOwner {
     }
 }
 
-/// The requirements of a file.
+/// The requirements on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Trust,
