@@ -86,10 +86,12 @@ impl PluginCommand {
         &self.spec.program
     }
 
+    #[cfg(target_os = "linux")]
     pub(super) const fn spec(&self) -> &PluginSpec {
         &self.spec
     }
 
+    #[cfg(target_os = "linux")]
     pub(super) const fn side(&self) -> &PluginSide {
         &self.side
     }

@@ -230,7 +230,7 @@ impl Successor {
                 () = end => break,
                 _ = replay_timer.tick() => self.report_replays(engine).await,
                 _ = counter_timer.tick() => self.report_counters(engine, false).await,
-                Some(claim) = self.claims.new.recv() => self.send_claim(claim, engine).await,
+                Some(claim) = self.claims.new.recv() => self.send_claim(claim).await,
                 answer = self.channel.receive(), if !self.claims.has_ended => match answer {
                     Ok(Some(answer)) => self.handle_answer(&answer),
                     Ok(None) | Err(_) => self.end_claims(engine),
@@ -252,13 +252,15 @@ impl Successor {
     }
 
     /// Asks the new process for a decision.
-    async fn send_claim(&mut self, claim: ReplayClaim, engine: &Engine) {
+    async fn send_claim(&mut self, claim: ReplayClaim) {
         let sent = super::send(&mut self.channel, kind::CLAIM, claim.as_bytes(), &[]);
         match within_report_time(sent).await {
             Ok(()) => self.claims.sent.push_back(claim),
+            // If it has ended, the channel says so, and this process decides alone. Until then nothing is accepted
+            // that it might have seen.
             Err(why) => {
                 debug!("cannot ask process {}: {why}", self.about.pid);
-                self.end_claims(engine);
+                claim.answer(false);
             }
         }
     }

@@ -34,10 +34,15 @@ struct Behind {
 
 impl Behind {
     fn start(program: &str, options: &str) -> Self {
+        Self::start_with(program, options, "tcp_only")
+    }
+
+    fn start_with(program: &str, options: &str, mode: &str) -> Self {
         let plugin = PluginScript::new("plugin", &format!("note $$\nexec {program}\n")).unwrap();
         let folder = TempFolder::new("upgrade-plugin").unwrap();
         let port = free_port();
         let text = Self::text(&plugin, options, port);
+        let text = text.replace("?plugin=", &format!("?plugin_mode={mode}&plugin="));
         let file = folder.write_file("adit.toml", text).unwrap();
         let mut adit = start(&["run", "-c", file.to_str().unwrap()]);
         let lineage = Lineage::of(adit.process());
@@ -182,6 +187,42 @@ fn adit_as_a_plugin_continues() {
         [&format!("'{adit}'"), "server"],
         &format!("{adit};obfs=plain"),
     );
+}
+
+/// Datagrams that pass through a plugin continue too.
+#[test]
+fn a_plugin_for_datagrams_continues() {
+    let origin = OriginServer::start().unwrap();
+    let target = Destination::Addr(origin.addr());
+    let ends = "\"tcp+udp://$SS_REMOTE_HOST:$SS_REMOTE_PORT/$SS_LOCAL_HOST:$SS_LOCAL_PORT\"";
+    let program = format!("'{}' run {ends}", bin().display());
+    let mut back = Behind::start_with(&program, "", "tcp_and_udp");
+    let plugin = back.plugin_id(1);
+    // The plugin disguises nothing.
+    let client = start(&["run", "socks5://127.0.0.1:0", &AES_256.url(back.addr())]);
+    let open = || UdpAssociation::open(client.addr(), None).unwrap();
+    let ping = |association: &UdpAssociation| {
+        association.send_to(&target, b"datagram").unwrap();
+        let (_, back) = association.recv_within(TEST_TIMEOUT).unwrap();
+        assert_eq!(back, b"datagram");
+    };
+    let old = open();
+    ping(&old);
+    back.upgrade();
+    let new = open();
+    for association in [&old, &new, &old] {
+        ping(association);
+    }
+    assert!(is_alive(back.lineage.ids[0]), "an association is open");
+    back.end_first();
+    for association in [&new, &old] {
+        ping(association);
+    }
+    wait_for_echo(&client, &target);
+    assert_eq!(back.plugin_id(1), plugin);
+    drop((old, new));
+    client.stop().unwrap();
+    back.stop();
 }
 
 /// A process that cannot take over leaves the plugin as it is; the running one restarts it when it ends.
