@@ -184,7 +184,7 @@ fn print_status(desktop: DesktopKind) -> CommandResult {
     }
     match read_previous(&file_path()?)? {
         Some(_) => {
-            println!("switched on by adit: `adit system-proxy off` restores the previous settings")
+            println!("switched on by adit: `adit system-proxy off` restores the previous settings");
         }
         None => println!("not switched on by adit"),
     }

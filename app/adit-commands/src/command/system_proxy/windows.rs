@@ -41,7 +41,7 @@ fn parse_value(text: &str, name: &str) -> Option<String> {
     let (kind, data) = rest
         .trim()
         .split_once(char::is_whitespace)
-        .unwrap_or((rest.trim(), ""));
+        .unwrap_or_else(|| (rest.trim(), ""));
     Some(format!("{kind} {}", data.trim()))
 }
 
