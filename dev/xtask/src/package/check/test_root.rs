@@ -158,11 +158,9 @@ impl Drop for BootedRoot {
         let _ = self.process.wait();
         let (own, below) = (format!("*/{}", self.group), format!("*/{}/*", self.group));
         let select = ["(", "-path", &own, "-o", "-path", &below, ")"];
-        let words = [
-            &["/sys/fs/cgroup", "-depth", "-type", "d"],
-            &select[..],
-            &["-exec", "rmdir", "{}", ";"],
-        ];
+        let from = ["/sys/fs/cgroup", "-depth", "-type", "d"];
+        let remove = ["-exec", "rmdir", "{}", ";"];
+        let words = [&from[..], &select[..], &remove[..]];
         // An empty group that remains does no harm.
         let _ = privileged("find", &words.concat()).and_then(|run| run.run_captured("rmdir"));
     }
