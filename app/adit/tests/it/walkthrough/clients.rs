@@ -183,13 +183,13 @@ pub(super) fn subscription(hosts: &Hosts, walk: &mut Walk) {
     drop(server);
 
     let vps = &hosts.vps;
-    vps.write("token", "T7rQpdT7rQpdT7rQpdT7rQpdT7rQpd reveal\n");
+    vps.write("token", "0123456789abcdef0123456789abcdef reveal\n");
     vps.write("users.json", "{\"anna\": \"EBESExQVFhcYGRobHB0eHw==\"}");
     let _server = vps.start(&format!(
         "adit run 'ss://{SERVER_ID}@:8388?users=@users.json' --admin ./api.sock --admin-token @token \
          --public-host vps.example"
     ));
-    let read = "TOKEN=T7rQpdT7rQpdT7rQpdT7rQpdT7rQpd\n";
+    let read = "TOKEN=0123456789abcdef0123456789abcdef\n";
     let anna = vps.run(&format!("{read}{}", walk.next("curl")));
     let (_, path) = anna.split_once("\"subscription\":\"").unwrap();
     let path = path.split('"').next().unwrap();
