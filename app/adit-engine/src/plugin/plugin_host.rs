@@ -236,6 +236,10 @@ enum PluginLife {
 
 /// The reaction of a host to a request.
 enum HostDecision {
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux has requests")
+    )]
     Continue(Box<PluginLife>),
     Stop,
 }

@@ -34,6 +34,10 @@ type Outputs = (ChildOutput, ChildErrors);
 #[derive(Debug)]
 enum LogState {
     /// Returns the outputs when the sender is dropped.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "the sender is dropped with the state")
+    )]
     Reading(JoinHandle<Outputs>, oneshot::Sender<()>),
     Paused(Outputs),
     /// Both outputs have ended.

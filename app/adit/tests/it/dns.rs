@@ -427,15 +427,11 @@ fn a_plugin_starts_once_its_server_has_an_address() {
          [dns.a]\nserver = 'udp://{dns_at}'\n"
     );
     let mut adit = run_file(&folder, &toml, 1);
-    let lines = adit
-        .process()
-        .wait_lines("it is started later", 1, TEST_TIMEOUT);
+    let lines = adit.process().wait_lines("restarting in", 1, TEST_TIMEOUT);
     says(&lines.unwrap()[0], &["`server.test`", &dns_at.to_string()]);
     let local = |_: &str| DnsReply::Address(Ipv4Addr::LOCALHOST, 60);
     let _dns = DnsServer::start_at(dns_at, local).unwrap();
-    let lines = adit
-        .process()
-        .wait_lines("was started again", 1, TEST_TIMEOUT);
+    let lines = adit.process().wait_lines("was restarted", 1, TEST_TIMEOUT);
     lines.unwrap();
     let web = Destination::from(origin.addr());
     check_one_byte(connect_through(adit.addr(), None, &web).unwrap()).unwrap();

@@ -148,24 +148,38 @@ pub(super) async fn examine_direct(
 /// Reports the instructions of this machine's processor that are in use.
 fn check_processor() -> CheckResult {
     let has_aes = SessionCipher::preferred() == SessionCipher::Aes128Gcm;
-    let (ciphers, correction) = (
-        adit_crypto::cpu_level().name(),
-        adit_fec::effective_level().name(),
-    );
+    let ciphers = adit_crypto::cpu_level().name();
     let aes = match has_aes {
         true => "instructions for AES and GCM",
         false => "no instructions for AES and GCM",
     };
-    let what = format!("{ARCH}, {aes}; ciphers: {ciphers}, error correction: {correction}");
-    let step = CheckResult::new("cpu", CheckState::Ok, what);
-    let step = match has_aes {
+    let mut what = format!("{ARCH}, {aes}; ciphers: {ciphers}");
+    if let Some(correction) = correction_level() {
+        what.push_str(", error correction: ");
+        what.push_str(correction);
+    }
+    let mut step = CheckResult::new("cpu", CheckState::Ok, what)
+        .with_figure("arch", ARCH)
+        .with_figure("aes", has_aes)
+        .with_figure("ciphers", ciphers);
+    if let Some(correction) = correction_level() {
+        step = step.with_figure("fec", correction);
+    }
+    match has_aes {
         true => step,
         false => step.with_advice("`2022-blake3-chacha20-poly1305` is faster here than AES"),
-    };
-    step.with_figure("arch", ARCH)
-        .with_figure("aes", has_aes)
-        .with_figure("ciphers", ciphers)
-        .with_figure("fec", correction)
+    }
+}
+
+/// Returns the instructions that error correction uses; `None` if this build has no such codes.
+#[cfg(feature = "kcp")]
+fn correction_level() -> Option<&'static str> {
+    Some(adit_fec::effective_level().name())
+}
+
+#[cfg(not(feature = "kcp"))]
+const fn correction_level() -> Option<&'static str> {
+    None
 }
 
 /// Reports that there is nothing to check.

@@ -68,13 +68,9 @@ fn built(hosts: &Hosts) {
 }
 
 pub(super) fn install(hosts: &Hosts, walk: &mut Walk) {
-    let _sshd = hosts.start_ssh(&[(&hosts.vps, 22)]);
     let home = &hosts.home;
     built(hosts);
     home.run(&walk.next("sudo install -m 755"));
-    home.run(&walk.next("scp target"));
-    let same = "cmp /run/home/adit /usr/local/bin/adit && rm /run/home/adit";
-    home.run(same);
     let version = home.run(&walk.next("adit --version"));
     assert!(version.starts_with("adit "), "{version}");
     home.run(&walk.next("adit up --once"));
@@ -128,8 +124,10 @@ pub(super) fn first(hosts: &Hosts, walk: &mut Walk) {
     server_and_client(hosts, walk, &url);
     server.terminate().unwrap();
 
-    // The service, as systemd would start it with the unit of the page.
-    let unit = block_with(walk.page, "ini", "[Unit]");
+    // The service, as systemd would start it.
+    let install = walk.next("sudo adit service install server");
+    let print = install.replace("install", "install --manager systemd --print");
+    let unit = hosts.vps.run(&print);
     let started = unit
         .lines()
         .find_map(|line| line.strip_prefix("ExecStart="));

@@ -32,6 +32,13 @@ pub(super) fn transparent(hosts: &Hosts, walk: &mut Walk) {
     assert_ne!(blocked.code, Some(0), "the laptop needs no gateway");
 
     let gateway = home.start(&walk.next("adit run -L tproxy"));
+    let install = walk.next("sudo adit service install -c");
+    home.run("mkdir -p /etc/adit");
+    let route = "[route.gateway]\nlisten = 'tproxy://127.0.0.1:12345'\nvia = 'direct://'\n";
+    home.write("/etc/adit/adit.toml", route);
+    let print = install.replace("install", "install --manager systemd --print");
+    let unit = home.run(&print);
+    assert!(unit.contains("CAP_NET_ADMIN"), "{unit}");
     home.run(&walk.take(4, "ip rule"));
     add_table(hosts, page, "table inet adit {");
     laptop_browses(hosts);

@@ -13,6 +13,9 @@ pub(crate) struct NotRun {
 
 const BUILDS: &str = "compiles adit in another profile, for minutes; the commands after it run with the test's binary";
 const BENCHMARKS: &str = "measures for minutes; `tests/it/bench.rs` runs `adit bench` itself";
+const SERVICE: &str = "needs systemd as process 1; `tests/it/service.rs` installs, reloads and removes services with it";
+const DESKTOP: &str =
+    "needs a desktop; `tests/it/system_proxy.rs` changes and restores the settings of several";
 const KERNEL: &str = "changes the kernel of the whole machine, outside of every namespace";
 
 /// All of them.
@@ -38,11 +41,6 @@ pub(crate) const NOT_RUN: &[NotRun] = &[
         reason: BUILDS,
     },
     NotRun {
-        page: "docs/book/install.md",
-        begins: "RUSTFLAGS=",
-        reason: BUILDS,
-    },
-    NotRun {
         page: "docs/guides/first.md",
         begins: "cargo build --release",
         reason: BUILDS,
@@ -71,6 +69,56 @@ pub(crate) const NOT_RUN: &[NotRun] = &[
         page: "docs/guides/kcp.md",
         begins: "sudo sysctl",
         reason: KERNEL,
+    },
+    NotRun {
+        page: "docs/book/install.md",
+        begins: "cargo xtask dist",
+        reason: BUILDS,
+    },
+    NotRun {
+        page: "docs/book/install.md",
+        begins: "tar tzf target/dist",
+        reason: BUILDS,
+    },
+    NotRun {
+        page: "docs/book/platforms.md",
+        begins: "cargo xtask",
+        reason: BUILDS,
+    },
+    NotRun {
+        page: "docs/book/service.md",
+        begins: "sudo adit service",
+        reason: SERVICE,
+    },
+    NotRun {
+        page: "docs/book/service.md",
+        begins: "adit service",
+        reason: SERVICE,
+    },
+    NotRun {
+        page: "docs/book/service.md",
+        begins: "sudo adit server url",
+        reason: SERVICE,
+    },
+    NotRun {
+        page: "docs/book/service.md",
+        begins: "sudo chown",
+        reason: SERVICE,
+    },
+    NotRun {
+        page: "docs/book/service.md",
+        begins: "sudo chmod",
+        reason: SERVICE,
+    },
+    NotRun {
+        page: "docs/book/service.md",
+        begins: "adit client - --save",
+        reason: SERVICE,
+    },
+    NotRun {
+        page: "docs/book/service.md",
+        begins: "adit system-proxy",
+        reason: DESKTOP,
     },
 ];
 
