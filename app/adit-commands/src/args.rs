@@ -62,6 +62,10 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 // The options of a command are built when it is used: those of all take memory and time at each start.
 #[command(defer = true)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a process has one, and builds with few features have few large ones"
+)]
 pub(crate) enum Command {
     /// Try it: a server and a client in one process, and a proxy on 127.0.0.1:1080
     Up(UpArgs),

@@ -41,14 +41,14 @@ use steps::StepRunner;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, workflows, licences,
-                                the public API, the oldest Rust, cores without std, builds with
-                                one feature each, Windows (in wine), crates that need russh, tests,
-                                the release binary, packages of other systems, the static binary in
-                                an empty root, vector code for 64-bit ARM in an emulator,
-                                instruction counts of hot loops, docs, links, the book, a tiny
-                                benchmark, and a short run of every fuzz target
-                                --all: also shadowsocks-rust as a peer, and cargo-deny
+  test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, workflows,
+                                licences, the public API, the oldest Rust, cores without std,
+                                builds with one feature each, Windows (in wine), crates that need
+                                russh, tests, the release binary, the static binary in an empty
+                                root, packages of other systems, instruction counts of hot loops,
+                                docs, links, the book, a tiny benchmark, and a short run of every
+                                fuzz target
+                                --all: also shadowsocks-rust as a peer, cargo-deny, and `emulated`
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
                                 --rivals: also the programs that `bench` measures against adit

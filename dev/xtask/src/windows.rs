@@ -17,12 +17,12 @@ use crate::test_run;
 pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 /// Wine for 64-bit programs: the command in the `PATH` looks for the 32-bit one too, and warns that it is missing.
 pub(crate) const WINE64: &str = "/usr/lib/wine/wine64";
-/// The libraries whose tests run in wine: codecs, which use no system, and sockets.
-const TESTED: [&str; 10] = [
+/// The libraries whose tests run in wine. Not adit-net: wine 8 refuses options of its UDP sockets
+/// (`IPV6_V6ONLY` of IPv4 sockets), so that a third of its tests fails there.
+const TESTED: [&str; 9] = [
     "adit-dns",
     "adit-http",
     "adit-kcp-proto",
-    "adit-net",
     "adit-rules",
     "adit-shadowsocks",
     "adit-smux-proto",

@@ -58,24 +58,6 @@ impl CrossTools {
         Ok(tools)
     }
 
-    /// Returns a C compiler for Android, of which Zig has no headers: those of musl declare what the C
-    /// code in adit needs, and a check links nothing.
-    fn android_compiler(&self) -> Result<PathBuf> {
-        let path = self.programs.join("android-cc");
-        // The crate `cc` names the target as Clang does, which Zig does not understand; cargo-zigbuild
-        // translates the other options.
-        let script = format!(
-            "#!/bin/sh\nfor arg; do shift; case $arg in --target=*) ;; *) set -- \"$@\" \"$arg\" ;; \
-             esac; done\nexec '{}' zig cc -- -target aarch64-linux-musl \"$@\"\n",
-            self.programs.join("cargo-zigbuild").display()
-        );
-        fs::write(&path, script)?;
-        CommandRun::new("chmod", ["+x"])
-            .args([&path])
-            .run_captured("chmod")?;
-        Ok(path)
-    }
-
     /// Returns a PATH on which cargo finds cargo-zigbuild, and cargo-zigbuild the Python that has
     /// Zig.
     pub(crate) fn path(&self) -> Result<OsString> {
@@ -144,17 +126,6 @@ impl StandardLibrary {
                 CommandRun::new("rustup", cargo).args(["build-std=std,panic_unwind"])
             }
         }
-    }
-
-    /// Returns a command that checks a package for a target.
-    pub(crate) fn check_command(self, tools: &CrossTools, target: &str) -> Result<CommandRun> {
-        if target == "aarch64-linux-android" && self == Self::Compiled {
-            let compiler = tools.android_compiler()?;
-            return Ok(self
-                .cargo("check")
-                .env("CC_aarch64_linux_android", compiler));
-        }
-        Ok(self.cargo_zigbuild(tools, "check"))
     }
 
     /// Returns a command of cargo-zigbuild that cargo itself has too, for example `check`, with the

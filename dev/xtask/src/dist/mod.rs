@@ -176,7 +176,7 @@ fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
     let library = StandardLibrary::install(triple)?;
     // Not a build: the linker of some systems is not free.
     library
-        .check_command(tools, triple)?
+        .cargo_zigbuild(tools, "check")
         .args(["--locked", "--package", "adit", "--target", triple])
         .env("PATH", tools.path()?)
         .with_limit(20)
@@ -382,7 +382,7 @@ mod tests {
         assert!(wish.targets.is_empty());
         let both = [
             "--check",
-            "x86_64-apple-darwin",
+            "aarch64-apple-darwin",
             "x86_64-unknown-linux-musl",
         ];
         assert_eq!(options(&both).unwrap().checked, both[1..]);

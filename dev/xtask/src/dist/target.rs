@@ -19,32 +19,17 @@ const fn musl(triple: &'static str, arch: &'static str, qemu: &'static str) -> D
 }
 
 /// All targets with an archive.
-pub(crate) const DIST_TARGETS: [DistTarget; 4] = [
+pub(crate) const DIST_TARGETS: [DistTarget; 2] = [
     musl("x86_64-unknown-linux-musl", "x86_64", "qemu-x86_64-static"),
     musl(
         "aarch64-unknown-linux-musl",
         "aarch64",
         "qemu-aarch64-static",
     ),
-    musl("armv7-unknown-linux-musleabihf", "arm", "qemu-arm-static"),
-    musl(
-        "riscv64gc-unknown-linux-musl",
-        "riscv64",
-        "qemu-riscv64-static",
-    ),
 ];
 
-/// The targets that are checked, but have no archive: no program of theirs runs here, or a static
-/// binary of the same processor is distributed.
-pub(crate) const CHECKED_TARGETS: [&str; 7] = [
-    "aarch64-unknown-linux-gnu",
-    "armv7-unknown-linux-gnueabihf",
-    "riscv64gc-unknown-linux-gnu",
-    "aarch64-apple-darwin",
-    "x86_64-apple-darwin",
-    "x86_64-unknown-freebsd",
-    "aarch64-linux-android",
-];
+/// The targets that are only checked: none of their programs has been run.
+pub(crate) const CHECKED_TARGETS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-unknown-freebsd"];
 
 impl DistTarget {
     /// Returns the static target of this machine's processor.

@@ -9,7 +9,7 @@ use crate::tls::TlsError;
 
 /// The state of a server over TLS or HTTPS: there is none.
 #[derive(Default)]
-pub(super) struct SecureState;
+pub(super) struct SecureState {}
 
 impl SecureState {
     pub(super) const fn clear(&self) {}
