@@ -18,7 +18,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 
-use adit_config::{FileText, Sources};
+use adit_config::{FileText, Plan, Sources, explain_plan};
 use adit_wire::{Entropy, UnixTime};
 use zeroize::Zeroizing;
 
@@ -161,5 +161,24 @@ impl Sources for MinimalSources {
 
     fn read_variable(&self, name: &str) -> Option<Zeroizing<String>> {
         (name == "V").then(|| Zeroizing::new("AAECAwQFBgcICQoLDA0ODw==".to_owned()))
+    }
+}
+
+/// Checks that a configuration file is a plan, or a list of problems with places in it.
+pub fn check_config_file(text: &str) {
+    match Plan::from_toml_with(text, "adit.toml", &MinimalSources) {
+        Ok(plan) => drop(explain_plan(&plan)),
+        Err(problems) => {
+            assert!(!problems.is_empty());
+            for problem in problems {
+                let shown = problem.to_string();
+                assert!(!shown.is_empty());
+                let lines = text.lines().count().max(1);
+                assert!(
+                    problem.place.is_none_or(|place| place.line <= lines + 1),
+                    "{shown}"
+                );
+            }
+        }
     }
 }

@@ -8,16 +8,31 @@
 //! * [`rule_sets`]: the lists of rules, which are downloaded and refreshed;
 //! * [`selection_file`]: the file of the selections in manual groups.
 //!
+//! Without the feature `management`, only the last two are built, and lists cannot be downloaded.
+//!
 //! All of them control a running [`Engine`](adit_engine::Engine); none of them carries traffic.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "management")]
 pub mod api;
+#[cfg(not(feature = "management"))]
+#[path = "api_left_out.rs"]
+pub mod api;
+#[cfg(feature = "management")]
 mod listen_address;
+#[cfg(feature = "management")]
+mod local_listener;
+#[cfg(feature = "management")]
 pub mod manager;
 pub mod rule_sets;
 pub mod selection_file;
+#[cfg(feature = "management")]
 pub mod subscription;
-#[cfg(unix)]
+#[cfg(not(feature = "management"))]
+#[path = "subscription_left_out.rs"]
+pub mod subscription;
+#[cfg(all(unix, feature = "management"))]
 mod unix_socket;
+#[cfg(feature = "management")]
 mod untrusted_text;

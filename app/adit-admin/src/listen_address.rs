@@ -1,4 +1,4 @@
-//! Addresses to listen on: a port, or the path of a Unix socket.
+//! Addresses to listen on: a port, or the path of a Unix socket or of a named pipe.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,12 +7,15 @@ use std::path::PathBuf;
 use adit_net::dial::{self, Family};
 use adit_wire::{Host, Target};
 
-/// An address of the form `HOST:PORT`, `unix:PATH`, or a path with `/` or `.sock`.
+/// The prefix of the paths of named pipes.
+const PIPE: &str = r"\\.\pipe\";
+
+/// An address of the form `HOST:PORT`, `unix:PATH`, a path with `/` or `.sock`, or `\\.\pipe\NAME`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListenAddress {
     /// A port.
     Port(Target),
-    /// A Unix socket.
+    /// A Unix socket, or a named pipe on Windows.
     Path(PathBuf),
 }
 
@@ -25,10 +28,13 @@ impl ListenAddress {
             return Ok(Self::Port(target));
         }
         // An address without its port must not become a file.
-        if text.contains('/') || text.ends_with(".sock") {
+        if text.contains('/') || text.ends_with(".sock") || text.starts_with(PIPE) {
             return Ok(Self::Path(text.into()));
         }
-        let why = "expected HOST:PORT or the path of a Unix socket";
+        let why = match cfg!(windows) {
+            true => r"expected HOST:PORT or \\.\pipe\NAME",
+            false => "expected HOST:PORT or the path of a Unix socket",
+        };
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 }
@@ -63,6 +69,7 @@ mod tests {
             ("unix:x", "x"),
             ("adit.sock", "adit.sock"),
             ("./x", "./x"),
+            (r"\\.\pipe\adit", r"\\.\pipe\adit"),
         ] {
             assert_eq!(
                 ListenAddress::parse(text).unwrap(),

@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use adit_config::{RuleSetConfig, RuleSetSource};
-use adit_engine::{LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable};
+use adit_engine::{
+    LoadedRuleSet, NameResolver, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable,
+};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
@@ -36,7 +38,8 @@ impl RuleSetLoader {
     }
 
     /// Loads all sets. Lists with URLs are downloaded if they are not stored; stored ones are used at any age,
-    /// so that a start does not depend on the network.
+    /// so that a start does not depend on the network. `find_resolver` returns the resolver of downloads, and is called
+    /// if there are any, with all sets that are known; those that are not downloaded yet are empty.
     ///
     /// # Errors
     ///
@@ -44,9 +47,10 @@ impl RuleSetLoader {
     pub async fn load(
         &self,
         sets: &[RuleSetConfig],
+        find_resolver: impl AsyncFnOnce(&RuleSetTable) -> Result<NameResolver, String>,
     ) -> Result<(RuleSetTable, Vec<LoadedRuleSet>), Vec<RuleSetError>> {
         let nothing = RuleSetTable::default();
-        self.load_again(sets, &[], &nothing).await
+        self.load_again(sets, &[], &nothing, find_resolver).await
     }
 
     /// Loads all sets of a plan that replaces another one, whose sets `before` are in the table `running`. Sets that
@@ -61,53 +65,72 @@ impl RuleSetLoader {
         sets: &[RuleSetConfig],
         before: &[RuleSetConfig],
         running: &RuleSetTable,
+        find_resolver: impl AsyncFnOnce(&RuleSetTable) -> Result<NameResolver, String>,
     ) -> Result<(RuleSetTable, Vec<LoadedRuleSet>), Vec<RuleSetError>> {
         let mut table = RuleSetTable::default();
-        let mut loaded = Vec::with_capacity(sets.len());
-        let mut errors = Vec::new();
+        let mut found = Vec::with_capacity(sets.len());
+        let (mut missing, mut errors) = (Vec::new(), Vec::new());
         for config in sets {
             let is_followed = before.iter().any(|known| is_same_download(known, config));
             if is_followed && table.share_set(&config.name, running) {
                 continue;
             }
-            match self.load_one(config).await {
-                Ok(found) => {
-                    let known = running.get(&config.name);
-                    let is_same = known.is_some_and(|known| *known.current() == found.set);
-                    if !(is_same && table.share_set(&config.name, running)) {
-                        table.insert(&config.name, found.set.clone());
-                        loaded.push(found);
-                    }
+            match self.load_stored(config).await {
+                Ok(set) => found.push(set),
+                Err(why) if matches!(config.source, RuleSetSource::Url(_)) => {
+                    debug!("{why}");
+                    missing.push(config);
                 }
                 Err(why) => errors.push(why),
             }
         }
-        if errors.is_empty() {
-            Ok((table, loaded))
-        } else {
-            Err(errors)
+        if !missing.is_empty() {
+            let mut known = table.clone();
+            for set in &found {
+                known.insert(&set.name, set.set.clone());
+            }
+            for config in &missing {
+                known.insert(&config.name, Default::default());
+            }
+            let names = find_resolver(&known).await;
+            for config in missing {
+                let downloaded = match &names {
+                    Ok(names) => self.download(config, names).await,
+                    Err(why) => Err(download_error(config, why.clone())),
+                };
+                match downloaded {
+                    Ok(set) => found.push(set),
+                    Err(why) => errors.push(why),
+                }
+            }
         }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        found.retain(|found| {
+            let known = running.get(&found.name);
+            let is_same = known.is_some_and(|known| *known.current() == found.set);
+            let is_shared = is_same && table.share_set(&found.name, running);
+            if !is_shared {
+                table.insert(&found.name, found.set.clone());
+            }
+            !is_shared
+        });
+        Ok((table, found))
     }
 
-    async fn load_one(&self, config: &RuleSetConfig) -> Result<LoadedRuleSet, RuleSetError> {
-        let is_file = matches!(config.source, RuleSetSource::File(_));
+    /// Loads the set of a file, or of the stored list of a URL.
+    async fn load_stored(&self, config: &RuleSetConfig) -> Result<LoadedRuleSet, RuleSetError> {
         let (store, own) = (self.store.clone(), config.clone());
         let found = spawn_blocking(move || store.load(&own)).await;
-        let found = found.unwrap_or_else(|why| {
+        found.unwrap_or_else(|why| {
             let why = std::io::Error::other(why);
             Err(RuleSetError::new(config, why))
-        });
-        match found {
-            Err(why) if !is_file => {
-                debug!("{why}");
-                self.download(config).await
-            }
-            found => found,
-        }
+        })
     }
 
-    /// Refreshes the sets of `table` that are downloaded. Never returns.
-    pub async fn follow(&self, sets: &[RuleSetConfig], table: &RuleSetTable) {
+    /// Refreshes the sets of `table` that are downloaded. `names` looks the names of their servers up. Never returns.
+    pub async fn follow(&self, sets: &[RuleSetConfig], table: &RuleSetTable, names: &NameResolver) {
         let mut due = Vec::new();
         for config in sets {
             // A list with a known digest cannot change.
@@ -118,7 +141,7 @@ impl RuleSetLoader {
         while let Some((at, config)) = due.iter_mut().min_by_key(|(at, _)| *at) {
             sleep_until(*at).await;
             let mut wait = config.refresh;
-            match self.download(config).await {
+            match self.download(config, names).await {
                 Ok(found) => replace(table, found),
                 Err(why) => {
                     warn!("{why}; the current list stays in use");
@@ -142,15 +165,19 @@ impl RuleSetLoader {
     }
 
     /// Downloads, compiles and stores a list.
-    async fn download(&self, config: &RuleSetConfig) -> Result<LoadedRuleSet, RuleSetError> {
-        let fails = |why: String| RuleSetError::new(config, RuleSetFailure::Download(why));
+    async fn download(
+        &self,
+        config: &RuleSetConfig,
+        names: &NameResolver,
+    ) -> Result<LoadedRuleSet, RuleSetError> {
+        let fails = |why| download_error(config, why);
         let RuleSetSource::Url(url) = &config.source else {
             return Err(fails("the list is a file".to_owned()));
         };
         let source: Source = url
             .parse()
-            .map_err(|_| fails("not the URL of a list".to_owned()))?;
-        let document = self.fetcher.get_bytes(&source).await;
+            .map_err(|why| fails(format!("not the URL of a list: {why}")))?;
+        let document = self.fetcher.get_bytes(&source, names).await;
         let document = document.map_err(|why| fails(why.to_string()))?;
         let (store, own) = (self.store.clone(), config.clone());
         let compile = move || {
@@ -163,6 +190,10 @@ impl RuleSetLoader {
         let found = spawn_blocking(compile).await;
         found.unwrap_or_else(|why| Err(fails(why.to_string())))
     }
+}
+
+fn download_error(config: &RuleSetConfig, why: String) -> RuleSetError {
+    RuleSetError::new(config, RuleSetFailure::Download(why))
 }
 
 /// Returns true if both sets are the same download.

@@ -1,5 +1,6 @@
 //! Runtime of commands that serve.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -25,6 +26,20 @@ pub fn block_on_with_nofile<W: Future<Output = CommandResult>>(
     nofile: Option<u64>,
     work: impl FnOnce(Signals) -> W,
 ) -> CommandResult {
+    run_boxed(
+        nofile,
+        Box::pin(async {
+            let signals = Signals::install().context("cannot install signal handlers")?;
+            work(signals).await
+        }),
+    )
+}
+
+/// Boxed, so that the loop of the runtime is compiled once and not for each command.
+fn run_boxed(
+    nofile: Option<u64>,
+    work: Pin<Box<dyn Future<Output = CommandResult> + '_>>,
+) -> CommandResult {
     match nofile {
         Some(count) => adit_net::limits::set_nofile(count),
         None => adit_net::limits::raise_nofile(),
@@ -34,10 +49,7 @@ pub fn block_on_with_nofile<W: Future<Output = CommandResult>>(
         .max_blocking_threads(64)
         .build()
         .context("cannot start the runtime")?;
-    let done = runtime.block_on(async {
-        let signals = Signals::install().context("cannot install signal handlers")?;
-        work(signals).await
-    });
+    let done = runtime.block_on(work);
     // A stalled name lookup must not delay the exit: an interrupted command ends within 200 ms.
     adit_stream::lane::close_lanes(SHUTDOWN_TIME);
     runtime.shutdown_timeout(SHUTDOWN_TIME);

@@ -31,3 +31,18 @@ pub fn notify_service_manager(state: &str) -> io::Result<bool> {
 pub fn notify_service_manager(_: &str) -> io::Result<bool> {
     Ok(false)
 }
+
+/// Returns the state that reports the begin of a reload, for [`notify_service_manager`]. `READY=1` reports its end.
+#[must_use]
+pub fn reloading_state() -> String {
+    #[cfg(target_os = "linux")]
+    {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        format!(
+            "RELOADING=1\nMONOTONIC_USEC={}",
+            now.tv_sec * 1_000_000 + now.tv_nsec / 1000
+        )
+    }
+    #[cfg(not(target_os = "linux"))]
+    "RELOADING=1".to_owned()
+}

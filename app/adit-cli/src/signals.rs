@@ -1,9 +1,19 @@
 //! The signals that end a command, and SIGHUP.
 
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
 use std::time::Duration;
 
 use crate::CommandResult;
 use crate::report::{Failure, FailureCode};
+
+#[cfg(unix)]
+pub use unix::Signals;
+#[cfg(windows)]
+pub use windows::Signals;
 
 /// Time that open connections have after SIGTERM, unless the configuration says otherwise.
 const DRAIN_TIME: Duration = Duration::from_secs(30);
@@ -13,14 +23,14 @@ const INTERRUPT: u8 = 2;
 /// Offset that shells add to a signal number to form an exit code.
 const SIGNAL_STATUS_BASE: u8 = 128;
 
-/// A request by a signal.
+/// A request by a signal of Unix, or by an event of the console on Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalRequest {
     /// SIGHUP: read the configuration again.
     Reload,
-    /// SIGTERM: stop accepting, and let open connections end.
+    /// SIGTERM or Ctrl-Break: stop accepting, and let open connections end.
     Drain,
-    /// SIGINT: end immediately.
+    /// SIGINT, Ctrl-C, or the end of the session or the machine: end immediately.
     Stop,
     /// SIGUSR2: hand over to another process.
     Upgrade,
@@ -33,76 +43,6 @@ pub enum EndRequest {
     End(Duration),
     /// SIGUSR2: another process continues.
     Upgrade,
-}
-
-/// Handlers of the signals that end a command. Install them before anything listens: as soon as a listener is
-/// visible, a signal may be sent.
-pub struct Signals {
-    #[cfg(unix)]
-    term: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    int: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    hup: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    usr2: tokio::signal::unix::Signal,
-    /// True if the command was started at a terminal.
-    #[cfg(unix)]
-    at_terminal: bool,
-}
-
-#[cfg(unix)]
-impl Signals {
-    /// Installs the handlers.
-    ///
-    /// # Errors
-    /// The error of the system.
-    pub fn install() -> std::io::Result<Self> {
-        use std::io::IsTerminal;
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            term: signal(SignalKind::terminate())?,
-            int: signal(SignalKind::interrupt())?,
-            hup: signal(SignalKind::hangup())?,
-            usr2: signal(SignalKind::user_defined2())?,
-            at_terminal: std::io::stdin().is_terminal(),
-        })
-    }
-
-    /// Waits for a signal. SIGHUP ends the command if the terminal at which it was started is gone.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe: no signal is lost.
-    pub async fn next_request(&mut self) -> SignalRequest {
-        use std::io::IsTerminal;
-        tokio::select! {
-            _ = self.term.recv() => SignalRequest::Drain,
-            _ = self.int.recv() => SignalRequest::Stop,
-            _ = self.usr2.recv() => SignalRequest::Upgrade,
-            _ = self.hup.recv() => match self.at_terminal && !std::io::stdin().is_terminal() {
-                true => SignalRequest::Drain,
-                false => SignalRequest::Reload,
-            },
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl Signals {
-    /// Installs the handlers.
-    ///
-    /// # Errors
-    /// The error of the system.
-    pub fn install() -> std::io::Result<Self> {
-        Ok(Self {})
-    }
-
-    /// Waits for Ctrl-C.
-    pub async fn next_request(&mut self) -> SignalRequest {
-        // Without a console there is nothing to wait for.
-        let _ = tokio::signal::ctrl_c().await;
-        SignalRequest::Stop
-    }
 }
 
 impl Signals {

@@ -1,15 +1,23 @@
 //! The command-line arguments, as `clap` parses them.
 
+#[cfg(feature = "classic")]
 pub(crate) mod classic;
+#[cfg(feature = "kcp")]
 pub(crate) mod kcp;
+pub(crate) mod program_name;
 pub(crate) mod route_options;
+pub(crate) mod service;
 
+#[cfg(feature = "manual")]
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adit_wire::Target;
 use clap::{ArgAction, Parser, Subcommand};
+
+/// True in a build without the management API and subscriptions, whose options are errors there.
+const IS_UNMANAGED: bool = !cfg!(feature = "admin");
 
 /// Encrypted tunnels and proxies in one binary.
 ///
@@ -20,6 +28,7 @@ use clap::{ArgAction, Parser, Subcommand};
 #[command(
     name = "adit",
     version,
+    long_version = crate::features::long_version(),
     disable_help_subcommand = true,
     max_term_width = 100
 )]
@@ -53,6 +62,10 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 // The options of a command are built when it is used: those of all take memory and time at each start.
 #[command(defer = true)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a process has one, and builds with few features have few large ones"
+)]
 pub(crate) enum Command {
     /// Try it: a server and a client in one process, and a proxy on 127.0.0.1:1080
     Up(UpArgs),
@@ -65,17 +78,34 @@ pub(crate) enum Command {
     Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
     Run(RunArgs),
+    /// Check that a running `adit run` answers at its management API
+    ///
+    /// For health checks of containers and supervisors: exit code 0 if it answers within four
+    /// seconds, 4 if not. It needs no token.
+    #[cfg(feature = "admin")]
+    Status(StatusArgs),
     /// Replace a running `adit run` by a new version, without closing a connection
     ///
     /// The running process starts the program with the same arguments, hands its sockets over, and
     /// lets its own connections end (`[run] drain`). If the new process cannot start, the running one
     /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
+    #[cfg(feature = "admin")]
     Upgrade(UpgradeArgs),
+    /// Install adit as a service of systemd, OpenRC or launchd, or remove it
+    #[command(subcommand)]
+    Service(service::ServiceCommand),
+    /// Have the programs of this desktop use a proxy, and restore the settings afterwards
+    ///
+    /// Changes the settings of GNOME and other desktops with GSettings, of KDE, of macOS or of
+    /// Windows. Programs that do not read them, such as those of a terminal, do not change.
+    #[command(subcommand)]
+    SystemProxy(service::SystemProxyCommand),
     /// Run servers on many ports, which another program adds and removes by datagrams (ss-manager)
     ///
     /// Implements the protocol of ss-manager (add, remove, list, ping), with one process for all
     /// ports. Every program that reaches the manager's address can start servers and read their
     /// passwords: a path creates a Unix socket that only you can use.
+    #[cfg(feature = "admin")]
     Manager(ManagerArgs),
     /// Print a link of any form in its canonical form
     Url(UrlArgs),
@@ -87,9 +117,11 @@ pub(crate) enum Command {
     Check(PlanArgs),
     /// Convert another program's configuration to adit's
     ///
-    /// Reads the JSON of shadowsocks-libev, shadowsocks-rust and shadowsocks-go, SIP008
-    /// documents, and `ss://` links (Outline's too) in plain text or base64. Settings without an
-    /// equivalent are listed on standard error. `adit run -c FILE.json` converts before it runs.
+    /// Reads the files of shadowsocks-libev, shadowsocks-rust, shadowsocks-go and ShadowsocksR, the
+    /// servers and groups of Clash, sing-box and Xray, SIP008 documents, and `ss://` and `ssr://` links
+    /// (Outline's too) in plain text or base64. Settings without an equivalent are listed on standard
+    /// error. `adit run -c FILE.json` converts before it runs.
+    #[cfg(feature = "convert")]
     Convert(ConvertArgs),
     /// Print a JSON Schema of the configuration file, for editors
     ///
@@ -99,11 +131,13 @@ pub(crate) enum Command {
     /// Draw the routes that URLs or a file describe, or explain the rule that decides about a target
     Explain(ExplainArgs),
     /// Measure the speed of this machine
+    #[cfg(feature = "bench")]
     Bench(BenchArgs),
     /// Run either end of a kcptun tunnel, with kcptun's options and files
     ///
     /// The client carries TCP connections over KCP, which recovers lost packets faster than TCP. The
     /// server connects each of them to one fixed target.
+    #[cfg(feature = "kcp")]
     #[command(subcommand)]
     Kcp(kcp::KcpCommand),
     /// Find out why a server does not work, step by step
@@ -119,7 +153,7 @@ pub(crate) enum Command {
     ///
     /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
     /// Exit code: that of the program; 255 if there is none.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "ssh"))]
     #[command(version, args_override_self = true)]
     Ssh(Box<adit_ssh_commands::args::SshArgs>),
     /// Run an SSH server: only you can log in, with the keys of a file
@@ -127,42 +161,47 @@ pub(crate) enum Command {
     /// Offers programs, shells with terminals, files (sftp, scp) and forwarding to the user who
     /// started it, on a separate port; root is not needed. The host key is generated on the first
     /// start.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "ssh"))]
     Sshd(adit_ssh_commands::args::SshdArgs),
     /// Work with the files of another machine, over SSH
     ///
     /// Reads commands as OpenSSH's `sftp` does; `help` lists them.
     /// Exit codes: 0 ok, 1 a command of a batch failed, 255 no connection.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "ssh"))]
     Sftp(adit_ssh_commands::args::SftpArgs),
     /// Copy files to, from or between other machines, over SSH
     ///
     /// Exit codes: 0 ok, 1 a file was not copied, 255 no connection.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "ssh"))]
     Scp(adit_ssh_commands::args::ScpArgs),
     /// Serve files over SFTP on standard input and output
     ///
     /// For an SSH server, with `Subsystem sftp /usr/bin/adit sftp-server` in its configuration.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "ssh"))]
     #[command(hide = true)]
     SftpServer(adit_ssh_commands::args::SftpServerArgs),
     /// Shadowsocks and ShadowsocksR with the command lines of existing programs
+    #[cfg(feature = "classic")]
     #[command(flatten)]
     Classic(classic::ClassicCommand),
     /// Install this program as ss-local, ss-server, ssr-local …: links in a folder
     ///
     /// Started under one of these names, it accepts the options of shadowsocks-libev and
     /// shadowsocksr-libev. An existing file of the same name that is not such a link is kept.
+    #[cfg(feature = "classic")]
     InstallAliases(InstallAliasesArgs),
     /// Show help on a command, a scheme (ss, socks5, mixed …), on URLS, or on the configuration file:
     /// config, rules, groups, users
     Help(HelpArgs),
     /// Print shell completions
+    #[cfg(feature = "manual")]
     Completion(CompletionArgs),
     /// Print possible continuations of a word, for the scripts of `adit completion`
+    #[cfg(feature = "manual")]
     #[command(hide = true)]
     Complete(CompleteArgs),
     /// Print a manual page, or write all pages into a folder
+    #[cfg(feature = "manual")]
     Man(ManArgs),
 }
 
@@ -170,9 +209,9 @@ impl Command {
     /// Returns true if only errors are logged, and the log file if there is one.
     pub(crate) fn log_settings(&self) -> (bool, Option<&Path>) {
         match self {
-            #[cfg(unix)]
+            #[cfg(all(unix, feature = "ssh"))]
             Self::Ssh(ssh) => (ssh.is_quiet(), ssh.log_file()),
-            #[cfg(unix)]
+            #[cfg(all(unix, feature = "ssh"))]
             Self::Sshd(sshd) => (false, sshd.log_file()),
             _ => (false, None),
         }
@@ -186,31 +225,37 @@ pub(crate) struct UpArgs {
     pub(crate) once: bool,
 }
 
+#[cfg(feature = "bench")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) what: BenchCommand,
 }
 
+#[cfg(feature = "bench")]
 #[derive(Debug, clap::Subcommand)]
 #[command(defer = true)]
 pub(crate) enum BenchCommand {
     /// Message authentication codes, in memory: UMAC compared with HMAC
     Mac(BenchMacArgs),
     /// Forward error correction, in memory: encoding and recovery of datagrams
+    #[cfg(feature = "kcp")]
     Fec(BenchOptions),
     /// Shadowsocks, in memory: keys, headers, packets, ciphers
     Ss(BenchOptions),
     /// KCP, in memory: its windows, and sealing and opening of packets with every cipher
+    #[cfg(feature = "kcp")]
     Kcp(BenchOptions),
     /// The algorithms of an SSH server, the cost of each cipher and MAC here, and a recommendation
     ///
     /// Connects and reads the lists that the server sends in the clear; it does not log in. The
     /// costs are measured on this machine, in memory: processor time of one end, without system
     /// calls.
+    #[cfg(feature = "ssh")]
     Ssh(BenchSshArgs),
 }
 
+#[cfg(feature = "bench")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchOptions {
     /// One JSON object per line: name, bytes, ns_per_op
@@ -221,6 +266,7 @@ pub(crate) struct BenchOptions {
     pub(crate) millis: u32,
 }
 
+#[cfg(all(feature = "bench", feature = "ssh"))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchSshArgs {
     /// The server; the default port is 22
@@ -234,6 +280,7 @@ pub(crate) struct BenchSshArgs {
     pub(crate) millis: u32,
 }
 
+#[cfg(feature = "bench")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchMacArgs {
     #[command(flatten)]
@@ -296,16 +343,16 @@ pub(crate) struct ClientArgs {
     pub(crate) list: bool,
     /// Use the servers of a document at this https URL: SIP008, an `ssconf` key, `ss://` or `ssr://` links, Clash,
     /// sing-box or Xray. The same as the URL alone
-    #[arg(long, value_name = "URL")]
+    #[arg(long, hide = IS_UNMANAGED, value_name = "URL")]
     pub(crate) subscribe: Option<String>,
     /// The group or server of the document that requests use, instead of its first group
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide = IS_UNMANAGED, value_name = "NAME")]
     pub(crate) select: Option<String>,
     /// Interval at which the document is fetched again
-    #[arg(long, default_value = "1h", value_name = "TIME", value_parser = adit_cli::parse_time)]
+    #[arg(long, hide = IS_UNMANAGED, default_value = "1h", value_name = "TIME", value_parser = adit_cli::parse_time)]
     pub(crate) refresh: Duration,
     /// A plugin that its servers may start; can be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide = IS_UNMANAGED, value_name = "NAME")]
     pub(crate) allow_plugin: Vec<String>,
     /// Folder of the profiles and of the last document, instead of your state folder
     #[arg(long, value_name = "DIR")]
@@ -334,7 +381,11 @@ pub(crate) struct PlanArgs {
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) ends: route_options::RouteOptions,
-    /// A TOML file of routes, or another program's JSON or YAML (see `adit help convert`)
+    #[cfg_attr(
+        feature = "convert",
+        doc = "A TOML file of routes, or another program's JSON or YAML (see `adit help convert`)"
+    )]
+    #[cfg_attr(not(feature = "convert"), doc = "A TOML file of routes")]
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["words", "listen", "forward"])]
     pub(crate) config: Option<PathBuf>,
 }
@@ -378,16 +429,28 @@ pub(crate) enum NetworkKind {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
-    /// Serve the management API and /metrics on a Unix socket, or on a loopback port
-    #[arg(long, value_name = "PATH|HOST:PORT")]
+    /// Serve the management API and /metrics on a Unix socket (on Windows a named pipe), or on a loopback
+    /// port
+    #[arg(long, hide = IS_UNMANAGED, value_name = "PATH|HOST:PORT")]
     pub(crate) admin: Option<String>,
     /// A file of tokens for requests to the API, one per line; required for a port. `reveal` after a
     /// token lets it read keys
-    #[arg(long, value_name = "@FILE")]
+    #[arg(long, hide = IS_UNMANAGED, value_name = "@FILE")]
     pub(crate) admin_token: Option<String>,
     /// Host name or address of the servers for the subscriptions of their users
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, hide = IS_UNMANAGED, value_name = "HOST")]
     pub(crate) public_host: Option<String>,
+}
+
+#[cfg(feature = "admin")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// The configuration file of the running process, whose `[admin]` has the API's address
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The address of the running process's management API
+    #[arg(long, value_name = "PATH|HOST:PORT")]
+    pub(crate) admin: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -406,6 +469,7 @@ pub(crate) struct UpgradeArgs {
     pub(crate) admin_token: Option<String>,
 }
 
+#[cfg(feature = "admin")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManagerArgs {
     /// Where commands are received: a loopback UDP port, or the path of a Unix socket
@@ -443,6 +507,7 @@ pub(crate) struct ManagerArgs {
 }
 
 /// The traffic that a server carries, with ss-manager's names.
+#[cfg(feature = "admin")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum TrafficMode {
@@ -460,6 +525,7 @@ pub(crate) struct UrlArgs {
     pub(crate) url: String,
 }
 
+#[cfg(feature = "classic")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct InstallAliasesArgs {
     /// Folder of the links, such as /usr/local/bin
@@ -474,6 +540,7 @@ pub(crate) struct KeygenArgs {
     pub(crate) method: String,
 }
 
+#[cfg(feature = "convert")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConvertArgs {
     /// The file to read; `-` is standard input
@@ -494,6 +561,7 @@ pub(crate) struct ConvertArgs {
 }
 
 /// The ends of a tunnel.
+#[cfg(feature = "convert")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ConvertRole {
     /// A local proxy that uses servers
@@ -532,12 +600,14 @@ pub(crate) struct HelpArgs {
     pub(crate) topic: Option<String>,
 }
 
+#[cfg(feature = "manual")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
 
+#[cfg(feature = "manual")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompleteArgs {
     /// The shell whose script runs this
@@ -555,6 +625,7 @@ pub(crate) struct CompleteArgs {
 }
 
 /// The shells whose completion scripts run `adit complete`.
+#[cfg(feature = "manual")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ScriptedShell {
     Bash,
@@ -562,6 +633,7 @@ pub(crate) enum ScriptedShell {
     Fish,
 }
 
+#[cfg(feature = "manual")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
     /// The page: adit (the default), a command, adit.toml or adit-urls

@@ -14,6 +14,7 @@ extern crate adit_cli;
 mod args;
 mod command;
 mod fastest_method;
+mod features;
 mod hidden_input;
 mod logging;
 mod plugin_mode;
@@ -38,9 +39,14 @@ pub fn main() -> ExitCode {
             .and_then(|()| serve())
             .map_or_else(Failure::print_and_exit_code, |()| ExitCode::SUCCESS);
     }
-    let words = args::classic::insert_command_by_name(std::env::args_os());
+    let words = args::program_name::insert_command_by_name(std::env::args_os());
+    if let Err(failure) = features::check_command(&words) {
+        return failure.print_and_exit_code();
+    }
     let words = args::route_options::insert_run(words);
-    let args = Args::parse_from(args::kcp::with_double_dashes(words.into_iter()));
+    #[cfg(feature = "kcp")]
+    let words = args::kcp::with_double_dashes(words.into_iter());
+    let args = Args::parse_from(words);
     let (quiet, file) = args.command.log_settings();
     let logged = start_log(args.verbose, quiet, file);
     match logged
@@ -68,6 +74,7 @@ fn limit_cpu() -> Result<(), Failure> {
     match name.to_str().and_then(CpuLevel::from_name) {
         Some(level) => {
             adit_crypto::limit_cpu(level);
+            #[cfg(feature = "kcp")]
             adit_fec::limit_level(fec_level(level));
             Ok(())
         }
@@ -82,6 +89,7 @@ fn limit_cpu() -> Result<(), Failure> {
 
 /// Returns the level of the error correction kernels for a level of the ciphers. CPUs with `VAES`
 /// also have `GFNI`.
+#[cfg(feature = "kcp")]
 const fn fec_level(level: CpuLevel) -> adit_fec::FecLevel {
     match level {
         CpuLevel::Portable => adit_fec::FecLevel::Portable,

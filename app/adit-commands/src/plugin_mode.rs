@@ -26,7 +26,7 @@ pub(crate) fn endpoint_from_env() -> Option<Result<PluginEndpoint, PluginEndpoin
     })
 }
 
-/// Forwards until the host program sends SIGTERM.
+/// Forwards until the host program sends SIGTERM, or on Windows Ctrl-Break.
 pub(crate) fn serve_endpoint(
     invited: Result<PluginEndpoint, PluginEndpointError>,
 ) -> Result<(), Failure> {
@@ -50,6 +50,7 @@ pub(crate) fn serve_endpoint(
 }
 
 /// Returns a future that waits for SIGTERM, or for SIGINT in a manual test.
+#[cfg(unix)]
 fn wait_for_signal() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut term = signal(SignalKind::terminate())?;
@@ -59,6 +60,15 @@ fn wait_for_signal() -> std::io::Result<impl Future<Output = ()>> {
             _ = term.recv() => {}
             _ = int.recv() => {}
         }
+    })
+}
+
+/// Returns a future that waits for an event of the console. A host program without one kills its plugin.
+#[cfg(windows)]
+fn wait_for_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut signals = adit_cli::Signals::install()?;
+    Ok(async move {
+        signals.next_request().await;
     })
 }
 

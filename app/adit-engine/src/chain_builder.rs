@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    CarrierSettings, Chain, Condition, GroupKind, Hop as HopPlan, HopKind, ListenerConfig,
+    CarrierSettings, Chain, Condition, GroupKind, Hop as HopPlan, HopKind, LeftOut, ListenerConfig,
     ListenerKind, NamedGroup, Plugin, PluginMode, Route, Rule, RuleCondition, ServerHop, SsRole,
     Stage,
 };
-use adit_kcp::Counters;
 use adit_net::dial::Family;
 use adit_net::tcp::FastOpen;
 use adit_rules::SharedRuleSet;
@@ -17,7 +16,7 @@ use adit_wire::Target;
 use ipnet::IpNet;
 
 use crate::access::AccessRule;
-use crate::carrier::{FecHop, KcpCarrier};
+use crate::carrier::{Counters, FecHop, KcpCarrier};
 use crate::connector::{
     Connector, ConnectorGroup, DirectConnector, FilteredChain, GroupRegistry, GroupSettings, Hop,
     RejectAll,
@@ -147,8 +146,8 @@ pub(crate) async fn build_router(
         if relays || access.is_unrestricted() || plan.stages.is_empty() {
             return chain;
         }
-        let access = access.clone();
-        Arc::new(FilteredChain { access, chain })
+        let layer = access.clone();
+        Arc::new(FilteredChain { layer, chain })
     };
     let is_straight = |via: &Chain| via.stages.is_empty() || is_reject(via);
     let mut chains = route.rules.iter().map(|rule| &rule.via).chain([&route.via]);
@@ -422,7 +421,9 @@ pub(crate) async fn build_hop(
     let plugin = match plan.kind.plugin() {
         None => None,
         Some(_) if !first => return Err(StartError::PluginBehind(plan.server.clone())),
-        Some(plugin) => Some(Arc::new(start_plugin(plugin, &plan.server).await?)),
+        Some(plugin) => Some(Arc::new(
+            start_plugin(plugin, &plan.server, names.clone()).await?,
+        )),
     };
     // The hop before this one, or its carrier, opens connections differently.
     let begun = |fast_open: bool| match fast_open && first && plan.carrier.is_none() {
@@ -483,6 +484,9 @@ pub(crate) async fn build_hop(
             };
             wrap_dialect(dialect, plan, &begun(*fast_open), plugin)
         }
+        HopKind::ShadowsocksR(_) if !cfg!(feature = "ssr") => {
+            return Err(StartError::LeftOut(LeftOut(adit_config::Family::Ssr)));
+        }
         HopKind::ShadowsocksR(ssr) => {
             let dialect = SsrDialect::new(ssr, &plan.server)?;
             wrap_dialect(dialect, plan, &begun(ssr.fast_open), plugin)
@@ -493,9 +497,15 @@ pub(crate) async fn build_hop(
     })
 }
 
-async fn start_plugin(plugin: &Plugin, server: &Target) -> Result<PluginHost, StartError> {
-    let remote = server.clone();
-    Ok(PluginHost::start_plugin(plugin_spec(plugin), PluginSide::Client { remote }).await?)
+async fn start_plugin(
+    plugin: &Plugin,
+    server: &Target,
+    names: NameResolver,
+) -> Result<PluginHost, StartError> {
+    let side = PluginSide::Client {
+        remote: server.clone(),
+    };
+    Ok(PluginHost::start_with_resolver(plugin_spec(plugin), side, names).await?)
 }
 
 /// Returns the plugin's configuration for its host.

@@ -20,7 +20,7 @@ use tracing::debug;
 
 use crate::chain_builder::{self, ChainResources, NamedResources};
 use crate::connector::{GroupRegistry, GroupState, MemberSelections};
-use crate::dns::DnsRegistry;
+use crate::dns::{DnsRegistry, NameResolver};
 use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
@@ -398,7 +398,7 @@ impl Engine {
 
     /// Returns the counters of the KCP sessions of all listeners and hops.
     #[must_use]
-    pub fn kcp_counts(&self) -> adit_kcp::Counts {
+    pub fn kcp_counts(&self) -> crate::carrier::KcpCounts {
         self.chains.kcp.counts()
     }
 
@@ -424,6 +424,12 @@ impl Engine {
     #[must_use]
     pub fn dns_tables(&self) -> Vec<Arc<DnsTable>> {
         self.dns_registry().tables().cloned().collect()
+    }
+
+    /// Returns the resolver of the plan that runs, for names that belong to no route.
+    #[must_use]
+    pub fn names(&self) -> NameResolver {
+        NameResolver::with_default(self.chains.default_dns.clone())
     }
 
     fn dns_registry(&self) -> DnsRegistry {
@@ -477,6 +483,8 @@ impl Engine {
         if let Some(buffers) = listening.buffers {
             debug!("UDP buffers on {}: {buffers}", listening.addr);
         }
+        #[cfg(target_os = "linux")]
+        listener.resources.resume_plugin();
         RunningListener {
             id: self.last_id.fetch_add(1, Ordering::Relaxed),
             index,

@@ -7,6 +7,8 @@
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::sync::MutexGuard;
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, io};
 
@@ -17,6 +19,9 @@ use tokio::sync::oneshot;
 #[cfg(target_os = "linux")]
 use tracing::warn;
 
+#[cfg(target_os = "linux")]
+use crate::plugin::HandedOverPlugin;
+
 /// The kind of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketKind {
@@ -24,6 +29,10 @@ pub enum SocketKind {
     Tcp,
     /// A UDP socket.
     Udp,
+    /// A listening TCP socket on loopback, behind a plugin.
+    PluginTcp,
+    /// A UDP socket on loopback, behind a plugin.
+    PluginUdp,
     /// A listening TCP socket for connections to any address (`TPROXY`).
     TproxyTcp,
     /// A UDP socket for datagrams to any address (`TPROXY`).
@@ -31,9 +40,11 @@ pub enum SocketKind {
 }
 
 impl SocketKind {
-    const NAMES: [(Self, &'static str); 4] = [
+    const NAMES: [(Self, &'static str); 6] = [
         (Self::Tcp, "tcp"),
         (Self::Udp, "udp"),
+        (Self::PluginTcp, "plugin-tcp"),
+        (Self::PluginUdp, "plugin-udp"),
         (Self::TproxyTcp, "tproxy-tcp"),
         (Self::TproxyUdp, "tproxy-udp"),
     ];
@@ -69,24 +80,20 @@ pub struct HandoverSocket {
     pub fd: OwnedFd,
 }
 
-/// The reason why the sockets of a listener cannot be handed over.
+/// The error of a listener that cannot be handed over.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The listener is of a kind that has to be closed before it can be opened again.
-    #[error(
-        "the listener of route `{route}` on {addr} cannot be handed over: {why}; restart adit instead"
-    )]
-    Unsupported {
-        /// The name of the route.
-        route: String,
-        /// The address of the listener.
-        addr: SocketAddr,
-        /// The reason.
-        why: &'static str,
-    },
     /// The system refused another descriptor.
     #[error("cannot hand over the sockets on {addr}: {why}")]
     Descriptor {
+        /// The address of the listener.
+        addr: SocketAddr,
+        /// The error of the system.
+        why: io::Error,
+    },
+    /// The system refused another descriptor of a plugin.
+    #[error("cannot hand over the plugin that listens on {addr}: {why}")]
+    Plugin {
         /// The address of the listener.
         addr: SocketAddr,
         /// The error of the system.
@@ -135,20 +142,58 @@ impl fmt::Debug for SocketHandle {
     }
 }
 
-/// The sockets of the process that this one succeeds. Those that no listener takes are closed when it is dropped.
+/// The sockets of the process that this one succeeds, and the plugins before them. Sockets that no listener takes are
+/// closed when it is dropped.
 #[derive(Debug, Default)]
-pub struct InheritedSockets(Mutex<Vec<HandoverSocket>>);
+pub struct InheritedSockets {
+    sockets: Mutex<Vec<HandoverSocket>>,
+    #[cfg(target_os = "linux")]
+    plugins: Mutex<Vec<HandedOverPlugin>>,
+}
 
 impl InheritedSockets {
     /// Creates the set of sockets that listeners may continue.
     #[must_use]
     pub fn new(sockets: Vec<HandoverSocket>) -> Self {
-        Self(Mutex::new(sockets))
+        Self {
+            sockets: Mutex::new(sockets),
+            ..Self::default()
+        }
+    }
+
+    /// Adds the plugins of listeners.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn with_plugins(self, plugins: Vec<HandedOverPlugin>) -> Self {
+        Self {
+            plugins: Mutex::new(plugins),
+            ..self
+        }
+    }
+
+    /// Takes the plugins that no listener has taken.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn take_plugins(&self) -> Vec<HandedOverPlugin> {
+        std::mem::take(&mut *self.lock_plugins())
+    }
+
+    /// Takes the plugin that listens on this address.
+    #[cfg(target_os = "linux")]
+    fn take_plugin(&self, public: SocketAddr) -> Option<HandedOverPlugin> {
+        let mut plugins = self.lock_plugins();
+        let at = plugins.iter().position(|plugin| plugin.public == public)?;
+        Some(plugins.remove(at))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn lock_plugins(&self) -> MutexGuard<'_, Vec<HandedOverPlugin>> {
+        self.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the first socket that `is_it` accepts.
     fn take(&self, is_it: impl Fn(&HandoverSocket) -> bool) -> Option<HandoverSocket> {
-        let mut sockets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sockets = self.sockets.lock();
+        let mut sockets = sockets.unwrap_or_else(PoisonError::into_inner);
         let at = sockets.iter().position(is_it)?;
         Some(sockets.remove(at))
     }
@@ -199,8 +244,10 @@ impl SharedSockets {
 }
 
 /// Takes a socket that its task hands over to another process.
+#[cfg(feature = "kcp")]
 pub(crate) type SharedSocketReply = oneshot::Sender<io::Result<SharedSocket>>;
 /// Returns a socket that its task hands over. The error means that the task has ended.
+#[cfg(target_os = "linux")]
 pub(crate) type SharedSocketAnswer = oneshot::Receiver<io::Result<SharedSocket>>;
 
 /// A socket that is handed over to another process, with the peers that this one still serves.
@@ -259,6 +306,12 @@ impl<'a> SocketSource<'a> {
                     _ => socket.addr == addr,
                 }
         })
+    }
+
+    /// Takes the plugin that listens on this address.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn take_plugin(&self, public: SocketAddr) -> Option<HandedOverPlugin> {
+        self.inherited?.take_plugin(public)
     }
 
     /// Takes the TCP socket of this kind that is bound to `addr`.

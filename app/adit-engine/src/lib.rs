@@ -44,6 +44,10 @@
 
 pub mod acceptor;
 pub mod access;
+#[cfg(feature = "kcp")]
+pub mod carrier;
+#[cfg(not(feature = "kcp"))]
+#[path = "carrier_left_out.rs"]
 pub mod carrier;
 mod chain_builder;
 pub mod clock_reference;
@@ -65,11 +69,16 @@ mod listener;
 mod loop_detection;
 pub mod plugin;
 pub mod probe;
+mod replay_claims;
 mod request;
 mod route_rules;
 mod router;
 mod rule_sets;
 pub mod serve;
+#[cfg(feature = "ssh")]
+pub mod ssh;
+#[cfg(not(feature = "ssh"))]
+#[path = "ssh_left_out.rs"]
 pub mod ssh;
 mod standalone_worker;
 mod start_error;
@@ -90,6 +99,7 @@ pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets,
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
 pub use listener::{ReplayPart, ReplayPartError};
+pub use replay_claims::{FilterClaims, ReplayClaim};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
 pub use router::{RequestContext, Router, RoutingRule};

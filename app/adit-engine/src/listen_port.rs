@@ -1,7 +1,7 @@
 //! Binding of one port for TCP, UDP or both.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use adit_config::{InterceptMethod, TransparentListener};
@@ -23,6 +23,8 @@ pub(crate) struct PortSockets {
     pub(crate) tcp: Option<tokio::net::TcpListener>,
     /// The UDP sockets: one per core, if the listener's associations are independent.
     pub(crate) udp: Vec<BatchUdpSocket>,
+    /// The kinds of the TCP socket and the UDP sockets.
+    kinds: [SocketKind; 2],
 }
 
 /// The sockets of a port that receives intercepted traffic.
@@ -51,6 +53,11 @@ pub(crate) async fn resolve_listen_addr(host: &Option<Host>, port: u16) -> io::R
     }
 }
 
+/// The kinds of the sockets of a public port.
+const PUBLIC: [SocketKind; 2] = [SocketKind::Tcp, SocketKind::Udp];
+/// The kinds of the sockets behind a plugin.
+const BEHIND_PLUGIN: [SocketKind; 2] = [SocketKind::PluginTcp, SocketKind::PluginUdp];
+
 /// Binds one port for TCP, for UDP with `udp` sockets, or for both.
 pub(crate) async fn bind_port(
     host: &Option<Host>,
@@ -59,7 +66,20 @@ pub(crate) async fn bind_port(
     udp: usize,
     source: SocketSource<'_>,
 ) -> io::Result<PortSockets> {
-    bind_port_with(host, port, |addr| try_bind(addr, tcp, udp, source)).await
+    let bind = |addr| try_bind(addr, PUBLIC, tcp, udp, source);
+    bind_port_with(host, port, bind).await
+}
+
+/// Binds a port of 127.0.0.1 for a plugin, as [`bind_port`] does.
+pub(crate) async fn bind_behind_plugin(
+    port: u16,
+    tcp: Option<FastOpen>,
+    udp: usize,
+    source: SocketSource<'_>,
+) -> io::Result<PortSockets> {
+    let here = Some(Host::Ip(Ipv4Addr::LOCALHOST.into()));
+    let bind = |addr| try_bind(addr, BEHIND_PLUGIN, tcp, udp, source);
+    bind_port_with(&here, port, bind).await
 }
 
 /// Binds one port for intercepted traffic.
@@ -114,12 +134,13 @@ pub(crate) async fn bind_port_with<T>(
 impl PortSockets {
     /// Duplicates the sockets for a successor.
     pub(crate) fn handles(&self) -> io::Result<Vec<SocketHandle>> {
+        let [tcp, udp] = self.kinds;
         let mut handles = Vec::new();
         if let Some(socket) = &self.tcp {
-            handles.push(SocketHandle::of(SocketKind::Tcp, self.addr, socket)?);
+            handles.push(SocketHandle::of(tcp, self.addr, socket)?);
         }
         for socket in &self.udp {
-            handles.push(SocketHandle::of(SocketKind::Udp, self.addr, socket)?);
+            handles.push(SocketHandle::of(udp, self.addr, socket)?);
         }
         Ok(handles)
     }
@@ -127,13 +148,15 @@ impl PortSockets {
 
 fn try_bind(
     mut addr: SocketAddr,
+    kinds: [SocketKind; 2],
     tcp: Option<FastOpen>,
     udp: usize,
     source: SocketSource<'_>,
 ) -> io::Result<PortSockets> {
+    let [tcp_kind, udp_kind] = kinds;
     let tcp = match tcp {
         None => None,
-        Some(fast_open) => Some(match source.take_tcp(SocketKind::Tcp, addr)? {
+        Some(fast_open) => Some(match source.take_tcp(tcp_kind, addr)? {
             Some(socket) => tcp::continue_listening(socket, fast_open)?,
             None => tcp::listen_with_fast_open(addr, fast_open)?,
         }),
@@ -143,7 +166,7 @@ fn try_bind(
     }
     let udp = match udp {
         0 => Vec::new(),
-        count => match source.take_udp(SocketKind::Udp, addr, count)? {
+        count => match source.take_udp(udp_kind, addr, count)? {
             inherited if inherited.is_empty() => BatchUdpSocket::bind_shared(addr, count)?,
             inherited => {
                 let sockets = inherited.into_iter().map(BatchUdpSocket::from_std);
@@ -154,7 +177,12 @@ fn try_bind(
     if let (None, Some(socket)) = (&tcp, udp.first()) {
         addr = SocketAddr::new(addr.ip(), socket.local_addr()?.port());
     }
-    Ok(PortSockets { addr, tcp, udp })
+    Ok(PortSockets {
+        addr,
+        tcp,
+        udp,
+        kinds,
+    })
 }
 
 fn try_bind_transparent(

@@ -22,13 +22,16 @@ mod ssr_stores;
 mod transparent;
 mod users_file;
 
+#[cfg(target_os = "linux")]
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::{
-    InterceptMethod, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan, Route, SsrServer,
+    Family, InterceptMethod, LeftOut, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan,
+    Route, SsrServer,
 };
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
@@ -39,9 +42,9 @@ use adit_wire::{Target, UnixTime};
 pub(crate) use self::change::{ListenerChange, ListenerParts, PartsShape};
 pub(crate) use self::keyed::is_strict_listener;
 use self::open_sockets::PacketHandlers;
-pub(crate) use self::open_sockets::{
-    ListenerState, ListenerTask, OpenSockets, StreamService, StreamTask, box_task, listen_error,
-};
+pub(crate) use self::open_sockets::{ListenerState, ListenerTask, OpenSockets, box_task};
+#[cfg(feature = "kcp")]
+pub(crate) use self::open_sockets::{StreamService, StreamTask, listen_error};
 use self::ports::PortHandlers;
 pub use self::replay_handover::{ReplayPart, ReplayPartError};
 pub(crate) use self::replay_state::ReplayRegistry;
@@ -57,6 +60,8 @@ use crate::credentials::ListenerCredentials;
 use crate::handover::SocketSource;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
+#[cfg(target_os = "linux")]
+use crate::plugin::HandedOverPlugin;
 use crate::plugin::PluginHost;
 use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociateOptions};
 use crate::udp::{
@@ -88,13 +93,6 @@ pub(crate) struct LiveState {
     guard: Arc<HandshakeLimiter>,
     logins: Arc<LoginTable>,
     ssr: Option<SsrState>,
-}
-
-impl LiveState {
-    /// Returns true for a ShadowsocksR listener.
-    pub(crate) const fn is_ssr(&self) -> bool {
-        self.ssr.is_some()
-    }
 }
 
 /// A listener that a reload changes or replaces: its settings and its state.
@@ -148,10 +146,30 @@ pub(crate) struct ListenerResources {
 }
 
 impl ListenerResources {
-    /// Leaves the salts file to a successor, which has the salts.
+    /// Leaves the salts file to a successor, which has the salts, and the plugin.
     pub(crate) fn leave_to_successor(&mut self) {
         if let Some(salts) = self.salts.take() {
             salts.stop_writing();
+        }
+        #[cfg(target_os = "linux")]
+        if let Some(plugin) = self.plugin.take() {
+            plugin.release();
+        }
+    }
+
+    /// Returns the plugin for a successor, which is not restarted until [`Self::resume_plugin`].
+    #[cfg(target_os = "linux")]
+    pub(crate) fn hand_over_plugin(
+        &self,
+    ) -> Option<impl Future<Output = io::Result<Option<HandedOverPlugin>>> + Send + use<>> {
+        self.plugin.as_ref().map(PluginHost::hand_over)
+    }
+
+    /// Supervises the plugin again, or takes over that of the process which this one succeeds.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resume_plugin(&self) {
+        if let Some(plugin) = &self.plugin {
+            plugin.resume();
         }
     }
 
@@ -233,7 +251,8 @@ pub(crate) async fn open_listener(
             match kind.plugin() {
                 None => ports.bind_ports(addr, &common, source).await?,
                 Some(plugin) => {
-                    let (opened, host) = ports.bind_behind_plugin(plugin, addr, &common).await?;
+                    let bound = ports.bind_behind_plugin(plugin, addr, &common, source);
+                    let (opened, host) = bound.await?;
                     kept.plugin = Some(host);
                     opened
                 }
@@ -283,6 +302,9 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
             ListenerHandlers::connections_only(worker)
         }
         ListenerKind::Shadowsocks(server) => keyed::build_handlers(server, bench)?,
+        ListenerKind::ShadowsocksR(_) if !cfg!(feature = "ssr") => {
+            return Err(StartError::LeftOut(LeftOut(Family::Ssr)));
+        }
         ListenerKind::ShadowsocksR(server) => ssr::build_handlers(server, bench)?,
         ListenerKind::Ssh(server) => ssh::build_handlers(server, bench)?,
         ListenerKind::Transparent(plan) => {

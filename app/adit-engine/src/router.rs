@@ -7,7 +7,9 @@ use adit_net::dial::Family;
 use adit_rules::{Decision, Rule, RuleList, Transport};
 use adit_wire::{Host, Name, Target, unmap_ipv4};
 
-use crate::connector::{BoundSocket, ConnectedStream, Connector, FakeTargets, UnknownFakeTarget};
+use crate::connector::{
+    BoundSocket, ConnectedStream, Connector, FakeTargets, LayeredChain, UnknownFakeTarget,
+};
 use crate::dns::{FakeIps, FakeTarget, NameResolver};
 use crate::udp::BoxDatagramPath;
 use crate::{BoxFuture, DialError};
@@ -160,7 +162,9 @@ impl Router {
             return chain;
         }
         // Further datagrams of an association can have other targets than the first one.
-        Arc::new(FakeTargets::new(chain, table.fake_ips.clone(), named))
+        let fake_ips = table.fake_ips.clone();
+        let layer = FakeTargets { fake_ips, named };
+        Arc::new(LayeredChain { layer, chain })
     }
 
     /// Returns the resolver of the route.

@@ -104,6 +104,7 @@ struct DatagramClient<'a> {
 
 impl ConnectionHandler {
     /// Serves a connection in a task of its own, if the limits allow it.
+    #[cfg(feature = "kcp")]
     pub(crate) fn try_serve(self: &Arc<Self>, io: BoxStream, peer: ConnectionAddrs) -> bool {
         let ticket = self.connection_limiter.try_acquire();
         let admitted = ticket.is_some();

@@ -43,6 +43,9 @@ pub enum StartError {
     /// A key does not fit its cipher.
     #[error(transparent)]
     Cipher(#[from] adit_crypto::CryptoError),
+    /// The build does not have what the plan needs.
+    #[error(transparent)]
+    LeftOut(adit_config::LeftOut),
     /// The SSH settings cannot be used.
     #[error(transparent)]
     Ssh(#[from] SshPlanError),

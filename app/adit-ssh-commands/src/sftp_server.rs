@@ -1,6 +1,7 @@
 //! `adit sftp-server`: the `sftp` subsystem of an SSH server, on standard input and output.
 
 use adit_cli::{CommandResult, Failure, FailureCode, blocking_stream};
+use adit_wire::narrow_int;
 use anyhow::Context;
 use rustix::fs::Mode;
 
@@ -13,7 +14,7 @@ use adit_sftp::server::{FileTree, FileTreeOptions, serve_blocking};
 /// What went wrong, with the exit code.
 pub fn sftp_server(typed: &args::SftpServerArgs) -> CommandResult {
     if let Some(mask) = typed.umask {
-        rustix::process::umask(Mode::from_raw_mode(mask));
+        rustix::process::umask(Mode::from_raw_mode(narrow_int(mask)));
     }
     let protected = typed.protect.iter().map(std::path::absolute);
     let protected: std::io::Result<_> = protected.collect();

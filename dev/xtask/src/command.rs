@@ -145,7 +145,7 @@ impl std::fmt::Display for CommandRun {
 }
 
 /// Returns the descendants of `pid`, the youngest first.
-fn descendants(pid: u32) -> Vec<u32> {
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let parents: Vec<(u32, u32)> = entries
         .filter_map(|entry| {

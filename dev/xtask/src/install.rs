@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::command::{CommandRun, find_program, root, target_dir};
 use crate::dependants;
 use crate::oldest_rust;
+use crate::package;
 use crate::steps::StepRunner;
 use crate::toolchain::{self, Toolchain};
 
@@ -63,10 +64,21 @@ const TOOLS: &[(&str, &str)] = &[
     ("sshd", "openssh-server"),
     ("strace", "strace"),
     ("ip", "iproute2"),
+    ("man", "man-db"),
+    ("nc", "netcat-openbsd"),
+    ("ping", "iputils-ping"),
+    ("script", "bsdutils"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),
+    ("shellcheck", "shellcheck"),
+    ("systemd-analyze", "systemd"),
+    ("gsettings", "libglib2.0-bin"),
+    ("kwriteconfig5", "libkf5config-bin"),
+    ("wine", "wine"),
     ("python3", "python3-venv"),
+    ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"),
+    ("wine", "wine"),
 ];
 
 /// The same, for commands that only benchmarks need.
@@ -108,6 +120,8 @@ const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
 /// The release that Xray's authors call 26.3.27.
 const XRAY: &str = "1.260327.0";
+/// The program that checks the workflows of CI.
+const ACTIONLINT: &str = "1.7.12";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
 /// The program that builds the book.
 const MDBOOK: &str = "0.5.4";
@@ -117,7 +131,10 @@ const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manage
 
 /// Runs one step for the Debian packages, and one for each peer that is built from source.
 pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
-    steps.run_step("install packages", || install_packages(TOOLS));
+    steps.run_step("install packages", || {
+        install_packages(&[TOOLS, package::PACKAGE_TOOLS].concat())
+    });
+    steps.run_step("install a Debian root", package::install_debian_root);
     steps.run_step("install sing-box", build_sing_box);
     steps.run_step("install shadowsocks-go", || {
         let package = "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go";
@@ -125,6 +142,10 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
     });
     steps.run_step("install xray", || {
         build_go_program("xray", "github.com/xtls/xray-core/main", XRAY)
+    });
+    steps.run_step("install actionlint", || {
+        let package = "github.com/rhysd/actionlint/cmd/actionlint";
+        build_go_program("actionlint", package, ACTIONLINT)
     });
     for name in ["kcppeer", "sshgo"] {
         steps.run_step(&format!("install {name}"), || build_go_peer(name, "."));
@@ -164,7 +185,20 @@ fn peers_dir() -> PathBuf {
 }
 
 fn install_packages(tools: &[(&str, &'static str)]) -> Result<String> {
-    let missing = missing_packages(tools, |tool| find_program(tool).is_some(), has_library);
+    install_tools_and_libraries(tools, LIBRARIES)
+}
+
+/// Installs the Debian packages of commands, without the libraries that the tests need.
+pub(crate) fn install_tools(tools: &[(&str, &'static str)]) -> Result<String> {
+    install_tools_and_libraries(tools, &[])
+}
+
+fn install_tools_and_libraries(
+    tools: &[(&str, &'static str)],
+    libraries: &[(&str, &'static str)],
+) -> Result<String> {
+    let has_tool = |tool: &str| find_program(tool).is_some();
+    let missing = missing_packages(tools, libraries, has_tool, has_library);
     if missing.is_empty() {
         return Ok("present".to_owned());
     }
@@ -187,7 +221,7 @@ fn install_packages(tools: &[(&str, &'static str)]) -> Result<String> {
             apt.stop_service(service);
         }
     }
-    for (name, package) in tools.iter().chain(LIBRARIES) {
+    for (name, package) in tools.iter().chain(libraries) {
         ensure!(
             find_program(name).is_some() || has_library(name),
             "`{name}` is still missing after `{package}`"
@@ -207,11 +241,12 @@ fn has_library(name: &str) -> bool {
 /// Returns the packages of missing tools and libraries, each once.
 fn missing_packages(
     tools: &[(&str, &'static str)],
+    libraries: &[(&str, &'static str)],
     tool: impl Fn(&str) -> bool,
     library: impl Fn(&str) -> bool,
 ) -> Vec<&'static str> {
     let tools = tools.iter().filter(|(name, _)| !tool(name));
-    let libraries = LIBRARIES.iter().filter(|(name, _)| !library(name));
+    let libraries = libraries.iter().filter(|(name, _)| !library(name));
     let mut names: Vec<&str> = tools
         .chain(libraries)
         .map(|(_, package)| *package)
@@ -471,6 +506,11 @@ pub(crate) fn mdbook_program() -> PathBuf {
     peers_dir().join("mdbook")
 }
 
+/// Returns the path of the installed actionlint.
+pub(crate) fn actionlint_program() -> PathBuf {
+    peers_dir().join("actionlint")
+}
+
 /// Builds mdbook without its optional server and file watcher.
 fn build_mdbook() -> Result<String> {
     let stamp = BuildStamp::new("mdbook", MDBOOK);
@@ -546,15 +586,18 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_named_and_once() {
-        assert!(missing_packages(TOOLS, |_| true, |_| true).is_empty());
+        let missing = |tool: fn(&str) -> bool, library: fn(&str) -> bool| {
+            missing_packages(TOOLS, LIBRARIES, tool, library)
+        };
+        assert!(missing(|_| true, |_| true).is_empty());
         assert_eq!(
-            missing_packages(TOOLS, |tool| !tool.starts_with("ss-"), |_| true),
+            missing(|tool| !tool.starts_with("ss-"), |_| true),
             ["shadowsocks-libev", "shadowsocks-v2ray-plugin"]
         );
         assert_eq!(
-            missing_packages(TOOLS, |_| true, |_| false),
+            missing(|_| true, |_| false),
             ["libnettle8", "libnss-wrapper", "libssh2-1"]
         );
-        assert!(missing_packages(TOOLS, |_| false, |_| true).contains(&"golang-go"));
+        assert!(missing(|_| false, |_| true).contains(&"golang-go"));
     }
 }

@@ -17,7 +17,12 @@ use crate::package_graph::{Package, PackageGraph};
 
 const FILE: &str = "THIRD-PARTY-LICENSES.txt";
 /// The processors that releases are built for, as in `deny.toml`.
-const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+const TARGETS: [&str; 4] = [
+    "x86_64-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "x86_64-unknown-linux-musl",
+    "aarch64-unknown-linux-musl",
+];
 /// The licences chosen first where a crate offers alternatives.
 const PREFERRED: [&str; 2] = ["Apache-2.0", "MIT"];
 

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use crate::command::{CommandRun, root, target_dir};
 use crate::package_graph::PackageGraph;
 use crate::toolchain::{BARE_TARGETS, Toolchain};
+use crate::windows;
 
 /// The libraries without a standard library, if their default features are off.
 const BARE_LIBRARIES: &[&str] = &[
@@ -23,7 +24,7 @@ const BARE_LIBRARIES: &[&str] = &[
 pub(crate) fn check_msrv() -> Result<String> {
     let graph = PackageGraph::load()?;
     let toolchain = install()?;
-    check(&toolchain)
+    cargo(&toolchain, "check")
         .args(["--all-features", "--package", "adit"])
         .args(graph.libraries().flat_map(|name| ["--package", name]))
         .run_captured("msrv")?;
@@ -38,7 +39,7 @@ pub(crate) fn check_msrv() -> Result<String> {
 pub(crate) fn check_no_std() -> Result<String> {
     let toolchain = install()?;
     for target in BARE_TARGETS {
-        check(&toolchain)
+        cargo(&toolchain, "check")
             .args(["--lib", "--no-default-features", "--target", target])
             .args(BARE_LIBRARIES.iter().flat_map(|name| ["--package", name]))
             .run_captured(&format!("no-std-{target}"))?;
@@ -49,14 +50,16 @@ pub(crate) fn check_no_std() -> Result<String> {
 
 /// Installs the toolchain of these checks with its targets, if it is missing.
 pub(crate) fn install() -> Result<Toolchain> {
-    Toolchain::private(&version()?, &BARE_TARGETS)
+    let mut targets = BARE_TARGETS.to_vec();
+    targets.push(windows::TARGET);
+    Toolchain::private(&version()?, &targets)
 }
 
-/// Creates a check with its own build folder: another version of Rust shares nothing with the
-/// developer's.
-fn check(toolchain: &Toolchain) -> CommandRun {
+/// Creates a command of cargo with its own build folder: another version of Rust shares nothing with
+/// the developer's.
+pub(crate) fn cargo(toolchain: &Toolchain, command: &str) -> CommandRun {
     toolchain
-        .cargo(&["check", "--locked"])
+        .cargo(&[command, "--locked"])
         // Build scripts and macros run once: optimizing them, and the C code of aws-lc, would take
         // most of the time.
         .args(["--config", "profile.dev.package.'*'.opt-level=0"])

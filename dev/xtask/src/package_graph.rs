@@ -148,25 +148,40 @@ impl PackageGraph {
 
     /// Returns all packages that a release build of `name` compiles, including `name`.
     pub(crate) fn release_packages(&self, name: &str) -> Result<BTreeSet<Package>> {
+        Ok(self.release_dependencies(name)?.into_keys().collect())
+    }
+
+    /// Returns all packages that a release build of `name` compiles, including `name`, each with the
+    /// packages that it depends on.
+    pub(crate) fn release_dependencies(
+        &self,
+        name: &str,
+    ) -> Result<BTreeMap<Package, BTreeSet<Package>>> {
         let start = self
             .packages
             .iter()
             .find(|(_, package)| package.name == name);
         let (start, _) =
             start.with_context(|| format!("cargo metadata lists no package `{name}`"))?;
+        let mut found = BTreeMap::new();
         let mut seen = BTreeSet::from([start.as_str()]);
         let mut open = vec![start.as_str()];
         while let Some(id) = open.pop() {
+            let mut needed = BTreeSet::new();
             for (to, kind) in self.edges.get(id).map_or(&[][..], Vec::as_slice) {
-                if *kind != DependencyKind::Dev && seen.insert(to) {
+                if *kind == DependencyKind::Dev {
+                    continue;
+                }
+                needed.extend(self.packages.get(to).cloned());
+                if seen.insert(to) {
                     open.push(to);
                 }
             }
+            if let Some(package) = self.packages.get(id) {
+                found.insert(package.clone(), needed);
+            }
         }
-        Ok(seen
-            .into_iter()
-            .filter_map(|id| self.packages.get(id).cloned())
-            .collect())
+        Ok(found)
     }
 }
 

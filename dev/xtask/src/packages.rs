@@ -1,4 +1,4 @@
-//! Runs `cargo package` for every library, so that each can be published as it is in the tree.
+//! Runs `cargo package` for every library and for adit itself, so that each can be published as it is in the tree.
 //!
 //! The packages are not compiled; their contents are compared with what they need: complete
 //! manifests, dependencies with versions, and no file that refers to a path outside of its package.
@@ -10,18 +10,18 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::{CommandRun, root};
 
-/// Packages all libraries, and checks their manifests and the paths in their sources.
+/// Packages all libraries and adit, and checks their manifests and the paths in their sources.
 pub(crate) fn check_packages() -> Result<String> {
-    let libraries = library_folders()?;
+    let folders = published_folders()?;
     let mut faults = Vec::new();
-    for folder in &libraries {
+    for folder in &folders {
         let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
         faults.extend(manifest_faults(folder, &manifest));
         faults.extend(files_including_outside(folder)?);
     }
     ensure!(faults.is_empty(), "{}", faults.join("\n"));
     let package = || {
-        let names = libraries.iter().map(|folder| package_name(folder));
+        let names = folders.iter().map(|folder| package_name(folder));
         CommandRun::cargo(["package", "--no-verify", "--allow-dirty"])
             .args(names.flat_map(|name| ["--package".to_owned(), name]))
     };
@@ -33,17 +33,17 @@ pub(crate) fn check_packages() -> Result<String> {
     {
         package().run_captured("packages")?;
     }
-    Ok(format!("{} packages", libraries.len()))
+    Ok(format!("{} packages", folders.len()))
 }
 
-/// Returns the folders of the libraries: all of `proto` and `io`, and the crates of `app` that are
-/// used with them.
-fn library_folders() -> Result<Vec<PathBuf>> {
+/// Returns the folders of the packages that are published: all of `proto` and `io`, and the crates of `app`.
+fn published_folders() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for ring in ["proto", "io", "app"] {
         for entry in fs::read_dir(root().join(ring)).context(ring)? {
             let folder = entry?.path();
-            if folder.join("src/lib.rs").is_file() {
+            let is_program = ring == "app" && folder.join("src/main.rs").is_file();
+            if is_program || folder.join("src/lib.rs").is_file() {
                 found.push(folder);
             }
         }
@@ -61,10 +61,11 @@ fn package_name(folder: &Path) -> String {
 fn manifest_faults(folder: &Path, manifest: &str) -> Vec<String> {
     let is_app = folder.parent().is_some_and(|ring| ring.ends_with("app"));
     let needed: &[&str] = match is_app {
-        true => &["description", "license"],
+        true => &["description", "license", "repository"],
         false => &[
             "description",
             "license",
+            "repository",
             "keywords",
             "categories",
             "documentation",
@@ -168,8 +169,11 @@ mod tests {
     #[test]
     fn a_manifest_without_keywords_is_a_fault() {
         let folder = Path::new("proto/adit-x");
-        let manifest = "[package]\ndescription = \"x\"\nlicense.workspace = true\n";
+        let manifest = "[package]\ndescription = \"x\"\nlicense.workspace = true\n\
+                        repository.workspace = true\n";
         assert_eq!(manifest_faults(folder, manifest).len(), 4);
         assert!(manifest_faults(Path::new("app/adit-x"), manifest).is_empty());
+        let without = manifest.replace("repository", "homepage");
+        assert_eq!(manifest_faults(Path::new("app/adit-x"), &without).len(), 1);
     }
 }

@@ -5,7 +5,7 @@
 //! of Rust, [`toolchain::API_VERSION`]. Blanket implementations and those of auto traits are
 //! omitted.
 
-mod semver;
+pub(crate) mod semver;
 mod snapshot;
 
 use std::collections::BTreeSet;

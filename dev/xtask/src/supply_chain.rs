@@ -9,8 +9,9 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 
 use crate::command::root;
+use crate::dist::DistTarget;
 use crate::license_expression::LicenseExpression;
-use crate::package_graph::{Package, PackageGraph};
+use crate::package_graph::{Package, PackageGraph, host_triple};
 
 /// Maximum number of crates of others in the release graph of `adit`. The crates of the workspace are not a
 /// supply, and dividing one of them must not look like a risk.
@@ -18,7 +19,9 @@ const MAX_FOREIGN_CRATES: usize = 180;
 
 /// Checks the release graph of the binary.
 pub(crate) fn check_supply_chain() -> Result<String> {
-    let release = PackageGraph::load()?.release_packages("adit")?;
+    // The host's own and the static binary, which has an allocator of its own.
+    let targets = [&*host_triple()?, DistTarget::of_host()?.triple];
+    let release = PackageGraph::load_for(&targets)?.release_packages("adit")?;
     let text = fs::read_to_string(root().join("deny.toml")).context("deny.toml")?;
     let rules = SupplyRules::parse(&text)?;
     let faults = rules.find_faults(&release);

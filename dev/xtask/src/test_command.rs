@@ -10,8 +10,9 @@ use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
-    book_build, dependants, doc_links, fuzz, license_texts, oldest_rust, packages, public_api,
-    release_check, supply_chain, tidy,
+    book_build, dependants, dist, doc_links, emulated_tests, feature_check, fuzz, license_texts,
+    oldest_rust, package, packages, public_api, release, release_check, supply_chain, tidy,
+    windows, workflows,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -116,12 +117,15 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         Ok(String::new())
     });
     steps.run_step("tidy", tidy::check_tree);
+    steps.run_step("workflows", workflows::check_workflows);
     steps.run_step("licences", supply_chain::check_supply_chain);
     steps.run_step("licence texts", license_texts::check_texts);
     steps.run_step("packages", packages::check_packages);
     steps.run_step("public api", || public_api::check_api(false));
     steps.run_step("msrv", oldest_rust::check_msrv);
     steps.run_step("no_std", oldest_rust::check_no_std);
+    steps.run_step("features", feature_check::check_features);
+    windows::run_steps(steps);
     steps.run_step("crates on russh", dependants::check_dependants);
     if wish.scope == InstallScope::All {
         steps.run_step("cargo-deny", run_cargo_deny);
@@ -143,6 +147,17 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     });
     steps.run_step("tests, portable", || run_portable_tests(wish.scope));
     steps.run_step("release", release_check::check_release);
+    match dist::DistOptions::of_host() {
+        Ok(wish) => dist::run(steps, &wish),
+        Err(why) => {
+            steps.run_step("dist", || Err(why));
+        }
+    }
+    if wish.scope == InstallScope::All {
+        // Six minutes, most of them for a build.
+        steps.run_step("tests, emulated", emulated_tests::run_emulated_tests);
+    }
+    steps.run_step("packages of systems", package::check_packages);
     steps.run_step("instructions", check_instructions);
     check_docs(steps);
     steps.run_step("bench smoke", || {
@@ -152,7 +167,12 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
     });
     fuzz::run(steps, &fuzz::FuzzOptions::all_targets(FUZZ_SECONDS));
-    steps.print_summary()
+    let passed = steps.print_summary();
+    // For `cargo xtask release`.
+    if passed && let Err(why) = release::record_passed_tests() {
+        eprintln!("warning: cannot record that the tests passed: {why:#}");
+    }
+    passed
 }
 
 /// Compares the cost of hot loops with the committed counts.
@@ -232,16 +252,16 @@ fn skip_args(modules: &[&str]) -> Vec<String> {
 
 /// A built test binary.
 #[derive(Debug, PartialEq, Eq)]
-struct TestBinary {
+pub(crate) struct TestBinary {
     /// Name of its package, which is that of its folder.
-    package: String,
-    folder: PathBuf,
-    target: String,
-    path: PathBuf,
+    pub(crate) package: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) target: String,
+    pub(crate) path: PathBuf,
 }
 
 /// Returns the binaries that cargo reports in its messages.
-fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary> {
+pub(crate) fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary> {
     let objects = messages.lines().filter(|line| line.starts_with('{'));
     objects.filter_map(|line| {
         let message: Value = serde_json::from_str(line).ok()?;

@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use adit_dns::{Answer, AnswerError, UpstreamQuery};
 use adit_wire::Target;
-use tokio::time::{Instant, interval_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::ServerError;
 use crate::path::DnsPath;
 
-/// Interval at which the same query is sent again, since it or its answer may be lost.
+/// Time after which the same query is sent again, since it or its answer may be lost; the next pause is twice as long.
 const RESEND_AFTER: Duration = Duration::from_millis(700);
+/// Maximum number of times that a query is sent again (RFC 9520 section 3.1).
+const MAX_RESENDS: u32 = 2;
 /// Number of datagrams that do not answer the query after which it is sent over a stream: they are
 /// attempts to guess its number.
 const MAX_UNRELATED: u32 = 16;
@@ -30,16 +32,19 @@ pub(crate) async fn ask(
         .await
         .map_err(ServerError::Path)?;
     link.send(&bytes).await.map_err(ServerError::Path)?;
-    let mut resend = interval_at(Instant::now() + RESEND_AFTER, RESEND_AFTER);
+    let (mut resends, mut pause) = (0, RESEND_AFTER);
+    let mut resend_at = Instant::now() + pause;
     let mut unrelated = 0;
     while unrelated < MAX_UNRELATED {
         // A late answer to the first datagram counts, so the association stays.
         let received = tokio::select! {
             received = link.receive() => Some(received.map_err(ServerError::Path)?),
-            _ = resend.tick() => None,
+            () = sleep_until(resend_at), if resends < MAX_RESENDS => None,
         };
         let Some(message) = received else {
             link.send(&bytes).await.map_err(ServerError::Path)?;
+            (resends, pause) = (resends + 1, pause * 2);
+            resend_at += pause;
             continue;
         };
         match query.check_answer(&message) {

@@ -13,6 +13,9 @@ pub enum ServerError {
     /// The path to the server failed.
     #[error("no connection: {0}")]
     Path(io::Error),
+    /// The path to the server failed within the last second, so it was not tried again.
+    #[error("{0}")]
+    Unreachable(Arc<str>),
     /// TLS failed, for example because the certificate is not valid for the server.
     #[error("no TLS: {0}")]
     Tls(io::Error),
@@ -34,6 +37,17 @@ pub enum ServerError {
     /// No answer in time.
     #[error("no answer within {} s", .0.as_secs())]
     Late(Duration),
+}
+
+impl ServerError {
+    /// True if every other query would fail as well, for any name and any client.
+    pub(crate) fn is_about_the_path(&self) -> bool {
+        match self {
+            Self::Path(why) => why.kind() != io::ErrorKind::QuotaExceeded,
+            Self::Tls(_) | Self::TlsSettings(_) => true,
+            _ => false,
+        }
+    }
 }
 
 /// The reason why a lookup failed.

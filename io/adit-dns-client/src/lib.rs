@@ -10,6 +10,8 @@
 //!
 //! Queries over TLS and HTTPS are padded (RFC 8467). Idle connections are closed, and TLS sessions are resumed.
 //!
+//! The feature `tls`, on by default, has TLS and HTTPS; without it their servers fail with an error.
+//!
 //! # Examples
 //!
 //! ```no_run
@@ -39,22 +41,27 @@
 mod client;
 mod datagram;
 mod error;
+#[cfg(feature = "tls")]
 mod https;
 mod link;
 mod path;
 mod pipeline;
 mod server;
+#[cfg(feature = "tls")]
+pub mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_left_out.rs"]
 pub mod tls;
 
 use std::time::Duration;
 
-pub use adit_dns::{CacheLimits, CachedAnswer, RecordType};
+pub use adit_dns::{CacheLimits, CachedAnswer, RecordType, Transport};
 pub use client::{DnsClient, LookupCounts, ServerCounts, look_up_families};
 pub use error::{LookupError, ServerError};
 pub use path::{
     BoxDnsDatagrams, BoxDnsStream, BoxFuture, DirectPath, DnsDatagrams, DnsPath, DnsStream,
 };
-pub use server::{DnsServer, RemoteServer, Transport};
+pub use server::{DnsServer, RemoteServer};
 
 /// Time limit of a direct connection to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);

@@ -1,19 +1,22 @@
 //! A server with its connections.
 
+#[cfg(feature = "tls")]
+mod secure;
+#[cfg(not(feature = "tls"))]
+#[path = "link/secure_left_out.rs"]
+mod secure;
+
 use std::sync::Arc;
 
-use adit_dns::{Answer, UpstreamQuery};
-use adit_wire::Host;
-use tokio::sync::{Mutex, OnceCell};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use adit_dns::{Answer, Transport, UpstreamQuery};
+use tokio::sync::Mutex;
 
+use self::secure::SecureState;
 use crate::error::ServerError;
-use crate::https::{self, HttpConnections, Resource};
 use crate::path::{BoxDnsStream, DnsPath};
 use crate::pipeline::Pipeline;
-use crate::server::{RemoteServer, Transport};
-use crate::tls::{self, TlsError, TrustedRoots};
+use crate::server::RemoteServer;
+use crate::tls::TrustedRoots;
 use crate::{MAX_ATTEMPTS, datagram};
 
 /// A server of the network with its connections, which queries share.
@@ -21,11 +24,9 @@ pub(crate) struct ServerLink {
     remote: RemoteServer,
     path: Arc<dyn DnsPath>,
     roots: TrustedRoots,
-    /// The settings of TLS, which resume sessions.
-    tls: OnceCell<TlsConnector>,
     /// The connection of TCP or TLS.
     pipeline: Mutex<Option<Arc<Pipeline>>>,
-    http: Mutex<HttpConnections>,
+    secure: SecureState,
 }
 
 impl ServerLink {
@@ -34,9 +35,8 @@ impl ServerLink {
             remote,
             path,
             roots,
-            tls: OnceCell::new(),
             pipeline: Mutex::default(),
-            http: Mutex::default(),
+            secure: SecureState::default(),
         }
     }
 
@@ -50,13 +50,8 @@ impl ServerLink {
             Transport::Tcp => self.ask_over_stream(query).await,
             Transport::Tls => self.ask_over_stream(&query.clone().with_padding()).await,
             Transport::Https => {
-                let query = query.clone().with_padding().with_id(0);
-                let resource = Resource {
-                    host: &self.remote.host,
-                    port: self.remote.at.port,
-                    path: &self.remote.path,
-                };
-                https::ask(&self.http, resource, &query, || self.open_tls()).await
+                self.ask_over_https(&query.clone().with_padding().with_id(0))
+                    .await
             }
         }
     }
@@ -67,9 +62,7 @@ impl ServerLink {
         if let Ok(mut pipeline) = self.pipeline.try_lock() {
             *pipeline = None;
         }
-        if let Ok(mut http) = self.http.try_lock() {
-            http.clear();
-        }
+        self.secure.clear();
     }
 
     async fn ask_over_stream(&self, query: &UpstreamQuery) -> Result<Answer, ServerError> {
@@ -92,7 +85,7 @@ impl ServerLink {
             return Ok((open.clone(), false));
         }
         let stream: BoxDnsStream = match self.remote.transport {
-            Transport::Tls => Box::new(self.open_tls().await?),
+            Transport::Tls => self.open_secure_stream().await?,
             _ => self.open_stream().await?,
         };
         let opened = Arc::new(Pipeline::new(stream));
@@ -103,27 +96,5 @@ impl ServerLink {
     async fn open_stream(&self) -> Result<BoxDnsStream, ServerError> {
         let opened = self.path.open_stream(&self.remote.at).await;
         opened.map_err(ServerError::Path)
-    }
-
-    async fn open_tls(&self) -> Result<TlsStream<BoxDnsStream>, ServerError> {
-        let connector = self.tls.get_or_try_init(async || {
-            let protocols = match self.remote.transport {
-                Transport::Https => &https::PROTOCOLS[..],
-                _ => &[],
-            };
-            let config = tls::client_config(&self.roots, protocols).await?;
-            Ok::<_, TlsError>(TlsConnector::from(Arc::new(config)))
-        });
-        let connector = connector.await?;
-        let host = match &self.remote.server_name {
-            Some(name) => &Host::parse(name).map_err(|_| TlsError::Name(name.clone()))?,
-            None => &self.remote.host,
-        };
-        let name = tls::server_name(host)?;
-        let stream = self.open_stream().await?;
-        connector
-            .connect(name, stream)
-            .await
-            .map_err(ServerError::Tls)
     }
 }

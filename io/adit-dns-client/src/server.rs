@@ -1,34 +1,9 @@
-//! Servers and their transports.
+//! Servers.
 
 use std::fmt;
 
+use adit_dns::Transport;
 use adit_wire::{Host, Target};
-
-/// A transport of queries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// Datagrams, and a stream for answers that do not fit (RFC 1035, RFC 7766).
-    Udp,
-    /// A stream (RFC 7766).
-    Tcp,
-    /// TLS (RFC 7858).
-    Tls,
-    /// HTTPS (RFC 8484).
-    Https,
-}
-
-impl Transport {
-    /// Returns the scheme of the transport in URLs.
-    #[must_use]
-    pub const fn scheme(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Tls => "tls",
-            Self::Https => "https",
-        }
-    }
-}
 
 /// A server of a [`DnsClient`](crate::DnsClient).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,6 +30,31 @@ macro_rules! counters {
                     value: self.$field,
                 }),+]
             }
+
+            /// Creates the counts from their values, in the order of the columns.
+            #[must_use]
+            pub const fn from_values(values: [u64; 30]) -> Self {
+                let [$($field),+] = values;
+                Self { $($field),+ }
+            }
+
+            /// Returns what was added since `before`, counts of the same counters at an earlier time. Of the gauges,
+            /// only the current sessions are included, whose number may have decreased: the difference wraps around.
+            #[must_use]
+            pub const fn since(&self, before: &Self) -> Self {
+                Self {
+                    $($field: match Kind::$kind {
+                        Kind::counter => self.$field.wrapping_sub(before.$field),
+                        Kind::gauge => 0,
+                    },)+
+                }
+                .with_sessions(self.curr_estab.wrapping_sub(before.curr_estab))
+            }
+
+            const fn with_sessions(mut self, current: u64) -> Self {
+                self.curr_estab = current;
+                self
+            }
         }
 
         /// Counters of all sockets that share them.
@@ -46,6 +71,15 @@ macro_rules! counters {
                     $($field: self.$field.load(Ordering::Relaxed),)+
                 }
             }
+
+            /// Adds what other counters have counted, those of another process for example: the counts themselves, or
+            /// [what was added](Counts::since) to them. Of the gauges, only the current sessions are added.
+            pub fn add_counts(&self, added: &Counts) {
+                $(if matches!(Kind::$kind, Kind::counter) {
+                    add_nonzero(&self.$field, added.$field);
+                })+
+                self.add_sessions(added.curr_estab);
+            }
         }
     };
 }
@@ -61,6 +95,14 @@ pub struct Count {
     pub kind: &'static str,
     /// The value.
     pub value: u64,
+}
+
+/// The kind of a counter, by its name in the table below.
+#[derive(Clone, Copy)]
+#[allow(non_camel_case_types, reason = "they are the words of the table")]
+enum Kind {
+    counter,
+    gauge,
 }
 
 counters! {
@@ -143,8 +185,16 @@ impl Counters {
             },
             1,
         );
-        let now = self.curr_estab.fetch_add(1, Ordering::Relaxed) + 1;
-        self.max_conn.fetch_max(now, Ordering::Relaxed);
+        self.add_sessions(1);
+    }
+
+    /// Adds to the current sessions. A number that wraps around reduces them.
+    fn add_sessions(&self, n: u64) {
+        let before = self.curr_estab.fetch_add(n, Ordering::Relaxed);
+        if n.cast_signed() > 0 {
+            self.max_conn
+                .fetch_max(before.wrapping_add(n), Ordering::Relaxed);
+        }
     }
 
     pub(super) fn count_closed(&self) {
@@ -176,5 +226,33 @@ mod tests {
         assert_eq!((last.key, last.value), ("oob_packets", 7));
         let gauges = counts.all().into_iter().filter(|one| one.kind == "gauge");
         assert_eq!(gauges.count(), 7);
+        assert_eq!(Counts::from_values(counts.values()), counts);
+    }
+
+    /// The counters of a process go on in the next one, while sessions of the first one still count and end.
+    #[test]
+    fn what_was_added_is_counted_once() {
+        let [old, new] = [Counters::default(), Counters::default()];
+        old.count_opened(true);
+        old.count_opened(true);
+        add_nonzero(&old.in_pkts, 5);
+        add_nonzero(&old.fec_shard_min, 9);
+        let first = old.counts();
+        new.add_counts(&first);
+        new.count_opened(false);
+        add_nonzero(&old.in_pkts, 3);
+        old.count_closed();
+        let second = old.counts();
+        new.add_counts(&second.since(&first));
+        old.count_closed();
+        new.add_counts(&old.counts().since(&second));
+        let sum = new.counts();
+        assert_eq!(
+            (sum.in_pkts, sum.passive_opens, sum.active_opens),
+            (8, 2, 1)
+        );
+        assert_eq!((sum.curr_estab, sum.max_conn), (1, 3));
+        assert_eq!(sum.fec_shard_min, 0, "it describes one session");
+        assert_eq!(second.since(&second), Counts::default());
     }
 }

@@ -12,7 +12,8 @@
 //! * name resolution ([`names`]) and the race between addresses ([`dial`]);
 //! * clocks and random generators ([`system`]), the descriptor limit ([`limits`]) and memory to return to
 //!   the system ([`memory`]);
-//! * the handover of sockets to a new process (`handover`, on Linux);
+//! * the handover of sockets to a new process (`handover`, on Linux), and listeners at named pipes (`named_pipe`, on
+//!   Windows);
 //! * child processes that do not outlive adit, with terminals for them ([`child`]), and files that do
 //!   outlive it (`persistent_file`).
 //!
@@ -36,13 +37,16 @@
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod accept;
-#[cfg(unix)]
+#[cfg(any(unix, windows))]
+#[cfg_attr(windows, path = "child_on_windows/mod.rs")]
 pub mod child;
 pub mod dial;
 #[cfg(target_os = "linux")]
 pub mod handover;
 pub mod limits;
 pub mod memory;
+#[cfg(windows)]
+pub mod named_pipe;
 pub mod names;
 pub mod on_demand;
 pub mod outbound;

@@ -1,10 +1,9 @@
 //! The network interface for outgoing traffic of this process.
 
 use std::io;
-use std::net::IpAddr;
-#[cfg(target_os = "linux")]
-use std::os::fd::AsFd;
 use std::sync::OnceLock;
+#[cfg(target_os = "linux")]
+use std::{net::IpAddr, os::fd::AsFd};
 
 /// The name of the interface; unset if the system chooses.
 static INTERFACE: OnceLock<String> = OnceLock::new();

@@ -194,13 +194,16 @@ pub fn read_vectored(
     Ok(rustix::io::readv(stream, out)?)
 }
 
-/// Reads the available data into the first buffer.
-#[cfg(not(unix))]
-pub fn read_vectored(stream: &TcpStream, out: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-    match out.first_mut() {
-        Some(first) => stream.try_read(first),
-        None => Ok(0),
-    }
+/// Reads the available data into several buffers with one call.
+///
+/// # Errors
+/// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing is available, and errors of the system.
+#[cfg(windows)]
+pub fn read_vectored(
+    stream: &impl std::os::windows::io::AsSocket,
+    out: &mut [IoSliceMut<'_>],
+) -> io::Result<usize> {
+    io::Read::read_vectored(&mut &*SockRef::from(stream), out)
 }
 
 /// Returns the maximum segment size that the connection sends, in bytes.

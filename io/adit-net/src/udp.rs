@@ -13,6 +13,7 @@ mod poll_policy;
 mod poll_timer;
 mod receive;
 mod send;
+mod traffic_class;
 mod watched_socket;
 
 use std::net::SocketAddr;
@@ -174,21 +175,15 @@ impl BatchUdpSocket {
     /// Marks outgoing datagrams with a Differentiated Services code point (RFC 2474), 0 to 63.
     ///
     /// # Errors
-    /// Errors of the system, and `InvalidInput` above 63.
+    /// Errors of the system, `InvalidInput` above 63, and `Unsupported` on Windows, where policies of the system alone
+    /// mark datagrams.
     pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
         if dscp > 63 {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         // The two bits below it belong to the network (ECN, RFC 3168).
         let class = u32::from(dscp) << 2;
-        let options = self.socket.socket_ref();
-        if self.v6 {
-            options.set_tclass_v6(class)?;
-            // For IPv4 through the same socket, which may support IPv6 alone.
-            let _ = options.set_tos_v4(class);
-            return Ok(());
-        }
-        options.set_tos_v4(class)
+        traffic_class::set(self.socket.socket_ref(), class, self.v6)
     }
 
     /// Returns the sizes of the socket's buffers.

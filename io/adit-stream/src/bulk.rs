@@ -132,6 +132,7 @@ fn mark_of(bytes: u64, time: Duration, most: u64) -> Option<u32> {
     u32::try_from(mark.clamp(MIN_MARK, most.max(MIN_MARK))).ok()
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
@@ -143,7 +144,6 @@ mod tests {
 
     use super::*;
 
-    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_fast_source_gets_a_mark_and_its_tail_takes_it_away() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -194,7 +194,6 @@ mod tests {
             .unwrap();
     }
 
-    #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn a_mark_can_be_taken_away_before_the_tail() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

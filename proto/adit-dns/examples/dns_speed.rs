@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         v6: None,
     };
     let mut table = FakeIpTable::new(networks, names)?;
+    let client = [192, 0, 2, 7].into();
     let mut queries = Vec::new();
     for n in 0..names {
         let name = name(n);
@@ -43,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let reply = query.address_reply(&addresses, Duration::from_secs(300));
         let answer = asked.check_answer(&reply)?;
         cache.insert(&name, RecordType::A, Arc::new(answer), Time(0));
-        table.address_for(&name, RecordType::A);
+        table.address_for(&name, RecordType::A, client);
         queries.push(asked.to_bytes());
     }
     println!(
@@ -59,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("reply from the cache      {ns:6.0} ns");
     let ns = best(&queries, |query| {
         let query = ClientQuery::parse(query).ok()?;
-        let address = table.address_for(query.name(), query.record_type())?;
+        let address = table.address_for(query.name(), query.record_type(), client)?;
         Some(query.address_reply(&[address], Duration::from_secs(1)))
     });
     println!("reply with a fake address {ns:6.0} ns");

@@ -1,5 +1,6 @@
 //! Addresses that stand for names.
 
+mod shares;
 mod snapshot;
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use adit_wire::{narrow_int, unmap_ipv4, usize_from};
 use ipnet::{Ipv4Net, Ipv6Net};
 
-use crate::lru::LruOrder;
+use self::shares::{Client, Shares};
 use crate::name::MAX_NAME;
 use crate::record_type::RecordType;
 
@@ -49,8 +50,9 @@ pub enum FakeIpError {
 /// and the destination of their connection shows the name again.
 ///
 /// Each name has the same place in both networks. The first two addresses and the last one of a network are not
-/// used. When all places are taken, the least recently used name loses its place: by then, no client should
-/// have the address any more, so replies need a short time to live.
+/// used. When all places are taken, the client with the most names loses the place of its least recently used one, so
+/// that one client does not push out the names of others: by then, no client should have the address any more, so
+/// replies need a short time to live. A name counts for the client with the fewest names of those that look it up.
 ///
 /// Names are compared as they are, so all have to be in the form of [`ClientQuery::name`](crate::ClientQuery::name).
 ///
@@ -61,10 +63,11 @@ pub enum FakeIpError {
 ///
 /// let networks = FakeIpNetworks { v4: Some("198.18.0.0/15".parse()?), v6: None };
 /// let mut table = FakeIpTable::new(networks, 65_536)?;
-/// let address = table.address_for("example.test", RecordType::A).ok_or("no address")?;
+/// let client = "192.0.2.7".parse()?;
+/// let address = table.address_for("example.test", RecordType::A, client).ok_or("no address")?;
 /// assert_eq!(address.to_string(), "198.18.0.2");
 /// assert_eq!(table.name_of(address).as_deref(), Some("example.test"));
-/// assert_eq!(table.address_for("example.test", RecordType::AAAA), None);
+/// assert_eq!(table.address_for("example.test", RecordType::AAAA, client), None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -74,7 +77,7 @@ pub struct FakeIpTable {
     index: HashMap<Arc<str>, u32>,
     /// The names of the places; an empty one is free.
     names: Vec<Arc<str>>,
-    order: LruOrder,
+    shares: Shares,
     changes: u64,
 }
 
@@ -112,14 +115,20 @@ impl FakeIpTable {
             capacity: most.max(1),
             index: HashMap::new(),
             names: Vec::new(),
-            order: LruOrder::default(),
+            shares: Shares::default(),
             changes: 0,
         })
     }
 
     /// Returns the address that stands for a name, a new one if it has none; `None` if the type is not one of
-    /// addresses or has no network here, or the name is empty or longer than 255 bytes.
-    pub fn address_for(&mut self, name: &str, record_type: RecordType) -> Option<IpAddr> {
+    /// addresses or has no network here, or the name is empty or longer than 255 bytes. `client` is an address that
+    /// all queries of a client have in common.
+    pub fn address_for(
+        &mut self,
+        name: &str,
+        record_type: RecordType,
+        client: IpAddr,
+    ) -> Option<IpAddr> {
         let served = match record_type {
             RecordType::A => self.networks.v4.is_some(),
             RecordType::AAAA => self.networks.v6.is_some(),
@@ -130,10 +139,10 @@ impl FakeIpTable {
         }
         let place = match self.index.get(name) {
             Some(place) => {
-                self.order.touch(*place);
+                self.shares.touch_by(*place, Some(client));
                 *place
             }
-            None => self.assign(name)?,
+            None => self.assign(name, Some(client))?,
         };
         let offset = place + RESERVED_START;
         match record_type {
@@ -168,7 +177,7 @@ impl FakeIpTable {
             return None;
         }
         let name = name.clone();
-        self.order.touch(place);
+        self.shares.touch(place);
         Some(name)
     }
 
@@ -213,29 +222,29 @@ impl FakeIpTable {
     }
 
     /// Assigns a place to a name that has none.
-    fn assign(&mut self, name: &str) -> Option<u32> {
+    fn assign(&mut self, name: &str, client: Client) -> Option<u32> {
         let next: u32 = narrow_int(self.names.len());
         let place = if next < self.capacity {
             self.names.push(Arc::default());
             next
         } else {
-            let oldest = self.order.oldest()?;
-            self.order.remove(oldest);
-            let old = std::mem::take(self.names.get_mut(usize_from(oldest))?);
+            let freed = self.shares.place_to_free(client)?;
+            self.shares.remove(freed);
+            let old = std::mem::take(self.names.get_mut(usize_from(freed))?);
             self.index.remove(&old);
-            oldest
+            freed
         };
-        self.fill(place, name);
+        self.fill(place, name, client);
         Some(place)
     }
 
     /// Puts a name into a free place.
-    fn fill(&mut self, place: u32, name: &str) {
+    fn fill(&mut self, place: u32, name: &str, client: Client) {
         let name: Arc<str> = name.into();
         if let Some(slot) = self.names.get_mut(usize_from(place)) {
             *slot = name.clone();
             self.index.insert(name, place);
-            self.order.insert(place);
+            self.shares.insert(place, client);
             self.changes += 1;
         }
     }

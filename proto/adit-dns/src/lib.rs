@@ -42,6 +42,7 @@
 //!   transports. It checks answers: number, question, aliases, sizes.
 //! * [`Answer`] has the records of an answer, without the additional section; DNSSEC is not forwarded.
 //! * [`Cache`] is bounded by entries and bytes; negative answers are kept as RFC 2308 describes.
+//! * [`FailureCache`] keeps lookups that have failed from being repeated at once (RFC 9520).
 //! * [`FakeIpTable`] assigns addresses of a network to names, so that a connection to an address shows the name
 //!   that the client looked up; it can be saved and restored.
 //!
@@ -53,21 +54,26 @@
 mod answer;
 mod cache;
 mod client_query;
+mod failure_cache;
 mod fake_ip;
 mod lru;
 mod message;
 mod name;
+mod question_table;
 mod record_type;
 mod response_code;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod upstream_query;
 
 pub use answer::{Answer, AnswerError};
 pub use cache::{Cache, CacheLimits, CachedAnswer};
 pub use client_query::{ClientQuery, QueryError};
+pub use failure_cache::FailureCache;
 pub use fake_ip::{FakeIpError, FakeIpNetworks, FakeIpTable, SnapshotError};
 pub use name::{NameError, check_name};
 pub use record_type::RecordType;
 pub use response_code::ResponseCode;
+pub use transport::Transport;
 pub use upstream_query::UpstreamQuery;

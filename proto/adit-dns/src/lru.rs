@@ -77,7 +77,8 @@ impl LruOrder {
     }
 
     /// Returns all slots, the least recently used one first.
-    pub(crate) fn oldest_first(&self) -> impl Iterator<Item = u32> {
+    #[cfg(test)]
+    fn oldest_first(&self) -> impl Iterator<Item = u32> {
         std::iter::successors(self.oldest(), |slot| {
             let links = self.links.get(adit_wire::usize_from(*slot))?;
             (links.newer != NONE).then_some(links.newer)

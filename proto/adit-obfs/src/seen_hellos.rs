@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use adit_crypto::{Secret, SipKey, SnapshotError, SnapshotFormat};
+use adit_crypto::{DecisionLog, Secret, SipKey, SnapshotError, SnapshotFormat};
 use adit_wire::{ProtocolError, UnixTime};
 use hashbrown::HashTable;
 
@@ -25,6 +25,7 @@ pub(crate) struct SeenHellos {
     span: u64,
     capacity: usize,
     generations: Mutex<Generations>,
+    log: DecisionLog,
 }
 
 #[derive(Default)]
@@ -43,6 +44,7 @@ impl SeenHellos {
             span,
             capacity: CAPACITY,
             generations: Mutex::default(),
+            log: DecisionLog::default(),
         }
     }
 
@@ -98,7 +100,22 @@ impl SeenHellos {
 
     /// Inserts a hello, which must be new; check and insertion are one atomic step.
     pub(crate) fn insert_hello(&self, hello: &[u8], now: UnixTime) -> Result<(), ProtocolError> {
-        self.insert_digest(self.sip.hash_bytes(hello), now)
+        let digest = self.sip.hash_bytes(hello);
+        self.insert_digest(digest, now)?;
+        self.log.record(|| digest.to_be_bytes().to_vec());
+        Ok(())
+    }
+
+    /// Returns the log of the hellos that were inserted.
+    pub(crate) const fn decision_log(&self) -> &DecisionLog {
+        &self.log
+    }
+
+    /// Inserts a hello that another memory with the same seed has inserted and logged.
+    pub(crate) fn insert_logged(&self, entry: &[u8], now: UnixTime) -> Result<(), ProtocolError> {
+        let digest = entry.try_into();
+        let digest = digest.map_err(|_| ProtocolError::Malformed("an entry of a log of hellos"))?;
+        self.insert_digest(u64::from_be_bytes(digest), now)
     }
 
     fn insert_digest(&self, digest: u64, now: UnixTime) -> Result<(), ProtocolError> {

@@ -250,11 +250,22 @@ fn replays_are_refused_by_the_next_process() {
             .unwrap();
         assert_eq!(refusal(&after, &late), Some(ProtocolError::Replayed));
         assert_eq!(refusal(&after, &first_bytes(kind, KEY, NOW, 7)), None);
+        // Or each hello is confirmed by the other state.
+        let log = before.decision_log().unwrap();
+        log.set_recording(true);
+        let hello = first_bytes(kind, KEY, NOW, 8);
+        assert_eq!(refusal(&before, &hello), None);
+        let entries = log.take();
+        assert_eq!(after.insert_logged(&entries[0]), Ok(()));
+        let replayed = ProtocolError::Replayed;
+        assert_eq!(refusal(&after, &hello), Some(replayed));
+        assert_eq!(after.insert_logged(&entries[0]), Err(replayed));
+        assert!(after.insert_logged(&[0; 9]).is_err());
         let other = ServerState::new(&settings, &mut rng).unwrap();
         assert!(other.merge_snapshot(snapshot.expose()).is_err());
     }
     let plain = server(ObfsKind::Plain, UnrecognizedPolicy::Refuse, "");
-    assert!(plain.snapshot().is_none());
+    assert!(plain.snapshot().is_none() && plain.decision_log().is_none());
     assert_eq!(plain.merge_snapshot(b""), Err(HelloRestoreError::Unused));
 }
 

@@ -3,13 +3,12 @@
 use core::fmt;
 use std::sync::{Arc, LazyLock};
 
-use adit_crypto::{
-    AeadKey, AeadKind, Direction, HeaderCipher, KdfContext, StreamCipher, StreamKey,
-};
+use adit_crypto::{AeadKey, AeadKind, Direction, HeaderCipher, KdfContext};
 use adit_wire::{Entropy, ProtocolError};
 
 use crate::Method;
 use crate::key_material::KeyMaterial;
+use crate::stream_cipher::{StreamCipher, StreamKey};
 
 static KEY_ID: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit key-id"));
 

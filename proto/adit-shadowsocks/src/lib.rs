@@ -9,6 +9,8 @@
 //! This crate does not decide how a server reacts to a connection that it refuses: every failure is
 //! the same kind of error, and the caller must react to all of them in the same way.
 //!
+//! The feature `legacy-ciphers`, on by default, has the stream ciphers; without it their names are unknown methods.
+//!
 //! # Examples
 //!
 //! ```
@@ -51,6 +53,7 @@ mod padding;
 pub mod relay;
 mod salt;
 mod salt_pool;
+mod stream_cipher;
 pub mod tcp;
 mod timestamp;
 pub mod udp;

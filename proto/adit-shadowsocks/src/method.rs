@@ -31,7 +31,8 @@ pub enum Method {
     XChaCha20IetfPoly1305,
     /// `none`: no encryption
     None,
-    /// A stream cipher from before SIP004, for legacy peers only: [`Edition::Stream`]
+    /// A stream cipher from before SIP004, for legacy peers only: [`Edition::Stream`]. Without the feature
+    /// `legacy-ciphers` nothing can be sealed or opened with it.
     Stream(StreamKind),
 }
 
@@ -65,7 +66,11 @@ const CURRENT_METHODS: [Method; 10] = [
 ];
 
 /// Number of stream ciphers that are legacy methods.
-const LEGACY_COUNT: usize = 44;
+const LEGACY_COUNT: usize = if cfg!(feature = "legacy-ciphers") {
+    44
+} else {
+    0
+};
 
 /// True if Shadowsocks has a name for the cipher; the others belong to ShadowsocksR.
 const fn has_name(kind: StreamKind) -> bool {
@@ -77,11 +82,34 @@ const fn has_name(kind: StreamKind) -> bool {
 
 /// The error for a name that is not a method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown method `{0}`")]
 pub struct UnknownMethod(pub String);
 
+impl UnknownMethod {
+    /// True for the name of a legacy method in a build without the feature `legacy-ciphers`.
+    #[must_use]
+    pub fn is_left_out(&self) -> bool {
+        let kind = self.0.parse::<StreamKind>();
+        !cfg!(feature = "legacy-ciphers") && kind.is_ok_and(has_name)
+    }
+}
+
+impl fmt::Display for UnknownMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.0;
+        if self.is_left_out() {
+            write!(
+                f,
+                "this build has no `{name}`: it was built without the feature `legacy-ciphers`"
+            )
+        } else {
+            write!(f, "unknown method `{name}`")
+        }
+    }
+}
+
 impl Method {
-    /// All methods: recommended ones first, legacy ones last.
+    /// All methods: recommended ones first, legacy ones last. Without the feature `legacy-ciphers` there are none of
+    /// the latter.
     pub const ALL: [Self; CURRENT_METHODS.len() + LEGACY_COUNT] = {
         let mut all = [Self::None; CURRENT_METHODS.len() + LEGACY_COUNT];
         let mut i = 0;
@@ -90,7 +118,7 @@ impl Method {
             i += 1;
         }
         let mut kind = 0;
-        while kind < StreamKind::ALL.len() {
+        while cfg!(feature = "legacy-ciphers") && kind < StreamKind::ALL.len() {
             if has_name(StreamKind::ALL[kind]) {
                 all[i] = Self::Stream(StreamKind::ALL[kind]);
                 i += 1;
@@ -210,8 +238,24 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_is_left_out_is_no_typing_error() {
+        for name in ["rc4-md5", "nothing"] {
+            let is_legacy = name == "rc4-md5";
+            match name.parse::<Method>() {
+                Ok(method) => assert!(is_legacy && method.is_legacy()),
+                Err(why) => {
+                    assert_eq!(why.is_left_out(), is_legacy);
+                    assert_eq!(why.to_string().contains("`legacy-ciphers`"), is_legacy);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_legacy_ones_come_last() {
-        let place = Method::ALL.iter().position(|m| m.is_legacy()).unwrap();
+        let legacy = Method::ALL.iter().filter(|m| m.is_legacy());
+        assert_eq!(legacy.count(), LEGACY_COUNT);
+        let place = CURRENT_METHODS.len();
         assert_eq!(Method::ALL[place - 1], Method::None);
         assert!(Method::ALL[place..].iter().all(|m| m.is_legacy()));
         assert!(Method::ALL.iter().all(|m| m.salt_len() <= 32));

@@ -12,7 +12,7 @@ use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use adit_crypto::SipKey;
+use adit_crypto::{DecisionLog, SipKey};
 use adit_wire::{EndOfInput, ProtocolError, Reader, UnixTime, narrow_int};
 use hashbrown::HashTable;
 
@@ -97,6 +97,7 @@ pub struct SaltPool {
     taken: AtomicU64,
     /// Maximum number of salts per shard.
     limit: usize,
+    log: DecisionLog,
 }
 
 #[derive(Default)]
@@ -136,6 +137,7 @@ impl SaltPool {
             shards: core::array::from_fn(|_| Mutex::default()),
             taken: AtomicU64::new(0),
             limit: capacity / SHARDS,
+            log: DecisionLog::default(),
         }
     }
 
@@ -180,14 +182,54 @@ impl SaltPool {
                 .digests
                 .insert_digest(digest, self.limit)?;
             self.taken.fetch_add(1, Ordering::Relaxed);
+            self.log.record(|| log_entry(None, &whole));
             return Ok(());
         };
         self.start.check_stamp(stamp, now)?;
-        let mut shard = lock_shard(shard);
-        shard
+        lock_shard(shard)
             .exact
-            .insert_salt(digest, whole, now, self.limit, hash)
+            .insert_salt(digest, whole, now, self.limit, hash)?;
+        self.log.record(|| log_entry(Some(stamp), &whole));
+        Ok(())
     }
+
+    /// Returns the log of the salts that were inserted.
+    #[must_use]
+    pub fn decision_log(&self) -> &DecisionLog {
+        &self.log
+    }
+
+    /// Inserts a salt that another pool has inserted and [logged](Self::decision_log).
+    ///
+    /// # Errors
+    ///
+    /// As for [`insert_salt`](Self::insert_salt), and [`ProtocolError::Malformed`] if `entry` is not of such a log.
+    pub fn insert_logged(&self, entry: &[u8], now: UnixTime) -> Result<(), ProtocolError> {
+        let malformed = ProtocolError::Malformed("an entry of a log of salts");
+        let (stamp, salt) = entry
+            .split_at_checked(entry.len().saturating_sub(32))
+            .ok_or(malformed)?;
+        let stamp = match *stamp {
+            [] => None,
+            _ => Some(UnixTime(u64::from_be_bytes(
+                stamp.try_into().map_err(|_| malformed)?,
+            ))),
+        };
+        match salt.len() {
+            32 => self.insert_salt(salt, stamp, now),
+            _ => Err(malformed),
+        }
+    }
+}
+
+/// Returns the entry of a salt in the log: its stamp, if it has one, and the salt.
+fn log_entry(stamp: Option<UnixTime>, salt: &[u8; 32]) -> Vec<u8> {
+    let mut entry = Vec::with_capacity(8 + 32);
+    if let Some(stamp) = stamp {
+        entry.extend_from_slice(&stamp.0.to_be_bytes());
+    }
+    entry.extend_from_slice(salt);
+    entry
 }
 
 /// Uses other bits than the slots within a shard, which use the low and the top bits of a digest.

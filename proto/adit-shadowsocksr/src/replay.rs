@@ -15,8 +15,8 @@ use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use adit_crypto::SipKey;
-use adit_wire::{ProtocolError, UnixTime};
+use adit_crypto::{DecisionLog, SipKey};
+use adit_wire::{EndOfInput, ProtocolError, Reader, UnixTime, u64_from};
 use hashbrown::HashTable;
 
 use id_window::IdWindow;
@@ -40,6 +40,7 @@ pub struct ReplayStore {
     started: UnixTime,
     seen: Mutex<SeenMessages>,
     limits: StoreLimits,
+    log: DecisionLog,
 }
 
 #[derive(Clone, Copy)]
@@ -90,6 +91,7 @@ impl ReplayStore {
             started,
             seen: Mutex::default(),
             limits,
+            log: DecisionLog::default(),
         }
     }
 
@@ -104,6 +106,36 @@ impl ReplayStore {
         now: UnixTime,
     ) -> Result<(), ProtocolError> {
         let tag = self.sip.hash_bytes(arrival.proof);
+        self.admit_tag(tag, arrival, now)?;
+        self.log.record(|| arrival.log_entry(tag));
+        Ok(())
+    }
+
+    /// Returns the log of the messages that were admitted.
+    #[must_use]
+    pub fn decision_log(&self) -> &DecisionLog {
+        &self.log
+    }
+
+    /// Inserts a message that the store which this one was [created from](Self::from_snapshot) has admitted and
+    /// [logged](Self::decision_log).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProtocolError::Replayed`] if the message was seen before, [`ProtocolError::Exhausted`] if there are too
+    /// many clients, and [`ProtocolError::Malformed`] if `entry` is not of such a log.
+    pub fn admit_logged(&self, entry: &[u8], now: UnixTime) -> Result<(), ProtocolError> {
+        let malformed = |_| ProtocolError::Malformed("an entry of a log of messages");
+        let (tag, arrival) = MessageId::parse_log_entry(entry).map_err(malformed)?;
+        self.admit_tag(tag, &arrival, now)
+    }
+
+    fn admit_tag(
+        &self,
+        tag: u64,
+        arrival: &MessageId<'_>,
+        now: UnixTime,
+    ) -> Result<(), ProtocolError> {
         // Ignores poisoning: every step of an insertion leaves the tables consistent, so a panic of
         // another thread does no harm.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,6 +145,37 @@ impl ReplayStore {
         seen.admit_connection(arrival, now, self.limits)?;
         seen.insert_new_tag(tag, self.limits);
         Ok(())
+    }
+}
+
+impl MessageId<'_> {
+    /// Returns the entry of a message in the log. The tag stands for the proof.
+    fn log_entry(&self, tag: u64) -> Vec<u8> {
+        let mut entry = self.uid.to_be_bytes().to_vec();
+        entry.extend_from_slice(&self.client);
+        entry.extend_from_slice(&self.connection.to_be_bytes());
+        for number in [u64_from(self.max_clients), self.idle, tag] {
+            entry.extend_from_slice(&number.to_be_bytes());
+        }
+        entry
+    }
+
+    /// Returns the tag and the message of an entry.
+    fn parse_log_entry(entry: &[u8]) -> Result<(u64, MessageId<'static>), EndOfInput> {
+        let mut r = Reader::new(entry);
+        let arrival = MessageId {
+            uid: u32::from_be_bytes(r.array()?),
+            client: r.array()?,
+            connection: u32::from_be_bytes(r.array()?),
+            proof: &[],
+            max_clients: usize::try_from(r.u64()?).map_err(|_| EndOfInput)?,
+            idle: r.u64()?,
+        };
+        let tag = r.u64()?;
+        match r.rest() {
+            [] => Ok((tag, arrival)),
+            _ => Err(EndOfInput),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The client of an upgrade: `POST /v1/upgrade` to the API of a running process.
+//! A client of the API of a running process: `GET /healthz` and `POST /v1/upgrade`.
 
 use std::io;
 use std::path::Path;
@@ -17,14 +17,16 @@ use tokio::time::timeout;
 use super::upgrade::{UpgradeBody, Upgraded};
 use crate::listen_address::{ListenAddress, resolve_address};
 
-/// Time limit of a request, which includes the start of the new process.
-const REQUEST_TIME: Duration = Duration::from_secs(60);
+/// Time limit of an upgrade, which includes the start of the new process.
+const UPGRADE_TIME: Duration = Duration::from_secs(60);
+/// Time limit of a health check.
+const HEALTH_TIME: Duration = Duration::from_secs(4);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE: usize = 64 << 10;
 
-/// The reason why an upgrade was not performed.
+/// The reason why a request was not performed.
 #[derive(Debug, thiserror::Error)]
-pub enum UpgradeError {
+pub enum ApiRequestError {
     /// The API cannot be reached.
     #[error("cannot reach the management API at {at}: {why}")]
     Connect {
@@ -41,7 +43,7 @@ pub enum UpgradeError {
         /// The error.
         why: String,
     },
-    /// The process refused, or the new one could not be started.
+    /// The process refused, or could not perform the request.
     #[error("{why}")]
     Refused {
         /// The status of the response.
@@ -65,11 +67,8 @@ pub async fn request_upgrade(
     at: &str,
     token: Option<&str>,
     program: Option<&Path>,
-) -> Result<Upgraded, UpgradeError> {
-    let unreachable = |why| UpgradeError::Connect {
-        at: at.to_owned(),
-        why,
-    };
+) -> Result<Upgraded, ApiRequestError> {
+    let unreachable = |why| unreachable(at, why);
     let body = UpgradeBody {
         program: program.map(Path::to_owned),
     };
@@ -85,21 +84,8 @@ pub async fn request_upgrade(
     let request = request
         .body(Full::new(Bytes::from(body)))
         .map_err(|why| unreachable(io::Error::other(why)))?;
-    let (status, body) = match ListenAddress::parse(at).map_err(unreachable)? {
-        ListenAddress::Port(target) => {
-            let addr = resolve_address(&target).await.map_err(unreachable)?;
-            let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
-            exchange(at, stream, request).await?
-        }
-        #[cfg(unix)]
-        ListenAddress::Path(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await;
-            exchange(at, stream.map_err(unreachable)?, request).await?
-        }
-        #[cfg(not(unix))]
-        ListenAddress::Path(_) => return Err(unreachable(io::ErrorKind::Unsupported.into())),
-    };
-    let malformed = |why: serde_json::Error| UpgradeError::Exchange {
+    let (status, body) = send(at, request, UPGRADE_TIME).await?;
+    let malformed = |why: serde_json::Error| ApiRequestError::Exchange {
         at: at.to_owned(),
         why: format!("status {status}: {why}"),
     };
@@ -107,10 +93,59 @@ pub async fn request_upgrade(
         return serde_json::from_slice(&body).map_err(malformed);
     }
     let error: ErrorBody = serde_json::from_slice(&body).map_err(malformed)?;
-    Err(UpgradeError::Refused {
+    Err(ApiRequestError::Refused {
         status: status.as_u16(),
         why: error.error,
     })
+}
+
+/// Checks that the process whose API is at `at`, a path or `HOST:PORT`, answers. This needs no token.
+///
+/// # Errors
+/// The API cannot be reached, or does not answer `200` within four seconds.
+pub async fn check_health(at: &str) -> Result<(), ApiRequestError> {
+    let request = Request::builder()
+        .uri("/healthz")
+        .header(header::HOST, "localhost")
+        .body(Full::default())
+        .map_err(|why| unreachable(at, io::Error::other(why)))?;
+    match send(at, request, HEALTH_TIME).await? {
+        (StatusCode::OK, _) => Ok(()),
+        (status, _) => Err(ApiRequestError::Exchange {
+            at: at.to_owned(),
+            why: format!("status {status}"),
+        }),
+    }
+}
+
+fn unreachable(at: &str, why: io::Error) -> ApiRequestError {
+    ApiRequestError::Connect {
+        at: at.to_owned(),
+        why,
+    }
+}
+
+/// Sends a request to the API at `at`, and returns the status and the body of the response.
+async fn send(
+    at: &str,
+    request: Request<Full<Bytes>>,
+    limit: Duration,
+) -> Result<(StatusCode, Bytes), ApiRequestError> {
+    let unreachable = |why| unreachable(at, why);
+    match ListenAddress::parse(at).map_err(unreachable)? {
+        ListenAddress::Port(target) => {
+            let addr = resolve_address(&target).await.map_err(unreachable)?;
+            let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
+            exchange(at, stream, request, limit).await
+        }
+        #[cfg(unix)]
+        ListenAddress::Path(path) => {
+            let stream = tokio::net::UnixStream::connect(path).await;
+            exchange(at, stream.map_err(unreachable)?, request, limit).await
+        }
+        #[cfg(not(unix))]
+        ListenAddress::Path(_) => Err(unreachable(io::ErrorKind::Unsupported.into())),
+    }
 }
 
 /// Sends the request, and returns the status and the body of the response.
@@ -118,8 +153,9 @@ async fn exchange(
     at: &str,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<(StatusCode, Bytes), UpgradeError> {
-    let failed = |why: String| UpgradeError::Exchange {
+    limit: Duration,
+) -> Result<(StatusCode, Bytes), ApiRequestError> {
+    let failed = |why: String| ApiRequestError::Exchange {
         at: at.to_owned(),
         why,
     };
@@ -140,8 +176,8 @@ async fn exchange(
         let (_, response) = tokio::join!(connection, response);
         response
     };
-    match timeout(REQUEST_TIME, work).await {
+    match timeout(limit, work).await {
         Ok(response) => response,
-        Err(_) => Err(failed(format!("after {} s", REQUEST_TIME.as_secs()))),
+        Err(_) => Err(failed(format!("after {} s", limit.as_secs()))),
     }
 }

@@ -33,7 +33,7 @@ impl ApiListenerControl {
         #[cfg(unix)]
         let handle = match socket {
             Socket::Tcp(listener, _) => listener.as_fd().try_clone_to_owned()?,
-            Socket::Unix(listener, _) => listener.as_fd().try_clone_to_owned()?,
+            Socket::Local(listener) => listener.as_fd().try_clone_to_owned()?,
         };
         Ok(Self(Arc::new(ControlState {
             address: socket.to_string(),

@@ -1,4 +1,4 @@
-//! The listener for requests: a loopback port, or a Unix socket that only its owner can use.
+//! The listener for requests: a loopback port, or a Unix socket or named pipe that only its owner can use.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,9 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
-#[cfg(unix)]
 use std::path::Path;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +32,7 @@ use super::control::{ApiListenerControl, SuccessorWatch};
 use super::reply::{Refusal, Reply};
 use super::route::{Admitted, RequestHead, has_body};
 use crate::listen_address::{ListenAddress, resolve_address};
-#[cfg(unix)]
-use crate::unix_socket::{self, SocketFile};
+use crate::local_listener::LocalListener;
 
 /// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 64 << 10;
@@ -60,8 +57,7 @@ pub struct ApiListener {
 #[derive(Debug)]
 pub(super) enum Socket {
     Tcp(TcpListener, SocketAddr),
-    #[cfg(unix)]
-    Unix(tokio::net::UnixListener, SocketFile),
+    Local(LocalListener),
 }
 
 /// The reason why a listener cannot be opened.
@@ -96,7 +92,7 @@ impl ApiListener {
         };
         let target = match ListenAddress::parse(at).map_err(failed)? {
             ListenAddress::Port(target) => target,
-            ListenAddress::Path(path) => return Self::open_path(path).map_err(failed),
+            ListenAddress::Path(path) => return Self::open_path(&path).map_err(failed),
         };
         let addr = resolve_address(&target).await.map_err(failed)?;
         if !addr.ip().is_loopback() {
@@ -127,9 +123,8 @@ impl ApiListener {
         };
         let continued = match ListenAddress::parse(at).map_err(failed)? {
             ListenAddress::Path(path) if path == Path::new(address) => {
-                let (socket, file) =
-                    unix_socket::continue_stream_socket(fd, &path).map_err(failed)?;
-                Self::new(Socket::Unix(socket, file))
+                let listener = LocalListener::continue_from(fd, &path).map_err(failed)?;
+                Self::new(Socket::Local(listener))
             }
             ListenAddress::Path(_) => return Ok(None),
             ListenAddress::Port(target) => {
@@ -167,24 +162,16 @@ impl ApiListener {
         self.control.clone()
     }
 
-    #[cfg(unix)]
-    fn open_path(path: PathBuf) -> io::Result<Self> {
-        let (socket, file) = unix_socket::bind_stream_socket(&path)?;
-        Self::new(Socket::Unix(socket, file))
-    }
-
-    #[cfg(not(unix))]
-    fn open_path(_: PathBuf) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn open_path(path: &Path) -> io::Result<Self> {
+        Self::new(Socket::Local(LocalListener::bind(path)?))
     }
 
     /// Serves requests. Returns when a successor has the socket and all connections have ended; dropping the future
     /// closes the connections.
     pub async fn serve(mut self, api: Arc<Api>) {
         // The socket may be that of a process which this one succeeds.
-        #[cfg(unix)]
-        if let Socket::Unix(_, file) = &mut self.socket {
-            file.set_owner(true);
+        if let Socket::Local(listener) = &mut self.socket {
+            listener.set_owner(true);
         }
         let seats = ConnectionSlots {
             unauthenticated: Arc::new(HandshakeLimiter::new(MAX_UNAUTHENTICATED)),
@@ -195,7 +182,7 @@ impl ApiListener {
         loop {
             while connections.try_join_next().is_some() {}
             let service = (api.clone(), self.control.successor());
-            let accepted = match &self.socket {
+            let accepted = match &mut self.socket {
                 Socket::Tcp(listener, _) => {
                     let accepted = tokio::select! {
                         () = leaving.wait() => break,
@@ -206,17 +193,13 @@ impl ApiListener {
                         connections.spawn(serve_connection(stream, service, true, seat));
                     })
                 }
-                #[cfg(unix)]
-                Socket::Unix(listener, _) => {
+                Socket::Local(listener) => {
                     let accepted = tokio::select! {
                         () = leaving.wait() => break,
                         accepted = listener.accept() => accepted,
                     };
-                    accepted.map(|(stream, _)| {
-                        let user = stream
-                            .peer_cred()
-                            .map(|peer| ConnectionSource::User(peer.uid()));
-                        let seat = seats.take_slot(user.unwrap_or(ConnectionSource::Unknown));
+                    accepted.map(|(stream, source)| {
+                        let seat = seats.take_slot(source);
                         connections.spawn(serve_connection(stream, service, false, seat));
                     })
                 }
@@ -227,9 +210,8 @@ impl ApiListener {
                 sleep(Duration::from_millis(50)).await;
             }
         }
-        #[cfg(unix)]
-        if let Socket::Unix(_, file) = &mut self.socket {
-            file.set_owner(false);
+        if let Socket::Local(listener) = &mut self.socket {
+            listener.set_owner(false);
         }
         drop(self.socket);
         while connections.join_next().await.is_some() {}
@@ -293,8 +275,7 @@ impl fmt::Display for Socket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(_, addr) => write!(f, "{addr}"),
-            #[cfg(unix)]
-            Self::Unix(_, file) => write!(f, "{}", file.path().display()),
+            Self::Local(listener) => write!(f, "{}", listener.path().display()),
         }
     }
 }

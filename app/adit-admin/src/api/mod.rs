@@ -46,7 +46,7 @@ use tokio::sync::Mutex;
 use crate::selection_file::SelectionFile;
 
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
-pub use client::{UpgradeError, request_upgrade};
+pub use client::{ApiRequestError, check_health, request_upgrade};
 pub use control::ApiListenerControl;
 pub use listener::{ApiListener, ApiListenerError};
 pub use reload::{ReloadReply, ReloadRequests};

@@ -80,7 +80,8 @@ impl CommandListener {
 
     #[cfg(not(unix))]
     fn open_path(_: PathBuf) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
+        let why = "datagram sockets with a path are available on Unix only; use 127.0.0.1:PORT";
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
     /// Serves commands. Never returns.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 pub use adit_dns_client::tls::TrustedRoots;
 use adit_dns_client::tls::{TlsError, client_config};
+use adit_engine::NameResolver;
 use adit_engine::clock_reference::{self, ClockOffset};
 use adit_net::dial::{self, Family};
 use adit_wire::Host;
@@ -112,12 +113,16 @@ impl Fetcher {
         self
     }
 
-    /// Fetches a document, and returns its text.
+    /// Fetches a document, and returns its text. `names` looks the names of its servers up.
     ///
     /// # Errors
     /// The connection, TLS or the request fails, or the document is not text within the limit.
-    pub async fn get(&self, source: &Source) -> Result<Zeroizing<String>, FetchError> {
-        match String::from_utf8(self.get_bytes(source).await?) {
+    pub async fn get(
+        &self,
+        source: &Source,
+        names: &NameResolver,
+    ) -> Result<Zeroizing<String>, FetchError> {
+        match String::from_utf8(self.get_bytes(source, names).await?) {
             Ok(text) => Ok(Zeroizing::new(text)),
             Err(why) => {
                 drop(Zeroizing::new(why.into_bytes()));
@@ -126,20 +131,24 @@ impl Fetcher {
         }
     }
 
-    /// Fetches a document of any content.
+    /// Fetches a document of any content. `names` looks the names of its servers up.
     ///
     /// # Errors
     /// The connection, TLS or the request fails, or the document is too long or compressed.
-    pub async fn get_bytes(&self, source: &Source) -> Result<Vec<u8>, FetchError> {
-        timeout(self.patience, self.follow(source))
+    pub async fn get_bytes(
+        &self,
+        source: &Source,
+        names: &NameResolver,
+    ) -> Result<Vec<u8>, FetchError> {
+        timeout(self.patience, self.follow(source, names))
             .await
             .unwrap_or(Err(FetchError::Late(self.patience)))
     }
 
-    async fn follow(&self, source: &Source) -> Result<Vec<u8>, FetchError> {
+    async fn follow(&self, source: &Source, names: &NameResolver) -> Result<Vec<u8>, FetchError> {
         let mut at = source.clone();
         for _ in 0..=MAX_REDIRECTIONS {
-            match self.once(&at).await? {
+            match self.once(&at, names).await? {
                 FetchResponse::Document(bytes) => return Ok(bytes),
                 FetchResponse::Redirect(next) => at = next,
             }
@@ -147,8 +156,8 @@ impl Fetcher {
         Err(FetchError::Redirected)
     }
 
-    async fn once(&self, at: &Source) -> Result<FetchResponse, FetchError> {
-        let tcp = connect(at).await?;
+    async fn once(&self, at: &Source, names: &NameResolver) -> Result<FetchResponse, FetchError> {
+        let tcp = connect(at, names).await?;
         if !at.tls {
             return self.ask(at, tcp).await;
         }
@@ -242,16 +251,17 @@ fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-async fn connect(at: &Source) -> Result<TcpStream, FetchError> {
+async fn connect(at: &Source, names: &NameResolver) -> Result<TcpStream, FetchError> {
     let failed = |why| FetchError::Dial {
         at: at.authority(),
         why,
     };
     let candidates = match &at.host {
         Host::Ip(ip) => vec![(*ip, at.port).into()],
-        Host::Name(name) => dial::resolve(name.as_str(), at.port, Family::Any)
-            .await
-            .map_err(failed)?,
+        Host::Name(name) => {
+            let found = names.resolve(name.as_str(), at.port, Family::Any);
+            found.await.map_err(failed)?
+        }
     };
     dial::connect_first(&candidates, DIAL).await.map_err(failed)
 }

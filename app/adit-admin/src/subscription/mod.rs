@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use adit_config::{Route, Stage};
 use adit_convert::AllowedPlugins;
-use adit_engine::Engine;
+use adit_engine::{Engine, NameResolver};
 use adit_net::persistent_file;
 use adit_net::system::SystemRng;
 use adit_wire::{Entropy, u64_from};
@@ -157,7 +157,10 @@ impl Subscription {
 
     /// Fetches and parses the document, and stores it if it is valid.
     async fn fetch(&self) -> Result<Document, SubscriptionError> {
-        let text = self.fetcher.get(&self.source).await?;
+        let text = self
+            .fetcher
+            .get(&self.source, &NameResolver::system())
+            .await?;
         let document = read(&text, &self.plugins, self.select.as_deref())?;
         let path = self.path();
         let write = move || persistent_file::write_atomically(&path, text.as_bytes());

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adit_admin::subscription::{FetchError, Fetcher, Source, TrustedRoots};
+use adit_engine::NameResolver;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};
@@ -68,7 +69,10 @@ fn ok(body: &str) -> String {
 
 async fn get(fetcher: &Fetcher, address: &str) -> Result<String, FetchError> {
     let source: Source = address.parse().unwrap();
-    fetcher.get(&source).await.map(|text| text.to_string())
+    fetcher
+        .get(&source, &NameResolver::system())
+        .await
+        .map(|text| text.to_string())
 }
 
 #[tokio::test]

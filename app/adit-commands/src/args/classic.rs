@@ -1,8 +1,7 @@
 //! The command lines of shadowsocks-libev and shadowsocksr-libev, under the names of their
 //! programs.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 
@@ -32,17 +31,6 @@ pub(crate) enum ClassicCommand {
     #[command(args_override_self = true)]
     SsrServer(SsrServerArgs),
 }
-
-/// The names of these programs.
-pub(crate) const PROGRAM_NAMES: [&str; 7] = [
-    "ss-local",
-    "ss-server",
-    "ss-tunnel",
-    "ss-redir",
-    "ss-manager",
-    "ssr-local",
-    "ssr-server",
-];
 
 /// The options that all of these programs share.
 #[derive(Debug, Clone, clap::Args)]
@@ -242,39 +230,4 @@ pub(crate) struct SsrServerArgs {
     /// Private destinations that clients may reach: CIDRs or `all` [default: none]
     #[arg(long, value_name = "CIDR,…|all")]
     pub(crate) allow_private: Option<String>,
-}
-
-/// Returns the words of the command line, with the command inserted if the program was started under
-/// the name of one.
-pub(crate) fn insert_command_by_name(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut words: Vec<OsString> = words.collect();
-    let name = words.first().map(Path::new).and_then(Path::file_stem);
-    let name = name.and_then(|name| PROGRAM_NAMES.into_iter().find(|known| name == *known));
-    if let Some(name) = name {
-        words.insert(1, name.into());
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_the_program_is_a_command() {
-        let words = |words: &[&str]| {
-            let words = insert_command_by_name(words.iter().map(OsString::from));
-            words
-                .iter()
-                .map(|w| w.to_str().unwrap().to_owned())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            words(&["/usr/bin/ss-local", "-u"]),
-            ["/usr/bin/ss-local", "ss-local", "-u"]
-        );
-        assert_eq!(words(&["ssr-server.exe"]), ["ssr-server.exe", "ssr-server"]);
-        assert_eq!(words(&["adit", "ss-local"]), ["adit", "ss-local"]);
-        assert!(words(&[]).is_empty());
-    }
 }

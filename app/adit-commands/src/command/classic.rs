@@ -16,6 +16,7 @@ use anyhow::Context;
 
 use super::{convert, link_tools, manager, run};
 use crate::args::classic::{self as args, AclOptions, ClassicCommand, CommonOptions, SsrOptions};
+use crate::args::program_name::PROGRAM_NAMES;
 
 /// Runs the command. `in_background` is true in the background process of `-f`.
 pub(super) fn run_classic(typed: &ClassicCommand, in_background: bool) -> CommandResult {
@@ -230,7 +231,7 @@ pub(super) fn install_aliases(folder: &Path) -> CommandResult {
             .with_hint("create it first, or name another folder"));
     }
     let mut others = Vec::new();
-    for name in args::PROGRAM_NAMES {
+    for name in PROGRAM_NAMES {
         let path = folder.join(name);
         // Any other file may be another program, and is kept.
         match link(&program, &path) {

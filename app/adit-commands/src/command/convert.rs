@@ -6,7 +6,7 @@ use std::path::Path;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::text::decode_utf8;
-use adit_config::{MAX_FILE_LEN, Plan, SystemSources};
+use adit_config::{MAX_FILE_LEN, Plan, Problem, Sources, SystemSources};
 use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
 use zeroize::Zeroizing;
 
@@ -41,7 +41,16 @@ pub(super) fn run_convert(typed: &args::ConvertArgs) -> CommandResult {
 /// Returns the plan of a file of adit or of another program. Notes of the conversion are printed as
 /// warnings.
 pub(super) fn plan_from_file(path: &Path) -> Result<Plan, Failure> {
-    let (plan, notes) = adit_convert::plan_from_file(path, &ConvertOptions::default())?;
+    Ok(plan_from_file_with(path, &SystemSources)?)
+}
+
+/// Like [`plan_from_file`], with other sources of the files that it refers to.
+pub(super) fn plan_from_file_with(
+    path: &Path,
+    sources: &dyn Sources,
+) -> Result<Plan, Vec<Problem>> {
+    let options = ConvertOptions::default();
+    let (plan, notes) = adit_convert::plan_from_file_with(path, &options, sources)?;
     print_notes(&notes);
     Ok(plan)
 }

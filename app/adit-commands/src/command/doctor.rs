@@ -10,6 +10,7 @@ mod requests;
 mod settings_variants;
 mod step;
 mod subject;
+mod system;
 mod tunnel;
 
 use std::time::Duration;

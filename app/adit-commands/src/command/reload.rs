@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_admin::api::{Api, ReloadReply, ReloadRequests};
-use adit_cli::{CommandResult, Failure, FileVersions, FileWatch, SignalRequest, Signals};
+use adit_cli::{
+    CommandResult, Failure, FileVersions, FileWatch, SignalRequest, Signals, notify_service_manager,
+};
 use adit_config::{Plan, Problem, RecordingSources, RuleSetSource};
-use adit_convert::ConvertOptions;
 use adit_engine::{Engine, ReloadSummary};
 use tokio::time::timeout;
 use tracing::{error, info, warn};
@@ -44,9 +45,7 @@ fn read_file(path: &Path, known: &FileVersions) -> Result<PlanFile, Vec<Problem>
     // Taken before they are read: a change in between must be found later.
     let before = FileVersions::current(known.files().chain([path]));
     let sources = RecordingSources::default();
-    let options = ConvertOptions::default();
-    let (plan, notes) = adit_convert::plan_from_file_with(path, &options, &sources)?;
-    convert::print_notes(&notes);
+    let plan = convert::plan_from_file_with(path, &sources)?;
     let read = sources.into_files();
     let lists = plan.sets.iter().filter_map(|set| match &set.source {
         RuleSetSource::File(list) => Some(list.as_path()),
@@ -167,7 +166,9 @@ impl ReloadableRun {
     /// Reads the file again and applies it. Logs the result in one line.
     async fn reload(&mut self) -> Result<ReloadSummary, String> {
         let name = self.file.path.display().to_string();
+        report_state(&adit_cli::reloading_state());
         let result = self.apply_file().await;
+        report_state("READY=1");
         match &result {
             Ok(done) => info!("reloaded {name}: {done}"),
             Err(why) => {
@@ -196,12 +197,19 @@ impl ReloadableRun {
         let summary = applied.map_err(|why| why.to_string())?;
         logging::set_file_level(file.plan.log);
         run::print_warnings(&file.plan);
-        self.sets.follow(&file.plan, table);
+        self.sets.follow(&file.plan, table, self.engine.names());
         if let Some((api, _)) = &self.api {
             api.set_plan(&file.plan);
         }
         self.file = file;
         Ok(summary)
+    }
+}
+
+/// Reports a state to the service manager: `systemctl reload` waits for the end of the reload.
+fn report_state(state: &str) {
+    if let Err(why) = notify_service_manager(state) {
+        warn!("cannot report to the service manager: {why}");
     }
 }
 

@@ -33,7 +33,8 @@ impl PlanRuleSets {
     /// Loads the sets of a plan, and prints what is skipped.
     pub(super) async fn load(plan: &Plan) -> Result<(Self, RuleSetTable), Failure> {
         let loader = Arc::new(RuleSetLoader::new(state_store(), TrustedRoots::Machine));
-        let loaded = loader.load(&plan.sets).await;
+        let resolver = async |sets: &RuleSetTable| download_resolver(plan, sets).await;
+        let loaded = loader.load(&plan.sets, resolver).await;
         let (table, loaded) = loaded.map_err(to_failure)?;
         loaded.iter().for_each(warn_skipped);
         let follower = JoinSet::new();
@@ -48,22 +49,35 @@ impl PlanRuleSets {
         before: &Plan,
         running: &RuleSetTable,
     ) -> Result<RuleSetTable, Vec<Problem>> {
-        let loaded = self.loader.load_again(&plan.sets, &before.sets, running);
+        let resolver = async |sets: &RuleSetTable| download_resolver(plan, sets).await;
+        let (sets, before) = (&plan.sets, &before.sets);
+        let loaded = self.loader.load_again(sets, before, running, resolver);
         let (table, loaded) = loaded.await.map_err(to_problems)?;
         loaded.iter().for_each(warn_skipped);
         Ok(table)
     }
 
-    /// Refreshes the sets of a plan, which are in `table`, and no longer those of another plan.
-    pub(super) fn follow(&mut self, plan: &Plan, table: RuleSetTable) {
+    /// Refreshes the sets of a plan, which are in `table`, and no longer those of another plan. `names` looks the names of
+    /// their servers up.
+    pub(super) fn follow(&mut self, plan: &Plan, table: RuleSetTable, names: NameResolver) {
         self.follower = JoinSet::new();
         if plan.sets.is_empty() {
             return;
         }
         let (loader, sets) = (self.loader.clone(), plan.sets.clone());
-        let follow = async move { loader.follow(&sets, &table).await };
+        let follow = async move { loader.follow(&sets, &table, &names).await };
         self.follower.spawn(follow);
     }
+}
+
+/// Returns the resolver of downloads for a plan that does not run yet.
+async fn download_resolver(plan: &Plan, sets: &RuleSetTable) -> Result<NameResolver, String> {
+    if plan.default_dns.is_none() {
+        return Ok(NameResolver::system());
+    }
+    let tables = DnsTables::start(plan, sets).await;
+    let tables = tables.map_err(|why| why.to_string())?;
+    Ok(tables.default_resolver())
 }
 
 /// Returns the store in the state folder; without a home nothing is stored.

@@ -1,5 +1,14 @@
 //! `adit run`: listeners and chains from URLs or a file.
 
+#![cfg_attr(
+    not(feature = "admin"),
+    allow(
+        unused_mut,
+        unused_variables,
+        reason = "without the management API there is nothing to serve it with"
+    )
+)]
+
 use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -150,7 +159,7 @@ impl PreparedRun {
             report_start();
         }
         let mut sets = self.sets;
-        sets.follow(plan, self.table);
+        sets.follow(plan, self.table, engine.names());
         let mut api = None;
         let mut upgrade_api = None;
         if let Some(admin) = &mut self.admin {

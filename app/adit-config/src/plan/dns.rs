@@ -3,7 +3,7 @@
 mod check;
 mod server;
 
-pub use server::{DnsServer, DnsTransport, RemoteDnsServer};
+pub use server::{DnsServer, RemoteDnsServer};
 
 pub(super) use check::{UncheckedDns, check_dns};
 

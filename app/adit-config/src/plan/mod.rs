@@ -15,9 +15,7 @@ mod unchecked_route;
 
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
-pub use dns::{
-    DnsAction, DnsConfig, DnsRule, DnsServer, DnsTransport, RemoteDnsServer, SYSTEM_DNS,
-};
+pub use dns::{DnsAction, DnsConfig, DnsRule, DnsServer, RemoteDnsServer, SYSTEM_DNS};
 pub use group::{GroupKind, NamedGroup};
 pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
 pub use run_settings::{AdminSettings, LogLevel, RunSettings};

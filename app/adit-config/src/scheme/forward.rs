@@ -4,12 +4,13 @@ use adit_wire::Target;
 
 use crate::schema::{EndpointRoles, listener_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::{DATAGRAM_CARRIERS, STREAM_CARRIERS};
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{
     AccessRules, ForwardListener, Hop, HopKind, ListenerConfig, ListenerKind, PrivateAccess,
     ServerHop,
 };
-use crate::scheme::{fec_carrier, kcp, shared_keys};
+use crate::scheme::shared_keys;
 use crate::text::{ConfigError, Span};
 
 pub(crate) static SCHEME: Scheme = Scheme {
@@ -44,7 +45,7 @@ pub(crate) static SCHEME_TCP: Scheme = Scheme {
         listener_param(&shared_keys::HALF_CLOSE_IDLE),
         listener_param(&shared_keys::MAX_CONNECTIONS),
     ],
-    carriers: &[&kcp::CARRIER],
+    carriers: STREAM_CARRIERS,
     has_remote_target: true,
     listen: |builder| build_port(builder, true, false),
     hop: build_hop,
@@ -62,7 +63,7 @@ pub(crate) static SCHEME_UDP: Scheme = Scheme {
         listener_param(&shared_keys::DIAL),
         listener_param(&shared_keys::UDP_IDLE),
     ],
-    carriers: &[&fec_carrier::CARRIER],
+    carriers: DATAGRAM_CARRIERS,
     has_remote_target: true,
     listen: |builder| build_port(builder, false, true),
     hop: build_hop,

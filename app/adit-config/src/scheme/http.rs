@@ -2,10 +2,11 @@
 
 use crate::schema::{EndpointRoles, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{Hop, HopKind, ServerHop};
 use crate::scheme::mixed_proxy::{self, ProxyProtocols};
-use crate::scheme::{kcp, shared_keys};
+use crate::scheme::shared_keys;
 
 pub(crate) static SCHEME: Scheme = Scheme {
     name: "http",
@@ -26,7 +27,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener_param(&shared_keys::PROXY_PROTOCOL),
         listener_param(&shared_keys::VERBOSE_ERRORS),
     ],
-    carriers: &[&kcp::CARRIER],
+    carriers: STREAM_CARRIERS,
     listen: |builder| mixed_proxy::build_proxy(builder, ProxyProtocols::Http),
     hop: build_hop,
     ..Scheme::BASE

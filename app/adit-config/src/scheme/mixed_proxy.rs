@@ -2,6 +2,7 @@
 
 use crate::schema::{EndpointRoles, Tristate, listener_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{ListenerConfig, ListenerKind, ProxyListener, UserPassword};
 use crate::scheme::{kcp, shared_keys};
@@ -35,7 +36,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener_param(&shared_keys::HIDE_BIND),
         listener_param(&shared_keys::VERBOSE_ERRORS),
     ],
-    carriers: &[&kcp::CARRIER],
+    carriers: STREAM_CARRIERS,
     listen: |builder| build_proxy(builder, ProxyProtocols::SocksAndHttp),
     ..Scheme::BASE
 };

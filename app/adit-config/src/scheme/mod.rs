@@ -6,6 +6,7 @@
 //! `scheme_table` lists all schemes, and `name_lookup` and `secret_redaction` look names up in it.
 
 pub(crate) mod builder;
+mod carrier_table;
 mod chain_ends;
 mod definition;
 mod dns;
@@ -34,11 +35,12 @@ use crate::scheme::builder::KeyTable;
 use crate::scheme::endpoint_types::{Hop, ListenerConfig};
 use crate::text::{Diagnostics, SecretLookup, UrlSnippet};
 
+pub(crate) use carrier_table::CARRIERS;
 pub(crate) use definition::SchemeWithCarrier;
 pub use definition::{Carrier, Scheme};
 pub(crate) use kcp::mode_name;
 pub(crate) use name_lookup::{duplicate_key, parse_scheme, unknown_key_error};
-pub(crate) use scheme_table::{CARRIERS, find_dialect};
+pub(crate) use scheme_table::find_dialect;
 pub use scheme_table::{UnknownScheme, schemes};
 
 /// Builds a listener from an endpoint. Returns `None` if it is not a valid one, with the reasons in the

@@ -3,7 +3,8 @@
 use crate::grammar::{Endpoint, QueryPair};
 use crate::schema::{EndpointRole, SchemeParam};
 use crate::scheme::builder::EndpointBuilder;
-use crate::scheme::scheme_table::{CARRIERS, all_params, schemes};
+use crate::scheme::carrier_table::CARRIERS;
+use crate::scheme::scheme_table::{all_params, schemes};
 use crate::scheme::{Scheme, SchemeWithCarrier};
 use crate::text::{
     ConfigError, Diagnostics, SecretLookup, UrlSnippet, WarningKind, find_one_typo, nearest_word,
@@ -107,11 +108,14 @@ pub(crate) fn duplicate_key(
 pub(crate) fn parse_scheme(endpoint: &Endpoint) -> Result<SchemeWithCarrier, ConfigError> {
     let written = &endpoint.scheme;
     written.value.parse::<SchemeWithCarrier>().map_err(|why| {
+        if let Some(why) = why.left_out {
+            return why.error_at(written.span);
+        }
         let flaw = ConfigError::new(written.span, why.to_string());
         if let Some((dialect, name)) = why.name.rsplit_once('+')
             && let Ok(scheme) = Scheme::find_by_name(dialect)
         {
-            let mut all = CARRIERS.into_iter();
+            let mut all = CARRIERS.iter();
             return match all.find(|carrier| carrier.name == name) {
                 Some(carrier) => {
                     let carried = carrier.carried_schemes().map(|s| format!("`{s}+{name}`"));

@@ -2,10 +2,11 @@
 
 use crate::schema::{EndpointRoles, hop_param as for_hop, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{Hop, HopKind, ServerHop};
 use crate::scheme::mixed_proxy::{self, ProxyProtocols};
-use crate::scheme::{kcp, shared_keys};
+use crate::scheme::shared_keys;
 use crate::text::ConfigError;
 
 pub(crate) static SCHEME: Scheme = Scheme {
@@ -34,7 +35,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
         listener_param(&shared_keys::FULL_CONE),
         listener_param(&shared_keys::HIDE_BIND),
     ],
-    carriers: &[&kcp::CARRIER],
+    carriers: STREAM_CARRIERS,
     listen: |builder| mixed_proxy::build_proxy(builder, ProxyProtocols::Socks),
     hop: build_hop,
     ..Scheme::BASE
@@ -46,7 +47,7 @@ pub(crate) static SCHEME_4A: Scheme = Scheme {
     doc: "A SOCKS4a server. It carries TCP only and has no passwords.",
     roles: EndpointRoles::Hop,
     params: &[for_hop(&shared_keys::DIAL)],
-    carriers: &[&kcp::CARRIER],
+    carriers: STREAM_CARRIERS,
     hop: build_socks4a_hop,
     ..Scheme::BASE
 };

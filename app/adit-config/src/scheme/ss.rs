@@ -6,11 +6,12 @@ use adit_shadowsocks::{Edition, Method};
 
 use crate::schema::{EndpointRoles, hop_param as for_hop, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
+use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{
     Hop, HopKind, ListenerConfig, ListenerKind, ServerHop, SsServer, UdpTransport,
 };
-use crate::scheme::{kcp, shared_keys, ss_share_link};
+use crate::scheme::{shared_keys, ss_share_link};
 use crate::text::{ConfigError, WarningKind};
 
 pub(crate) static SCHEME: Scheme = Scheme {
@@ -53,7 +54,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
             ("Legacy methods, broken, for old peers only", legacy),
         ]
     },
-    carriers: &[&kcp::CARRIER],
+    carriers: STREAM_CARRIERS,
     is_shared: true,
     has_key_table: true,
     syntax: ss_share_link::SYNTAX,

@@ -3,6 +3,7 @@
 use adit_shadowsocks::{Edition, Method};
 use zeroize::Zeroizing;
 
+use crate::family::{Family, LeftOut};
 use crate::grammar::{
     self, EncodedUser, Endpoint, LinkForm, ParsedLink, UrlSyntax, UserInfo, parse_address,
 };
@@ -64,6 +65,11 @@ pub(crate) fn is_method(text: &str) -> bool {
 
 /// Returns the error of a user part that is neither plain nor base64.
 fn userinfo_error(text: &str, span: Span) -> ConfigError {
+    if let Err(why) = text.parse::<Method>()
+        && why.is_left_out()
+    {
+        return LeftOut(Family::LegacyCiphers).error_at(span);
+    }
     let flaw = ConfigError::new(span, "neither `METHOD:KEY` nor base64 of it").with_help(FORM_HINT);
     match nearest_word(text, Method::ALL.into_iter().map(Method::name)) {
         Some(meant) => flaw.with_label(format!("did you mean the method `{meant}`?")),

@@ -39,8 +39,8 @@ static PASSPHRASE: ParamKey<Option<SecretValue>> = ParamKey {
 static AGENT: ParamKey<Tristate> = ParamKey::new(
     "agent",
     Tristate::Auto,
-    "Use keys of the agent at SSH_AUTH_SOCK. `auto` does so unless there is `key` or a \
-     password.",
+    "Use keys of the agent at SSH_AUTH_SOCK, or on Windows of OpenSSH's service. `auto` does so \
+     unless there is `key` or a password.",
 );
 static KNOWN_HOSTS: ParamKey<Option<FilePath>> = ParamKey {
     name: "known_hosts",

@@ -69,6 +69,16 @@ fn build_listener(
 ) -> Option<ListenerConfig> {
     builder.check_no_user();
     builder.check_no_target();
+    if !cfg!(target_os = "linux") {
+        let what = format!(
+            "`{}` listeners are available on Linux only",
+            builder.scheme()
+        );
+        let flaw = ConfigError::new(builder.endpoint().address, what).with_help(
+            "`mixed://127.0.0.1:1080` is a proxy that programs are set to use, on every system",
+        );
+        builder.report_error(flaw);
+    }
     let addr = builder.listen_addr();
     let open = builder.get(&shared_keys::ALLOW_OPEN_PROXY);
     let tproxy = steering == InterceptMethod::Tproxy;

@@ -8,7 +8,8 @@ use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, P
 use tokio::time::{Instant, timeout_at};
 
 use super::{InboundRequest, PendingRejection, RejectHandler};
-use crate::{AcceptError, HandshakeSlot};
+use crate::replay_claims::UnconfirmedDecisions;
+use crate::{AcceptError, FilterClaims, HandshakeSlot};
 
 /// The result for a connection: a request, or the reason why there is none.
 pub(crate) type AcceptResult = Result<InboundRequest, AcceptError>;
@@ -37,6 +38,8 @@ pub(crate) struct ConnectionProgress {
     keep: bool,
     /// True if a reply was sent, so that no decoy can take over.
     pub(super) answered: bool,
+    /// The filter of replays that decides in the current handshake.
+    pub(super) claims: Option<Arc<FilterClaims>>,
 }
 
 impl ConnectionProgress {
@@ -55,6 +58,7 @@ impl ConnectionProgress {
             bytes: Vec::new(),
             keep: rejects.needs_raw_bytes(),
             answered: false,
+            claims: None,
         }
     }
 
@@ -110,15 +114,18 @@ pub(super) async fn run_in_time<T>(
 }
 
 /// Runs `core`, which sends nothing, to completion; also returns the progress of the connection. On any
-/// error, including a missed deadline, the connection is passed to `rejects`.
+/// error, including a missed deadline, the connection is passed to `rejects`. `claims` are those of the filter that the
+/// core asks, if it asks one.
 pub(super) async fn read_header<H: Handshake<Error = ProtocolError>>(
     mut io: BoxStream,
     mut core: H,
     patience: Duration,
     place: HandshakeSlot,
     rejects: &Arc<RejectHandler>,
+    claims: Option<Arc<FilterClaims>>,
 ) -> Result<(BoxStream, H::Output, ConnectionProgress), AcceptResult> {
     let mut seen = ConnectionProgress::new(patience, place.clone(), rejects);
+    seen.claims = claims;
     let until = seen.deadline;
     let steps = drive_handshake(&mut io, &mut core, &mut seen);
     match run_in_time(until, &place, steps).await {
@@ -153,11 +160,17 @@ pub(super) async fn drive_handshake<H: Handshake<Error = ProtocolError>>(
             have = now;
         }
         let mut rx = HandshakeInput::new(io.filled());
-        let step = core.step(&mut rx, &mut HandshakeOutput::new(&mut answer));
-        let step = step.map_err(|why| {
-            seen.is_decidable = true;
-            AcceptError::Rejected(why)
-        })?;
+        let mut tx = HandshakeOutput::new(&mut answer);
+        let mut step = || core.step(&mut rx, &mut tx);
+        let (step, decisions) = match &seen.claims {
+            Some(claims) => claims.observe(step),
+            None => (step(), UnconfirmedDecisions::default()),
+        };
+        let mut step = step.map_err(AcceptError::Rejected);
+        if step.is_ok() && !decisions.are_confirmed().await {
+            step = Err(AcceptError::Rejected(ProtocolError::Replayed));
+        }
+        let step = step.inspect_err(|_| seen.is_decidable = true)?;
         let eaten = rx.consumed();
         io.consume(eaten);
         seen.consumed += eaten;

@@ -19,7 +19,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::closing_reply::{MAX_UNREAD_BYTES, close_with_reply_and_budget};
 use super::header::ConnectionProgress;
-use crate::HandshakeSlot;
+use crate::dns::NameResolver;
+use crate::{HandshakeSlot, Router};
 
 /// Number of bytes that are read and discarded before reading stops.
 const MAX_DISCARDED_BYTES: usize = 1 << 20;
@@ -40,6 +41,8 @@ pub struct RejectHandler {
     policy: RejectPolicy,
     /// Decoys that are tried before the policy.
     redirect: Vec<RedirectRule>,
+    /// The router whose resolver looks the names of decoys up; without one, it is the system's.
+    router: Option<Arc<Router>>,
     /// Drawn once per start, so that one server always waits for about the same time.
     hold: Duration,
     held: Mutex<VecDeque<(u64, Arc<Notify>)>>,
@@ -57,6 +60,7 @@ impl RejectHandler {
         Self {
             policy,
             redirect: Vec::new(),
+            router: None,
             hold,
             held: Mutex::default(),
             next: AtomicU64::new(0),
@@ -69,6 +73,13 @@ impl RejectHandler {
     #[must_use]
     pub fn with_redirects(self, redirect: Vec<RedirectRule>) -> Self {
         Self { redirect, ..self }
+    }
+
+    /// Looks the names of decoys up with the resolver of this router's route.
+    #[must_use]
+    pub(crate) fn with_router(self, router: Arc<Router>) -> Self {
+        let router = Some(router);
+        Self { router, ..self }
     }
 
     /// Returns true if the bytes of the peer are needed as received.
@@ -224,7 +235,7 @@ impl RejectHandler {
 
     /// Relays the peer to a real server instead.
     async fn forward_to_decoy(&self, mut io: BoxStream, seen: &ConnectionProgress, decoy: &Target) {
-        let Some(socket) = connect_decoy(decoy).await else {
+        let Some(socket) = self.connect_decoy(decoy).await else {
             return self.drain_until_deadline(&mut io, seen).await;
         };
         let mut far = Tcp::new(socket);
@@ -243,16 +254,19 @@ impl RejectHandler {
             () = seen.slot.wait_for_revocation() => {}
         }
     }
-}
 
-async fn connect_decoy(decoy: &Target) -> Option<tokio::net::TcpStream> {
-    let candidates = match &decoy.host {
-        Host::Ip(ip) => vec![(*ip, decoy.port).into()],
-        Host::Name(name) => dial::resolve(name.as_str(), decoy.port, Family::Any)
+    async fn connect_decoy(&self, decoy: &Target) -> Option<tokio::net::TcpStream> {
+        let candidates = match &decoy.host {
+            Host::Ip(ip) => vec![(*ip, decoy.port).into()],
+            Host::Name(name) => {
+                let router = self.router.as_ref();
+                let names = router.map_or_else(NameResolver::system, |router| router.names());
+                let found = names.resolve(name.as_str(), decoy.port, Family::Any);
+                found.await.ok()?
+            }
+        };
+        dial::connect_first(&candidates, Duration::from_secs(5))
             .await
-            .ok()?,
-    };
-    dial::connect_first(&candidates, Duration::from_secs(5))
-        .await
-        .ok()
+            .ok()
+    }
 }

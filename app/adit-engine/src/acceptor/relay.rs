@@ -17,7 +17,9 @@ use super::header::{self, ConnectionProgress};
 use super::{
     FirstBytesPlace, InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply,
 };
-use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request};
+use crate::{
+    AcceptError, BoxFuture, ConnectionAddrs, DialError, FilterClaims, HandshakeSlot, Request,
+};
 
 /// Reads identity headers. Everything that follows is passed on unchanged.
 pub struct RelayAcceptor {
@@ -28,6 +30,8 @@ pub struct RelayAcceptor {
     /// The salts that were passed on. The servers keep salts too, but a replay that reached them would be
     /// closed later than one that is refused here.
     pub salts: Arc<SaltPool>,
+    /// The claims of the salts, where a successor may have to confirm them.
+    pub claims: Option<Arc<FilterClaims>>,
     /// Handles everything without a valid identity header.
     pub rejects: Arc<RejectHandler>,
     /// Time limit for a complete header.
@@ -46,7 +50,8 @@ impl RequestAcceptor for RelayAcceptor {
                 core: TcpRelay::new(&self.table),
                 salts: &self.salts,
             };
-            let read = header::read_header(io, core, self.deadline, place, &self.rejects).await;
+            let (rejects, claims) = (&self.rejects, self.claims.clone());
+            let read = header::read_header(io, core, self.deadline, place, rejects, claims).await;
             let (mut io, RelayedStream { next, head, .. }, seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,

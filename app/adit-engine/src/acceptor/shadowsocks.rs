@@ -17,7 +17,8 @@ use super::{
     header,
 };
 use crate::{
-    AcceptError, BoxFuture, ConnectionAddrs, DialError, HandshakeSlot, Request, UserTable,
+    AcceptError, BoxFuture, ConnectionAddrs, DialError, FilterClaims, HandshakeSlot, Request,
+    UserTable,
 };
 
 /// A name that adit servers answer themselves, so that clients can check their key and clock. It ends in
@@ -33,6 +34,8 @@ pub struct ShadowsocksAcceptor {
     pub user_table: Arc<UserTable>,
     /// The salts seen so far.
     pub salts: Arc<SaltPool>,
+    /// The claims of the salts, where a successor may have to confirm them.
+    pub claims: Option<Arc<FilterClaims>>,
     /// Handles everything that is not a valid request.
     pub rejects: Arc<RejectHandler>,
     /// Time limit for a complete header.
@@ -57,7 +60,8 @@ impl RequestAcceptor for ShadowsocksAcceptor {
             let salts = self.salts.clone();
             let core = ServerHandshake::new(&users, Arc::new(SystemClock), salts, &mut ThreadRng);
             let core = core.with_hint(hint);
-            let read = header::read_header(io, core, self.deadline, place, &self.rejects).await;
+            let (rejects, claims) = (&self.rejects, self.claims.clone());
+            let read = header::read_header(io, core, self.deadline, place, rejects, claims).await;
             let (io, accepted, _) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,

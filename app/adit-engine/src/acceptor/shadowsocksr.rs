@@ -19,7 +19,7 @@ use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, UdpO
 use crate::inflated_stream::InflatedStream;
 use crate::udp::UdpOverTcp;
 use crate::user_account::UserAccount;
-use crate::{AcceptError, BoxFuture, ConnectionAddrs, HandshakeSlot, Request};
+use crate::{AcceptError, BoxFuture, ConnectionAddrs, FilterClaims, HandshakeSlot, Request};
 
 /// Maximum segment size in bytes where the system does not report it.
 const DEFAULT_MSS: u16 = 1460;
@@ -30,6 +30,8 @@ pub struct ShadowsocksRAcceptor {
     pub stack: Arc<ServerStack>,
     /// The obfs, and the hellos it has seen.
     pub obfs: Arc<ServerState>,
+    /// The claims of hellos, and those of first messages, where a successor may have to confirm them.
+    pub claims: Option<[Arc<FilterClaims>; 2]>,
     /// The accounts of the users.
     pub accounts: Arc<SsrAccounts>,
     /// Handles everything that is not a valid request.
@@ -113,11 +115,14 @@ impl RequestAcceptor for ShadowsocksRAcceptor {
                 .and_then(|tcp| tcp::max_segment_size(tcp.socket().ok()?));
             let mut seen = ConnectionProgress::new(self.deadline, place.clone(), &self.rejects);
             let until = seen.deadline();
+            let (hello_claims, message_claims) = self.claims.clone().map(<(_, _)>::from).unzip();
+            seen.claims = hello_claims;
             let undressed = accept_obfs(&self.obfs, &mut io, &mut seen);
             let codecs = match run_in_time(until, &place, undressed).await {
                 Ok(codecs) => codecs.with_joined_records(),
                 Err(why) => return seen.reject_connection(io, why, &self.rejects, port),
             };
+            seen.claims = message_claims;
             let mss = mss.unwrap_or(DEFAULT_MSS);
             let mut core = self
                 .stack

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_config::{CarrierSettings, ListenerConfig};
 use adit_kcp::Counters;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use super::settings::{self, CarrierError, SessionSettings};
-use crate::handover::{SharedSocketAnswer, SharedSocketReply};
+#[cfg(target_os = "linux")]
+use crate::handover::SharedSocketAnswer;
+use crate::handover::SharedSocketReply;
 
 /// Changes the settings of a KCP listener; clones belong to the same one.
 #[derive(Clone, Default)]
@@ -72,8 +74,9 @@ impl CarrierControl {
     }
 
     /// Hands the socket over to another process. Open sessions continue here, and no further ones start.
+    #[cfg(target_os = "linux")]
     pub(crate) fn hand_over(&self) -> SharedSocketAnswer {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = tokio::sync::oneshot::channel();
         let mut handover = self
             .0
             .handover

@@ -78,7 +78,7 @@ pub(crate) async fn open_carrier(
                 channels: None,
                 tasks: Vec::new(),
                 switches: Vec::new(),
-                exports: Ok(vec![handle]),
+                exports: vec![handle],
             })
         }
         CarrierSettings::Fec(plan) => {
@@ -111,7 +111,7 @@ pub(crate) async fn open_carrier(
                 channels: Some(StreamTask::OnSocket(Box::new(socket), Box::new(serve))),
                 tasks: Vec::new(),
                 switches: Vec::new(),
-                exports: Ok(vec![handle]),
+                exports: vec![handle],
             })
         }
     }

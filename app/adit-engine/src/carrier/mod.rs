@@ -15,6 +15,8 @@ mod fec;
 mod kcp;
 mod settings;
 
+pub(crate) use adit_kcp::Counters;
+pub use adit_kcp::Counts as KcpCounts;
 pub(crate) use carrier_control::{CarrierControl, CarrierUpdate};
 pub(crate) use carrier_listener::open_carrier;
 pub use fec::FecHop;

@@ -2,79 +2,39 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use adit_net::PacketBuf;
 use adit_wire::{Host, Target};
 
-use super::{BoundSocket, ConnectedStream, Connector};
+use super::layered_chain::ChainLayer;
+use super::{ConnectedStream, Connector};
 use crate::dns::{FakeIps, FakeTarget};
 use crate::udp::{BoxDatagramPath, DatagramPath};
-use crate::{BoxFuture, DialError, ServerHealth};
+use crate::{BoxFuture, DialError};
 
 /// Maximum number of targets that one association remembers for its replies.
 const MAX_CONTACTS: usize = 64;
 
-/// A chain whose targets can be made-up addresses.
+/// The layer of a chain whose targets can be made-up addresses.
 pub(crate) struct FakeTargets {
-    chain: Arc<dyn Connector>,
-    fake_ips: Arc<FakeIps>,
+    pub(crate) fake_ips: Arc<FakeIps>,
     /// The name of the target that the chain was selected for, if that is a made-up address.
-    named: Option<Target>,
+    pub(crate) named: Option<Target>,
 }
 
-impl FakeTargets {
-    /// Wraps the chain that was selected for `named`.
-    pub(crate) fn new(
-        chain: Arc<dyn Connector>,
-        fake_ips: Arc<FakeIps>,
-        named: Option<Target>,
-    ) -> Self {
-        Self {
-            chain,
-            fake_ips,
-            named,
-        }
-    }
-}
-
-impl Connector for FakeTargets {
-    fn connect<'a>(
-        &'a self,
-        to: &'a Target,
-        first: &'a [u8],
-    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
-        self.chain.connect(self.named.as_ref().unwrap_or(to), first)
+impl ChainLayer for FakeTargets {
+    fn target<'a>(&'a self, to: &'a Target) -> Result<&'a Target, DialError> {
+        Ok(self.named.as_ref().unwrap_or(to))
     }
 
-    fn server_health(&self) -> Option<Arc<ServerHealth>> {
-        self.chain.server_health()
-    }
-
-    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
-        Box::pin(async move {
-            let path = self.chain.open_datagrams().await?;
-            let fake_ips = self.fake_ips.clone();
-            let contacts = Mutex::default();
-            Ok(Box::new(FakeDatagrams {
-                path,
-                fake_ips,
-                contacts,
-            }) as BoxDatagramPath)
+    fn wrap_datagrams(&self, path: BoxDatagramPath) -> BoxDatagramPath {
+        Box::new(FakeDatagrams {
+            path,
+            fake_ips: self.fake_ips.clone(),
+            contacts: Mutex::default(),
         })
-    }
-
-    fn rejects_all(&self) -> bool {
-        self.chain.rejects_all()
-    }
-
-    fn listen_for_one<'a>(
-        &'a self,
-        near: SocketAddr,
-    ) -> BoxFuture<'a, Result<BoundSocket, DialError>> {
-        self.chain.listen_for_one(near)
     }
 }
 
@@ -233,7 +193,8 @@ mod tests {
         let pool = fake_ips.open(&["198.18.0.0/15".parse().unwrap()], None);
         let pool = pool.unwrap();
         let address = |name: &str, port| {
-            let ip = pool.address_for(name, RecordType::A).unwrap();
+            let client = [192, 0, 2, 7].into();
+            let ip = pool.address_for(name, RecordType::A, client).unwrap();
             Target::new(Host::Ip(ip), port)
         };
         let (a, b) = (address("a.test", 53), address("b.test", 443));

@@ -13,6 +13,7 @@ mod group_member;
 mod group_registry;
 mod group_state;
 mod hop;
+mod layered_chain;
 mod member_health;
 mod member_probe;
 mod member_selections;
@@ -36,6 +37,7 @@ pub use group::ConnectorGroup;
 pub(crate) use group_registry::GroupRegistry;
 pub use group_state::{GroupReport, GroupSettings, GroupState, MemberReport};
 pub use hop::Hop;
+pub use layered_chain::{ChainLayer, LayeredChain};
 pub use member_selections::{MemberSelection, MemberSelections};
 pub use reject_all::RejectAll;
 

@@ -167,9 +167,14 @@ pub(crate) struct FakeIpPool {
 }
 
 impl FakeIpPool {
-    /// Returns the address that stands for a name.
-    pub(crate) fn address_for(&self, name: &str, record_type: RecordType) -> Option<IpAddr> {
-        self.lock().address_for(name, record_type)
+    /// Returns the address that stands for a name. `client` is the network of the client that looks it up.
+    pub(crate) fn address_for(
+        &self,
+        name: &str,
+        record_type: RecordType,
+        client: IpAddr,
+    ) -> Option<IpAddr> {
+        self.lock().address_for(name, record_type, client)
     }
 
     fn find(&self, address: IpAddr) -> Option<FakeTarget> {
@@ -252,9 +257,10 @@ mod tests {
         assert!(all.is_empty());
         let pool = all.open(&networks(), Some(&file)).unwrap();
         let again = all.open(&networks(), Some(&file)).unwrap();
+        let client = [192, 0, 2, 7].into();
         assert!(Arc::ptr_eq(&pool, &again));
-        let address = pool.address_for("a.test", RecordType::A).unwrap();
-        assert_eq!(pool.address_for("a.test", RecordType::AAAA), None);
+        let address = pool.address_for("a.test", RecordType::A, client).unwrap();
+        assert_eq!(pool.address_for("a.test", RecordType::AAAA, client), None);
         let found = all.find_target(&target(address));
         assert_eq!(
             found,

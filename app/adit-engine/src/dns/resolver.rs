@@ -74,7 +74,7 @@ impl DefaultDns {
         let Some(table) = &*current else {
             return Ok(None);
         };
-        let gone = || io::Error::other("the DNS tables are being replaced");
+        let gone = || io::Error::other("the DNS tables are being started or replaced");
         table.upgrade().map(Some).ok_or_else(gone)
     }
 }

@@ -78,7 +78,7 @@ impl DnsResponder {
             debug!(client = %source, name, "a rule of `dns` rejects the name");
             return FirstAnswer::Reply(query.error_reply(ResponseCode::NXDomain));
         }
-        if let Some(reply) = self.fake_answer(&query) {
+        if let Some(reply) = self.fake_answer(&query, source) {
             return FirstAnswer::Reply(reply);
         }
         let cached = table.as_ref().and_then(|table| match table.select(name) {
@@ -103,7 +103,7 @@ impl DnsResponder {
         let (name, record_type) = (query.name(), query.record_type());
         let origin = LookupOrigin::Client {
             user: 0,
-            source: source_network(unmap_ipv4(source.ip())),
+            source: client_network(source),
         };
         let table = pending.table.as_ref();
         let found = match table.map(|table| table.select(name)) {
@@ -164,12 +164,13 @@ impl DnsResponder {
     }
 
     /// Answers with a made-up address.
-    fn fake_answer(&self, query: &ClientQuery) -> Option<Vec<u8>> {
+    fn fake_answer(&self, query: &ClientQuery, source: SocketAddr) -> Option<Vec<u8>> {
         let fake = self.fake.as_ref()?;
         match query.record_type() {
             kind if kind.is_address() => {
                 // Of a family without a network the name has no addresses.
-                let address = fake.address_for(query.name(), kind);
+                let client = client_network(source);
+                let address = fake.address_for(query.name(), kind, client);
                 Some(query.address_reply(address.as_slice(), FAKE_TTL))
             }
             // These can have addresses, which would bypass the made-up ones (RFC 9460).
@@ -177,4 +178,9 @@ impl DnsResponder {
             _ => None,
         }
     }
+}
+
+/// Returns the network that the queries of a client have in common.
+fn client_network(source: SocketAddr) -> IpAddr {
+    source_network(unmap_ipv4(source.ip()))
 }

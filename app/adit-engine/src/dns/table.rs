@@ -150,6 +150,15 @@ impl DnsRegistry {
         resources: &ChainResources,
         running: Option<RunningDns<'_>>,
     ) -> Result<Self, StartError> {
+        let default = plan
+            .default_dns
+            .as_deref()
+            .filter(|name| *name != SYSTEM_DNS);
+        if default.is_some() && running.is_none() {
+            // Until it exists, the servers of chains are not looked up by the system.
+            let none: Weak<dyn NameTable> = Weak::<DnsTable>::new();
+            resources.default_dns.set(Some(none));
+        }
         let mut registry = Self::default();
         for config in order_by_references(&plan.dns)? {
             let known =
@@ -160,11 +169,7 @@ impl DnsRegistry {
             };
             registry.tables.insert(config.name.clone(), table);
         }
-        if let Some(name) = plan
-            .default_dns
-            .as_deref()
-            .filter(|name| *name != SYSTEM_DNS)
-        {
+        if let Some(name) = default {
             let table = registry.tables.get(name).cloned();
             registry.default = Some(table.ok_or_else(|| DnsStartError::NoTable(name.to_owned()))?);
         }
@@ -298,6 +303,15 @@ impl DnsTables {
         Ok(Self {
             registry,
             _resources: resources,
+        })
+    }
+
+    /// Returns the resolver of the plan, for names that belong to no route.
+    #[must_use]
+    pub fn default_resolver(&self) -> NameResolver {
+        let table = self.registry.default.clone();
+        table.map_or_else(NameResolver::system, |table| {
+            NameResolver::with_table(table)
         })
     }
 
@@ -446,6 +460,9 @@ mod tests {
         );
         drop(registry);
         let why = names.table_name("a.example").unwrap_err();
-        assert_eq!(why.to_string(), "the DNS tables are being replaced");
+        assert_eq!(
+            why.to_string(),
+            "the DNS tables are being started or replaced"
+        );
     }
 }

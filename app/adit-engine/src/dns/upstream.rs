@@ -5,12 +5,11 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 
-use adit_config::{DnsConfig, DnsTransport, RemoteDnsServer};
+use adit_config::{DnsConfig, RemoteDnsServer};
 use adit_dns::{Answer, CacheLimits, RecordType};
 use adit_dns_client::tls::TrustedRoots;
 use adit_dns_client::{
     BoxDnsDatagrams, BoxDnsStream, DnsClient, DnsDatagrams, DnsPath, DnsServer, RemoteServer,
-    Transport,
 };
 use adit_net::PacketBuf;
 use adit_net::names::LookupOrigin;
@@ -18,9 +17,9 @@ use adit_stream::Stream as _;
 use adit_wire::{Target, usize_from};
 
 use super::system;
-use crate::BoxFuture;
 use crate::connector::Connector;
 use crate::udp::BoxDatagramPath;
+use crate::{BoxFuture, DialError};
 
 /// Memory for each answer of a full cache, in bytes: most answers are shorter.
 const BYTES_PER_ANSWER: usize = 1024;
@@ -49,12 +48,7 @@ pub(super) fn build_client(config: &DnsConfig, chain: Arc<dyn Connector>) -> Dns
 
 fn remote_server(remote: &RemoteDnsServer) -> RemoteServer {
     RemoteServer {
-        transport: match remote.transport {
-            DnsTransport::Udp => Transport::Udp,
-            DnsTransport::Tcp => Transport::Tcp,
-            DnsTransport::Tls => Transport::Tls,
-            DnsTransport::Https => Transport::Https,
-        },
+        transport: remote.transport,
         at: remote.server.clone(),
         host: remote.host.clone(),
         server_name: remote.server_name.clone(),
@@ -68,14 +62,14 @@ struct ChainPath(Arc<dyn Connector>);
 impl DnsPath for ChainPath {
     fn open_stream<'a>(&'a self, to: &'a Target) -> BoxFuture<'a, io::Result<BoxDnsStream>> {
         Box::pin(async move {
-            let stream = self.0.connect(to, &[]).await.map_err(io::Error::other)?;
+            let stream = self.0.connect(to, &[]).await.map_err(path_error)?;
             Ok(Box::new(stream.io.into_tokio()) as BoxDnsStream)
         })
     }
 
     fn open_datagrams<'a>(&'a self, to: &'a Target) -> BoxFuture<'a, io::Result<BoxDnsDatagrams>> {
         Box::pin(async move {
-            let path = self.0.open_datagrams().await.map_err(io::Error::other)?;
+            let path = self.0.open_datagrams().await.map_err(path_error)?;
             Ok(Box::new(ChainDatagrams {
                 path,
                 server: to.clone(),
@@ -95,6 +89,14 @@ impl DnsPath for ChainPath {
             let found = system::look_up(name, record_type, origin).await?;
             Ok(Answer::clone(&found.answer))
         })
+    }
+}
+
+/// Returns the error of the chain. A quota of the client that asks stays one: others may reach the server.
+fn path_error(why: DialError) -> io::Error {
+    match why.source_error.kind() {
+        kind @ io::ErrorKind::QuotaExceeded => io::Error::new(kind, why),
+        _ => io::Error::other(why),
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use adit_stream::MeterStats;
 
 use super::{Engine, RunningListener, sum_of};
+use crate::carrier::KcpCounts;
 use crate::user_account::{Usage, UserCounters};
 
 /// The counters of an engine, or what was added to them.
@@ -14,6 +15,8 @@ pub struct EngineCounters {
     pub listeners: Vec<ListenerCounters>,
     /// The sum of those of closed listeners.
     pub closed: MeterStats,
+    /// Those of the KCP sessions of all listeners and hops.
+    pub kcp: KcpCounts,
 }
 
 /// The counters of a listener.
@@ -62,7 +65,17 @@ impl EngineCounters {
         Self {
             listeners: listeners.collect(),
             closed: difference(self.closed, before.closed),
+            kcp: self.kcp.since(&before.kcp),
         }
+    }
+
+    /// Records that all open sessions end now.
+    pub fn end_sessions(&mut self) {
+        for listener in &mut self.listeners {
+            listener.stats.closed = listener.stats.opened;
+        }
+        self.closed.closed = self.closed.opened;
+        self.kcp.curr_estab = 0;
     }
 
     /// Returns true if all counters are zero.
@@ -70,6 +83,7 @@ impl EngineCounters {
     pub fn is_zero(&self) -> bool {
         let none = Usage::default();
         self.closed == MeterStats::default()
+            && self.kcp == KcpCounts::default()
             && self.listeners.iter().all(|listener| {
                 listener.stats == MeterStats::default()
                     && listener.others == none
@@ -96,7 +110,11 @@ impl Engine {
         let closed = self.lock_closed().total();
         let running = self.lock_running();
         let listeners = running.iter().map(counters_of).collect();
-        EngineCounters { listeners, closed }
+        EngineCounters {
+            listeners,
+            closed,
+            kcp: self.chains.kcp.counts(),
+        }
     }
 
     /// Adds the counters of another process, which this one succeeds. Those of listeners that do not exist here are
@@ -120,6 +138,7 @@ impl Engine {
         }
         let mut sums = self.lock_closed();
         sums.sum = sum_of(sums.sum, closed);
+        self.chains.kcp.add_counts(&added.kcp);
     }
 }
 
@@ -174,6 +193,10 @@ mod tests {
                 }],
             }],
             closed: MeterStats::default(),
+            kcp: KcpCounts {
+                in_pkts: up,
+                ..KcpCounts::default()
+            },
         }
     }
 

@@ -11,13 +11,16 @@ use std::time::Duration;
 
 use adit_config::Plan;
 use adit_net::system;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::{DRAIN_CHECK, Engine};
 use crate::connector::MemberSelections;
 use crate::handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets};
 use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
-use crate::{RuleSetTable, StartError};
+#[cfg(target_os = "linux")]
+use crate::plugin::HandedOverPlugin;
+use crate::{ReplayClaim, RuleSetTable, StartError};
 
 /// The sockets and the states of the process that an engine succeeds.
 #[derive(Debug, Default)]
@@ -35,6 +38,9 @@ pub struct PreparedEngine {
     engine: Engine,
     /// The listeners of each route.
     bound: Vec<(String, Vec<BoundListener>)>,
+    /// Plugins of the predecessor that no listener needs.
+    #[cfg(target_os = "linux")]
+    unneeded: Vec<HandedOverPlugin>,
 }
 
 impl std::fmt::Debug for PreparedEngine {
@@ -53,11 +59,15 @@ impl PreparedEngine {
         &self.engine
     }
 
-    /// Starts to accept connections. UDP sockets on which the predecessor still serves peers are taken from `shared`.
+    /// Starts to accept connections, and takes over the plugins of the predecessor. UDP sockets on which the predecessor still serves peers are taken from `shared`.
     #[must_use]
     pub fn start(self, mut shared: SharedSockets) -> Engine {
         for (route, bound) in self.bound {
             self.engine.start_route(&route, bound, &mut shared);
+        }
+        #[cfg(target_os = "linux")]
+        for plugin in self.unneeded {
+            tokio::spawn(plugin.end());
         }
         self.engine
     }
@@ -66,7 +76,8 @@ impl PreparedEngine {
 impl Engine {
     /// Does everything that [`Self::start_with_rule_sets`] does, except for accepting. Listeners continue the sockets
     /// in `inherited` that are bound to their addresses; with port 0, those of the listener with the same number in
-    /// the route of the same name. They also continue the replay states of their keys.
+    /// the route of the same name. They also continue the replay states of their keys. Plugins are taken over when the
+    /// engine starts: those with other settings are restarted then, and those of no listener end.
     ///
     /// # Errors
     ///
@@ -89,13 +100,35 @@ impl Engine {
             let listeners = engine.bind_route(route, sockets).await?;
             bound.push((route.name.clone(), listeners));
         }
-        Ok(PreparedEngine { engine, bound })
+        Ok(PreparedEngine {
+            engine,
+            bound,
+            #[cfg(target_os = "linux")]
+            unneeded: inherited.sockets.take_plugins(),
+        })
     }
 
     /// Returns a snapshot of the replay states of all keys, for a successor.
     #[must_use]
     pub fn replay_snapshot(&self) -> Vec<ReplayPart> {
         self.replays.snapshot(self.started)
+    }
+
+    /// Lets a successor decide about replays from now on. Returns the last snapshot, and the decisions of handshakes that
+    /// this process still has to finish: they wait for [an answer](ReplayClaim::answer).
+    #[must_use]
+    pub fn start_claims(&self) -> (mpsc::Receiver<ReplayClaim>, Vec<ReplayPart>) {
+        self.replays.start_claims(self.started)
+    }
+
+    /// Ends what [`Self::start_claims`] has started: there is no successor, and this process decides alone.
+    pub fn end_claims(&self) {
+        self.replays.end_claims();
+    }
+
+    /// Decides a claim of the process that this one succeeds. Returns false if it is a replay.
+    pub async fn decide_claim(&self, claim: &[u8]) -> bool {
+        self.replays.decide_claim(claim).await
     }
 
     /// Returns the selections that were made in manual groups.
@@ -121,15 +154,16 @@ impl Engine {
         self.replays.session_snapshot()
     }
 
-    /// Returns a number that changes when a request is recorded in a replay state.
+    /// Returns a snapshot of the replay states of datagrams.
     #[must_use]
-    pub fn replay_count(&self) -> u64 {
-        let running = self.lock_running();
-        // ShadowsocksR records a message before its session is opened.
-        let ssr = running.iter().filter(|listener| listener.live.is_ssr());
-        let opened = ssr.map(|listener| listener.live.meter.stats().opened);
-        let count = self.replays.accepted_count();
-        opened.fold(count, u64::wrapping_add)
+    pub fn packet_snapshot(&self) -> Vec<ReplayPart> {
+        self.replays.packet_snapshot()
+    }
+
+    /// Returns a number that changes when a datagram without a session is recorded in a replay state.
+    #[must_use]
+    pub fn packet_count(&self) -> u64 {
+        self.replays.packet_count()
     }
 
     /// Adds a later snapshot of the process that this one succeeds.
@@ -150,18 +184,12 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Returns an [`ExportError`] if a listener cannot be handed over, or the system refuses a descriptor.
+    /// Returns an [`ExportError`] if the system refuses a descriptor.
     pub fn export_sockets(&self) -> Result<Vec<HandoverSocket>, ExportError> {
         let mut exported = Vec::new();
         for listener in self.lock_running().iter() {
             let info = &listener.listening;
-            let handles = listener.parts.exports();
-            let handles = handles.map_err(|why| ExportError::Unsupported {
-                route: info.route.clone(),
-                addr: info.addr,
-                why,
-            })?;
-            for handle in handles {
+            for handle in listener.parts.exports() {
                 let socket = handle.export(&info.route, listener.index);
                 exported.push(socket.map_err(|why| ExportError::Descriptor {
                     addr: info.addr,
@@ -170,6 +198,38 @@ impl Engine {
             }
         }
         Ok(exported)
+    }
+
+    /// Returns the plugins of all listeners for a successor. They are not restarted until [`Self::resume_plugins`], or
+    /// until the successor supervises them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`ExportError`] if the system refuses a descriptor.
+    #[cfg(target_os = "linux")]
+    pub async fn hand_over_plugins(&self) -> Result<Vec<HandedOverPlugin>, ExportError> {
+        let answers: Vec<_> = {
+            let running = self.lock_running();
+            let each = running.iter();
+            each.filter_map(|r| Some((r.listening.addr, r.kept.hand_over_plugin()?)))
+                .collect()
+        };
+        let mut plugins = Vec::new();
+        for (addr, answer) in answers {
+            match answer.await {
+                Ok(plugin) => plugins.extend(plugin),
+                Err(why) => return Err(ExportError::Plugin { addr, why }),
+            }
+        }
+        Ok(plugins)
+    }
+
+    /// Supervises the plugins of all listeners again after [`Self::hand_over_plugins`].
+    #[cfg(target_os = "linux")]
+    pub fn resume_plugins(&self) {
+        for listener in self.lock_running().iter() {
+            listener.kept.resume_plugin();
+        }
     }
 
     /// Pauses the accepting of connections, which wait in the kernel's backlog. When this returns, none is accepted.
@@ -243,8 +303,8 @@ impl Engine {
         }
     }
 
-    /// Closes the sockets of all listeners, which a successor has and continues. Open connections continue, and so do
-    /// new streams on them.
+    /// Closes the sockets of all listeners, which a successor has and continues, and leaves their plugins to it. Open
+    /// connections continue, and so do new streams on them.
     pub async fn leave_to_successor(&self) {
         let closing: Vec<_> = {
             let mut running = self.lock_running();

@@ -33,8 +33,8 @@ pub(crate) struct ListenerParts {
     others: Vec<OwnedTask>,
     /// Pause those of `others` that receive requests.
     switches: Vec<AcceptSwitch>,
-    /// The sockets that a successor can continue, or the reason why there are none.
-    exports: Result<Vec<SocketHandle>, &'static str>,
+    /// The sockets that a successor can continue.
+    exports: Vec<SocketHandle>,
 }
 
 /// The running task that receives datagrams.
@@ -93,7 +93,7 @@ impl ListenerParts {
             datagrams: Vec::new(),
             others: Vec::new(),
             switches: Vec::new(),
-            exports: Ok(Vec::new()),
+            exports: Vec::new(),
         };
         parts.add_sockets(opened, shared);
         parts
@@ -107,11 +107,7 @@ impl ListenerParts {
                 accepting: streams.accepting,
             });
         }
-        match (&mut self.exports, opened.exports) {
-            (Ok(handles), Ok(added)) => handles.extend(added),
-            (Ok(_), Err(why)) => self.exports = Err(why),
-            (Err(_), _) => {}
-        }
+        self.exports.extend(opened.exports);
         if opened.carrier.is_some() {
             self.carrier = opened.carrier;
         }
@@ -135,11 +131,8 @@ impl ListenerParts {
 
     /// Closes the further descriptors of sockets of this kind, except for the first `count`.
     fn keep_handles(&mut self, kind: SocketKind, count: usize) {
-        let Ok(handles) = &mut self.exports else {
-            return;
-        };
         let mut left = count;
-        handles.retain(|handle| {
+        self.exports.retain(|handle| {
             let stays = handle.kind != kind || left > 0;
             if handle.kind == kind {
                 left = left.saturating_sub(1);
@@ -149,14 +142,8 @@ impl ListenerParts {
     }
 
     /// Returns the sockets that a successor can continue.
-    ///
-    /// # Errors
-    /// The reason why the listener cannot be handed over.
-    pub(crate) fn exports(&self) -> Result<&[SocketHandle], &'static str> {
-        match &self.exports {
-            Ok(handles) => Ok(handles),
-            Err(why) => Err(why),
-        }
+    pub(crate) fn exports(&self) -> &[SocketHandle] {
+        &self.exports
     }
 
     /// Pauses the accepting of connections, which wait in the kernel's backlog from now on.
@@ -179,7 +166,7 @@ impl ListenerParts {
     /// Closes the sockets, which a successor has, except for those that were handed over with their sessions. What is
     /// open on connections continues, new streams of theirs included.
     pub(crate) fn leave_to_successor(&mut self) -> impl Future<Output = ()> + Send + use<> {
-        self.exports = Ok(Vec::new());
+        self.exports = Vec::new();
         let tables = self.datagrams.extract_if(.., |table| !table.can_share);
         let tables: Vec<OwnedTask> = tables.map(|table| table.task).collect();
         let closes: Vec<_> = self.all_switches().map(AcceptSwitch::close).collect();
@@ -228,7 +215,7 @@ impl ListenerParts {
 
     /// Ends all tasks, and waits until they have closed their sockets.
     pub(crate) async fn stop(&mut self) {
-        self.exports = Ok(Vec::new());
+        self.exports = Vec::new();
         let streams = self.streams.take().map(|streams| streams.task);
         let datagrams = self.datagrams.drain(..).map(|table| table.task);
         let mut tasks: Vec<OwnedTask> = streams.into_iter().chain(datagrams).collect();

@@ -108,7 +108,7 @@ pub(super) async fn open_dns(
         channels: None,
         tasks,
         switches,
-        exports: Ok(handles),
+        exports: handles,
     })
 }
 

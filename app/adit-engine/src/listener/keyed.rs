@@ -23,7 +23,8 @@ pub(super) fn build_handlers(
     server: &SsServer,
     bench: &ListenerBuilder<'_>,
 ) -> Result<ListenerHandlers, StartError> {
-    let rejects = Arc::new(RejectHandler::new(server.reject.clone()));
+    let rejects = RejectHandler::new(server.reject.clone());
+    let rejects = Arc::new(rejects.with_router(bench.common.router.clone()));
     let deadline = bench.listen.limits.handshake;
     let ttl = session_ttl(server, bench.common.ttl);
     if let SsRole::Relay { identity, next } = &server.role {
@@ -32,10 +33,12 @@ pub(super) fn build_handlers(
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let table = RelayTable::new(&key(identity)?, keys)?;
         let next: Arc<[Target]> = next.iter().map(|hop| hop.server.clone()).collect();
+        let seen = shared_replay_state(server, bench);
         let acceptor = RelayAcceptor {
             table: table.clone(),
             next: next.clone(),
-            salts: shared_replay_state(server, bench).salts,
+            claims: Some(seen.claims(bench.replays)),
+            salts: seen.salts,
             rejects,
             deadline,
         };
@@ -63,6 +66,7 @@ pub(super) fn build_handlers(
     let seen = shared_replay_state(server, bench);
     let acceptor = ShadowsocksAcceptor {
         user_table: user_table.clone(),
+        claims: Some(seen.claims(bench.replays)),
         salts: seen.salts,
         rejects,
         deadline,

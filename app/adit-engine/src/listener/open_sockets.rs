@@ -34,8 +34,8 @@ pub(crate) struct OpenSockets {
     pub(crate) tasks: Vec<ListenerTask>,
     /// Pause those of `tasks` that receive requests.
     pub(crate) switches: Vec<AcceptSwitch>,
-    /// The sockets that a successor can continue, or the reason why there are none.
-    pub(crate) exports: Result<Vec<SocketHandle>, &'static str>,
+    /// The sockets that a successor can continue.
+    pub(crate) exports: Vec<SocketHandle>,
 }
 
 /// The task that accepts streams.
@@ -52,6 +52,10 @@ pub(crate) enum StreamTask {
     /// On sockets of its own.
     Own(ListenerTask),
     /// Created for a UDP socket, which may be shared with the predecessor of this process.
+    #[cfg_attr(
+        not(feature = "kcp"),
+        expect(dead_code, reason = "only carriers have such sockets")
+    )]
     OnSocket(Box<BatchUdpSocket>, SocketStart<ListenerTask>),
 }
 

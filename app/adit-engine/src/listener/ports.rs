@@ -1,12 +1,10 @@
 //! Ordinary ports for connections, datagrams or both.
 
 use std::future::pending;
-use std::net::Ipv4Addr;
 
 use adit_config::{ListenAddr, Plugin};
 use adit_net::tcp::FastOpen;
 use adit_net::{BatchUdpSocket, accept};
-use adit_wire::Host as WireHost;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -57,15 +55,17 @@ impl PortHandlers {
         let sockets = sockets.map_err(failed)?;
         let handles = sockets.handles().map_err(failed)?;
         let (at, tcp, udp) = (sockets.addr, sockets.tcp, sockets.udp);
-        Ok(self.spawnable_sockets(at, tcp, udp, common, Ok(handles)))
+        Ok(self.spawnable_sockets(at, tcp, udp, common, handles))
     }
 
-    /// Binds behind a plugin, which listens on the address itself.
+    /// Binds behind a plugin, which listens on the address itself. Continues a plugin of `source`, once
+    /// [`PluginHost::resume`] is called.
     pub(super) async fn bind_behind_plugin(
         self,
         plugin: &Plugin,
         addr: &ListenAddr,
         common: &ListenerState,
+        source: SocketSource<'_>,
     ) -> Result<(OpenSockets, PluginHost), StartError> {
         let failed = |why| listen_error(addr, why);
         let spec = plugin_spec(plugin);
@@ -74,17 +74,23 @@ impl PortHandlers {
         let inner_udp = if spec.mode.carries_udp() { udp } else { 0 };
         let outer_tcp = tcp.filter(|_| inner_tcp.is_none());
         let outer_udp = udp - inner_udp;
-        let here = Some(WireHost::Ip(Ipv4Addr::LOCALHOST.into()));
-        let none = SocketSource::NONE;
-        let inner = listen_port::bind_port(&here, 0, inner_tcp, inner_udp, none).await;
-        let inner = inner.map_err(failed)?;
         let public = listen_port::resolve_listen_addr(&addr.host, addr.port).await;
         let public = public.map_err(failed)?;
+        #[cfg(target_os = "linux")]
+        let inherited = source.take_plugin(public);
+        #[cfg(target_os = "linux")]
+        let port = inherited.as_ref().map_or(0, |plugin| plugin.local.port());
+        #[cfg(not(target_os = "linux"))]
+        let port = 0;
+        let inner = listen_port::bind_behind_plugin(port, inner_tcp, inner_udp, source).await;
+        let inner = inner.map_err(failed)?;
+        let mut handles = inner.handles().map_err(failed)?;
         let (mut tcp, mut udp) = (inner.tcp, inner.udp);
         if outer_tcp.is_some() || outer_udp > 0 {
             let (host, port) = (&addr.host, addr.port);
-            let outer = listen_port::bind_port(host, port, outer_tcp, outer_udp, none).await;
+            let outer = listen_port::bind_port(host, port, outer_tcp, outer_udp, source).await;
             let outer = outer.map_err(failed)?;
+            handles.extend(outer.handles().map_err(failed)?);
             tcp = tcp.or(outer.tcp);
             udp.extend(outer.udp);
         }
@@ -92,9 +98,14 @@ impl PortHandlers {
             public,
             local: inner.addr,
         };
+        #[cfg(target_os = "linux")]
+        let host = match inherited {
+            Some(plugin) => PluginHost::continue_plugin(spec, side, plugin)?,
+            None => PluginHost::start_plugin(spec, side).await?,
+        };
+        #[cfg(not(target_os = "linux"))]
         let host = PluginHost::start_plugin(spec, side).await?;
-        let exports = Err("its plugin listens there");
-        let sockets = self.spawnable_sockets(public, tcp, udp, common, exports);
+        let sockets = self.spawnable_sockets(public, tcp, udp, common, handles);
         Ok((sockets, host))
     }
 
@@ -104,7 +115,7 @@ impl PortHandlers {
         tcp: Option<TcpListener>,
         udp: Vec<BatchUdpSocket>,
         common: &ListenerState,
-        exports: Result<Vec<SocketHandle>, &'static str>,
+        exports: Vec<SocketHandle>,
     ) -> OpenSockets {
         let carries = match (tcp.is_some(), udp.is_empty()) {
             (true, false) => "tcp+udp",

@@ -1,9 +1,9 @@
 //! The handover of replay states to the process that succeeds this one.
 //!
 //! Each state is sent under the keyed hash of its name, so that no key of a listener is sent; the new process continues
-//! with the same hash keys. A round is a snapshot of all states. One is sent before the new process binds, further ones
-//! are merged while it runs, until the first process has ended: a request that one of them has accepted is refused by
-//! the new one.
+//! with the same hash keys. A round is a snapshot of all states. One is sent before the new process binds, a second one
+//! when accepting is paused. From then on the new process decides: it confirms what handshakes of the first one accept
+//! ([`crate::replay_claims`]), and opens packets before it forwards them. Later rounds only have the states of packets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,12 @@ use adit_shadowsocks::udp::{SessionRegistry, SessionRestoreError};
 use adit_shadowsocks::{SaltPool, SaltRestoreError};
 use adit_shadowsocksr::{ReplayRestoreError, ReplayStore};
 use adit_wire::UnixTime;
+use tokio::sync::mpsc;
 
 use super::replay_state::{ReplayRegistry, ReplayState, StateId};
 use super::ssr_stores::{InheritedStores, SsrStores};
+use crate::replay_claims::ReplayFilter;
+use crate::{FilterClaims, ReplayClaim};
 
 /// A part of the replay state of listeners, for another process. It is as secret as a key.
 pub struct ReplayPart(Secret<Vec<u8>>);
@@ -162,13 +165,8 @@ impl ReplayRegistry {
         names.extend_from_slice(&started.0.to_be_bytes());
         let mut parts = vec![ReplayPart::new(PartKind::Names, [0, 0], &names)];
         for (id, state) in self.states() {
-            let mut add = |kind, body: &[u8]| parts.push(ReplayPart::new(kind, id, body));
-            for part in state.salts.snapshot(now) {
-                add(PartKind::Salts, part.expose());
-            }
-            for part in state.packets.snapshot(now) {
-                add(PartKind::Packets, part.expose());
-            }
+            let salts = state.salts.snapshot(now);
+            parts.extend(salts.map(|part| ReplayPart::new(PartKind::Salts, id, part.expose())));
         }
         for (id, store) in self.ssr.messages() {
             let snapshot = store.snapshot();
@@ -177,6 +175,19 @@ impl ReplayRegistry {
         for (id, state) in self.ssr.hellos() {
             let hellos = state.snapshot().into_iter();
             parts.extend(hellos.map(|part| ReplayPart::new(PartKind::Hellos, id, part.expose())));
+        }
+        parts.extend(self.packet_snapshot());
+        parts
+    }
+
+    /// Returns a snapshot of the states of packets alone: what a successor has to know of those that belong to
+    /// associations of this process. It confirms everything else.
+    pub(crate) fn packet_snapshot(&self) -> Vec<ReplayPart> {
+        let now = system::unix_now();
+        let mut parts = Vec::new();
+        for (id, state) in self.states() {
+            let packets = state.packets.snapshot(now);
+            parts.extend(packets.map(|part| ReplayPart::new(PartKind::Packets, id, part.expose())));
         }
         parts.extend(self.session_snapshot());
         parts
@@ -193,13 +204,76 @@ impl ReplayRegistry {
         parts
     }
 
-    /// Returns a number that changes when a salt is accepted.
-    pub(crate) fn accepted_count(&self) -> u64 {
-        let counts = self.states().into_iter().map(|(_, state)| {
-            let salts = state.salts.accepted_count();
-            salts.wrapping_add(state.packets.accepted_count())
-        });
+    /// Returns a number that changes when the salt of a packet is accepted.
+    pub(crate) fn packet_count(&self) -> u64 {
+        let states = self.states().into_iter();
+        let counts = states.map(|(_, state)| state.packets.accepted_count());
         counts.fold(0, u64::wrapping_add)
+    }
+
+    /// Starts to let a successor confirm what the states of connections accept. Returns the claims, and a snapshot of
+    /// everything that is no claim.
+    pub(crate) fn start_claims(
+        &self,
+        started: UnixTime,
+    ) -> (mpsc::Receiver<ReplayClaim>, Vec<ReplayPart>) {
+        self.gate.open(|| {
+            self.set_recording(true);
+            self.snapshot(started)
+        })
+    }
+
+    /// Ends what [`Self::start_claims`] has started: this process decides alone.
+    pub(crate) fn end_claims(&self) {
+        self.gate.close(|| self.set_recording(false));
+    }
+
+    fn set_recording(&self, is_on: bool) {
+        for (_, filter) in self.filters() {
+            if let Some(log) = filter.log() {
+                log.set_recording(is_on);
+            }
+        }
+    }
+
+    /// Returns the claims of a filter.
+    pub(super) fn claims(&self, id: StateId, filter: ReplayFilter) -> Arc<FilterClaims> {
+        let name = filter_name(id, &filter);
+        Arc::new(FilterClaims::new(self.gate.clone(), name, filter))
+    }
+
+    /// Returns all filters that claims can be about, with their names.
+    fn filters(&self) -> Vec<(Vec<u8>, ReplayFilter)> {
+        let salts = self.states().into_iter();
+        let salts = salts.map(|(id, state)| (id, ReplayFilter::Salts(state.salts)));
+        let messages = self.ssr.messages().into_iter();
+        let messages = messages.map(|(id, store)| (id, ReplayFilter::Messages(store)));
+        let hellos = self.ssr.hellos().into_iter();
+        let hellos = hellos.map(|(id, state)| (id, ReplayFilter::Hellos(state)));
+        let all = salts.chain(messages).chain(hellos);
+        all.map(|(id, filter)| (filter_name(id, &filter), filter))
+            .collect()
+    }
+
+    /// Decides a claim of the process that this one succeeds; returns false if it is a replay here.
+    pub(crate) async fn decide_claim(&self, claim: &[u8]) -> bool {
+        match self.gate.decide_claim(claim, || self.confirm(claim)) {
+            Ok(is_new) => is_new,
+            // If the next successor has ended, this process decides.
+            Err(answer) => answer.await.unwrap_or_else(|_| self.confirm(claim)),
+        }
+    }
+
+    fn confirm(&self, claim: &[u8]) -> bool {
+        let filters = self.filters();
+        let mut named = filters.iter().filter_map(|(name, filter)| {
+            let entry = claim.strip_prefix(&**name)?;
+            Some((filter, entry))
+        });
+        // Without a listener with this key, nothing is accepted here.
+        named
+            .next()
+            .is_none_or(|(filter, entry)| filter.insert_logged(entry))
     }
 
     /// Creates the states of another process from its snapshot, for listeners of the same names. Also returns the start
@@ -219,7 +293,7 @@ impl ReplayRegistry {
             let sessions = SessionRegistry::from_snapshot(&parts.sessions, now)?;
             let salts = pool_from_snapshot(&parts.salts, now)?;
             let packets = pool_from_snapshot(&parts.packets, now)?;
-            states.insert(*id, ReplayState::inherited(salts, packets, sessions));
+            states.insert(*id, ReplayState::inherited(*id, salts, packets, sessions));
         }
         let mut stores = InheritedStores::default();
         for (id, parts) in &round.ssr {
@@ -276,6 +350,16 @@ impl ReplayRegistry {
             state.sessions.end_previous_process(now);
         }
     }
+}
+
+/// Returns the name of a filter in claims.
+fn filter_name(id: StateId, filter: &ReplayFilter) -> Vec<u8> {
+    let kind = match filter {
+        ReplayFilter::Salts(_) => PartKind::Salts,
+        ReplayFilter::Messages(_) => PartKind::Ssr,
+        ReplayFilter::Hellos(_) => PartKind::Hellos,
+    };
+    ReplayPart::new(kind, id, &[]).expose().to_vec()
 }
 
 /// Creates a pool from all parts of its snapshot.

@@ -14,6 +14,8 @@ use adit_wire::{Entropy, Time, UnixTime};
 
 use super::salts_file::SaltsFile;
 use super::ssr_stores::SsrStores;
+use crate::FilterClaims;
+use crate::replay_claims::{ClaimGate, ReplayFilter};
 
 /// Time that the state outlives the last listener using it. A time stamp can be valid for one minute.
 const UNUSED_TTL: Duration = Duration::from_secs(120);
@@ -28,6 +30,8 @@ pub(crate) struct ReplayRegistry {
     known: Mutex<HashMap<StateId, RegistryEntry>>,
     /// The stores of ShadowsocksR listeners.
     pub(super) ssr: SsrStores,
+    /// Decides whether a successor has to confirm what the states accept.
+    pub(super) gate: Arc<ClaimGate>,
     /// The start of this process, if it has succeeded another one. States that it has not inherited start then.
     succeeded_at: Option<UnixTime>,
 }
@@ -45,6 +49,7 @@ struct RegistryEntry {
 /// The replay state of one key.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplayState {
+    id: StateId,
     /// Salts of connections.
     pub(super) salts: Arc<SaltPool>,
     /// Salts of packets, in the AEAD edition. They are kept separately: a flood of packets must not evict
@@ -80,6 +85,7 @@ impl ReplayRegistry {
             seeds: Secret::new(seeds),
             known: Mutex::default(),
             ssr: SsrStores::default(),
+            gate: Arc::default(),
             succeeded_at: None,
         }
     }
@@ -129,7 +135,7 @@ impl ReplayRegistry {
             now.duration_since(known.last_used) < UNUSED_TTL
         });
         let known = known.entry(place).or_insert_with(|| RegistryEntry {
-            state: ReplayState::new(name, self.succeeded_at.unwrap_or(started)),
+            state: ReplayState::new(place, name, self.succeeded_at.unwrap_or(started)),
             last_used: now,
         });
         known.last_used = now;
@@ -143,7 +149,7 @@ impl ReplayRegistry {
 }
 
 impl ReplayState {
-    fn new(name: &ReplayStateName<'_>, started: UnixTime) -> Self {
+    fn new(id: StateId, name: &ReplayStateName<'_>, started: UnixTime) -> Self {
         let salts = SaltPool::new(random_seed(), started, name.restart);
         let (salts, file) = match name.state {
             Some(path) => {
@@ -153,6 +159,7 @@ impl ReplayState {
             None => (Arc::new(salts), None),
         };
         Self {
+            id,
             salts,
             packets: Arc::new(SaltPool::new(
                 random_seed(),
@@ -168,13 +175,24 @@ impl ReplayState {
     }
 
     /// Creates a state from the parts of another process's.
-    pub(super) fn inherited(salts: SaltPool, packets: SaltPool, sessions: SessionRegistry) -> Self {
+    pub(super) fn inherited(
+        id: StateId,
+        salts: SaltPool,
+        packets: SaltPool,
+        sessions: SessionRegistry,
+    ) -> Self {
         Self {
+            id,
             salts: Arc::new(salts),
             packets: Arc::new(packets),
             sessions: Arc::new(sessions),
             file: None,
         }
+    }
+
+    /// Returns the claims of its salts of connections.
+    pub(super) fn claims(&self, replays: &ReplayRegistry) -> Arc<FilterClaims> {
+        replays.claims(self.id, ReplayFilter::Salts(self.salts.clone()))
     }
 
     /// Returns true if a listener uses any part of it.

@@ -8,10 +8,12 @@ use adit_obfs::{ServerSettings, ServerState};
 use adit_shadowsocksr::{ReplayStore, ServerParam, ServerStack};
 use adit_wire::{Entropy, narrow_int};
 
+use super::replay_state::{ReplayRegistry, StateId};
 use super::{ListenerBuilder, ListenerHandlers, ReplayPartError};
-use crate::StartError;
 use crate::acceptor::{RejectHandler, ShadowsocksRAcceptor, SsrAccounts};
+use crate::replay_claims::ReplayFilter;
 use crate::udp::{PacketCodec, SsrPackets};
+use crate::{FilterClaims, StartError};
 
 /// The state of a ShadowsocksR listener that a reload keeps.
 #[derive(Clone)]
@@ -19,6 +21,8 @@ pub(crate) struct SsrState {
     replays: Arc<ReplayStore>,
     stack: Arc<ServerStack>,
     obfs: Arc<ServerState>,
+    /// The names of the hellos of `obfs`, and of `replays`.
+    ids: [StateId; 2],
     pub(super) accounts: Arc<SsrAccounts>,
 }
 
@@ -32,25 +36,27 @@ impl SsrState {
         let password = server.password.expose().as_bytes();
         let param = ServerParam::parse(kind, server.protocol_param.expose())?;
         let started = system::unix_now();
-        let replays = match before {
-            Some((_, state)) => state.replays.clone(),
+        let (replays, store_id) = match before {
+            Some((_, state)) => (state.replays.clone(), state.ids[1]),
             None => {
                 let (at, password) = (&bench.listen.addr, server.password.expose());
                 let name = format!("{at} {method:?} {kind:?} {password:?}");
                 let stores = &bench.replays.ssr;
-                stores.take_or_create(bench.replays.id_of(name), || {
+                let id = bench.replays.id_of(name);
+                let store = stores.take_or_create(id, || {
                     let mut seed = [0; 16];
                     SystemRng.fill(&mut seed);
                     ReplayStore::new(seed, started)
-                })
+                });
+                (store, id)
             }
         };
         let overhead = narrow_int(obfs.overhead());
         let (protocol, seen) = (server.protocol, replays.clone());
         let stack = ServerStack::new(method, password, protocol, &param, overhead, seen)?;
-        let obfs = match before {
+        let (obfs, hello_id) = match before {
             // Has seen hellos, which are replays from now on.
-            Some((old, state)) if has_same_obfs(old, server) => state.obfs.clone(),
+            Some((old, state)) if has_same_obfs(old, server) => (state.obfs.clone(), state.ids[0]),
             _ => {
                 let key = method.key_from_password(password);
                 let mut settings =
@@ -64,14 +70,15 @@ impl SsrState {
                 let unrecognized = server.strangers;
                 let name = format!("{at} {method:?} {obfs:?} {param:?} {unrecognized:?} {word:?}");
                 let id = bench.replays.id_of(name);
-                bench.replays.ssr.create_obfs(id, |hellos| match hellos {
+                let state = bench.replays.ssr.create_obfs(id, |hellos| match hellos {
                     None => Ok(ServerState::new(&settings, &mut ThreadRng)?),
                     Some(hellos) => {
                         settings.started = bench.started;
                         let state = ServerState::from_snapshot(&settings, hellos, &mut ThreadRng);
                         state.map_err(|why| StartError::from(ReplayPartError::from(why)))
                     }
-                })?
+                });
+                (state?, id)
             }
         };
         let accounts = match before {
@@ -85,8 +92,20 @@ impl SsrState {
             replays,
             stack: Arc::new(stack),
             obfs,
+            ids: [hello_id, store_id],
             accounts: Arc::new(accounts),
         })
+    }
+}
+
+impl SsrState {
+    /// Returns the claims of hellos, and those of first messages.
+    fn claims(&self, replays: &ReplayRegistry) -> [Arc<FilterClaims>; 2] {
+        let [hello_id, store_id] = self.ids;
+        [
+            replays.claims(hello_id, ReplayFilter::Hellos(self.obfs.clone())),
+            replays.claims(store_id, ReplayFilter::Messages(self.replays.clone())),
+        ]
     }
 }
 
@@ -99,10 +118,13 @@ pub(super) fn build_handlers(
         Some((old, state)) if is_same_service(old, server) => state.clone(),
         before => SsrState::new(server, before, bench)?,
     };
-    let rejects = RejectHandler::new(server.reject.clone()).with_redirects(server.redirect.clone());
+    let rejects = RejectHandler::new(server.reject.clone())
+        .with_redirects(server.redirect.clone())
+        .with_router(bench.common.router.clone());
     let acceptor = ShadowsocksRAcceptor {
         stack: state.stack.clone(),
         obfs: state.obfs.clone(),
+        claims: Some(state.claims(bench.replays)),
         accounts: state.accounts.clone(),
         rejects: Arc::new(rejects),
         deadline: bench.listen.limits.handshake,

@@ -47,6 +47,6 @@ pub(super) async fn open_transparent(
         channels: None,
         tasks: Vec::new(),
         switches: Vec::new(),
-        exports: Ok(sockets.handles),
+        exports: sockets.handles,
     })
 }

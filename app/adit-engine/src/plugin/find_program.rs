@@ -2,10 +2,9 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::PluginError;
+use super::{PluginError, system};
 
 /// Environment variable with a directory that is searched before those of `PATH`.
 const PLUGIN_DIR_VARIABLE: &str = "ADIT_PLUGIN_DIR";
@@ -29,6 +28,7 @@ fn find_program_in(name: &str, lists: &[Option<&OsStr>]) -> Result<PathBuf, Plug
         return Err(PluginError::Obfsproxy(name.to_owned()));
     }
     if path.is_absolute() {
+        let path = &system::with_extension(path.to_owned());
         return match PathKind::of_path(path) {
             PathKind::Program => Ok(path.to_owned()),
             PathKind::File => Err(PluginError::NotExecutable(path.to_owned())),
@@ -40,14 +40,14 @@ fn find_program_in(name: &str, lists: &[Option<&OsStr>]) -> Result<PathBuf, Plug
             }),
         };
     }
-    let plain = !name.is_empty() && !name.contains(['/', '\0']) && name != "." && name != "..";
-    if !plain {
+    let plain = !name.is_empty() && !name.contains(system::NOT_IN_NAMES);
+    if !plain || name == "." || name == ".." {
         return Err(PluginError::Relative(name.to_owned()));
     }
     let mut near_miss = None;
     let folders = lists.iter().flatten().flat_map(env::split_paths);
     for folder in folders.filter(|folder| folder.is_absolute()) {
-        let file = folder.join(name);
+        let file = system::with_extension(folder.join(name));
         match PathKind::of_path(&file) {
             PathKind::Program => return Ok(file),
             PathKind::File => near_miss = near_miss.or(Some(file)),
@@ -73,16 +73,18 @@ enum PathKind {
 impl PathKind {
     fn of_path(path: &Path) -> Self {
         match path.metadata() {
-            Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 != 0 => Self::Program,
+            Ok(meta) if meta.is_file() && system::is_program(path, &meta) => Self::Program,
             Ok(meta) if meta.is_file() => Self::File,
             _ => Self::Nothing,
         }
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

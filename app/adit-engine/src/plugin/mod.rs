@@ -10,24 +10,30 @@
 //! ```
 //!
 //! * [`PluginHost`]: starts a plugin and keeps it running. `plugin_process` is one run of it,
-//!   `find_program` locates its program, `plugin_log` logs its output;
+//!   `find_program` locates its program, `plugin_log` logs its output, `handed_over` passes it on to the process
+//!   that succeeds this one;
 //! * [`PluginEndpoint`]: adit as the plugin of another program, configured by [`options`].
 //!
 //! With SIP003u a plugin may carry datagrams too, on the same addresses: [`PluginTransports`].
 
 mod find_program;
+#[cfg(target_os = "linux")]
+mod handed_over;
 pub mod options;
 mod plugin_error;
 mod plugin_host;
 mod plugin_log;
 mod plugin_mode;
 mod plugin_process;
+mod system;
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use adit_wire::Target;
 
+#[cfg(target_os = "linux")]
+pub use handed_over::HandedOverPlugin;
 pub use plugin_error::PluginError;
 pub use plugin_host::PluginHost;
 pub use plugin_mode::{PluginEndpoint, PluginEndpointError};
@@ -66,6 +72,26 @@ pub enum PluginTransports {
 }
 
 impl PluginTransports {
+    const NAMES: [(Self, &'static str); 3] = [
+        (Self::Tcp, "tcp"),
+        (Self::Udp, "udp"),
+        (Self::TcpAndUdp, "tcp+udp"),
+    ];
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.iter().find(|(mode, _)| *mode == self);
+        found.map_or("", |(_, name)| name)
+    }
+
+    /// Returns the transports of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = Self::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(mode, _)| *mode)
+    }
+
     /// Returns true if streams pass through the plugin.
     #[must_use]
     pub const fn carries_tcp(self) -> bool {

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use super::system;
+
 /// The error of a plugin that cannot run. No message contains its options.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -57,8 +59,18 @@ pub enum PluginError {
         /// The error of the system.
         why: io::Error,
     },
+    /// The name of its server cannot be looked up.
+    #[error("plugin `{program}`: the lookup of its server `{name}` failed: {why}")]
+    Lookup {
+        /// The program as configured.
+        program: String,
+        /// The name.
+        name: String,
+        /// The error of the lookup.
+        why: io::Error,
+    },
     /// It ended before it was ready.
-    #[error("plugin `{program}` {}{}", describe_exit(.status), last_line_suffix(.last))]
+    #[error("plugin `{program}` {}{}", system::describe_exit(.status), last_line_suffix(.last))]
     Exited {
         /// The program as configured.
         program: String,
@@ -77,16 +89,6 @@ pub enum PluginError {
         /// The time that it had.
         waited: Duration,
     },
-}
-
-/// Describes how a process ended.
-pub(super) fn describe_exit(status: &Option<ExitStatus>) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    match status.map(|status| (status.code(), status.signal())) {
-        Some((Some(code), _)) => format!("exited with code {code}"),
-        Some((None, Some(signal))) => format!("was killed by signal {signal}"),
-        _ => "ended".to_owned(),
-    }
 }
 
 fn last_line_suffix(last: &Option<String>) -> String {

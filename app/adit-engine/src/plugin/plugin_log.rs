@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use adit_net::child::guarded::{ChildErrors, ChildOutput};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
 
@@ -18,9 +21,117 @@ const CHUNK: usize = 16 << 10;
 /// Pause after each chunk in a flood, so that discarding it does not occupy a core.
 const FLOOD_PAUSE: Duration = Duration::from_millis(10);
 
+/// The task that logs the outputs of a plugin. Dropping it ends the task.
+#[derive(Debug)]
+pub(super) struct PluginLog {
+    name: String,
+    last: LastLines,
+    state: LogState,
+}
+
+type Outputs = (ChildOutput, ChildErrors);
+
+#[derive(Debug)]
+enum LogState {
+    /// Returns the outputs when the sender is dropped.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "the sender is dropped with the state")
+    )]
+    Reading(JoinHandle<Outputs>, oneshot::Sender<()>),
+    Paused(Outputs),
+    /// Both outputs have ended.
+    Ended,
+}
+
+impl PluginLog {
+    pub(super) fn start(name: String, stdout: ChildOutput, stderr: ChildErrors) -> Self {
+        let mut log = Self {
+            name,
+            last: LastLines::default(),
+            state: LogState::Paused((stdout, stderr)),
+        };
+        log.resume();
+        log
+    }
+
+    /// Starts to read.
+    pub(super) fn resume(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, LogState::Ended) {
+            LogState::Paused(outputs) => {
+                let (running, paused) = oneshot::channel();
+                let read = read_until(self.name.clone(), outputs, self.last.clone(), paused);
+                LogState::Reading(tokio::spawn(read), running)
+            }
+            state => state,
+        };
+    }
+
+    /// Stops to read. The plugin can still write as much as its pipes hold.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn pause(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, LogState::Ended) {
+            LogState::Reading(task, running) => {
+                drop(running);
+                task.await.map_or(LogState::Ended, LogState::Paused)
+            }
+            state => state,
+        };
+    }
+
+    /// Returns the outputs of a paused log.
+    #[cfg(target_os = "linux")]
+    pub(super) const fn outputs(&self) -> Option<(&ChildOutput, &ChildErrors)> {
+        match &self.state {
+            LogState::Paused((stdout, stderr)) => Some((stdout, stderr)),
+            _ => None,
+        }
+    }
+
+    /// Waits until both outputs have ended.
+    ///
+    /// # Cancel safety
+    /// Cancel-safe.
+    pub(super) async fn wait_for_end(&mut self) {
+        if let LogState::Reading(task, _) = &mut self.state {
+            // It was aborted with its runtime, or had ended by a panic that was reported then.
+            let _ = task.await;
+            self.state = LogState::Ended;
+        }
+    }
+
+    /// Returns the last line on standard error, otherwise that on standard output.
+    pub(super) fn last_line(&self) -> Option<String> {
+        self.last.last_line()
+    }
+}
+
+impl Drop for PluginLog {
+    fn drop(&mut self) {
+        if let LogState::Reading(task, _) = &self.state {
+            task.abort();
+        }
+    }
+}
+
+/// Logs both outputs until they end, or the sender of `paused` is dropped.
+async fn read_until(
+    name: String,
+    mut outputs: Outputs,
+    last: LastLines,
+    paused: oneshot::Receiver<()>,
+) -> Outputs {
+    let (stdout, stderr) = &mut outputs;
+    tokio::select! {
+        () = log_output(name, stdout, stderr, last) => {}
+        _ = paused => {}
+    }
+    outputs
+}
+
 /// The last line of each output, for the error message when the plugin ends.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LastLines(Arc<Mutex<[Option<String>; 2]>>);
+struct LastLines(Arc<Mutex<[Option<String>; 2]>>);
 
 impl LastLines {
     fn lock_lines(&self) -> MutexGuard<'_, [Option<String>; 2]> {
@@ -28,14 +139,14 @@ impl LastLines {
     }
 
     /// Returns the last line on standard error, otherwise that on standard output.
-    pub(super) fn last_line(&self) -> Option<String> {
+    fn last_line(&self) -> Option<String> {
         let [out, err] = self.lock_lines().clone();
         err.or(out)
     }
 }
 
 /// Logs both outputs until they end.
-pub(super) async fn log_output(
+async fn log_output(
     name: String,
     mut stdout: impl AsyncRead + Unpin,
     mut stderr: impl AsyncRead + Unpin,

@@ -236,7 +236,7 @@ impl UdpListener {
         ttl: AssociationTtl,
         share: Arc<ListenerQuota>,
     ) -> Self {
-        let near = ClientSide::Protocol(socket, codec);
+        let near = ClientSide::new(socket, codec);
         Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
     }
 
@@ -250,7 +250,7 @@ impl UdpListener {
         place: Arc<AssociationSlot>,
         user: Option<String>,
     ) -> Self {
-        let near = ClientSide::Protocol(socket, codec);
+        let near = ClientSide::new(socket, codec);
         Self::build(near, router, meter, ttl, SlotSource::Single(place), user)
     }
 
@@ -392,6 +392,12 @@ impl UdpListener {
                             return trace!("datagram from {from} dropped: {why}");
                         }
                     };
+                    if self.near.forward_opened(copy.as_deref(), from, key) {
+                        if !self.table.contains_key(&key) {
+                            self.near.forget_association(key);
+                        }
+                        return;
+                    }
                     if last.as_ref().is_none_or(|(known, _)| *known != key) {
                         if let Some((_, entry)) = last.take() {
                             entry.flush_path();

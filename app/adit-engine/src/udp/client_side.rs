@@ -34,6 +34,15 @@ pub(super) enum ClientSender {
 }
 
 impl ClientSide {
+    /// Creates the side of clients that speak a protocol.
+    pub(super) fn new(socket: Arc<BatchUdpSocket>, codec: Box<dyn PacketCodec>) -> Self {
+        #[cfg(target_os = "linux")]
+        if codec.refuses_replays() {
+            socket.open_before_forwarding();
+        }
+        Self::Protocol(socket, codec)
+    }
+
     pub(super) fn receiver(&self) -> ClientReceiver {
         match self {
             Self::Protocol(socket, _) => ClientReceiver::Spoken(socket.clone()),
@@ -112,6 +121,26 @@ impl ClientSide {
             socket.forward_datagram(copy, from);
         }
         let _ = (copy, from, why);
+    }
+
+    /// Forwards the copy of a datagram that was opened to the process that this one succeeds, if that has its
+    /// association. Returns false otherwise.
+    pub(super) fn forward_opened(
+        &self,
+        copy: Option<&[u8]>,
+        from: SocketAddr,
+        key: AssociationKey,
+    ) -> bool {
+        #[cfg(target_os = "linux")]
+        if let (Some(copy), Self::Protocol(socket, _)) = (copy, self) {
+            match key {
+                AssociationKey::Source(_) => return socket.forward_opened(copy, from),
+                // A session of that process would not have been opened here.
+                AssociationKey::Session(_) => socket.note_other_datagram(),
+            }
+        }
+        let _ = (copy, from, key);
+        false
     }
 
     /// Frees the state of an association that has ended.

@@ -98,6 +98,12 @@ pub trait PacketCodec: Send {
 
     /// Frees the state of an association that has ended.
     fn forget_association(&mut self, _key: AssociationKey) {}
+
+    /// Returns true if it refuses packets that it has opened before. Then it opens those of associations of the
+    /// previous process too, before they are forwarded.
+    fn refuses_replays(&self) -> bool {
+        false
+    }
 }
 
 /// Encodes replies to a client.

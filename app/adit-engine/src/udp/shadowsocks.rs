@@ -272,6 +272,11 @@ impl PacketCodec for ShadowsocksPackets {
             self.opener.forget_session(id, system::unix_now());
         }
     }
+
+    fn refuses_replays(&self) -> bool {
+        let edition = self.opener.users().method().edition();
+        matches!(edition, Edition::Aead | Edition::Aead2022)
+    }
 }
 
 /// The salts of packets in the AEAD edition, which has no other protection against replays: those received,

@@ -8,14 +8,15 @@ use std::time::Duration;
 use adit_interop::dns_server::{DnsReply, DnsServer, encode_query};
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::origin::OriginServer;
+use adit_interop::shadowsocks::BLAKE3_AES_128;
 use adit_interop::socks_client::{
     CONNECT, Destination, UdpAssociation, connect_through, perform_request,
 };
 use adit_interop::traffic::check_one_byte;
 use adit_interop::unbound::UnboundServer;
-use adit_interop::{AditProcess, TempFolder, free_port, loopback_addr};
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 
-use crate::setup::{ALLOW, bin, ended, says, start};
+use crate::setup::{ALLOW, bin, ended, says, server, start};
 
 /// Certificates of tests: an authority, and one that it has signed for `localhost` and 127.0.0.1.
 const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../adit-admin/vectors/tls");
@@ -329,6 +330,113 @@ fn dead_lookups_of_one_client_stop_no_other() {
     let took = begin.elapsed();
     assert!(took < Duration::from_secs(5), "others waited: {took:?}");
     adit.stop().unwrap();
+}
+
+#[test]
+fn a_dead_server_does_not_receive_each_query_of_clients() {
+    use std::net::UdpSocket;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent_at = silent.local_addr().unwrap();
+    let received = Arc::new(AtomicUsize::new(0));
+    let counter = received.clone();
+    std::thread::spawn(move || {
+        while silent.recv(&mut [0; 512]).is_ok() {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let folder = TempFolder::new("dns-silent").unwrap();
+    let toml = format!(
+        "[route.dns]\nlisten = 'dns://127.0.0.1:0'\ndns = 'a'\n[dns.a]\nserver = 'udp://{silent_at}'\n"
+    );
+    let adit = run_file(&folder, &toml, 1);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let ask = |id: u16| {
+        let query = encode_query(id, "a.test");
+        client.send_to(&query, adit.addr()).unwrap();
+        let mut reply = [0; 512];
+        client.recv(&mut reply).unwrap();
+        assert_eq!((&reply[..2], reply[3] & 15), (&id.to_be_bytes()[..], 2));
+    };
+    ask(0);
+    let begin = Instant::now();
+    for id in 1..=200 {
+        ask(id);
+    }
+    // A query is sent at most three times, and not again within the pause of at least a second.
+    let pauses = usize::try_from(begin.elapsed().as_secs()).unwrap();
+    let sent = received.load(Ordering::SeqCst);
+    assert!((1..=3 * (1 + pauses)).contains(&sent), "{sent} datagrams");
+    adit.stop().unwrap();
+}
+
+#[test]
+fn a_client_with_many_names_keeps_the_addresses_of_others() {
+    use std::net::UdpSocket;
+    let unbound = unbound();
+    let folder = TempFolder::new("fake-ip-share").unwrap();
+    // 253 names at most.
+    let toml = format!(
+        "[route.dns]\nlisten = 'dns://127.0.0.1:0?fake_ip=198.18.0.0/24'\ndns = 'a'\n\
+         [dns.a]\nserver = 'udp://{}'\n",
+        unbound.plain_addr()
+    );
+    let adit = run_file(&folder, &toml, 1);
+    let names = ["one.test", "two.test", "three.test"];
+    let addresses = || {
+        names.map(|name| {
+            let found = short(adit.addr(), &["-b", "127.0.0.1", name, "A"]);
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            found
+        })
+    };
+    let before = addresses();
+    let greedy = UdpSocket::bind("127.0.0.2:0").unwrap();
+    greedy
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut last = Vec::new();
+    for n in 0..1000u16 {
+        let query = encode_query(n, &format!("greedy{n}.test"));
+        greedy.send_to(&query, adit.addr()).unwrap();
+        let mut reply = [0; 512];
+        let len = greedy.recv(&mut reply).unwrap();
+        assert_eq!(reply[..2], n.to_be_bytes());
+        last = reply[len - 4..len].to_vec();
+    }
+    assert_eq!(last[..3], [198, 18, 0]);
+    assert_eq!(addresses(), before);
+    adit.stop().unwrap();
+}
+
+#[test]
+fn a_plugin_starts_once_its_server_has_an_address() {
+    let (back, origin) = (server(BLAKE3_AES_128), OriginServer::start().unwrap());
+    let folder = TempFolder::new("dns-plugin").unwrap();
+    let dns_at = loopback_addr(free_port());
+    let hop = BLAKE3_AES_128.url(back.addr());
+    let hop = hop.replace("127.0.0.1", "server.test");
+    let plugin = bin().to_str().unwrap().replace('/', "%2F");
+    let toml = format!(
+        "[route.a]\nlisten = 'mixed://127.0.0.1:0'\nvia = '{hop}?plugin={plugin}'\ndns = 'a'\n\
+         [dns.a]\nserver = 'udp://{dns_at}'\n"
+    );
+    let mut adit = run_file(&folder, &toml, 1);
+    let lines = adit.process().wait_lines("restarting in", 1, TEST_TIMEOUT);
+    says(&lines.unwrap()[0], &["`server.test`", &dns_at.to_string()]);
+    let local = |_: &str| DnsReply::Address(Ipv4Addr::LOCALHOST, 60);
+    let _dns = DnsServer::start_at(dns_at, local).unwrap();
+    let lines = adit.process().wait_lines("was restarted", 1, TEST_TIMEOUT);
+    lines.unwrap();
+    let web = Destination::from(origin.addr());
+    check_one_byte(connect_through(adit.addr(), None, &web).unwrap()).unwrap();
+    adit.stop().unwrap();
+    back.stop().unwrap();
 }
 
 #[test]

@@ -143,7 +143,17 @@ fn every_scheme_is_checked() {
             4,
             &["failed   query", "adit run"],
         ),
-        ("direct", "direct://".to_owned(), 0, &["ok       udp"]),
+        (
+            "direct",
+            "direct://".to_owned(),
+            0,
+            &[
+                "ok       cpu",
+                std::env::consts::ARCH,
+                "; ciphers: ",
+                "ok       udp",
+            ],
+        ),
         (
             "reject",
             "reject://".to_owned(),

@@ -4,7 +4,7 @@
 //! are parsed up to an appended `--help`, so that nothing is dialled.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,34 +12,7 @@ use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::{TempFolder, openssh};
 
 use crate::setup::bin;
-
-/// A key of 128 bits, which also is a password.
-const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
-
-/// The placeholders of the documentation, and their values. The longest come first.
-const PLACEHOLDERS: &[(&str, &str)] = &[
-    ("METHOD:KEY", SERVER_ID),
-    ("METHOD:PASSWORD", "aes-128-gcm:secret"),
-    ("METHOD:…", "aes-128-gcm:secret"),
-    ("2022-blake3-aes-128-gcm:KEY", SERVER_ID),
-    ("2022-blake3-aes-128-gcm:…", SERVER_ID),
-    (
-        "SHA256:…",
-        "SHA256:0000000000000000000000000000000000000000000",
-    ),
-    ("SERVER:PORT", "vps.example:8388"),
-    (
-        "ssr://MTI3LjAuMC4x…",
-        "ssr://aes-256-ctr:secret@vps.example:8388",
-    ),
-    ("ssr://…", "ssr://aes-256-ctr:secret@vps.example:8388"),
-    ("ss://…@", "ss://aes-128-gcm:secret@"),
-    ("ss://…", "ss://aes-128-gcm:secret@vps.example:8388"),
-    ("…", "secret"),
-];
-
-/// A method with its key, as in a URL.
-const SERVER_ID: &str = "2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D";
+use crate::walkthrough::page::{self, KEY, PageCommand};
 
 /// The files that commands name, with their contents.
 const FILES: &[(&str, &str)] = &[
@@ -59,59 +32,11 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A command of a page, and its last line.
-#[derive(Debug)]
-struct DocumentedCommand {
-    line: usize,
-    words: Vec<String>,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Returns the pages for users: the README, the book, the guides and the reference.
-fn pages() -> Vec<PathBuf> {
-    let mut pages = vec![root().join("README.md")];
-    for folder in ["book", "book/migrate", "guides", "reference"] {
-        let entries = fs::read_dir(root().join("docs").join(folder)).unwrap();
-        let files = entries.map(|entry| entry.unwrap().path());
-        pages.extend(files.filter(|path| path.extension().is_some_and(|e| e == "md")));
-    }
-    pages.sort();
-    pages
-}
-
-/// Returns the commands in the code blocks of a page.
-fn commands_of(text: &str) -> Vec<DocumentedCommand> {
-    let (mut found, mut in_shell, mut in_block) = (Vec::new(), false, false);
-    let mut begun = String::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(language) = line.strip_prefix("```") {
-            in_block = !in_block;
-            in_shell = in_block && ["", "sh", "bash", "console"].contains(&language);
-            continue;
-        }
-        if !in_shell {
-            continue;
-        }
-        begun.push_str(line);
-        if begun.ends_with('\\') {
-            begun.pop();
-            continue;
-        }
-        let whole = std::mem::take(&mut begun);
-        let typed = whole.trim_start_matches("$ ").trim_start_matches("sudo ");
-        let words = first_command(typed);
-        if words.first().is_some_and(|word| word == "adit") && words.len() > 1 {
-            found.push(DocumentedCommand {
-                line: number + 1,
-                words: words[1..].to_vec(),
-            });
-        }
-    }
-    found
+/// Returns the words after `adit`, if a command is one of adit.
+fn words_of(command: &PageCommand) -> Option<Vec<String>> {
+    let words = first_command(command.text.trim_start_matches("sudo "));
+    let ours = words.first().is_some_and(|word| word == "adit") && words.len() > 1;
+    ours.then(|| words[1..].to_vec())
 }
 
 /// Splits a line of a shell into the words of its first command, without redirections.
@@ -137,11 +62,7 @@ fn first_command(line: &str) -> Vec<String> {
 
 /// Returns the arguments that show that a command is understood, without running it.
 fn dry_run(words: &[String]) -> Vec<String> {
-    let filled = words.iter().map(|word| {
-        let fill = |text: String, (name, value): &(&str, &str)| text.replace(name, value);
-        PLACEHOLDERS.iter().fold(word.clone(), fill)
-    });
-    let mut words: Vec<String> = filled.collect();
+    let mut words: Vec<String> = words.iter().map(|word| page::fill(word)).collect();
     match words[0].as_str() {
         // `adit check` takes what makes the plan, and not how it is watched.
         "run" if !words.iter().any(|word| word.starts_with("--admin")) => {
@@ -180,14 +101,15 @@ fn every_command_of_the_documentation_is_accepted() {
     folder.write_file("keys", &public).unwrap();
     folder.write_file(".ssh/known_hosts", "").unwrap();
     let (mut tried, mut faults) = (0, Vec::new());
-    for path in pages() {
-        let page = path.strip_prefix(root()).unwrap().display().to_string();
-        for command in commands_of(&fs::read_to_string(&path).unwrap()) {
+    for page in page::pages() {
+        for command in page::commands_of(&page::read(&page)) {
+            let Some(words) = words_of(&command) else {
+                continue;
+            };
             tried += 1;
-            let done = run_in(folder.path(), &dry_run(&command.words));
+            let done = run_in(folder.path(), &dry_run(&words));
             if done.code != Some(0) {
-                let DocumentedCommand { line, words } = &command;
-                let typed = words.join(" ");
+                let (line, typed) = (command.line, words.join(" "));
                 faults.push(format!("{page}:{line}: adit {typed}\n{}", done.output));
             }
         }
@@ -200,8 +122,4 @@ fn every_command_of_the_documentation_is_accepted() {
 fn a_line_of_a_shell_is_split() {
     let words = first_command("adit keygen 'a b' \"c\"d > out # note");
     assert_eq!(words, ["adit", "keygen", "a b", "cd"]);
-    let page = "```\n$ adit run a \\\n  b\n```\n```toml\nadit run c\n```\nadit run d\n";
-    let found = commands_of(page);
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].words, ["run", "a", "b"]);
 }

@@ -17,7 +17,10 @@ const LIMIT: Duration = Duration::from_millis(200);
 /// Number of attempts: other tests share the processor.
 const ATTEMPTS: usize = 4;
 /// Commands that have an answer at once, without a network or a measurement.
-const QUICK: [&str; 11] = [
+const QUICK: [&str; 13] = [
+    // They wait for the tools of the system, which Ctrl-C ends with them.
+    "service",
+    "system-proxy",
     "url",
     "qr",
     "keygen",
@@ -46,7 +49,7 @@ use Moment::{Later, Says, Waits};
 
 /// Commands that run for long. `STATE` is a folder, `KEYS` and `HOST` are files, `PORT` is a free port, and `URL`, `AT`
 /// and `SERVER` name a server that never answers.
-const LONG: [(&str, Moment); 26] = [
+const LONG: [(&str, Moment); 27] = [
     ("up", Says("Ctrl-C stops this")),
     ("up", Later),
     (
@@ -57,6 +60,7 @@ const LONG: [(&str, Moment); 26] = [
     ("client --check URL", Waits),
     ("client --state STATE --subscribe http://AT/list", Waits),
     ("run mixed://127.0.0.1:0", Says("listening on")),
+    ("status --admin AT", Waits),
     ("upgrade --admin AT", Waits),
     (
         "manager -s 127.0.0.1 --manager-address 127.0.0.1:PORT",

@@ -31,6 +31,7 @@ mod doctor;
 mod doctor_schemes;
 #[cfg(unix)]
 mod documented;
+#[cfg(target_os = "linux")]
 mod documented_commands;
 mod empty_chunks;
 #[cfg(target_os = "linux")]
@@ -86,6 +87,8 @@ mod replies;
 mod rule_sets;
 #[cfg(unix)]
 mod selections;
+#[cfg(target_os = "linux")]
+mod service;
 mod setup;
 #[cfg(unix)]
 mod sftp;
@@ -111,7 +114,11 @@ mod ssr_guest;
 mod ssr_hostile;
 mod ssr_peers;
 #[cfg(target_os = "linux")]
+mod system_proxy;
+#[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
 mod upgrade;
 mod users;
+#[cfg(target_os = "linux")]
+mod walkthrough;

@@ -3,12 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use adit_interop::dns_server::{DnsReply, DnsServer};
-use adit_interop::external_tools;
 use adit_interop::origin::OriginServer;
 use adit_interop::socks_client::{
     CONNECT, Destination, UdpAssociation, authenticate, connect_through, encode_request,
@@ -18,23 +15,13 @@ use adit_interop::traffic::check_one_byte;
 use adit_interop::{AditProcess, TempFolder, loopback_addr};
 use rustix::net::{AddressFamily, SocketType, bind, connect as connect_to, socket};
 
-use crate::netns::{GATEWAY, command, enter, world};
+use crate::netns::{GATEWAY, command, enter, use_local_dns_server, world};
 use crate::setup::{ALLOW, bin};
 
 fn adit(args: &[&str]) -> AditProcess {
     let bin = bin();
     let words: Vec<&str> = [&[bin.to_str().unwrap(), "run"], args].concat();
     AditProcess::start_command(command(GATEWAY, &words), 1).unwrap()
-}
-
-/// Replaces a file of the system with `content`, for this process and its children.
-fn put(folder: &TempFolder, path: &str, content: &str) {
-    let name = Path::new(path).file_name().unwrap().to_str().unwrap();
-    let ours = folder.write_file(name, content).unwrap();
-    let mut mount = Command::new("mount");
-    mount.arg("--bind").arg(ours).arg(path);
-    let mounted = external_tools::run_to_end(mount, Duration::from_secs(5)).unwrap();
-    mounted.expect_success().unwrap();
 }
 
 /// Opens a connection to `proxy` from `source`.
@@ -60,9 +47,7 @@ fn dead_names_of_one_client_stop_no_other() {
         return;
     }
     let folder = TempFolder::new("names").unwrap();
-    put(&folder, "/etc/resolv.conf", "nameserver 127.0.0.1\n");
-    put(&folder, "/etc/nsswitch.conf", "hosts: files dns\n");
-    put(&folder, "/etc/hosts", "127.0.0.1 localhost\n");
+    use_local_dns_server(&folder);
     let dns_at = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), 53);
     let (dns, origin) = enter(GATEWAY, || {
         (

@@ -8,11 +8,12 @@
 //! The namespaces are in a mount namespace of the test process, which runs as root of a user namespace
 //! if it is not root: nothing of them remains when it ends, in any way.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use std::{env, fs};
 
-use adit_interop::external_tools;
+use adit_interop::{TempFolder, external_tools};
 use adit_link::NetworkNamespace;
 
 /// Marks a process that is already inside.
@@ -59,15 +60,25 @@ netns add server
 /// happened in another process.
 #[must_use]
 pub(crate) fn world(test: &str) -> bool {
+    if !separate(test) {
+        return false;
+    }
+    WORLD
+        .lines()
+        .filter(|line| !line.is_empty())
+        .for_each(|line| sh(&format!("ip {line}")));
+    enter(GATEWAY, || {
+        fs::write("/proc/sys/net/ipv4/ip_forward", "0").unwrap();
+        fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "0").unwrap();
+    });
+    true
+}
+
+/// Runs the calling test, whose path this is, in a mount and a network namespace of its own, which are
+/// still empty. Returns false if that has happened in another process.
+#[must_use]
+pub(crate) fn separate(test: &str) -> bool {
     if env::var_os(INSIDE).is_some() {
-        WORLD
-            .lines()
-            .filter(|line| !line.is_empty())
-            .for_each(|line| sh(&format!("ip {line}")));
-        enter(GATEWAY, || {
-            fs::write("/proc/sys/net/ipv4/ip_forward", "0").unwrap();
-            fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "0").unwrap();
-        });
         return true;
     }
     let mut command = Command::new("unshare");
@@ -102,6 +113,23 @@ pub(crate) fn command(name: &str, words: &[&str]) -> Command {
     command
 }
 
+/// Makes 127.0.0.1 the only DNS server of the system, for this process and its children: it is asked for every name but
+/// `localhost`. The files are in `folder`.
+pub(crate) fn use_local_dns_server(folder: &TempFolder) {
+    for (path, content) in [
+        ("/etc/resolv.conf", "nameserver 127.0.0.1\n"),
+        ("/etc/nsswitch.conf", "hosts: files dns\n"),
+        ("/etc/hosts", "127.0.0.1 localhost\n"),
+    ] {
+        let name = Path::new(path).file_name().unwrap().to_str().unwrap();
+        let ours = folder.write_file(name, content).unwrap();
+        let mut mount = Command::new("mount");
+        mount.arg("--bind").arg(ours).arg(path);
+        let mounted = external_tools::run_to_end(mount, Duration::from_secs(5)).unwrap();
+        mounted.expect_success().unwrap();
+    }
+}
+
 /// Applies the commands of the guide under this heading to the gateway.
 pub(crate) fn follow_guide(heading: &str) {
     let guide = concat!(
@@ -113,6 +141,8 @@ pub(crate) fn follow_guide(heading: &str) {
         .split_once(&format!("\n### {heading}\n"))
         .expect(heading);
     let block = after.split("```").nth(1).expect(heading);
+    // The rest of the fence's line names a language.
+    let (_, block) = block.split_once('\n').expect(heading);
     // If the tests run as root there is no such user, but any group works.
     let block = block
         .replace("--uid-owner adit", &format!("--gid-owner {GROUP}"))
@@ -127,7 +157,8 @@ pub(crate) fn follow_guide(heading: &str) {
     ));
 }
 
-fn sh(script: &str) {
+/// Runs a script of a shell, which must succeed.
+pub(crate) fn sh(script: &str) {
     let mut command = Command::new("sh");
     command.args(["-c", script]);
     let ended = external_tools::run_to_end(command, Duration::from_secs(20)).unwrap();

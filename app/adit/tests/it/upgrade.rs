@@ -1,7 +1,10 @@
 //! A new process continues the listeners of a running one.
 
+mod counters;
+mod plugins;
+mod replays;
+
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -11,17 +14,13 @@ use std::time::{Duration, Instant};
 
 use adit_interop::external_tools::{self, ToolOutput};
 use adit_interop::origin::OriginServer;
-use adit_interop::recording_relay::RecordingRelay;
-use adit_interop::shadowsocks::{AES_128, BLAKE3_AES_128};
 use adit_interop::socks_client::{Destination, UdpAssociation};
 use adit_interop::traffic::{self, ForwarderEntry};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::associations::{Session, chain, client, whoami};
 use crate::reload::flows::{BulkFlow, Connections, EchoStream, stop_working_flows};
 use crate::reload::world::{Server, Settings, request};
-use crate::replay;
 use crate::setup::{ALLOW, bin, says, start};
 
 /// Number of upgrades, of new connections per second, and of bulk flows through each protocol.
@@ -355,115 +354,6 @@ fn a_new_binary_and_a_new_file_are_used() {
     }
     assert!(std::net::TcpStream::connect(loopback_addr(closed)).is_err());
     lineage.stop(adit.process());
-}
-
-/// Returns the first flight of a client of adit to this server.
-fn record(
-    hop: impl Fn(SocketAddr) -> String,
-    server: SocketAddr,
-    origin: &OriginServer,
-) -> Vec<u8> {
-    let tap = RecordingRelay::start(server).unwrap();
-    let client = start(&["run", "socks5://127.0.0.1:0", &hop(tap.addr())]);
-    let target = Destination::Addr(origin.addr());
-    let mut stream = EchoStream::open(client.addr(), &target).unwrap();
-    stream.exchange(b"recorded").unwrap();
-    drop(stream);
-    client.stop().unwrap();
-    tap.requests().into_iter().next().unwrap()
-}
-
-/// A request and a packet that the first process has accepted are replays for its successors, which serve new ones
-/// immediately: no time is refused because a process has just started.
-#[test]
-fn what_was_recorded_is_refused_after_an_upgrade() {
-    for method in [BLAKE3_AES_128, AES_128] {
-        let origin = OriginServer::start().unwrap();
-        let mut back = replay::serve(method, None);
-        let mut lineage = Lineage::of(back.process());
-        let hop = |at| method.url(at);
-        let seen = record(hop, back.addr(), &origin);
-        let keys = chain(method, &[method.key]);
-        let mut session = Session::new(&keys);
-        let packet = session.seal(b"?", whoami());
-        let socket = client(back.addr());
-        assert!(replay::is_answered_on(&socket, &packet));
-        for _ in 0..2 {
-            lineage.upgrade_by_signal(back.process());
-            let fresh = record(hop, back.addr(), &origin);
-            assert_ne!(fresh, seen);
-            assert!(!replay::accepts(back.addr(), &seen, &origin), "{method:?}");
-            assert!(!replay::accepts(back.addr(), &fresh, &origin), "{method:?}");
-            assert!(!replay::is_answered_on(&socket, &packet), "{method:?}");
-            let next = session.seal(b"?", whoami());
-            assert!(replay::is_answered_on(&socket, &next), "the client goes on");
-        }
-        // The association continues in the first process; the next one serves it as soon as that has ended.
-        signal(lineage.ids[0], Signal::INT);
-        back.process().wait(TEST_TIMEOUT).unwrap();
-        let next = session.seal(b"?", whoami());
-        let restarted = || {
-            assert!(!replay::is_answered_on(&socket, &packet), "{method:?}");
-            replay::is_answered_on(&socket, &next)
-        };
-        wait_until(restarted, "the session does not start again");
-        lineage.stop(back.process());
-    }
-}
-
-/// The same of ShadowsocksR.
-#[test]
-fn a_recorded_request_of_shadowsocksr_is_refused_after_an_upgrade() {
-    let origin = OriginServer::start().unwrap();
-    let hop = |at| format!("ssr://aes-128-ctr:word@{at}?protocol=auth_aes128_sha1");
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut back = start(&["run", &format!("{}&{ALLOW}", hop(any))]);
-    let mut lineage = Lineage::of(back.process());
-    let mut seen = vec![record(hop, back.addr(), &origin)];
-    for _ in 0..2 {
-        lineage.upgrade_by_signal(back.process());
-        seen.push(record(hop, back.addr(), &origin));
-        for request in &seen {
-            assert!(!replay::accepts(back.addr(), request, &origin));
-        }
-    }
-    lineage.stop(back.process());
-}
-
-/// The usage of users is counted on: that of the first process, including what its connections carry after the upgrade.
-#[test]
-fn usage_survives_an_upgrade() {
-    let origin = OriginServer::start().unwrap();
-    let target = Destination::Addr(origin.addr());
-    let mut server = Server::start(&Settings::default());
-    let clients = server.clients();
-    let mut lineage = Lineage::of(server.adit.process());
-    let mut open = EchoStream::open(clients[0].addr(), &target).unwrap();
-    open.exchange(&[1; 1000]).unwrap();
-    let usage = |server: &Server| -> (u64, u64) {
-        let stats = server.request("GET /servers/ss/v1/users/anna HTTP/1.1\r\n");
-        let number = |name: &str| -> u64 {
-            let start = stats.split(&format!("\"{name}\":")).nth(1).unwrap_or("0");
-            let digits: String = start.chars().take_while(char::is_ascii_digit).collect();
-            digits.parse().unwrap()
-        };
-        (number("uplinkBytes"), number("tcpSessions"))
-    };
-    // The request of the echo is 5 bytes.
-    assert_eq!(usage(&server), (1005, 1));
-    for round in 1..=2 {
-        lineage.upgrade_by_signal(server.adit.process());
-        open.exchange(&[2; 1000]).unwrap();
-        let mut fresh = EchoStream::open(clients[0].addr(), &target).unwrap();
-        fresh.exchange(&[3; 1000]).unwrap();
-        let expected = (1005 + round * 2005, 1 + round);
-        wait_until(|| usage(&server) == expected, &format!("not {expected:?}"));
-    }
-    drop(open);
-    for client in clients {
-        client.stop().unwrap();
-    }
-    lineage.stop(server.adit.process());
 }
 
 /// systemd learns that the process is ready, and which process continues.

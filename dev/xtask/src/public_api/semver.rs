@@ -1,5 +1,6 @@
 //! The promise of a release: a compatible version removes and changes nothing.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -21,17 +22,7 @@ impl ReleasePolicy {
     }
 
     fn parse(manifest: &str) -> Result<Self> {
-        let table: toml::Table = toml::from_str(manifest)?;
-        let mut keys = ["metadata", "api", "released"].iter();
-        let released = table
-            .get("workspace")
-            .and_then(|workspace| keys.try_fold(workspace, |value, key| value.get(*key)))
-            .and_then(toml::Value::as_str)
-            .context("Cargo.toml: `workspace.metadata.api.released` is missing")?;
-        let released = match released {
-            "" => None,
-            version => Some(Version::parse(version)?),
-        };
+        let released = released_version(manifest)?;
         Ok(Self { released })
     }
 
@@ -55,12 +46,34 @@ impl ReleasePolicy {
     }
 }
 
+/// Returns the version of the last release in the root's manifest; `None` before the first one.
+pub(crate) fn released_version(manifest: &str) -> Result<Option<Version>> {
+    let table: toml::Table = toml::from_str(manifest)?;
+    let mut keys = ["metadata", "api", "released"].iter();
+    let released = table
+        .get("workspace")
+        .and_then(|workspace| keys.try_fold(workspace, |value, key| value.get(*key)))
+        .and_then(toml::Value::as_str)
+        .context("Cargo.toml: `workspace.metadata.api.released` is missing")?;
+    match released {
+        "" => Ok(None),
+        version => Version::parse(version).map(Some),
+    }
+}
+
 /// A version of a crate, without its pre-release.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version([u64; 3]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version([u64; 3]);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.0;
+        write!(f, "{major}.{minor}.{patch}")
+    }
+}
 
 impl Version {
-    fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let numbers = text.split(['-', '+']).next().unwrap_or_default();
         let mut parts = numbers.split('.').map(str::parse);
         let mut next = || parts.next().and_then(std::result::Result::ok);
@@ -73,7 +86,7 @@ impl Version {
 
     /// Returns true if cargo would put one in the place of the other: if they are equal up to
     /// their first number that is not zero.
-    fn is_compatible_with(self, other: Self) -> bool {
+    pub(crate) fn is_compatible_with(self, other: Self) -> bool {
         let significant = self.0.iter().position(|number| *number != 0).unwrap_or(2);
         self.0
             .iter()

@@ -9,7 +9,7 @@ use super::code_text::{blank_literals, has_word};
 use crate::source_files::SourceFile;
 
 /// The modules that may contain `unsafe`, each with the reason.
-pub(super) const MODULES: [(&str, &str); 12] = [
+pub(super) const MODULES: [(&str, &str); 15] = [
     (
         "proto/adit-crypto/src/md5_block.rs",
         "MD5's compression function in the order that is fastest on processors; compared with the crate's",
@@ -35,8 +35,20 @@ pub(super) const MODULES: [(&str, &str); 12] = [
         "the steps of a child between `fork` and `exec`",
     ),
     (
+        "io/adit-net/src/child_on_windows/job.rs",
+        "jobs of Windows, which end with this process",
+    ),
+    (
         "io/adit-net/src/memory.rs",
         "the allocator returns freed memory to the system, and code that only the start needs is unmapped",
+    ),
+    (
+        "io/adit-net/src/named_pipe.rs",
+        "the access list of a named pipe is passed as a pointer",
+    ),
+    (
+        "io/adit-net/src/persistent_file/windows/security.rs",
+        "access lists of files on Windows",
     ),
     (
         "io/adit-net/src/socket_option.rs",

@@ -1,5 +1,6 @@
 //! The pauses of servers that fail.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,17 +10,36 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum pause.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
+/// Time for which a server that could not be reached is not connected to again. This does not depend on names, so it
+/// holds for all of them.
+const UNREACHABLE: Duration = Duration::from_secs(1);
+
 /// The state of a server: after failures, it is queried last for a while.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     /// The pause after the last failure; zero after an answer.
     pause: Duration,
     until: Option<Instant>,
+    /// The reason why the server could not be reached, and the time until which it is not tried again.
+    unreachable: Option<(Arc<str>, Instant)>,
 }
 
 impl Health {
-    pub(super) fn succeeded(&mut self) {
-        *self = Self::default();
+    /// Ends the pause, and returns true if the server had failed.
+    pub(super) fn succeeded(&mut self) -> bool {
+        let before = std::mem::take(self);
+        before.until.is_some()
+    }
+
+    /// Keeps the reason why the server could not be reached.
+    pub(super) fn set_unreachable(&mut self, why: Arc<str>, now: Instant) {
+        self.unreachable = Some((why, now + UNREACHABLE));
+    }
+
+    /// Returns the reason why the server could not be reached, while it is not tried again.
+    pub(super) fn unreachable(&self, now: Instant) -> Option<Arc<str>> {
+        let (why, until) = self.unreachable.as_ref()?;
+        (*until > now).then(|| why.clone())
     }
 
     /// Starts a pause, twice as long as the last one. Failures during a pause are those of queries that were
@@ -62,8 +82,11 @@ mod tests {
             assert!(!health.is_paused(end), "{seconds}");
             now = end;
         }
-        health.succeeded();
+        assert!(health.succeeded() && !health.succeeded());
         health.failed(now);
         assert!(!health.is_paused(now + Duration::from_secs(1)));
+        health.set_unreachable("refused".into(), now);
+        assert_eq!(health.unreachable(now).as_deref(), Some("refused"));
+        assert_eq!(health.unreachable(now + UNREACHABLE), None);
     }
 }

@@ -1,12 +1,18 @@
 //! Several servers, and lookups of many clients.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adit_dns::{ClientQuery, RecordType, ResponseCode};
-use adit_dns_client::{DirectPath, DnsClient, DnsServer, LookupError, Transport};
+use adit_dns_client::{
+    BoxDnsDatagrams, BoxDnsStream, BoxFuture, DirectPath, DnsClient, DnsPath, DnsServer,
+    LookupError, Transport,
+};
 use adit_net::names::LookupOrigin;
+use adit_wire::Target;
 use tokio::net::UdpSocket;
 use tokio::time::Instant;
 
@@ -88,8 +94,119 @@ async fn without_an_answer_each_server_has_a_reason() {
     for part in ["no answer within 4 s", "SERVFAIL", "no connection"] {
         assert!(text.contains(part), "{text}");
     }
-    let io: std::io::Error = why.into();
-    assert_eq!(io.kind(), std::io::ErrorKind::HostUnreachable);
+    let io: io::Error = why.into();
+    assert_eq!(io.kind(), io::ErrorKind::HostUnreachable);
+}
+
+/// Looks a name up that has to fail, and returns the reason.
+async fn failure(client: &DnsClient, name: &str) -> String {
+    let failed = client.look_up(name, RecordType::A, NONE).await;
+    failed.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_failure_is_kept() {
+    let (fails, failed) = udp(|_, query| code(query, ResponseCode::ServFail)).await;
+    let (silent, sent) = udp(|_, _| Vec::new()).await;
+    for (at, seen, each) in [(fails, failed, 1), (silent, sent, 3)] {
+        let client = client([remote(Transport::Udp, at)]);
+        let first = failure(&client, "a.test").await;
+        let begin = Instant::now();
+        for _ in 0..100 {
+            assert_eq!(failure(&client, "a.test").await, first);
+        }
+        // A pause has at least a second.
+        let pauses = usize::try_from(begin.elapsed().as_secs()).unwrap();
+        let (_, queries) = seen.counts();
+        assert!(queries <= each * (1 + pauses), "{first}: {queries} queries");
+        let counts = client.lookup_counts();
+        assert!(counts.lookups == 101 && counts.hits > 90, "{counts:?}");
+        // Other types and names are not affected, and the same one is looked up again later.
+        client
+            .look_up("a.test", RecordType::MX, NONE)
+            .await
+            .unwrap_err();
+        let (_, before) = seen.counts();
+        assert!(before > queries);
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        failure(&client, "a.test").await;
+        assert!(seen.counts().1 > before);
+        client.clear_cache();
+        let (_, before) = seen.counts();
+        failure(&client, "a.test").await;
+        assert!(seen.counts().1 > before);
+    }
+}
+
+/// A path that fails until the test changes that.
+#[derive(Default)]
+struct BrokenPath {
+    tries: AtomicUsize,
+    works: AtomicBool,
+    kind: Option<io::ErrorKind>,
+}
+
+impl DnsPath for BrokenPath {
+    fn open_stream<'a>(&'a self, to: &'a Target) -> BoxFuture<'a, io::Result<BoxDnsStream>> {
+        self.tries.fetch_add(1, Ordering::SeqCst);
+        match self.works.load(Ordering::SeqCst) {
+            true => DirectPath.open_stream(to),
+            false => Box::pin(async {
+                Err(self.kind.unwrap_or(io::ErrorKind::ConnectionRefused).into())
+            }),
+        }
+    }
+
+    fn open_datagrams<'a>(&'a self, to: &'a Target) -> BoxFuture<'a, io::Result<BoxDnsDatagrams>> {
+        DirectPath.open_datagrams(to)
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_a_path_is_tried_once_a_second() {
+    let (good, _) = crate::servers::tcp(0).await;
+    let start = |kind| {
+        let path = Arc::new(BrokenPath {
+            kind,
+            ..BrokenPath::default()
+        });
+        let servers = vec![DnsServer::Remote(remote(Transport::Tcp, good))];
+        let client = DnsClient::new(servers, path.clone(), None, &roots());
+        (path, client)
+    };
+    let (path, client) = start(None);
+    let begin = Instant::now();
+    for n in 0..100 {
+        let why = failure(&client, &format!("n{n}.test")).await;
+        assert!(why.contains("no connection"), "{why}");
+    }
+    let seconds = usize::try_from(begin.elapsed().as_secs()).unwrap();
+    let tries = path.tries.load(Ordering::SeqCst);
+    assert!(tries <= 1 + seconds, "{tries} connections");
+    // Once another name was found, this one has not to wait for the end of its pause of 2 s.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    failure(&client, "n0.test").await;
+    path.works.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    let mut last = None;
+    while begin.elapsed() < Duration::from_secs(20) && last.is_none() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let other = client.look_up("other.test", RecordType::A, NONE).await;
+        last = other.ok();
+    }
+    assert!(last.is_some());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    client
+        .look_up("n0.test", RecordType::A, NONE)
+        .await
+        .unwrap();
+
+    // A quota is that of one client.
+    let (path, client) = start(Some(io::ErrorKind::QuotaExceeded));
+    for n in 0..10 {
+        failure(&client, &format!("n{n}.test")).await;
+    }
+    assert_eq!(path.tries.load(Ordering::SeqCst), 10);
 }
 
 #[tokio::test]

@@ -1,39 +1,31 @@
 //! Child processes that never outlive adit, including everything they start in their process group.
-//! [`login`] has the programs of users, which may leave processes behind, and [`terminal`] the terminals
-//! they run in; [`detachable`] has children that may continue without adit.
+//! [`guarded`] has those that another process of adit can continue to supervise, [`login`] the programs of users,
+//! which may leave processes behind, and [`terminal`] the terminals they run in; [`detachable`] has children that may
+//! continue without adit.
 //!
 //! Each child has its own thread here, which starts it, waits for it and kills the rest of its process
 //! group. This thread makes the parent-death signal reliable: Linux sends it when the *thread* that forked
 //! ends, and this one ends after the child, or with the process.
 
 pub mod detachable;
+pub mod guarded;
+#[cfg(target_os = "linux")]
+mod handed_over;
 pub mod login;
 mod prepare;
 pub mod terminal;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 /// Stack size of the thread that waits for a child, in bytes.
 const STACK: usize = 128 << 10;
-
-/// A running child with its outputs.
-#[derive(Debug)]
-pub struct GuardedChild {
-    /// The guard of the child.
-    pub guard: ChildGuard,
-    /// The child's standard output.
-    pub stdout: pipe::Receiver,
-    /// The child's standard error.
-    pub stderr: pipe::Receiver,
-}
 
 /// A guard of a child and its process group. Dropping it kills them all.
 #[derive(Debug)]
@@ -57,36 +49,6 @@ impl ProcessGroup {
             let _ = kill_process_group(group, signal);
         }
     }
-}
-
-/// Starts `command` in its own process group, without input and with piped outputs.
-///
-/// On Linux the child is killed when this process dies, for any reason. When the child ends, the rest of
-/// its group is killed; a process that has left the group (`setsid`) cannot be reached. Requires a tokio
-/// runtime.
-///
-/// # Errors
-/// The errors of `fork` and `exec`.
-///
-/// # Cancel safety
-/// If the call is cancelled, the child is killed.
-pub async fn spawn_guarded(mut command: Command) -> io::Result<GuardedChild> {
-    use std::os::unix::process::CommandExt;
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    prepare::die_with_parent(&mut command, Signal::KILL);
-    let (leash, ends) = start_in_thread(command, GroupPolicy::Kill).await?;
-    let (Some(stdout), Some(stderr)) = (ends.stdout, ends.stderr) else {
-        return Err(io::ErrorKind::BrokenPipe.into());
-    };
-    Ok(GuardedChild {
-        guard: leash,
-        stdout: pipe::Receiver::from_owned_fd(stdout)?,
-        stderr: pipe::Receiver::from_owned_fd(stderr)?,
-    })
 }
 
 /// The treatment of the group of a child that has exited.
@@ -183,6 +145,25 @@ impl ChildGuard {
         self.group.signal(Signal::KILL);
     }
 
+    /// Opens a descriptor of the child.
+    ///
+    /// # Errors
+    /// `NotFound` if it has ended, and errors of the system.
+    #[cfg(target_os = "linux")]
+    fn open_process(&self) -> io::Result<(Pid, OwnedFd)> {
+        // While it is locked, the child is not reaped.
+        let group = self.group.lock();
+        let pid = group.ok_or(io::ErrorKind::NotFound)?;
+        let flags = rustix::process::PidfdFlags::empty();
+        Ok((pid, rustix::process::pidfd_open(pid, flags)?))
+    }
+
+    /// Lets the child continue when this is dropped.
+    #[cfg(target_os = "linux")]
+    fn release(&self) {
+        *self.group.lock() = None;
+    }
+
     /// Waits until the child has ended; its group has ended then too. Call this once only.
     ///
     /// # Errors
@@ -205,20 +186,7 @@ impl Drop for ChildGuard {
 mod tests {
     use std::time::Duration;
 
-    use tokio::io::AsyncReadExt;
-    use tokio::time::timeout;
-
-    use super::*;
-
-    const SOON: Duration = Duration::from_secs(5);
-
-    async fn shell(script: &str) -> GuardedChild {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", script]);
-        spawn_guarded(command).await.unwrap()
-    }
-
-    /// Returns true if a process runs or is a zombie.
+    /// Returns true if a process runs; a zombie does not.
     pub(super) fn lives(pid: &str) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
@@ -232,81 +200,5 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("process {pid} is still there");
-    }
-
-    async fn line(from: &mut pipe::Receiver) -> String {
-        let mut text = String::new();
-        while !text.ends_with('\n') {
-            let byte = timeout(SOON, from.read_u8()).await.unwrap().unwrap();
-            text.push(byte.into());
-        }
-        text.trim().to_owned()
-    }
-
-    #[tokio::test]
-    async fn both_outputs_and_the_end_are_told() {
-        let mut child = shell("echo out; echo err >&2; exit 7").await;
-        assert_eq!(line(&mut child.stdout).await, "out");
-        assert_eq!(line(&mut child.stderr).await, "err");
-        let status = timeout(SOON, child.guard.wait_for_exit())
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(status.code(), Some(7));
-        child.guard.kill();
-    }
-
-    #[tokio::test]
-    async fn a_program_that_cannot_run_is_an_error() {
-        let e = spawn_guarded(Command::new("/no/such/program"))
-            .await
-            .unwrap_err();
-        assert_eq!(e.kind(), io::ErrorKind::NotFound);
-    }
-
-    #[tokio::test]
-    async fn what_the_child_leaves_behind_goes_with_it() {
-        let script =
-            "sh -c 'trap \"\" TERM; echo $$; exec sleep 600' & read x < /dev/null; sleep 1";
-        let mut child = shell(script).await;
-        let left = line(&mut child.stdout).await;
-        assert!(lives(&left));
-        timeout(SOON, child.guard.wait_for_exit())
-            .await
-            .unwrap()
-            .unwrap();
-        gone(&left).await;
-    }
-
-    #[tokio::test]
-    async fn dropping_the_leash_kills_the_group() {
-        let script = "trap '' TERM; echo $$; sleep 600 & echo $!; wait; sleep 600";
-        let mut child = shell(script).await;
-        let all = [line(&mut child.stdout).await, line(&mut child.stdout).await];
-        child.guard.terminate();
-        drop(child);
-        for pid in all {
-            gone(&pid).await;
-        }
-    }
-
-    #[tokio::test]
-    async fn a_start_that_is_given_up_leaves_nothing() {
-        let folder = std::env::temp_dir().join(format!("adit-leash-{}", std::process::id()));
-        let mut command = Command::new("/bin/sh");
-        let script = format!("echo $$ > '{}'; exec sleep 600", folder.display());
-        command.args(["-c", &script]);
-        // The thread starts it anyway.
-        drop(timeout(Duration::ZERO, spawn_guarded(command)).await);
-        for _ in 0..30 {
-            if let Ok(pid) = std::fs::read_to_string(&folder)
-                && !pid.is_empty()
-            {
-                gone(pid.trim()).await;
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        let _ = std::fs::remove_file(folder);
     }
 }

@@ -1,6 +1,8 @@
 //! Code that a child runs between `fork` and `exec`: the one part of this module that needs `unsafe`.
 
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -54,6 +56,43 @@ fn set_death_signal(signal: Signal) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn set_death_signal(_signal: Signal) -> io::Result<()> {
     Ok(())
+}
+
+/// Has the kernel kill the process group of the child, which leads it, when the last writing end of a pipe is closed.
+/// `reading_end` is the other end, which the child inherits.
+///
+/// Unlike the parent-death signal, this does not depend on the process that has started the child: the writing end can
+/// be passed on.
+#[cfg(target_os = "linux")]
+#[allow(
+    unsafe_code,
+    reason = "`pre_exec` is the only way to run code in the child, and `fcntl` has no safe wrapper for the owner of a descriptor"
+)]
+pub(super) fn die_with_pipe(command: &mut Command, reading_end: OwnedFd) {
+    /// `F_SETSIG`, the same on all architectures; the crate libc lacks it.
+    const SET_SIGNAL: libc::c_int = 10;
+    let set = |fd: &OwnedFd, operation: libc::c_int, value: libc::c_int| {
+        // SAFETY: both operations take a number and access no memory; the descriptor is open.
+        match unsafe { libc::fcntl(fd.as_raw_fd(), operation, value) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    let prepare = move || {
+        let group = getpid().as_raw_nonzero().get();
+        set(&reading_end, libc::F_SETOWN, -group)?;
+        set(&reading_end, SET_SIGNAL, Signal::KILL.as_raw())?;
+        let flags = rustix::fs::fcntl_getfl(&reading_end)? | rustix::fs::OFlags::ASYNC;
+        rustix::fs::fcntl_setfl(&reading_end, flags)?;
+        // `exec` closes the child's copy of the writing end: if it is the last one, the child is killed then.
+        Ok(rustix::io::fcntl_setfd(
+            &reading_end,
+            rustix::io::FdFlags::empty(),
+        )?)
+    };
+    // SAFETY: as above: `getpid` and `fcntl` are async-signal-safe, allocate nothing and take no lock. The captured
+    // descriptor is only borrowed.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// Makes the child the leader of its own session, with `terminal` as the controlling terminal and with

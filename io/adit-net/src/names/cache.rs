@@ -1,8 +1,10 @@
-//! A cache of lookup results, for their time to live.
+//! A cache of lookup results, for their time to live, and of failures.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use adit_dns::{FailureCache, RecordType};
 use adit_wire::Time;
 
 use super::lookup_result::LookupResult;
@@ -15,16 +17,44 @@ const MAX_TTL: u32 = 15 * 60;
 /// found soon.
 const MAX_NEGATIVE_TTL: u32 = 30;
 
-#[derive(Debug, Default)]
-pub(super) struct LookupCache(HashMap<Box<str>, (LookupResult, Time)>);
+/// Maximum number of failures that are kept.
+const MAX_FAILURES: usize = 1024;
+/// The type of failures: a lookup is one of both families.
+const BOTH_FAMILIES: RecordType = RecordType::ANY;
+
+#[derive(Debug)]
+pub(super) struct LookupCache {
+    found: HashMap<Box<str>, (LookupResult, Time)>,
+    failures: FailureCache<Arc<str>>,
+}
+
+impl Default for LookupCache {
+    fn default() -> Self {
+        Self {
+            found: HashMap::new(),
+            failures: FailureCache::new(MAX_FAILURES),
+        }
+    }
+}
 
 impl LookupCache {
     pub(super) fn get(&self, name: &str, now: Time) -> Option<LookupResult> {
-        let (found, until) = self.0.get(name)?;
+        let (found, until) = self.found.get(name)?;
         (*until > now).then(|| found.clone())
     }
 
+    /// Returns the reason of a failure that is too recent for another lookup.
+    pub(super) fn failure(&mut self, name: &str, now: Time) -> Option<Arc<str>> {
+        self.failures.get(name, BOTH_FAMILIES, now)
+    }
+
+    pub(super) fn insert_failure(&mut self, name: &str, why: Arc<str>, now: Time) {
+        self.failures.insert(name, BOTH_FAMILIES, why, now);
+    }
+
     pub(super) fn insert(&mut self, name: &str, found: &LookupResult, now: Time) {
+        self.failures.remove(name, BOTH_FAMILIES);
+        self.failures.shorten_pauses();
         let seconds = match found {
             LookupResult::Addresses(_, ttl) => (*ttl).min(MAX_TTL),
             LookupResult::NoAddress { ttl, .. } => (*ttl).min(MAX_NEGATIVE_TTL),
@@ -32,18 +62,18 @@ impl LookupCache {
         if seconds == 0 {
             return;
         }
-        if self.0.len() >= MAX {
-            self.0.retain(|_, (_, until)| *until > now);
+        if self.found.len() >= MAX {
+            self.found.retain(|_, (_, until)| *until > now);
             // A quarter is removed in one pass, so that this is rare; the hasher decides which one.
             let mut left = MAX / 4 * 3;
-            self.0.retain(|_, _| {
+            self.found.retain(|_, _| {
                 let stays = left > 0;
                 left = left.saturating_sub(1);
                 stays
             });
         }
         let until = now + Duration::from_secs(u64::from(seconds));
-        self.0.insert(name.into(), (found.clone(), until));
+        self.found.insert(name.into(), (found.clone(), until));
     }
 }
 
@@ -78,8 +108,8 @@ mod tests {
         let mut cache = LookupCache::default();
         for n in 0..3 * MAX {
             cache.insert(&format!("n{n}"), &found(60), Time(0));
-            assert!(cache.0.len() <= MAX);
+            assert!(cache.found.len() <= MAX);
         }
-        assert!(cache.0.len() > MAX / 2);
+        assert!(cache.found.len() > MAX / 2);
     }
 }

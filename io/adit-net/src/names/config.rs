@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 use resolv_conf::ScopedIp;
 
 use super::hosts::{self, HostsFile};
+use super::platform;
 
 /// Maximum length read of `resolv.conf` and `nsswitch.conf`, in bytes.
 const MAX_LEN: u64 = 64 << 10;
@@ -38,25 +38,26 @@ pub struct ResolverFiles {
 
 impl Default for ResolverFiles {
     fn default() -> Self {
+        let [resolv_conf, hosts, nsswitch] = platform::files();
         Self {
-            resolv_conf: "/etc/resolv.conf".into(),
-            hosts: "/etc/hosts".into(),
-            nsswitch: "/etc/nsswitch.conf".into(),
+            resolv_conf,
+            hosts,
+            nsswitch,
             port: 53,
         }
     }
 }
 
-/// The modification time, size and inode of each file, which identify a version of the files.
-pub(super) type ResolverFilesVersion = [Option<(i64, i64, u64, u64)>; 3];
+/// The identification of the current version of each file.
+pub(super) type ResolverFilesVersion = [Option<platform::FileVersion>; 3];
 
 impl ResolverFiles {
     /// Returns the current version. It takes three system calls, as cheap as what the C library does for
     /// each lookup.
     pub(super) fn current_version(&self) -> ResolverFilesVersion {
         [&self.resolv_conf, &self.hosts, &self.nsswitch].map(|path| {
-            let about = fs::metadata(path).ok()?;
-            Some((about.mtime(), about.mtime_nsec(), about.size(), about.ino()))
+            let metadata = fs::metadata(path).ok()?;
+            Some(platform::file_version(&metadata))
         })
     }
 
@@ -66,6 +67,9 @@ impl ResolverFiles {
         let resolv_conf = read_bounded(&self.resolv_conf, MAX_LEN).unwrap_or_default();
         let hosts = read_bounded(&self.hosts, hosts::MAX_LEN).unwrap_or_default();
         let mut config = ResolverConfig::parse(&resolv_conf, self.port);
+        if config.no_servers.is_some() && !self.resolv_conf.exists() {
+            config.no_servers = Some(format!("{} is missing", self.resolv_conf.display()));
+        }
         config.sources = SystemSources::parse(&String::from_utf8_lossy(&nsswitch), &config.servers);
         if config.needs_c_library || is_set_by_environment() {
             config.sources = SystemSources::all_from_system();
@@ -92,6 +96,8 @@ fn is_set_by_environment() -> bool {
 #[derive(Debug)]
 pub(super) struct ResolverConfig {
     pub(super) servers: Vec<SocketAddr>,
+    /// The reason why the servers are those of this machine, for errors; `None` if the file names servers.
+    pub(super) no_servers: Option<String>,
     /// Domains in ASCII without the dot at their end; the root is empty.
     pub(super) search: Vec<String>,
     pub(super) ndots: usize,
@@ -135,8 +141,10 @@ impl ResolverConfig {
         }
         let search = search.iter().take(MAX_SEARCH);
         let search = search.filter_map(|domain| parse_name(domain).ok());
+        let no_servers = parsed.nameservers.is_empty();
         Self {
             servers,
+            no_servers: no_servers.then(|| "resolv.conf names no server".to_owned()),
             search: search.collect(),
             ndots: usize_from(parsed.ndots.min(15)),
             timeout: Duration::from_secs(u64::from(parsed.timeout.clamp(1, 30))),
@@ -308,10 +316,7 @@ impl SystemSources {
 pub fn is_own_host_name(name: &str) -> bool {
     // This is called for datagrams as well: avoid a system call for each.
     static OWN: OnceLock<String> = OnceLock::new();
-    let own = OWN.get_or_init(|| {
-        let uname = rustix::system::uname();
-        uname.nodename().to_string_lossy().into_owned()
-    });
+    let own = OWN.get_or_init(platform::host_name);
     !own.is_empty() && own.eq_ignore_ascii_case(name)
 }
 

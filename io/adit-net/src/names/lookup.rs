@@ -152,7 +152,11 @@ async fn query_servers(
             }
         }
     }
-    Err(super::no_address(why.join(", ")))
+    let mut why = why.join(", ");
+    if let Some(reason) = &config.no_servers {
+        why = format!("{why}; {reason}");
+    }
+    Err(super::no_address(why))
 }
 
 /// Returns an error message for a lookup that none of the servers has answered.

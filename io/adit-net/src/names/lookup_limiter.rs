@@ -95,7 +95,8 @@ const fn identified_user(origin: LookupOrigin) -> Option<u64> {
 
 /// Returns the error for an origin with too many lookups.
 pub(super) fn too_many_lookups() -> io::Error {
-    super::no_address("too many lookups of this client are waiting")
+    let why = "too many lookups of this client are waiting";
+    io::Error::new(io::ErrorKind::QuotaExceeded, why)
 }
 
 /// A slot of a waiting or running lookup.
@@ -211,6 +212,7 @@ mod tests {
                 std::mem::forget(slot);
             }
             let refused = limiter.reserve_slot(client(user)).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::QuotaExceeded);
             assert!(
                 refused.to_string().contains("too many lookups"),
                 "{refused}"

@@ -2,7 +2,7 @@
 //! blocking it for others.
 //!
 //! Queries are sent from here and not by the C library: a lookup ends as soon as it has no waiters,
-//! concurrent lookups of one name share one query, and results are cached. Lookups are counted by
+//! concurrent lookups of one name share one query, and results are cached, failures included. Lookups are counted by
 //! [`LookupOrigin`]. Where names come from sources other than `hosts` and DNS (`nsswitch.conf`), the C library is
 //! called for those, in threads that are counted in the same way.
 
@@ -16,6 +16,7 @@ mod lookup_limiter;
 mod lookup_origin;
 mod lookup_result;
 mod numeric;
+mod platform;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -41,6 +43,9 @@ pub use lookup_origin::LookupOrigin;
 pub(crate) use lookup_result::no_address;
 pub use lookup_result::{RESOLVE_DEADLINE, name_exists};
 pub use numeric::parse_numeric_v4;
+
+/// Time after which a lookup that its callers give up has failed: the servers had time to answer.
+const FAILED_AFTER: Duration = Duration::from_secs(4);
 
 /// A resolver of names. All users of a resolver share its cache and its limits.
 ///
@@ -86,7 +91,7 @@ struct RunningLookup {
 /// The outcome of starting a lookup.
 enum StartedLookup {
     /// The result is already known.
-    Known(LookupResult),
+    Known(io::Result<LookupResult>),
     /// A query is running, started by this caller or another.
     Running(Arc<RunningLookup>),
 }
@@ -94,6 +99,18 @@ enum StartedLookup {
 impl Drop for RunningLookup {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+impl State {
+    /// Returns the result of a lookup that need not be repeated yet.
+    fn known_result(&mut self, name: &str) -> Option<io::Result<LookupResult>> {
+        let now = system::monotonic_now();
+        if let Some(found) = self.cache.get(name, now) {
+            return Some(Ok(found));
+        }
+        let why = self.cache.failure(name, now)?;
+        Some(Err(no_address(&*why)))
     }
 }
 
@@ -124,8 +141,9 @@ impl Resolver {
     /// Looks up the addresses of `name`, the better reachable family first, with port 0.
     ///
     /// # Errors
-    /// [`HostUnreachable`](io::ErrorKind::HostUnreachable) if `name` has no address, no server answers
-    /// within [`RESOLVE_DEADLINE`], or too many lookups of `origin` are waiting.
+    /// [`HostUnreachable`](io::ErrorKind::HostUnreachable) if `name` has no address, or no server answers
+    /// within [`RESOLVE_DEADLINE`], or this was so a short time ago; [`QuotaExceeded`](io::ErrorKind::QuotaExceeded)
+    /// if too many lookups of `origin` are waiting.
     ///
     /// # Cancel safety
     /// Cancel safe. The lookup ends with its last caller.
@@ -154,13 +172,15 @@ impl Resolver {
             sort_by_family(&mut local);
             return Ok(local.into());
         }
-        if let Some(found) = self.lock_state().cache.get(&name, system::monotonic_now()) {
-            return found.addresses(&name);
+        if let Some(known) = self.lock_state().known_result(&name) {
+            return known.and_then(|found| found.addresses(&name));
         }
         let slot = self.limiter.reserve_slot(origin)?;
         let until = Instant::now() + RESOLVE_DEADLINE;
         let lookup = match timeout_at(until, self.join_or_start(&slot, &config, &name)).await {
-            Ok(StartedLookup::Known(found)) => return found.addresses(&name),
+            Ok(StartedLookup::Known(known)) => {
+                return known.and_then(|found| found.addresses(&name));
+            }
             Ok(StartedLookup::Running(lookup)) => lookup,
             Err(_) => return Err(lookup_limiter::too_many_lookups()),
         };
@@ -203,8 +223,8 @@ impl Resolver {
                     return StartedLookup::Running(lookup);
                 }
                 // Another origin's lookup may have ended meanwhile.
-                if let Some(found) = state.cache.get(name, system::monotonic_now()) {
-                    return StartedLookup::Known(found);
+                if let Some(known) = state.known_result(name) {
+                    return StartedLookup::Known(known);
                 }
                 if let Some(permit) = slot.try_start(weight) {
                     state.last_number += 1;
@@ -229,10 +249,13 @@ impl Resolver {
         let (tell, answer) = watch::channel(None);
         let (config, name) = (config.clone(), name.to_owned());
         // Removes the entry however the task ends.
-        let noted = PendingEntry {
+        let mut noted = PendingEntry {
             state: self.state.clone(),
+            config: config.clone(),
             name: name.clone(),
             number,
+            since: Instant::now(),
+            has_ended: false,
         };
         let task = tokio::spawn(async move {
             let found = if config.sources.needs_system(&name) {
@@ -242,17 +265,11 @@ impl Resolver {
                 drop(permit);
                 found
             };
-            if let Ok(found) = &found {
-                let mut state = lock_shared_state(&noted.state);
-                let is_current = |(_, known): &(ResolverFilesVersion, Arc<ResolverConfig>)| {
-                    Arc::ptr_eq(known, &config)
-                };
-                if state.known.as_ref().is_some_and(is_current) {
-                    state.cache.insert(&name, found, system::monotonic_now());
-                }
-            }
+            let found = found.map_err(|e| Arc::from(e.to_string()));
+            noted.keep(&found);
+            noted.has_ended = true;
             drop(noted);
-            let _ = tell.send(Some(found.map_err(|e| e.to_string().into())));
+            let _ = tell.send(Some(found));
         });
         Arc::new(RunningLookup {
             answer,
@@ -301,12 +318,38 @@ fn lock_shared_state(state: &Mutex<State>) -> MutexGuard<'_, State> {
 /// The entry of a running lookup in the state, removed when dropped.
 struct PendingEntry {
     state: Arc<Mutex<State>>,
+    config: Arc<ResolverConfig>,
     name: String,
     number: u64,
+    since: Instant,
+    /// True if its outcome was kept.
+    has_ended: bool,
+}
+
+impl PendingEntry {
+    /// Keeps the outcome of the lookup, unless the configuration has changed meanwhile.
+    fn keep(&self, outcome: &Result<LookupResult, Arc<str>>) {
+        let mut state = lock_shared_state(&self.state);
+        let is_current = |(_, known): &(ResolverFilesVersion, Arc<ResolverConfig>)| {
+            Arc::ptr_eq(known, &self.config)
+        };
+        if !state.known.as_ref().is_some_and(is_current) {
+            return;
+        }
+        let now = system::monotonic_now();
+        match outcome {
+            Ok(found) => state.cache.insert(&self.name, found, now),
+            Err(why) => state.cache.insert_failure(&self.name, why.clone(), now),
+        }
+    }
 }
 
 impl Drop for PendingEntry {
     fn drop(&mut self) {
+        if !self.has_ended && self.since.elapsed() >= FAILED_AFTER {
+            let why = lookup::no_answer_message(&self.config.servers);
+            self.keep(&Err(why.into()));
+        }
         let mut state = lock_shared_state(&self.state);
         // An aborted lookup may have a successor, whose entry stays.
         let note = state.running.get(self.name.as_str());

@@ -335,6 +335,27 @@ async fn strange_answers_are_understood_or_refused() {
 }
 
 #[tokio::test]
+async fn failures_are_kept_for_a_moment() {
+    let world = World::new("nameserver 127.0.0.1\noptions timeout:1 attempts:1").await;
+    for name in ["broken.example", "dead.example"] {
+        let first = world.refusal(name).await;
+        let asked = world.asked(&format!("{name}."));
+        assert!(asked > 0);
+        let begin = Instant::now();
+        for _ in 0..50 {
+            assert_eq!(world.refusal(name).await, first);
+        }
+        // A pause has at least a second.
+        let pauses = usize::try_from(begin.elapsed().as_secs()).unwrap();
+        let now = world.asked(&format!("{name}."));
+        assert!(now <= asked * (1 + pauses), "{name}: {now} queries");
+    }
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    world.refusal("broken.example").await;
+    assert!(world.asked("broken.example.") > 1);
+}
+
+#[tokio::test]
 async fn a_silent_server_is_named_and_the_next_one_asked() {
     let world = World::new("nameserver 127.0.0.1\noptions timeout:1 attempts:1").await;
     let why = world.refusal("dead.example").await;
@@ -346,6 +367,18 @@ async fn a_silent_server_is_named_and_the_next_one_asked() {
         "nameserver 127.0.0.2\nnameserver 127.0.0.1\n",
     );
     assert_eq!(world.ask("good.example").await.unwrap(), [ANSWER]);
+}
+
+#[tokio::test]
+async fn an_error_names_a_configuration_without_servers() {
+    let world = World::new("search example").await;
+    let why = world.refusal("broken.example").await;
+    assert!(why.ends_with("; resolv.conf names no server"), "{why}");
+    let file = &world.resolver.files.resolv_conf;
+    std::fs::remove_file(file).unwrap();
+    let why = world.refusal("broken.example").await;
+    let end = format!("; {} is missing", file.display());
+    assert!(why.ends_with(&end), "{why}");
 }
 
 /// The query is sent again after a second; the answer to the first one arrives later.

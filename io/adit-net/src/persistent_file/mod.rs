@@ -4,10 +4,13 @@
 mod line_file;
 #[cfg(unix)]
 mod owner;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
-use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use adit_wire::{Entropy, u64_from};
@@ -15,6 +18,14 @@ use adit_wire::{Entropy, u64_from};
 pub use line_file::LineFile;
 #[cfg(unix)]
 pub use owner::FileOwner;
+#[cfg(unix)]
+use unix::{make_folder, replace_file};
+#[cfg(windows)]
+pub use windows::FileOwner;
+#[cfg(windows)]
+pub(crate) use windows::PrivateSecurity;
+#[cfg(windows)]
+use windows::{make_folder, replace_file};
 
 use crate::system::SystemRng;
 
@@ -37,53 +48,11 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_file(folder, name, content)
 }
 
-/// Creates a folder and its parents, for the user alone, unless it exists.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut made = DirBuilder::new();
-    made.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
-    made.create(folder)
-}
-
 /// Returns an unpredictable file name.
 fn fresh_name() -> String {
     let mut rng = [0; 16];
     SystemRng.fill(&mut rng);
     format!(".adit-{:032x}", u128::from_le_bytes(rng))
-}
-
-#[cfg(unix)]
-fn replace_file(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {
-    use rustix::fs::{AtFlags, Mode, OFlags, fsync, open, openat, renameat, unlinkat};
-
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // From here on it is this folder, wherever its path leads.
-    let folder = open(folder, flags, Mode::empty())?;
-    let fresh = fresh_name();
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(openat(&folder, &*fresh, flags, Mode::RUSR | Mode::WUSR)?);
-    let mut written = || {
-        file.write_all(content)?;
-        file.sync_all()?;
-        renameat(&folder, &*fresh, &folder, name)?;
-        Ok(())
-    };
-    if let Err(why) = written() {
-        // A leftover file only costs disk space.
-        let _ = unlinkat(&folder, &*fresh, AtFlags::empty());
-        return Err(why);
-    }
-    Ok(fsync(&folder)?)
-}
-
-#[cfg(not(unix))]
-fn replace_file(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {
-    let fresh = folder.join(fresh_name());
-    let mut file = File::create_new(&fresh)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, folder.join(name))
 }
 
 /// Reads a file of at most `limit` bytes. Nothing is read of a longer one: a caller that sees a part of it

@@ -74,6 +74,24 @@ impl BatchUdpSocket {
         self.handover.is_forwarding()
     }
 
+    /// Passes all datagrams on before any of them is forwarded, so that this process can check them first. Then
+    /// forward them with [`forward_opened`](Self::forward_opened).
+    pub fn open_before_forwarding(&self) {
+        self.handover.set_opens_first();
+    }
+
+    /// Forwards a datagram to the previous process if that serves the sender; otherwise returns false. A datagram for
+    /// which there is no space is lost.
+    pub fn forward_opened(&self, datagram: &[u8], from: SocketAddr) -> bool {
+        self.handover.forward_opened(datagram, from)
+    }
+
+    /// Records a datagram that is not forwarded, after [`open_before_forwarding`](Self::open_before_forwarding): now and
+    /// then the end of the previous process is noticed by that.
+    pub fn note_other_datagram(&self) {
+        self.handover.note_other();
+    }
+
     /// Forwards a datagram to the previous process although it does not serve the sender: its client has moved. Returns
     /// false if that process has ended. A datagram for which there is no space is lost.
     pub fn forward_datagram(&self, datagram: &[u8], from: SocketAddr) -> bool {

@@ -75,17 +75,19 @@ pub struct AgentKey {
 }
 
 impl Agent {
-    /// Connects to the agent at `path`, which is usually in the environment variable `SSH_AUTH_SOCK`.
+    /// Connects to the agent at `path`: that of a Unix socket, which is usually in the environment variable
+    /// `SSH_AUTH_SOCK`, or on Windows that of a named pipe (OpenSSH's is
+    /// `\\.\pipe\openssh-ssh-agent`).
     ///
     /// # Errors
     /// Returns [`AgentError::Io`] if the connection fails.
     ///
     /// # Cancel safety
     /// If the call is cancelled, the connection is closed.
-    #[cfg(unix)]
+    #[cfg(any(unix, windows))]
     pub async fn connect(path: impl AsRef<std::path::Path>) -> Result<Self, AgentError> {
         Ok(Self::from_stream(
-            tokio::net::UnixStream::connect(path).await?,
+            super::agent_socket::connect(path.as_ref()).await?,
         ))
     }
 

@@ -1,6 +1,8 @@
 //! The client side: logs in and opens channels.
 
 mod agent;
+#[cfg(any(unix, windows))]
+mod agent_socket;
 mod config;
 mod connect;
 mod custom;

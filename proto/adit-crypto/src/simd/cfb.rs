@@ -10,8 +10,10 @@ use super::CpuPath;
 #[cfg(target_arch = "x86_64")]
 use super::aes::AesKey;
 
-/// Maximum and minimum number of packets in step.
+/// Maximum number of packets in step.
 pub(crate) const MAX_CHAINS: usize = 16;
+/// Minimum number of packets in step.
+#[cfg(target_arch = "x86_64")]
 const MIN_CHAINS: usize = 12;
 
 /// A block of AES.

@@ -2,6 +2,7 @@
 //!
 //! The function is that of Google's `highwayhash`; CPUs without AVX2 use the crate `highway`.
 
+#[cfg(target_arch = "x86_64")]
 use adit_wire::subslice;
 use highway::{HighwayHash, HighwayHasher, Key};
 
@@ -10,6 +11,7 @@ use super::CpuPath;
 use super::avx2::Avx2;
 
 /// Number of bytes that the state absorbs at a time.
+#[cfg(target_arch = "x86_64")]
 const BLOCK: usize = 32;
 
 /// A message in two parts, the first of at most 32 bytes.

@@ -21,7 +21,11 @@ pub(crate) fn run_widest(path: CpuPath, work: impl VectorLoop) {
 #[inline]
 pub(crate) fn run_in_vectors<L: MinimumLevel>(path: CpuPath, work: L) -> bool {
     match path {
-        CpuPath::Portable => false,
+        CpuPath::Portable => {
+            // The only path of most architectures.
+            drop(work);
+            false
+        }
         #[cfg(target_arch = "x86_64")]
         CpuPath::Avx2(_) | CpuPath::Avx2Vaes(_) if L::LEAST > CpuLevel::Avx2 => false,
         #[cfg(target_arch = "x86_64")]
@@ -50,6 +54,10 @@ pub(crate) fn run_in_vectors<L: MinimumLevel>(path: CpuPath, work: L) -> bool {
 /// A loop that is only useful with vectors.
 pub(crate) trait MinimumLevel: VectorLoop {
     /// The lowest sufficient level.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "only x86-64 has levels")
+    )]
     const LEAST: CpuLevel;
 }
 

@@ -31,7 +31,7 @@ impl FakeIpTable {
     #[must_use]
     pub fn snapshot(&self) -> String {
         let mut out = head(&self.networks);
-        for place in self.order.oldest_first() {
+        for place in self.shares.oldest_first() {
             if let Some(name) = self.names.get(usize_from(place)) {
                 // A text accepts everything.
                 let _ = writeln!(out, "{place} {name}");
@@ -79,7 +79,7 @@ impl FakeIpTable {
             capacity: self.capacity,
             index: Default::default(),
             names: Vec::new(),
-            order: Default::default(),
+            shares: Default::default(),
             changes: self.changes,
         };
         restored.names.resize(names.len(), Default::default());
@@ -87,7 +87,7 @@ impl FakeIpTable {
             if restored.index.contains_key(*name) {
                 continue;
             }
-            restored.fill(*place, name);
+            restored.fill(*place, name, None);
         }
         restored.drop_gaps();
         restored.changes = self.changes;
@@ -104,7 +104,7 @@ impl FakeIpTable {
             let place: u32 = narrow_int(place);
             if let Some(name) = self.names.get(usize_from(place)).filter(|n| !n.is_empty()) {
                 self.index.remove(name);
-                self.order.remove(place);
+                self.shares.remove(place);
             }
         }
         self.names.truncate(gap);

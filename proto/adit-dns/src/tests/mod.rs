@@ -2,6 +2,7 @@
 
 mod answers;
 mod cache;
+mod failures;
 mod fake_ips;
 mod queries;
 

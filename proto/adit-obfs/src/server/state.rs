@@ -4,8 +4,8 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
-use adit_crypto::{Secret, SnapshotError};
-use adit_wire::{Clock, Entropy, UnixTime};
+use adit_crypto::{DecisionLog, Secret, SnapshotError};
+use adit_wire::{Clock, Entropy, ProtocolError, UnixTime};
 
 use super::{ServerHandshake, State};
 use crate::http::RequestReader;
@@ -213,6 +213,25 @@ impl ServerState {
     pub fn merge_snapshot(&self, bytes: &[u8]) -> Result<(), HelloRestoreError> {
         let seen = self.0.seen_hellos().ok_or(HelloRestoreError::Unused)?;
         Ok(seen.merge_snapshot(bytes, self.0.clock.unix_time())?)
+    }
+
+    /// Returns the log of the hellos that were accepted; `None` for kinds without hellos.
+    #[must_use]
+    pub fn decision_log(&self) -> Option<&DecisionLog> {
+        self.0.seen_hellos().map(SeenHellos::decision_log)
+    }
+
+    /// Remembers a hello that the state from whose [`snapshot`](Self::snapshot) this one was created has accepted and
+    /// [logged](Self::decision_log).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ProtocolError::Replayed`] if the hello was seen before, and [`ProtocolError::Malformed`] if `entry` is
+    /// not of such a log, or the kind has no hellos.
+    pub fn insert_logged(&self, entry: &[u8]) -> Result<(), ProtocolError> {
+        let none = ProtocolError::Malformed("an entry of a log of hellos");
+        let seen = self.0.seen_hellos().ok_or(none)?;
+        seen.insert_logged(entry, self.0.clock.unix_time())
     }
 
     /// Returns the kind.

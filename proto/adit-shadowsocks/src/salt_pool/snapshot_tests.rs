@@ -135,3 +135,31 @@ fn the_space_is_bounded() {
     let full = parts.any(|part| after.merge_snapshot(part.expose(), NOW).is_err());
     assert!(full);
 }
+
+/// A salt that one pool accepts, the other confirms once: neither accepts a salt that the other has.
+#[test]
+fn two_pools_agree_on_each_salt() {
+    let before = filled();
+    before.decision_log().set_recording(true);
+    let after = copy_of(&before, NOW);
+    for (n, stamp) in [(2000, Some(NOW)), (2001, None)] {
+        before.insert_salt(&salt(n), stamp, NOW).unwrap();
+        let entries = before.decision_log().take();
+        assert_eq!(entries.len(), 1);
+        assert_eq!(after.insert_logged(&entries[0], NOW), Ok(()));
+        let again = after.insert_salt(&salt(n), stamp, NOW);
+        assert_eq!(again, Err(ProtocolError::Replayed));
+        let (n, salt) = (n + 10, salt(n + 10));
+        after.insert_salt(&salt, stamp, NOW).unwrap();
+        before.insert_salt(&salt, stamp, NOW).unwrap();
+        let entries = before.decision_log().take();
+        let refused = after.insert_logged(&entries[0], NOW);
+        assert_eq!(refused, Err(ProtocolError::Replayed), "{n}");
+        for len in [0, 8, 31, 33, 39] {
+            let refused = after.insert_logged(&[1; 41][..len], NOW);
+            assert!(matches!(refused, Err(ProtocolError::Malformed(_))), "{len}");
+        }
+    }
+    assert!(before.insert_salt(&salt(1), Some(NOW), NOW).is_err());
+    assert!(before.decision_log().take().is_empty(), "a refused salt");
+}

@@ -2,12 +2,12 @@
 
 use core::ops::Range;
 
-use adit_crypto::StreamCipher;
 use adit_wire::{Opened, Overhead, ProtocolError};
 
 use super::chunk::{ChunkOpen, ChunkSeal};
 use super::{MAX_RAW, max_chunk};
 use crate::Method;
+use crate::stream_cipher::StreamCipher;
 
 /// Seals the data after the header of a direction.
 pub(super) enum BodySeal {

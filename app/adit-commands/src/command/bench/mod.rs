@@ -1,11 +1,15 @@
 //! `adit bench …`: benchmarks of this machine.
 
+#[cfg(feature = "kcp")]
 mod fec;
+#[cfg(feature = "kcp")]
 mod kcp;
 mod mac;
+#[cfg(feature = "kcp")]
 mod packet;
 mod rows;
 mod ss;
+#[cfg(feature = "ssh")]
 mod ssh;
 
 use adit_cli::CommandResult;
@@ -16,9 +20,12 @@ use crate::args;
 pub(super) fn run_bench(typed: &args::BenchArgs) -> CommandResult {
     match &typed.what {
         args::BenchCommand::Mac(mac) => mac::bench_mac(mac),
+        #[cfg(feature = "kcp")]
         args::BenchCommand::Fec(span) => fec::bench_fec(span),
         args::BenchCommand::Ss(span) => ss::bench_ss(span),
+        #[cfg(feature = "kcp")]
         args::BenchCommand::Kcp(span) => kcp::bench_kcp(span),
+        #[cfg(feature = "ssh")]
         args::BenchCommand::Ssh(ssh) => ssh::bench_ssh(ssh),
     }
 }

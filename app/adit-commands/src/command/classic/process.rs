@@ -30,10 +30,11 @@ mod unix {
 
     use adit_cli::background;
     use anyhow::Context;
+    use nix::errno::Errno;
     use nix::unistd;
 
     use super::{Failure, FailureCode, ProcessOptions};
-    use crate::args::classic::insert_command_by_name;
+    use crate::args::program_name::insert_command_by_name;
 
     /// A user account of this machine.
     pub(in super::super) struct User {
@@ -59,14 +60,29 @@ mod unix {
             if unistd::geteuid() == self.id {
                 return Ok(());
             }
-            let done = unistd::initgroups(&self.name, self.group)
+            let done = self
+                .set_groups()
                 .and_then(|()| unistd::setgid(self.group))
                 .and_then(|()| unistd::setuid(self.id));
             done.map_err(|why| {
                 let what = format!("-a {}: {why}", self.name.to_string_lossy());
-                Failure::new(FailureCode::Failure, what)
-                    .with_hint("only root can switch to another user")
+                Failure::new(FailureCode::Failure, what).with_hint(match why {
+                    Errno::ENOTSUP => "start adit as the user: this system cannot change groups",
+                    _ => "only root can switch to another user",
+                })
             })
+        }
+
+        #[cfg(not(target_vendor = "apple"))]
+        fn set_groups(&self) -> nix::Result<()> {
+            unistd::initgroups(&self.name, self.group)
+        }
+
+        /// Returns an error: Apple's systems have no safe wrapper of the call, and the process must not
+        /// keep root's groups.
+        #[cfg(target_vendor = "apple")]
+        fn set_groups(&self) -> nix::Result<()> {
+            Err(Errno::ENOTSUP)
         }
     }
 
@@ -98,29 +114,27 @@ mod unix {
 mod elsewhere {
     use adit_cli::CommandResult;
 
-    use super::{Failure, FailureCode, Process};
+    use super::{Failure, FailureCode, ProcessOptions};
 
     /// A user account, which this system cannot switch to.
     pub(in super::super) struct User;
 
     impl User {
         pub(super) fn named(_: &str) -> Result<Self, Failure> {
-            Err(unknown("-a"))
+            Err(unix_only("-a", "run adit as a service of that account"))
         }
     }
 
-    pub(in super::super) fn start() -> Done {
-        Err(unknown("-f"))
+    pub(in super::super) fn start() -> CommandResult {
+        Err(unix_only("-f", "run adit as a service"))
     }
 
-    pub(in super::super) fn settle(_: &ProcessOptions, _: Option<User>) -> Done {
+    pub(in super::super) fn settle(_: &ProcessOptions, _: Option<User>) -> CommandResult {
         Ok(())
     }
 
-    fn unknown(option: &str) -> Failure {
-        Failure::new(
-            FailureCode::Usage,
-            format!("{option} is not available on this system"),
-        )
+    fn unix_only(option: &str, hint: &'static str) -> Failure {
+        let what = format!("{option} is available on Unix only");
+        Failure::new(FailureCode::Usage, what).with_hint(hint)
     }
 }

@@ -49,6 +49,12 @@ fn find_completer(arg: &Arg, topics: &[String]) -> Option<ArgValueCompleter> {
     match (value_name(arg).as_str(), arg.get_id().as_str()) {
         ("METHOD", _) => new(|word| candidates_starting_with(method_names(), word)),
         ("URL" | "URL|NAME|FILE|-" | "URL|[HOST:]PORT", _) => new(urls::complete_url),
+        // Of a service: a command, or URLs.
+        ("ARGS", _) => new(|word| {
+            let mut found = candidates_starting_with(["run", "server", "client"], word);
+            found.extend(urls::complete_url(word));
+            found
+        }),
         ("CIPHER,…", _) | ("LIST", "ciphers") => new(algorithms::complete_ciphers),
         ("MAC,…", _) | ("LIST", "macs") => new(algorithms::complete_macs),
         ("LIST", "kex") => new(algorithms::complete_kex),

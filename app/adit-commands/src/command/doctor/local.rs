@@ -1,11 +1,13 @@
 //! Endpoints without a server: listeners of this machine, its network, and `reject://`.
 
+use std::env::consts::ARCH;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{HopKind, ListenerKind, Plan};
+use adit_crypto::packet::session::SessionCipher;
 use adit_dns::{RecordType, UpstreamQuery};
 use adit_engine::probe;
 use adit_wire::{Host, Target};
@@ -14,7 +16,7 @@ use tokio::time::timeout;
 
 use super::requests::WebTarget;
 use super::step::{CheckResult, CheckState, DoctorReport};
-use super::{PATIENCE, check_datagrams, check_page, hints};
+use super::{PATIENCE, check_datagrams, check_page, hints, system};
 use crate::args;
 
 /// The number of the only query of a socket.
@@ -127,6 +129,8 @@ pub(super) async fn examine_direct(
     report: &mut DoctorReport,
     typed: &args::DoctorArgs,
 ) -> CommandResult {
+    report.add_step(check_processor());
+    system::examine_system(report);
     let way = probe::direct_connector();
     let kind = HopKind::RemoteTarget;
     let page = match typed.to.clone().map(WebTarget::new) {
@@ -139,6 +143,43 @@ pub(super) async fn examine_direct(
     };
     let datagrams = check_datagrams(report, typed, &kind, &*way).await;
     page.and(datagrams)
+}
+
+/// Reports the instructions of this machine's processor that are in use.
+fn check_processor() -> CheckResult {
+    let has_aes = SessionCipher::preferred() == SessionCipher::Aes128Gcm;
+    let ciphers = adit_crypto::cpu_level().name();
+    let aes = match has_aes {
+        true => "instructions for AES and GCM",
+        false => "no instructions for AES and GCM",
+    };
+    let mut what = format!("{ARCH}, {aes}; ciphers: {ciphers}");
+    if let Some(correction) = correction_level() {
+        what.push_str(", error correction: ");
+        what.push_str(correction);
+    }
+    let mut step = CheckResult::new("cpu", CheckState::Ok, what)
+        .with_figure("arch", ARCH)
+        .with_figure("aes", has_aes)
+        .with_figure("ciphers", ciphers);
+    if let Some(correction) = correction_level() {
+        step = step.with_figure("fec", correction);
+    }
+    match has_aes {
+        true => step,
+        false => step.with_advice("`2022-blake3-chacha20-poly1305` is faster here than AES"),
+    }
+}
+
+/// Returns the instructions that error correction uses; `None` if this build has no such codes.
+#[cfg(feature = "kcp")]
+fn correction_level() -> Option<&'static str> {
+    Some(adit_fec::effective_level().name())
+}
+
+#[cfg(not(feature = "kcp"))]
+const fn correction_level() -> Option<&'static str> {
+    None
 }
 
 /// Reports that there is nothing to check.

@@ -4,26 +4,36 @@
 //! successor                      predecessor
 //!     ──── Hello ──────────────────▶        version
 //!     ◀─── Sockets … ───────────────        names, with their descriptors
+//!     ◀─── Plugins … ───────────────        the processes before listeners, with their descriptors
 //!     ◀─── Replays … ───────────────        a snapshot of the replay states
 //!     ◀─── Prepare ─────────────────
 //!     ──── Ready | Failed ──────────▶       everything is bound, or the reason why not
-//!     ◀─── Counters …, Replays … ───        accepting is paused
+//!     ◀─── Counters … ───────────────        accepting is paused
 //!     ◀─── SharedSocket … ───────────        the peers that the predecessor still serves on it
+//!     ◀─── Replays … ───────────────        a snapshot of the replay states, from which on the successor decides
 //!     ◀─── Go ──────────────────────
 //!     ──── Started ─────────────────▶       accepts connections
 //!     ◀─── Counters … ──────────────        of the connections that end in the predecessor
-//!     ◀─── Replays …, ReplaysEnd ───        a later snapshot, whenever it has changed
+//!     ◀─── Replays …, ReplaysEnd ───        a later snapshot of those of datagrams, whenever it has changed
+//!     ◀─── Claim ────────────────────        what a handshake in the predecessor has accepted
+//!     ──── ClaimAnswer ──────────────▶       1 if the successor has not seen it
 //! ```
 
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
+use adit_engine::carrier::KcpCounts;
+use adit_engine::plugin::{HandedOverPlugin, PluginSpec, PluginTransports};
 use adit_engine::{EngineCounters, ListenerCounters, MeterStats, Usage, UserCounters};
+use adit_net::child::guarded::HandedOverChild;
 use serde::{Deserialize, Serialize};
+
+use super::Exchange;
 
 /// The environment variable with the process ID of the predecessor, whose channel is standard input.
 pub(super) const ENVIRONMENT: &str = "ADIT_HANDOVER";
 /// The version of these messages.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Maximum number of sockets in one message.
 pub(super) const SOCKETS_PER_MESSAGE: usize = 32;
 /// Maximum number of users in one message, which remains far below its maximum size.
@@ -43,6 +53,9 @@ pub(super) mod kind {
     pub(crate) const REPLAYS_END: u16 = 10;
     pub(crate) const SHARED_SOCKET: u16 = 11;
     pub(crate) const SELECTED_MEMBERS: u16 = 12;
+    pub(crate) const PLUGINS: u16 = 13;
+    pub(crate) const CLAIM: u16 = 14;
+    pub(crate) const CLAIM_ANSWER: u16 = 15;
 }
 
 /// The first message of a successor.
@@ -74,6 +87,56 @@ pub(super) enum SocketOwner {
     Api(String),
 }
 
+/// The plugin of a listener.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PluginMessage {
+    program: String,
+    options: String,
+    /// The name of the [`PluginTransports`].
+    mode: String,
+    public: SocketAddr,
+    local: SocketAddr,
+    id: u32,
+}
+
+impl PluginMessage {
+    /// Returns the message about a plugin, and its descriptors.
+    pub(super) fn new(plugin: HandedOverPlugin) -> (Self, [OwnedFd; HandedOverChild::DESCRIPTORS]) {
+        let PluginSpec {
+            program,
+            options,
+            mode,
+        } = plugin.spec;
+        let (id, fds) = plugin.process.into_parts();
+        let message = Self {
+            program,
+            options,
+            mode: mode.name().to_owned(),
+            public: plugin.public,
+            local: plugin.local,
+            id,
+        };
+        (message, fds)
+    }
+
+    /// Returns the plugin.
+    pub(super) fn into_plugin(self, fds: Vec<OwnedFd>) -> Exchange<HandedOverPlugin> {
+        let mode = PluginTransports::from_name(&self.mode)
+            .ok_or_else(|| format!("a plugin has an unknown mode `{}`", self.mode))?;
+        let process = HandedOverChild::from_parts(self.id, fds).map_err(|why| why.to_string())?;
+        Ok(HandedOverPlugin {
+            spec: PluginSpec {
+                program: self.program,
+                options: self.options,
+                mode,
+            },
+            public: self.public,
+            local: self.local,
+            process,
+        })
+    }
+}
+
 /// The message of a successor that has bound everything.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ready {
@@ -86,6 +149,9 @@ pub(super) struct Ready {
 pub(super) struct CountersMessage {
     listeners: Vec<ListenerPart>,
     closed: Numbers<5>,
+    /// Those of KCP sessions.
+    #[serde(default)]
+    kcp: Numbers<30>,
 }
 
 /// Counters in the order of their fields.
@@ -107,6 +173,7 @@ impl CountersMessage {
         let mut messages = vec![Self {
             listeners: Vec::new(),
             closed: from_stats(counters.closed),
+            kcp: counters.kcp.values(),
         }];
         let mut users_in_last = 0;
         for listener in &counters.listeners {
@@ -164,6 +231,7 @@ impl From<CountersMessage> for EngineCounters {
         Self {
             listeners: listeners.collect(),
             closed: to_stats(message.closed),
+            kcp: KcpCounts::from_values(message.kcp),
         }
     }
 }
@@ -227,6 +295,7 @@ const fn to_usage(numbers: Numbers<6>) -> Usage {
     }
 }
 
+#[cfg(feature = "kcp")]
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +336,11 @@ mod tests {
                 up: 9,
                 ..MeterStats::default()
             },
+            kcp: KcpCounts {
+                in_pkts: 11,
+                curr_estab: 2,
+                ..KcpCounts::default()
+            },
         };
         let mut sum = EngineCounters::default();
         let messages = CountersMessage::divide(&counters);
@@ -277,6 +351,8 @@ mod tests {
             let part =
                 EngineCounters::from(serde_json::from_slice::<CountersMessage>(&text).unwrap());
             sum.closed.up += part.closed.up;
+            sum.kcp.in_pkts += part.kcp.in_pkts;
+            sum.kcp.curr_estab += part.kcp.curr_estab;
             for one in part.listeners {
                 match sum
                     .listeners

@@ -17,6 +17,7 @@ mod message;
 #[cfg(target_os = "linux")]
 mod predecessor;
 mod program;
+#[cfg(feature = "admin")]
 mod request;
 #[cfg(target_os = "linux")]
 mod successor;
@@ -28,7 +29,8 @@ pub(super) use host::{UpgradeHost, UpgradeOutcome, UpgradeTrigger};
 #[cfg(target_os = "linux")]
 pub(super) use predecessor::{InheritedApi, Predecessor};
 pub(super) use program::program_of_this_process;
-pub(super) use request::run_upgrade;
+#[cfg(feature = "admin")]
+pub(super) use request::{admin_of_file, api_address, run_upgrade};
 #[cfg(target_os = "linux")]
 pub(super) use successor::Successor;
 #[cfg(not(target_os = "linux"))]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use adit_admin::api::{ApiListener, ApiListenerError};
 use adit_cli::{Failure, FailureCode};
 use adit_engine::connector::{MemberSelection, MemberSelections};
+use adit_engine::plugin::HandedOverPlugin;
 use adit_engine::{
     Engine, EngineCounters, HandoverSocket, Inheritance, InheritedSockets, PreparedEngine,
     ReplayPart, SharedSockets, SocketKind,
@@ -18,7 +19,8 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::message::{
-    CountersMessage, ENVIRONMENT, Hello, Ready, SelectedMember, SocketOwner, VERSION, kind,
+    CountersMessage, ENVIRONMENT, Hello, PluginMessage, Ready, SelectedMember, SocketOwner,
+    VERSION, kind,
 };
 use super::{Exchange, PredecessorEnd, to_json};
 
@@ -86,10 +88,12 @@ impl Predecessor {
         };
         super::send(&mut channel, kind::HELLO, &to_json(&hello)?, &[]).await?;
         let (mut sockets, mut api, mut replays) = (Vec::new(), None, Vec::new());
+        let mut plugins = Vec::new();
         loop {
             let message = next_message(&mut channel).await?;
             match message.kind {
                 kind::SOCKETS => sort_sockets(message, &mut sockets, &mut api)?,
+                kind::PLUGINS => plugins.push(parse_plugin(message)?),
                 kind::REPLAYS => replays.push(ReplayPart::from_bytes(message.body)),
                 kind::PREPARE => break,
                 other => return Err(unexpected(other)),
@@ -100,7 +104,7 @@ impl Predecessor {
             channel,
             id,
             inheritance: Inheritance {
-                sockets: InheritedSockets::new(sockets),
+                sockets: InheritedSockets::new(sockets).with_plugins(plugins),
                 replays,
                 ..Inheritance::default()
             },
@@ -188,6 +192,11 @@ impl Predecessor {
         {
             match message.kind {
                 kind::COUNTERS => engine.add_counters(&parse_counters(&message)?),
+                kind::CLAIM => {
+                    let answer = [u8::from(engine.decide_claim(&message.body).await)];
+                    let sent = super::send(&mut self.channel, kind::CLAIM_ANSWER, &answer, &[]);
+                    sent.await?;
+                }
                 kind::REPLAYS => round.push(ReplayPart::from_bytes(message.body)),
                 kind::REPLAYS_END => {
                     let merged = engine.merge_replays(&std::mem::take(&mut round));
@@ -272,6 +281,10 @@ fn sort_sockets(
         }
     }
     Ok(())
+}
+
+fn parse_plugin(message: HandoverMessage) -> Exchange<HandedOverPlugin> {
+    parse::<PluginMessage>(&message.body)?.into_plugin(message.fds)
 }
 
 fn parse_counters(message: &HandoverMessage) -> Exchange<EngineCounters> {

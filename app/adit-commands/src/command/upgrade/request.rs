@@ -2,32 +2,25 @@
 
 use std::path::Path;
 
-use adit_admin::api::{UpgradeError, request_upgrade};
+use adit_admin::api::{ApiRequestError, request_upgrade};
 use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_config::AdminSettings;
 
 use crate::args;
 use crate::command::{admin, convert};
 
 /// Requests the upgrade, and prints its result.
 pub(crate) fn run_upgrade(typed: &args::UpgradeArgs) -> CommandResult {
-    let admin = match &typed.config {
-        Some(path) => convert::plan_from_file(path)?.admin,
-        None => None,
-    };
-    let Some(at) = typed
-        .admin
-        .as_deref()
-        .or_else(|| admin.as_ref().map(|admin| admin.listen.as_str()))
-    else {
-        let what = match &typed.config {
-            Some(path) => format!("{} has no `[admin]`", path.display()),
-            None => "the running process is reached through its management API".to_owned(),
-        };
-        return Err(Failure::new(FailureCode::Usage, what).with_hint(
-            "--admin ADDRESS as in `adit run --admin ADDRESS`, or -c FILE with `[admin]`; without an API: \
-             kill -USR2 PID",
-        ));
-    };
+    if !cfg!(target_os = "linux") {
+        let what = "`adit upgrade` is available on Linux only";
+        return Err(Failure::new(FailureCode::Usage, what)
+            .with_hint("replace the file, and start adit again"));
+    }
+    let admin = admin_of_file(typed.config.as_deref())?;
+    let hint = "--admin ADDRESS as in `adit run --admin ADDRESS`, or -c FILE with `[admin]`; without an API: \
+                kill -USR2 PID";
+    let file = typed.config.as_deref();
+    let at = api_address(typed.admin.as_deref(), file, admin.as_ref(), hint)?;
     let tokens = admin.as_ref().and_then(|admin| admin.tokens.as_deref());
     let token = admin::first_token(typed.admin_token.as_deref(), tokens)?;
     let program = typed.program.as_deref().map(absolute_path).transpose()?;
@@ -46,6 +39,31 @@ pub(crate) fn run_upgrade(typed: &args::UpgradeArgs) -> CommandResult {
     })
 }
 
+/// Returns the `[admin]` of a configuration file.
+pub(crate) fn admin_of_file(path: Option<&Path>) -> Result<Option<AdminSettings>, Failure> {
+    match path {
+        Some(path) => Ok(convert::plan_from_file(path)?.admin),
+        None => Ok(None),
+    }
+}
+
+/// Returns the address of the API of a running process: the typed one, or that of the file.
+pub(crate) fn api_address<'a>(
+    typed: Option<&'a str>,
+    file: Option<&Path>,
+    admin: Option<&'a AdminSettings>,
+    hint: &str,
+) -> Result<&'a str, Failure> {
+    if let Some(at) = typed.or_else(|| admin.map(|admin| admin.listen.as_str())) {
+        return Ok(at);
+    }
+    let what = match file {
+        Some(path) => format!("{} has no `[admin]`", path.display()),
+        None => "the running process is reached through its management API".to_owned(),
+    };
+    Err(Failure::new(FailureCode::Usage, what).with_hint(hint))
+}
+
 /// Returns the path for a process with another working directory.
 fn absolute_path(path: &Path) -> Result<std::path::PathBuf, Failure> {
     path.canonicalize().map_err(|why| {
@@ -54,15 +72,15 @@ fn absolute_path(path: &Path) -> Result<std::path::PathBuf, Failure> {
     })
 }
 
-fn to_failure(why: UpgradeError) -> Failure {
+fn to_failure(why: ApiRequestError) -> Failure {
     let code = match &why {
-        UpgradeError::Connect { .. } | UpgradeError::Exchange { .. } => FailureCode::Network,
-        UpgradeError::Refused { .. } => FailureCode::Failure,
+        ApiRequestError::Connect { .. } | ApiRequestError::Exchange { .. } => FailureCode::Network,
+        ApiRequestError::Refused { .. } => FailureCode::Failure,
     };
     match &why {
-        UpgradeError::Refused { status: 401, .. } => Failure::new(code, why.to_string())
+        ApiRequestError::Refused { status: 401, .. } => Failure::new(code, why.to_string())
             .with_hint("--admin-token @FILE, with the tokens of the running process"),
-        UpgradeError::Refused { .. } => Failure::new(
+        ApiRequestError::Refused { .. } => Failure::new(
             code,
             format!("not upgraded, the running process continues: {why}"),
         ),

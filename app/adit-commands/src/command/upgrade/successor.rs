@@ -1,5 +1,6 @@
 //! The running process's view: the process that succeeds it.
 
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -8,15 +9,16 @@ use std::time::Duration;
 
 use adit_admin::api::{ApiListenerControl, Upgraded};
 use adit_cli::{CommandResult, SignalRequest, Signals, notify_service_manager};
-use adit_engine::{Engine, EngineCounters, HandoverSocket, ReplayPart};
+use adit_engine::{Engine, EngineCounters, HandoverSocket, ReplayClaim, ReplayPart};
 use adit_net::child::detachable::{DetachableChild, spawn_detachable};
 use adit_net::handover::{HandoverChannel, HandoverMessage};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, timeout};
 use tracing::{debug, info, warn};
 
 use super::message::{
-    CountersMessage, ENVIRONMENT, Hello, Ready, SOCKETS_PER_MESSAGE, SelectedMember, SocketOwner,
-    VERSION, kind,
+    CountersMessage, ENVIRONMENT, Hello, PluginMessage, Ready, SOCKETS_PER_MESSAGE, SelectedMember,
+    SocketOwner, VERSION, kind,
 };
 use super::{Exchange, PredecessorEnd, to_json};
 
@@ -32,7 +34,7 @@ const EXIT_TIME: Duration = Duration::from_secs(1);
 const REPORT_TIME: Duration = Duration::from_secs(5);
 /// Interval at which counters are sent to the successor.
 const COUNTER_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which the replay states are sent, if they have changed: requests that were being read at the handover.
+/// Interval at which the replay states of datagrams are sent, if they have changed.
 const REPLAY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The process that continues the listeners of this one.
@@ -41,12 +43,23 @@ pub(crate) struct Successor {
     pub(crate) about: Upgraded,
     /// The counters that it has.
     counted: EngineCounters,
-    /// The count of the replay states that it has.
+    /// The decisions about replays that it has to confirm.
+    claims: Claims,
+    /// The count of the replay states of datagrams that it has.
     recorded: u64,
     /// A hash of the sessions of datagrams that it has.
     sessions_hash: u64,
     /// The end of the process that this one has succeeded, whose reports and datagrams it passes on.
     predecessor: Option<PredecessorEnd>,
+}
+
+/// Decisions about replays that the new process has to confirm.
+struct Claims {
+    new: mpsc::Receiver<ReplayClaim>,
+    /// Those that were sent, in the order of their answers.
+    sent: VecDeque<ReplayClaim>,
+    /// True if the new process has ended: this one decides alone.
+    has_ended: bool,
 }
 
 impl Successor {
@@ -56,6 +69,20 @@ impl Successor {
     /// # Errors
     /// The reason why the new process could not take over. This one continues unchanged.
     pub(crate) async fn start(
+        program: &Path,
+        engine: &Engine,
+        api: Option<&ApiListenerControl>,
+        predecessor: Option<PredecessorEnd>,
+    ) -> Exchange<Self> {
+        let started = Self::start_or_fail(program, engine, api, predecessor).await;
+        if started.is_err() {
+            engine.resume_plugins();
+            engine.end_claims();
+        }
+        started
+    }
+
+    async fn start_or_fail(
         program: &Path,
         engine: &Engine,
         api: Option<&ApiListenerControl>,
@@ -85,20 +112,28 @@ impl Successor {
             ));
         }
         send_sockets(&mut channel, sockets, api.zip(api_socket)).await?;
-        send_replays(&mut channel, engine).await?;
+        let plugins = engine.hand_over_plugins().await;
+        for plugin in plugins.map_err(|why| why.to_string())? {
+            let (about, fds) = PluginMessage::new(plugin);
+            let fds = fds.each_ref().map(AsFd::as_fd);
+            super::send(&mut channel, kind::PLUGINS, &to_json(&about)?, &fds).await?;
+        }
+        send_replays(&mut channel, &engine.replay_snapshot()).await?;
         super::send(&mut channel, kind::PREPARE, &[], &[]).await?;
         let ready = next_message(&mut channel, &mut child, READY_TIME).await?;
         let ready: Ready = expect(&ready, kind::READY)?;
 
         engine.pause_accepting().await;
         let counted = engine.counters();
-        let recorded = engine.replay_count();
         let started = Self::request_start(&mut channel, &mut child, engine, &counted).await;
-        if let Err(why) = started {
-            // The sockets were not closed: nothing was refused.
-            engine.resume_accepting();
-            return Err(why);
-        }
+        let (claims, recorded) = match started {
+            Ok(started) => started,
+            Err(why) => {
+                // The sockets were not closed: nothing was refused.
+                engine.resume_accepting();
+                return Err(why);
+            }
+        };
         child.detach();
         engine.leave_to_successor().await;
         if let Some(api) = api.filter(|_| ready.api) {
@@ -112,6 +147,11 @@ impl Successor {
                 version: hello.version,
             },
             counted,
+            claims: Claims {
+                new: claims,
+                sent: VecDeque::new(),
+                has_ended: false,
+            },
             recorded,
             sessions_hash: 0,
             predecessor,
@@ -126,9 +166,18 @@ impl Successor {
         child: &mut DetachableChild,
         engine: &Engine,
         counted: &EngineCounters,
-    ) -> Exchange<()> {
+    ) -> Exchange<(mpsc::Receiver<ReplayClaim>, u64)> {
         send_counters(channel, counted).await?;
-        send_replays(channel, engine).await?;
+        let shared = engine.hand_over_udp().await;
+        for socket in shared.map_err(|why| why.to_string())?.into_vec() {
+            let (peers, fds) = socket.into_parts();
+            let fds = fds.each_ref().map(AsFd::as_fd);
+            super::send(channel, kind::SHARED_SOCKET, &peers, &fds).await?;
+        }
+        // Nothing is received from here on, and the new process decides about handshakes: the snapshot is complete.
+        let recorded = engine.packet_count();
+        let (claims, replays) = engine.start_claims();
+        send_replays(channel, &replays).await?;
         let selections = engine.member_selections();
         let selected: Vec<SelectedMember> = selections
             .iter()
@@ -142,16 +191,10 @@ impl Successor {
             .collect();
         let selected = to_json(&selected)?;
         super::send(channel, kind::SELECTED_MEMBERS, &selected, &[]).await?;
-        let shared = engine.hand_over_udp().await;
-        for socket in shared.map_err(|why| why.to_string())?.into_vec() {
-            let (peers, fds) = socket.into_parts();
-            let fds = fds.each_ref().map(AsFd::as_fd);
-            super::send(channel, kind::SHARED_SOCKET, &peers, &fds).await?;
-        }
         super::send(channel, kind::GO, &[], &[]).await?;
         let started = next_message(channel, child, START_TIME).await?;
         match started.kind {
-            kind::STARTED => Ok(()),
+            kind::STARTED => Ok((claims, recorded)),
             other => Err(format!("unexpected message {other}")),
         }
     }
@@ -187,6 +230,11 @@ impl Successor {
                 () = end => break,
                 _ = replay_timer.tick() => self.report_replays(engine).await,
                 _ = counter_timer.tick() => self.report_counters(engine, false).await,
+                Some(claim) = self.claims.new.recv() => self.send_claim(claim).await,
+                answer = self.channel.receive(), if !self.claims.has_ended => match answer {
+                    Ok(Some(answer)) => self.handle_answer(&answer),
+                    Ok(None) | Err(_) => self.end_claims(engine),
+                },
                 request = signals.next_request() => match request {
                     // The service manager ends both processes.
                     SignalRequest::Drain if !is_ending => is_ending = true,
@@ -203,9 +251,41 @@ impl Successor {
         Ok(())
     }
 
-    /// Sends snapshots of the parts of the replay states that have changed since the last ones.
+    /// Asks the new process for a decision.
+    async fn send_claim(&mut self, claim: ReplayClaim) {
+        let sent = super::send(&mut self.channel, kind::CLAIM, claim.as_bytes(), &[]);
+        match within_report_time(sent).await {
+            Ok(()) => self.claims.sent.push_back(claim),
+            // If it has ended, the channel says so, and this process decides alone. Until then nothing is accepted
+            // that it might have seen.
+            Err(why) => {
+                debug!("cannot ask process {}: {why}", self.about.pid);
+                claim.answer(false);
+            }
+        }
+    }
+
+    /// Handles a message of the new process: an answer to the oldest claim.
+    fn handle_answer(&mut self, message: &HandoverMessage) {
+        if message.kind != kind::CLAIM_ANSWER {
+            // Of a newer version, which has reasons to expect that it can be ignored.
+            return;
+        }
+        if let Some(claim) = self.claims.sent.pop_front() {
+            claim.answer(message.body == [1]);
+        }
+    }
+
+    /// Decides alone, as the new process has ended.
+    fn end_claims(&mut self, engine: &Engine) {
+        engine.end_claims();
+        self.claims.has_ended = true;
+        self.claims.sent.clear();
+    }
+
+    /// Sends snapshots of the replay states of datagrams that have changed since the last ones.
     async fn report_replays(&mut self, engine: &Engine) {
-        let recorded = engine.replay_count();
+        let recorded = engine.packet_count();
         let sessions = engine.session_snapshot();
         let mut hasher = DefaultHasher::new();
         sessions.iter().for_each(|part| hasher.write(part.expose()));
@@ -216,7 +296,7 @@ impl Successor {
         ) {
             (true, true) => return,
             (true, false) => sessions,
-            (false, _) => engine.replay_snapshot(),
+            (false, _) => engine.packet_snapshot(),
         };
         let sent = send_replay_round(&mut self.channel, &parts);
         match within_report_time(sent).await {
@@ -229,9 +309,7 @@ impl Successor {
     async fn report_counters(&mut self, engine: &Engine, is_last: bool) {
         let mut now = engine.counters();
         if is_last {
-            for listener in &mut now.listeners {
-                listener.stats.closed = listener.stats.opened;
-            }
+            now.end_sessions();
         }
         let added = now.since(&self.counted);
         if added.is_zero() {
@@ -252,14 +330,12 @@ async fn within_report_time(sent: impl Future<Output = Exchange<()>>) -> Exchang
 }
 
 async fn send_replay_round(channel: &mut HandoverChannel, parts: &[ReplayPart]) -> Exchange<()> {
-    for part in parts {
-        super::send(channel, kind::REPLAYS, part.expose(), &[]).await?;
-    }
+    send_replays(channel, parts).await?;
     super::send(channel, kind::REPLAYS_END, &[], &[]).await
 }
 
-async fn send_replays(channel: &mut HandoverChannel, engine: &Engine) -> Exchange<()> {
-    for part in engine.replay_snapshot() {
+async fn send_replays(channel: &mut HandoverChannel, parts: &[ReplayPart]) -> Exchange<()> {
+    for part in parts {
         super::send(channel, kind::REPLAYS, part.expose(), &[]).await?;
     }
     Ok(())
@@ -271,6 +347,12 @@ fn check_service_manager() -> Exchange<()> {
     if own == 1 {
         return Err(
             "adit is process 1 of a container, which ends with it; start a new container instead"
+                .to_owned(),
+        );
+    }
+    if std::env::var_os("RC_SVCNAME").is_some() {
+        return Err(
+            "OpenRC watches the process that it has started and would start another one; restart the service instead"
                 .to_owned(),
         );
     }

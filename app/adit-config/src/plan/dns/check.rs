@@ -1,9 +1,10 @@
 //! Checks of the `[dns.NAME]` tables with each other: a lookup ends, and starts with an address.
 
+use adit_dns::Transport;
 use adit_rules::{Request, RuleSet};
 use adit_wire::{Host, Target};
 
-use super::{DEFAULT_CACHE, DnsAction, DnsConfig, DnsRule, DnsServer, DnsTransport, SYSTEM_DNS};
+use super::{DEFAULT_CACHE, DnsAction, DnsConfig, DnsRule, DnsServer, SYSTEM_DNS};
 use crate::plan::check::check_chain;
 use crate::plan::loops::routes_at;
 use crate::plan::remote_targets::check_carriers;
@@ -120,9 +121,9 @@ fn check_own_listeners(
             };
             let (at, port) = (&remote.server, remote.server.port);
             let (tcp, udp) = match remote.transport {
-                DnsTransport::Udp => (true, true),
-                DnsTransport::Tcp => (true, false),
-                DnsTransport::Tls | DnsTransport::Https => continue,
+                Transport::Udp => (true, true),
+                Transport::Tcp => (true, false),
+                Transport::Tls | Transport::Https => continue,
             };
             let leads_back = |at: usize| {
                 let Some(route) = routes.get(at) else {

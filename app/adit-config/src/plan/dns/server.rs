@@ -4,9 +4,11 @@
 use core::fmt;
 use core::net::IpAddr;
 
+use adit_dns::Transport;
 use adit_wire::{Host, Target};
 
 use super::SYSTEM_DNS;
+use crate::family::{Family, LeftOut};
 use crate::grammar::parse_address;
 use crate::text::{ConfigError, Span, nearest_word};
 
@@ -27,55 +29,11 @@ pub enum DnsServer {
     Remote(RemoteDnsServer),
 }
 
-/// The transport of queries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DnsTransport {
-    /// UDP, and TCP for long answers (RFC 1035).
-    Udp,
-    /// TCP (RFC 7766).
-    Tcp,
-    /// TLS (RFC 7858).
-    Tls,
-    /// HTTPS (RFC 8484).
-    Https,
-}
-
-impl DnsTransport {
-    /// All transports.
-    const ALL: [Self; 4] = [Self::Udp, Self::Tcp, Self::Tls, Self::Https];
-
-    /// Returns the scheme of its URLs.
-    #[must_use]
-    pub const fn scheme(self) -> &'static str {
-        match self {
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-            Self::Tls => "tls",
-            Self::Https => "https",
-        }
-    }
-
-    /// Returns the port of a URL without one.
-    #[must_use]
-    pub const fn default_port(self) -> u16 {
-        match self {
-            Self::Udp | Self::Tcp => 53,
-            Self::Tls => 853,
-            Self::Https => 443,
-        }
-    }
-
-    /// True if the server proves its name with a certificate.
-    pub(super) const fn has_certificate(self) -> bool {
-        matches!(self, Self::Tls | Self::Https)
-    }
-}
-
 /// A server with a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteDnsServer {
     /// The transport.
-    pub transport: DnsTransport,
+    pub transport: Transport,
     /// Where queries are sent: the host of the URL, or its `addr`. The port is not 0.
     pub server: Target,
     /// The host of the URL, as certificates and HTTP name it: a name, or an address.
@@ -110,10 +68,15 @@ impl DnsServer {
                 Err(_) => flaw.with_help(FORM),
             });
         };
-        let mut transports = DnsTransport::ALL.into_iter();
+        let mut transports = Transport::ALL.into_iter();
         let Some(transport) = transports.find(|known| known.scheme() == scheme) else {
             return Err(unknown_scheme(scheme));
         };
+        let is_encrypted = matches!(transport, Transport::Tls | Transport::Https);
+        if is_encrypted && !Family::EncryptedDns.is_built() {
+            let span = Span::new(0, scheme.len());
+            return Err(LeftOut(Family::EncryptedDns).error_at(span));
+        }
         parse_remote(text, transport, rest).map(Self::Remote)
     }
 }
@@ -121,7 +84,7 @@ impl DnsServer {
 fn unknown_scheme(scheme: &str) -> ConfigError {
     let title = format!("unknown scheme `{scheme}` of a DNS server");
     let flaw = ConfigError::new(Span::new(0, scheme.len()), title);
-    let names = DnsTransport::ALL.map(DnsTransport::scheme);
+    let names = Transport::ALL.map(Transport::scheme);
     let flaw = match nearest_word(scheme, names) {
         Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
         None => flaw,
@@ -132,7 +95,7 @@ fn unknown_scheme(scheme: &str) -> ConfigError {
 /// Parses the part after the scheme.
 fn parse_remote(
     text: &str,
-    transport: DnsTransport,
+    transport: Transport,
     rest: &str,
 ) -> Result<RemoteDnsServer, ConfigError> {
     let start = text.len() - rest.len();
@@ -160,8 +123,8 @@ fn parse_remote(
     let port = port.map_or_else(|| transport.default_port(), |port| port.value);
     let query = parse_query(transport, query, start + before.len() + 1)?;
     let path = match (transport, path) {
-        (DnsTransport::Https, "" | "/") => DEFAULT_PATH.to_owned(),
-        (DnsTransport::Https, path) => {
+        (Transport::Https, "" | "/") => DEFAULT_PATH.to_owned(),
+        (Transport::Https, path) => {
             if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
                 let title = "the path of the URL has bytes that need escapes";
                 return Err(ConfigError::new(path_span, title).with_help("write them as `%XX`"));
@@ -193,7 +156,7 @@ struct ServerQuery {
 
 /// Parses the keys after `?`; `start` is the position of the first one.
 fn parse_query(
-    transport: DnsTransport,
+    transport: Transport,
     query: Option<&str>,
     start: usize,
 ) -> Result<ServerQuery, ConfigError> {

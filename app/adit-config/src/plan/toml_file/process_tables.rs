@@ -7,6 +7,7 @@ use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
 use super::reader::{Entry, RouteReader, Value, span_of};
+use crate::family::{Family, LeftOut};
 use crate::plan::{AdminSettings, LogLevel};
 use crate::scheme::builder::secret_files::{self, resolve_path};
 use crate::text::{ConfigError, Span, nearest_word};
@@ -96,6 +97,10 @@ impl RouteReader<'_> {
         name: Span,
         value: &Value<'_>,
     ) -> Option<AdminSettings> {
+        if !Family::Admin.is_built() {
+            self.report_error(LeftOut(Family::Admin).error_at(name));
+            return None;
+        }
         let entries = self.read_process_table("admin", value, &ADMIN_KEYS)?;
         let find = |name: &str| {
             let found = entries.iter().find(|(key, _)| key.get_ref() == name);

@@ -8,6 +8,7 @@ use toml::de::DeString;
 
 use super::file_keys::{FileKey, ValueType};
 use super::reader::{RouteReader, Value, entries_in_order, span_of};
+use crate::family::{Family, LeftOut};
 use crate::plan::rule_set::{DEFAULT_REFRESH, RuleSetConfig, RuleSetSource};
 use crate::plan::unchecked_route::is_route_name;
 use crate::scheme::builder::secret_files::resolve_path;
@@ -100,6 +101,9 @@ impl RouteReader<'_> {
             let help = "write `file = \"ads.txt\"` or `url = \"https://lists.example/ads.txt\"`";
             self.report_error(ConfigError::new(span, title).with_help(help));
             return None;
+        }
+        if let (Some((_, span)), false) = (&found.url, Family::Admin.is_built()) {
+            self.report_error(LeftOut(Family::Admin).error_at(*span));
         }
         self.check_keys(&found, has_url);
         let (source, span) = match (found.file, found.url) {

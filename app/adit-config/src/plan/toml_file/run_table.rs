@@ -22,7 +22,7 @@ pub(super) static RUN_KEYS: [FileKey; 3] = [
     FileKey::new(
         "dns",
         ValueType::Text,
-        "The DNS table of routes without one, and for the servers that chains of DNS tables name.",
+        "The DNS table of routes without one, for the servers that chains of DNS tables name, and for the URLs of rule sets.",
     ),
 ];
 

@@ -270,7 +270,9 @@ fn add_escape_hint(
 /// Resolves a path: `~/` is the home directory, other relative paths begin at the base.
 pub(crate) fn resolve_path(lookup: SecretLookup<'_>, path: &str) -> PathBuf {
     if let Some(rest) = path.strip_prefix("~/")
-        && let Some(home) = lookup.sources.read_variable("HOME")
+        && let Some(home) = ["HOME", "USERPROFILE"]
+            .into_iter()
+            .find_map(|name| lookup.sources.read_variable(name))
     {
         return Path::new(home.as_str()).join(rest);
     }

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use adit_shadowsocks::{Edition, Method};
+use adit_shadowsocks::{Edition, Method, UnknownMethod};
 
+use crate::family::{Family, LeftOut};
 use crate::scheme::builder::{EndpointBuilder, KeyTable, KeyTableEntries};
 use crate::scheme::endpoint_types::{RelayTarget, SsRole, SsUser};
 use crate::scheme::key_files::check::{self, KeyListKind};
@@ -276,8 +277,8 @@ fn method_and_secret(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, O
     };
     let method = match name.value.parse::<Method>() {
         Ok(method) => Some(method),
-        Err(_) => {
-            builder.report_error(unknown_method_error(&name.value, name.span));
+        Err(why) => {
+            builder.report_error(unknown_method_error(&why, name.span));
             None
         }
     };
@@ -289,14 +290,20 @@ fn method_and_secret(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, O
 }
 
 /// Returns the error of an unknown method.
-fn unknown_method_error(name: &str, span: Span) -> ConfigError {
+fn unknown_method_error(why: &UnknownMethod, span: Span) -> ConfigError {
     let names = || Method::ALL.into_iter().map(Method::name);
-    let flaw = ConfigError::new(span, format!("unknown method `{name}`"));
-    let flaw = match nearest_word(name, names()) {
+    if why.is_left_out() {
+        return LeftOut(Family::LegacyCiphers).error_at(span);
+    }
+    let flaw = ConfigError::new(span, why.to_string());
+    let flaw = match nearest_word(&why.0, names()) {
         Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
         None => flaw,
     };
     let (methods, legacy) = super::method_names();
-    flaw.with_help(format!("methods: {methods}"))
-        .with_help(format!("legacy: {legacy}"))
+    let flaw = flaw.with_help(format!("methods: {methods}"));
+    match Family::LegacyCiphers.is_built() {
+        true => flaw.with_help(format!("legacy: {legacy}")),
+        false => flaw,
+    }
 }

@@ -13,6 +13,11 @@ use crate::text::{ConfigError, Secret, Span};
 
 /// Files of private keys that are tried by default, as in OpenSSH.
 const DEFAULT_KEY_FILES: [&str; 3] = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];
+/// The agent without `SSH_AUTH_SOCK`: OpenSSH's service on Windows always has the same pipe.
+const DEFAULT_AGENT: Option<&str> = match cfg!(windows) {
+    true => Some(r"\\.\pipe\openssh-ssh-agent"),
+    false => None,
+};
 
 /// The credentials of a client; at least one of them is present.
 pub(super) struct Credentials {
@@ -66,10 +71,9 @@ pub(super) fn hop_credentials(builder: &mut EndpointBuilder<'_, '_>) -> Option<C
     let passphrase = read_passphrase(builder)?;
     let key = builder.get(&KEY);
     let named = key.is_some() || password.is_some();
-    let agent = match (
-        builder.get(&AGENT),
-        builder.environment_variable("SSH_AUTH_SOCK"),
-    ) {
+    let socket = builder.environment_variable("SSH_AUTH_SOCK");
+    let socket = socket.or_else(|| DEFAULT_AGENT.map(str::to_owned));
+    let agent = match (builder.get(&AGENT), socket) {
         (Tristate::Off, _) => None,
         (Tristate::Auto, _) if named => None,
         (Tristate::Auto | Tristate::On, Some(socket)) => Some(PathBuf::from(socket)),

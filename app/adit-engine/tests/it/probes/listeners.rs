@@ -77,6 +77,7 @@ pub(crate) const KINDS: [ListenerCase; 5] = [
                 table,
                 next: [target()].into(),
                 salts: Arc::new(salts()),
+                claims: None,
                 rejects,
                 deadline: DEADLINE,
             })
@@ -121,6 +122,7 @@ fn keyed(users: Arc<Users>, rejects: Arc<RejectHandler>) -> Box<dyn RequestAccep
     Box::new(ShadowsocksAcceptor {
         user_table: Arc::new(UserTable::new(users, None)),
         salts: Arc::new(salts()),
+        claims: None,
         rejects,
         deadline: DEADLINE,
     })

@@ -25,6 +25,8 @@ const CHECK_INTERVAL: u32 = 1024;
 pub(super) struct ForwardedSources {
     /// False if there are no such peers, and will be none.
     is_active: AtomicBool,
+    /// True if datagrams are opened before they are forwarded.
+    opens_first: AtomicBool,
     link: OwnedFd,
     sources: Mutex<HashSet<SocketAddr>>,
     /// Sessions that the previous process serves or has served: they are never used again.
@@ -50,6 +52,7 @@ impl ForwardedSources {
         socket.set_nonblocking(true)?;
         Ok(Self {
             is_active: AtomicBool::new(true),
+            opens_first: AtomicBool::new(false),
             link,
             sources: Mutex::new(served.sources.into_iter().collect()),
             sessions: served.sessions.into_iter().collect(),
@@ -72,6 +75,25 @@ impl ForwardedSources {
     /// Returns false if the previous process has ended.
     pub(super) fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if datagrams are opened before they are forwarded.
+    pub(super) fn opens_first(&self) -> bool {
+        self.opens_first.load(Ordering::Relaxed)
+    }
+
+    /// Has datagrams opened before they are forwarded.
+    pub(super) fn set_opens_first(&self) {
+        self.opens_first.store(true, Ordering::Relaxed);
+    }
+
+    /// Records a datagram that is not forwarded. Passes the addresses of peers that the previous process does not serve
+    /// any more to `released`.
+    pub(super) fn note_other(&self, released: &mut dyn FnMut(&[SocketAddr])) {
+        let others = self.others.fetch_add(1, Ordering::Relaxed);
+        if others % CHECK_INTERVAL == CHECK_INTERVAL - 1 {
+            self.read_releases(&mut self.lock_sources(), released);
+        }
     }
 
     /// Returns the number of peers.

@@ -127,10 +127,32 @@ impl UdpHandover {
         let Some(forwarded) = &self.forwarded else {
             return false;
         };
-        forwarded.forward(bytes, stride, from, &mut |released| {
-            // The next process of the next one forwards to this one.
-            self.release(released);
-        })
+        // The next process of the next one forwards to this one.
+        !forwarded.opens_first()
+            && forwarded.forward(bytes, stride, from, &mut |released| self.release(released))
+    }
+
+    /// Has datagrams opened before they are forwarded.
+    pub(crate) fn set_opens_first(&self) {
+        if let Some(forwarded) = &self.forwarded {
+            forwarded.set_opens_first();
+        }
+    }
+
+    /// Forwards a datagram that was opened if the previous process serves its sender; returns false if it does not.
+    pub(crate) fn forward_opened(&self, datagram: &[u8], from: SocketAddr) -> bool {
+        let Some(forwarded) = self.forwarded.as_ref().filter(|one| one.opens_first()) else {
+            return false;
+        };
+        let len = datagram.len();
+        forwarded.forward(datagram, len, from, &mut |gone| self.release(gone))
+    }
+
+    /// Records a datagram that was opened and is not forwarded.
+    pub(crate) fn note_other(&self) {
+        if let Some(forwarded) = self.forwarded.as_ref().filter(|one| one.is_active()) {
+            forwarded.note_other(&mut |released| self.release(released));
+        }
     }
 
     /// Returns true if the previous process has not ended.

@@ -1,6 +1,6 @@
 //! The stream edition: an IV, then an address of which no byte too many is decrypted.
 
-use adit_crypto::{Direction, StreamCipher};
+use adit_crypto::Direction;
 use adit_wire::{
     AddrError, HandshakeInput, HandshakeProgress, ProtocolError, Target, parse_addr, subslice,
 };
@@ -10,6 +10,7 @@ use super::super::body::{BodyOpen, BodySeal};
 use super::{AcceptedRequest, ServerHandshake, ServerOpen, State};
 use crate::Key;
 use crate::salt::Salt;
+use crate::stream_cipher::StreamCipher;
 
 impl ServerHandshake {
     /// Legacy: reads the IV; any value is valid.

@@ -1,0 +1,174 @@
+//! The pages of the documentation, followed from top to bottom: every command runs on the machine that the page
+//! means, against the peers that it needs.
+//!
+//! A walkthrough takes the commands of its page in their order and checks what each does. A command that a page has
+//! and no walkthrough takes is a failure, except for those in the table of `not_run`.
+
+mod clients;
+mod gateway;
+mod hosts;
+mod kcp;
+mod libraries;
+mod migration;
+mod not_run;
+pub(crate) mod page;
+mod servers;
+mod ssh;
+mod ssr;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::netns::separate;
+
+use hosts::Hosts;
+use not_run::{NOT_RUN, NotRun};
+use page::PageCommand;
+
+/// The commands of a page that are left.
+#[derive(Debug)]
+struct Walk {
+    page: &'static str,
+    left: VecDeque<PageCommand>,
+}
+
+impl Walk {
+    fn start(page: &'static str) -> Self {
+        Self {
+            page,
+            left: commands_to_run(page).into(),
+        }
+    }
+
+    /// Returns the next command, which begins with these words, with values in the place of placeholders.
+    fn next(&mut self, begins: &str) -> String {
+        let page = self.page;
+        let command = self.left.pop_front();
+        let command = command.unwrap_or_else(|| panic!("{page} ends before `{begins}`"));
+        let PageCommand { line, text, .. } = &command;
+        assert!(
+            text.starts_with(begins),
+            "{page}:{line}: `{text}` instead of `{begins}`"
+        );
+        command.filled()
+    }
+
+    /// Returns the next commands, as a script; the first begins with these words.
+    fn take(&mut self, count: usize, begins: &str) -> String {
+        let mut script = self.next(begins);
+        for _ in 1..count {
+            script.push('\n');
+            script.push_str(&self.next(""));
+        }
+        script
+    }
+
+    fn finish(self) {
+        let page = self.page;
+        assert!(self.left.is_empty(), "{page}: not run: {:#?}", self.left);
+    }
+}
+
+fn commands_to_run(page: &str) -> Vec<PageCommand> {
+    let mut commands = page::commands_of(&page::read(page));
+    commands.retain(|command| !NOT_RUN.iter().any(|row| row.covers(page, &command.text)));
+    commands
+}
+
+/// Follows a page in namespaces of its own.
+fn follow(test: &str, page: &'static str, walkthrough: fn(&Hosts, &mut Walk)) {
+    if separate(test) {
+        let hosts = Hosts::create();
+        let mut walk = Walk::start(page);
+        walkthrough(&hosts, &mut walk);
+        walk.finish();
+    }
+}
+
+/// Defines a test for each page.
+macro_rules! walkthroughs {
+    ($($test:ident $page:literal $walkthrough:path;)*) => {
+        const FOLLOWED: &[&str] = &[$($page),*];
+        $(
+            #[test]
+            fn $test() {
+                follow(concat!("walkthrough::", stringify!($test)), $page, $walkthrough);
+            }
+        )*
+    };
+}
+
+walkthroughs! {
+    readme "README.md" clients::readme;
+    book_start "docs/book/start.md" clients::start;
+    book_install "docs/book/install.md" clients::install;
+    book_vps "docs/book/vps.md" clients::vps;
+    guide_first "docs/guides/first.md" clients::first;
+    guide_subscription "docs/guides/subscription.md" clients::subscription;
+    guide_dns "docs/guides/dns.md" clients::dns;
+    book_troubleshooting "docs/book/troubleshooting.md" clients::troubleshooting;
+    book_how_it_works "docs/book/how-it-works.md" ssh::how_it_works;
+    book_ssh_only "docs/book/ssh-only.md" ssh::ssh_only;
+    guide_ssh "docs/guides/ssh.md" ssh::ssh;
+    guide_ssh_copy "docs/guides/ssh-copy.md" ssh::copy;
+    guide_ssh_tunnel "docs/guides/ssh-tunnel.md" ssh::tunnel;
+    guide_sshd "docs/guides/sshd.md" ssh::sshd;
+    from_openssh "docs/book/migrate/openssh.md" ssh::from_openssh;
+    book_performance "docs/book/performance.md" ssh::performance;
+    book_games "docs/book/games.md" kcp::games;
+    guide_kcp "docs/guides/kcp.md" kcp::kcp;
+    guide_kcp_carrier "docs/guides/kcp-carrier.md" kcp::carrier;
+    book_ssr "docs/book/ssr.md" ssr::book;
+    guide_ssr "docs/guides/ssr.md" ssr::guide;
+    from_ssr "docs/book/migrate/shadowsocksr.md" ssr::from_ssr;
+    book_operator "docs/book/operator.md" servers::operator;
+    guide_api "docs/guides/api.md" servers::api;
+    guide_manager "docs/guides/manager.md" servers::manager;
+    guide_plugin "docs/guides/plugin.md" servers::plugin;
+    reference_config "docs/reference/config.md" servers::config;
+    guide_transparent "docs/guides/transparent.md" gateway::transparent;
+    guide_migrate "docs/guides/migrate.md" migration::migrate;
+    from_libev "docs/book/migrate/shadowsocks-libev.md" migration::libev;
+    from_rust "docs/book/migrate/shadowsocks-rust.md" migration::rust;
+    from_go "docs/book/migrate/shadowsocks-go.md" migration::go;
+    from_sing_box "docs/book/migrate/sing-box.md" migration::sing_box;
+    from_outline "docs/book/migrate/outline.md" migration::outline;
+    book_libraries "docs/book/libraries.md" libraries::book;
+    examples "examples/README.md" libraries::examples;
+}
+
+#[test]
+fn every_command_of_the_documentation_is_run_or_excepted() {
+    let (mut run, mut excepted, mut blocks) = (0, 0, 0);
+    let mut used = BTreeSet::new();
+    for page in page::pages() {
+        let all = page::commands_of(&page::read(&page));
+        let left = commands_to_run(&page);
+        for command in &all {
+            let rows = NOT_RUN.iter().enumerate();
+            used.extend(rows.filter_map(|(n, row)| row.covers(&page, &command.text).then_some(n)));
+        }
+        let followed = FOLLOWED.contains(&page.as_str());
+        assert_eq!(
+            followed,
+            !left.is_empty(),
+            "{page} and its walkthrough: {left:#?}"
+        );
+        run += left.len();
+        excepted += all.len() - left.len();
+        let whole: BTreeSet<usize> = left.iter().map(|command| command.block).collect();
+        blocks += whole.len();
+    }
+    for (number, row) in NOT_RUN.iter().enumerate() {
+        let NotRun {
+            page,
+            begins,
+            reason,
+        } = row;
+        assert!(
+            used.contains(&number),
+            "{page} has no `{begins}`, which {reason}"
+        );
+    }
+    println!("{run} commands in {blocks} blocks run, {excepted} do not");
+    assert!(run > 150, "{run} commands");
+}

@@ -1,0 +1,73 @@
+//! Builds of `adit` that leave features out.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::command::CommandRun;
+
+/// The crate whose features a build selects.
+const PROGRAM: &str = "adit";
+/// The crates that know what is left out, and their tests about it.
+const TESTS: &[(&str, &str)] = &[
+    ("adit-shadowsocks", "left_out"),
+    ("adit-config", "left_out"),
+    ("adit-commands", "features::"),
+];
+
+/// Checks the build without features, and with each of them alone, and tests what a build says about those that it
+/// leaves out.
+pub(crate) fn check_features() -> Result<String> {
+    let features = program_features()?;
+    for feature in &features {
+        CommandRun::cargo(["clippy", "--package", PROGRAM, "--no-default-features"])
+            .args(["--features", feature, "--", "-D", "warnings"])
+            .with_limit(10)
+            .run_captured(&format!("feature-{feature}"))?;
+    }
+    for (package, tests) in TESTS {
+        let said = CommandRun::cargo(["test", "--package", package, "--no-default-features"])
+            .args(["--lib", tests])
+            .with_limit(10)
+            .run_captured(&format!("left-out-{package}"))?;
+        ensure!(
+            !said.contains("running 0 tests"),
+            "{package} has no tests `{tests}`"
+        );
+    }
+    Ok(format!("{} features, each alone", features.len()))
+}
+
+/// Returns the features of the program, `minimal` among them.
+fn program_features() -> Result<Vec<String>> {
+    let text = CommandRun::cargo(["metadata", "--format-version=1", "--no-deps"])
+        .env("CARGO_TERM_QUIET", "true")
+        .run_captured("features")?;
+    let json = text.lines().find(|line| line.starts_with('{'));
+    parse_features(json.context("cargo metadata printed no object")?)
+}
+
+fn parse_features(json: &str) -> Result<Vec<String>> {
+    let all: Value = serde_json::from_str(json)?;
+    let mut packages = all["packages"].as_array().into_iter().flatten();
+    let program = packages.find(|package| package["name"] == PROGRAM);
+    let features = program.and_then(|program| program["features"].as_object());
+    let names = features
+        .with_context(|| format!("no package {PROGRAM}"))?
+        .keys();
+    Ok(names.filter(|name| *name != "default").cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_those_of_the_program() {
+        let json = r#"{"packages": [
+            {"name": "other", "features": {"x": []}},
+            {"name": "adit", "features": {"default": ["ssh"], "minimal": [], "ssh": ["a/ssh"]}}
+        ]}"#;
+        assert_eq!(parse_features(json).unwrap(), ["minimal", "ssh"]);
+        assert!(parse_features("{}").is_err());
+    }
+}

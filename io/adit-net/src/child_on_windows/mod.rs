@@ -1,0 +1,4 @@
+//! Child processes that never outlive adit, including everything they start.
+
+pub mod guarded;
+mod job;
