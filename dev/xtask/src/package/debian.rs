@@ -21,14 +21,9 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Builds one package for each Linux target that Debian has a name for.
 pub(super) fn build(source: &PackageSource, output: &Path) -> Result<String> {
-    let mut built = Vec::new();
-    for unpacked in source.archives.require_linux()? {
-        let Some(architecture) = architecture(unpacked.processor()) else {
-            continue;
-        };
-        built.push(build_one(source, unpacked, architecture, output)?);
-    }
-    Ok(built.join(", "))
+    source.build_each(architecture, |unpacked, architecture| {
+        build_one(source, unpacked, architecture, output)
+    })
 }
 
 /// Returns Debian's name of a processor family.

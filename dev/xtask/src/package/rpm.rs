@@ -17,14 +17,9 @@ const LAYOUT: Layout = Layout {
 
 /// Builds one package for each Linux target that has an RPM architecture.
 pub(super) fn build(source: &PackageSource, output: &Path) -> Result<String> {
-    let mut built = Vec::new();
-    for unpacked in source.archives.require_linux()? {
-        let Some(architecture) = architecture(unpacked.processor()) else {
-            continue;
-        };
-        built.push(build_one(source, unpacked, architecture, output)?);
-    }
-    Ok(built.join(", "))
+    source.build_each(architecture, |unpacked, architecture| {
+        build_one(source, unpacked, architecture, output)
+    })
 }
 
 /// Returns the RPM name of a processor family.
