@@ -147,13 +147,18 @@ pub(crate) struct ListenerResources {
 
 impl ListenerResources {
     /// Leaves the salts file to a successor, which has the salts, and the plugin.
-    pub(crate) fn leave_to_successor(&mut self) {
+    pub(crate) fn leave_to_successor(&mut self) -> impl Future<Output = ()> + Send + use<> {
         if let Some(salts) = self.salts.take() {
             salts.stop_writing();
         }
-        #[cfg(target_os = "linux")]
-        if let Some(plugin) = self.plugin.take() {
-            plugin.release();
+        let plugin = self.plugin.take();
+        async {
+            #[cfg(target_os = "linux")]
+            if let Some(plugin) = plugin {
+                plugin.release().await;
+            }
+            #[cfg(not(target_os = "linux"))]
+            drop(plugin);
         }
     }
 

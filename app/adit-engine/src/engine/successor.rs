@@ -310,12 +310,13 @@ impl Engine {
             let mut running = self.lock_running();
             let each = running.iter_mut();
             each.map(|listener| {
-                listener.kept.leave_to_successor();
-                listener.parts.leave_to_successor()
+                let released = listener.kept.leave_to_successor();
+                (released, listener.parts.leave_to_successor())
             })
             .collect()
         };
-        for closed in closing {
+        for (released, closed) in closing {
+            released.await;
             closed.await;
         }
     }

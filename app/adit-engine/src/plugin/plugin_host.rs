@@ -1,6 +1,7 @@
 //! The host of a plugin: starts it, keeps it running, and hands it over to another process.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -75,6 +76,19 @@ enum HostRequest {
     /// Leave the plugin to the other process.
     #[cfg(target_os = "linux")]
     Release,
+}
+
+impl HostRequest {
+    /// Returns true if this process supervises the plugin after it.
+    const fn continues_here(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        match self {
+            Self::HandOver(_) | Self::Resume => true,
+            Self::Release => false,
+        }
+        #[cfg(not(target_os = "linux"))]
+        match *self {}
+    }
 }
 
 /// The plugin for another process; `None` if it is about to be restarted.
@@ -214,9 +228,14 @@ impl PluginHost {
         self.request(HostRequest::Resume);
     }
 
-    /// Leaves the plugin to the process that it was handed over to.
-    pub(crate) fn release(self) {
+    /// Leaves the plugin to the process that it was handed over to. Wait for the future: if the runtime ended before the
+    /// task of the host has released the plugin, its drop would kill it.
+    pub(crate) fn release(self) -> impl Future<Output = ()> + Send + use<> {
         self.request(HostRequest::Release);
+        async {
+            // If the task panicked, the plugin was killed by its drop.
+            let _ = self.task.await;
+        }
     }
 }
 
@@ -285,21 +304,13 @@ impl Supervisor {
                             pause
                         }
                     };
-                    let again = async {
-                        sleep(pause).await;
-                        self.birth.start_and_wait().await
-                    };
-                    // When stopped before it is ready, it is killed: no traffic passes through it yet.
                     tokio::select! {
-                        again = again => match again {
-                            Ok(process) => {
-                                let port = process.local.port();
-                                self.local.port.store(port, Ordering::Relaxed);
-                                info!("plugin {} was restarted", self.birth.name());
-                                PluginLife::Running(process)
+                        () = sleep(pause) => {
+                            match self.start_again().await {
+                                Some(life) => life,
+                                None => return,
                             }
-                            Err(why) => PluginLife::Ended(Some(why.to_string())),
-                        },
+                        }
                         request = self.requests.recv() => {
                             match self.decide(request, PluginLife::Ended(complaint)).await {
                                 HostDecision::Continue(life) => *life,
@@ -309,6 +320,44 @@ impl Supervisor {
                     }
                 }
             };
+        }
+    }
+
+    /// Starts the plugin after it has ended; returns `None` if the host has to stop.
+    ///
+    /// A request to hand it over waits until it is ready: ending it at that moment would leave its port to nothing, and
+    /// perhaps occupied for the other process. When the host stops first, the plugin is killed, as no traffic passes
+    /// through it yet.
+    async fn start_again(&mut self) -> Option<PluginLife> {
+        let mut waiting = None;
+        let started = {
+            let mut start = pin!(self.birth.start_and_wait());
+            loop {
+                tokio::select! {
+                    started = &mut start => break started,
+                    request = self.requests.recv() => match request {
+                        // One that waits already is answered by its drop: there is no plugin.
+                        Some(request) if request.continues_here() => waiting = Some(request),
+                        Some(_) | None => return None,
+                    },
+                }
+            }
+        };
+        let life = match started {
+            Ok(process) => {
+                let port = process.local.port();
+                self.local.port.store(port, Ordering::Relaxed);
+                info!("plugin {} was restarted", self.birth.name());
+                PluginLife::Running(process)
+            }
+            Err(why) => PluginLife::Ended(Some(why.to_string())),
+        };
+        match waiting {
+            None => Some(life),
+            Some(request) => match self.decide(Some(request), life).await {
+                HostDecision::Continue(life) => Some(*life),
+                HostDecision::Stop => None,
+            },
         }
     }
 
@@ -449,5 +498,40 @@ mod tests {
         };
         assert_eq!(pauses(255), [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]);
         assert_eq!(pauses(0), [0.0; 8]);
+    }
+
+    /// The process that has handed a plugin over may end at once, and its runtime with it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_released_plugin_survives_the_end_of_the_runtime() {
+        use adit_interop::plugin::{PluginScript, is_running};
+
+        let script = PluginScript::new("plugin", "note $$\nexec sleep 600\n").unwrap();
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            builder.enable_all().build().unwrap()
+        };
+        let before = runtime();
+        let handed_over = before.block_on(async {
+            let spec = PluginSpec {
+                program: script.path().display().to_string(),
+                options: String::new(),
+                mode: PluginTransports::Udp,
+            };
+            let side = PluginSide::Server {
+                public: adit_interop::loopback_addr(adit_interop::free_port()),
+                local: adit_interop::loopback_addr(adit_interop::free_port()),
+            };
+            let host = PluginHost::start_plugin(spec, side).await.unwrap();
+            let handed_over = host.hand_over().await.unwrap().unwrap();
+            host.release().await;
+            handed_over
+        });
+        drop(before);
+        let id = script.wait_for_pids(1).unwrap()[0];
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(is_running(id));
+        runtime().block_on(handed_over.end());
+        assert!(!is_running(id));
     }
 }

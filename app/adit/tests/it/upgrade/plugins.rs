@@ -265,6 +265,25 @@ fn a_failed_upgrade_changes_no_plugin() {
     back.stop();
 }
 
+/// An upgrade does not end a plugin that is being restarted and is not ready yet: it waits for it, and hands it over.
+#[test]
+fn a_plugin_that_is_being_restarted_continues() {
+    let origin = OriginServer::start().unwrap();
+    let target = Destination::Addr(origin.addr());
+    let slow_restart =
+        "sh -c 'test $(wc -l < \"$0\") = 1 || sleep 1; exec obfs-server' \"$HERE/pids\"";
+    let mut back = Behind::start(slow_restart, "obfs=http");
+    let client = back.client("obfs-local;obfs=http;obfs-host=a.example");
+    wait_for_echo(&client, &target);
+    signal(back.plugin_id(1), Signal::KILL);
+    let second = back.plugin_id(2);
+    back.upgrade();
+    wait_for_echo(&client, &target);
+    assert_eq!(back.plugin_id(2), second);
+    client.stop().unwrap();
+    back.stop();
+}
+
 /// Other options restart the plugin, and a plugin that no listener has any more ends, as with a reload.
 #[test]
 fn a_changed_plugin_is_restarted() {
