@@ -110,6 +110,8 @@ impl PreparedRun {
         let source = PlanSource::read(&typed.plan)?;
         let plan = source.plan();
         print_warnings(plan);
+        // Otherwise the largest part of the memory in use at the peak would be code for arguments and files.
+        release_start_memory();
         let api = predecessor.as_mut().and_then(|before| before.take_api());
         let admin = admin::AdminApi::open(typed, plan.admin.as_ref(), api).await?;
         let inherited = predecessor.map(|before| std::mem::take(&mut before.inheritance));
