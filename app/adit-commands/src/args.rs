@@ -1,5 +1,7 @@
 //! The command-line arguments, as `clap` parses them.
 
+#[cfg(feature = "bench")]
+pub(crate) mod bench;
 #[cfg(feature = "classic")]
 pub(crate) mod classic;
 #[cfg(feature = "kcp")]
@@ -132,7 +134,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Measure the speed of this machine
     #[cfg(feature = "bench")]
-    Bench(BenchArgs),
+    Bench(bench::BenchArgs),
     /// Run either end of a kcptun tunnel, with kcptun's options and files
     ///
     /// The client carries TCP connections over KCP, which recovers lost packets faster than TCP. The
@@ -223,72 +225,6 @@ pub(crate) struct UpArgs {
     /// Stop after the test request, instead of leaving the proxy running
     #[arg(long)]
     pub(crate) once: bool,
-}
-
-#[cfg(feature = "bench")]
-#[derive(Debug, clap::Args)]
-pub(crate) struct BenchArgs {
-    #[command(subcommand)]
-    pub(crate) what: BenchCommand,
-}
-
-#[cfg(feature = "bench")]
-#[derive(Debug, clap::Subcommand)]
-#[command(defer = true)]
-pub(crate) enum BenchCommand {
-    /// Message authentication codes, in memory: UMAC compared with HMAC
-    Mac(BenchMacArgs),
-    /// Forward error correction, in memory: encoding and recovery of datagrams
-    #[cfg(feature = "kcp")]
-    Fec(BenchOptions),
-    /// Shadowsocks, in memory: keys, headers, packets, ciphers
-    Ss(BenchOptions),
-    /// KCP, in memory: its windows, and sealing and opening of packets with every cipher
-    #[cfg(feature = "kcp")]
-    Kcp(BenchOptions),
-    /// The algorithms of an SSH server, the cost of each cipher and MAC here, and a recommendation
-    ///
-    /// Connects and reads the lists that the server sends in the clear; it does not log in. The
-    /// costs are measured on this machine, in memory: processor time of one end, without system
-    /// calls.
-    #[cfg(feature = "ssh")]
-    Ssh(BenchSshArgs),
-}
-
-#[cfg(feature = "bench")]
-#[derive(Debug, clap::Args)]
-pub(crate) struct BenchOptions {
-    /// One JSON object per line: name, bytes, ns_per_op
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Milliseconds per row
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    pub(crate) millis: u32,
-}
-
-#[cfg(all(feature = "bench", feature = "ssh"))]
-#[derive(Debug, clap::Args)]
-pub(crate) struct BenchSshArgs {
-    /// The server; the default port is 22
-    #[arg(value_name = "[USER@]HOST[:PORT]")]
-    pub(crate) host: String,
-    /// One JSON object per line: `offer`, `cost` for each cipher and MAC, `advice`
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Milliseconds per cipher and MAC
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) millis: u32,
-}
-
-#[cfg(feature = "bench")]
-#[derive(Debug, clap::Args)]
-pub(crate) struct BenchMacArgs {
-    #[command(flatten)]
-    pub(crate) span: BenchOptions,
-    /// Lengths of the messages, in bytes
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "32,1024",
-          value_parser = clap::value_parser!(u32).range(..=1 << 24))]
-    pub(crate) bytes: Vec<u32>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use adit_fec::FecLevel;
 use adit_interop::external_tools;
 use adit_shadowsocks::Method;
 
-use crate::setup::{bin, ended};
+use crate::setup::{bin, ended, says};
 
 #[test]
 fn bench_mac_prints_an_object_for_each_code_and_length() {
@@ -144,4 +144,92 @@ fn kernels_of_correction_keep_to_the_limit_of_the_cpu() {
     );
     let widest = FecLevel::available().last().unwrap().name();
     assert_eq!(kernels("avx512"), widest);
+}
+
+/// Runs `adit bench proxy` with tiny transfers, and with the installed peers in `PATH`.
+fn bench_proxy(args: &[&str]) -> String {
+    let peers = external_tools::peer_path("sing-box");
+    let mut path = vec![peers.parent().unwrap().to_owned()];
+    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap()));
+    let mut command = Command::new(bin());
+    command.args(["bench", "proxy", "--mib", "1"]).args(args);
+    command.env("PATH", std::env::join_paths(path).unwrap());
+    let output = external_tools::run_to_end(command, Duration::from_secs(120)).unwrap();
+    output.expect_success().unwrap()
+}
+
+/// Both ends of each protocol carry every byte, and their processor time is more than nothing.
+#[test]
+fn bench_proxy_measures_each_protocol() {
+    let output = bench_proxy(&["--json"]);
+    let rows: Vec<serde_json::Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let figure = |row: &serde_json::Value, key: &str| row[key].as_f64().unwrap();
+    for (name, has_server) in [
+        ("adit: socks5", false),
+        ("adit: http", false),
+        ("adit: ss, 2022-blake3-aes-128-gcm", true),
+        ("adit: ss, chacha20-ietf-poly1305", true),
+        ("adit: ssr, aes-256-ctr, auth_aes128_sha1", true),
+        ("adit: ss+kcp", true),
+        ("adit: ssh", true),
+    ] {
+        let row = rows.iter().find(|row| row["name"] == name);
+        let row = row.unwrap_or_else(|| panic!("no `{name}` in {output}"));
+        assert!(figure(row, "mb_per_s") > 0.0, "{row}");
+        let client = figure(row, "cpu_s_per_gib_client");
+        assert!(client > 0.0, "{row}");
+        if has_server {
+            let server = figure(row, "cpu_s_per_gib_server");
+            let sum = figure(row, "cpu_s_per_gib");
+            assert!(
+                server > 0.0 && (client + server - sum).abs() < 0.01,
+                "{row}"
+            );
+        }
+    }
+}
+
+/// Programs that are installed are measured in the same run, in each format.
+#[test]
+fn bench_proxy_compares_installed_programs() {
+    let only = ["--compare", "--only", "ss, aes-256-gcm"];
+    let table = bench_proxy(&only);
+    for name in ["adit", "sing-box", "shadowsocks-libev"] {
+        let name = format!("{name}: ss, aes-256-gcm");
+        let row = table.lines().find(|line| line.starts_with(&name));
+        let row = row.unwrap_or_else(|| panic!("no `{name}` in {table}"));
+        assert!(!row.contains(" - "), "{row}");
+    }
+    let markdown = bench_proxy(&[&only[1..], &["--format", "markdown"]].concat());
+    assert!(
+        markdown.contains("| adit: ss, aes-256-gcm | "),
+        "{markdown}"
+    );
+    let chart = bench_proxy(&[&only[1..], &["--format", "svg"]].concat());
+    assert!(
+        chart.starts_with("<svg ") && chart.contains("<rect "),
+        "{chart}"
+    );
+
+    let wrong = ended(&["bench", "proxy", "--only", "nosuch"]);
+    assert_eq!(wrong.code, Some(2));
+    says(&wrong.output, &["no protocol's name contains `nosuch`"]);
+}
+
+/// The last line of a table is a recommendation.
+#[test]
+fn tables_end_with_advice() {
+    for (what, start) in [
+        ("ss", "Use 2022-blake3-"),
+        ("mac", "Use "),
+        ("fec", "One processor adds "),
+    ] {
+        let output = ended(&["bench", what, "--millis", "5"]);
+        let output = output.expect_success().unwrap();
+        let last = output.lines().last().unwrap();
+        assert!(last.starts_with(start), "{output}");
+    }
 }

@@ -49,7 +49,7 @@ use Moment::{Later, Says, Waits};
 
 /// Commands that run for long. `STATE` is a folder, `KEYS` and `HOST` are files, `PORT` is a free port, and `URL`, `AT`
 /// and `SERVER` name a server that never answers.
-const LONG: [(&str, Moment); 27] = [
+const LONG: [(&str, Moment); 28] = [
     ("up", Says("Ctrl-C stops this")),
     ("up", Later),
     (
@@ -71,6 +71,7 @@ const LONG: [(&str, Moment); 27] = [
     ("bench ss --millis 9000", Later),
     ("bench kcp --millis 9000", Later),
     ("bench ssh AT", Waits),
+    ("bench proxy --mib 100000", Later),
     ("kcp server -l 127.0.0.1:0 -t AT", Says("listening on")),
     ("kcp client -l 127.0.0.1:0 -r AT", Says("listening on")),
     ("doctor --tries 0 URL", Waits),

@@ -100,6 +100,17 @@ pub async fn spawn_guarded(mut command: Command) -> io::Result<GuardedChild> {
 }
 
 impl GuardedGroup {
+    /// Returns the process ID of the child; `None` if it has ended.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        let id = match &self.leader {
+            GroupLeader::Child(child) => child.id()?,
+            #[cfg(target_os = "linux")]
+            GroupLeader::Inherited(leader) => leader.id()?,
+        };
+        Some(id.as_raw_nonzero().get().unsigned_abs())
+    }
+
     /// Sends SIGTERM to the whole group; does nothing if the child has ended.
     pub fn terminate(&self) {
         match &self.leader {

@@ -93,6 +93,10 @@ impl InheritedLeader {
         }
     }
 
+    pub(super) fn id(&self) -> Option<Pid> {
+        (!self.has_ended()).then_some(self.id)
+    }
+
     fn has_ended(&self) -> bool {
         let mut fds = [PollFd::new(self.process.get_ref(), PollFlags::IN)];
         !matches!(poll(&mut fds, Some(&Timespec::default())), Ok(0))

@@ -130,6 +130,10 @@ impl PipeEnds {
 }
 
 impl ChildGuard {
+    fn id(&self) -> Option<Pid> {
+        *self.group.lock()
+    }
+
     /// Sends a signal to the whole group; does nothing if the child has ended.
     pub fn signal_group(&self, signal: Signal) {
         self.group.signal(signal);

@@ -128,6 +128,13 @@ fn start(mut command: Command) -> io::Result<(Child, Job)> {
 }
 
 impl GuardedGroup {
+    /// Returns the process ID of the child; `None` if it has ended.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        // The message is there once it has ended.
+        self.ended.is_empty().then_some(self.id)
+    }
+
     /// Asks the child and its group to end, by Ctrl-Break. A child without a console of adit is killed: there is no
     /// other way to reach it.
     pub fn terminate(&self) {

@@ -13,6 +13,7 @@ use adit_wire::{Time, subslice, usize_from};
 
 use super::rows::{RowPrinter, time_operation, time_prepared_operations};
 use crate::args;
+use crate::args::bench::BenchFormat;
 
 /// Bytes of a datagram.
 const LEN: u32 = 1400;
@@ -28,8 +29,8 @@ const SHAPES: [(u32, u32); 3] = [(10, 3), (3, 1), (20, 10)];
 /// Number of lost datagrams of a group.
 const LOSSES: [u32; 2] = [1, 3];
 
-pub(super) fn bench_fec(typed: &args::BenchOptions) -> CommandResult {
-    if !typed.json {
+pub(super) fn bench_fec(typed: &args::bench::BenchOptions) -> CommandResult {
+    if typed.output.format() == BenchFormat::Table {
         println!("kernels: {}", adit_fec::effective_level().name());
     }
     let rows = RowPrinter::new(typed);
@@ -56,6 +57,12 @@ pub(super) fn bench_fec(typed: &args::BenchOptions) -> CommandResult {
             }
         }
     }
+    let sending = rows.fastest(|name| name == "stage-encode-vandermonde-10+3");
+    let advice = sending.map(|(_, speed)| {
+        let gbits = speed * 8.0;
+        format!("One processor adds 3 parity datagrams to each 10 at {gbits:.1} Gbit/s of data")
+    });
+    rows.finish(advice.as_deref());
     Ok(())
 }
 

@@ -17,14 +17,23 @@ const CONV: u32 = 7;
 /// Segments in flight: a full window except for one.
 const IN_FLIGHT: u32 = 1023;
 
-pub(super) fn bench_kcp(typed: &args::BenchOptions) -> CommandResult {
+pub(super) fn bench_kcp(typed: &args::bench::BenchOptions) -> CommandResult {
     let rows = RowPrinter::new(typed);
     let mss = narrow_int(session_config().mtu - HEADER_LEN);
     rows.print_row("flush-1023-in-flight", 0, time_flush(rows.time_per_row()));
     rows.print_row("input-ack", 24, time_input_ack(rows.time_per_row()));
     rows.print_row("input-data", mss, time_input_data(rows.time_per_row()));
     rows.print_row("send-and-flush", mss, time_send(rows.time_per_row()));
-    packet::print_rows(&rows)
+    packet::print_rows(&rows)?;
+    let sessions = |name: &str| name.starts_with("open-adit-");
+    let advice = rows.fastest(sessions).map(|(name, speed)| {
+        let cipher = name.trim_start_matches("open-adit-");
+        format!(
+            "Between two adit, use {cipher}: {speed:.1} GB/s of packets are opened on one processor"
+        )
+    });
+    rows.finish(advice.as_deref());
+    Ok(())
 }
 
 fn session_config() -> Config {

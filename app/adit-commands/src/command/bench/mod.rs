@@ -7,6 +7,8 @@ mod kcp;
 mod mac;
 #[cfg(feature = "kcp")]
 mod packet;
+mod proxy;
+mod report;
 mod rows;
 mod ss;
 #[cfg(feature = "ssh")]
@@ -17,15 +19,16 @@ use adit_cli::CommandResult;
 use crate::args;
 
 /// Runs the benchmark of the arguments.
-pub(super) fn run_bench(typed: &args::BenchArgs) -> CommandResult {
+pub(super) fn run_bench(typed: &args::bench::BenchArgs) -> CommandResult {
     match &typed.what {
-        args::BenchCommand::Mac(mac) => mac::bench_mac(mac),
+        args::bench::BenchCommand::Mac(mac) => mac::bench_mac(mac),
         #[cfg(feature = "kcp")]
-        args::BenchCommand::Fec(span) => fec::bench_fec(span),
-        args::BenchCommand::Ss(span) => ss::bench_ss(span),
+        args::bench::BenchCommand::Fec(span) => fec::bench_fec(span),
+        args::bench::BenchCommand::Ss(span) => ss::bench_ss(span),
         #[cfg(feature = "kcp")]
-        args::BenchCommand::Kcp(span) => kcp::bench_kcp(span),
+        args::bench::BenchCommand::Kcp(span) => kcp::bench_kcp(span),
         #[cfg(feature = "ssh")]
-        args::BenchCommand::Ssh(ssh) => ssh::bench_ssh(ssh),
+        args::bench::BenchCommand::Ssh(ssh) => ssh::bench_ssh(ssh),
+        args::bench::BenchCommand::Proxy(proxy) => proxy::bench_proxy(proxy),
     }
 }

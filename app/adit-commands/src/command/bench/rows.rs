@@ -1,31 +1,49 @@
-//! Measurements of `adit bench`, and the rows that it prints.
+//! The measurements of `adit bench` in memory, and their rows.
 
 use std::time::{Duration, Instant};
 
+use super::report::{Column, ReportLayout, ReportPrinter};
 use crate::args;
 
-/// Prints rows as an aligned table, or as one JSON object per line.
+/// Prints the costs of operations in memory.
 pub(super) struct RowPrinter {
-    json: bool,
+    report: ReportPrinter,
     spend: Duration,
 }
 
-/// The JSON object of a row.
-#[derive(serde::Serialize)]
-struct JsonRow<'a> {
-    name: &'a str,
-    bytes: u32,
-    ns_per_op: f64,
-}
+/// The columns of a cost.
+const LAYOUT: ReportLayout = ReportLayout {
+    columns: &[
+        Column {
+            head: "bytes",
+            key: "bytes",
+            width: 7,
+            digits: 0,
+        },
+        Column {
+            head: "ns",
+            key: "ns_per_op",
+            width: 10,
+            digits: 1,
+        },
+        Column {
+            head: "GB/s",
+            key: "",
+            width: 8,
+            digits: 2,
+        },
+    ],
+    chart: 2,
+    chart_label: Some(0),
+    chart_title: "GB/s of processor time: more is better",
+    name_width: 42,
+};
 
 impl RowPrinter {
-    /// Prints the head of a table, unless rows are JSON.
-    pub(super) fn new(span: &args::BenchOptions) -> Self {
-        if !span.json {
-            println!("{:<42} {:>7} {:>10} {:>8}", "", "bytes", "ns", "GB/s");
-        }
+    /// Prints the head of a table.
+    pub(super) fn new(span: &args::bench::BenchOptions) -> Self {
         Self {
-            json: span.json,
+            report: ReportPrinter::new(span.output.format(), LAYOUT),
             spend: Duration::from_millis(span.millis.into()),
         }
     }
@@ -37,18 +55,19 @@ impl RowPrinter {
 
     /// Prints a row: its name, the bytes of an operation, and the nanoseconds it takes.
     pub(super) fn print_row(&self, name: &str, bytes: u32, ns: f64) {
-        if self.json {
-            let ns_per_op = (ns * 100.0).round() / 100.0;
-            let row = JsonRow {
-                name,
-                bytes,
-                ns_per_op,
-            };
-            println!("{}", serde_json::to_string(&row).unwrap_or_default());
-        } else {
-            let speed = f64::from(bytes) / ns;
-            println!("{name:<42} {bytes:>7} {ns:>10.1} {speed:>8.2}");
-        }
+        let speed = (bytes > 0).then(|| f64::from(bytes) / ns);
+        self.report
+            .print_row(name, &[Some(f64::from(bytes)), Some(ns), speed]);
+    }
+
+    /// Returns the fastest row, in GB/s, among those that `names` selects, and its speed.
+    pub(super) fn fastest(&self, names: impl Fn(&str) -> bool) -> Option<(String, f64)> {
+        self.report.best(|a, b| a > b, names)
+    }
+
+    /// Prints the chart, or a line of advice.
+    pub(super) fn finish(self, advice: Option<&str>) {
+        self.report.finish(advice);
     }
 }
 

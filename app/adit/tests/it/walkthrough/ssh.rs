@@ -168,6 +168,14 @@ pub(super) fn performance(hosts: &Hosts, walk: &mut Walk) {
     }
     let measured = hosts.home.run(&walk.next("adit bench ssh"));
     assert!(measured.contains("aes128-gcm"), "{measured}");
+    for table in ["CPU s/GiB", "| CPU s/GiB |"] {
+        let line = walk.next("adit bench proxy");
+        let measured = hosts.home.run(&format!("{line} --mib 1 --only ss,"));
+        assert!(
+            measured.contains(table) && measured.contains("adit: ss, 2022-"),
+            "{measured}"
+        );
+    }
 }
 
 pub(super) fn copy(hosts: &Hosts, walk: &mut Walk) {

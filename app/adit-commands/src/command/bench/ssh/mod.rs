@@ -26,7 +26,7 @@ const PORT: u16 = 22;
 /// Time limit of the connection, and of the server's lists.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn bench_ssh(typed: &args::BenchSshArgs) -> CommandResult {
+pub(super) fn bench_ssh(typed: &args::bench::BenchSshArgs) -> CommandResult {
     let (user, host) = split_user(&typed.host)?;
     let target = parse_target(host)?;
     let user = user.map(str::to_owned);
