@@ -77,7 +77,7 @@ pub(crate) struct BenchProxyArgs {
     /// Only the protocols whose names contain this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
-    /// Also measure the other programs that are installed: sing-box, shadowsocks-rust, shadowsocks-libev, gost, microsocks
+    /// Also measure the other programs that are installed: sing-box, shadowsocks-rust, shadowsocks-libev, microsocks
     #[arg(long)]
     pub(crate) compare: bool,
 }

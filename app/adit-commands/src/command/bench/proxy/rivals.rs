@@ -29,7 +29,6 @@ const RIVALS: &[Rival] = &[
         of_shadowsocks_rust,
     ),
     ("shadowsocks-libev", &["ss-local", "ss-server"], of_libev),
-    ("gost", &["gost"], of_gost),
     ("microsocks", &["microsocks"], of_microsocks),
 ];
 
@@ -137,42 +136,8 @@ fn of_libev() -> Vec<Subject> {
         .collect()
 }
 
-fn of_gost() -> Vec<Subject> {
-    let mut subjects = vec![subject(
-        "gost: socks5".to_owned(),
-        ProcessCommand::new("gost", &["-L", "socks5://127.0.0.1:{listen}"]),
-        None,
-    )];
-    let of = |method: Method| {
-        let url = format!("ss://{method}:{}@127.0.0.1", random_password());
-        subject(
-            format!("gost: ss, {method}"),
-            ProcessCommand::new(
-                "gost",
-                &[
-                    "-L",
-                    "socks5://127.0.0.1:{listen}",
-                    "-F",
-                    &format!("{url}:{{server}}"),
-                ],
-            ),
-            Some(ProcessCommand::new(
-                "gost",
-                &["-L", &format!("{url}:{{listen}}")],
-            )),
-        )
-    };
-    subjects.extend(
-        METHODS
-            .into_iter()
-            .filter(|method| !is_2022(*method))
-            .map(of),
-    );
-    subjects
-}
-
 fn of_microsocks() -> Vec<Subject> {
-    let args = ["-q", "-i", "127.0.0.1", "-p", "{listen}"];
+    let args = ["-i", "127.0.0.1", "-p", "{listen}"];
     vec![subject(
         "microsocks: socks5".to_owned(),
         ProcessCommand::new("microsocks", &args),
