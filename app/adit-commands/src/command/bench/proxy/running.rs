@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -174,23 +174,16 @@ impl OutputTail {
     }
 }
 
-/// Returns the processor time of all threads of a process, in nanoseconds as the scheduler counts them.
-#[cfg(target_os = "linux")]
+/// Returns the processor time of all threads of a process, also of those that have ended.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn processor_time(id: u32) -> Option<Duration> {
-    let threads = fs::read_dir(Path::new("/proc").join(id.to_string()).join("task")).ok()?;
-    let times = threads.flatten().filter_map(|thread| {
-        let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        text.split_ascii_whitespace()
-            .next()?
-            .parse()
-            .ok()
-            .map(Duration::from_nanos)
-    });
-    Some(times.sum())
+    let id = nix::unistd::Pid::from_raw(id.try_into().ok()?);
+    let clock = nix::time::clock_getcpuclockid(id).ok()?;
+    Some(nix::time::clock_gettime(clock).ok()?.into())
 }
 
-/// Returns nothing: the processor time of another process is not read on this system.
-#[cfg(not(target_os = "linux"))]
+/// Returns nothing: the system has no such clock of another process.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 const fn processor_time(_: u32) -> Option<Duration> {
     None
 }
