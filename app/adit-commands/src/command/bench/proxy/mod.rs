@@ -62,7 +62,7 @@ const LAYOUT: ReportLayout = ReportLayout {
     chart: 3,
     chart_label: None,
     chart_title: "Seconds of processor time per GiB, all processes: less is better",
-    name_width: 46,
+    name_width: 51,
 };
 
 /// The result of a transfer.
