@@ -23,6 +23,7 @@ mod access;
 mod client;
 mod control;
 mod dns;
+mod event_stream;
 mod groups;
 mod listener;
 mod reload;
@@ -46,8 +47,9 @@ use tokio::sync::Mutex;
 use crate::selection_file::SelectionFile;
 
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
-pub use client::{ApiRequestError, check_health, request_upgrade};
+pub use client::{ApiClient, ApiRequestError, check_health, request_upgrade};
 pub use control::ApiListenerControl;
+pub use event_stream::{EventStream, EventStreamEnd, ServerEvent};
 pub use listener::{ApiListener, ApiListenerError};
 pub use reload::{ReloadReply, ReloadRequests};
 pub use upgrade::{UpgradeRequest, UpgradeRequests, Upgraded};

@@ -12,9 +12,7 @@ use crate::setup::{bin, ended};
 
 #[test]
 fn bench_mac_prints_an_object_for_each_code_and_length() {
-    let args = ["bench", "mac", "--json", "--millis", "20"];
-    let output = ended(&args).expect_success().unwrap();
-    let mut rows: Vec<_> = output.lines().collect();
+    let mut rows = bench_rows_within("mac", "20");
     for name in [
         "umac-64",
         "umac-128",
@@ -25,11 +23,9 @@ fn bench_mac_prints_an_object_for_each_code_and_length() {
         "siphash-1-3-of-8",
     ] {
         for bytes in [32, 1024] {
-            let head = format!(r#"{{"name":"{name}","bytes":{bytes},"ns_per_op":"#);
-            let at = rows.iter().position(|row| row.starts_with(&head));
-            let row = rows.remove(at.unwrap_or_else(|| panic!("no {head} in {output}")));
-            let value = row[head.len()..].trim_end_matches('}');
-            assert!(value.parse::<f64>().unwrap() > 0.1, "{row}");
+            let row = (name.to_owned(), bytes);
+            let at = rows.iter().position(|known| *known == row);
+            rows.remove(at.unwrap_or_else(|| panic!("no {row:?} in {rows:?}")));
         }
     }
     assert!(rows.is_empty(), "{rows:?}");
@@ -42,13 +38,21 @@ fn bench_mac_prints_an_object_for_each_code_and_length() {
 
 /// Returns the names and lengths of the rows of `adit bench WHAT --json`; each figure must be a number.
 fn bench_rows(what: &str) -> Vec<(String, u64)> {
-    let output = ended(&["bench", what, "--json", "--millis", "1"]);
+    bench_rows_within(what, "1")
+}
+
+/// The same, with this time for each row.
+fn bench_rows_within(what: &str, millis: &str) -> Vec<(String, u64)> {
+    let output = ended(&["bench", what, "--json", "--millis", millis]);
     let output = output.expect_success().unwrap();
     let row = |line: &str| {
-        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let document: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(document["command"], format!("bench {what}"), "{line}");
+        assert_eq!(document["event"], "row", "{line}");
+        let row = &document["result"];
         let fields = row.as_object().unwrap();
         assert_eq!(fields.len(), 3, "{line}");
-        assert!(row["ns_per_op"].as_f64().unwrap() > 0.0, "{line}");
+        assert!(row["nsPerOp"].as_f64().unwrap() > 0.0, "{line}");
         (
             row["name"].as_str().unwrap().to_owned(),
             row["bytes"].as_u64().unwrap(),

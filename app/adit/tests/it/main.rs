@@ -48,6 +48,8 @@ mod hostile;
 mod http_proxy;
 #[cfg(unix)]
 mod interrupt;
+#[cfg(unix)]
+mod json;
 mod kcp;
 #[cfg(target_os = "linux")]
 mod kcp_link;
@@ -115,6 +117,8 @@ mod ssr_hostile;
 mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod system_proxy;
+#[cfg(unix)]
+mod top;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;

@@ -2,16 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use crate::args;
+use crate::{args, json};
 
-/// Prints rows as an aligned table, or as one JSON object per line.
+/// Prints rows as an aligned table, or as one JSON document per line.
 pub(super) struct RowPrinter {
-    json: bool,
+    /// The command, for JSON.
+    json: Option<&'static str>,
     spend: Duration,
 }
 
-/// The JSON object of a row.
+/// The result of a row.
 #[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
 struct JsonRow<'a> {
     name: &'a str,
     bytes: u32,
@@ -20,12 +22,13 @@ struct JsonRow<'a> {
 
 impl RowPrinter {
     /// Prints the head of a table, unless rows are JSON.
-    pub(super) fn new(span: &args::BenchOptions) -> Self {
-        if !span.json {
+    pub(super) fn new(command: &'static str, span: &args::BenchOptions) -> Self {
+        let json = span.json.json.then_some(command);
+        if json.is_none() {
             println!("{:<42} {:>7} {:>10} {:>8}", "", "bytes", "ns", "GB/s");
         }
         Self {
-            json: span.json,
+            json,
             spend: Duration::from_millis(span.millis.into()),
         }
     }
@@ -37,14 +40,14 @@ impl RowPrinter {
 
     /// Prints a row: its name, the bytes of an operation, and the nanoseconds it takes.
     pub(super) fn print_row(&self, name: &str, bytes: u32, ns: f64) {
-        if self.json {
+        if let Some(command) = self.json {
             let ns_per_op = (ns * 100.0).round() / 100.0;
             let row = JsonRow {
                 name,
                 bytes,
                 ns_per_op,
             };
-            println!("{}", serde_json::to_string(&row).unwrap_or_default());
+            json::print_event(command, "row", &row);
         } else {
             let speed = f64::from(bytes) / ns;
             println!("{name:<42} {bytes:>7} {ns:>10.1} {speed:>8.2}");
