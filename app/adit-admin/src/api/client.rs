@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-use super::event_stream::EventStream;
+use super::event_reader::EventReader;
 use super::upgrade::{UpgradeBody, Upgraded};
 use crate::listen_address::{ListenAddress, resolve_address};
 
@@ -122,14 +122,14 @@ impl ApiClient {
     ///
     /// # Errors
     /// The API cannot be reached, or refuses.
-    pub async fn events(&self, path: &str) -> Result<EventStream, ApiRequestError> {
+    pub async fn events(&self, path: &str) -> Result<EventReader, ApiRequestError> {
         let request = self.request(Method::GET, path, Bytes::new())?;
         let open = self.open(request);
         let (response, connection) = timeout(HEALTH_TIME, open)
             .await
             .map_err(|_| self.too_late(HEALTH_TIME))??;
         if response.status() == StatusCode::OK {
-            return Ok(EventStream::new(response.into_body(), connection));
+            return Ok(EventReader::new(response.into_body(), connection));
         }
         let (status, body) = timeout(HEALTH_TIME, self.read(response))
             .await

@@ -17,6 +17,7 @@ impl ShownText {
         Self(sanitize_for_terminal(text))
     }
 
+    #[cfg(any(feature = "top", test))]
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

@@ -117,7 +117,7 @@ mod ssr_hostile;
 mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod system_proxy;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod top;
 #[cfg(target_os = "linux")]
 mod transparent;

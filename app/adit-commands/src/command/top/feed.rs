@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use adit_admin::api::{ApiClient, ApiRequestError, EventStream};
+use adit_admin::api::{ApiClient, ApiRequestError, EventReader};
 use adit_cli::Failure;
 use adit_config::text::sanitize_for_terminal;
 use serde_json::json;
@@ -144,7 +144,7 @@ fn path_segment(name: &str) -> String {
 }
 
 /// Returns the next totals; `None` at the end of the events.
-async fn next_overview(events: &mut EventStream) -> Option<Box<Overview>> {
+async fn next_overview(events: &mut EventReader) -> Option<Box<Overview>> {
     loop {
         let event = events.next_event().await.ok()?;
         if event.kind == "overview"
@@ -157,7 +157,7 @@ async fn next_overview(events: &mut EventStream) -> Option<Box<Overview>> {
 
 /// Reports the totals of each event. If the stream ends, another one is opened: the process may have handed over to a new
 /// one.
-async fn follow_events(client: ApiClient, mut events: EventStream, sender: mpsc::Sender<Update>) {
+async fn follow_events(client: ApiClient, mut events: EventReader, sender: mpsc::Sender<Update>) {
     let mut refusals = 0;
     loop {
         while let Some(overview) = next_overview(&mut events).await {

@@ -103,3 +103,43 @@ fn read_input(sender: &mpsc::Sender<Input>) {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const SUBJECT: &str = "command::top::screen::tests::panics_in_a_terminal";
+
+    /// What [`a_panic_restores_the_terminal`] runs.
+    #[test]
+    #[ignore = "it fails on purpose, in a terminal of its own"]
+    fn panics_in_a_terminal() {
+        let mut screen = Screen::open().unwrap();
+        screen.draw(|frame| drop(frame.area())).unwrap();
+        panic!("on purpose");
+    }
+
+    #[test]
+    fn a_panic_restores_the_terminal() {
+        let program = std::env::current_exe().unwrap();
+        let line = format!(
+            "{} --ignored --exact {SUBJECT} --nocapture",
+            program.display()
+        );
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]);
+        command
+            .env("TERM", "xterm")
+            .stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let position = |words: &str| {
+            let found = text.find(words);
+            found.unwrap_or_else(|| panic!("{words:?} is not in {text:?}"))
+        };
+        let (entered, left) = (position("\u{1b}[?1049h"), position("\u{1b}[?1049l"));
+        assert!(entered < left && left < position("on purpose"), "{text:?}");
+    }
+}

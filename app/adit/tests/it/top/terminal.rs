@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use adit_interop::external_tools;
+use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::scripted::{ScriptedApi, sessions};
@@ -229,6 +230,24 @@ fn a_process_that_stalls_or_ends_is_reported() {
         !screen.iter().any(|line| line.contains("q quit")),
         "{screen:?}"
     );
+}
+
+/// Its terminal is usable afterwards: the screen before it is back, and a key that is pressed is shown.
+#[test]
+fn a_signal_restores_the_terminal() {
+    let api = ScriptedApi::start(sessions(&["anna"]));
+    for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130), (Signal::HUP, 0)] {
+        let top = start(SMALL, &[], &api);
+        top.wait_words("anna");
+        kill_process(top.program_id(), signal).unwrap();
+        let screen = top.wait_words(&format!("exit code {code}."));
+        assert!(
+            !screen.iter().any(|line| line.contains("anna")),
+            "{screen:?}"
+        );
+        top.press(&["e", "c", "h", "o"]);
+        top.wait_words("echo");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use adit_interop::{TEST_TIMEOUT, TempFolder};
+use rustix::process::Pid;
 
 /// A terminal with a program.
 pub(super) struct Tmux {
@@ -78,6 +79,16 @@ impl Tmux {
         words.extend(keys);
         let sent = self.command(&words);
         assert!(sent.status.success(), "{sent:?}");
+    }
+
+    /// Returns the process ID of the program.
+    pub(super) fn program_id(&self) -> Pid {
+        let shown = self.command(&["display-message", "-p", "#{pane_pid}"]);
+        let shell = String::from_utf8(shown.stdout).unwrap();
+        let shell = shell.trim();
+        let children = format!("/proc/{shell}/task/{shell}/children");
+        let children = std::fs::read_to_string(children).unwrap();
+        Pid::from_raw(children.trim().parse().unwrap()).unwrap()
     }
 
     pub(super) fn resize(&self, size: (u16, u16)) {

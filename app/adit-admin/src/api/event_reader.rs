@@ -18,7 +18,7 @@ pub struct ServerEvent {
 
 /// The events of a response.
 #[derive(Debug)]
-pub struct EventStream {
+pub struct EventReader {
     body: Incoming,
     parser: EventParser,
     /// The task of the connection, which ends with this value.
@@ -27,7 +27,7 @@ pub struct EventStream {
 
 /// The end of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum EventStreamEnd {
+pub enum EventReaderEnd {
     /// The connection has ended.
     #[error("the connection has ended")]
     Closed,
@@ -36,7 +36,7 @@ pub enum EventStreamEnd {
     Invalid,
 }
 
-impl EventStream {
+impl EventReader {
     pub(super) fn new(body: Incoming, connection: JoinSet<()>) -> Self {
         Self {
             body,
@@ -52,13 +52,13 @@ impl EventStream {
     ///
     /// # Errors
     /// The connection has ended, or sends something else.
-    pub async fn next_event(&mut self) -> Result<ServerEvent, EventStreamEnd> {
+    pub async fn next_event(&mut self) -> Result<ServerEvent, EventReaderEnd> {
         loop {
             if let Some(event) = self.parser.next_event()? {
                 return Ok(event);
             }
             let Some(Ok(frame)) = self.body.frame().await else {
-                return Err(EventStreamEnd::Closed);
+                return Err(EventReaderEnd::Closed);
             };
             if let Some(data) = frame.data_ref() {
                 self.parser.push(data)?;
@@ -77,16 +77,16 @@ struct EventParser {
 }
 
 impl EventParser {
-    fn push(&mut self, data: &Bytes) -> Result<(), EventStreamEnd> {
+    fn push(&mut self, data: &Bytes) -> Result<(), EventReaderEnd> {
         if self.rest.len() + data.len() > MAX_EVENT {
-            return Err(EventStreamEnd::Invalid);
+            return Err(EventReaderEnd::Invalid);
         }
         self.rest.extend(data);
         Ok(())
     }
 
     /// Returns the next complete event. Comments, which keep a connection alive, are skipped.
-    fn next_event(&mut self) -> Result<Option<ServerEvent>, EventStreamEnd> {
+    fn next_event(&mut self) -> Result<Option<ServerEvent>, EventReaderEnd> {
         loop {
             let unsearched = self.rest.get(self.searched..).unwrap_or_default();
             let Some(end) = unsearched.windows(2).position(|pair| pair == b"\n\n") else {
@@ -96,7 +96,7 @@ impl EventParser {
             let end = self.searched + end + 2;
             let block: Vec<u8> = self.rest.drain(..end).collect();
             self.searched = 0;
-            let block = std::str::from_utf8(&block).map_err(|_| EventStreamEnd::Invalid)?;
+            let block = std::str::from_utf8(&block).map_err(|_| EventReaderEnd::Invalid)?;
             if let Some(event) = parse_block(block) {
                 return Ok(Some(event));
             }
@@ -158,9 +158,9 @@ mod tests {
         parser.push(&part).unwrap();
         parser.push(&part).unwrap();
         assert_eq!(parser.next_event(), Ok(None));
-        assert_eq!(parser.push(&part), Err(EventStreamEnd::Invalid));
+        assert_eq!(parser.push(&part), Err(EventReaderEnd::Invalid));
         let mut parser = EventParser::default();
         parser.push(&Bytes::from_static(b"data: \xff\n\n")).unwrap();
-        assert_eq!(parser.next_event(), Err(EventStreamEnd::Invalid));
+        assert_eq!(parser.next_event(), Err(EventReaderEnd::Invalid));
     }
 }
