@@ -7,7 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Clear, Paragraph, Row as TableRow, Table, TableState};
+use ratatui::widgets::{Block, Clear, Padding, Paragraph, Row as TableRow, Table, TableState};
 
 use super::model::{Mode, Model, Tab};
 use super::rows::empty_text;
@@ -24,17 +24,17 @@ const MARK: &str = "> ";
 
 /// Help on the keys.
 const HELP: &str = "\
- arrows, j k      select a row
- PgUp, PgDn       a page; g, Home: first; G, End: last
- Tab, 1 … 5       another tab; also left, right
- s                sort by the next column; r: reverse
- /                filter; Enter keeps it, Esc clears it
- K, Delete        end the selected session (asks)
- Enter            use the selected member of a manual group
- p                pause, and continue
- q                quit
+arrows, j k      select a row
+PgUp, PgDn       a page; g, Home: first; G, End: last
+Tab, 1 … 5       another tab; also left, right
+s                sort by the next column; r: reverse
+/                filter; Enter keeps it, Esc clears it
+K, Delete        end the selected session (asks)
+Enter            use the selected member of a manual group
+p                pause, and continue
+q                quit
 
- A target is shown as its class and port only.";
+A target is shown as its class and port only.";
 
 /// The means of the terminal.
 #[derive(Debug, Clone, Copy)]
@@ -323,9 +323,9 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
     let longest = longest
         .and_then(|width| u16::try_from(width).ok())
         .unwrap_or(u16::MAX);
-    // A border on each side.
+    // A border on each side, and a blank beside it.
     let (width, height) = (
-        longest.saturating_add(3).min(area.width),
+        longest.saturating_add(4).min(area.width),
         lines.saturating_add(2).min(area.height),
     );
     let area = Rect {
@@ -335,7 +335,9 @@ fn draw_help(frame: &mut Frame<'_>, area: Rect) {
         height,
     };
     frame.render_widget(Clear, area);
-    let block = Block::bordered().title("adit top");
+    let block = Block::bordered()
+        .title("adit top")
+        .padding(Padding::horizontal(1));
     frame.render_widget(Paragraph::new(HELP).block(block), area);
 }
 
