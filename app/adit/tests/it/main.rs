@@ -25,6 +25,8 @@ mod convert;
 #[cfg(target_os = "linux")]
 mod crowd;
 mod curl;
+#[cfg(target_os = "linux")]
+mod dashboard;
 mod dns;
 mod dns_leak;
 mod doctor;
