@@ -57,7 +57,8 @@ pub(super) struct Overview {
     pub(super) listeners: Vec<Listener>,
     /// The counters of KCP by their names, which this program does not need to know.
     pub(super) kcp: serde_json::Map<String, serde_json::Value>,
-    pub(super) rejects: Vec<Reject>,
+    /// `None` if the process does not count them.
+    pub(super) rejects: Option<Vec<Reject>>,
 }
 
 /// A listener with its traffic.

@@ -82,7 +82,12 @@ fn print_overview(overview: &Value) {
         format!("{} open", overview.associations_open),
     );
     line("listeners", overview.listeners.len().to_string());
-    for reject in overview.rejects.iter().filter(|reject| reject.count > 0) {
+    for reject in overview
+        .rejects
+        .iter()
+        .flatten()
+        .filter(|reject| reject.count > 0)
+    {
         line("rejected", format!("{} × {}", reject.count, reject.cause));
     }
 }

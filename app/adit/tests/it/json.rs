@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::{iter, thread};
 
-use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128};
+use adit_interop::shadowsocks::{AES_256, BLAKE3_AES_128, MethodKey};
 use adit_interop::{TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -152,8 +152,8 @@ struct World {
 impl World {
     fn new(url: String) -> Self {
         let folder = TempFolder::new("json").unwrap();
-        let text = "[route.main]\nlisten = \"socks5://127.0.0.1:0\"\nvia = \"home\"\n\n\
-                    [[route.main.rule]]\nname = [\"*.example\"]\nvia = \"direct://\"\n\n\
+        let text = "[route.main]\nlisten = \"socks5://127.0.0.1:0\"\nvia = \"home\"\n\
+                    rules = [{ match = [\"*.example\"], via = \"direct://\" }]\n\n\
                     [group.home]\nkind = \"manual\"\nmembers = [\"socks5://127.0.0.1:9#one\"]\n";
         folder.write_file("adit.toml", text).unwrap();
         Self {
@@ -370,9 +370,11 @@ fn a_client_reports_a_server_that_refuses_it() {
             BLAKE3_AES_128.url(loopback_addr(0))
         ),
     ]);
-    let url = BLAKE3_AES_128
-        .url(server.addr())
-        .replace("AAECAwQFBgcICQoLDA0ODw", "AQECAwQFBgcICQoLDA0ODw");
+    let other = MethodKey {
+        key: "AQECAwQFBgcICQoLDA0ODw==",
+        ..BLAKE3_AES_128
+    };
+    let url = other.url(server.addr());
     let world = World::new(url);
     let serving = Serving::start(&world, "client -l mixed://127.0.0.1:0 URL");
     let probe = serving.lines.recv_timeout(TEST_TIMEOUT).unwrap();

@@ -185,13 +185,17 @@ fn sparkline(values: &[u64], width: usize, levels: &[&str; 8]) -> String {
 
 fn counts_text(model: &Model) -> String {
     let overview = &model.overview;
-    let rejects: u64 = overview.rejects.iter().map(|reject| reject.count).sum();
+    let rejects = overview.rejects.as_ref().map(|rejects| {
+        let count: u64 = rejects.iter().map(|reject| reject.count).sum();
+        format!("  rejected {count}")
+    });
     format!(
-        "sessions {} open, {} total  connections {}  associations {}  rejected {rejects}",
+        "sessions {} open, {} total  connections {}  associations {}{}",
         overview.sessions_open,
         overview.sessions_total,
         overview.connections_open,
-        overview.associations_open
+        overview.associations_open,
+        rejects.unwrap_or_default()
     )
 }
 

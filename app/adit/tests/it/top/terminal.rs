@@ -193,7 +193,9 @@ fn actions_reach_the_process() {
     top.press(&["K", "y"]);
     top.wait_words("ended session 2");
     assert_eq!(api.changes(), ["DELETE /sessions/2"]);
-    top.press(&["3", "j", "Enter"]);
+    top.press(&["3"]);
+    top.wait_words("home");
+    top.press(&["j", "Enter"]);
     top.wait_words("home uses two");
     let expected = r#"POST /groups/home {"selected":"two"}"#;
     assert_eq!(api.changes().last().map(String::as_str), Some(expected));
