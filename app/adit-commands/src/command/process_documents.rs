@@ -178,35 +178,29 @@ impl Member {
     }
 }
 
+/// `GET /accounts`.
 #[cfg(feature = "top")]
-pub(super) use accounts::{Account, AccountList};
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct AccountList {
+    pub(super) accounts: Vec<Account>,
+}
 
+/// A user with limits and usage.
 #[cfg(feature = "top")]
-mod accounts {
-    use super::*;
-
-    /// `GET /accounts`.
-    #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-    #[serde(default)]
-    pub(in super::super) struct AccountList {
-        pub(in super::super) accounts: Vec<Account>,
-    }
-
-    /// A user with limits and usage.
-    #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-    #[serde(default, rename_all = "camelCase")]
-    pub(in super::super) struct Account {
-        pub(in super::super) name: ShownText,
-        pub(in super::super) state: ShownText,
-        /// Bytes per period.
-        pub(in super::super) quota: Option<u64>,
-        pub(in super::super) used_up: u64,
-        pub(in super::super) used_down: u64,
-        pub(in super::super) total_up: u64,
-        pub(in super::super) total_down: u64,
-        pub(in super::super) sessions_open: u64,
-        pub(in super::super) devices_open: u64,
-    }
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Account {
+    pub(super) name: ShownText,
+    pub(super) state: ShownText,
+    /// Bytes per period.
+    pub(super) quota: Option<u64>,
+    pub(super) used_up: u64,
+    pub(super) used_down: u64,
+    pub(super) total_up: u64,
+    pub(super) total_down: u64,
+    pub(super) sessions_open: u64,
+    pub(super) devices_open: u64,
 }
 
 #[cfg(test)]

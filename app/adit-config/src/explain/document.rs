@@ -26,7 +26,7 @@ struct ExplainedRoute {
     /// The chain of requests that no rule matches, in one line.
     chain: String,
     hops: Vec<ExplainedStage>,
-    /// Whether UDP passes, and the splicing of connections; null for a route that only answers DNS queries.
+    /// The passage of UDP, and the splicing of connections; null for a route that only answers DNS queries.
     udp: Option<String>,
     splice: Option<String>,
 }

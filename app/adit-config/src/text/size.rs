@@ -60,7 +60,7 @@ pub fn format_size(bytes: u64) -> String {
             let hundredths = u128::from(bytes) * 100 / u128::from(unit);
             return match hundredths {
                 ..1000 => format!("{}.{:02} {name}", hundredths / 100, hundredths % 100),
-                ..10_000 => format!("{}.{} {name}", hundredths / 100, hundredths / 10 % 10),
+                1000..10_000 => format!("{}.{} {name}", hundredths / 100, hundredths / 10 % 10),
                 _ => format!("{} {name}", hundredths / 100),
             };
         }

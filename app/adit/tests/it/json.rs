@@ -112,7 +112,7 @@ const SERVING: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Commands whose tests are in other modules: they need an SSH server, and a process to upgrade.
+/// Commands whose tests are in `bench_ssh` and `top/real`: they need an SSH server, and a process to upgrade.
 const ELSEWHERE: [&str; 2] = ["bench ssh", "upgrade"];
 
 /// Commands that fail: the words, the exit code, and words of the error.
@@ -141,7 +141,7 @@ const FAILURES: &[(&str, u8, &str)] = &[
     ("routes --admin /nonexistent/socket", 4, "cannot reach"),
 ];
 
-/// What the commands need.
+/// The servers, files and ports of the commands.
 struct World {
     folder: TempFolder,
     url: String,
@@ -290,7 +290,7 @@ struct Serving {
 impl Serving {
     fn start(world: &World, line: &str) -> Self {
         let mut command = world.command(line);
-        // The log would fill a pipe that nobody reads.
+        // The log would fill a pipe that no one reads.
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();

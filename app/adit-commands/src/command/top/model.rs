@@ -61,7 +61,7 @@ impl Tab {
     }
 }
 
-/// What the keys mean.
+/// The meaning of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mode {
     /// They are commands.

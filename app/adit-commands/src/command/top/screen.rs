@@ -112,7 +112,7 @@ mod tests {
 
     const SUBJECT: &str = "command::top::screen::tests::panics_in_a_terminal";
 
-    /// What [`a_panic_restores_the_terminal`] runs.
+    /// The program of [`a_panic_restores_the_terminal`].
     #[test]
     #[ignore = "it fails on purpose, in a terminal of its own"]
     fn panics_in_a_terminal() {

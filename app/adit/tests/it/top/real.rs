@@ -7,7 +7,7 @@ use std::process::Command;
 use adit_interop::origin::OriginServer;
 use adit_interop::socks_client::{self, Destination};
 use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::tmux::Tmux;
@@ -179,7 +179,10 @@ fn tables_describe_the_process() {
         .expect_success()
         .unwrap();
     assert!(text.lines().any(|line| line.starts_with(&id)), "{text}");
-    assert_eq!(world.result(&["sessions", "--user", "nobody"])["total"], 0);
+    assert_eq!(
+        world.result(&["sessions", "--user", "stranger"])["total"],
+        0
+    );
 
     let ended_one = world.result(&["sessions", "--kill", &id]);
     assert_eq!(ended_one["ended"].to_string(), id);
@@ -187,4 +190,27 @@ fn tables_describe_the_process() {
     let again = ended(&["sessions", "--kill", &id, "--admin", &world.api()]);
     assert_eq!(again.code, Some(1), "{again:?}");
     world.stop();
+}
+
+#[test]
+fn an_upgrade_is_followed() {
+    let mut world = World::start();
+    let program = bin();
+    let words = [program.to_str().unwrap(), "top", &world.api()];
+    let top = Tmux::start((80, 24), &[], &words);
+    let first = world.adit.process().id();
+    top.wait_words(&format!("pid {first} "));
+    let missing = ended(&["upgrade", "/nonexistent", "--json", "--admin", &world.api()]);
+    assert_eq!(missing.code, Some(2), "{missing:?}");
+    let error: Value = serde_json::from_str(&missing.output).unwrap();
+    assert_eq!(error["error"]["exitCode"], 2, "{error}");
+
+    let upgraded = world.result(&["upgrade"]);
+    assert_eq!(upgraded["version"], env!("CARGO_PKG_VERSION"), "{upgraded}");
+    let second = upgraded["pid"].as_i64().unwrap();
+    assert!(world.adit.process().wait(TEST_TIMEOUT).unwrap().success());
+    top.wait_words(&format!("pid {second} "));
+    let second = Pid::from_raw(i32::try_from(second).unwrap()).unwrap();
+    kill_process(second, Signal::TERM).unwrap();
+    top.wait_words("the process has ended");
 }
