@@ -6,6 +6,8 @@ pub(crate) mod bench;
 pub(crate) mod classic;
 #[cfg(feature = "kcp")]
 pub(crate) mod kcp;
+#[cfg(feature = "admin")]
+pub(crate) mod process;
 pub(crate) mod program_name;
 pub(crate) mod route_options;
 pub(crate) mod service;
@@ -17,6 +19,10 @@ use std::time::Duration;
 
 use adit_wire::Target;
 use clap::{ArgAction, Parser, Subcommand};
+
+#[cfg(feature = "admin")]
+pub(crate) use self::process::*;
+use crate::json::JsonOption;
 
 /// True in a build without the management API and subscriptions, whose options are errors there.
 const IS_UNMANAGED: bool = !cfg!(feature = "admin");
@@ -80,12 +86,24 @@ pub(crate) enum Command {
     Client(ClientArgs),
     /// Run any listeners and chains, from URLs or from a file
     Run(RunArgs),
-    /// Check that a running `adit run` answers at its management API
+    /// Check that a running `adit run` answers at its management API, and show its figures
     ///
     /// For health checks of containers and supervisors: exit code 0 if it answers within four
-    /// seconds, 4 if not. It needs no token.
+    /// seconds, 4 if not. The check needs no token; without one, an API at a port shows no figures.
     #[cfg(feature = "admin")]
     Status(StatusArgs),
+    /// List the open sessions of a running `adit run`, or end one
+    #[cfg(feature = "admin")]
+    Sessions(SessionsArgs),
+    /// List the listeners and groups of a running `adit run`, with their traffic and health
+    #[cfg(feature = "admin")]
+    Routes(RoutesArgs),
+    /// Watch a running `adit run` live: traffic, sessions, users, groups, listeners
+    ///
+    /// Sorts, filters and ends sessions, and selects the members of groups; `?` lists the keys.
+    /// Exit code 4 if the process cannot be reached or has ended. `NO_COLOR` turns off colours.
+    #[cfg(feature = "top")]
+    Top(TopArgs),
     /// Replace a running `adit run` by a new version, without closing a connection
     ///
     /// The running process starts the program with the same arguments, hands its sockets over, and
@@ -116,7 +134,7 @@ pub(crate) enum Command {
     /// Make a key for a method
     Keygen(KeygenArgs),
     /// Check URLs or a file without running them
-    Check(PlanArgs),
+    Check(CheckArgs),
     /// Convert another program's configuration to adit's
     ///
     /// Reads the files of shadowsocks-libev, shadowsocks-rust, shadowsocks-go and ShadowsocksR, the
@@ -218,6 +236,33 @@ impl Command {
             _ => (false, None),
         }
     }
+
+    /// Returns true if the command prints JSON, and its failure too.
+    pub(crate) const fn is_json(&self) -> bool {
+        let option = match self {
+            Self::Up(typed) => &typed.json,
+            Self::Server(typed) => &typed.json,
+            Self::Client(typed) => &typed.json,
+            Self::Run(typed) => &typed.json,
+            #[cfg(feature = "admin")]
+            Self::Status(typed) => &typed.json,
+            #[cfg(feature = "admin")]
+            Self::Sessions(typed) => &typed.json,
+            #[cfg(feature = "admin")]
+            Self::Routes(typed) => &typed.json,
+            #[cfg(feature = "admin")]
+            Self::Upgrade(typed) => &typed.json,
+            Self::Url(typed) | Self::Qr(typed) => &typed.json,
+            Self::Keygen(typed) => &typed.json,
+            Self::Check(typed) => &typed.json,
+            Self::Explain(typed) => &typed.json,
+            #[cfg(feature = "bench")]
+            Self::Bench(typed) => return typed.what.is_json(),
+            Self::Doctor(typed) => &typed.json,
+            _ => return false,
+        };
+        option.json
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -225,6 +270,8 @@ pub(crate) struct UpArgs {
     /// Stop after the test request, instead of leaving the proxy running
     #[arg(long)]
     pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -253,6 +300,8 @@ pub(crate) struct ServerArgs {
     /// Do not print the QR code
     #[arg(long)]
     pub(crate) no_qr: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 /// The default address that `adit server` listens on.
@@ -308,6 +357,8 @@ pub(crate) struct ClientArgs {
     /// wrong clock looks like a wrong key
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) clock: Option<Target>,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -327,9 +378,19 @@ pub(crate) struct PlanArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
     /// Print the rule that decides about requests to this target, instead of the drawing; the port is 443 by
     /// default
     #[arg(long, value_name = "HOST[:PORT]")]
@@ -376,89 +437,16 @@ pub(crate) struct RunArgs {
     /// Host name or address of the servers for the subscriptions of their users
     #[arg(long, hide = IS_UNMANAGED, value_name = "HOST")]
     pub(crate) public_host: Option<String>,
-}
-
-#[cfg(feature = "admin")]
-#[derive(Debug, clap::Args)]
-pub(crate) struct StatusArgs {
-    /// The configuration file of the running process, whose `[admin]` has the API's address
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// The address of the running process's management API
-    #[arg(long, value_name = "PATH|HOST:PORT")]
-    pub(crate) admin: Option<String>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct UpgradeArgs {
-    /// The program to start, instead of the file that the running process was started from
-    #[arg(value_name = "FILE")]
-    pub(crate) program: Option<PathBuf>,
-    /// The configuration file of the running process, whose `[admin]` has the API's address
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// The address of the running process's management API
-    #[arg(long, value_name = "PATH|HOST:PORT")]
-    pub(crate) admin: Option<String>,
-    /// A file whose first token authorizes the request
-    #[arg(long, value_name = "@FILE")]
-    pub(crate) admin_token: Option<String>,
-}
-
-#[cfg(feature = "admin")]
-#[derive(Debug, clap::Args)]
-pub(crate) struct ManagerArgs {
-    /// Where commands are received: a loopback UDP port, or the path of a Unix socket
-    #[arg(long, value_name = "HOST:PORT|PATH")]
-    pub(crate) manager_address: String,
-    /// Accept commands at an address that other machines can reach
-    #[arg(long)]
-    pub(crate) manager_insecure: bool,
-    /// Address that the servers listen on, instead of all addresses; can be repeated
-    #[arg(short = 's', long, value_name = "HOST")]
-    pub(crate) host: Vec<String>,
-    /// Method of servers that do not name one
-    #[arg(
-        short,
-        long,
-        default_value = "chacha20-ietf-poly1305",
-        value_name = "METHOD"
-    )]
-    pub(crate) method: String,
-    /// Traffic of servers that do not specify a mode
-    #[arg(long, value_enum, default_value = "tcp_only", value_name = "MODE")]
-    pub(crate) mode: TrafficMode,
-    /// Plugin of servers that do not name one
-    #[arg(long, value_name = "NAME")]
-    pub(crate) plugin: Option<String>,
-    /// Options of that plugin
-    #[arg(long, value_name = "OPTIONS", requires = "plugin")]
-    pub(crate) plugin_opts: Option<String>,
-    /// A plugin that servers may name; can be repeated
-    #[arg(long, value_name = "NAME")]
-    pub(crate) allow_plugin: Vec<String>,
-    /// Private destinations that clients may reach: CIDRs or `all` [default: none]
-    #[arg(long, value_name = "CIDR,…|all")]
-    pub(crate) allow_private: Option<String>,
-}
-
-/// The traffic that a server carries, with ss-manager's names.
-#[cfg(feature = "admin")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum TrafficMode {
-    /// Connections
-    TcpOnly,
-    /// Datagrams
-    UdpOnly,
-    /// Both
-    TcpAndUdp,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct UrlArgs {
     /// The link, in any form
     pub(crate) url: String,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[cfg(feature = "classic")]
@@ -474,6 +462,8 @@ pub(crate) struct KeygenArgs {
     /// The method the key is for
     #[arg(default_value = "2022-blake3-aes-128-gcm")]
     pub(crate) method: String,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[cfg(feature = "convert")]
@@ -525,9 +515,8 @@ pub(crate) struct DoctorArgs {
     #[arg(long, default_value_t = 60, value_name = "N",
         value_parser = clap::value_parser!(u16).range(0..=200))]
     pub(crate) tries: u16,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use adit_cli::{Failure, FailureCode};
 
 /// All features, and true for those of this build.
-const FEATURES: [(&str, bool); 10] = [
+const FEATURES: [(&str, bool); 11] = [
     ("admin", cfg!(feature = "admin")),
     ("bench", cfg!(feature = "bench")),
     ("classic", cfg!(feature = "classic")),
@@ -17,10 +17,11 @@ const FEATURES: [(&str, bool); 10] = [
     ("manual", cfg!(feature = "manual")),
     ("ssh", cfg!(feature = "ssh")),
     ("ssr", cfg!(feature = "ssr")),
+    ("top", cfg!(feature = "top")),
 ];
 
 /// The commands that need a feature.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 24] = [
     ("bench", "bench"),
     ("complete", "manual"),
     ("completion", "manual"),
@@ -29,7 +30,9 @@ const COMMANDS: [(&str, &str); 20] = [
     ("kcp", "kcp"),
     ("man", "manual"),
     ("manager", "admin"),
+    ("routes", "admin"),
     ("scp", "ssh"),
+    ("sessions", "admin"),
     ("sftp", "ssh"),
     ("sftp-server", "ssh"),
     ("ss-local", "classic"),
@@ -41,6 +44,8 @@ const COMMANDS: [(&str, &str); 20] = [
     ("sshd", "ssh"),
     ("ssr-local", "classic"),
     ("ssr-server", "classic"),
+    ("status", "admin"),
+    ("top", "top"),
 ];
 
 /// The version with the features, as `adit --version` prints it.

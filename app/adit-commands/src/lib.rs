@@ -16,6 +16,7 @@ mod command;
 mod fastest_method;
 mod features;
 mod hidden_input;
+mod json;
 mod logging;
 mod plugin_mode;
 mod profile;
@@ -46,7 +47,14 @@ pub fn main() -> ExitCode {
     let words = args::route_options::insert_run(words);
     #[cfg(feature = "kcp")]
     let words = args::kcp::with_double_dashes(words.into_iter());
-    let args = Args::parse_from(words);
+    let args = match Args::try_parse_from(&words) {
+        Ok(args) => args,
+        Err(why) => match json::print_usage_error(&why, &words) {
+            Some(code) => return code,
+            None => why.exit(),
+        },
+    };
+    let is_json = args.command.is_json();
     let (quiet, file) = args.command.log_settings();
     let logged = start_log(args.verbose, quiet, file);
     match logged
@@ -54,6 +62,7 @@ pub fn main() -> ExitCode {
         .and_then(|()| command::run_command(args))
     {
         Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if is_json => json::print_failure(&failure),
         Err(failure) => failure.print_and_exit_code(),
     }
 }

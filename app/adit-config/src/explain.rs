@@ -2,6 +2,7 @@
 
 mod carried;
 mod dns;
+mod document;
 mod lines;
 mod server;
 mod ssh;
@@ -12,6 +13,7 @@ use core::fmt::Write;
 use adit_shadowsocks::{Edition, Method};
 use adit_wire::Overhead;
 
+pub use self::document::{ExplainedPlan, explain_plan_as_document};
 use self::lines::{conditions_text, write_line};
 use crate::plan::{Chain, GroupKind, NamedGroup, Plan, Route, SYSTEM_DNS, Stage};
 use crate::scheme::endpoint_types::{

@@ -33,7 +33,7 @@ mod schema;
 mod scheme;
 
 pub use adit_rules::{Condition, NamePattern};
-pub use explain::{describe_chain, explain_plan};
+pub use explain::{ExplainedPlan, describe_chain, explain_plan, explain_plan_as_document};
 pub use family::{Family, LeftOut};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use json_schema::json_schema;

@@ -31,6 +31,7 @@ use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
 use crate::router::Router;
+use crate::session_table::{ListenerSessions, NewSession, SessionKind};
 use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_removed};
 use crate::{ConnectionAddrs, Request, RequestContext};
@@ -59,6 +60,8 @@ pub struct ConnectionHandler {
     pub limits: RelayTimeouts,
     /// Counters of the listener.
     pub meter: Arc<TrafficMeter>,
+    /// Its open sessions.
+    pub(crate) sessions: Arc<ListenerSessions>,
     /// Timeouts of associations.
     pub ttl: AssociationTtl,
     /// Options of UDP ASSOCIATE.
@@ -217,7 +220,8 @@ impl ConnectionHandler {
             () = wait_for_listener_end(self.listener_ended.clone()) => return None,
             pending = again.next_request() => pending?,
         };
-        self.open_stream(pending, peer, rounds).await
+        self.open_stream(pending, SessionKind::Tcp, peer, rounds)
+            .await
     }
 
     /// Does everything up to an open session. Requests for anything but streams are served here.
@@ -254,7 +258,9 @@ impl ConnectionHandler {
         let rounds = loop_detection::rounds_of(&met);
         match inbound {
             Ok(InboundRequest::Stream(pending)) => {
-                return self.open_stream(pending, peer, rounds).await;
+                return self
+                    .open_stream(pending, SessionKind::Tcp, peer, rounds)
+                    .await;
             }
             Ok(InboundRequest::Multiplexed(many)) => {
                 let account = many.user().and_then(|user| self.logins.account_of(user));
@@ -338,7 +344,11 @@ impl ConnectionHandler {
             };
             if let Some(ticket) = self.connection_limiter.try_acquire() {
                 let worker = self.clone();
-                let opening = async move { worker.open_stream(pending, peer, rounds).await };
+                let opening = async move {
+                    worker
+                        .open_stream(pending, SessionKind::Ssh, peer, rounds)
+                        .await
+                };
                 lane::spawn_movable(self.run_session(opening, Some(ticket)));
                 continue;
             }
@@ -360,6 +370,7 @@ impl ConnectionHandler {
     async fn open_stream(
         &self,
         mut pending: PendingRequest,
+        kind: SessionKind,
         peer: ConnectionAddrs,
         rounds: u8,
     ) -> Option<OpenSession> {
@@ -456,17 +467,23 @@ impl ConnectionHandler {
             Some(reply) => Box::new(ExplainedStream::new(far.io, reply, far.watch.as_ref())),
             None => far.io,
         };
+        let entry = self.sessions.open(NewSession {
+            kind,
+            user: Some(&user),
+            account: account.as_ref(),
+            target: Some(&target),
+        });
+        entry.record_up(first.len());
         Some(OpenSession {
             near,
             far: far_io,
             watch: far.watch,
             again,
             account,
+            entry,
             about: Box::new(SessionInfo {
                 peer,
                 target,
-                user,
-                first: first.len(),
                 rounds,
                 _chain: connector.clone(),
             }),

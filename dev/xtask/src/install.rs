@@ -68,6 +68,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("nc", "netcat-openbsd"),
     ("ping", "iputils-ping"),
     ("script", "bsdutils"),
+    ("tmux", "tmux"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),

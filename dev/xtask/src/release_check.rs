@@ -137,7 +137,9 @@ fn ensure_vectorized(binary: &Path) -> Result<()> {
     for _ in 0..5 {
         let output = CommandRun::new(binary, words).run_captured("bench-mac")?;
         let time = |name: &str| {
-            let head = format!(r#"{{"name":"{name}","bytes":8100,"ns_per_op":"#);
+            let head = format!(
+                r#"{{"command":"bench mac","event":"row","result":{{"bytes":8100,"name":"{name}","nsPerOp":"#
+            );
             let row = output.lines().find_map(|row| row.strip_prefix(&*head));
             let row =
                 row.with_context(|| format!("`adit bench mac` printed no row {name}:\n{output}"))?;

@@ -1,19 +1,23 @@
-//! A client of the API of a running process: `GET /healthz` and `POST /v1/upgrade`.
+//! A client of the API of a running process.
 
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::{Method, Request, StatusCode, header};
+use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
+use zeroize::Zeroizing;
 
+use super::event_reader::EventReader;
 use super::upgrade::{UpgradeBody, Upgraded};
 use crate::listen_address::{ListenAddress, resolve_address};
 
@@ -21,8 +25,10 @@ use crate::listen_address::{ListenAddress, resolve_address};
 const UPGRADE_TIME: Duration = Duration::from_secs(60);
 /// Time limit of a health check.
 const HEALTH_TIME: Duration = Duration::from_secs(4);
-/// Maximum size of a response, in bytes.
-const MAX_RESPONSE: usize = 64 << 10;
+/// Time limit of other requests.
+const REQUEST_TIME: Duration = Duration::from_secs(10);
+/// Maximum size of a response, in bytes: a list of 100,000 sessions.
+const MAX_RESPONSE: usize = 64 << 20;
 
 /// The reason why a request was not performed.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +64,214 @@ struct ErrorBody {
     error: String,
 }
 
+/// A client of the API of a running process. Each request has a connection of its own.
+#[derive(Debug, Clone)]
+pub struct ApiClient {
+    at: String,
+    token: Option<Zeroizing<String>>,
+}
+
+impl ApiClient {
+    /// Creates a client of the API at a path or `HOST:PORT`, which needs a `token`.
+    #[must_use]
+    pub const fn new(at: String, token: Option<Zeroizing<String>>) -> Self {
+        Self { at, token }
+    }
+
+    /// Returns the address of the API.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.at
+    }
+
+    /// Sends `GET`, and returns the document of the response.
+    ///
+    /// # Errors
+    /// The API cannot be reached, refuses, or answers with another document.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiRequestError> {
+        let request = self.request(Method::GET, path, Bytes::new())?;
+        self.document(request, REQUEST_TIME).await
+    }
+
+    /// Sends `POST` with a JSON body, and returns the document of the response.
+    ///
+    /// # Errors
+    /// As for [`Self::get`].
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ApiRequestError> {
+        self.post_within(path, body, REQUEST_TIME).await
+    }
+
+    /// Sends `DELETE`.
+    ///
+    /// # Errors
+    /// The API cannot be reached, or refuses.
+    pub async fn delete(&self, path: &str) -> Result<(), ApiRequestError> {
+        let request = self.request(Method::DELETE, path, Bytes::new())?;
+        let (status, body) = self.send(request, REQUEST_TIME).await?;
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(self.refusal(status, &body)),
+        }
+    }
+
+    /// Sends `GET`, and returns the server-sent events of the response, which does not end.
+    ///
+    /// # Errors
+    /// The API cannot be reached, or refuses.
+    pub async fn events(&self, path: &str) -> Result<EventReader, ApiRequestError> {
+        let request = self.request(Method::GET, path, Bytes::new())?;
+        let open = self.open(request);
+        let (response, connection) = timeout(HEALTH_TIME, open)
+            .await
+            .map_err(|_| self.too_late(HEALTH_TIME))??;
+        if response.status() == StatusCode::OK {
+            return Ok(EventReader::new(response.into_body(), connection));
+        }
+        let (status, body) = timeout(HEALTH_TIME, self.read(response))
+            .await
+            .map_err(|_| self.too_late(HEALTH_TIME))??;
+        Err(self.refusal(status, &body))
+    }
+
+    async fn post_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        limit: Duration,
+    ) -> Result<T, ApiRequestError> {
+        let body = serde_json::to_vec(body).map_err(|why| self.failed(&why))?;
+        let request = self.request(Method::POST, path, body.into())?;
+        self.document(request, limit).await
+    }
+
+    /// Sends a request, and returns the document of the response.
+    async fn document<T: DeserializeOwned>(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<T, ApiRequestError> {
+        let (status, body) = self.send(request, limit).await?;
+        if !status.is_success() {
+            return Err(self.refusal(status, &body));
+        }
+        let document = serde_json::from_slice(&body);
+        document.map_err(|why| self.failed(&format!("status {status}: {why}")))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, ApiRequestError> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "localhost")
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            let token = Zeroizing::new(format!("Bearer {}", token.as_str()));
+            request = request.header(header::AUTHORIZATION, token.as_str());
+        }
+        let request = request.body(Full::new(body));
+        request.map_err(|why| self.failed(&why))
+    }
+
+    /// Sends a request, and returns the status and the body of the response.
+    async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<(StatusCode, Bytes), ApiRequestError> {
+        let work = async {
+            // The connection ends with its task, after the body.
+            let (response, _connection) = self.open(request).await?;
+            self.read(response).await
+        };
+        let response = timeout(limit, work).await;
+        response.map_err(|_| self.too_late(limit))?
+    }
+
+    /// Sends a request on a new connection, and returns the response without its body, with the task of the
+    /// connection.
+    async fn open(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, JoinSet<()>), ApiRequestError> {
+        let unreachable = |why| ApiRequestError::Connect {
+            at: self.at.clone(),
+            why,
+        };
+        match ListenAddress::parse(&self.at).map_err(unreachable)? {
+            ListenAddress::Port(target) => {
+                let addr = resolve_address(&target).await.map_err(unreachable)?;
+                let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
+                self.exchange(stream, request).await
+            }
+            #[cfg(unix)]
+            ListenAddress::Path(path) => {
+                let stream = tokio::net::UnixStream::connect(path).await;
+                self.exchange(stream.map_err(unreachable)?, request).await
+            }
+            #[cfg(not(unix))]
+            ListenAddress::Path(_) => Err(unreachable(io::ErrorKind::Unsupported.into())),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Response<Incoming>, JoinSet<()>), ApiRequestError> {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|why| self.failed(&why))?;
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            // Its errors appear in the response too.
+            let _ = connection.await;
+        });
+        let response = sender.send_request(request).await;
+        Ok((response.map_err(|why| self.failed(&why))?, task))
+    }
+
+    async fn read(
+        &self,
+        response: Response<Incoming>,
+    ) -> Result<(StatusCode, Bytes), ApiRequestError> {
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MAX_RESPONSE).collect();
+        let body = body.await.map_err(|why| self.failed(&why))?;
+        Ok((status, body.to_bytes()))
+    }
+
+    /// Returns the error of a response with another status than success.
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> ApiRequestError {
+        match serde_json::from_slice::<ErrorBody>(body) {
+            Ok(error) => ApiRequestError::Refused {
+                status: status.as_u16(),
+                why: error.error,
+            },
+            Err(_) => self.failed(&format!("status {status}")),
+        }
+    }
+
+    fn failed(&self, why: &impl ToString) -> ApiRequestError {
+        ApiRequestError::Exchange {
+            at: self.at.clone(),
+            why: why.to_string(),
+        }
+    }
+
+    fn too_late(&self, limit: Duration) -> ApiRequestError {
+        self.failed(&format!("after {} s", limit.as_secs()))
+    }
+}
+
 /// Requests an upgrade from the process whose API is at `at`: a path, or `HOST:PORT`, which needs a `token`.
 /// The new process is started from `program`, or from the file that the running one was started from.
 ///
@@ -68,35 +282,12 @@ pub async fn request_upgrade(
     token: Option<&str>,
     program: Option<&Path>,
 ) -> Result<Upgraded, ApiRequestError> {
-    let unreachable = |why| unreachable(at, why);
     let body = UpgradeBody {
         program: program.map(Path::to_owned),
     };
-    let body = serde_json::to_vec(&body).map_err(|why| unreachable(io::Error::other(why)))?;
-    let mut request = Request::builder()
-        .method(Method::POST)
-        .uri("/v1/upgrade")
-        .header(header::HOST, "localhost")
-        .header(header::CONTENT_TYPE, "application/json");
-    if let Some(token) = token {
-        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-    }
-    let request = request
-        .body(Full::new(Bytes::from(body)))
-        .map_err(|why| unreachable(io::Error::other(why)))?;
-    let (status, body) = send(at, request, UPGRADE_TIME).await?;
-    let malformed = |why: serde_json::Error| ApiRequestError::Exchange {
-        at: at.to_owned(),
-        why: format!("status {status}: {why}"),
-    };
-    if status == StatusCode::OK {
-        return serde_json::from_slice(&body).map_err(malformed);
-    }
-    let error: ErrorBody = serde_json::from_slice(&body).map_err(malformed)?;
-    Err(ApiRequestError::Refused {
-        status: status.as_u16(),
-        why: error.error,
-    })
+    let token = token.map(|token| Zeroizing::new(token.to_owned()));
+    let client = ApiClient::new(at.to_owned(), token);
+    client.post_within("/v1/upgrade", &body, UPGRADE_TIME).await
 }
 
 /// Checks that the process whose API is at `at`, a path or `HOST:PORT`, answers. This needs no token.
@@ -104,80 +295,10 @@ pub async fn request_upgrade(
 /// # Errors
 /// The API cannot be reached, or does not answer `200` within four seconds.
 pub async fn check_health(at: &str) -> Result<(), ApiRequestError> {
-    let request = Request::builder()
-        .uri("/healthz")
-        .header(header::HOST, "localhost")
-        .body(Full::default())
-        .map_err(|why| unreachable(at, io::Error::other(why)))?;
-    match send(at, request, HEALTH_TIME).await? {
+    let client = ApiClient::new(at.to_owned(), None);
+    let request = client.request(Method::GET, "/healthz", Bytes::new())?;
+    match client.send(request, HEALTH_TIME).await? {
         (StatusCode::OK, _) => Ok(()),
-        (status, _) => Err(ApiRequestError::Exchange {
-            at: at.to_owned(),
-            why: format!("status {status}"),
-        }),
-    }
-}
-
-fn unreachable(at: &str, why: io::Error) -> ApiRequestError {
-    ApiRequestError::Connect {
-        at: at.to_owned(),
-        why,
-    }
-}
-
-/// Sends a request to the API at `at`, and returns the status and the body of the response.
-async fn send(
-    at: &str,
-    request: Request<Full<Bytes>>,
-    limit: Duration,
-) -> Result<(StatusCode, Bytes), ApiRequestError> {
-    let unreachable = |why| unreachable(at, why);
-    match ListenAddress::parse(at).map_err(unreachable)? {
-        ListenAddress::Port(target) => {
-            let addr = resolve_address(&target).await.map_err(unreachable)?;
-            let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
-            exchange(at, stream, request, limit).await
-        }
-        #[cfg(unix)]
-        ListenAddress::Path(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await;
-            exchange(at, stream.map_err(unreachable)?, request, limit).await
-        }
-        #[cfg(not(unix))]
-        ListenAddress::Path(_) => Err(unreachable(io::ErrorKind::Unsupported.into())),
-    }
-}
-
-/// Sends the request, and returns the status and the body of the response.
-async fn exchange(
-    at: &str,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-    limit: Duration,
-) -> Result<(StatusCode, Bytes), ApiRequestError> {
-    let failed = |why: String| ApiRequestError::Exchange {
-        at: at.to_owned(),
-        why,
-    };
-    let work = async {
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|why| failed(why.to_string()))?;
-        // The connection ends with the sender.
-        let response = async move {
-            let response = sender.send_request(request).await;
-            let response = response.map_err(|why| failed(why.to_string()))?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), MAX_RESPONSE).collect();
-            let body = body.await.map_err(|why| failed(why.to_string()))?;
-            Ok((status, body.to_bytes()))
-        };
-        // The connection must be driven while the response is read. Its errors appear there too.
-        let (_, response) = tokio::join!(connection, response);
-        response
-    };
-    match timeout(limit, work).await {
-        Ok(response) => response,
-        Err(_) => Err(failed(format!("after {} s", limit.as_secs()))),
+        (status, _) => Err(client.failed(&format!("status {status}"))),
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_engine::{ConnectionSource, HandshakeLimiter, HandshakeSlot as Seated};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 
 use super::Api;
 use super::control::{ApiListenerControl, SuccessorWatch};
-use super::reply::{Refusal, Reply};
+use super::reply::{Refusal, Reply, ReplyBody};
 use super::route::{Admitted, RequestHead, has_body};
 use crate::listen_address::{ListenAddress, resolve_address};
 use crate::local_listener::LocalListener;
@@ -40,12 +40,16 @@ const MAX_BODY: usize = 64 << 10;
 const MAX_HEAD: usize = 16 << 10;
 /// Maximum number of simultaneous connections without a token.
 const MAX_UNAUTHENTICATED: usize = 128;
-/// Maximum number of simultaneous connections with a token, which others cannot displace.
-const MAX_AUTHENTICATED: usize = 32;
+/// Maximum number of simultaneous connections with a token, which others cannot displace. There can be 64 event
+/// streams, so that 32 are left.
+const MAX_AUTHENTICATED: usize = 96;
 /// Time limit of the head of a request, and of its body.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Maximum duration of a connection, including all its requests.
+/// Maximum duration of a connection, including all its requests; for an event stream, the time without an event.
 const MAX_CONNECTION_TIME: Duration = Duration::from_secs(60);
+
+/// Time limit of the last request of a connection.
+const LAST_REQUEST_TIME: Duration = Duration::from_secs(60);
 
 /// A listener for requests.
 #[derive(Debug)]
@@ -178,37 +182,33 @@ impl ApiListener {
             authenticated: Arc::new(Semaphore::new(MAX_AUTHENTICATED)),
         };
         let mut connections = JoinSet::new();
-        let mut leaving = self.control.successor();
-        loop {
-            while connections.try_join_next().is_some() {}
-            let service = (api.clone(), self.control.successor());
-            let accepted = match &mut self.socket {
-                Socket::Tcp(listener, _) => {
-                    let accepted = tokio::select! {
-                        () = leaving.wait() => break,
-                        accepted = listener.accept() => accepted,
-                    };
-                    accepted.map(|(stream, _)| {
+        let accepting = async {
+            loop {
+                while connections.try_join_next().is_some() {}
+                let service = (api.clone(), self.control.successor());
+                let accepted = match &mut self.socket {
+                    Socket::Tcp(listener, _) => listener.accept().await.map(|(stream, _)| {
                         let seat = seats.take_slot(ConnectionSource::Unknown);
                         connections.spawn(serve_connection(stream, service, true, seat));
-                    })
-                }
-                Socket::Local(listener) => {
-                    let accepted = tokio::select! {
-                        () = leaving.wait() => break,
-                        accepted = listener.accept() => accepted,
-                    };
-                    accepted.map(|(stream, source)| {
+                    }),
+                    Socket::Local(listener) => listener.accept().await.map(|(stream, source)| {
                         let seat = seats.take_slot(source);
                         connections.spawn(serve_connection(stream, service, false, seat));
-                    })
+                    }),
+                };
+                if let Err(e) = accepted {
+                    debug!("api: {e}");
+                    // Without free descriptors, `accept` fails again immediately.
+                    sleep(Duration::from_millis(50)).await;
                 }
-            };
-            if let Err(e) = accepted {
-                debug!("api: {e}");
-                // Without free descriptors, `accept` fails again immediately.
-                sleep(Duration::from_millis(50)).await;
             }
+        };
+        let mut leaving = self.control.successor();
+        // The event streams end with the monitor.
+        tokio::select! {
+            () = leaving.wait() => {}
+            () = api.monitor.run(&api.engine) => {}
+            () = accepting => {}
         }
         if let Socket::Local(listener) = &mut self.socket {
             listener.set_owner(false);
@@ -289,9 +289,11 @@ async fn serve_connection(
 ) {
     let api = &*api;
     let shown = &seat.token_shown;
+    let progress = &Arc::new(Notify::new());
     let service = service_fn(|request| async move {
-        let reply = answer_request(api, request, by_port, shown).await;
-        Ok::<Response<Full<Bytes>>, Infallible>(reply.into())
+        let mut reply = answer_request(api, request, by_port, shown).await;
+        reply.notify_progress(progress);
+        Ok::<Response<ReplyBody>, Infallible>(reply.into())
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -301,22 +303,31 @@ async fn serve_connection(
     let mut connection = pin!(connection);
     let served = async {
         tokio::select! {
-            end = connection.as_mut() => return end,
+            end = connection.as_mut() => return Some(end),
             () = successor.wait() => {}
+            // A client that does not read answers, or never stops sending, must not keep a slot.
+            () = wait_without_progress(progress) => {}
         }
         // The current request is the last one.
         connection.as_mut().graceful_shutdown();
-        connection.await
+        timeout(LAST_REQUEST_TIME, connection).await.ok()
     };
-    // A client that does not read answers, or never stops sending, must not keep a slot.
     tokio::select! {
-        end = timeout(MAX_CONNECTION_TIME, served) => {
-            if let Ok(Err(e)) = end {
+        end = served => {
+            if let Some(Err(e)) = end {
                 debug!("api: {e}");
             }
         }
         () = seat.wait_until_lost() => debug!("api: a connection without a token was closed for a new one"),
     }
+}
+
+/// Completes [`MAX_CONNECTION_TIME`] after the last event of a stream, or after the start.
+async fn wait_without_progress(progress: &Notify) {
+    while timeout(MAX_CONNECTION_TIME, progress.notified())
+        .await
+        .is_ok()
+    {}
 }
 
 async fn answer_request(

@@ -13,6 +13,9 @@
 //! | `GET {server}/stats` | traffic of the server and its users; `?clear=true` resets it |
 //! | `POST /v1/reload` | reads the configuration file again |
 //! | `POST /v1/upgrade` | starts another process, which continues the listeners |
+//! | `GET /overview`, `GET /history` | the counters of the process; its traffic in the last hour |
+//! | `GET /events` | server-sent events with the overview, once per second |
+//! | `GET /sessions`, `DELETE /sessions/:id` | the open sessions; ends one |
 //! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
 //! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
@@ -23,11 +26,16 @@ mod access;
 mod client;
 mod control;
 mod dns;
+mod event_reader;
+mod events;
 mod groups;
 mod listener;
+mod monitor;
+mod overview;
 mod reload;
 mod reply;
 mod route;
+mod sessions;
 mod stats;
 mod subscription;
 mod upgrade;
@@ -46,8 +54,9 @@ use tokio::sync::Mutex;
 use crate::selection_file::SelectionFile;
 
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
-pub use client::{ApiRequestError, check_health, request_upgrade};
+pub use client::{ApiClient, ApiRequestError, check_health, request_upgrade};
 pub use control::ApiListenerControl;
+pub use event_reader::{EventReader, EventReaderEnd, ServerEvent};
 pub use listener::{ApiListener, ApiListenerError};
 pub use reload::{ReloadReply, ReloadRequests};
 pub use upgrade::{UpgradeRequest, UpgradeRequests, Upgraded};
@@ -64,6 +73,8 @@ pub struct Api {
     /// Requests a handover to another process, if that is possible.
     upgrade: Option<upgrade::UpgradeSender>,
     tokens: Option<Tokens>,
+    /// The traffic of the last hour, and those who watch it.
+    monitor: monitor::TrafficMonitor,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
     /// Held during a change of users or a selection in a group, which write a file.
@@ -94,6 +105,7 @@ impl Api {
             selections: None,
             upgrade: None,
             tokens,
+            monitor: monitor::TrafficMonitor::new(),
             public_host,
             change_lock: Mutex::new(()),
         }

@@ -1,18 +1,35 @@
 //! Responses of the API.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
 use http_body_util::Full;
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
+use tokio::sync::Notify;
+
+use super::events::EventStream;
+
+pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     kind: &'static str,
-    body: Vec<u8>,
+    body: ReplyBody,
     extra: Option<(HeaderName, &'static str)>,
+}
+
+/// The body of a response.
+#[derive(Debug)]
+pub(crate) enum ReplyBody {
+    Whole(Full<Bytes>),
+    Events(EventStream),
 }
 
 /// A refused request: the status and the error text.
@@ -82,7 +99,7 @@ impl Reply {
             status,
             kind: "application/json; charset=utf-8",
             // Strings, numbers and lists of them never fail to serialize.
-            body: serde_json::to_vec(value).unwrap_or_default(),
+            body: serde_json::to_vec(value).unwrap_or_default().into(),
             extra: None,
         }
     }
@@ -95,24 +112,76 @@ impl Reply {
         Self {
             status: StatusCode::OK,
             kind,
-            body: body.into_bytes(),
+            body: body.into_bytes().into(),
             extra: None,
         }
     }
 
-    pub(crate) const fn no_content() -> Self {
+    /// Creates a response that is a stream of events.
+    pub(crate) const fn events(stream: EventStream) -> Self {
+        Self {
+            status: StatusCode::OK,
+            kind: "text/event-stream",
+            body: ReplyBody::Events(stream),
+            extra: None,
+        }
+    }
+
+    /// Notifies `progress` whenever the connection takes a part of a stream.
+    pub(crate) fn notify_progress(&mut self, progress: &Arc<Notify>) {
+        if let ReplyBody::Events(stream) = &mut self.body {
+            stream.notify_progress(progress.clone());
+        }
+    }
+
+    pub(crate) fn no_content() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,
             kind: "",
-            body: Vec::new(),
+            body: Vec::new().into(),
             extra: None,
         }
     }
 }
 
-impl From<Reply> for Response<Full<Bytes>> {
+impl From<Vec<u8>> for ReplyBody {
+    fn from(body: Vec<u8>) -> Self {
+        Self::Whole(Full::new(body.into()))
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(body) => Pin::new(body).poll_frame(cx),
+            Self::Events(stream) => Pin::new(stream).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(body) => body.is_end_stream(),
+            Self::Events(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl From<Reply> for Response<ReplyBody> {
     fn from(reply: Reply) -> Self {
-        let mut response = Self::new(Full::new(reply.body.into()));
+        let mut response = Self::new(reply.body);
         *response.status_mut() = reply.status;
         let headers = response.headers_mut();
         if !reply.kind.is_empty() {

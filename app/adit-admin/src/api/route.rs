@@ -44,6 +44,11 @@ pub(crate) enum Action {
     Dns,
     Groups,
     Group(String),
+    Overview,
+    History,
+    Events,
+    Sessions,
+    Session(u64),
     Server {
         server: Option<String>,
         about: Resource,
@@ -105,6 +110,11 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["v1", "upgrade"] => return Some(Action::Upgrade),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
+        ["overview"] => return Some(Action::Overview),
+        ["history"] => return Some(Action::History),
+        ["events"] => return Some(Action::Events),
+        ["sessions"] => return Some(Action::Sessions),
+        ["sessions", id] => return id.parse().ok().map(Action::Session),
         ["sip008", name, secret] => {
             return Some(Action::Subscription {
                 name: (*name).to_owned(),
@@ -175,6 +185,11 @@ impl Api {
             Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
             Action::Servers => return Ok(self.list_servers()),
             Action::Dns => return Ok(self.list_dns()),
+            Action::Overview => return Ok(self.get_overview()),
+            Action::History => return Ok(self.get_history()),
+            Action::Events => return self.stream_events(),
+            Action::Sessions => return self.list_sessions(ask.query),
+            Action::Session(id) => return self.end_session(id),
             Action::Groups => return Ok(self.list_groups()),
             Action::Group(name) if *ask.method == Method::POST => {
                 return self.select_member(&name, body).await;
@@ -269,6 +284,7 @@ impl Action {
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
             Self::Reload | Self::Upgrade => "POST",
+            Self::Session(_) => "DELETE",
             Self::Group(_) => "GET, POST",
             _ => "GET",
         }
@@ -317,6 +333,13 @@ mod tests {
             ("/groups/home.1", Some(Action::Group("home.1".to_owned()))),
             ("/groups/a/b", None),
             ("/metrics", Some(Action::Metrics)),
+            ("/overview", Some(Action::Overview)),
+            ("/history", Some(Action::History)),
+            ("/events", Some(Action::Events)),
+            ("/sessions", Some(Action::Sessions)),
+            ("/sessions/17", Some(Action::Session(17))),
+            ("/sessions/-1", None),
+            ("/sessions/x", None),
             ("/v1/reload", Some(Action::Reload)),
             ("/v1/upgrade", Some(Action::Upgrade)),
             ("/healthz", Some(Action::Health)),

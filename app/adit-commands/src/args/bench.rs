@@ -1,5 +1,7 @@
 //! The arguments of `adit bench`.
 
+use crate::json::JsonOption;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
@@ -33,15 +35,28 @@ pub(crate) enum BenchCommand {
     Proxy(BenchProxyArgs),
 }
 
-/// The format of the results.
+impl BenchCommand {
+    /// Returns true if rows are JSON.
+    pub(crate) const fn is_json(&self) -> bool {
+        match self {
+            Self::Mac(mac) => mac.span.output.is_json(),
+            #[cfg(feature = "kcp")]
+            Self::Fec(span) | Self::Kcp(span) => span.output.is_json(),
+            Self::Ss(span) => span.output.is_json(),
+            #[cfg(feature = "ssh")]
+            Self::Ssh(ssh) => ssh.json.json,
+            Self::Proxy(proxy) => proxy.output.is_json(),
+        }
+    }
+}
+
+/// The format of the results for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum BenchFormat {
     /// Aligned columns
     Table,
     /// A table for documents
     Markdown,
-    /// One object per line
-    Json,
     /// A chart, as an SVG file
     Svg,
 }
@@ -49,21 +64,16 @@ pub(crate) enum BenchFormat {
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchOutput {
     /// Format of the results
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = BenchFormat::Table)]
-    format: BenchFormat,
-    /// The same as `--format json`: one object per line
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = BenchFormat::Table, conflicts_with = "json")]
+    pub(crate) format: BenchFormat,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 impl BenchOutput {
-    /// Returns the format of the results.
-    pub(crate) const fn format(&self) -> BenchFormat {
-        if self.json {
-            BenchFormat::Json
-        } else {
-            self.format
-        }
+    /// Returns true if rows are JSON.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.json.json
     }
 }
 
@@ -97,9 +107,8 @@ pub(crate) struct BenchSshArgs {
     /// The server; the default port is 22
     #[arg(value_name = "[USER@]HOST[:PORT]")]
     pub(crate) host: String,
-    /// One JSON object per line: `offer`, `cost` for each cipher and MAC, `advice`
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
     /// Milliseconds per cipher and MAC
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) millis: u32,

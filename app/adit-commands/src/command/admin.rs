@@ -81,6 +81,11 @@ impl AdminApi {
         self.listener.control()
     }
 
+    /// Returns the address of the listener.
+    pub(super) fn address(&self) -> String {
+        self.listener.to_string()
+    }
+
     /// Creates the API of an engine that runs `plan`.
     pub(super) fn api(&mut self, engine: Arc<Engine>, plan: &Plan) -> Api {
         Api::new(engine, plan, self.tokens.take(), self.public_host.take())

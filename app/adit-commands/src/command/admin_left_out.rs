@@ -42,6 +42,10 @@ impl AdminApi {
         match *self {}
     }
 
+    pub(super) const fn address(&self) -> String {
+        match *self {}
+    }
+
     pub(super) const fn control(&self) -> ApiListenerControl {
         match *self {}
     }

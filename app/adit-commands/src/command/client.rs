@@ -1,5 +1,8 @@
 //! `adit client URL`: a local proxy through a server. Documents of servers are in `subscribe`.
 
+pub(super) mod report;
+
+use std::fmt;
 use std::future::pending;
 use std::path::Path;
 use std::time::Duration;
@@ -8,13 +11,14 @@ use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Hop, HopKind, MAX_URL_LEN, Plan, RouteOption, ServerHop, Stage};
 use adit_engine::clock_reference;
 use adit_engine::probe::{self, ProbeFinding};
-use adit_shadowsocks::{Edition, KeyChain};
+use adit_shadowsocks::{Edition, KeyChain, Method};
 use adit_wire::Target;
+use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::{run, subscribe};
 use crate::profile::ProfileFolder;
-use crate::{args, hidden_input};
+use crate::{args, hidden_input, json};
 
 /// Time limit for the answer of a web server with its time.
 const CLOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -25,7 +29,7 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     }
     let state = || adit_cli::state_folder(typed.state.as_deref());
     if typed.list {
-        return print_profiles(&ProfileFolder::new(&state()?));
+        return print_profiles(&ProfileFolder::new(&state()?), typed.json.json);
     }
     // The argument parser requires it.
     let written = typed.url.as_deref().unwrap_or_default();
@@ -55,8 +59,8 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     }
     let plan = client_plan(typed, &url)?;
     if is_shown {
-        run::print_warnings(&plan);
-    } else {
+        report::print_warnings(typed, &plan);
+    } else if !typed.json.json {
         run::print_other_warnings(&plan);
     }
     save_profile(typed, &url)?;
@@ -64,16 +68,16 @@ pub(super) fn run_client(typed: &args::ClientArgs) -> CommandResult {
     adit_cli::block_on(|mut signals| async {
         if typed.check {
             return signals
-                .run_until_ended(check_server(server, typed.clock.as_ref()))
+                .run_until_ended(report::check(typed, server, None))
                 .await;
         }
         let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
+        report::print_start(typed, &plan, &engine, None);
         let verdict = async {
             if let Some((server, key)) = server {
                 // Serving continues with any finding: the server may start later.
-                if let Err(failure) = report_probe(server, &key, typed.clock.as_ref()).await {
-                    let _ = failure.print_and_exit_code();
-                }
+                let found = probe_server(server, &key, typed.clock.as_ref()).await;
+                report::print_finding(typed, found);
             }
             pending().await
         };
@@ -103,22 +107,32 @@ fn save_profile(typed: &args::ClientArgs, url: &str) -> CommandResult {
 }
 
 /// Prints the profiles with their servers.
-fn print_profiles(folder: &ProfileFolder) -> CommandResult {
+fn print_profiles(folder: &ProfileFolder, is_json: bool) -> CommandResult {
+    let mut profiles = Vec::new();
     for name in folder.names()? {
         let url = folder.load(&name)?;
         if let Some(source) = subscribe::document_url(&url) {
-            println!("{name:<16} subscription {source}");
+            if !is_json {
+                println!("{name:<16} subscription {source}");
+            }
+            profiles.push(json!({ "name": name, "subscription": source.to_string() }));
             continue;
         }
         let hop = [
             RouteOption::Listen("mixed://127.0.0.1:0".to_owned()),
             RouteOption::Forward(url.to_string()),
         ];
-        let server = match Plan::from_args(&hop) {
-            Ok(plan) => first_server(&plan).map_or_else(String::new, ServerHop::display_name),
-            Err(_) => "not a valid URL".to_owned(),
-        };
-        println!("{name:<16} {server}");
+        let server = Plan::from_args(&hop).ok();
+        let server = server
+            .map(|plan| first_server(&plan).map_or_else(String::new, ServerHop::display_name));
+        if !is_json {
+            let server = server.as_deref().unwrap_or("not a valid URL");
+            println!("{name:<16} {server}");
+        }
+        profiles.push(json!({ "name": name, "server": server }));
+    }
+    if is_json {
+        json::print_result("client", &json!({ "profiles": profiles }));
     }
     Ok(())
 }
@@ -167,12 +181,12 @@ pub(super) fn keyed_server(plan: &Plan) -> Option<(&ServerHop, KeyChain)> {
 }
 
 /// Checks once whether the server accepts this client.
-pub(super) async fn check_server(
+async fn check_server(
     server: Option<(&ServerHop, KeyChain)>,
     clock: Option<&Target>,
-) -> CommandResult {
+) -> Result<AcceptedClient, Failure> {
     match server {
-        Some((server, key)) => report_probe(server, &key, clock).await,
+        Some((server, key)) => probe_server(server, &key, clock).await,
         None => Err(Failure::new(
             FailureCode::Usage,
             "--check needs an ss:// URL without a plugin",
@@ -180,8 +194,36 @@ pub(super) async fn check_server(
     }
 }
 
-/// Probes the server and reports the finding. If it may be the clock, that of `web` is compared.
-async fn report_probe(hop: &ServerHop, keys: &KeyChain, web: Option<&Target>) -> CommandResult {
+/// A server that accepts this client.
+struct AcceptedClient {
+    server: Target,
+    key_id: String,
+    method: Method,
+    /// The clock difference in seconds, if the protocol shows it.
+    skew: Option<i64>,
+}
+
+impl fmt::Display for AcceptedClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (server, id, method) = (&self.server, &self.key_id, self.method);
+        write!(f, "ok: {server} accepts us: key-id {id}, {method}")?;
+        match self.skew {
+            Some(s) if s.abs() > 15 => write!(
+                f,
+                "; its clock differs from ours by {s:+} s, and beyond 30 s it refuses us"
+            ),
+            Some(s) => write!(f, ", clocks agree ({s:+} s)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Probes the server. If it may be the clock, that of `web` is compared.
+async fn probe_server(
+    hop: &ServerHop,
+    keys: &KeyChain,
+    web: Option<&Target>,
+) -> Result<AcceptedClient, Failure> {
     let server = &hop.server;
     let (method, id) = (keys.method(), keys.user_key().id());
     let (clock, look) = if probe::has_time_stamps(keys) {
@@ -199,17 +241,12 @@ async fn report_probe(hop: &ServerHop, keys: &KeyChain, web: Option<&Target>) ->
         return Err(failure);
     }
     match finding {
-        ProbeFinding::Accepted { skew } => {
-            let clock = match skew {
-                Some(s) if s.abs() > 15 => {
-                    format!("; its clock differs from ours by {s:+} s, and beyond 30 s it refuses us")
-                }
-                Some(s) => format!(", clocks agree ({s:+} s)"),
-                None => String::new(),
-            };
-            eprintln!("ok: {server} accepts us: key-id {id}, {method}{clock}");
-            Ok(())
-        }
+        ProbeFinding::Accepted { skew } => Ok(AcceptedClient {
+            server: server.clone(),
+            key_id: id.to_string(),
+            method,
+            skew,
+        }),
         ProbeFinding::WrongClock { skew } if skew.abs() <= 30 => Err(Failure::new(
             FailureCode::Clock,
             format!(

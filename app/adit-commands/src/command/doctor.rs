@@ -71,7 +71,7 @@ pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
             (name, Examination::WithoutServer(subject))
         }
     };
-    let mut report = DoctorReport::new(name, typed.json);
+    let mut report = DoctorReport::new(name, typed.json.json);
     adit_cli::block_on(|mut signals| async move {
         // DoctorReport are printed as steps, so the log is silent.
         let examined = async {
@@ -125,7 +125,7 @@ async fn examine(
 /// Returns the server that a URL names.
 fn server_of_url(typed: &args::DoctorArgs, url: &str) -> Result<Hop, Failure> {
     let mut plan = tunnel::plan_with_server(url)?;
-    if !typed.json {
+    if !typed.json.json {
         run::print_warnings(&plan);
     }
     let route = plan.routes.pop();
@@ -238,7 +238,7 @@ async fn check_reachable(report: &mut DoctorReport, hop: &ServerHop) -> CommandR
             ms(worst)
         );
         report.add_step(
-            CheckResult::new("connect", CheckState::Ok, what).with_duration("round_trip_ms", took),
+            CheckResult::new("connect", CheckState::Ok, what).with_duration("roundTripMs", took),
         );
     }
     Ok(())

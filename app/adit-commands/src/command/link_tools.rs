@@ -3,9 +3,11 @@
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{link, nearest_word};
 use adit_shadowsocks::{Key, Method};
+use serde_json::json;
 
-use super::{admin, rule_sets, run};
+use super::{admin, decision, plan_keys, rule_sets, run};
 use crate::args;
+use crate::json;
 use crate::qr_code;
 
 pub(super) fn print_new_key(typed: &args::KeygenArgs) -> CommandResult {
@@ -16,6 +18,11 @@ pub(super) fn print_new_key(typed: &args::KeygenArgs) -> CommandResult {
             FailureCode::Usage,
             format!("method {method} does not use a key"),
         ));
+    }
+    if typed.json.json {
+        let result = json!({ "method": method.name(), "key": secret.as_str() });
+        json::print_result("keygen", &result);
+        return Ok(());
     }
     println!("{secret}");
     Ok(())
@@ -39,33 +46,54 @@ pub(super) fn parse_method(name: &str) -> Result<Method, Failure> {
 }
 
 pub(super) fn print_url(typed: &args::UrlArgs) -> CommandResult {
-    println!("{}", link::toggle_form(&typed.url)?);
+    let url = link::toggle_form(&typed.url)?;
+    match typed.json.json {
+        true => json::print_result("url", &json!({ "url": url })),
+        false => println!("{url}"),
+    }
     Ok(())
 }
 
 pub(super) fn print_qr_code(typed: &args::UrlArgs) -> CommandResult {
     let shared = link::share_link(&typed.url)?;
+    if typed.json.json {
+        json::print_result("qr", &json!({ "url": shared }));
+        return Ok(());
+    }
     println!("{}", qr_code::render_qr_code(&shared)?);
     println!("{shared}");
     Ok(())
 }
 
-pub(super) fn check_plan(typed: &args::PlanArgs) -> CommandResult {
-    let plan = run::plan_from_args(typed)?;
-    run::print_warnings(&plan);
+pub(super) fn check_plan(typed: &args::CheckArgs) -> CommandResult {
+    let plan = run::plan_from_args(&typed.plan)?;
+    let is_json = typed.json.json;
+    if !is_json {
+        run::print_warnings(&plan);
+    }
     admin::check_settings(plan.admin.as_ref())?;
     let sets = rule_sets::check(&plan)?;
     let (routes, listeners) = (
         plan.routes.len(),
         plan.routes.iter().map(|r| r.listen.len()).sum::<usize>(),
     );
+    if is_json {
+        let result = json!({
+            "routes": routes,
+            "listeners": listeners,
+            "ruleSets": sets,
+            "warnings": json::warnings_of(&plan),
+        });
+        json::print_result("check", &result);
+        return Ok(());
+    }
     println!(
         "ok: {routes} route{}, {listeners} listener{}",
         plural_suffix(routes),
         plural_suffix(listeners)
     );
-    for line in sets {
-        println!("{line}");
+    for set in sets {
+        println!("{set}");
     }
     Ok(())
 }
@@ -81,13 +109,25 @@ fn plural_suffix(n: usize) -> &'static str {
 
 pub(super) fn explain_plan(typed: &args::ExplainArgs) -> CommandResult {
     let plan = run::plan_from_args(&typed.plan)?;
-    run::print_warnings(&plan);
+    let is_json = typed.json.json;
+    if !is_json {
+        run::print_warnings(&plan);
+    }
     if let Some(target) = &typed.target {
-        return rule_sets::print_decisions(&plan, typed, target);
+        return decision::print_decisions(&plan, typed, target);
+    }
+    if is_json {
+        let result = json!({
+            "plan": adit_config::explain_plan_as_document(&plan),
+            "keys": plan_keys::plan_keys(&plan),
+            "warnings": json::warnings_of(&plan),
+        });
+        json::print_result("explain", &result);
+        return Ok(());
     }
     print!("{}", adit_config::explain_plan(&plan));
-    for line in run::key_ids(&plan) {
-        println!("{line}");
+    for key in plan_keys::plan_keys(&plan) {
+        println!("{key}");
     }
     Ok(())
 }

@@ -5,6 +5,8 @@ mod admin;
 #[cfg(not(feature = "admin"))]
 #[path = "admin_left_out.rs"]
 mod admin;
+#[cfg(feature = "admin")]
+mod age;
 #[cfg(feature = "bench")]
 mod bench;
 #[cfg(feature = "classic")]
@@ -17,6 +19,7 @@ mod convert;
 #[cfg(not(feature = "convert"))]
 #[path = "convert_left_out.rs"]
 mod convert;
+mod decision;
 mod doctor;
 mod help;
 mod help_topic;
@@ -27,11 +30,20 @@ mod link_tools;
 mod manager;
 #[cfg(feature = "manual")]
 mod manual;
+mod plan_keys;
+#[cfg(feature = "admin")]
+mod process_documents;
 mod reload;
+#[cfg(feature = "admin")]
+mod routes;
 mod rule_sets;
 mod run;
+#[cfg(feature = "admin")]
+mod running_process;
 mod server;
 mod service;
+#[cfg(feature = "admin")]
+mod sessions;
 #[cfg(feature = "admin")]
 mod status;
 #[cfg(feature = "admin")]
@@ -40,6 +52,8 @@ mod subscribe;
 #[path = "subscribe_left_out.rs"]
 mod subscribe;
 mod system_proxy;
+#[cfg(feature = "top")]
+mod top;
 mod up;
 mod upgrade;
 
@@ -62,6 +76,12 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Run(run) => run::run_plan(&run),
         #[cfg(feature = "admin")]
         Command::Status(status) => status::check_status(&status),
+        #[cfg(feature = "admin")]
+        Command::Sessions(typed) => sessions::run_sessions(&typed),
+        #[cfg(feature = "admin")]
+        Command::Routes(typed) => routes::run_routes(&typed),
+        #[cfg(feature = "top")]
+        Command::Top(typed) => top::run_top(&typed),
         #[cfg(feature = "admin")]
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
         Command::Service(service) => service::run_service(&service),

@@ -1,26 +1,18 @@
-//! The rule sets of a plan, and the explanation of a decision.
+//! The rule sets of a plan.
 
-use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::fmt;
 use std::sync::Arc;
 
 use adit_admin::rule_sets::RuleSetLoader;
 use adit_admin::subscription::TrustedRoots;
-use adit_cli::{Failure, FailureCode};
-use adit_config::{
-    Hop, ListenerConfig, Origin, Plan, Problem, Route, RuleSetConfig, Stage, describe_chain,
-};
+use adit_cli::Failure;
+use adit_config::{Plan, Problem, RuleSetConfig};
 use adit_engine::{
-    DnsTables, Explanation, LoadedRuleSet, NameResolver, RequestContext, RuleSetError,
-    RuleSetFailure, RuleSetStore, RuleSetTable, explain_request,
+    DnsTables, LoadedRuleSet, NameResolver, RuleSetError, RuleSetFailure, RuleSetStore,
+    RuleSetTable,
 };
-use adit_wire::{Host, Name, Target};
+use serde::Serialize;
 use tokio::task::JoinSet;
-
-use crate::args;
-
-/// The port of a target without one.
-const PORT: u16 = 443;
 
 /// Loads rule sets, and refreshes them in a task.
 pub(super) struct PlanRuleSets {
@@ -81,14 +73,14 @@ async fn download_resolver(plan: &Plan, sets: &RuleSetTable) -> Result<NameResol
 }
 
 /// Returns the store in the state folder; without a home nothing is stored.
-fn state_store() -> RuleSetStore {
+pub(super) fn state_store() -> RuleSetStore {
     adit_cli::state_folder(None).map_or_else(
         |_| RuleSetStore::default(),
         |folder| RuleSetStore::in_state_folder(&folder),
     )
 }
 
-fn to_failure(errors: Vec<RuleSetError>) -> Failure {
+pub(super) fn to_failure(errors: Vec<RuleSetError>) -> Failure {
     Failure::Config(to_problems(errors))
 }
 
@@ -110,30 +102,57 @@ fn warn_skipped(set: &LoadedRuleSet) {
     }
 }
 
-/// Compiles the sets of a plan, and returns a line about each. Lists that have not been downloaded are no
-/// error.
-pub(super) fn check(plan: &Plan) -> Result<Vec<String>, Failure> {
-    let mut lines = Vec::with_capacity(plan.sets.len());
+/// A rule set that compiles.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CheckedSet {
+    name: String,
+    source: String,
+    /// `None` if it has not been downloaded.
+    entries: Option<usize>,
+    /// Number of entries that are skipped, and the first of them.
+    skipped: usize,
+    first_skipped: Option<String>,
+}
+
+impl fmt::Display for CheckedSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        match self.entries {
+            Some(1) => write!(f, "rule set {name}: 1 entry in {}", self.source),
+            Some(entries) => write!(f, "rule set {name}: {entries} entries in {}", self.source),
+            None => write!(f, "rule set {name}: not downloaded yet"),
+        }
+    }
+}
+
+/// Compiles the sets of a plan. Lists that have not been downloaded are no error.
+pub(super) fn check(plan: &Plan) -> Result<Vec<CheckedSet>, Failure> {
+    let mut checked = Vec::with_capacity(plan.sets.len());
     let mut errors = Vec::new();
     for config in &plan.sets {
+        let mut set = CheckedSet {
+            name: config.name.to_string(),
+            source: config.source.to_string(),
+            entries: None,
+            skipped: 0,
+            first_skipped: None,
+        };
         match compile(config) {
-            Ok(set) => {
-                warn_skipped(&set);
-                let plural = if set.entries == 1 { "y" } else { "ies" };
-                let (name, source) = (&config.name, &config.source);
-                lines.push(format!(
-                    "rule set {name}: {} entr{plural} in {source}",
-                    set.entries
-                ));
+            Ok(loaded) => {
+                set.entries = Some(loaded.entries);
+                if let Some((count, first)) = &loaded.skipped {
+                    set.skipped = *count;
+                    set.first_skipped = Some(first.to_string());
+                }
+                checked.push(set);
             }
-            Err(why) if matches!(why.why, RuleSetFailure::NotDownloaded) => {
-                lines.push(format!("rule set {}: not downloaded yet", config.name));
-            }
+            Err(why) if matches!(why.why, RuleSetFailure::NotDownloaded) => checked.push(set),
             Err(why) => errors.push(why),
         }
     }
     if errors.is_empty() {
-        return Ok(lines);
+        return Ok(checked);
     }
     Err(to_failure(errors))
 }
@@ -144,189 +163,5 @@ fn compile(config: &RuleSetConfig) -> Result<LoadedRuleSet, RuleSetError> {
     match stored.map_err(|why| RuleSetError::new(config, why))? {
         Some(stored) => RuleSetStore::default().load_document(config, &stored.bytes),
         None => RuleSetStore::default().load(config),
-    }
-}
-
-/// Prints the rule that decides about a target, for each route.
-pub(super) fn print_decisions(
-    plan: &Plan,
-    typed: &args::ExplainArgs,
-    target: &str,
-) -> Result<(), Failure> {
-    let target = parse_target(target)?;
-    let (table, _) = RuleSetTable::load(&plan.sets, &state_store()).map_err(to_failure)?;
-    let source = typed.source.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let source = SocketAddr::new(source, 0);
-    let user = typed.user.as_deref();
-    let context = match typed.network {
-        args::NetworkKind::Tcp => RequestContext::stream(source, user),
-        args::NetworkKind::Udp => RequestContext::datagrams(source, user),
-    };
-    let sniffed = sniffed_name(plan, &target, typed.sniffed.as_deref())?;
-    adit_cli::block_on(|mut signals| async move {
-        let tables = async {
-            let tables = DnsTables::start(plan, &table).await;
-            tables.map_err(|why| Failure::new(FailureCode::Config, why.to_string()))
-        };
-        let tables = signals.run_until_ended(tables).await?;
-        for route in &plan.routes {
-            let names = tables
-                .resolver_of(route)
-                .map_err(|why| Failure::new(FailureCode::Config, why.to_string()))?;
-            let mut found: Vec<(Vec<&ListenerConfig>, Explanation)> = Vec::new();
-            for listen in &route.listen {
-                let sniffed = sniffed.as_ref().filter(|_| listen.sniff);
-                let context = RequestContext { sniffed, ..context };
-                let decide = explain_request(route, listen, &table, &target, &context, &names);
-                let decide = async {
-                    decide
-                        .await
-                        .map_err(|why| Failure::new(FailureCode::Config, why.to_string()))
-                };
-                let explanation = signals.run_until_ended(decide).await?;
-                match found.iter_mut().find(|(_, known)| *known == explanation) {
-                    Some((listeners, _)) => listeners.push(listen),
-                    None => found.push((vec![listen], explanation)),
-                }
-            }
-            let several = found.len() > 1;
-            for (listeners, explanation) in &found {
-                let reads_names = listeners.iter().any(|listen| listen.sniff);
-                let name = sniffed.as_ref().filter(|_| reads_names);
-                let listeners = if several { listeners.as_slice() } else { &[] };
-                let decision = draw_decision(route, listeners, &target, name, explanation, &names);
-                print!("{decision}");
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Parses a target; without a port it has 443.
-fn parse_target(text: &str) -> Result<Target, Failure> {
-    let with_port = || match text.contains(':') && !text.starts_with('[') {
-        true => format!("[{text}]:{PORT}"),
-        false => format!("{text}:{PORT}"),
-    };
-    let parsed = text.parse::<Target>();
-    parsed.or_else(|_| with_port().parse()).map_err(|_| {
-        let what = format!("--target: `{text}` is not HOST or HOST:PORT");
-        Failure::new(FailureCode::Usage, what)
-    })
-}
-
-/// Parses the name in the first bytes of a client, which is of use for an address alone.
-fn sniffed_name(
-    plan: &Plan,
-    target: &Target,
-    typed: Option<&str>,
-) -> Result<Option<Name>, Failure> {
-    let usage = |what: String| Failure::new(FailureCode::Usage, format!("--sniffed: {what}"));
-    let Some(typed) = typed else {
-        return Ok(None);
-    };
-    let Ok(Host::Name(name)) = Host::parse(typed) else {
-        return Err(usage(format!("`{typed}` is not a name")));
-    };
-    if matches!(target.host, Host::Name(_)) {
-        return Err(usage(format!("the target {target} has a name already")));
-    }
-    let mut listeners = plan.routes.iter().flat_map(|route| &route.listen);
-    if !listeners.any(|listen| listen.sniff) {
-        return Err(usage("no listener has `sniff=true`".to_owned()));
-    }
-    Ok(Some(name))
-}
-
-fn draw_decision(
-    route: &Route,
-    listeners: &[&ListenerConfig],
-    target: &Target,
-    sniffed: Option<&Name>,
-    found: &Explanation,
-    names: &NameResolver,
-) -> String {
-    let mut text = format!("route {}\n", route.name);
-    let mut line = |name: &str, value: &str| {
-        // A text in memory accepts everything.
-        let _ = writeln!(text, "  {name:<8}{value}");
-    };
-    for listen in listeners {
-        line("from", &listen.to_string());
-    }
-    line("target", &target.to_string());
-    if let Some(name) = sniffed {
-        line("name", &name.to_string());
-    }
-    let rule = found.rule.and_then(|at| route.rules.get(at));
-    let via = rule.map_or(&route.via, |rule| &rule.via);
-    if let Host::Name(name) = &target.host
-        && !names.is_system()
-        && !matches!(via.stages.as_slice(), [Stage::Single(Hop::Reject)])
-    {
-        let table = match names.table_name(name.as_str()) {
-            Ok(Some(name)) => name,
-            Ok(None) => "no: a rule of its DNS table rejects the name".to_owned(),
-            Err(why) => why.to_string(),
-        };
-        match (via.stages.is_empty(), &found.looked_up) {
-            (true, _) => line("dns", &table),
-            (false, None) => line("dns", "the last hop looks the name up"),
-            (false, Some(_)) => line("dns", &format!("{table}, then the last hop")),
-        }
-    }
-    if let Some(addresses) = &found.looked_up {
-        let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        let addresses = match addresses.is_empty() {
-            true => "no address".to_owned(),
-            false => addresses.join(", "),
-        };
-        line("is", &addresses);
-    }
-    let Some((at, rule)) = found.rule.and_then(|at| Some((at, route.rules.get(at)?))) else {
-        line("rule", "none matches");
-        line("chain", &describe_chain(&route.via));
-        return text;
-    };
-    let place = match &rule.place.origin {
-        Origin::File(file) => format!(
-            "{} of the route, {file}:{}:{}",
-            at + 1,
-            rule.place.line,
-            rule.place.column
-        ),
-        _ => format!("{} of the route", at + 1),
-    };
-    line("rule", &place);
-    for reason in &found.reasons {
-        match &reason.entry {
-            Some(entry) => line("match", &format!("{}, entry {entry}", reason.condition)),
-            None => line("match", &reason.condition.to_string()),
-        }
-    }
-    line("chain", &describe_chain(&rule.via));
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_need_no_port() {
-        for (text, target) in [
-            ("a.example", "a.example:443"),
-            ("a.example:80", "a.example:80"),
-            ("192.0.2.1", "192.0.2.1:443"),
-            ("2001:db8::1", "[2001:db8::1]:443"),
-            ("[2001:db8::1]", "[2001:db8::1]:443"),
-            ("[2001:db8::1]:80", "[2001:db8::1]:80"),
-        ] {
-            assert_eq!(parse_target(text).unwrap().to_string(), target, "{text}");
-        }
-        for text in ["", "a b", "http://a/"] {
-            let why = parse_target(text).unwrap_err();
-            assert_eq!(why.code(), FailureCode::Usage, "{text}");
-        }
     }
 }

@@ -18,23 +18,21 @@ use std::time::Duration;
 use adit_admin::api::Api;
 use adit_admin::selection_file::SelectionFile;
 use adit_cli::{CommandResult, EndRequest, Failure, FailureCode, Signals, notify_service_manager};
-use adit_config::{
-    Endpoint, Hop, HopKind, ListenerKind, Plan, Route, RouteOption, SsRole, SsServer, Stage,
-    Warning, WarningKind,
-};
+use adit_config::{Endpoint, Plan, Route, RouteOption, Warning, WarningKind};
 use adit_engine::{Engine, Inheritance, PreparedEngine, RuleSetTable, SharedSockets};
 use adit_net::memory;
-use adit_shadowsocks::{Edition, Key, Method};
+use serde_json::json;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use super::plan_keys::plan_keys;
 use super::reload::{PlanFile, ReloadableRun, drain_engine, drain_time};
 use super::rule_sets::PlanRuleSets;
 use super::upgrade::{
     Predecessor, UpgradeHost, UpgradeOutcome, UpgradeTrigger, program_of_this_process,
 };
 use super::{admin, convert};
-use crate::{args, logging};
+use crate::{args, json, logging};
 
 /// Time for the response to a request of the API that has ended this process.
 const LAST_RESPONSE: Duration = Duration::from_secs(1);
@@ -58,6 +56,8 @@ pub(super) fn run_plan(typed: &args::RunArgs) -> CommandResult {
 /// The plan of the arguments, ready to accept connections.
 struct PreparedRun {
     source: PlanSource,
+    /// True if the start is printed as JSON.
+    is_json: bool,
     admin: Option<admin::AdminApi>,
     selections: Option<SelectionFile>,
     sets: PlanRuleSets,
@@ -109,7 +109,9 @@ impl PreparedRun {
     ) -> Result<Self, Failure> {
         let source = PlanSource::read(&typed.plan)?;
         let plan = source.plan();
-        print_warnings(plan);
+        if !typed.json.json {
+            print_warnings(plan);
+        }
         // Otherwise the largest part of the memory in use at the peak would be code for arguments and files.
         release_start_memory();
         let api = predecessor.as_mut().and_then(|before| before.take_api());
@@ -124,6 +126,7 @@ impl PreparedRun {
         let engine = Engine::prepare(plan, table.clone(), &inherited).await?;
         Ok(Self {
             source,
+            is_json: typed.json.json,
             admin,
             selections,
             sets,
@@ -156,6 +159,18 @@ impl PreparedRun {
             }
         };
         print_start(plan, &engine);
+        if self.is_json {
+            let listeners = engine.listeners();
+            let listener = |at: &adit_engine::ListenerInfo| json!({ "route": at.route, "listen": at.addr.to_string() });
+            let started = json!({
+                "version": env!("CARGO_PKG_VERSION"),
+                "listeners": listeners.iter().map(listener).collect::<Vec<_>>(),
+                "keys": plan_keys(plan),
+                "api": self.admin.as_ref().map(admin::AdminApi::address),
+                "warnings": json::warnings_of(plan),
+            });
+            json::print_event("run", "listening", &started);
+        }
         release_start_memory();
         if predecessor_end.is_none() {
             report_start();
@@ -391,67 +406,12 @@ fn release_start_memory() {
 }
 
 fn print_start(plan: &Plan, engine: &Engine) {
-    for line in key_ids(plan) {
-        eprintln!("{line}");
+    for key in plan_keys(plan) {
+        eprintln!("{key}");
     }
     for listening in engine.listeners() {
         eprintln!("listening on {}", listening.addr);
     }
-}
-
-/// Returns a line for each key, with its ID, which is the same at both ends.
-pub(super) fn key_ids(plan: &Plan) -> Vec<String> {
-    let mut lines = Vec::new();
-    for route in &plan.routes {
-        for listen in &route.listen {
-            if let ListenerKind::Shadowsocks(server) = &listen.kind {
-                lines.push(format!("{} on {}", server_key(server), listen.addr));
-            }
-        }
-        for hop in route.via.stages.iter().flat_map(Stage::all_hops) {
-            if let Hop::Server(hop) = hop
-                && let HopKind::Shadowsocks { method, secret, .. } = &hop.kind
-            {
-                let id = key_id(*method, secret.expose());
-                lines.push(format!("key-id {id}  {method} to {}", hop.server));
-            }
-        }
-    }
-    lines
-}
-
-/// Returns the method of a server, the ID of its shared key, and the number of its users.
-fn server_key(server: &SsServer) -> String {
-    let method = server.method;
-    let (shared, others) = match &server.role {
-        SsRole::Single(secret) => (Some(secret), String::new()),
-        SsRole::Users {
-            identity, users, ..
-        } => (identity.as_ref(), format!(", users: {},", users.len())),
-        SsRole::Relay { identity, next } => (
-            Some(identity),
-            format!(", relay to servers: {},", next.len()),
-        ),
-    };
-    match shared {
-        Some(secret) => format!(
-            "key-id {}  {method}{others}",
-            key_id(method, secret.expose())
-        ),
-        None => format!("{method}{others}"),
-    }
-}
-
-/// Returns the ID of a key. Keys that are joined by `:` (SIP023) have IDs joined the same way.
-pub(super) fn key_id(method: Method, secret: &str) -> String {
-    let one = |secret: &str| {
-        Key::parse(method, secret).map_or_else(|_| "????".to_owned(), |key| key.id().to_string())
-    };
-    if method.edition() == Edition::Aead2022 {
-        let ids: Vec<String> = secret.split(':').map(one).collect();
-        return ids.join(":");
-    }
-    one(secret)
 }
 
 /// Serves until SIGTERM, which lets open connections finish for half a minute, or SIGINT, which does not and is the

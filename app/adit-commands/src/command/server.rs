@@ -10,11 +10,12 @@ use adit_config::{Plan, link};
 use adit_engine::access::is_private;
 use adit_shadowsocks::Method;
 use adit_wire::{Host, Target};
+use serde_json::json;
 
 use super::upgrade::program_of_this_process;
-use super::{link_tools, run};
+use super::{link_tools, plan_keys, run};
 use crate::args;
-use crate::{fastest_method, qr_code, stored_key};
+use crate::{fastest_method, json, qr_code, stored_key};
 
 pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
     let listen = parse_listen_address(&typed.listen)?;
@@ -49,13 +50,29 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
             .first()
             .map_or(listen.port, |l| l.addr.port());
         let url = link::shadowsocks_link(kept.method, &kept.secret, &shown, port);
+        let shows_url = typed.show_url || std::io::stdout().is_terminal();
+        if typed.json.json {
+            let addresses = engine.listeners();
+            let started = json!({
+                "version": env!("CARGO_PKG_VERSION"),
+                "method": kept.method.name(),
+                "keyId": plan_keys::key_id(kept.method, &kept.secret),
+                "keyFile": kept.path.display().to_string(),
+                "keyIsNew": kept.is_new,
+                "listeners": addresses.iter().map(|l| l.addr.to_string()).collect::<Vec<_>>(),
+                "url": shows_url.then_some(url),
+                "isPrivateAddress": matches!(shown, Host::Ip(ip) if is_private(ip)),
+            });
+            json::print_event("server", "listening", &started);
+            return run::serve_arguments(engine, upgrades, signals).await;
+        }
         println!("adit {}", env!("CARGO_PKG_VERSION"));
         println!(
             "method   {}{}",
             kept.method,
             method_reason(picked.as_deref(), &kept)
         );
-        println!("key-id   {}", run::key_id(kept.method, &kept.secret));
+        println!("key-id   {}", plan_keys::key_id(kept.method, &kept.secret));
         println!(
             "key      {} {}",
             if kept.is_new {
@@ -65,7 +82,7 @@ pub(super) fn run_server(typed: &args::ServerArgs) -> CommandResult {
             },
             kept.path.display()
         );
-        if typed.show_url || std::io::stdout().is_terminal() {
+        if shows_url {
             println!("url      {url}");
             if !typed.no_qr {
                 println!("\n{}", qr_code::render_qr_code(&url)?);
@@ -145,6 +162,16 @@ fn print_url(
     }
     let host = shown_host(typed.host.as_deref(), listen)?;
     let url = link::shadowsocks_link(kept.method, &kept.secret, &host, listen.port);
+    if typed.json.json {
+        let result = json!({
+            "method": kept.method.name(),
+            "keyId": plan_keys::key_id(kept.method, &kept.secret),
+            "keyFile": kept.path.display().to_string(),
+            "url": url,
+        });
+        json::print_result("server", &result);
+        return Ok(());
+    }
     println!("{url}");
     if typed.show_url && !typed.no_qr {
         println!("\n{}", qr_code::render_qr_code(&url)?);

@@ -9,10 +9,13 @@ use adit_admin::subscription::{
     SubscriptionStartError, TrustedRoots,
 };
 use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_config::text::format_size;
 use adit_convert::AllowedPlugins;
 use adit_wire::u64_from;
+use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
+use super::client::report;
 use super::{client, run};
 use crate::args;
 
@@ -42,17 +45,18 @@ pub(super) fn run_client_of_file(typed: &args::ClientArgs, path: &Path) -> Comma
     let document = subscription::read(&text, &plugins, typed.select.as_deref())
         .map_err(|why| failed(why.to_string()))?;
     let mut plan = client::client_plan(typed, "reject://")?;
-    run::print_warnings(&plan);
-    print_summary(&shown.to_string(), &document);
+    report::print_warnings(typed, &plan);
+    let about = summarize(typed, &shown.to_string(), &document);
     if let Some(route) = plan.routes.first_mut() {
         route.via = document.chain;
     }
     adit_cli::block_on(|mut signals| async {
         if typed.check {
-            let check = client::check_server(client::keyed_server(&plan), typed.clock.as_ref());
+            let check = report::check(typed, client::keyed_server(&plan), Some(about));
             return signals.run_until_ended(check).await;
         }
         let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
+        report::print_start(typed, &plan, &engine, Some(about));
         run::serve_until_signal(&engine, signals).await
     })
 }
@@ -79,19 +83,20 @@ pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> 
     };
     // All requests are refused until the servers are known.
     let mut plan = client::client_plan(typed, "reject://")?;
-    run::print_warnings(&plan);
+    report::print_warnings(typed, &plan);
     adit_cli::block_on(|mut signals| async {
         let begin = async { subscription.begin().await.map_err(to_failure) };
         let document = signals.run_until_ended(begin).await?;
-        print_summary(&subscription.source.to_string(), &document);
+        let about = summarize(typed, &subscription.source.to_string(), &document);
         if let Some(route) = plan.routes.first_mut() {
             route.via = document.chain;
         }
         if typed.check {
-            let check = client::check_server(client::keyed_server(&plan), typed.clock.as_ref());
+            let check = report::check(typed, client::keyed_server(&plan), Some(about));
             return signals.run_until_ended(check).await;
         }
         let engine = signals.run_until_ended(run::start_engine(&plan)).await?;
+        report::print_start(typed, &plan, &engine, Some(about));
         let Some(route) = plan.routes.pop() else {
             return run::serve_until_signal(engine, signals).await;
         };
@@ -102,22 +107,34 @@ pub(super) fn run_subscribed_client(typed: &args::ClientArgs, address: &str) -> 
     })
 }
 
-/// Prints a summary of the document on standard error.
-fn print_summary(source: &str, document: &Document) {
-    for note in &document.notes {
-        eprintln!("note: {note}");
+/// Prints a summary of the document on standard error, unless the output is JSON, and returns it for that.
+fn summarize(typed: &args::ClientArgs, source: &str, document: &Document) -> Value {
+    let quota = document.quota.map(|quota| (quota.used, quota.remaining));
+    if !typed.json.json {
+        for note in &document.notes {
+            eprintln!("note: {note}");
+        }
+        let servers = match document.servers() {
+            1 => "1 server".to_owned(),
+            n => format!("{n} servers"),
+        };
+        let quota = match quota {
+            None => String::new(),
+            Some((used, None)) => format!(", {} used", format_size(used)),
+            Some((used, Some(left))) => {
+                format!(", {} used, {} left", format_size(used), format_size(left))
+            }
+        };
+        eprintln!("{source}: {servers}{quota}");
     }
-    let servers = match document.servers() {
-        1 => "1 server".to_owned(),
-        n => format!("{n} servers"),
-    };
-    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-    let quota = match document.quota.map(|quota| (quota.used, quota.remaining)) {
-        None => String::new(),
-        Some((used, None)) => format!(", {} used", gib(used)),
-        Some((used, Some(left))) => format!(", {} used, {} left", gib(used), gib(left)),
-    };
-    eprintln!("{source}: {servers}{quota}");
+    let notes: Vec<String> = document.notes.iter().map(ToString::to_string).collect();
+    json!({
+        "source": source,
+        "servers": document.servers(),
+        "usedBytes": quota.map(|(used, _)| used),
+        "remainingBytes": quota.and_then(|(_, remaining)| remaining),
+        "notes": notes,
+    })
 }
 
 fn to_failure(why: SubscriptionStartError) -> Failure {

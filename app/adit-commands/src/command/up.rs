@@ -9,12 +9,13 @@ use adit_engine::Engine;
 use adit_shadowsocks::{Key, Method};
 use adit_wire::{Host, Target, subslice, subslice_mut};
 use anyhow::{Context, Result, bail};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::run;
-use crate::{args, fastest_method};
+use crate::{args, fastest_method, json};
 
 /// First port to try for the proxy, and the number of ports to try.
 const PORT: u16 = 1080;
@@ -26,45 +27,100 @@ pub(super) fn run_trial(typed: &args::UpArgs) -> CommandResult {
     let method = fastest_method::measure_methods()
         .first()
         .map_or(Method::Blake3Aes128Gcm, |p| p.method);
+    let is_json = typed.json.json;
     adit_cli::block_on(|mut signals| async {
-        let [(server, at), (client, proxy)] = signals.run_until_ended(start_pair(method)).await?;
-        eprintln!("listening on {at}");
-        eprintln!("listening on {proxy}");
-        if !typed.once {
+        let pair = signals
+            .run_until_ended(TrialPair::start(method, is_json))
+            .await?;
+        eprintln!("listening on {}", pair.server_at);
+        eprintln!("listening on {}", pair.proxy);
+        let proxy = pair.proxy;
+        match (is_json, typed.once) {
+            (true, true) => json::print_result("up", &pair.about()),
+            (true, false) => json::print_event("up", "listening", &pair.about()),
+            (false, _) => {}
+        }
+        if typed.once {
+            pair.server.drain_and_stop(Duration::ZERO).await;
+            return Ok(());
+        }
+        if !is_json {
             println!("\nSOCKS5 and HTTP proxy on {proxy}. Try it:");
             println!("  curl -x socks5h://{proxy} https://example.com/");
             println!(
                 "On two machines: `adit server` there, `adit client URL` here. Ctrl-C stops this."
             );
-            let done = run::serve_until_signal(client, signals).await;
-            server.drain_and_stop(Duration::ZERO).await;
-            return done;
         }
-        server.drain_and_stop(Duration::ZERO).await;
-        Ok(())
+        let done = run::serve_until_signal(pair.client, signals).await;
+        pair.server.drain_and_stop(Duration::ZERO).await;
+        done
     })
 }
 
-/// Starts a server and a client and sends a request through them. Returns both with their addresses.
-async fn start_pair(method: Method) -> Result<[(Engine, SocketAddr); 2], Failure> {
-    let (key, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
-    let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
-    let server = link::shadowsocks_link(method, &secret, &loopback, 0) + "?allow_private=all";
-    let server = Engine::start(&Plan::from_words(&[server])?).await?;
-    let at = first_address(&server)?;
-    let url = link::shadowsocks_link(method, &secret, &loopback, at.port());
-    let (client, proxy) = start_client(&url).await?;
-    println!("server   {at}  {method}  key-id {}", key.id());
-    println!("client   {proxy}  key-id {}", key.id());
-    let took = fetch_through_proxy(proxy)
-        .await
-        .context("sending a request through client and server")?;
-    println!(
-        "carried  {} KiB through client and server in {:.1} ms, every byte correct",
-        PAGE_LEN >> 10,
-        took.as_secs_f64() * 1e3
-    );
-    Ok([(server, at), (client, proxy)])
+/// A server and a client that have carried a request.
+struct TrialPair {
+    method: Method,
+    key_id: String,
+    server: Engine,
+    server_at: SocketAddr,
+    client: Engine,
+    proxy: SocketAddr,
+    took: Duration,
+}
+
+impl TrialPair {
+    /// Starts a server and a client and sends a request through them.
+    async fn start(method: Method, is_json: bool) -> Result<Self, Failure> {
+        let (key, secret) = Key::generate(method, &mut adit_net::system::SystemRng);
+        let loopback = Host::Ip(SocketAddr::from(([127, 0, 0, 1], 0)).ip());
+        let server = link::shadowsocks_link(method, &secret, &loopback, 0) + "?allow_private=all";
+        let server = Engine::start(&Plan::from_words(&[server])?).await?;
+        let server_at = first_address(&server)?;
+        let url = link::shadowsocks_link(method, &secret, &loopback, server_at.port());
+        let (client, proxy) = start_client(&url).await?;
+        let key_id = key.id().to_string();
+        if !is_json {
+            if proxy.port() != PORT {
+                println!(
+                    "note     127.0.0.1:{PORT} is in use: the proxy is on port {}",
+                    proxy.port()
+                );
+            }
+            println!("server   {server_at}  {method}  key-id {key_id}");
+            println!("client   {proxy}  key-id {key_id}");
+        }
+        let took = fetch_through_proxy(proxy)
+            .await
+            .context("sending a request through client and server")?;
+        if !is_json {
+            println!(
+                "carried  {} KiB through client and server in {:.1} ms, every byte correct",
+                PAGE_LEN >> 10,
+                took.as_secs_f64() * 1e3
+            );
+        }
+        Ok(Self {
+            method,
+            key_id,
+            server,
+            server_at,
+            client,
+            proxy,
+            took,
+        })
+    }
+
+    /// Describes the pair for programs.
+    fn about(&self) -> serde_json::Value {
+        json!({
+            "method": self.method.name(),
+            "keyId": self.key_id,
+            "server": self.server_at.to_string(),
+            "proxy": self.proxy.to_string(),
+            "carriedBytes": PAGE_LEN,
+            "milliseconds": (self.took.as_secs_f64() * 1e4).round() / 10.0,
+        })
+    }
 }
 
 /// Starts the client on the first free port.
@@ -74,9 +130,6 @@ async fn start_client(url: &str) -> Result<(Engine, SocketAddr), Failure> {
         let listen = format!("mixed://127.0.0.1:{port}");
         match Engine::start(&Plan::from_words(&[listen, url.to_owned()])?).await {
             Ok(engine) => {
-                if port != PORT {
-                    println!("note     127.0.0.1:{PORT} is in use: the proxy is on port {port}");
-                }
                 let at = first_address(&engine)?;
                 return Ok((engine, at));
             }

@@ -14,6 +14,7 @@ mod plugin;
 mod problem;
 mod redacted_line;
 mod secret;
+mod size;
 mod snippet;
 mod source;
 mod span;
@@ -31,6 +32,7 @@ pub use problem::{
 #[cfg(test)]
 pub(crate) use redacted_line::redact_line;
 pub use secret::{Secret, SecretText};
+pub use size::{format_size, parse_rate, parse_size};
 pub(crate) use snippet::{Document, FindSecrets, UrlSnippet};
 pub use source::{
     FileText, RecordingSources, Sources, SystemSources, decode_utf8, list_file_names, read_file,

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_net::{BatchUdpSocket, PacketBuf, system};
-use adit_stream::{CountBytes, TrafficMeter};
+use adit_stream::CountBytes;
 use adit_wire::{Target, Time};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, yield_now};
@@ -31,6 +31,7 @@ use super::transparent::{ContactedAddrs, InterceptedDatagrams};
 use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
 use crate::connector::Connector;
+use crate::session_table::{ListenerSessions, NewSession, SessionKind, SessionRecord};
 use crate::user_account::{UserAccount, client_lookup_owner};
 use crate::{RequestContext, Router};
 use task::{AssociationStage, AssociationTask, OpeningPath};
@@ -70,7 +71,7 @@ impl Drop for UdpListener {
 /// State that all associations of a table share.
 struct TableState {
     router: Arc<Router>,
-    meter: Arc<TrafficMeter>,
+    sessions: Arc<ListenerSessions>,
     ttl: RwLock<AssociationTtl>,
     /// The user of all associations, where they have no accounts.
     user: Option<String>,
@@ -97,6 +98,8 @@ struct AssociationState {
     waiting: Mutex<Option<Box<Backlog<Target>>>>,
     /// The account of the association's user.
     account: Option<Arc<UserAccount>>,
+    /// The counters of the session.
+    session: Arc<SessionRecord>,
     place: SlotHold,
     /// Destination of replies: the source of the last authentic packet.
     reply_addr: Mutex<SocketAddr>,
@@ -205,7 +208,7 @@ impl TableState {
     /// Reports the loss of a client's datagram.
     fn report_loss(&self, why: &io::Error) {
         trace!("a datagram was lost: {why}");
-        self.meter.count_lost();
+        self.sessions.meter().count_lost();
         // Denials by a rule are expected, and network failures are not in our control.
         if !matches!(
             why.kind(),
@@ -232,12 +235,12 @@ impl UdpListener {
         socket: Arc<BatchUdpSocket>,
         codec: Box<dyn PacketCodec>,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
+        Self::build(near, router, sessions, ttl, SlotSource::Shared(share), None)
     }
 
     /// Creates a table for one association that has its slot already, and ends with it.
@@ -245,13 +248,13 @@ impl UdpListener {
         socket: Arc<BatchUdpSocket>,
         codec: Box<dyn PacketCodec>,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         place: Arc<AssociationSlot>,
         user: Option<String>,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
-        Self::build(near, router, meter, ttl, SlotSource::Single(place), user)
+        Self::build(near, router, sessions, ttl, SlotSource::Single(place), user)
     }
 
     /// Creates a table for intercepted datagrams.
@@ -259,18 +262,18 @@ impl UdpListener {
     pub fn transparent(
         interception: InterceptedDatagrams,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::Intercepted(Arc::new(interception.with_quota(share.clone())));
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
+        Self::build(near, router, sessions, ttl, SlotSource::Shared(share), None)
     }
 
     fn build(
         near: ClientSide,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         room: SlotSource,
         user: Option<String>,
@@ -278,7 +281,7 @@ impl UdpListener {
         let control = AssociationTableUpdater::default();
         let common = Arc::new(TableState {
             router,
-            meter,
+            sessions,
             ttl: RwLock::new(ttl),
             user,
             last_warning: Mutex::default(),
@@ -324,7 +327,7 @@ impl UdpListener {
         before.values().for_each(|known| known.task.abort());
         self.common = Arc::new(TableState {
             router: self.common.router.clone(),
-            meter: self.common.meter.clone(),
+            sessions: self.common.sessions.clone(),
             ttl: RwLock::new(ttl),
             user: self.common.user.clone(),
             last_warning: Mutex::default(),
@@ -405,7 +408,8 @@ impl UdpListener {
                         last = self.association_for(key, from, &target).map(|e| (key, e));
                     }
                     if let Some((_, entry)) = &last {
-                        self.common.meter.add_up(packet.payload().len());
+                        self.common.sessions.meter().add_up(packet.payload().len());
+                        entry.session.record_up(packet.payload().len());
                         if let Some(account) = &entry.account {
                             account.count_packet_up(packet.payload().len());
                         }
@@ -491,8 +495,15 @@ impl UdpListener {
             }
             account.count_udp_session();
         }
+        let session = self.common.sessions.open(NewSession {
+            kind: SessionKind::Udp,
+            user: self.common.user.as_deref(),
+            account: account.as_ref(),
+            target: Some(target),
+        });
         let entry = Arc::new(AssociationState {
             account,
+            session: session.record(),
             place,
             path: way,
             waiting: Mutex::default(),
@@ -501,9 +512,9 @@ impl UdpListener {
             contacts: mouth.contacts(),
             _chain: chain,
         });
-        self.common.meter.count_opened();
         let task = tokio::spawn(AssociationTask {
             entry: entry.clone(),
+            session,
             mouth,
             common: self.common.clone(),
             stage,

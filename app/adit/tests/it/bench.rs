@@ -12,9 +12,7 @@ use crate::setup::{bin, ended, says};
 
 #[test]
 fn bench_mac_prints_an_object_for_each_code_and_length() {
-    let args = ["bench", "mac", "--json", "--millis", "20"];
-    let output = ended(&args).expect_success().unwrap();
-    let mut rows: Vec<_> = output.lines().collect();
+    let mut rows = bench_rows_within("mac", "20");
     for name in [
         "umac-64",
         "umac-128",
@@ -25,11 +23,9 @@ fn bench_mac_prints_an_object_for_each_code_and_length() {
         "siphash-1-3-of-8",
     ] {
         for bytes in [32, 1024] {
-            let head = format!(r#"{{"name":"{name}","bytes":{bytes},"ns_per_op":"#);
-            let at = rows.iter().position(|row| row.starts_with(&head));
-            let row = rows.remove(at.unwrap_or_else(|| panic!("no {head} in {output}")));
-            let value = row[head.len()..].trim_end_matches('}');
-            assert!(value.parse::<f64>().unwrap() > 0.1, "{row}");
+            let row = (name.to_owned(), bytes);
+            let at = rows.iter().position(|known| *known == row);
+            rows.remove(at.unwrap_or_else(|| panic!("no {row:?} in {rows:?}")));
         }
     }
     assert!(rows.is_empty(), "{rows:?}");
@@ -42,13 +38,21 @@ fn bench_mac_prints_an_object_for_each_code_and_length() {
 
 /// Returns the names and lengths of the rows of `adit bench WHAT --json`; each figure must be a number.
 fn bench_rows(what: &str) -> Vec<(String, u64)> {
-    let output = ended(&["bench", what, "--json", "--millis", "1"]);
+    bench_rows_within(what, "1")
+}
+
+/// The same, with this time for each row.
+fn bench_rows_within(what: &str, millis: &str) -> Vec<(String, u64)> {
+    let output = ended(&["bench", what, "--json", "--millis", millis]);
     let output = output.expect_success().unwrap();
     let row = |line: &str| {
-        let row: serde_json::Value = serde_json::from_str(line).unwrap();
+        let document: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(document["command"], format!("bench {what}"), "{line}");
+        assert_eq!(document["event"], "row", "{line}");
+        let row = &document["result"];
         let fields = row.as_object().unwrap();
         assert_eq!(fields.len(), 3, "{line}");
-        assert!(row["ns_per_op"].as_f64().unwrap() > 0.0, "{line}");
+        assert!(row["nsPerOp"].as_f64().unwrap() > 0.0, "{line}");
         (
             row["name"].as_str().unwrap().to_owned(),
             row["bytes"].as_u64().unwrap(),
@@ -164,7 +168,10 @@ fn bench_proxy_measures_each_protocol() {
     let output = bench_proxy(&["--json"]);
     let rows: Vec<serde_json::Value> = output
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| {
+            let document: serde_json::Value = serde_json::from_str(line).unwrap();
+            document["result"].clone()
+        })
         .collect();
     let figure = |row: &serde_json::Value, key: &str| row[key].as_f64().unwrap();
     for (name, has_server) in [
@@ -178,12 +185,12 @@ fn bench_proxy_measures_each_protocol() {
     ] {
         let row = rows.iter().find(|row| row["name"] == name);
         let row = row.unwrap_or_else(|| panic!("no `{name}` in {output}"));
-        assert!(figure(row, "mb_per_s") > 0.0, "{row}");
-        let client = figure(row, "cpu_s_per_gib_client");
+        assert!(figure(row, "mbPerS") > 0.0, "{row}");
+        let client = figure(row, "cpuSPerGibClient");
         assert!(client > 0.0, "{row}");
         if has_server {
-            let server = figure(row, "cpu_s_per_gib_server");
-            let sum = figure(row, "cpu_s_per_gib");
+            let server = figure(row, "cpuSPerGibServer");
+            let sum = figure(row, "cpuSPerGib");
             assert!(
                 server > 0.0 && (client + server - sum).abs() < 0.01,
                 "{row}"

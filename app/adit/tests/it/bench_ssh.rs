@@ -100,19 +100,21 @@ fn as_json() {
     let [offer, costs @ .., advice] = &lines[..] else {
         panic!("{told}");
     };
-    let offer = &offer["offer"];
-    assert_eq!(offer["strict_kex"], true);
+    let events: Vec<_> = lines.iter().map(|line| &line["event"]).collect();
+    assert_eq!(events, ["offer", "cost", "cost", "cost", "cost", "advice"]);
+    let offer = &offer["result"];
+    assert_eq!(offer["strictKex"], true);
     assert_eq!(offer["kex"][0], "curve25519-sha256");
     assert_eq!(offer["ciphers"][1][0], "aes128-ctr");
     assert_eq!(costs.len(), 4);
     for cost in costs {
-        let cost = &cost["cost"];
-        let seconds = cost["send_cpu_s_per_gib"].as_f64().unwrap();
+        let cost = &cost["result"];
+        let seconds = cost["sendCpuSecondsPerGib"].as_f64().unwrap();
         assert!(seconds > 0.0, "{cost}");
         let gcm = cost["cipher"] == "aes128-gcm@openssh.com";
         assert_eq!(cost["mac"].is_null(), gcm);
     }
-    let take = &advice["advice"]["take"];
+    let take = &advice["result"]["take"];
     assert_ne!(take["mac"], "hmac-sha1");
     assert!(take["cipher"].is_string(), "{advice}");
 }

@@ -287,12 +287,18 @@ fn programs_get_one_object() {
             code,
             &[
                 last,
-                &format!("\"exit\":{code}"),
-                "{\"endpoint\":\"ssr://127.0.0.1:",
+                &format!("\"exitCode\":{code}"),
+                "{\"command\":\"doctor\",\"result\":{\"endpoint\":\"ssr://127.0.0.1:",
             ],
         );
-        let objects = ended.output.lines().filter(|line| line.starts_with('{'));
-        assert_eq!(objects.count(), 1, "{}", ended.output);
+        let count = |head: &str| ended.output.lines().filter(|l| l.starts_with(head)).count();
+        assert_eq!(count("{\"command\""), 1, "{}", ended.output);
+        assert_eq!(
+            count("{\"error\""),
+            usize::from(code != 0),
+            "{}",
+            ended.output
+        );
     }
     back.stop().unwrap();
 }

@@ -49,7 +49,7 @@ use Moment::{Later, Says, Waits};
 
 /// Commands that run for long. `STATE` is a folder, `KEYS` and `HOST` are files, `PORT` is a free port, and `URL`, `AT`
 /// and `SERVER` name a server that never answers.
-const LONG: [(&str, Moment); 28] = [
+const LONG: [(&str, Moment); 30] = [
     ("up", Says("Ctrl-C stops this")),
     ("up", Later),
     (
@@ -62,6 +62,8 @@ const LONG: [(&str, Moment); 28] = [
     ("run mixed://127.0.0.1:0", Says("listening on")),
     ("status --admin AT", Waits),
     ("upgrade --admin AT", Waits),
+    ("sessions --admin AT", Waits),
+    ("routes --admin AT", Waits),
     (
         "manager -s 127.0.0.1 --manager-address 127.0.0.1:PORT",
         Says("listening on"),
@@ -110,8 +112,9 @@ const LONG: [(&str, Moment); 28] = [
     ),
 ];
 
-/// Commands like others of [`LONG`], which need a firewall or another listener only.
-const ALIKE: [&str; 2] = ["ss-redir", "ssr-server"];
+/// Commands like others of [`LONG`], which need a firewall or another listener only, or a terminal (`top/terminal.rs`
+/// interrupts that one).
+const ALIKE: [&str; 3] = ["ss-redir", "ssr-server", "top"];
 
 /// Runs a command, interrupts it, and returns the time that it took, with its exit code and output.
 fn interrupted(line: &str, moment: Moment) -> (Duration, i32, String) {

@@ -25,6 +25,8 @@ mod convert;
 #[cfg(target_os = "linux")]
 mod crowd;
 mod curl;
+#[cfg(target_os = "linux")]
+mod dashboard;
 mod dns;
 mod dns_leak;
 mod doctor;
@@ -48,6 +50,8 @@ mod hostile;
 mod http_proxy;
 #[cfg(unix)]
 mod interrupt;
+#[cfg(unix)]
+mod json;
 mod kcp;
 #[cfg(target_os = "linux")]
 mod kcp_link;
@@ -115,6 +119,8 @@ mod ssr_hostile;
 mod ssr_peers;
 #[cfg(target_os = "linux")]
 mod system_proxy;
+#[cfg(target_os = "linux")]
+mod top;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;

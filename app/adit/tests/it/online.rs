@@ -122,7 +122,7 @@ fn servers_change_and_open_tunnels_stay() {
     let mut client = client(&provider, &folder);
     let log = client.process().output();
     assert!(
-        log.contains("1 server, 1.0 GiB used, 3.0 GiB left"),
+        log.contains("1 server, 1.07 GB used, 3.22 GB left"),
         "{log}"
     );
     let mut old = socks_client::connect_through(client.addr(), None, &to).unwrap();

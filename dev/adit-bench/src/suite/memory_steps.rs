@@ -114,15 +114,17 @@ pub(super) fn run_for_steps(command: Command) -> Result<Vec<MemoryStep>> {
     parse_steps(&ended.expect_success()?)
 }
 
-/// Parses rows of JSON.
+/// Parses rows of JSON: those of adit are the results of documents, those of peers are alone.
 pub(super) fn parse_steps(told: &str) -> Result<Vec<MemoryStep>> {
     ensure!(!told.is_empty(), "the command printed no rows");
     let step = |line: &str| {
-        let row: serde_json::Value = serde_json::from_str(line).ok()?;
+        let line: serde_json::Value = serde_json::from_str(line).ok()?;
+        let row = line.get("result").unwrap_or(&line);
+        let ns = row.get("nsPerOp").or_else(|| row.get("ns_per_op"))?;
         Some(MemoryStep {
             name: row.get("name")?.as_str()?.to_owned(),
             bytes: row.get("bytes")?.as_u64()?,
-            ns: row.get("ns_per_op")?.as_f64()?,
+            ns: ns.as_f64()?,
         })
     };
     told.lines()
@@ -166,10 +168,11 @@ mod tests {
 
     #[test]
     fn rows_are_read_and_find_their_chapter() {
-        let rows = r#"{"name":"seal-aes","bytes":1400,"ns_per_op":12.5}
+        let rows = r#"{"command":"bench kcp","event":"row","result":{"name":"seal-aes","bytes":1400,"nsPerOp":12.5}}
 {"name":"flush-1023-in-flight","bytes":0,"ns_per_op":16}"#;
         let steps = parse_steps(rows).unwrap();
         assert_eq!(steps[0].ns, 12.5);
+        assert_eq!(steps[1].ns, 16.0);
         for (name, title) in [
             ("seal-one-aes", "sealing and opening a datagram of 1,400 B"),
             ("send-and-flush", "the windows of a session"),

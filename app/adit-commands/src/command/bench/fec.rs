@@ -30,10 +30,10 @@ const SHAPES: [(u32, u32); 3] = [(10, 3), (3, 1), (20, 10)];
 const LOSSES: [u32; 2] = [1, 3];
 
 pub(super) fn bench_fec(typed: &args::bench::BenchOptions) -> CommandResult {
-    if typed.output.format() == BenchFormat::Table {
+    if !typed.output.is_json() && typed.output.format == BenchFormat::Table {
         println!("kernels: {}", adit_fec::effective_level().name());
     }
-    let rows = RowPrinter::new(typed);
+    let rows = RowPrinter::new("bench fec", typed);
     for (matrix, kind) in MATRICES {
         for (data, parity) in SHAPES {
             let group = ShardGroup::new(matrix, data, parity);

@@ -18,7 +18,7 @@ const CONV: u32 = 7;
 const IN_FLIGHT: u32 = 1023;
 
 pub(super) fn bench_kcp(typed: &args::bench::BenchOptions) -> CommandResult {
-    let rows = RowPrinter::new(typed);
+    let rows = RowPrinter::new("bench kcp", typed);
     let mss = narrow_int(session_config().mtu - HEADER_LEN);
     rows.print_row("flush-1023-in-flight", 0, time_flush(rows.time_per_row()));
     rows.print_row("input-ack", 24, time_input_ack(rows.time_per_row()));

@@ -15,7 +15,7 @@ use crate::args;
 const KEY: [u8; 32] = [0x42; 32];
 
 pub(super) fn bench_mac(typed: &args::bench::BenchMacArgs) -> CommandResult {
-    let rows = RowPrinter::new(&typed.span);
+    let rows = RowPrinter::new("bench mac", &typed.span);
     for (name, measure) in MACS {
         for &length in &typed.bytes {
             let message = vec![7; usize_from(length)];

@@ -6,7 +6,8 @@ use std::io::{IsTerminal, Write as _};
 
 use serde::{Serialize, Serializer};
 
-use crate::args::bench::BenchFormat;
+use crate::args::bench::{BenchFormat, BenchOutput};
+use crate::json;
 
 /// A column of figures.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,8 @@ pub(super) struct ReportLayout {
 
 /// Prints rows in the format of the command line. A chart is printed at the end, the others row by row.
 pub(super) struct ReportPrinter {
+    /// The command, if rows are JSON.
+    json: Option<&'static str>,
     format: BenchFormat,
     layout: ReportLayout,
     rows: RefCell<Vec<ReportRow>>,
@@ -51,8 +54,10 @@ struct ReportRow {
 
 impl ReportPrinter {
     /// Prints the head of a table.
-    pub(super) fn new(format: BenchFormat, layout: ReportLayout) -> Self {
-        match format {
+    pub(super) fn new(command: &'static str, output: &BenchOutput, layout: ReportLayout) -> Self {
+        let json = output.is_json().then_some(command);
+        match output.format {
+            _ if json.is_some() => {}
             BenchFormat::Table => {
                 let mut head = format!("{:<width$}", "", width = layout.name_width);
                 for column in layout.columns {
@@ -68,10 +73,11 @@ impl ReportPrinter {
                     "--:|".repeat(heads.len())
                 );
             }
-            BenchFormat::Json | BenchFormat::Svg => {}
+            BenchFormat::Svg => {}
         }
         Self {
-            format,
+            json,
+            format: output.format,
             layout,
             rows: RefCell::default(),
             progress: Progress::new(),
@@ -80,7 +86,7 @@ impl ReportPrinter {
 
     /// Returns true if the output is for people, who want to read more than the rows.
     pub(super) fn is_for_people(&self) -> bool {
-        matches!(self.format, BenchFormat::Table | BenchFormat::Markdown)
+        self.json.is_none() && self.format != BenchFormat::Svg
     }
 
     /// Shows the name of the row that is measured next, on a terminal. `total` is the number of rows.
@@ -96,11 +102,13 @@ impl ReportPrinter {
             name: name.to_owned(),
             figures: figures.to_vec(),
         };
-        match self.format {
-            BenchFormat::Table => println!("{}", row.to_table(&self.layout)),
-            BenchFormat::Markdown => println!("{}", row.to_markdown(&self.layout)),
-            BenchFormat::Json => println!("{}", row.to_json(&self.layout)),
-            BenchFormat::Svg => {}
+        match (self.json, self.format) {
+            (Some(command), _) => {
+                json::print_event(command, "row", &row.for_programs(&self.layout));
+            }
+            (None, BenchFormat::Table) => println!("{}", row.to_table(&self.layout)),
+            (None, BenchFormat::Markdown) => println!("{}", row.to_markdown(&self.layout)),
+            (None, BenchFormat::Svg) => {}
         }
         self.rows.borrow_mut().push(row);
     }
@@ -125,11 +133,14 @@ impl ReportPrinter {
     /// Prints the chart, if that is the format, or a line of advice.
     pub(super) fn finish(self, advice: Option<&str>) {
         self.progress.clear();
+        // Each document has a row.
+        if self.json.is_some() {
+            return;
+        }
         match (self.format, advice) {
             (BenchFormat::Svg, _) => print!("{}", chart(&self.layout, &self.rows.borrow())),
-            // Each line has the keys of a row.
-            (BenchFormat::Json, _) | (_, None) => {}
             (_, Some(advice)) => println!("\n{advice}"),
+            (_, None) => {}
         }
     }
 }
@@ -159,9 +170,8 @@ impl ReportRow {
         format!("| {} | {} |", self.name, cells.join(" | "))
     }
 
-    fn to_json(&self, layout: &ReportLayout) -> String {
-        let object = JsonRow { row: self, layout };
-        serde_json::to_string(&object).unwrap_or_default()
+    fn for_programs<'a>(&'a self, layout: &'a ReportLayout) -> JsonRow<'a> {
+        JsonRow { row: self, layout }
     }
 }
 
@@ -307,6 +317,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::JsonOption;
 
     const LAYOUT: ReportLayout = ReportLayout {
         columns: &[
@@ -351,7 +362,7 @@ mod tests {
         );
         assert_eq!(row.to_markdown(&LAYOUT), "| seal | 1400 | 1.50 | 12.3 |");
         assert_eq!(
-            row.to_json(&LAYOUT),
+            serde_json::to_string(&row.for_programs(&LAYOUT)).unwrap(),
             r#"{"name":"seal","bytes":1400,"ns_per_op":12.35}"#
         );
         assert_eq!(
@@ -376,7 +387,11 @@ mod tests {
 
     #[test]
     fn the_best_row_is_found() {
-        let report = ReportPrinter::new(BenchFormat::Json, LAYOUT);
+        let output = BenchOutput {
+            format: BenchFormat::Svg,
+            json: JsonOption { json: false },
+        };
+        let report = ReportPrinter::new("bench test", &output, LAYOUT);
         for (name, figure) in [("a", 2.0), ("b", 3.0), ("c", 1.0)] {
             report.print_row(name, &[None, Some(figure), None]);
         }

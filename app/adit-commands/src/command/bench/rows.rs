@@ -22,7 +22,7 @@ const LAYOUT: ReportLayout = ReportLayout {
         },
         Column {
             head: "ns",
-            key: "ns_per_op",
+            key: "nsPerOp",
             width: 10,
             digits: 1,
         },
@@ -41,9 +41,9 @@ const LAYOUT: ReportLayout = ReportLayout {
 
 impl RowPrinter {
     /// Prints the head of a table.
-    pub(super) fn new(span: &args::bench::BenchOptions) -> Self {
+    pub(super) fn new(command: &'static str, span: &args::bench::BenchOptions) -> Self {
         Self {
-            report: ReportPrinter::new(span.output.format(), LAYOUT),
+            report: ReportPrinter::new(command, &span.output, LAYOUT),
             spend: Duration::from_millis(span.millis.into()),
         }
     }

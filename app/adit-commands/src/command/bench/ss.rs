@@ -41,7 +41,7 @@ const CIPHERS: [(AeadKind, &str); 6] = [
 
 pub(super) fn bench_ss(typed: &args::bench::BenchOptions) -> CommandResult {
     let failed = |why: CryptoError| Failure::new(FailureCode::Failure, why.to_string());
-    let rows = RowPrinter::new(typed);
+    let rows = RowPrinter::new("bench ss", typed);
     for len in [16, 32] {
         bench_keys(&rows, len).map_err(failed)?;
     }

@@ -310,6 +310,7 @@ const UNKNOWN: &[&str] = &[
     "HOST:PORT",
     "HOST[:PORT]",
     "HOST:PORT|PATH",
+    "ID",
     "KBIT",
     "KEY",
     "MS",

@@ -7,7 +7,7 @@ use adit_engine::probe::ProbeResult;
 use adit_engine::{DialError, DialStage, FailureCause};
 use adit_shadowsocks::Edition;
 
-use super::super::run::key_id;
+use super::super::plan_keys::key_id;
 
 /// Clock difference above which there is a warning, in seconds.
 pub(super) const SKEW_WARN: u64 = 15;

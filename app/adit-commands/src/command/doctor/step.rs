@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::json;
+
 /// One check and its finding.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CheckResult {
@@ -119,8 +121,8 @@ impl DoctorReport {
     pub(super) fn finish(&self, exit: u8) {
         if self.json {
             let steps: Vec<Value> = self.steps.iter().map(CheckResult::to_json).collect();
-            let all = json!({ "endpoint": self.endpoint, "exit": exit, "steps": steps });
-            print_line(&all.to_string());
+            let all = json!({ "endpoint": self.endpoint, "exitCode": exit, "steps": steps });
+            json::print_result("doctor", &all);
         }
     }
 }

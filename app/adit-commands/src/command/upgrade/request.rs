@@ -8,6 +8,7 @@ use adit_config::AdminSettings;
 
 use crate::args;
 use crate::command::{admin, convert};
+use crate::json;
 
 /// Requests the upgrade, and prints its result.
 pub(crate) fn run_upgrade(typed: &args::UpgradeArgs) -> CommandResult {
@@ -24,6 +25,7 @@ pub(crate) fn run_upgrade(typed: &args::UpgradeArgs) -> CommandResult {
     let tokens = admin.as_ref().and_then(|admin| admin.tokens.as_deref());
     let token = admin::first_token(typed.admin_token.as_deref(), tokens)?;
     let program = typed.program.as_deref().map(absolute_path).transpose()?;
+    let is_json = typed.json.json;
     adit_cli::block_on(|mut signals| async move {
         let requested = async {
             let token = token.as_deref().map(String::as_str);
@@ -31,10 +33,13 @@ pub(crate) fn run_upgrade(typed: &args::UpgradeArgs) -> CommandResult {
             request.await.map_err(to_failure)
         };
         let upgraded = signals.run_until_ended(requested).await?;
-        println!(
-            "upgraded: process {}, adit {}",
-            upgraded.pid, upgraded.version
-        );
+        match is_json {
+            true => json::print_result("upgrade", &upgraded),
+            false => println!(
+                "upgraded: process {}, adit {}",
+                upgraded.pid, upgraded.version
+            ),
+        }
         Ok(())
     })
 }

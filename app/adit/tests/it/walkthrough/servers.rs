@@ -37,6 +37,12 @@ pub(super) fn operator(hosts: &Hosts, walk: &mut Walk) {
     let server = vps.start(&walk.next("adit run"));
     let users = vps.run(&walk.next("curl"));
     assert!(users.contains("\"alice\""), "{users}");
+    let status = vps.run(&walk.next("adit status"));
+    assert!(status.contains("sessions       0 open"), "{status}");
+    let routes = vps.run(&walk.next("adit routes"));
+    assert!(routes.contains(":8388"), "{routes}");
+    let sessions = vps.run(&walk.next("adit sessions"));
+    assert!(sessions.ends_with("0 open sessions"), "{sessions}");
     drop(server);
 
     vps.run("mkdir /etc/adit && cp /usr/local/bin/adit adit-new");

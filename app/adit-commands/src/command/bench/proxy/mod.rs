@@ -36,25 +36,25 @@ const LAYOUT: ReportLayout = ReportLayout {
     columns: &[
         Column {
             head: "MB/s",
-            key: "mb_per_s",
+            key: "mbPerS",
             width: 8,
             digits: 0,
         },
         Column {
             head: "client",
-            key: "cpu_s_per_gib_client",
+            key: "cpuSPerGibClient",
             width: 8,
             digits: 3,
         },
         Column {
             head: "server",
-            key: "cpu_s_per_gib_server",
+            key: "cpuSPerGibServer",
             width: 8,
             digits: 3,
         },
         Column {
             head: "CPU s/GiB",
-            key: "cpu_s_per_gib",
+            key: "cpuSPerGib",
             width: 10,
             digits: 3,
         },
@@ -97,7 +97,7 @@ async fn measure_all(typed: &BenchProxyArgs) -> CommandResult {
         return Err(Failure::new(FailureCode::Usage, what));
     }
     let origin = DownloadServer::start().await?;
-    let report = ReportPrinter::new(typed.output.format(), LAYOUT);
+    let report = ReportPrinter::new("bench proxy", &typed.output, LAYOUT);
     let bytes = u64::from(typed.mib) << 20;
     let mut failed = Vec::new();
     for subject in &subjects {

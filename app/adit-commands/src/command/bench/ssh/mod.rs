@@ -30,7 +30,7 @@ pub(super) fn bench_ssh(typed: &args::bench::BenchSshArgs) -> CommandResult {
     let (user, host) = split_user(&typed.host)?;
     let target = parse_target(host)?;
     let user = user.map(str::to_owned);
-    let (json, spend) = (typed.json, Duration::from_millis(typed.millis.into()));
+    let (json, spend) = (typed.json.json, Duration::from_millis(typed.millis.into()));
     adit_cli::block_on(|mut signals| async move {
         let offer = signals.run_until_ended(read_offer(&target)).await?;
         // On another thread, so that an interrupt ends the command meanwhile.

@@ -1,4 +1,4 @@
-//! Output of the findings, as text or as one JSON object per line.
+//! Output of the findings, as text or as one JSON document per line.
 
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_wire::Target;
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::cost::CipherCost;
 use super::offer::{DirectionalNames, ServerOffer};
 use super::recommendation::CipherRecommendation;
+use crate::json;
 
 /// The mark of an algorithm that adit does not support.
 const UNKNOWN: &str = "~";
@@ -93,27 +94,33 @@ fn ssh_options(cost: &CipherCost) -> String {
 
 pub(super) fn print_offer_json(target: &Target, offer: &ServerOffer) {
     let both = |names: &DirectionalNames| json!([names.to_server, names.to_client]);
-    print_json(json!({"offer": {
-        "server": target.to_string(),
-        "version": offer.version,
-        "strict_kex": offer.strict,
-        "kex": offer.kex,
-        "host_keys": offer.host_keys,
-        "ciphers": both(&offer.ciphers),
-        "macs": both(&offer.macs),
-        "compression": both(&offer.compression),
-    }}));
+    print_event(
+        "offer",
+        &json!({
+            "server": target.to_string(),
+            "version": offer.version,
+            "strictKex": offer.strict,
+            "kex": offer.kex,
+            "hostKeys": offer.host_keys,
+            "ciphers": both(&offer.ciphers),
+            "macs": both(&offer.macs),
+            "compression": both(&offer.compression),
+        }),
+    );
 }
 
 pub(super) fn print_cost_json(cost: &CipherCost) {
     let thousandths = |seconds: f64| (seconds * 1000.0).round() / 1000.0;
-    print_json(json!({"cost": {
-        "cipher": cost.cipher.name(),
-        "mac": cost.mac.map(Mac::name),
-        "tag_bits": cost.tag_bits(),
-        "send_cpu_s_per_gib": thousandths(cost.send),
-        "receive_cpu_s_per_gib": thousandths(cost.receive),
-    }}));
+    print_event(
+        "cost",
+        &json!({
+            "cipher": cost.cipher.name(),
+            "mac": cost.mac.map(Mac::name),
+            "tagBits": cost.tag_bits(),
+            "sendCpuSecondsPerGib": thousandths(cost.send),
+            "receiveCpuSecondsPerGib": thousandths(cost.receive),
+        }),
+    );
 }
 
 pub(super) fn print_recommendation_json(recommendation: &CipherRecommendation) {
@@ -121,12 +128,15 @@ pub(super) fn print_recommendation_json(recommendation: &CipherRecommendation) {
         None => Value::Null,
         Some(cost) => json!({"cipher": cost.cipher.name(), "mac": cost.mac.map(Mac::name)}),
     };
-    print_json(json!({"advice": {
-        "take": named(&recommendation.take),
-        "warnings": recommendation.warnings,
-    }}));
+    print_event(
+        "advice",
+        &json!({
+            "take": named(&recommendation.take),
+            "warnings": recommendation.warnings,
+        }),
+    );
 }
 
-fn print_json(line: Value) {
-    println!("{line}");
+fn print_event(event: &str, result: &Value) {
+    json::print_event("bench ssh", event, result);
 }
