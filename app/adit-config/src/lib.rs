@@ -55,6 +55,7 @@ pub use scheme::endpoint_types::{
     SsrHop, SsrServer, TransparentListener, UserPassword,
 };
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
+pub use scheme::password_file::read_password_file;
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
     ConfigError, FileText, Origin, Problem, RecordingSources, Secret, SecretText, SourceLocation,

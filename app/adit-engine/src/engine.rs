@@ -23,7 +23,8 @@ use crate::connector::{GroupRegistry, GroupState, MemberSelections};
 use crate::dns::{DnsRegistry, NameResolver};
 use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
-    self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
+    self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ProxyUsers,
+    ReplayRegistry,
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
@@ -145,6 +146,15 @@ pub struct KeyedServer {
     pub listening: ListenerInfo,
     /// Its users.
     pub user_table: Arc<UserTable>,
+}
+
+/// A proxy listener and its users.
+#[derive(Debug, Clone)]
+pub struct ProxyServer {
+    /// The listener.
+    pub listening: ListenerInfo,
+    /// Its users.
+    pub users: Arc<ProxyUsers>,
 }
 
 /// An open listener.
@@ -367,6 +377,18 @@ impl Engine {
             Some(KeyedServer {
                 listening: r.listening.clone(),
                 user_table: r.live.user_table.clone()?,
+            })
+        };
+        self.lock_running().iter().filter_map(server).collect()
+    }
+
+    /// Returns the proxy listeners, in the order in which they were opened.
+    #[must_use]
+    pub fn proxy_servers(&self) -> Vec<ProxyServer> {
+        let server = |r: &RunningListener| {
+            Some(ProxyServer {
+                listening: r.listening.clone(),
+                users: r.live.proxy_users.clone()?,
             })
         };
         self.lock_running().iter().filter_map(server).collect()

@@ -91,14 +91,14 @@ pub use adit_stream::MeterStats;
 pub use dns::{DnsStartError, DnsTable, DnsTables, NameResolver};
 pub use engine::{
     ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
-    PreparedEngine, ReloadSummary,
+    PreparedEngine, ProxyServer, ReloadSummary,
 };
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
 pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
-pub use listener::{ReplayPart, ReplayPartError};
+pub use listener::{ProxyUsers, ReplayPart, ReplayPartError};
 pub use replay_claims::{FilterClaims, ReplayClaim};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};

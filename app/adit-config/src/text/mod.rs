@@ -4,6 +4,7 @@
 //! belong to no scheme, and problems with their places. Nothing here depends on URLs, keys or schemes.
 
 pub mod base64;
+mod date;
 mod diagnostics;
 mod duration;
 pub mod escape;
@@ -14,11 +15,13 @@ mod plugin;
 mod problem;
 mod redacted_line;
 mod secret;
+mod size;
 mod snippet;
 mod source;
 mod span;
 mod suggest;
 
+pub use date::{format_date, parse_date};
 pub(crate) use diagnostics::{Diagnostics, SecretLookup};
 pub use duration::{duration_pattern, format_duration, parse_duration};
 pub(crate) use line_index::LineIndex;
@@ -31,6 +34,7 @@ pub use problem::{
 #[cfg(test)]
 pub(crate) use redacted_line::redact_line;
 pub use secret::{Secret, SecretText};
+pub use size::{format_size, parse_rate, parse_size};
 pub(crate) use snippet::{Document, FindSecrets, UrlSnippet};
 pub use source::{
     FileText, RecordingSources, Sources, SystemSources, decode_utf8, list_file_names, read_file,

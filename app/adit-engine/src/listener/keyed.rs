@@ -52,6 +52,7 @@ pub(super) fn build_handlers(
             worker: server.tcp.then(|| bench.build_worker(Box::new(acceptor))),
             packets: server.udp.then(|| (codec_per_socket(codec), ttl)),
             keyed: None,
+            proxy_users: None,
             ssr: None,
         });
     }
@@ -88,6 +89,7 @@ pub(super) fn build_handlers(
             users: users_file,
             salts: seen.file,
         }),
+        proxy_users: None,
         ssr: None,
     })
 }

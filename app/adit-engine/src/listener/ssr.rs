@@ -135,6 +135,7 @@ pub(super) fn build_handlers(
         worker: server.tcp.then(|| bench.build_worker(Box::new(acceptor))),
         packets: server.udp.then(|| (vec![codec], bench.common.ttl)),
         keyed: None,
+        proxy_users: None,
         ssr: Some(state),
     })
 }
