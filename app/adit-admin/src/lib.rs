@@ -8,7 +8,8 @@
 //! * [`rule_sets`]: the lists of rules, which are downloaded and refreshed;
 //! * [`selection_file`]: the file of the selections in manual groups.
 //!
-//! Without the feature `management`, only the last two are built, and lists cannot be downloaded.
+//! Without the feature `management`, only the last two are built, and lists cannot be downloaded. [`outgoing_address`]
+//! finds the address that clients connect to.
 //!
 //! All of them control a running [`Engine`](adit_engine::Engine); none of them carries traffic.
 
@@ -25,6 +26,7 @@ mod listen_address;
 mod local_listener;
 #[cfg(feature = "management")]
 pub mod manager;
+pub mod outgoing_address;
 pub mod rule_sets;
 pub mod selection_file;
 #[cfg(feature = "management")]

@@ -7,6 +7,8 @@ pub(crate) mod kcp;
 pub(crate) mod program_name;
 pub(crate) mod route_options;
 pub(crate) mod service;
+#[cfg(feature = "admin")]
+pub(crate) mod user;
 
 #[cfg(feature = "manual")]
 use std::ffi::OsString;
@@ -91,6 +93,14 @@ pub(crate) enum Command {
     /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
     #[cfg(feature = "admin")]
     Upgrade(UpgradeArgs),
+    /// Add, limit, show and remove the users of a running `adit run`
+    ///
+    /// Speaks to the management API of the process. Users are those of `ss` servers and of proxies with a
+    /// file of users; limits are for each name, whatever listeners the user has: traffic, time, speed,
+    /// sessions and devices.
+    #[cfg(feature = "admin")]
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// Install adit as a service of systemd, OpenRC or launchd, or remove it
     #[command(subcommand)]
     Service(service::ServiceCommand),

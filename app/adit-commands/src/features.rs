@@ -20,7 +20,7 @@ const FEATURES: [(&str, bool); 10] = [
 ];
 
 /// The commands that need a feature.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 21] = [
     ("bench", "bench"),
     ("complete", "manual"),
     ("completion", "manual"),
@@ -41,6 +41,7 @@ const COMMANDS: [(&str, &str); 20] = [
     ("sshd", "ssh"),
     ("ssr-local", "classic"),
     ("ssr-server", "classic"),
+    ("user", "admin"),
 ];
 
 /// The version with the features, as `adit --version` prints it.

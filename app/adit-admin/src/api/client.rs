@@ -1,4 +1,4 @@
-//! A client of the API of a running process: `GET /healthz` and `POST /v1/upgrade`.
+//! A client of the API of a running process: `GET /healthz` and `POST /v1/upgrade`; `account_client` has the rest.
 
 use std::io;
 use std::path::Path;
@@ -22,7 +22,7 @@ const UPGRADE_TIME: Duration = Duration::from_secs(60);
 /// Time limit of a health check.
 const HEALTH_TIME: Duration = Duration::from_secs(4);
 /// Maximum size of a response, in bytes.
-const MAX_RESPONSE: usize = 64 << 10;
+const MAX_RESPONSE: usize = 64 << 20;
 
 /// The reason why a request was not performed.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +54,8 @@ pub enum ApiRequestError {
 }
 
 #[derive(Deserialize)]
-struct ErrorBody {
-    error: String,
+pub(super) struct ErrorBody {
+    pub(super) error: String,
 }
 
 /// Requests an upgrade from the process whose API is at `at`: a path, or `HOST:PORT`, which needs a `token`.
@@ -126,7 +126,7 @@ fn unreachable(at: &str, why: io::Error) -> ApiRequestError {
 }
 
 /// Sends a request to the API at `at`, and returns the status and the body of the response.
-async fn send(
+pub(super) async fn send(
     at: &str,
     request: Request<Full<Bytes>>,
     limit: Duration,

@@ -6,6 +6,9 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use serde::Serialize;
 
+/// The header with the usage of a subscription, which clients of Clash, sing-box and others show.
+const SUBSCRIPTION_USAGE: HeaderName = HeaderName::from_static("subscription-userinfo");
+
 /// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -13,6 +16,8 @@ pub(crate) struct Reply {
     kind: &'static str,
     body: Vec<u8>,
     extra: Option<(HeaderName, &'static str)>,
+    /// The header `subscription-userinfo`.
+    usage: Option<HeaderValue>,
 }
 
 /// A refused request: the status and the error text.
@@ -84,6 +89,7 @@ impl Reply {
             // Strings, numbers and lists of them never fail to serialize.
             body: serde_json::to_vec(value).unwrap_or_default(),
             extra: None,
+            usage: None,
         }
     }
 
@@ -97,6 +103,15 @@ impl Reply {
             kind,
             body: body.into_bytes(),
             extra: None,
+            usage: None,
+        }
+    }
+
+    /// Adds the usage of a subscription, as its clients show it.
+    pub(crate) fn with_usage(self, usage: &str) -> Self {
+        Self {
+            usage: HeaderValue::from_str(usage).ok(),
+            ..self
         }
     }
 
@@ -106,6 +121,7 @@ impl Reply {
             kind: "",
             body: Vec::new(),
             extra: None,
+            usage: None,
         }
     }
 }
@@ -131,6 +147,9 @@ impl From<Reply> for Response<Full<Bytes>> {
         }
         if let Some((name, value)) = reply.extra {
             headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Some(usage) = reply.usage {
+            headers.insert(SUBSCRIPTION_USAGE, usage);
         }
         response
     }

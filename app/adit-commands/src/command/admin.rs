@@ -129,7 +129,47 @@ pub(super) fn first_token(
     typed: Option<&str>,
     file: Option<&Path>,
 ) -> Result<Option<Zeroizing<String>>, Failure> {
-    let place = |path: &Path| format!("the tokens in `{}`", path.display());
+    let Some((file, place)) = token_file(typed, file)? else {
+        return Ok(None);
+    };
+    let token = token_lines(&file).find_map(|line| line.split_whitespace().next());
+    match token {
+        Some(word) => Ok(Some(Zeroizing::new(word.to_owned()))),
+        None => Err(token_failure(&place, "there is no token")),
+    }
+}
+
+/// Returns the first token that may read keys.
+pub(super) fn revealing_token(
+    typed: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<Zeroizing<String>>, Failure> {
+    let hint = "a token that may read keys is a line of the file of tokens, with `reveal` after it";
+    let Some((file, place)) = token_file(typed, file)? else {
+        let what = "keys are shown only with a token: --admin-token @FILE";
+        return Err(Failure::new(FailureCode::Usage, what).with_hint(hint));
+    };
+    let token = token_lines(&file).find_map(|line| {
+        let mut words = line.split_whitespace();
+        words
+            .next()
+            .filter(|_| words.any(|scope| scope == "reveal"))
+    });
+    match token {
+        Some(word) => Ok(Some(Zeroizing::new(word.to_owned()))),
+        None => Err(Failure::new(
+            FailureCode::Config,
+            format!("{place}: no token may read keys"),
+        )
+        .with_hint(hint)),
+    }
+}
+
+/// Reads the typed file of tokens, or that of `[admin]`, and returns it with the place for messages.
+fn token_file(
+    typed: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<(FileText, String)>, Failure> {
     let path = match (typed, file) {
         (Some(written), _) => match written.strip_prefix('@') {
             Some(path) => Path::new(path),
@@ -138,16 +178,14 @@ pub(super) fn first_token(
         (None, Some(path)) => path,
         (None, None) => return Ok(None),
     };
-    let file = read_tokens(path, &place(path))?;
-    let mut words = file
-        .text
+    let place = format!("the tokens in `{}`", path.display());
+    Ok(Some((read_tokens(path, &place)?, place)))
+}
+
+fn token_lines(file: &FileText) -> impl Iterator<Item = &str> {
+    file.text
         .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|word| !word.starts_with('#'));
-    match words.next() {
-        Some(word) => Ok(Some(Zeroizing::new(word.to_owned()))),
-        None => Err(token_failure(&place(path), "there is no token")),
-    }
+        .filter(|line| !line.trim_start().starts_with('#'))
 }
 
 /// Reads the tokens of `[admin]`. The plan has a warning if others can read them.

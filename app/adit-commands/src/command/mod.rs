@@ -42,6 +42,10 @@ mod subscribe;
 mod system_proxy;
 mod up;
 mod upgrade;
+#[cfg(feature = "admin")]
+mod user;
+#[cfg(feature = "admin")]
+pub(crate) mod user_values;
 
 use adit_cli::CommandResult;
 
@@ -64,6 +68,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Status(status) => status::check_status(&status),
         #[cfg(feature = "admin")]
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
+        #[cfg(feature = "admin")]
+        Command::User(user) => user::run_user(&user),
         Command::Service(service) => service::run_service(&service),
         Command::SystemProxy(typed) => system_proxy::run_system_proxy(&typed),
         #[cfg(feature = "admin")]

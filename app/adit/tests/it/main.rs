@@ -119,6 +119,7 @@ mod system_proxy;
 mod transparent;
 mod udp;
 mod upgrade;
+mod user_commands;
 mod users;
 #[cfg(target_os = "linux")]
 mod walkthrough;
