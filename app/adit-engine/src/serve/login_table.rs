@@ -1,10 +1,11 @@
 //! The accounts of users with passwords, through which a reload ends the sessions of removed users.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use adit_config::{ListenerKind, UserPassword};
 
+use crate::UserRegistry;
 use crate::user_account::UserAccount;
 
 /// The accounts of a listener's users with names and passwords, or SSH keys. A reload creates a new table, which
@@ -16,25 +17,35 @@ pub(crate) struct LoginTable {
 
 impl LoginTable {
     /// Creates the accounts of a listener's users. Those that `kept` returns are shared.
-    fn build(kind: &ListenerKind, kept: impl Fn(&str) -> Option<Arc<UserAccount>>) -> Self {
-        let account = |name: String| {
-            let new = || Arc::new(UserAccount::for_one_user().with_name(&name));
-            let account = kept(&name).unwrap_or_else(new);
-            (name, account)
+    fn build(
+        kind: &ListenerKind,
+        registry: &UserRegistry,
+        kept: impl Fn(&str) -> Option<Arc<UserAccount>>,
+    ) -> Self {
+        let account = |name: &str| {
+            let shown = shown_name(kind, name);
+            let new = || registry.new_account(name, &shown);
+            let account = kept(&shown).unwrap_or_else(new);
+            (shown, account)
         };
         Self {
             accounts: names_of(kind).into_iter().map(account).collect(),
         }
     }
 
-    /// Creates the accounts of a listener's users.
-    pub(crate) fn new(kind: &ListenerKind) -> Self {
-        Self::build(kind, |_| None)
+    /// Creates the accounts of a listener's users, who have the limits that `registry` has for their names.
+    pub(crate) fn new(kind: &ListenerKind, registry: &UserRegistry) -> Self {
+        Self::build(kind, registry, |_| None)
     }
 
     /// Creates the accounts of the users of `kind`, which replaces `before`.
-    pub(crate) fn successor(&self, before: &ListenerKind, kind: &ListenerKind) -> Self {
-        Self::build(kind, |name| {
+    pub(crate) fn successor(
+        &self,
+        before: &ListenerKind,
+        kind: &ListenerKind,
+        registry: &UserRegistry,
+    ) -> Self {
+        Self::build(kind, registry, |name| {
             let same = credentials_of(before, name) == credentials_of(kind, name);
             self.accounts.get(name).filter(|_| same).cloned()
         })
@@ -59,22 +70,18 @@ impl LoginTable {
 /// The credentials of one user: passwords, and the file of SSH keys.
 type Credentials<'a> = (Vec<&'a UserPassword>, Option<&'a std::path::Path>);
 
-/// Returns the names of the users of a listener as requests state them.
-fn names_of(kind: &ListenerKind) -> Vec<String> {
-    let names = |users: &[UserPassword]| -> Vec<String> {
-        users
-            .iter()
-            .map(|user| shown_name(kind, &user.user))
-            .collect()
-    };
+/// Returns the names of the users of a listener, as they are configured.
+fn names_of(kind: &ListenerKind) -> BTreeSet<&str> {
+    fn names(users: &[UserPassword]) -> impl Iterator<Item = &str> {
+        users.iter().map(|user| user.user.as_str())
+    }
     match kind {
-        ListenerKind::Proxy(proxy) => names(&proxy.users),
+        ListenerKind::Proxy(proxy) => names(&proxy.users).collect(),
         ListenerKind::Ssh(server) => {
-            let mut all = names(&server.users);
-            all.extend(server.user.clone());
-            all
+            let named = names(&server.users);
+            named.chain(server.user.as_deref()).collect()
         }
-        _ => Vec::new(),
+        _ => BTreeSet::new(),
     }
 }
 
@@ -118,18 +125,19 @@ mod tests {
     #[tokio::test]
     async fn a_user_with_another_password_loses_their_sessions_and_the_others_do_not() {
         let before = kind("mixed://ann:one@127.0.0.1:0");
-        let table = LoginTable::new(&before);
+        let registry = UserRegistry::default();
+        let table = LoginTable::new(&before, &registry);
         let ann = table.account_of("ann").unwrap();
         assert!(table.account_of("bob").is_none(), "not a configured user");
 
-        let same = table.successor(&before, &kind("socks5://ann:one@127.0.0.1:0"));
+        let same = table.successor(&before, &kind("socks5://ann:one@127.0.0.1:0"), &registry);
         table.end_sessions_missing_in(&same);
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
 
-        let other = same.successor(&before, &kind("mixed://ann:two@127.0.0.1:0"));
+        let other = same.successor(&before, &kind("mixed://ann:two@127.0.0.1:0"), &registry);
         same.end_sessions_missing_in(&other);
-        assert_eq!(ann.run_until_removed(async {}).await, None);
+        assert_eq!(ann.run_until_ended(async {}).await, None);
         let ann = other.account_of("ann").unwrap();
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
     }
 }
