@@ -28,7 +28,8 @@ use crate::listener::{
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::udp::AssociationRegistry;
-use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserTable};
+use crate::user_registry::TimerTask;
+use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserRegistry, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
 pub use counters::{EngineCounters, ListenerCounters};
@@ -43,6 +44,9 @@ pub struct Engine {
     associations: Arc<AssociationRegistry>,
     /// Salts and sessions seen under each key.
     replays: ReplayRegistry,
+    /// The users of all listeners.
+    registry: Arc<UserRegistry>,
+    _user_timer: TimerTask,
     /// Start time of the engine.
     started: UnixTime,
     /// Groups, and the counters of all KCP sessions, of listeners and of hops.
@@ -225,10 +229,13 @@ impl Engine {
     ) -> Self {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
+        let registry = Arc::<UserRegistry>::default();
         Self {
             gate: Arc::new(ConnectionLimiter::for_process(descriptors.clone())),
             associations: AssociationRegistry::new(descriptors),
             replays,
+            _user_timer: registry.start_timer(),
+            registry,
             started,
             chains: ChainResources {
                 groups: GroupRegistry::with_selections(selections),
@@ -394,6 +401,12 @@ impl Engine {
         self.lock_running().iter().filter_map(server).collect()
     }
 
+    /// Returns the users of all listeners, with their limits and usage.
+    #[must_use]
+    pub const fn user_registry(&self) -> &Arc<UserRegistry> {
+        &self.registry
+    }
+
     /// Returns the number of connections that are open now.
     #[must_use]
     pub fn open_connections(&self) -> usize {
@@ -523,6 +536,7 @@ impl Engine {
             gate: &self.gate,
             associations: &self.associations,
             replays: &self.replays,
+            registry: &self.registry,
             started: self.started,
             chains: &self.chains,
             named,

@@ -84,6 +84,7 @@ mod standalone_worker;
 mod start_error;
 pub mod udp;
 mod user_account;
+mod user_registry;
 mod user_table;
 
 pub use adit_stream::MeterStats;
@@ -108,4 +109,7 @@ pub use rule_sets::{
 };
 pub use start_error::StartError;
 pub use user_account::{Usage, UserAccount, UserCounters};
+pub use user_registry::{
+    ByteCounts, QuotaPeriod, StoredUser, UserLimits, UserRegistry, UserReport, UserState,
+};
 pub use user_table::{UserTable, UserTableError};

@@ -69,7 +69,7 @@ use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociat
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
 };
-use crate::{Router, StartError, UserTable};
+use crate::{Router, StartError, UserRegistry, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -201,6 +201,8 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) gate: &'a Arc<ConnectionLimiter>,
     pub(crate) associations: &'a Arc<AssociationRegistry>,
     pub(crate) replays: &'a ReplayRegistry,
+    /// The users of the process.
+    pub(crate) registry: &'a Arc<UserRegistry>,
     pub(crate) started: UnixTime,
     pub(crate) chains: &'a ChainResources,
     /// The rule sets and the DNS tables of the plan.
@@ -405,6 +407,7 @@ struct ListenerBuilder<'a> {
     replays: &'a ReplayRegistry,
     started: UnixTime,
     logins: Arc<LoginTable>,
+    registry: &'a Arc<UserRegistry>,
     previous: Option<PreviousListener<'a>>,
 }
 
@@ -431,7 +434,8 @@ impl<'a> ListenerBuilder<'a> {
             gate,
             replays: process.replays,
             started: process.started,
-            logins: Arc::new(LoginTable::new(&listen.kind)),
+            logins: Arc::new(LoginTable::new(&listen.kind, process.registry)),
+            registry: process.registry,
             previous: None,
         }
     }
@@ -466,7 +470,8 @@ impl<'a> ListenerBuilder<'a> {
             gate: live.gate.clone(),
             replays: process.replays,
             started: process.started,
-            logins: Arc::new(live.logins.successor(&listen.kind)),
+            logins: Arc::new(live.logins.successor(&listen.kind, process.registry)),
+            registry: process.registry,
             previous: Some(previous),
         }
     }

@@ -1,5 +1,7 @@
 //! Dates of the UTC calendar.
 
+use adit_wire::UnixTime;
+
 /// Seconds of a day.
 const DAY: u64 = 86_400;
 /// Days from March 1 of year 0 to January 1, 1970.
@@ -36,14 +38,8 @@ pub fn parse_date(text: &str) -> Option<u64> {
 /// Formats the day of a time (UTC), in seconds since 1970, as `2027-01-01`.
 #[must_use]
 pub fn format_date(seconds: u64) -> String {
-    let days = seconds / DAY + EPOCH;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = 400 * era + year + u64::from(month >= 10);
-    format!("{year}-{:02}-{day:02}", (month + 2) % 12 + 1)
+    let (year, month, day) = UnixTime(seconds).utc_date();
+    format!("{year}-{month:02}-{day:02}")
 }
 
 #[cfg(test)]

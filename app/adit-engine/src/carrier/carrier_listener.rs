@@ -322,6 +322,7 @@ async fn relay_channel(
             None if up => meter.count_lost(),
             None => {}
         }
+        n.is_some()
     };
     let end = exchange_datagrams(&near, &*far, ttl, &passed).await;
     debug!(client = %peer, "an FEC channel ends: {end:?}");

@@ -86,7 +86,7 @@ impl SsrState {
                 let kept = |uid| user_key(old, uid) == user_key(server, uid);
                 state.accounts.successor(param.user_ids(), kept)
             }
-            _ => SsrAccounts::new(param.user_ids()),
+            _ => SsrAccounts::new(param.user_ids(), bench.registry.clone()),
         };
         Ok(Self {
             replays,

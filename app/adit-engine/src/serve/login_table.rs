@@ -8,15 +8,24 @@ use adit_crypto::{CredentialDigest, CredentialHasher};
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 
+use crate::UserRegistry;
 use crate::user_account::UserAccount;
 
 /// The accounts of a listener's users with names and passwords, or SSH keys. A reload creates a new table, which
 /// shares the accounts of users whose credentials are the same.
 #[derive(Debug, Default)]
 pub(crate) struct LoginTable {
-    /// Of the digests of this table and those that it succeeds.
-    hasher: Option<Arc<CredentialHasher>>,
+    /// What new accounts need; `None` for a table that stays empty.
+    source: Option<AccountSource>,
     logins: RwLock<HashMap<String, Login>>,
+}
+
+/// Creates the accounts of a table and of those that succeed it.
+#[derive(Debug, Clone)]
+struct AccountSource {
+    /// Has the limits of the users.
+    registry: Arc<UserRegistry>,
+    hasher: Arc<CredentialHasher>,
 }
 
 /// A user: the account, and a digest of the credentials.
@@ -26,64 +35,71 @@ struct Login {
     credentials: CredentialDigest,
 }
 
+/// A configured user.
+struct ConfiguredLogin<'a> {
+    name: &'a str,
+    /// The name as requests state it.
+    shown: String,
+    /// The parts of the credentials: passwords, and the file of SSH keys.
+    parts: Vec<&'a [u8]>,
+}
+
 impl LoginTable {
-    /// Creates the accounts of a listener's users.
-    pub(crate) fn new(kind: &ListenerKind) -> Self {
+    /// Creates the accounts of a listener's users, who have the limits that `registry` has for their names.
+    pub(crate) fn new(kind: &ListenerKind, registry: &Arc<UserRegistry>) -> Self {
         let mut key = [0; 32];
         SystemRng.fill(&mut key);
-        Self::default().build(Arc::new(CredentialHasher::new(key)), &logins_of(kind))
+        let source = AccountSource {
+            registry: registry.clone(),
+            hasher: Arc::new(CredentialHasher::new(key)),
+        };
+        Self::default().build(source, logins_of(kind))
     }
 
     /// Creates the accounts of the users of `kind`, which replaces the settings of this table.
-    pub(crate) fn successor(&self, kind: &ListenerKind) -> Self {
-        match &self.hasher {
-            Some(hasher) => self.build(hasher.clone(), &logins_of(kind)),
-            None => Self::new(kind),
+    pub(crate) fn successor(&self, kind: &ListenerKind, registry: &Arc<UserRegistry>) -> Self {
+        match &self.source {
+            Some(source) => self.build(source.clone(), logins_of(kind)),
+            None => Self::new(kind, registry),
         }
     }
 
     /// Creates a table of users, which shares the accounts of this one whose credentials are the same.
-    fn build(&self, hasher: Arc<CredentialHasher>, users: &[(String, Vec<&[u8]>)]) -> Self {
+    fn build(&self, source: AccountSource, users: Vec<ConfiguredLogin<'_>>) -> Self {
         let before = self.logins.read().unwrap_or_else(PoisonError::into_inner);
-        let login = |(name, parts): &(String, Vec<&[u8]>)| {
-            let credentials = hasher.digest_parts(parts);
+        let login = |user: ConfiguredLogin<'_>| {
+            let credentials = source.hasher.digest_parts(&user.parts);
             let kept = before
-                .get(name)
+                .get(&user.shown)
                 .filter(|login| login.credentials == credentials);
             let account = match kept {
                 Some(login) => login.account.clone(),
-                None => Arc::new(UserAccount::for_one_user().with_name(name)),
+                None => source.registry.new_account(user.name, &user.shown),
             };
             let login = Login {
                 account,
                 credentials,
             };
-            (name.clone(), login)
+            (user.shown, login)
         };
-        let logins = users.iter().map(login).collect();
+        let logins = users.into_iter().map(login).collect();
         drop(before);
         Self {
-            hasher: Some(hasher),
+            source: Some(source),
             logins: RwLock::new(logins),
         }
     }
 
     /// Replaces the users of a proxy. Sessions of users that were removed, or whose password changed, end.
     pub(crate) fn replace<'a>(&self, users: impl IntoIterator<Item = &'a UserPassword>) {
-        let Some(hasher) = &self.hasher else {
+        let Some(source) = &self.source else {
             return;
         };
-        let users = users
-            .into_iter()
-            .map(|user| (proxy_name(user), vec![password_of(user)]));
-        let users: Vec<(String, Vec<&[u8]>)> = users.collect();
-        let successor = self.build(hasher.clone(), &users);
-        let now = successor
-            .logins
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let users = users.into_iter().map(proxy_login).collect();
+        let successor = self.build(source.clone(), users).logins.into_inner();
+        let successor = successor.unwrap_or_else(PoisonError::into_inner);
         let mut logins = self.logins.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *logins, now);
+        let before = std::mem::replace(&mut *logins, successor);
         end_sessions_missing_in(&before, &logins);
     }
 
@@ -117,32 +133,34 @@ fn password_of(user: &UserPassword) -> &[u8] {
     user.password.expose().as_bytes()
 }
 
-/// Returns a user name as the acceptors of proxies state it.
-fn proxy_name(user: &UserPassword) -> String {
-    user.user.as_bytes().escape_ascii().to_string()
+/// Returns a user of a proxy, whose acceptors escape names.
+fn proxy_login(user: &UserPassword) -> ConfiguredLogin<'_> {
+    ConfiguredLogin {
+        name: &user.user,
+        shown: user.user.as_bytes().escape_ascii().to_string(),
+        parts: vec![password_of(user)],
+    }
 }
 
-/// Returns the names of the users of a listener as requests state them, each with the parts of the credentials:
-/// passwords, and the file of SSH keys.
-fn logins_of(kind: &ListenerKind) -> Vec<(String, Vec<&[u8]>)> {
+/// Returns the users of a listener.
+fn logins_of(kind: &ListenerKind) -> Vec<ConfiguredLogin<'_>> {
     match kind {
-        ListenerKind::Proxy(proxy) => {
-            let users = proxy.users.iter();
-            users
-                .map(|user| (proxy_name(user), vec![password_of(user)]))
-                .collect()
-        }
+        ListenerKind::Proxy(proxy) => proxy.users.iter().map(proxy_login).collect(),
         ListenerKind::Ssh(server) => {
-            let mut all: Vec<(String, Vec<&[u8]>)> = Vec::new();
+            let mut all: Vec<ConfiguredLogin<'_>> = Vec::new();
             let users = server.users.iter();
-            let users = users.map(|user| (user.user.clone(), password_of(user)));
+            let users = users.map(|user| (user.user.as_str(), password_of(user)));
             let file = server.authorized_keys.as_deref();
             let file = file.map_or(&b""[..], |file| file.as_os_str().as_encoded_bytes());
-            let by_key = server.user.clone().map(|user| (user, file));
+            let by_key = server.user.as_deref().map(|user| (user, file));
             for (name, part) in users.chain(by_key) {
-                match all.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, parts)) => parts.push(part),
-                    None => all.push((name, vec![part])),
+                match all.iter_mut().find(|known| known.name == name) {
+                    Some(known) => known.parts.push(part),
+                    None => all.push(ConfiguredLogin {
+                        name,
+                        shown: name.to_owned(),
+                        parts: vec![part],
+                    }),
                 }
             }
             all
@@ -165,24 +183,25 @@ mod tests {
     #[tokio::test]
     async fn a_user_with_another_password_loses_their_sessions_and_the_others_do_not() {
         let before = kind("mixed://ann:one@127.0.0.1:0");
-        let table = LoginTable::new(&before);
+        let registry = Arc::default();
+        let table = LoginTable::new(&before, &registry);
         let ann = table.account_of("ann").unwrap();
         assert!(table.account_of("bob").is_none(), "not a configured user");
 
-        let same = table.successor(&kind("socks5://ann:one@127.0.0.1:0"));
+        let same = table.successor(&kind("socks5://ann:one@127.0.0.1:0"), &Arc::default());
         table.end_sessions_missing_in(&same);
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
 
-        let other = same.successor(&kind("mixed://ann:two@127.0.0.1:0"));
+        let other = same.successor(&kind("mixed://ann:two@127.0.0.1:0"), &Arc::default());
         same.end_sessions_missing_in(&other);
-        assert_eq!(ann.run_until_removed(async {}).await, None);
+        assert_eq!(ann.run_until_ended(async {}).await, None);
         let ann = other.account_of("ann").unwrap();
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
     }
 
     #[tokio::test]
     async fn users_are_replaced_in_place() {
-        let table = LoginTable::new(&kind("mixed://ann:one@127.0.0.1:0"));
+        let table = LoginTable::new(&kind("mixed://ann:one@127.0.0.1:0"), &Arc::default());
         let ann = table.account_of("ann").unwrap();
         let (ann_again, bob) = (
             kind("mixed://ann:one@127.0.0.1:0"),
@@ -193,14 +212,14 @@ mod tests {
             _ => Vec::new(),
         };
         table.replace(users(ann_again).iter().chain(&users(bob)));
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
         assert!(table.account_of("bob").is_some());
         // A reload with the same users, although the settings before it had others.
-        let same = table.successor(&kind("mixed://ann:one@127.0.0.1:0"));
+        let same = table.successor(&kind("mixed://ann:one@127.0.0.1:0"), &Arc::default());
         table.end_sessions_missing_in(&same);
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
         let none: [UserPassword; 0] = [];
         same.replace(&none);
-        assert_eq!(ann.run_until_removed(async {}).await, None);
+        assert_eq!(ann.run_until_ended(async {}).await, None);
     }
 }

@@ -3,6 +3,7 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_stream::{BoxStream, CountBytes, EndReason, RelayOutcome, Stream, relay};
@@ -14,7 +15,8 @@ use super::ConnectionHandler;
 use crate::ConnectionAddrs;
 use crate::acceptor::FurtherRequests;
 use crate::connector::{Connector, HopWatch};
-use crate::user_account::{CountedSession, DualCounter, UserAccount, run_until_removed};
+use crate::user_account::{CountedSession, DualCounter, UserAccount, run_until_ended};
+use crate::user_registry::{QueueTicket, SessionPermit};
 
 /// Time without an answer after which a keyed hop is reported if the client has closed the connection.
 const REPORT_ABANDONED_AFTER: Duration = Duration::from_secs(2);
@@ -39,12 +41,15 @@ pub(super) struct SessionInfo {
     pub(super) first: usize,
     /// Number of times that the request has come back to this process.
     pub(super) rounds: u8,
+    /// Counts the session of a user.
+    pub(super) _permit: Option<SessionPermit>,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
 }
 
 impl ConnectionHandler {
-    /// Relays the session and watches its keyed hop; ends when the user is removed.
+    /// Relays the session and watches its keyed hop; ends when the user is removed, or
+    /// their limits do not allow it any more.
     pub(super) async fn relay_session(&self, session: &mut OpenSession) {
         let OpenSession {
             near,
@@ -71,18 +76,20 @@ impl ConnectionHandler {
                 account: account.as_ref(),
             },
             anything: AtomicBool::new(*first > 0),
+            tickets: Default::default(),
         };
         let eye = watch.as_ref().map(HopObserver);
         let outcome = {
             let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
             let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
-            run_until_removed(account.as_deref(), watched).await
+            run_until_ended(account.as_deref(), watched).await
         };
         let Some(outcome) = outcome else {
             // A truncated transfer must not look complete.
             near.abort();
             far.abort();
-            return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
+            let why = account.as_ref().map_or("", |account| account.end_text());
+            return debug!(client = %peer.remote, user, %target, "closed: {why}");
         };
         if let Some(eye) = &eye {
             eye.update_at_end(&outcome, asked.has_request_bytes());
@@ -137,6 +144,8 @@ impl HopObserver<'_> {
 struct RequestCounter<'a> {
     both: DualCounter<'a>,
     anything: AtomicBool,
+    /// The places of both directions among the sessions that share a rate.
+    tickets: [QueueTicket; 2],
 }
 
 impl RequestCounter<'_> {
@@ -156,6 +165,16 @@ impl CountBytes for RequestCounter<'_> {
 
     fn add_down(&self, n: usize) {
         self.both.add_down(n);
+    }
+
+    fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
+        let [up, _] = &self.tickets;
+        self.both.poll_allowance(cx, true, up)
+    }
+
+    fn poll_allowance_down(&self, cx: &Context<'_>) -> Poll<usize> {
+        let [_, down] = &self.tickets;
+        self.both.poll_allowance(cx, false, down)
     }
 }
 

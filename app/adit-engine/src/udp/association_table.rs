@@ -32,6 +32,7 @@ use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
 use crate::connector::Connector;
 use crate::user_account::{UserAccount, client_lookup_owner};
+use crate::user_registry::SessionPermit;
 use crate::{RequestContext, Router};
 use task::{AssociationStage, AssociationTask, OpeningPath};
 
@@ -72,14 +73,23 @@ struct TableState {
     router: Arc<Router>,
     meter: Arc<TrafficMeter>,
     ttl: RwLock<AssociationTtl>,
-    /// The user of all associations, where they have no accounts.
-    user: Option<String>,
+    /// The user of all associations, where the protocol has none.
+    user: AssociationUser,
     /// Time of the last warning about lost datagrams.
     last_warning: Mutex<Option<Time>>,
     /// Associations that have ended but are still in the table; each is listed once.
     ended: Mutex<Vec<AssociationKey>>,
     /// Shared with the successors of this state.
     some_ended: Arc<Notify>,
+}
+
+/// The user of an association that was requested with a login.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AssociationUser {
+    /// The name that the client stated.
+    pub(crate) name: Option<String>,
+    /// The account, if the user is configured.
+    pub(crate) account: Option<Arc<UserAccount>>,
 }
 
 /// The slots of associations.
@@ -97,6 +107,8 @@ struct AssociationState {
     waiting: Mutex<Option<Box<Backlog<Target>>>>,
     /// The account of the association's user.
     account: Option<Arc<UserAccount>>,
+    /// Counts the session of a user; the creator of a single association has counted it already.
+    _permit: Option<SessionPermit>,
     place: SlotHold,
     /// Destination of replies: the source of the last authentic packet.
     reply_addr: Mutex<SocketAddr>,
@@ -237,7 +249,8 @@ impl UdpListener {
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
+        let user = AssociationUser::default();
+        Self::build(near, router, meter, ttl, SlotSource::Shared(share), user)
     }
 
     /// Creates a table for one association that has its slot already, and ends with it.
@@ -248,7 +261,7 @@ impl UdpListener {
         meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         place: Arc<AssociationSlot>,
-        user: Option<String>,
+        user: AssociationUser,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
         Self::build(near, router, meter, ttl, SlotSource::Single(place), user)
@@ -264,7 +277,8 @@ impl UdpListener {
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::Intercepted(Arc::new(interception.with_quota(share.clone())));
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
+        let user = AssociationUser::default();
+        Self::build(near, router, meter, ttl, SlotSource::Shared(share), user)
     }
 
     fn build(
@@ -273,7 +287,7 @@ impl UdpListener {
         meter: Arc<TrafficMeter>,
         ttl: AssociationTtl,
         room: SlotSource,
-        user: Option<String>,
+        user: AssociationUser,
     ) -> Self {
         let control = AssociationTableUpdater::default();
         let common = Arc::new(TableState {
@@ -405,10 +419,13 @@ impl UdpListener {
                         last = self.association_for(key, from, &target).map(|e| (key, e));
                     }
                     if let Some((_, entry)) = &last {
-                        self.common.meter.add_up(packet.payload().len());
-                        if let Some(account) = &entry.account {
-                            account.count_packet_up(packet.payload().len());
+                        let n = packet.payload().len();
+                        let account = entry.account.as_ref();
+                        if account.is_some_and(|account| !account.pass_datagram(n, true)) {
+                            self.common.meter.count_lost();
+                            return trace!("datagram from {from} dropped: the limits of the user");
                         }
+                        self.common.meter.add_up(n);
                         entry.record_packet(from, &target, now);
                         if let Err(e) = entry.send_or_queue(packet, &target) {
                             self.common.report_loss(&e);
@@ -438,6 +455,19 @@ impl UdpListener {
             return Some(known.entry.clone());
         }
         let account = self.near.account_of(key);
+        let account = account.or_else(|| self.common.user.account.clone());
+        let permit = match (&self.room, &account) {
+            (SlotSource::Shared(_), Some(account)) => match account.admit_session(from.ip()) {
+                Ok(permit) => permit,
+                Err(why) => {
+                    self.near.forget_association(key);
+                    self.common.meter.count_lost();
+                    debug!("no association for {from}: {}", why.text());
+                    return None;
+                }
+            },
+            _ => None,
+        };
         let place = match &self.room {
             SlotSource::Shared(share) => share
                 .reserve_slot(account.as_ref(), from.ip(), DESCRIPTORS_PER_ASSOCIATION)
@@ -453,7 +483,7 @@ impl UdpListener {
             return None;
         };
         let user = account.as_ref().and_then(|account| account.name());
-        let user = user.or(self.common.user.as_deref());
+        let user = user.or(self.common.user.name.as_deref());
         let context = RequestContext::datagrams(from, user);
         let connector = self.common.router.select_connector(target, &context);
         let asker = client_lookup_owner(account.as_ref(), from.ip());
@@ -483,7 +513,7 @@ impl UdpListener {
         let mut removed = None;
         if let Some(account) = &account {
             if account.is_one_user() {
-                let Some(leaves) = account.removal_notice() else {
+                let Some(leaves) = account.end_notice() else {
                     self.common.mark_ended(key);
                     return None;
                 };
@@ -493,6 +523,7 @@ impl UdpListener {
         }
         let entry = Arc::new(AssociationState {
             account,
+            _permit: permit,
             place,
             path: way,
             waiting: Mutex::default(),

@@ -12,7 +12,7 @@ use adit_interop::origin::OriginServer;
 use adit_interop::socks_client::{self, Destination};
 use adit_interop::traffic;
 
-use crate::admin::world::lives;
+use crate::admin::world::{lives, session};
 use crate::setup::{says, start};
 
 use world::{Served, password_of, url_with};
@@ -44,7 +44,7 @@ fn the_life_of_a_user() {
     );
     let url = url_with(&added, "ss://");
     let client = start(&["run", "mixed://127.0.0.1:0", &url]);
-    let mut open = crate::admin::world::session(client.addr(), &to);
+    let mut open = session(client.addr(), &to);
     traffic::download(
         socks_client::connect_through(client.addr(), None, &to).unwrap(),
         100_000,
@@ -109,7 +109,7 @@ fn the_life_of_a_user() {
     assert!(socks_client::connect_through(served.proxy(), login, &to).is_err());
     says(&served.prints(&["list"]), &["over-quota"]);
     served.prints(&["limit", "anna", "--quota", "none"]);
-    let mut open = crate::admin::world::session(client.addr(), &to);
+    let mut open = session(client.addr(), &to);
     let text = served.prints(&["reset", "anna"]);
     assert_eq!(text, "anna  counts from zero\n");
     served.wait_for(&["show", "anna"], |info| {
@@ -123,7 +123,7 @@ fn the_life_of_a_user() {
     assert!(!lives(&mut open));
     assert!(socks_client::connect_through(served.proxy(), login, &to).is_err());
     let other = start(&["run", "mixed://127.0.0.1:0", &new]);
-    let mut open = crate::admin::world::session(other.addr(), &to);
+    let mut open = session(other.addr(), &to);
     // The limits stay.
     assert_eq!(served.json(&["show", "anna"])["sessions"], 9);
 

@@ -152,6 +152,9 @@ pub(super) struct CountersMessage {
     /// Those of KCP sessions.
     #[serde(default)]
     kcp: Numbers<30>,
+    /// Those of users at all listeners together.
+    #[serde(default)]
+    users: Vec<(String, Numbers<6>)>,
 }
 
 /// Counters in the order of their fields.
@@ -174,6 +177,7 @@ impl CountersMessage {
             listeners: Vec::new(),
             closed: from_stats(counters.closed),
             kcp: counters.kcp.values(),
+            users: Vec::new(),
         }];
         let mut users_in_last = 0;
         for listener in &counters.listeners {
@@ -197,16 +201,18 @@ impl CountersMessage {
                     addr: listener.addr,
                     stats: from_stats(stats),
                     others: from_usage(others),
-                    users: users
-                        .iter()
-                        .map(|user| (user.name.clone(), from_usage(user.usage)))
-                        .collect(),
+                    users: from_users(users),
                 };
                 if let Some(last) = messages.last_mut() {
                     last.listeners.push(part);
                 }
             }
         }
+        let parts = counters.users.chunks(USERS_PER_MESSAGE);
+        messages.extend(parts.map(|users| Self {
+            users: from_users(users),
+            ..Self::default()
+        }));
         messages
     }
 }
@@ -219,21 +225,30 @@ impl From<CountersMessage> for EngineCounters {
             addr: part.addr,
             stats: to_stats(part.stats),
             others: to_usage(part.others),
-            users: part
-                .users
-                .into_iter()
-                .map(|(name, usage)| UserCounters {
-                    name,
-                    usage: to_usage(usage),
-                })
-                .collect(),
+            users: to_users(part.users),
         });
         Self {
             listeners: listeners.collect(),
             closed: to_stats(message.closed),
             kcp: KcpCounts::from_values(message.kcp),
+            users: to_users(message.users),
         }
     }
+}
+
+fn from_users(users: &[UserCounters]) -> Vec<(String, Numbers<6>)> {
+    let each = users.iter();
+    each.map(|user| (user.name.clone(), from_usage(user.usage)))
+        .collect()
+}
+
+fn to_users(users: Vec<(String, Numbers<6>)>) -> Vec<UserCounters> {
+    let each = users.into_iter();
+    each.map(|(name, usage)| UserCounters {
+        name,
+        usage: to_usage(usage),
+    })
+    .collect()
 }
 
 const fn from_stats(stats: MeterStats) -> Numbers<5> {
@@ -307,6 +322,13 @@ mod tests {
             tcp_sessions: 1,
             ..Usage::default()
         };
+        let users = |count: usize| -> Vec<UserCounters> {
+            let user = |at| UserCounters {
+                name: format!("user {at}"),
+                usage: usage(at),
+            };
+            (0..count).map(user).collect()
+        };
         let listener = |count: usize, port: u16| ListenerCounters {
             route: "a".to_owned(),
             listener: 0,
@@ -319,12 +341,7 @@ mod tests {
                 lost: 5,
             },
             others: usage(7),
-            users: (0..count)
-                .map(|at| UserCounters {
-                    name: format!("user {at}"),
-                    usage: usage(at),
-                })
-                .collect(),
+            users: users(count),
         };
         let counters = EngineCounters {
             listeners: vec![
@@ -341,6 +358,7 @@ mod tests {
                 curr_estab: 2,
                 ..KcpCounts::default()
             },
+            users: users(USERS_PER_MESSAGE + 1),
         };
         let mut sum = EngineCounters::default();
         let messages = CountersMessage::divide(&counters);
@@ -353,6 +371,7 @@ mod tests {
             sum.closed.up += part.closed.up;
             sum.kcp.in_pkts += part.kcp.in_pkts;
             sum.kcp.curr_estab += part.kcp.curr_estab;
+            sum.users.extend(part.users);
             for one in part.listeners {
                 match sum
                     .listeners
