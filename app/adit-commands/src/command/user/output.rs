@@ -187,7 +187,8 @@ fn table(accounts: &[AccountInfo], now: u64, with_bars: bool) -> Vec<String> {
         .unwrap_or(0)
         .max(4);
     let row = |name: &str, state: &str, used: &str, quota: &str, expires: &str, open: &str| {
-        let line = format!("{name:width$}  {state:10}  {used:>8}  {quota:15}  {expires:8}  {open}");
+        let line =
+            format!("{name:width$}  {state:10}  {used:>8}  {quota:15}  {expires:10}  {open}");
         line.trim_end().to_owned()
     };
     let mut lines = vec![row("NAME", "STATE", "USED", "QUOTA", "EXPIRES", "OPEN")];
@@ -240,12 +241,14 @@ fn bar(used: u64, quota: u64) -> String {
         .collect()
 }
 
+/// Returns the time until a user expires, or the date if that is far away.
 fn time_left(at: u64, now: u64) -> String {
     match at.saturating_sub(now) {
         0 => "now".to_owned(),
-        left if left < 3600 => format!("{} min", left.div_ceil(60)),
-        left if left < 2 * DAY => format!("{} h", left / 3600),
-        left => format!("{} days", left / DAY),
+        left if left <= 3600 => format!("{} min", left.div_ceil(60)),
+        left if left <= 2 * DAY => format!("{} h", left.div_ceil(3600)),
+        left if left <= 99 * DAY => format!("{} days", left.div_ceil(DAY)),
+        _ => format_date(at),
     }
 }
 
@@ -294,7 +297,7 @@ mod tests {
             // The columns begin where their headings do.
             let at = lines[0].find("EXPIRES").unwrap();
             let column = |line: &String| line.chars().skip(at).take(1).collect::<String>();
-            assert_eq!(column(&lines[1]), "4", "{lines:?}");
+            assert_eq!(column(&lines[1]), "1", "{lines:?}");
             assert_eq!(column(&lines[3]), "-", "{lines:?}");
             assert_eq!(lines[1].contains('█'), with_bars);
         }
@@ -317,6 +320,20 @@ mod tests {
         };
         assert_eq!(limits_text(&none), "none");
         assert_eq!(expiry_text(DAY + 3661), "1970-01-02 01:01 UTC");
+    }
+
+    #[test]
+    fn the_time_left_is_rounded_up() {
+        for (left, text) in [
+            (0, "now"),
+            (1, "1 min"),
+            (3601, "2 h"),
+            (30 * DAY - 5, "30 days"),
+            (30 * DAY, "30 days"),
+            (400 * DAY, "1971-02-05"),
+        ] {
+            assert_eq!(time_left(left, 0), text);
+        }
     }
 
     #[test]

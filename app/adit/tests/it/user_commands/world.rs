@@ -98,6 +98,17 @@ impl Served {
         done.output
     }
 
+    /// Returns the output of a command that the process refuses. It is sent without the configuration file, which may
+    /// have a mistake meanwhile.
+    pub(super) fn fails_at_socket(&self, args: &[&str]) -> String {
+        let (socket, tokens) = (self.path("api.sock"), self.path("tokens"));
+        let token = format!("@{}", tokens.display());
+        let at = ["--admin", socket.to_str().unwrap(), "--admin-token", &token];
+        let done = ended(&[&["user"], args, &at[..]].concat());
+        assert_eq!(done.code, Some(1), "{args:?}: {}", done.output);
+        done.output
+    }
+
     /// Repeats a command until its object is as expected.
     pub(super) fn wait_for(&self, args: &[&str], is_expected: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + TEST_TIMEOUT;

@@ -42,7 +42,7 @@ pub(super) fn operator(hosts: &Hosts, walk: &mut Walk) {
     user_works(hosts, &server_key, &key_of(vps, "carol"));
     let list = vps.run(&walk.next("adit user list"));
     assert!(
-        list.contains("50.0 GB/month") && list.contains("29 days"),
+        list.contains("50.0 GB/month") && list.contains("30 days"),
         "{list}"
     );
     let limited = vps.run(&walk.next("adit user limit"));
