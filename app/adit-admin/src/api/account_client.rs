@@ -50,6 +50,9 @@ pub struct AccountInfo {
     /// The listeners that have the user; only if a single user was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listeners: Option<Vec<String>>,
+    /// True if the limits survive the process; only if a single user was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits_last: Option<bool>,
     /// The credentials; only if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Vec<IssuedCredential>>,

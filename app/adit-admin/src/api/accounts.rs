@@ -147,6 +147,7 @@ impl Api {
             .collect();
         let info = AccountInfo {
             listeners: Some(names),
+            limits_last: Some(self.keeps_limits),
             ..info
         };
         Ok((info, listeners))
@@ -409,6 +410,7 @@ impl From<&UserReport> for AccountInfo {
             sessions_open: report.sessions,
             devices_open: report.devices,
             listeners: None,
+            limits_last: None,
             credentials: None,
         }
     }
@@ -433,6 +435,7 @@ impl AccountInfo {
             sessions_open: 0,
             devices_open: 0,
             listeners: None,
+            limits_last: None,
             credentials: None,
         }
     }

@@ -73,6 +73,8 @@ pub struct Api {
     reload: Option<reload::ReloadSender>,
     /// The file of the selections in manual groups, if they are kept.
     selections: Option<SelectionFile>,
+    /// True if limits of users survive the process.
+    keeps_limits: bool,
     /// Requests a handover to another process, if that is possible.
     upgrade: Option<upgrade::UpgradeSender>,
     tokens: Option<Tokens>,
@@ -104,6 +106,7 @@ impl Api {
             servers: RwLock::new(servers_of(plan)),
             reload: None,
             selections: None,
+            keeps_limits: false,
             upgrade: None,
             tokens,
             public_host,
@@ -116,6 +119,15 @@ impl Api {
     pub fn with_selection_file(self, file: SelectionFile) -> Self {
         Self {
             selections: Some(file),
+            ..self
+        }
+    }
+
+    /// Notes that the limits of users are in a store, which the process reads at its start.
+    #[must_use]
+    pub fn with_kept_limits(self) -> Self {
+        Self {
+            keeps_limits: true,
             ..self
         }
     }

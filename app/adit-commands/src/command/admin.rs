@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adit_admin::api::{Api, ApiListener, ApiListenerControl, ApiListenerError, Tokens};
+use adit_admin::user_store::{UserStore, UserStoreControl, UserStoreError};
 use adit_cli::{Failure, FailureCode};
-use adit_config::{AdminSettings, FileText, Plan, Sources, SystemSources};
+use adit_config::{AdminSettings, FileText, Plan, Sources, StoreSettings, SystemSources};
 use adit_engine::Engine;
 use adit_wire::Host;
+use tokio::task::spawn_blocking;
 use zeroize::Zeroizing;
 
 use super::upgrade::InheritedApi;
@@ -93,8 +95,66 @@ impl AdminApi {
     }
 }
 
+/// The open store of the limits and the usage of users.
+pub(super) struct OpenStore {
+    store: UserStore,
+    settings: StoreSettings,
+}
+
+impl OpenStore {
+    /// Opens the store, if the file has one.
+    pub(super) async fn open(file: Option<&AdminSettings>) -> Result<Option<Self>, Failure> {
+        let Some(settings) = file.and_then(|file| file.store.clone()) else {
+            return Ok(None);
+        };
+        let opening = spawn_blocking(move || {
+            let opened = UserStore::open(&settings.path);
+            let store = opened.map_err(|why| store_failure(&settings.path, &why))?;
+            Ok(Self { store, settings })
+        });
+        match opening.await {
+            Ok(opened) => opened.map(Some),
+            Err(why) => Err(Failure::new(FailureCode::Failure, why.to_string())),
+        }
+    }
+
+    /// Applies the limits and the usage in the store to an engine.
+    pub(super) fn restore(&self, engine: &Engine) {
+        engine.user_registry().restore(self.store.users());
+    }
+
+    /// Stores what changes in an engine from now on.
+    pub(super) fn follow(self, engine: &Engine) -> UserStoreControl {
+        let registry = engine.user_registry().clone();
+        self.store.follow(registry, self.settings.interval)
+    }
+}
+
+fn store_failure(path: &Path, why: &UserStoreError) -> Failure {
+    let code = match why {
+        UserStoreError::InUse => FailureCode::Failure,
+        _ => FailureCode::Config,
+    };
+    let failure = Failure::new(
+        code,
+        format!("[admin] store = \"{}\": {why}", path.display()),
+    );
+    match why {
+        UserStoreError::InUse => {
+            failure.with_hint("each process needs a store of its own; `adit upgrade` hands it over")
+        }
+        UserStoreError::OtherFile => {
+            failure.with_hint("name a file that does not exist: adit creates it")
+        }
+        _ => failure,
+    }
+}
+
 /// Checks what the file says about the API, without opening it.
 pub(super) fn check_settings(file: Option<&AdminSettings>) -> Result<(), Failure> {
+    if let Some(StoreSettings { path, .. }) = file.and_then(|file| file.store.as_ref()) {
+        UserStore::check(path).map_err(|why| store_failure(path, &why))?;
+    }
     match file.and_then(|file| file.tokens.as_deref()) {
         Some(path) => read_tokens_of_file(path).map(drop),
         None => Ok(()),

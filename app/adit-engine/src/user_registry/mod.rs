@@ -84,6 +84,15 @@ pub struct StoredUser {
     pub total: Usage,
 }
 
+impl From<StoredUser> for UserCounters {
+    fn from(user: StoredUser) -> Self {
+        Self {
+            name: user.name,
+            usage: user.total,
+        }
+    }
+}
+
 /// The users of a process, with their limits and usage.
 #[derive(Debug, Default)]
 pub struct UserRegistry {
@@ -207,12 +216,8 @@ impl UserRegistry {
 
     /// Returns the usage of all users, for a successor.
     pub(crate) fn usages(&self) -> Vec<UserCounters> {
-        let counters = |user: StoredUser| UserCounters {
-            name: user.name,
-            usage: user.total,
-        };
         let stored = self.to_stored();
-        let used = stored.into_iter().map(counters);
+        let used = stored.into_iter().map(UserCounters::from);
         used.filter(|user| user.usage != Usage::default()).collect()
     }
 

@@ -179,6 +179,27 @@ fn a_listener_can_be_chosen() {
     served.stop();
 }
 
+/// Users and limits survive a restart.
+#[test]
+fn a_restart_keeps_users_and_limits() {
+    let served = Served::start();
+    let added = served.json(&["add", "anna", "--quota", "1GB/day", "--devices", "2"]);
+    assert_eq!(added["limitsLast"], true, "{added}");
+    let password = url_with(&added, "socks5://");
+    let served = served.restart();
+    let shown = served.json(&["show", "anna"]);
+    for (limit, value) in [("quota", 1_000_000_000_u64), ("devices", 2)] {
+        assert_eq!(shown[limit], value, "{shown}");
+    }
+    assert_eq!(shown["period"], "day", "{shown}");
+    let origin = OriginServer::start().unwrap();
+    let login = Some(("anna", password_of(&password)));
+    let to = Destination::Addr(origin.addr());
+    let stream = socks_client::connect_through(served.proxy(), login, &to).unwrap();
+    traffic::download(stream, 50_000).unwrap();
+    served.stop();
+}
+
 /// The file of a proxy's users is read again when it changes, as that of a server is.
 #[test]
 fn a_file_of_passwords_is_read_again() {

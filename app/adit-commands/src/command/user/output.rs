@@ -14,6 +14,8 @@ use crate::qr_code;
 const NAME_WIDTH: usize = 20;
 /// Width of the bar that shows the used part of a quota.
 const BAR_WIDTH: usize = 10;
+/// The limits of a user without any.
+const NO_LIMITS: &str = "none";
 /// Seconds of a day.
 const DAY: u64 = 86_400;
 
@@ -84,7 +86,11 @@ fn print_credentials(credentials: &[IssuedCredential], no_qr: bool) -> CommandRe
 
 /// Prints the limits of a user in one line.
 pub(super) fn print_limits(info: &AccountInfo) {
-    println!("limits        {}", limits_text(info));
+    let limits = limits_text(info);
+    println!("limits        {limits}");
+    if limits != NO_LIMITS && info.limits_last == Some(false) {
+        println!("note          the limits last until adit ends: set `store` in `[admin]`");
+    }
 }
 
 /// Returns the limits of a user.
@@ -102,7 +108,7 @@ fn limits_text(info: &AccountInfo) -> String {
     limits.extend(info.sessions.map(|n| counted(n, "session")));
     limits.extend(info.devices.map(|n| counted(n, "device")));
     match limits.is_empty() {
-        true => "none".to_owned(),
+        true => NO_LIMITS.to_owned(),
         false => limits.join(", "),
     }
 }
@@ -273,6 +279,7 @@ mod tests {
             sessions_open: 1_000_000,
             devices_open: 3,
             listeners: None,
+            limits_last: None,
             credentials: None,
         }
     }

@@ -208,7 +208,7 @@ fn processes_without_users_say_so() {
     let limited = ended(&["user", "limit", "ann", "--sessions", "2", "--admin", at]);
     says(
         &limited.expect_success().unwrap(),
-        &["2 sessions", "listeners     p"],
+        &["2 sessions", "listeners     p", "set `store` in `[admin]`"],
     );
     adit.stop().unwrap();
 }

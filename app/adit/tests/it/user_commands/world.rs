@@ -37,18 +37,29 @@ impl Served {
         );
         let socket = folder.path().join("api.sock");
         let text = format!(
-            "[admin]\nlisten = \"{}\"\ntokens = \"@tokens\"\npublic_host = \"127.0.0.1\"\n\
+            "[admin]\nlisten = \"{}\"\ntokens = \"@tokens\"\npublic_host = \"127.0.0.1\"\nstore = \"users.redb\"\n\
              [route.main]\nlisten = \"ss://{METHOD}:@server.key@127.0.0.1:0?users=@users.json&{ALLOW}\"\n\
              [route.proxy]\nlisten = \"mixed://127.0.0.1:0?users=@proxy.users&{ALLOW}\"\n",
             socket.display()
         );
-        let config = write("adit.toml", &text);
+        write("adit.toml", &text);
+        Self::start_in(folder)
+    }
+
+    fn start_in(folder: TempFolder) -> Self {
+        let config = folder.path().join("adit.toml");
         let args = ["run", "-v", "-c", config.to_str().unwrap()];
         let mut adit = AditProcess::start_with(&bin(), &args, 2).unwrap();
         adit.process()
             .wait_lines("api at ", 1, TEST_TIMEOUT)
             .unwrap();
         Self { adit, folder }
+    }
+
+    /// Stops the process, and starts another one with the same files.
+    pub(super) fn restart(self) -> Self {
+        self.adit.stop().unwrap();
+        Self::start_in(self.folder)
     }
 
     /// Returns the address of the proxy.
