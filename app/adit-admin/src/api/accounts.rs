@@ -268,8 +268,11 @@ impl Api {
 
     /// Answers `POST /accounts/:name/rotate`: new keys and passwords, and the end of all sessions.
     async fn rotate_account(&self, name: &str, body: &[u8]) -> ApiResult {
-        let request: RotateRequest = serde_json::from_slice(body)
-            .map_err(|why| Refusal::bad_request(format!("the body: {why}")))?;
+        let request: RotateRequest = match body {
+            [] => RotateRequest::default(),
+            body => serde_json::from_slice(body)
+                .map_err(|why| Refusal::bad_request(format!("the body: {why}")))?,
+        };
         let host = parse_host(request.host.as_deref())?;
         let _alone = self.change_lock.lock().await;
         let listeners = self.listeners_of(name, &request.listeners)?;
