@@ -103,7 +103,7 @@ fn the_life_of_a_user() {
     says(&revealed, &[&url, &socks, "/sip008/anna/", "█"]);
 
     // A quota that is used up ends sessions within a moment, and refuses new ones; without it they are accepted.
-    served.prints(&["limit", "anna", "--quota", "1kB"]);
+    served.prints(&["limit", "anna", "--quota", "1kB/month"]);
     hostile_clients::watch_reaction(&mut open, Duration::from_secs(20)).unwrap();
     assert!(!lives(&mut open));
     assert!(socks_client::connect_through(served.proxy(), login, &to).is_err());
