@@ -68,6 +68,28 @@ struct AccountList {
     accounts: Vec<AccountInfo>,
 }
 
+/// The change of a user at one listener.
+struct UserStep<'a> {
+    listener: &'a UserListener,
+    /// The new secret; `None` removes the user.
+    put: Option<UserSecret>,
+    before: UserBefore,
+}
+
+/// The state of a user at a listener before a change.
+enum UserBefore {
+    Absent,
+    Secret(UserSecret),
+    /// Only what is derived from the secret is known.
+    Unknown,
+}
+
+impl From<Option<UserSecret>> for UserBefore {
+    fn from(secret: Option<UserSecret>) -> Self {
+        secret.map_or(Self::Unknown, Self::Secret)
+    }
+}
+
 impl Api {
     /// Answers requests about users of the process.
     pub(super) async fn answer_accounts(
@@ -255,10 +277,17 @@ impl Api {
             .iter()
             .map(|listener| (listener, secrets.get(listener)));
         let put: Vec<_> = put.collect();
-        let nothing = vec![None; put.len()];
-        if let Err(why) = self.put_everywhere(name, &put, &nothing).await {
-            if limits.is_some() {
-                registry.set_limits(name, before.unwrap_or_default());
+        let changes = put.iter().map(|(listener, secret)| UserStep {
+            listener,
+            put: Some(secret.clone()),
+            before: UserBefore::Absent,
+        });
+        if let Err(why) = self.change_everywhere(name, changes.collect()).await {
+            match before {
+                Some(before) => registry.set_limits(name, before),
+                None => {
+                    registry.remove(name);
+                }
             }
             return Err(why);
         }
@@ -281,11 +310,15 @@ impl Api {
             .iter()
             .map(|listener| (listener, secrets.get(listener)));
         let put: Vec<_> = put.collect();
-        let mut before = Vec::with_capacity(put.len());
-        for (listener, _) in &put {
-            before.push(listener.secret_of(name).await);
+        let mut changes = Vec::with_capacity(put.len());
+        for (listener, secret) in &put {
+            changes.push(UserStep {
+                listener,
+                put: Some(secret.clone()),
+                before: listener.secret_of(name).await.into(),
+            });
         }
-        self.put_everywhere(name, &put, &before).await?;
+        self.change_everywhere(name, changes).await?;
         Ok(Reply::ok(&self.issue(name, &put, host.as_ref())))
     }
 
@@ -295,10 +328,16 @@ impl Api {
         let _alone = self.change_lock.lock().await;
         let (_, having) = self.find_account(name)?;
         if !having.is_empty() {
-            for listener in self.listeners_of(name, names)? {
-                let change = UserChange::Remove(name.to_owned());
-                self.change_listener_user(&listener, change).await?;
+            let listeners = self.listeners_of(name, names)?;
+            let mut changes = Vec::with_capacity(listeners.len());
+            for listener in &listeners {
+                changes.push(UserStep {
+                    listener,
+                    put: None,
+                    before: listener.secret_of(name).await.into(),
+                });
             }
+            self.change_everywhere(name, changes).await?;
         }
         let mut rest = self.user_listeners().into_iter();
         if !rest.any(|listener| listener.origin_of(name).is_some()) {
@@ -337,29 +376,36 @@ impl Api {
         Ok(found)
     }
 
-    /// Sets the secrets of a user. If a listener fails, the others get back what they had.
-    async fn put_everywhere(
-        &self,
-        name: &str,
-        put: &[(&UserListener, UserSecret)],
-        before: &[Option<UserSecret>],
-    ) -> Result<(), Refusal> {
-        for (at, (listener, secret)) in put.iter().enumerate() {
-            let change = UserChange::Put(name.to_owned(), secret.clone());
-            let Err(why) = self.change_listener_user(listener, change).await else {
+    /// Changes a user at several listeners. If one fails, the others get back what they had.
+    async fn change_everywhere(&self, name: &str, steps: Vec<UserStep<'_>>) -> Result<(), Refusal> {
+        let change = |secret: Option<&UserSecret>| match secret {
+            Some(secret) => UserChange::Put(name.to_owned(), secret.clone()),
+            None => UserChange::Remove(name.to_owned()),
+        };
+        for (at, step) in steps.iter().enumerate() {
+            let changed = self.change_listener_user(step.listener, change(step.put.as_ref()));
+            let Err(why) = changed.await else {
                 continue;
             };
-            for ((listener, _), old) in put.iter().zip(before).take(at) {
-                let undo = match old {
-                    Some(old) => UserChange::Put(name.to_owned(), old.clone()),
-                    None => UserChange::Remove(name.to_owned()),
+            let mut error = why.error;
+            for done in steps.iter().take(at) {
+                let old = match &done.before {
+                    UserBefore::Absent => None,
+                    UserBefore::Secret(secret) => Some(secret),
+                    UserBefore::Unknown => {
+                        error += &format!(
+                            "; listener `{}` has changed already, and its old key is not known",
+                            done.listener.name
+                        );
+                        continue;
+                    }
                 };
-                if let Err(undone) = self.change_listener_user(listener, undo).await {
-                    let error = format!("{}; and it was not undone: {}", why.error, undone.error);
-                    return Err(Refusal::new(why.status, error));
+                let undone = self.change_listener_user(done.listener, change(old)).await;
+                if let Err(undone) = undone {
+                    error += &format!("; and it was not undone: {}", undone.error);
                 }
             }
-            return Err(why);
+            return Err(Refusal::new(why.status, error));
         }
         Ok(())
     }

@@ -80,11 +80,15 @@ fn a_failure_is_undone() {
         &served.fails_at_socket(&["rotate", "admin"]),
         &["line 2 of"],
     );
+    says(
+        &served.fails_at_socket(&["remove", "admin"]),
+        &["cannot remove the last user"],
+    );
     let users = |text: &str| -> serde_json::Value { serde_json::from_str(text).unwrap() };
     assert_eq!(users(&served.file("users.json")), users(&keys));
     assert_eq!(served.file("proxy.users"), passwords);
     let accounts = served.ask("GET /accounts", &[], "").body;
-    assert!(!accounts.contains("1000000000"), "{accounts}");
+    assert!(!accounts.contains("bob"), "{accounts}");
     served.stop();
 }
 
