@@ -62,6 +62,12 @@ impl Api {
         match self {}
     }
 
+    /// Notes that the limits of users are in a store.
+    #[must_use]
+    pub const fn with_kept_limits(self) -> Self {
+        match self {}
+    }
+
     /// Sets the plan that the engine runs now.
     pub const fn set_plan(&self, _: &Plan) {
         match *self {}

@@ -1,14 +1,16 @@
 //! Management of running servers, and clients that follow a subscription.
 //!
-//! There are five independent parts:
+//! There are six independent parts:
 //!
 //! * [`manager`]: the datagram protocol of ss-manager, with one port for each server;
 //! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
 //! * [`subscription`]: the client of a subscription, which fetches, stores and refreshes it;
 //! * [`rule_sets`]: the lists of rules, which are downloaded and refreshed;
-//! * [`selection_file`]: the file of the selections in manual groups.
+//! * [`selection_file`]: the file of the selections in manual groups;
+//! * [`user_store`]: the file of the limits and the usage of users.
 //!
-//! Without the feature `management`, only the last two are built, and lists cannot be downloaded.
+//! Without the feature `management`, only [`rule_sets`] and [`selection_file`] are built, and lists cannot be downloaded.
+//! [`outgoing_address`] finds the address that clients connect to.
 //!
 //! All of them control a running [`Engine`](adit_engine::Engine); none of them carries traffic.
 
@@ -25,6 +27,7 @@ mod listen_address;
 mod local_listener;
 #[cfg(feature = "management")]
 pub mod manager;
+pub mod outgoing_address;
 pub mod rule_sets;
 pub mod selection_file;
 #[cfg(feature = "management")]
@@ -36,3 +39,8 @@ pub mod subscription;
 mod unix_socket;
 #[cfg(feature = "management")]
 mod untrusted_text;
+#[cfg(feature = "management")]
+pub mod user_store;
+#[cfg(not(feature = "management"))]
+#[path = "user_store_left_out.rs"]
+pub mod user_store;

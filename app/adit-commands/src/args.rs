@@ -11,6 +11,8 @@ pub(crate) mod process;
 pub(crate) mod program_name;
 pub(crate) mod route_options;
 pub(crate) mod service;
+#[cfg(feature = "admin")]
+pub(crate) mod user;
 
 #[cfg(feature = "manual")]
 use std::ffi::OsString;
@@ -111,6 +113,14 @@ pub(crate) enum Command {
     /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
     #[cfg(feature = "admin")]
     Upgrade(UpgradeArgs),
+    /// Add, limit, show and remove the users of a running `adit run`
+    ///
+    /// Speaks to the management API of the process. Users are those of `ss` servers and of proxies with a
+    /// file of users; limits are for each name, whatever listeners the user has: traffic, time, speed,
+    /// sessions and devices.
+    #[cfg(feature = "admin")]
+    #[command(subcommand)]
+    User(user::UserCommand),
     /// Install adit as a service of systemd, OpenRC or launchd, or remove it
     #[command(subcommand)]
     Service(service::ServiceCommand),
@@ -250,6 +260,8 @@ impl Command {
             Self::Sessions(typed) => &typed.json,
             #[cfg(feature = "admin")]
             Self::Routes(typed) => &typed.json,
+            #[cfg(feature = "admin")]
+            Self::User(typed) => typed.json(),
             #[cfg(feature = "admin")]
             Self::Upgrade(typed) => &typed.json,
             Self::Url(typed) | Self::Qr(typed) => &typed.json,

@@ -21,7 +21,7 @@ const FEATURES: [(&str, bool); 11] = [
 ];
 
 /// The commands that need a feature.
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("bench", "bench"),
     ("complete", "manual"),
     ("completion", "manual"),
@@ -46,6 +46,7 @@ const COMMANDS: [(&str, &str); 24] = [
     ("ssr-server", "classic"),
     ("status", "admin"),
     ("top", "top"),
+    ("user", "admin"),
 ];
 
 /// The version with the features, as `adit --version` prints it.

@@ -40,7 +40,8 @@ pub use json_schema::json_schema;
 pub use plan::{
     AdminSettings, Chain, DnsAction, DnsConfig, DnsRule, DnsServer, GroupKind, LogLevel,
     MAX_FILE_LEN, NamedGroup, Plan, RemoteDnsServer, Route, RouteOption, Rule, RuleCondition,
-    RuleSetConfig, RuleSetSource, RunSettings, SYSTEM_DNS, Stage, expand_short_listener,
+    RuleSetConfig, RuleSetSource, RunSettings, SYSTEM_DNS, Stage, StoreSettings,
+    expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
@@ -55,6 +56,7 @@ pub use scheme::endpoint_types::{
     SsrHop, SsrServer, TransparentListener, UserPassword,
 };
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
+pub use scheme::password_file::read_password_file;
 pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
 pub use text::{
     ConfigError, FileText, Origin, Problem, RecordingSources, Secret, SecretText, SourceLocation,

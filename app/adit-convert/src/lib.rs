@@ -30,6 +30,7 @@ mod routes;
 mod server_entry;
 mod shadowsocks_go;
 mod shadowsocks_json;
+mod shared_document;
 mod sing_box;
 pub mod sip008;
 mod ssr;
@@ -52,6 +53,7 @@ pub use command_line::{
 };
 pub use conversion_context::{AllowedPlugins, ConvertOptions, Format, MAX_SERVERS};
 pub use notes::Note;
+pub use shared_document::{DocumentFormat, QuotaUsage, write_document};
 
 use conversion_context::{ConversionContext, SUPPORTED_FORMATS};
 use document_place::{Syntax, add_places};

@@ -4,8 +4,8 @@
 //! anything from elsewhere: its length, its servers and the plugins it may start are bounded.
 //! [`write_subscription()`] makes the body for others.
 
-use adit_config::text::{Problem, Secret, SystemSources};
-use adit_wire::Host;
+use adit_config::text::{Problem, Secret, SystemSources, escape, format_target};
+use adit_wire::{Host, Target};
 use serde::Serialize;
 
 use crate::conversion_context::{AllowedPlugins, ConversionContext, ConvertOptions, MAX_SERVERS};
@@ -13,6 +13,7 @@ use crate::fields::ObjectFields;
 use crate::json::{self, Json};
 use crate::routes;
 use crate::server_entry::{self, PluginEntry as Call, Transports};
+use crate::shared_document::{QuotaUsage, host_text};
 use crate::toml_output::RouteSet;
 
 /// Bytes of a document at most.
@@ -119,9 +120,16 @@ pub fn read_subscription(
 /// `application/json; charset=utf-8`, over HTTPS alone: it holds their keys.
 #[must_use]
 pub fn write_subscription(servers: &[Server]) -> String {
+    write_with_usage(servers, None)
+}
+
+/// Does the same with the user's usage.
+pub(crate) fn write_with_usage(servers: &[Server], usage: Option<QuotaUsage>) -> String {
     let document = OutputDocument {
         version: VERSION,
         servers: servers.iter().map(OutputServer::from).collect(),
+        bytes_used: usage.map(|usage| usage.used),
+        bytes_remaining: usage.map(|usage| usage.remaining),
     };
     // Texts and numbers alone: nothing of it can fail.
     serde_json::to_string_pretty(&document).unwrap_or_default()
@@ -131,6 +139,10 @@ pub fn write_subscription(servers: &[Server]) -> String {
 struct OutputDocument<'a> {
     version: u64,
     servers: Vec<OutputServer<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_used: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_remaining: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -153,10 +165,7 @@ impl<'a> From<&'a Server> for OutputServer<'a> {
         Self {
             id: &server.id,
             remarks: &server.remarks,
-            server: match &server.server {
-                Host::Ip(ip) => ip.to_string(),
-                Host::Name(name) => name.as_str().to_owned(),
-            },
+            server: host_text(&server.server),
             server_port: server.server_port,
             password: server.password.expose(),
             method: &server.method,
@@ -183,7 +192,15 @@ impl Server {
         )
     }
 
-    fn display_name(&self) -> &str {
+    /// Returns its `ss://` link, without a plugin.
+    pub(crate) fn link(&self) -> String {
+        let user = escape::encode_part(&self.method);
+        let secret = escape::encode_part(self.password.expose());
+        let server = format_target(&Target::new(self.server.clone(), self.server_port));
+        format!("ss://{user}:{secret}@{server}")
+    }
+
+    pub(crate) fn display_name(&self) -> &str {
         if self.remarks.is_empty() {
             &self.id
         } else {

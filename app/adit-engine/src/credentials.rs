@@ -1,5 +1,7 @@
 //! User names and passwords, compared in constant time.
 
+use std::sync::{PoisonError, RwLock};
+
 use adit_config::UserPassword;
 use adit_crypto::{CredentialDigest, CredentialHasher};
 use adit_net::system::SystemRng;
@@ -11,30 +13,44 @@ use adit_wire::Entropy;
 /// nor the order of lookups reveals if a name exists.
 pub(crate) struct ListenerCredentials {
     hasher: CredentialHasher,
-    digests: Vec<CredentialDigest>,
+    digests: RwLock<Vec<CredentialDigest>>,
 }
 
 impl ListenerCredentials {
     pub(crate) fn new(users: &[UserPassword]) -> Self {
         let mut key = [0; 32];
         SystemRng.fill(&mut key);
-        let hasher = CredentialHasher::new(key);
-        let digests = users
-            .iter()
-            .map(|l| hasher.digest_parts(&[l.user.as_bytes(), l.password.expose().as_bytes()]))
-            .collect();
-        Self { hasher, digests }
+        let credentials = Self {
+            hasher: CredentialHasher::new(key),
+            digests: RwLock::default(),
+        };
+        credentials.replace(users);
+        credentials
+    }
+
+    /// Replaces the users. Requests that were accepted are not affected.
+    pub(crate) fn replace<'a>(&self, users: impl IntoIterator<Item = &'a UserPassword>) {
+        let digest = |login: &UserPassword| {
+            let password = login.password.expose().as_bytes();
+            self.hasher.digest_parts(&[login.user.as_bytes(), password])
+        };
+        let digests = users.into_iter().map(digest).collect();
+        *self.digests.write().unwrap_or_else(PoisonError::into_inner) = digests;
+    }
+
+    fn read_digests(&self) -> impl std::ops::Deref<Target = Vec<CredentialDigest>> {
+        self.digests.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if users are configured.
     pub(crate) fn required(&self) -> bool {
-        !self.digests.is_empty()
+        !self.read_digests().is_empty()
     }
 
     /// Returns true if the pair belongs to a user.
     pub(crate) fn matches(&self, user: &[u8], password: &[u8]) -> bool {
         let attempt = self.hasher.digest_parts(&[user, password]);
-        self.digests
+        self.read_digests()
             .iter()
             .fold(false, |found, digest| found | (*digest == attempt))
     }
@@ -81,6 +97,14 @@ mod tests {
                 "{user}:{password}"
             );
         }
+    }
+
+    #[test]
+    fn replaced_users_are_others() {
+        let users = ListenerCredentials::new(&[login("a", "1"), login("b", "2")]);
+        users.replace(&[login("b", "3")]);
+        assert!(users.matches(b"b", b"3"));
+        assert!(!users.matches(b"b", b"2") && !users.matches(b"a", b"1"));
     }
 
     #[test]

@@ -23,12 +23,14 @@ use crate::connector::{GroupRegistry, GroupState, MemberSelections};
 use crate::dns::{DnsRegistry, NameResolver};
 use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
-    self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
+    self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ProxyUsers,
+    ReplayRegistry,
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::session_table::{SessionList, SessionTable};
 use crate::udp::AssociationRegistry;
-use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserTable};
+use crate::user_registry::TimerTask;
+use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserRegistry, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
 pub use counters::{EngineCounters, ListenerCounters};
@@ -45,6 +47,9 @@ pub struct Engine {
     sessions: Arc<SessionTable>,
     /// Salts and sessions seen under each key.
     replays: ReplayRegistry,
+    /// The users of all listeners.
+    registry: Arc<UserRegistry>,
+    _user_timer: TimerTask,
     /// Start time of the engine.
     started: UnixTime,
     /// Groups, and the counters of all KCP sessions, of listeners and of hops.
@@ -150,6 +155,15 @@ pub struct KeyedServer {
     pub user_table: Arc<UserTable>,
 }
 
+/// A proxy listener and its users.
+#[derive(Debug, Clone)]
+pub struct ProxyServer {
+    /// The listener.
+    pub listening: ListenerInfo,
+    /// Its users.
+    pub users: Arc<ProxyUsers>,
+}
+
 /// An open listener.
 #[derive(Debug, Clone)]
 pub struct ListenerInfo {
@@ -218,11 +232,14 @@ impl Engine {
     ) -> Self {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
+        let registry = Arc::<UserRegistry>::default();
         Self {
             gate: Arc::new(ConnectionLimiter::for_process(descriptors.clone())),
             associations: AssociationRegistry::new(descriptors),
             sessions: Arc::default(),
             replays,
+            _user_timer: registry.start_timer(),
+            registry,
             started,
             chains: ChainResources {
                 groups: GroupRegistry::with_selections(selections),
@@ -374,6 +391,24 @@ impl Engine {
             })
         };
         self.lock_running().iter().filter_map(server).collect()
+    }
+
+    /// Returns the proxy listeners, in the order in which they were opened.
+    #[must_use]
+    pub fn proxy_servers(&self) -> Vec<ProxyServer> {
+        let server = |r: &RunningListener| {
+            Some(ProxyServer {
+                listening: r.listening.clone(),
+                users: r.live.proxy_users.clone()?,
+            })
+        };
+        self.lock_running().iter().filter_map(server).collect()
+    }
+
+    /// Returns the users of all listeners, with their limits and usage.
+    #[must_use]
+    pub const fn user_registry(&self) -> &Arc<UserRegistry> {
+        &self.registry
     }
 
     /// Returns the number of connections that are open now.
@@ -531,6 +566,7 @@ impl Engine {
             associations: &self.associations,
             sessions: &self.sessions,
             replays: &self.replays,
+            registry: &self.registry,
             started: self.started,
             chains: &self.chains,
             named,

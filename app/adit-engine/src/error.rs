@@ -5,6 +5,7 @@ use std::io;
 use adit_wire::ProtocolError;
 
 use crate::failure_cause::{FailureCause, FaultSide};
+use crate::user_registry::UserRefusal;
 
 /// The error of an attempt to open a stream to a target.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +98,16 @@ impl DialError {
             stage: DialStage::Route,
             cause: FailureCause::Exhausted,
             source_error: io::Error::new(io::ErrorKind::QuotaExceeded, what),
+        }
+    }
+
+    /// Creates the error of a user whose limits allow no further session.
+    #[must_use]
+    pub(crate) fn refused_user(why: UserRefusal) -> Self {
+        Self {
+            stage: DialStage::Route,
+            cause: why.cause(),
+            source_error: io::Error::new(io::ErrorKind::QuotaExceeded, why.text()),
         }
     }
 

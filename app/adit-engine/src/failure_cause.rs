@@ -48,6 +48,14 @@ pub enum FailureCause {
     FailedAtServer,
     /// A limit of adit or of this machine is reached.
     Exhausted,
+    /// The quota of the user is used up.
+    OverQuota,
+    /// The time of the user has expired.
+    Expired,
+    /// The user has too many open sessions.
+    TooManySessions,
+    /// The user is connected from too many addresses.
+    TooManyDevices,
     /// Any other error of the system.
     System,
 }
@@ -105,7 +113,11 @@ impl FailureCause {
     #[must_use]
     pub const fn fault_side(self) -> FaultSide {
         match self {
-            Self::Denied => FaultSide::Policy,
+            Self::Denied
+            | Self::OverQuota
+            | Self::Expired
+            | Self::TooManySessions
+            | Self::TooManyDevices => FaultSide::Policy,
             Self::Unsupported => FaultSide::Client,
             Self::AddressFamily | Self::Exhausted | Self::System => FaultSide::Local,
             _ => FaultSide::Upstream,
@@ -126,6 +138,8 @@ impl FailureCause {
                 | Self::LoginRefused
                 | Self::DeniedByServer
                 | Self::UnsupportedByServer
+                | Self::OverQuota
+                | Self::Expired
         )
     }
 
@@ -146,7 +160,12 @@ impl FailureCause {
     #[must_use]
     pub const fn socks_reply(self) -> Reply {
         match self {
-            Self::Denied | Self::DeniedByServer => Reply::NotAllowed,
+            Self::Denied
+            | Self::DeniedByServer
+            | Self::OverQuota
+            | Self::Expired
+            | Self::TooManySessions
+            | Self::TooManyDevices => Reply::NotAllowed,
             Self::NetworkUnreachable => Reply::NetworkUnreachable,
             Self::HostUnreachable | Self::UnknownName => Reply::HostUnreachable,
             Self::ConnectionRefused | Self::ConnectionReset => Reply::ConnectionRefused,
@@ -212,6 +231,10 @@ impl FailureCause {
             Self::UnsupportedByServer => "unsupported-by-server",
             Self::FailedAtServer => "failed-at-server",
             Self::Exhausted => "exhausted",
+            Self::OverQuota => "over-quota",
+            Self::Expired => "expired",
+            Self::TooManySessions => "too-many-sessions",
+            Self::TooManyDevices => "too-many-devices",
             Self::System => "system",
         }
     }
@@ -221,7 +244,7 @@ impl FailureCause {
 mod tests {
     use super::*;
 
-    const ALL: [FailureCause; 19] = [
+    const ALL: [FailureCause; 23] = [
         FailureCause::Denied,
         FailureCause::Unsupported,
         FailureCause::AddressFamily,
@@ -240,6 +263,10 @@ mod tests {
         FailureCause::UnsupportedByServer,
         FailureCause::FailedAtServer,
         FailureCause::Exhausted,
+        FailureCause::OverQuota,
+        FailureCause::Expired,
+        FailureCause::TooManySessions,
+        FailureCause::TooManyDevices,
         FailureCause::System,
     ];
 
@@ -276,6 +303,8 @@ mod tests {
         for (cause, reply, status) in [
             (FailureCause::Denied, Reply::NotAllowed, 403),
             (FailureCause::DeniedByServer, Reply::NotAllowed, 502),
+            (FailureCause::OverQuota, Reply::NotAllowed, 403),
+            (FailureCause::TooManyDevices, Reply::NotAllowed, 403),
             (FailureCause::LoginRefused, Reply::GeneralFailure, 502),
             (FailureCause::UnknownName, Reply::HostUnreachable, 502),
             (
@@ -320,6 +349,7 @@ mod tests {
             FailureCause::Untrusted,
             FailureCause::LoginRefused,
             FailureCause::DeniedByServer,
+            FailureCause::OverQuota,
         ] {
             assert!(!cause.is_retryable(), "{cause:?}");
         }
@@ -327,6 +357,7 @@ mod tests {
             FailureCause::TimedOut,
             FailureCause::ConnectionRefused,
             FailureCause::Exhausted,
+            FailureCause::TooManySessions,
         ] {
             assert!(cause.is_retryable(), "{cause:?}");
         }

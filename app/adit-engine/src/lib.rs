@@ -85,6 +85,7 @@ mod standalone_worker;
 mod start_error;
 pub mod udp;
 mod user_account;
+mod user_registry;
 mod user_table;
 
 pub use adit_stream::MeterStats;
@@ -92,14 +93,14 @@ pub use adit_stream::MeterStats;
 pub use dns::{DnsStartError, DnsTable, DnsTables, NameResolver};
 pub use engine::{
     ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
-    PreparedEngine, ReloadSummary,
+    PreparedEngine, ProxyServer, ReloadSummary,
 };
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
 pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
-pub use listener::{ReplayPart, ReplayPartError};
+pub use listener::{ProxyUsers, ReplayPart, ReplayPartError};
 pub use replay_claims::{FilterClaims, ReplayClaim};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
@@ -110,4 +111,7 @@ pub use rule_sets::{
 pub use session_table::{ListenerSessions, SessionKind, SessionList, SessionReport, TargetClass};
 pub use start_error::StartError;
 pub use user_account::{Usage, UserAccount, UserCounters};
+pub use user_registry::{
+    ByteCounts, QuotaPeriod, StoredUser, UserLimits, UserRegistry, UserReport, UserState,
+};
 pub use user_table::{UserTable, UserTableError};

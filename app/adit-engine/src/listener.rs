@@ -13,6 +13,7 @@ mod dns;
 mod keyed;
 mod open_sockets;
 mod ports;
+mod proxy_users;
 mod replay_handover;
 mod replay_state;
 mod salts_file;
@@ -46,6 +47,7 @@ pub(crate) use self::open_sockets::{ListenerState, ListenerTask, OpenSockets, bo
 #[cfg(feature = "kcp")]
 pub(crate) use self::open_sockets::{StreamService, StreamTask, listen_error};
 use self::ports::PortHandlers;
+pub use self::proxy_users::ProxyUsers;
 pub use self::replay_handover::{ReplayPart, ReplayPartError};
 pub(crate) use self::replay_state::ReplayRegistry;
 use self::salts_file::SaltsFile;
@@ -68,7 +70,7 @@ use crate::session_table::{ListenerSessions, SessionTable};
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
 };
-use crate::{Router, StartError, UserTable};
+use crate::{Router, StartError, UserRegistry, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -95,6 +97,8 @@ pub(crate) struct LiveState {
     gate: Arc<ConnectionLimiter>,
     guard: Arc<HandshakeLimiter>,
     logins: Arc<LoginTable>,
+    /// Its users, if it is a proxy.
+    pub(crate) proxy_users: Option<Arc<ProxyUsers>>,
     ssr: Option<SsrState>,
 }
 
@@ -113,6 +117,8 @@ struct ListenerHandlers {
     packets: Option<PacketHandlers>,
     /// The users, if the dialect is keyed.
     keyed: Option<KeyedState>,
+    /// The users of a proxy.
+    proxy_users: Option<Arc<ProxyUsers>>,
     /// The state of ShadowsocksR.
     ssr: Option<SsrState>,
 }
@@ -124,6 +130,7 @@ impl ListenerHandlers {
             worker: Some(worker),
             packets: None,
             keyed: None,
+            proxy_users: None,
             ssr: None,
         }
     }
@@ -203,6 +210,8 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) associations: &'a Arc<AssociationRegistry>,
     pub(crate) sessions: &'a Arc<SessionTable>,
     pub(crate) replays: &'a ReplayRegistry,
+    /// The users of the process.
+    pub(crate) registry: &'a Arc<UserRegistry>,
     pub(crate) started: UnixTime,
     pub(crate) chains: &'a ChainResources,
     /// The rule sets and the DNS tables of the plan.
@@ -225,9 +234,10 @@ pub(crate) async fn open_listener(
         worker,
         packets,
         keyed,
+        proxy_users,
         ssr,
     } = build_handlers(&bench)?;
-    let live = bench.live_state(keyed.as_ref(), ssr);
+    let live = bench.live_state(keyed.as_ref(), proxy_users.clone(), ssr);
     let (addr, common) = (&listen.addr, bench.common);
     let mut kept = ListenerResources {
         plugin: None,
@@ -271,6 +281,9 @@ pub(crate) async fn open_listener(
     if let Some(keyed) = keyed {
         opened.tasks.extend(keyed.into_tasks());
     }
+    opened
+        .tasks
+        .extend(proxy_users.and_then(ProxyUsers::watch_task));
     Ok(BoundListener {
         opened,
         live,
@@ -303,12 +316,18 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
     let listen = bench.listen;
     Ok(match &listen.kind {
         ListenerKind::Proxy(proxy) => {
-            let mut worker = bench.build_worker(Box::new(build_proxy_acceptor(proxy, listen)));
+            let credentials = Arc::new(ListenerCredentials::new(&proxy.users));
+            let users = ProxyUsers::new(listen, proxy, credentials.clone(), bench.logins.clone());
+            let acceptor = build_proxy_acceptor(proxy, listen, credentials);
+            let mut worker = bench.build_worker(Box::new(acceptor));
             worker.associate = UdpAssociateOptions {
                 advertise: proxy.udp_advertise,
                 reassemble: proxy.udp_reassembly,
             };
-            ListenerHandlers::connections_only(worker)
+            ListenerHandlers {
+                proxy_users: Some(Arc::new(users)),
+                ..ListenerHandlers::connections_only(worker)
+            }
         }
         ListenerKind::Shadowsocks(server) => keyed::build_handlers(server, bench)?,
         ListenerKind::ShadowsocksR(_) if !cfg!(feature = "ssr") => {
@@ -331,6 +350,7 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
             worker: None,
             packets: None,
             keyed: None,
+            proxy_users: None,
             ssr: None,
         },
         ListenerKind::Forward(forward) => {
@@ -352,6 +372,7 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
                 worker: forward.tcp.then_some(worker),
                 packets: forward.udp.then(|| (codec_per_socket(codec), ttl)),
                 keyed: None,
+                proxy_users: None,
                 ssr: None,
             }
         }
@@ -395,6 +416,7 @@ struct ListenerBuilder<'a> {
     replays: &'a ReplayRegistry,
     started: UnixTime,
     logins: Arc<LoginTable>,
+    registry: &'a Arc<UserRegistry>,
     previous: Option<PreviousListener<'a>>,
 }
 
@@ -421,7 +443,8 @@ impl<'a> ListenerBuilder<'a> {
             gate,
             replays: process.replays,
             started: process.started,
-            logins: Arc::new(LoginTable::new(&listen.kind)),
+            logins: Arc::new(LoginTable::new(&listen.kind, process.registry)),
+            registry: process.registry,
             previous: None,
         }
     }
@@ -456,7 +479,8 @@ impl<'a> ListenerBuilder<'a> {
             gate: live.gate.clone(),
             replays: process.replays,
             started: process.started,
-            logins: Arc::new(live.logins.successor(&previous.config.kind, &listen.kind)),
+            logins: Arc::new(live.logins.successor(&listen.kind, process.registry)),
+            registry: process.registry,
             previous: Some(previous),
         }
     }
@@ -476,7 +500,12 @@ impl<'a> ListenerBuilder<'a> {
         }
     }
 
-    fn live_state(&self, keyed: Option<&KeyedState>, ssr: Option<SsrState>) -> LiveState {
+    fn live_state(
+        &self,
+        keyed: Option<&KeyedState>,
+        proxy_users: Option<Arc<ProxyUsers>>,
+        ssr: Option<SsrState>,
+    ) -> LiveState {
         LiveState {
             router: self.common.router.clone(),
             meter: self.common.sessions.meter().clone(),
@@ -486,6 +515,7 @@ impl<'a> ListenerBuilder<'a> {
             gate: self.gate.clone(),
             guard: self.guard.clone(),
             logins: self.logins.clone(),
+            proxy_users,
             ssr,
         }
     }
@@ -522,8 +552,11 @@ impl<'a> ListenerBuilder<'a> {
     }
 }
 
-fn build_proxy_acceptor(proxy: &ProxyPlan, listen: &ListenerConfig) -> ProxyAcceptor {
-    let credentials = Arc::new(ListenerCredentials::new(&proxy.users));
+fn build_proxy_acceptor(
+    proxy: &ProxyPlan,
+    listen: &ListenerConfig,
+    credentials: Arc<ListenerCredentials>,
+) -> ProxyAcceptor {
     let deadline = listen.limits.handshake;
     ProxyAcceptor {
         socks: proxy.socks5.then(|| SocksRules {

@@ -33,7 +33,8 @@ use crate::loop_detection;
 use crate::router::Router;
 use crate::session_table::{ListenerSessions, NewSession, SessionKind};
 use crate::udp::{AssociationTtl, ListenerQuota};
-use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_removed};
+use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_ended};
+use crate::user_registry::{SessionPermit, UserRefusal};
 use crate::{ConnectionAddrs, Request, RequestContext};
 
 pub(crate) use accept_switch::{AcceptPermit, AcceptSwitch};
@@ -263,14 +264,7 @@ impl ConnectionHandler {
                     .await;
             }
             Ok(InboundRequest::Multiplexed(many)) => {
-                let account = many.user().and_then(|user| self.logins.account_of(user));
-                let streams = self.serve_streams(many, peer, rounds);
-                if run_until_removed(account.as_deref(), streams)
-                    .await
-                    .is_none()
-                {
-                    debug!(client = %peer.remote, "closed: the user was removed");
-                }
+                self.serve_multiplexed(many, peer, rounds).await;
             }
             Ok(InboundRequest::Bind(binding)) => return self.serve_bind(binding, peer).await,
             Ok(InboundRequest::Datagrams(association)) => {
@@ -278,6 +272,10 @@ impl ConnectionHandler {
             }
             Ok(InboundRequest::UdpOverTcp(carried)) => {
                 let account = carried.account;
+                // The protocol has no words for a refusal.
+                let Ok(_permit) = admit_user(account.as_deref(), peer) else {
+                    return None;
+                };
                 let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
                 let client = DatagramClient {
                     account: account.as_ref(),
@@ -288,7 +286,7 @@ impl ConnectionHandler {
                 };
                 let work = self.relay_datagrams(carried.datagrams, None, client);
                 let work = Box::pin(asker.scope(work));
-                let end = run_until_removed(account.as_deref(), work).await;
+                let end = run_until_ended(account.as_deref(), work).await;
                 debug!(client = %peer.remote, "UDP over TCP ends: {end:?}");
             }
             Ok(InboundRequest::Answered) => debug!(client = %peer.remote, "served"),
@@ -326,11 +324,36 @@ impl ConnectionHandler {
         place
     }
 
+    /// Serves the requests of one connection with a login, until its user is removed or their limits do not allow it.
+    async fn serve_multiplexed(
+        self: &Arc<Self>,
+        mut many: Box<dyn RequestStream>,
+        peer: ConnectionAddrs,
+        rounds: u8,
+    ) {
+        let account = many.user().and_then(|user| self.logins.account_of(user));
+        let Some(account) = account else {
+            return self.serve_streams(&mut *many, peer, rounds).await;
+        };
+        let why = match account.admit_connection(peer.remote.ip()) {
+            Ok(_permit) => {
+                let streams = self.serve_streams(&mut *many, peer, rounds);
+                match account.run_until_ended(streams).await {
+                    Some(()) => return,
+                    None => account.end_text(),
+                }
+            }
+            Err(why) => why.text(),
+        };
+        debug!(client = %peer.remote, "closed: {why}");
+        many.end_connection(why);
+    }
+
     /// Serves the requests of one connection, each stream in a task of its own, until the client closes it.
     /// When the listener ends, open streams continue and no new ones start.
     async fn serve_streams(
         self: &Arc<Self>,
-        mut many: Box<dyn RequestStream>,
+        many: &mut dyn RequestStream,
         peer: ConnectionAddrs,
         rounds: u8,
     ) {
@@ -377,6 +400,14 @@ impl ConnectionHandler {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = self.account_of(&pending.request);
+        let permit = match admit_user(account.as_deref(), peer) {
+            Ok(permit) => permit,
+            Err(why) => {
+                // The client may have closed the connection already.
+                let _ = pending.reply_failure(&DialError::refused_user(why)).await;
+                return None;
+            }
+        };
         let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::requested_version(&target).filter(|_| self.over_tcp) {
             let client = DatagramClient {
@@ -386,7 +417,7 @@ impl ConnectionHandler {
             };
             let carried = self.serve_udp_over_tcp(pending, version, client);
             let carried = Box::pin(asker.scope(carried));
-            let end = run_until_removed(account.as_deref(), carried).await;
+            let end = run_until_ended(account.as_deref(), carried).await;
             debug!(client = %peer.remote, user, "UDP over TCP ends: {end:?}");
             return None;
         }
@@ -485,10 +516,24 @@ impl ConnectionHandler {
                 peer,
                 target,
                 rounds,
+                _permit: permit,
                 _chain: connector.clone(),
             }),
         })
     }
+}
+
+/// Counts a session of a client, unless the limits of its user allow no further one.
+fn admit_user(
+    account: Option<&UserAccount>,
+    peer: ConnectionAddrs,
+) -> Result<Option<SessionPermit>, UserRefusal> {
+    let admitted = account.map(|account| account.admit_session(peer.remote.ip()));
+    let admitted = admitted.unwrap_or(Ok(None));
+    if let Err(why) = &admitted {
+        debug!(client = %peer.remote, "refused: {}", why.text());
+    }
+    admitted
 }
 
 /// Waits until the listener has ended.

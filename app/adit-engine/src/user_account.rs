@@ -3,14 +3,17 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use adit_net::names::LookupOrigin;
 use adit_stream::{CountBytes, TrafficMeter};
 use adit_wire::source_network;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
+
+use crate::user_registry::{QueueTicket, SessionPermit, UserEntry, UserRefusal};
 
 /// A user of a keyed listener. All of a user's sessions share one account, which is created with the
 /// first of them: a user who never connects takes no memory.
@@ -22,12 +25,26 @@ pub struct UserAccount {
     packets_down: AtomicU64,
     tcp: AtomicU64,
     udp: AtomicU64,
+    /// What others than the registry subtract from these counters, once there is something.
+    offsets: Mutex<Option<Box<CounterOffsets>>>,
     removed: AtomicBool,
-    removal: Arc<Notify>,
+    /// Notifies all open sessions that they have to end.
+    end: Arc<Notify>,
     /// True for the account of one user; false for that of all clients with the same key.
     one_user: bool,
     /// Name of that user, as logs show it.
     name: Option<Box<str>>,
+    /// The limits of that user.
+    entry: Option<Arc<UserEntry>>,
+}
+
+/// Parts of the counters of an account.
+#[derive(Debug, Default)]
+struct CounterOffsets {
+    /// Usage when the counters were last cleared.
+    cleared: Usage,
+    /// Usage that another process has counted, and reports by the name of the user too.
+    foreign: Usage,
 }
 
 /// Usage of a user since the start, or since the counters were last cleared.
@@ -58,6 +75,19 @@ impl Usage {
             packets_down: self.packets_down.wrapping_add(other.packets_down),
             tcp_sessions: self.tcp_sessions.wrapping_add(other.tcp_sessions),
             udp_sessions: self.udp_sessions.wrapping_add(other.udp_sessions),
+        }
+    }
+
+    /// Returns the greater of each two numbers.
+    #[must_use]
+    pub(crate) fn at_least(self, other: Self) -> Self {
+        Self {
+            up: self.up.max(other.up),
+            down: self.down.max(other.down),
+            packets_up: self.packets_up.max(other.packets_up),
+            packets_down: self.packets_down.max(other.packets_down),
+            tcp_sessions: self.tcp_sessions.max(other.tcp_sessions),
+            udp_sessions: self.udp_sessions.max(other.udp_sessions),
         }
     }
 }
@@ -102,6 +132,13 @@ impl UserAccount {
         self
     }
 
+    /// Sets the entry of the user in the registry.
+    #[must_use]
+    pub(crate) fn with_entry(mut self, entry: Arc<UserEntry>) -> Self {
+        self.entry = Some(entry);
+        self
+    }
+
     /// Returns the name of the user, as logs show it.
     pub(crate) fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -116,13 +153,29 @@ impl UserAccount {
     /// twice or lost.
     #[must_use]
     pub fn read_usage(&self, clear: bool) -> Usage {
-        let read = |counter: &AtomicU64| {
-            if clear {
-                counter.swap(0, Ordering::Relaxed)
-            } else {
-                counter.load(Ordering::Relaxed)
-            }
-        };
+        let mut offsets = self.lock_offsets();
+        let counted = self.counted();
+        let cleared = offsets
+            .as_ref()
+            .map_or_else(Usage::default, |known| known.cleared);
+        if clear {
+            offsets.get_or_insert_default().cleared = counted;
+        }
+        counted.reduced_by(cleared)
+    }
+
+    /// Returns the usage that this process has counted, whether the counters were cleared or not.
+    pub(crate) fn usage_of_process(&self) -> Usage {
+        let offsets = self.lock_offsets();
+        let foreign = offsets
+            .as_ref()
+            .map_or_else(Usage::default, |known| known.foreign);
+        self.counted().reduced_by(foreign)
+    }
+
+    /// Returns all counters.
+    fn counted(&self) -> Usage {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Usage {
             up: read(&self.up),
             down: read(&self.down),
@@ -133,8 +186,16 @@ impl UserAccount {
         }
     }
 
-    /// Adds usage that another process has counted.
+    /// Ignores poisoning: a panic of another thread leaves the offsets intact.
+    fn lock_offsets(&self) -> MutexGuard<'_, Option<Box<CounterOffsets>>> {
+        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds usage that another process has counted. The registry learns of it by the name of the user.
     pub(crate) fn add_usage(&self, usage: Usage) {
+        let mut offsets = self.lock_offsets();
+        let foreign = &mut offsets.get_or_insert_default().foreign;
+        *foreign = foreign.combined_with(usage);
         let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
         add(&self.up, usage.up);
         add(&self.down, usage.down);
@@ -169,23 +230,95 @@ impl UserAccount {
     /// Ends all sessions of the user, and those that start later.
     pub(crate) fn end_sessions(&self) {
         self.removed.store(true, Ordering::Release);
-        self.removal.notify_waiters();
+        self.end.notify_waiters();
     }
 
-    /// Returns a future that completes when the user is removed; `None` if the user was removed already.
-    pub(crate) fn removal_notice(&self) -> Option<Pin<Box<OwnedNotified>>> {
-        let mut leave = Box::pin(self.removal.clone().notified_owned());
-        leave.as_mut().enable();
-        let gone = self.removed.load(Ordering::Acquire);
-        (!gone).then_some(leave)
+    /// Ends all sessions that are open.
+    pub(crate) fn interrupt_sessions(&self) {
+        self.end.notify_waiters();
     }
 
-    /// Runs `work` until it completes or the user is removed; returns `None` in the latter case.
-    pub(crate) async fn run_until_removed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut leave = std::pin::pin!(self.removal.notified());
-        // Subscribe before reading the flag, so that a removal in between is noticed.
+    /// Returns true if the user may have no sessions: they were removed, or their limits do not allow it.
+    fn is_ended(&self) -> bool {
+        self.removed.load(Ordering::Acquire)
+            || self.entry.as_ref().is_some_and(|entry| entry.is_blocked())
+    }
+
+    /// Returns the reason why the sessions of the user end, for logs.
+    pub(crate) fn end_text(&self) -> &'static str {
+        match &self.entry {
+            Some(entry) if !self.removed.load(Ordering::Acquire) => entry.end_text(),
+            _ => "the user was removed",
+        }
+    }
+
+    /// Counts a session of a client at `source`, or refuses it. An account of several users has no limits.
+    pub(crate) fn admit_session(
+        &self,
+        source: IpAddr,
+    ) -> Result<Option<SessionPermit>, UserRefusal> {
+        let entry = self.entry.as_ref();
+        entry.map(|entry| entry.admit(source, true)).transpose()
+    }
+
+    /// Counts a connection of a client at `source` that has no session yet, or refuses it.
+    pub(crate) fn admit_connection(
+        &self,
+        source: IpAddr,
+    ) -> Result<Option<SessionPermit>, UserRefusal> {
+        let entry = self.entry.as_ref();
+        entry.map(|entry| entry.admit(source, false)).transpose()
+    }
+
+    /// Counts a datagram with `n` bytes of payload, unless the limits of the user forbid that it passes.
+    #[must_use]
+    pub(crate) fn pass_datagram(&self, n: usize, is_up: bool) -> bool {
+        let entry = self.entry.as_ref();
+        let passes = entry.is_none_or(|entry| entry.charge_datagram(n, is_up));
+        match (passes, is_up) {
+            (true, true) => self.count_packet_up(n),
+            (true, false) => self.count_packet_down(n),
+            (false, _) => {}
+        }
+        passes
+    }
+
+    /// Returns the number of bytes that a session may move now, or wakes the task of `cx` later.
+    pub(crate) fn poll_allowance(
+        &self,
+        cx: &Context<'_>,
+        is_up: bool,
+        ticket: &QueueTicket,
+    ) -> Poll<usize> {
+        match &self.entry {
+            Some(entry) => entry.poll_allowance(cx, is_up, ticket),
+            None => Poll::Ready(usize::MAX),
+        }
+    }
+
+    /// Counts payload bytes of a stream.
+    pub(crate) fn count_bytes(&self, n: usize, is_up: bool) {
+        let counter = if is_up { &self.up } else { &self.down };
+        counter.fetch_add(n as u64, Ordering::Relaxed);
+        if let Some(entry) = &self.entry {
+            entry.charge(n, is_up);
+        }
+    }
+
+    /// Returns a future that completes when the sessions of the user have to end; `None` if they may have none.
+    pub(crate) fn end_notice(&self) -> Option<Pin<Box<OwnedNotified>>> {
+        let mut leave = Box::pin(self.end.clone().notified_owned());
         leave.as_mut().enable();
-        if self.removed.load(Ordering::Acquire) {
+        (!self.is_ended()).then_some(leave)
+    }
+
+    /// Runs `work` until it completes, the user is removed, or their limits end the session; returns `None` in the
+    /// latter cases.
+    pub(crate) async fn run_until_ended<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut leave = std::pin::pin!(self.end.notified());
+        // Subscribe before reading the flags, so that a removal in between is noticed.
+        leave.as_mut().enable();
+        if self.is_ended() {
             return None;
         }
         tokio::select! {
@@ -196,13 +329,13 @@ impl UserAccount {
     }
 }
 
-/// Runs `work` until it completes or the user, if there is one, is removed.
-pub(crate) async fn run_until_removed<T>(
+/// Runs `work` until it completes or the sessions of the user, if there is one, have to end.
+pub(crate) async fn run_until_ended<T>(
     account: Option<&UserAccount>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     match account {
-        Some(account) => account.run_until_removed(work).await,
+        Some(account) => account.run_until_ended(work).await,
         None => Some(work.await),
     }
 }
@@ -230,25 +363,15 @@ impl CountBytes for DualCounter<'_> {
     fn add_up(&self, n: usize) {
         self.meter.add_up(n);
         if let Some(account) = self.account {
-            account.add_up(n);
+            account.count_bytes(n, true);
         }
     }
 
     fn add_down(&self, n: usize) {
         self.meter.add_down(n);
         if let Some(account) = self.account {
-            account.add_down(n);
+            account.count_bytes(n, false);
         }
-    }
-}
-
-impl CountBytes for UserAccount {
-    fn add_up(&self, n: usize) {
-        self.up.fetch_add(n as u64, Ordering::Relaxed);
-    }
-
-    fn add_down(&self, n: usize) {
-        self.down.fetch_add(n as u64, Ordering::Relaxed);
     }
 }
 
@@ -262,12 +385,12 @@ mod tests {
     async fn an_end_reaches_sessions_before_and_after() {
         let account = Arc::new(UserAccount::default());
         let other = account.clone();
-        let session = tokio::spawn(async move { other.run_until_removed(pending::<()>()).await });
+        let session = tokio::spawn(async move { other.run_until_ended(pending::<()>()).await });
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert!(!session.is_finished());
         account.end_sessions();
         assert_eq!(session.await.unwrap(), None);
-        assert_eq!(account.run_until_removed(async { 1 }).await, None);
+        assert_eq!(account.run_until_ended(async { 1 }).await, None);
     }
 
     #[test]

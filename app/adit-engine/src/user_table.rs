@@ -10,6 +10,7 @@ use adit_shadowsocks::{UserId, UserRef, Users, UsersError};
 use adit_wire::narrow_int;
 use tokio::sync::Notify;
 
+use crate::UserRegistry;
 use crate::user_account::{Usage, UserAccount, UserCounters};
 
 /// Number of client addresses whose last user is remembered. A power of two.
@@ -30,6 +31,8 @@ pub struct UserTable {
     hints: Mutex<Vec<Option<(IpAddr, UserId)>>>,
     file: RwLock<Option<PathBuf>>,
     reread_requests: Notify,
+    /// The users of the process.
+    registry: Arc<UserRegistry>,
 }
 
 /// A user that has connected, and their account.
@@ -47,9 +50,19 @@ pub enum UserTableError {
 }
 
 impl UserTable {
-    /// Creates a table of the configured users; `file` is the file they were read from.
+    /// Creates a table of the configured users, who have no limits; `file` is the file they were read from.
     #[must_use]
     pub fn new(users: Arc<Users>, file: Option<PathBuf>) -> Self {
+        Self::with_registry(users, file, Arc::default())
+    }
+
+    /// Creates a table of the configured users, who have the limits that `registry` has for their names.
+    #[must_use]
+    pub fn with_registry(
+        users: Arc<Users>,
+        file: Option<PathBuf>,
+        registry: Arc<UserRegistry>,
+    ) -> Self {
         Self {
             users: RwLock::new(users),
             changes: AtomicU64::new(0),
@@ -59,6 +72,7 @@ impl UserTable {
             hints: Mutex::default(),
             file: RwLock::new(file),
             reread_requests: Notify::new(),
+            registry,
         }
     }
 
@@ -147,9 +161,9 @@ impl UserTable {
         };
         let mut accounts = lock_ignoring_poison(&self.accounts);
         let (_, account) = accounts.entry(user.id()).or_insert_with(|| {
-            let name = user.name().escape_debug().to_string();
-            let account = UserAccount::for_one_user().with_name(&name);
-            (user.clone(), Arc::new(account))
+            let shown = user.name().escape_debug().to_string();
+            let account = self.registry.new_account(user.name(), &shown);
+            (user.clone(), account)
         });
         let account = account.clone();
         drop(accounts);
@@ -296,7 +310,7 @@ mod tests {
         table.change_users(&["alice"], &[]).unwrap();
         let during = async |name: &str| {
             let account = table.account_of(snapshot.find_by_name(name).as_ref());
-            account.run_until_removed(async { "served" }).await
+            account.run_until_ended(async { "served" }).await
         };
         assert_eq!(during("alice").await, None);
         assert_eq!(during("bob").await, Some("served"));
@@ -311,11 +325,11 @@ mod tests {
         let change = async { table.change_users(&["alice"], &[]).unwrap() };
         let session = timeout(
             Duration::from_secs(5),
-            alice.run_until_removed(pending::<()>()),
+            alice.run_until_ended(pending::<()>()),
         );
         let (end, ()) = tokio::join!(session, change);
         assert_eq!(end, Ok(None), "a removed user keeps their session");
-        assert_eq!(bob.run_until_removed(async {}).await, Some(()));
+        assert_eq!(bob.run_until_ended(async {}).await, Some(()));
         assert_eq!(table.total_usage(false).up, 7);
     }
 }

@@ -38,6 +38,8 @@ mod linux {
         ends: Option<(OwnedFd, OwnedFd)>,
         capacity: usize,
         held: usize,
+        /// Maximum number of bytes that are moved into it at once.
+        limit: usize,
     }
 
     /// Leases an empty pipe; returns `None` if too many are leased, or the system grants only small ones.
@@ -77,6 +79,7 @@ mod linux {
                 ends: Some((read, write)),
                 capacity,
                 held: 0,
+                limit: usize::MAX,
             };
             if capacity < MIN_CAPACITY {
                 // Dropping it would return it to the pool.
@@ -102,11 +105,17 @@ mod linux {
             self.held
         }
 
-        /// Returns the capacity of the pipe in pages. Each page in use has at least one byte, so if fewer
-        /// bytes than this were moved into an empty pipe, the socket had no more.
+        /// Sets the maximum number of bytes that are moved into the pipe at once; at least 1.
+        pub const fn set_limit(&mut self, limit: usize) {
+            debug_assert!(limit > 0, "no bytes look like the end of the stream");
+            self.limit = limit;
+        }
+
+        /// Returns the capacity of the pipe in pages, or its limit if that is less. Each page in use has at least one
+        /// byte, so if fewer bytes than this were moved into an empty pipe, the socket had no more.
         #[must_use]
         pub fn page_capacity(&self) -> usize {
-            self.capacity / rustix::param::page_size()
+            (self.capacity / rustix::param::page_size()).min(self.limit)
         }
 
         /// Moves available bytes from the socket into the pipe, which must be empty. Returns the number of
@@ -119,7 +128,8 @@ mod linux {
                 return Err(io::ErrorKind::BrokenPipe.into());
             };
             let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
-            let n = splice(from, None, write, None, self.capacity, flags)?;
+            let most = self.capacity.min(self.limit);
+            let n = splice(from, None, write, None, most, flags)?;
             self.held += n;
             Ok(n)
         }
@@ -166,6 +176,7 @@ mod linux {
                 ends: Some(ends),
                 capacity: self.capacity,
                 held: 0,
+                limit: usize::MAX,
             };
             let mut free = lock_pool();
             // Small pipes are not worth two descriptors each while nothing flows.
@@ -246,6 +257,11 @@ mod unsupported {
         /// Never called.
         #[must_use]
         pub const fn buffered(&self) -> usize {
+            match *self {}
+        }
+
+        /// Never called.
+        pub const fn set_limit(&mut self, _: usize) {
             match *self {}
         }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 /// Number of cache lines over which the threads are spread.
 const SHARDS: usize = 16;
@@ -43,6 +44,19 @@ pub trait CountBytes: Sync {
     fn add_up(&self, n: usize);
     /// Adds payload bytes to the client.
     fn add_down(&self, n: usize);
+
+    /// Returns the number of bytes from the client that may be moved next, at least 1; otherwise wakes the task of `cx`
+    /// when there are some. By default there is no limit.
+    fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
+        let _ = cx;
+        Poll::Ready(usize::MAX)
+    }
+
+    /// Does the same as [`Self::poll_allowance_up`] for bytes to the client.
+    fn poll_allowance_down(&self, cx: &Context<'_>) -> Poll<usize> {
+        let _ = cx;
+        Poll::Ready(usize::MAX)
+    }
 }
 
 impl CountBytes for TrafficMeter {

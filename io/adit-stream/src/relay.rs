@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Deref;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -139,11 +140,11 @@ pub async fn relay(
     let mut load = TaskLoad::default();
     let end = poll_fn(|cx| {
         let mut worked = Duration::ZERO;
-        let mut a = up.poll(cx, near, far, &mut worked, |n| meter.add_up(n));
-        let b = down.poll(cx, far, near, &mut worked, |n| meter.add_down(n));
+        let mut a = up.poll(cx, near, far, &mut worked, &UpCounter(meter));
+        let b = down.poll(cx, far, near, &mut worked, &DownCounter(meter));
         if b.is_ready() && a.is_pending() {
             // The end of the answer may also end the direction of the request.
-            a = up.poll(cx, near, far, &mut worked, |n| meter.add_up(n));
+            a = up.poll(cx, near, far, &mut worked, &UpCounter(meter));
         }
         if first.is_none() && (a.is_ready() || b.is_ready()) {
             first = Some(b.is_ready());
@@ -289,6 +290,39 @@ enum Phase {
     Done,
 }
 
+/// Counts the bytes of one direction.
+trait DirectionCounter {
+    fn add(&self, n: usize);
+    /// Returns the number of bytes that may be moved next.
+    fn poll_allowance(&self, cx: &Context<'_>) -> Poll<usize>;
+}
+
+/// Counts the bytes from near to far.
+struct UpCounter<'a>(&'a dyn CountBytes);
+
+/// Counts the bytes from far to near.
+struct DownCounter<'a>(&'a dyn CountBytes);
+
+impl DirectionCounter for UpCounter<'_> {
+    fn add(&self, n: usize) {
+        self.0.add_up(n);
+    }
+
+    fn poll_allowance(&self, cx: &Context<'_>) -> Poll<usize> {
+        self.0.poll_allowance_up(cx)
+    }
+}
+
+impl DirectionCounter for DownCounter<'_> {
+    fn add(&self, n: usize) {
+        self.0.add_down(n);
+    }
+
+    fn poll_allowance(&self, cx: &Context<'_>) -> Poll<usize> {
+        self.0.poll_allowance_down(cx)
+    }
+}
+
 /// The failed side of a direction.
 enum FailedSide {
     From(io::Error),
@@ -313,10 +347,10 @@ impl Direction {
         from: &mut dyn Stream,
         to: &mut dyn Stream,
         worked: &mut Duration,
-        count: impl FnMut(usize),
+        counter: &impl DirectionCounter,
     ) -> Poll<Result<(), FailedSide>> {
         let mut slice = TimeSlice::default();
-        let done = self.poll_within(cx, from, to, &mut slice, count);
+        let done = self.poll_within(cx, from, to, &mut slice, counter);
         *worked += slice.time_worked();
         done
     }
@@ -328,39 +362,45 @@ impl Direction {
         from: &mut dyn Stream,
         to: &mut dyn Stream,
         slice: &mut TimeSlice,
-        mut count: impl FnMut(usize),
+        counter: &impl DirectionCounter,
     ) -> Poll<Result<(), FailedSide>> {
         loop {
             match self.phase {
-                Phase::Copy => match self.move_some(cx, from, to)? {
-                    StepOutcome::Bytes(n) => {
-                        self.moved += n as u64;
-                        count(n);
-                        if slice.is_used_up_if_unwatched(n) {
+                Phase::Copy => {
+                    let Poll::Ready(most) = counter.poll_allowance(cx) else {
+                        let _ = to.poll_flush(cx).map_err(FailedSide::To)?;
+                        return Poll::Pending;
+                    };
+                    match self.move_some(cx, from, to, most)? {
+                        StepOutcome::Bytes(n) => {
+                            self.moved += n as u64;
+                            counter.add(n);
+                            if slice.is_used_up_if_unwatched(n) {
+                                let _ = to.poll_flush(cx).map_err(FailedSide::To)?;
+                                yield_to_others(cx);
+                                return Poll::Pending;
+                            }
+                        }
+                        StepOutcome::SourceEmpty => {
+                            if to.complete() {
+                                // A source that keeps its connection open would never end the
+                                // direction.
+                                self.phase = Phase::Finish;
+                                continue;
+                            }
                             let _ = to.poll_flush(cx).map_err(FailedSide::To)?;
-                            yield_to_others(cx);
+                            if self
+                                .reduce_wakeups(cx, from, to)
+                                .map_err(FailedSide::From)?
+                            {
+                                continue;
+                            }
                             return Poll::Pending;
                         }
+                        StepOutcome::TargetFull => return Poll::Pending,
+                        StepOutcome::End => self.phase = Phase::Finish,
                     }
-                    StepOutcome::SourceEmpty => {
-                        if to.complete() {
-                            // A source that keeps its connection open would never end the
-                            // direction.
-                            self.phase = Phase::Finish;
-                            continue;
-                        }
-                        let _ = to.poll_flush(cx).map_err(FailedSide::To)?;
-                        if self
-                            .reduce_wakeups(cx, from, to)
-                            .map_err(FailedSide::From)?
-                        {
-                            continue;
-                        }
-                        return Poll::Pending;
-                    }
-                    StepOutcome::TargetFull => return Poll::Pending,
-                    StepOutcome::End => self.phase = Phase::Finish,
-                },
+                }
                 Phase::Finish => {
                     ready!(to.poll_finish(cx)).map_err(FailedSide::To)?;
                     self.phase = Phase::Done;
@@ -410,12 +450,13 @@ impl Direction {
         Ok(large.bulk.poll_pause(cx, source, self.moved, most))
     }
 
-    /// Moves some bytes in the cheapest way that the two streams allow.
+    /// Moves some bytes, at most `most`, in the cheapest way that the two streams allow.
     fn move_some(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut dyn Stream,
         to: &mut dyn Stream,
+        most: usize,
     ) -> Result<StepOutcome, FailedSide> {
         if let (Some(from), Some(to)) = (from.bare(), to.bare())
             && from.buffered_len() == 0
@@ -426,11 +467,11 @@ impl Direction {
                 Poll::Ready(done) => done.map_err(FailedSide::To)?,
                 Poll::Pending => return Ok(StepOutcome::TargetFull),
             }
-            if let Some(moved) = self.splice_step(cx, from, to)? {
+            if let Some(moved) = self.splice_step(cx, from, to, most)? {
                 return Ok(moved);
             }
         }
-        copy_step(cx, from, to)
+        copy_step(cx, from, to, most)
     }
 
     /// Splices from socket to socket through a pipe. Returns `None` if the bytes have to be copied.
@@ -439,6 +480,7 @@ impl Direction {
         cx: &mut Context<'_>,
         from: &mut Tcp,
         to: &mut Tcp,
+        most: usize,
     ) -> Result<Option<StepOutcome>, FailedSide> {
         if matches!(self.splice, SpliceState::Idle) {
             // Readiness first, so that no task holds a pipe while it waits.
@@ -455,6 +497,7 @@ impl Direction {
             return Ok(None);
         };
         if pipe.buffered() == 0 {
+            pipe.set_limit(most);
             match from.poll_fill_pipe(cx, pipe) {
                 Poll::Ready(Ok(0)) => {
                     self.splice = SpliceState::Idle;
@@ -480,11 +523,12 @@ impl Direction {
     }
 }
 
-/// Moves bytes through memory: read into the slot, or written from where they were opened.
+/// Moves bytes, at most `most`, through memory: read into the slot, or written from where they were opened.
 fn copy_step(
     cx: &mut Context<'_>,
     from: &mut dyn Stream,
     to: &mut dyn Stream,
+    most: usize,
 ) -> Result<StepOutcome, FailedSide> {
     if let Some(socket) = from.bare()
         && socket.buffered_len() == 0
@@ -503,7 +547,15 @@ fn copy_step(
         let mut slots: [IoSliceMut<'_>; MAX_SLOTS] =
             std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let count = to.slots(&mut slots);
-        return match socket.poll_read_into(cx, subslice_mut(&mut slots, ..count), ShortRead::Ask) {
+        let mut slots = subslice_mut(&mut slots, ..count);
+        let mut one;
+        if exceeds(slots, most) {
+            let first = slots.first_mut().map_or(&mut [][..], |slot| &mut **slot);
+            let len = first.len().min(most);
+            one = [IoSliceMut::new(subslice_mut(first, ..len))];
+            slots = &mut one;
+        }
+        return match socket.poll_read_into(cx, slots, ShortRead::Ask) {
             Poll::Ready(Ok(0)) => Ok(StepOutcome::End),
             Poll::Ready(Ok(n)) => to
                 .commit(n)
@@ -522,7 +574,14 @@ fn copy_step(
         // From where the source opened the bytes straight to the socket, all records in one write.
         let mut runs: [IoSlice<'_>; MAX_RUNS] = std::array::from_fn(|_| IoSlice::new(&[]));
         let count = from.runs(&mut runs);
-        return match socket.poll_write_from(cx, subslice(&runs, ..count)) {
+        let mut runs = subslice(&runs, ..count);
+        let one;
+        if exceeds(runs, most) {
+            let first = runs.first().map_or(&[][..], |run| &**run);
+            one = [IoSlice::new(subslice(first, ..first.len().min(most)))];
+            runs = &one;
+        }
+        return match socket.poll_write_from(cx, runs) {
             Poll::Ready(Ok(0)) => Err(FailedSide::To(io::ErrorKind::WriteZero.into())),
             Poll::Ready(Ok(n)) => {
                 from.consume(n);
@@ -538,7 +597,7 @@ fn copy_step(
         Poll::Pending => return Ok(StepOutcome::TargetFull),
     }
     let (lent, slot) = (from.filled(), to.slot());
-    let n = lent.len().min(slot.len());
+    let n = lent.len().min(slot.len()).min(most);
     if let (Some(lent), Some(slot)) = (lent.get(..n), slot.get_mut(..n)) {
         slot.copy_from_slice(lent);
     }
@@ -546,4 +605,9 @@ fn copy_step(
     to.commit(n)
         .map(|()| StepOutcome::Bytes(n))
         .map_err(FailedSide::To)
+}
+
+/// Returns true if the pieces have more than `most` bytes together.
+fn exceeds<T: Deref<Target = [u8]>>(pieces: &[T], most: usize) -> bool {
+    most != usize::MAX && pieces.iter().map(|piece| piece.len()).sum::<usize>() > most
 }

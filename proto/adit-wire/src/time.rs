@@ -41,6 +41,24 @@ impl UnixTime {
             -distance
         }
     }
+
+    /// Returns year, month and day in UTC, in the Gregorian calendar.
+    #[must_use]
+    pub const fn utc_date(self) -> (u64, u64, u64) {
+        // Years start in March of year 0, so that the leap day is the last day; an era has 400 years.
+        let days = self.0 / 86_400 + 719_468;
+        let (era, day) = (days / 146_097, days % 146_097);
+        let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let of_month = day - (153 * month + 2) / 5 + 1;
+        let (month, next) = if month < 10 {
+            (month + 3, 0)
+        } else {
+            (month - 9, 1)
+        };
+        (era * 400 + year + next, month, of_month)
+    }
 }
 
 /// A wall clock, for codecs that check a timestamp which may arrive minutes after they were created.

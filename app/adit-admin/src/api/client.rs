@@ -1,4 +1,4 @@
-//! A client of the API of a running process.
+//! A client of the API of a running process; `account_client` has its requests about users.
 
 use std::io;
 use std::path::Path;
@@ -11,6 +11,7 @@ use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -110,12 +111,7 @@ impl ApiClient {
     /// # Errors
     /// The API cannot be reached, or refuses.
     pub async fn delete(&self, path: &str) -> Result<(), ApiRequestError> {
-        let request = self.request(Method::DELETE, path, Bytes::new())?;
-        let (status, body) = self.send(request, REQUEST_TIME).await?;
-        match status.is_success() {
-            true => Ok(()),
-            false => Err(self.refusal(status, &body)),
-        }
+        self.send_without_answer(Method::DELETE, path, None).await
     }
 
     /// Sends `GET`, and returns the server-sent events of the response, which does not end.
@@ -146,6 +142,34 @@ impl ApiClient {
         let body = serde_json::to_vec(body).map_err(|why| self.failed(&why))?;
         let request = self.request(Method::POST, path, body.into())?;
         self.document(request, limit).await
+    }
+
+    /// Sends a request with a JSON body, if there is one, and returns the document of the response.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, ApiRequestError> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = self.request(method, path, body.into())?;
+        self.document(request, REQUEST_TIME).await
+    }
+
+    /// Sends a request whose response has no document.
+    pub(super) async fn send_without_answer(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(), ApiRequestError> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = self.request(method, path, body.into())?;
+        let (status, body) = self.send(request, REQUEST_TIME).await?;
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(self.refusal(status, &body)),
+        }
     }
 
     /// Sends a request, and returns the document of the response.

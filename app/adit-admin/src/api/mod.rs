@@ -17,12 +17,19 @@
 //! | `GET /events` | server-sent events with the overview, once per second |
 //! | `GET /sessions`, `DELETE /sessions/:id` | the open sessions; ends one |
 //! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
+//! | `GET, POST /accounts` | all users of the process, with limits and usage; adds a user |
+//! | `GET, DELETE /accounts/:name` | one of them; removes the user from all listeners |
+//! | `POST /accounts/:name/rotate` | creates new keys and passwords for a user |
+//! | `PUT, DELETE /accounts/:name/limits`, `POST /accounts/:name/reset` | changes the limits; starts to count from zero |
 //! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
-//! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
+//! | `GET /sip008/:name/:secret` | the servers of a user: SIP008, or another format by `?format=` or `User-Agent` |
 //!
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
 
 mod access;
+mod account_client;
+mod account_limits;
+mod accounts;
 mod client;
 mod control;
 mod dns;
@@ -39,6 +46,7 @@ mod sessions;
 mod stats;
 mod subscription;
 mod upgrade;
+mod user_listener;
 mod users;
 mod users_file;
 
@@ -54,6 +62,9 @@ use tokio::sync::Mutex;
 use crate::selection_file::SelectionFile;
 
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
+pub use account_client::{
+    AccountInfo, AccountList, IssuedCredential, IssuedCredentials, LimitsPatch, NewAccount,
+};
 pub use client::{ApiClient, ApiRequestError, check_health, request_upgrade};
 pub use control::ApiListenerControl;
 pub use event_reader::{EventReader, EventReaderEnd, ServerEvent};
@@ -64,12 +75,14 @@ pub use upgrade::{UpgradeRequest, UpgradeRequests, Upgraded};
 /// Answers the requests of the API.
 pub struct Api {
     engine: Arc<Engine>,
-    /// The server keys, in the order of the keyed listeners of each route.
-    identities: RwLock<HashMap<String, Vec<Option<Secret>>>>,
+    /// The settings of servers, in the order of the keyed listeners of each route.
+    servers: RwLock<HashMap<String, Vec<ServerSettings>>>,
     /// Requests the reload of the configuration file, if there is one.
     reload: Option<reload::ReloadSender>,
     /// The file of the selections in manual groups, if they are kept.
     selections: Option<SelectionFile>,
+    /// True if limits of users survive the process.
+    keeps_limits: bool,
     /// Requests a handover to another process, if that is possible.
     upgrade: Option<upgrade::UpgradeSender>,
     tokens: Option<Tokens>,
@@ -100,9 +113,10 @@ impl Api {
     ) -> Self {
         Self {
             engine,
-            identities: RwLock::new(identities_of(plan)),
+            servers: RwLock::new(servers_of(plan)),
             reload: None,
             selections: None,
+            keeps_limits: false,
             upgrade: None,
             tokens,
             monitor: monitor::TrafficMonitor::new(),
@@ -120,34 +134,60 @@ impl Api {
         }
     }
 
+    /// Notes that the limits of users are in a store, which the process reads at its start.
+    #[must_use]
+    pub fn with_kept_limits(self) -> Self {
+        Self {
+            keeps_limits: true,
+            ..self
+        }
+    }
+
     /// Sets the plan that the engine runs now.
     pub fn set_plan(&self, plan: &Plan) {
-        let identities = identities_of(plan);
-        *self
-            .identities
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = identities;
+        let servers = servers_of(plan);
+        *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
     }
 }
 
-/// Returns the server keys of each route.
-fn identities_of(plan: &Plan) -> HashMap<String, Vec<Option<Secret>>> {
-    let mut identities: HashMap<String, Vec<Option<Secret>>> = HashMap::new();
+/// The settings of a Shadowsocks server that its clients need.
+#[derive(Clone)]
+struct ServerSettings {
+    /// The server's key, if users have keys beside it.
+    identity: Option<Secret>,
+    /// True unless clients need a plugin or a carrier, whose settings only the operator knows.
+    is_plain: bool,
+    tcp: bool,
+    udp: bool,
+}
+
+/// Returns the settings of the keyed listeners of each route.
+fn servers_of(plan: &Plan) -> HashMap<String, Vec<ServerSettings>> {
+    let mut servers: HashMap<String, Vec<ServerSettings>> = HashMap::new();
     for route in &plan.routes {
         for listen in &route.listen {
             let ListenerKind::Shadowsocks(server) = &listen.kind else {
                 continue;
             };
-            let key = match &server.role {
+            let identity = match &server.role {
                 // A relay has no users, and is not one of the servers.
                 SsRole::Relay { .. } => continue,
-                SsRole::Users { identity, .. } if server.plugin.is_none() => {
+                SsRole::Users { identity, .. } => {
                     identity.as_ref().map(|key| Secret::from(key.expose()))
                 }
-                SsRole::Users { .. } | SsRole::Single(_) => None,
+                SsRole::Single(_) => None,
             };
-            identities.entry(route.name.clone()).or_default().push(key);
+            let settings = ServerSettings {
+                identity,
+                is_plain: server.plugin.is_none() && listen.carrier.is_none(),
+                tcp: server.tcp,
+                udp: server.udp,
+            };
+            servers
+                .entry(route.name.clone())
+                .or_default()
+                .push(settings);
         }
     }
-    identities
+    servers
 }

@@ -16,6 +16,9 @@ use super::events::EventStream;
 
 pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// The header with the usage of a subscription, which clients of Clash, sing-box and others show.
+const SUBSCRIPTION_USAGE: HeaderName = HeaderName::from_static("subscription-userinfo");
+
 /// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -23,6 +26,8 @@ pub(crate) struct Reply {
     kind: &'static str,
     body: ReplyBody,
     extra: Option<(HeaderName, &'static str)>,
+    /// The header `subscription-userinfo`.
+    usage: Option<HeaderValue>,
 }
 
 /// The body of a response.
@@ -101,6 +106,7 @@ impl Reply {
             // Strings, numbers and lists of them never fail to serialize.
             body: serde_json::to_vec(value).unwrap_or_default().into(),
             extra: None,
+            usage: None,
         }
     }
 
@@ -114,6 +120,15 @@ impl Reply {
             kind,
             body: body.into_bytes().into(),
             extra: None,
+            usage: None,
+        }
+    }
+
+    /// Adds the usage of a subscription, as its clients show it.
+    pub(crate) fn with_usage(self, usage: &str) -> Self {
+        Self {
+            usage: HeaderValue::from_str(usage).ok(),
+            ..self
         }
     }
 
@@ -124,6 +139,7 @@ impl Reply {
             kind: "text/event-stream",
             body: ReplyBody::Events(stream),
             extra: None,
+            usage: None,
         }
     }
 
@@ -140,6 +156,7 @@ impl Reply {
             kind: "",
             body: Vec::new().into(),
             extra: None,
+            usage: None,
         }
     }
 }
@@ -200,6 +217,9 @@ impl From<Reply> for Response<ReplyBody> {
         }
         if let Some((name, value)) = reply.extra {
             headers.insert(name, HeaderValue::from_static(value));
+        }
+        if let Some(usage) = reply.usage {
+            headers.insert(SUBSCRIPTION_USAGE, usage);
         }
         response
     }

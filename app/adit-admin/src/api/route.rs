@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 
 use adit_engine::KeyedServer;
-use hyper::header::HeaderMap;
+use hyper::header::{self, HeaderMap};
 use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::access::{check_json, check_source, check_token};
+use super::accounts::AccountResource;
 use super::reply::{ApiResult, Refusal, Reply};
+use super::subscription::DocumentRequest;
 use super::{Api, stats};
 
 /// The name and version of the program in the answer to `GET /`.
@@ -49,6 +51,7 @@ pub(crate) enum Action {
     Events,
     Sessions,
     Session(u64),
+    Accounts(AccountResource),
     Server {
         server: Option<String>,
         about: Resource,
@@ -115,6 +118,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["events"] => return Some(Action::Events),
         ["sessions"] => return Some(Action::Sessions),
         ["sessions", id] => return id.parse().ok().map(Action::Session),
+        ["accounts", rest @ ..] => return AccountResource::of_path(rest).map(Action::Accounts),
         ["sip008", name, secret] => {
             return Some(Action::Subscription {
                 name: (*name).to_owned(),
@@ -182,7 +186,19 @@ impl Api {
             Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
             Action::Reload => return self.request_reload().await,
             Action::Upgrade => return self.request_upgrade(body, ask.by_port).await,
-            Action::Subscription { name, secret } => return self.get_subscription(&name, &secret),
+            Action::Subscription { name, secret } => {
+                let format = query_value(ask.query, "format");
+                let user_agent = ask.headers.get(header::USER_AGENT);
+                return self.get_subscription(&DocumentRequest {
+                    name: &name,
+                    secret: &secret,
+                    format: format.as_deref(),
+                    user_agent: user_agent
+                        .and_then(|it| it.to_str().ok())
+                        .unwrap_or_default(),
+                });
+            }
+            Action::Accounts(about) => return self.answer_accounts(about, ask, body).await,
             Action::Servers => return Ok(self.list_servers()),
             Action::Dns => return Ok(self.list_dns()),
             Action::Overview => return Ok(self.get_overview()),
@@ -283,6 +299,7 @@ impl Action {
                 Resource::Users => "GET, POST",
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
+            Self::Accounts(about) => about.allowed_methods(),
             Self::Reload | Self::Upgrade => "POST",
             Self::Session(_) => "DELETE",
             Self::Group(_) => "GET, POST",
@@ -293,11 +310,18 @@ impl Action {
 
 /// Returns true if requests with this method have a body.
 pub(crate) fn has_body(method: &Method) -> bool {
-    *method == Method::POST || *method == Method::PATCH
+    [Method::POST, Method::PATCH, Method::PUT].contains(method)
+}
+
+/// Returns the value of a key of the query, decoded.
+pub(crate) fn query_value(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(key, _)| *key == name)?;
+    Some(percent_decode_str(value).decode_utf8().ok()?.into_owned())
 }
 
 /// Returns true if the query sets this key to `1` or `true`.
-fn query_flag(query: &str, name: &str) -> bool {
+pub(crate) fn query_flag(query: &str, name: &str) -> bool {
     query.split('&').any(|pair| {
         pair.split_once('=')
             .is_some_and(|(key, value)| key == name && matches!(value, "1" | "true"))
@@ -343,6 +367,16 @@ mod tests {
             ("/v1/reload", Some(Action::Reload)),
             ("/v1/upgrade", Some(Action::Upgrade)),
             ("/healthz", Some(Action::Health)),
+            ("/accounts", Some(Action::Accounts(AccountResource::All))),
+            (
+                "/accounts/a%2Fb",
+                Some(Action::Accounts(AccountResource::One("a/b".to_owned()))),
+            ),
+            (
+                "/accounts/anna/limits",
+                Some(Action::Accounts(AccountResource::Limits("anna".to_owned()))),
+            ),
+            ("/accounts/anna/keys", None),
             ("", None),
             ("*", None),
             ("/users/%ff", None),

@@ -1,4 +1,4 @@
-//! SIP008 documents for users, at secret paths.
+//! Documents with the servers of a user, at secret paths: SIP008, and the formats of other programs.
 //!
 //! The secret part of the path is derived from the user's name and key. Nothing is stored, and a
 //! changed key changes the path.
@@ -6,16 +6,16 @@
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
-use adit_config::Secret;
-use adit_convert::sip008::{self, Server as Entry};
+use adit_convert::sip008::Server as Entry;
+use adit_convert::{DocumentFormat, QuotaUsage, write_document};
 use adit_crypto::{KdfContext, ct_eq};
-use adit_engine::KeyedServer;
+use adit_engine::{ByteCounts, KeyedServer, UserLimits};
 use adit_wire::substr;
 use adit_wire::u64_from;
 use zeroize::Zeroizing;
 
-use super::Api;
 use super::reply::{ApiResult, Refusal, Reply};
+use super::{Api, ServerSettings};
 
 const KDF_CONTEXT: &str = "adit subscription path";
 
@@ -37,33 +37,58 @@ fn derive_path_secret(name: &str, key: &str) -> Zeroizing<String> {
     Zeroizing::new(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// The request for a document.
+pub(super) struct DocumentRequest<'a> {
+    pub(super) name: &'a str,
+    /// The secret of the path.
+    pub(super) secret: &'a str,
+    /// The value of `?format=`.
+    pub(super) format: Option<&'a str>,
+    pub(super) user_agent: &'a str,
+}
+
+impl DocumentRequest<'_> {
+    fn format(&self) -> Result<DocumentFormat, Refusal> {
+        let Some(name) = self.format else {
+            return Ok(DocumentFormat::of_client(self.user_agent));
+        };
+        DocumentFormat::from_name(name).ok_or_else(|| {
+            let known = DocumentFormat::ALL.map(DocumentFormat::name).join(", ");
+            Refusal::bad_request(format!("`format` must be one of {known}"))
+        })
+    }
+}
+
 impl Api {
-    /// Returns the servers with identity headers, and their keys. Servers with a plugin are omitted,
-    /// because only the operator knows the plugin for the clients.
-    fn servers_with_identity(&self) -> Vec<(KeyedServer, Secret)> {
+    /// Returns the servers of the process with their settings.
+    pub(super) fn servers_with_settings(&self) -> Vec<(KeyedServer, ServerSettings)> {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let mut found = Vec::new();
-        let identities = self.identities.read();
-        let identities = identities.unwrap_or_else(PoisonError::into_inner);
+        let settings = self.servers.read();
+        let settings = settings.unwrap_or_else(PoisonError::into_inner);
         for server in self.engine.keyed_servers() {
             let place = seen.entry(server.listening.route.clone()).or_default();
-            let keys = identities.get(&server.listening.route);
-            let key = keys.and_then(|keys| keys.get(*place)?.clone());
+            let of_route = settings.get(&server.listening.route);
+            let settings = of_route.and_then(|all| all.get(*place).cloned());
             *place += 1;
-            found.extend(key.map(|key| (server, key)));
+            found.extend(settings.map(|settings| (server, settings)));
         }
         found
     }
 
     /// Answers `GET /sip008/:name/:secret`: all servers that have the user with this key.
-    pub(super) fn get_subscription(&self, name: &str, shown: &str) -> ApiResult {
+    pub(super) fn get_subscription(&self, request: &DocumentRequest<'_>) -> ApiResult {
+        let name = request.name;
         // Wrong names and wrong secrets get the same answer.
         let missing = || Refusal::not_found("not found");
         let Some(host) = &self.public_host else {
             return Err(missing());
         };
         let mut entries = Vec::new();
-        for (server, identity) in self.servers_with_identity() {
+        for (server, settings) in self.servers_with_settings() {
+            let (Some(identity), true) = (settings.identity, settings.is_plain) else {
+                continue;
+            };
             let users = server.user_table.users();
             let Some(user) = users.find_by_name(name) else {
                 continue;
@@ -73,7 +98,7 @@ impl Api {
             };
             if !ct_eq(
                 derive_path_secret(name, key.expose()).as_bytes(),
-                shown.as_bytes(),
+                request.secret.as_bytes(),
             ) {
                 continue;
             }
@@ -94,11 +119,30 @@ impl Api {
         if entries.is_empty() {
             return Err(missing());
         }
-        Ok(Reply::text(
-            "application/json; charset=utf-8",
-            sip008::write_subscription(&entries),
-        ))
+        let format = request.format()?;
+        let report = self.engine.user_registry().report(name);
+        let used = report.as_ref().map(|report| report.used_in_period);
+        let limits = report.map(|report| report.limits).unwrap_or_default();
+        let used = used.unwrap_or_default();
+        let usage = limits.quota.map(|quota| QuotaUsage {
+            used: used.sum(),
+            remaining: quota.saturating_sub(used.sum()),
+        });
+        let text = write_document(format, &entries, usage);
+        Ok(Reply::text(format.media_type(), text).with_usage(&usage_header(used, limits)))
     }
+}
+
+/// Returns the value of `subscription-userinfo`: bytes, and seconds since 1970.
+fn usage_header(used: ByteCounts, limits: UserLimits) -> String {
+    let mut text = format!("upload={}; download={}", used.up, used.down);
+    if let Some(quota) = limits.quota {
+        text.push_str(&format!("; total={quota}"));
+    }
+    if let Some(expires) = limits.expires {
+        text.push_str(&format!("; expire={}", expires.0));
+    }
+    text
 }
 
 /// Returns a UUID (version 8) that is stable for a route and port, as SIP008 requires.
@@ -129,6 +173,19 @@ mod tests {
         let of = |name: &str, key: &str| derive_path_secret(name, key).to_string();
         assert_ne!(of("ab", "c"), of("a", "bc"));
         assert!(document_path("a/ b", "k").starts_with("/sip008/a%2F%20b/"));
+    }
+
+    #[test]
+    fn the_usage_has_the_limits_that_exist() {
+        let used = ByteCounts { up: 1, down: 2 };
+        let mut limits = UserLimits::default();
+        assert_eq!(usage_header(used, limits), "upload=1; download=2");
+        limits.quota = Some(9);
+        limits.expires = Some(adit_wire::UnixTime(1_798_761_600));
+        assert_eq!(
+            usage_header(used, limits),
+            "upload=1; download=2; total=9; expire=1798761600"
+        );
     }
 
     #[test]

@@ -158,7 +158,11 @@ impl Api {
     }
 
     /// Applies a change: checks it, then writes the file, then updates the users.
-    async fn apply_change(&self, server: &KeyedServer, change: UserChange) -> Result<(), Refusal> {
+    pub(super) async fn apply_change(
+        &self,
+        server: &KeyedServer,
+        change: UserChange,
+    ) -> Result<(), Refusal> {
         let bad = |why: &dyn fmt::Display| Refusal::bad_request(why.to_string());
         let user_table = &server.user_table;
         let change = Arc::new(change);

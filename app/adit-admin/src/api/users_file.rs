@@ -1,9 +1,10 @@
-//! Updates of the file of users, so that changes survive a restart.
+//! Updates of files of users, so that changes survive a restart.
 
 use std::fs;
 use std::path::Path;
 
-use adit_config::{SsUser, SystemSources, read_users};
+use adit_config::{MAX_USERS_FILE, Sources, SsUser, SystemSources, read_users};
+use adit_engine::ProxyUsers;
 use adit_net::persistent_file;
 use adit_shadowsocks::Method;
 use serde::{Serialize, Serializer};
@@ -43,11 +44,76 @@ pub(crate) fn write_change(path: &Path, method: Method, change: &UserChange) -> 
     persistent_file::write_atomically(&path, &text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
+/// Applies the change to the file of a proxy's users, one `user:password` per line. Comments, and the other users, are
+/// kept as they are. This function blocks.
+pub(crate) fn write_password_change(users: &ProxyUsers, change: &UserChange) -> Result<(), String> {
+    let path = users.file().ok_or("the listener has no file of users")?;
+    let path = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+    // A file with a mistake stays as it is, for its author to mend.
+    users.read_file()?;
+    let file = SystemSources.read_file_up_to(&path, MAX_USERS_FILE);
+    let text = changed_lines(&file.map_err(failed)?.text, change)?;
+    persistent_file::write_atomically(&path, text.as_bytes()).map_err(failed)
+}
+
+/// Returns the lines of a file of passwords after a change.
+fn changed_lines(text: &str, change: &UserChange) -> Result<Zeroizing<String>, String> {
+    let (name, mut put) = match change {
+        UserChange::Put(name, password) => (name.as_str(), Some(password.as_str())),
+        UserChange::Remove(name) => (name.as_str(), None),
+    };
+    // A text that grows would leave copies of its passwords in memory.
+    let added = name.len() + put.map_or(0, str::len) + ":\n\n".len();
+    let mut changed = Zeroizing::new(String::with_capacity(text.len() + added));
+    let mut has_users = put.is_some();
+    for line in text.lines() {
+        let is_user = !line.starts_with('#') && !line.trim().is_empty();
+        let user = line.split_once(':').filter(|_| is_user);
+        let user = user.map(|(user, _)| user);
+        if user != Some(name) {
+            has_users |= user.is_some();
+            changed.extend([line, "\n"]);
+        } else if let Some(password) = put.take() {
+            changed.extend([name, ":", password, "\n"]);
+        }
+    }
+    if let Some(password) = put {
+        changed.extend([name, ":", password, "\n"]);
+    }
+    if !has_users {
+        return Err("cannot remove the last user of a file".to_owned());
+    }
+    Ok(changed)
+}
+
 /// Serializes users as an object, in their order.
 struct UserObject<'a>(&'a [SsUser]);
 
 impl Serialize for UserObject<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_map(self.0.iter().map(|u| (&u.name, u.secret.expose())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_of_a_file_of_passwords_changes() {
+        let text = "# ours\nann:1\n\nbob:2:3";
+        let put = |name: &str| UserChange::Put(name.to_owned(), Zeroizing::new("new".to_owned()));
+        let remove = |name: &str| UserChange::Remove(name.to_owned());
+        for (change, expected) in [
+            (put("bob"), "# ours\nann:1\n\nbob:new\n"),
+            (put("eve"), "# ours\nann:1\n\nbob:2:3\neve:new\n"),
+            (remove("ann"), "# ours\n\nbob:2:3\n"),
+            (remove("eve"), "# ours\nann:1\n\nbob:2:3\n"),
+        ] {
+            assert_eq!(*changed_lines(text, &change).unwrap(), expected);
+        }
+        let why = changed_lines("# ann:1\nann:1\n", &remove("ann")).unwrap_err();
+        assert!(why.contains("last user"), "{why}");
     }
 }

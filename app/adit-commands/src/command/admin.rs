@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adit_admin::api::{Api, ApiListener, ApiListenerControl, ApiListenerError, Tokens};
+use adit_admin::user_store::{UserStore, UserStoreControl, UserStoreError};
 use adit_cli::{Failure, FailureCode};
-use adit_config::{AdminSettings, FileText, Plan, Sources, SystemSources};
+use adit_config::{AdminSettings, FileText, Plan, Sources, StoreSettings, SystemSources};
 use adit_engine::Engine;
 use adit_wire::Host;
+use tokio::task::spawn_blocking;
 use zeroize::Zeroizing;
 
 use super::upgrade::InheritedApi;
@@ -98,8 +100,66 @@ impl AdminApi {
     }
 }
 
+/// The open store of the limits and the usage of users.
+pub(super) struct OpenStore {
+    store: UserStore,
+    settings: StoreSettings,
+}
+
+impl OpenStore {
+    /// Opens the store, if the file has one.
+    pub(super) async fn open(file: Option<&AdminSettings>) -> Result<Option<Self>, Failure> {
+        let Some(settings) = file.and_then(|file| file.store.clone()) else {
+            return Ok(None);
+        };
+        let opening = spawn_blocking(move || {
+            let opened = UserStore::open(&settings.path);
+            let store = opened.map_err(|why| store_failure(&settings.path, &why))?;
+            Ok(Self { store, settings })
+        });
+        match opening.await {
+            Ok(opened) => opened.map(Some),
+            Err(why) => Err(Failure::new(FailureCode::Failure, why.to_string())),
+        }
+    }
+
+    /// Applies the limits and the usage in the store to an engine.
+    pub(super) fn restore(&self, engine: &Engine) {
+        engine.user_registry().restore(self.store.users());
+    }
+
+    /// Stores what changes in an engine from now on.
+    pub(super) fn follow(self, engine: &Engine) -> UserStoreControl {
+        let registry = engine.user_registry().clone();
+        self.store.follow(registry, self.settings.interval)
+    }
+}
+
+fn store_failure(path: &Path, why: &UserStoreError) -> Failure {
+    let code = match why {
+        UserStoreError::InUse => FailureCode::Failure,
+        _ => FailureCode::Config,
+    };
+    let failure = Failure::new(
+        code,
+        format!("[admin] store = \"{}\": {why}", path.display()),
+    );
+    match why {
+        UserStoreError::InUse => {
+            failure.with_hint("each process needs a store of its own; `adit upgrade` hands it over")
+        }
+        UserStoreError::OtherFile => {
+            failure.with_hint("name a file that does not exist: adit creates it")
+        }
+        _ => failure,
+    }
+}
+
 /// Checks what the file says about the API, without opening it.
 pub(super) fn check_settings(file: Option<&AdminSettings>) -> Result<(), Failure> {
+    if let Some(StoreSettings { path, .. }) = file.and_then(|file| file.store.as_ref()) {
+        UserStore::check(path).map_err(|why| store_failure(path, &why))?;
+    }
     match file.and_then(|file| file.tokens.as_deref()) {
         Some(path) => read_tokens_of_file(path).map(drop),
         None => Ok(()),
@@ -134,7 +194,47 @@ pub(super) fn first_token(
     typed: Option<&str>,
     file: Option<&Path>,
 ) -> Result<Option<Zeroizing<String>>, Failure> {
-    let place = |path: &Path| format!("the tokens in `{}`", path.display());
+    let Some((file, place)) = token_file(typed, file)? else {
+        return Ok(None);
+    };
+    let token = token_lines(&file).find_map(|line| line.split_whitespace().next());
+    match token {
+        Some(word) => Ok(Some(Zeroizing::new(word.to_owned()))),
+        None => Err(token_failure(&place, "there is no token")),
+    }
+}
+
+/// Returns the first token that may read keys.
+pub(super) fn revealing_token(
+    typed: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<Zeroizing<String>>, Failure> {
+    let hint = "a token that may read keys is a line of the file of tokens, with `reveal` after it";
+    let Some((file, place)) = token_file(typed, file)? else {
+        let what = "keys are shown only with a token: --admin-token @FILE";
+        return Err(Failure::new(FailureCode::Usage, what).with_hint(hint));
+    };
+    let token = token_lines(&file).find_map(|line| {
+        let mut words = line.split_whitespace();
+        words
+            .next()
+            .filter(|_| words.any(|scope| scope == "reveal"))
+    });
+    match token {
+        Some(word) => Ok(Some(Zeroizing::new(word.to_owned()))),
+        None => Err(Failure::new(
+            FailureCode::Config,
+            format!("{place}: no token may read keys"),
+        )
+        .with_hint(hint)),
+    }
+}
+
+/// Reads the typed file of tokens, or that of `[admin]`, and returns it with the place for messages.
+fn token_file(
+    typed: Option<&str>,
+    file: Option<&Path>,
+) -> Result<Option<(FileText, String)>, Failure> {
     let path = match (typed, file) {
         (Some(written), _) => match written.strip_prefix('@') {
             Some(path) => Path::new(path),
@@ -143,16 +243,14 @@ pub(super) fn first_token(
         (None, Some(path)) => path,
         (None, None) => return Ok(None),
     };
-    let file = read_tokens(path, &place(path))?;
-    let mut words = file
-        .text
+    let place = format!("the tokens in `{}`", path.display());
+    Ok(Some((read_tokens(path, &place)?, place)))
+}
+
+fn token_lines(file: &FileText) -> impl Iterator<Item = &str> {
+    file.text
         .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|word| !word.starts_with('#'));
-    match words.next() {
-        Some(word) => Ok(Some(Zeroizing::new(word.to_owned()))),
-        None => Err(token_failure(&place(path), "there is no token")),
-    }
+        .filter(|line| !line.trim_start().starts_with('#'))
 }
 
 /// Reads the tokens of `[admin]`. The plan has a warning if others can read them.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use adit_admin::api::{Api, ApiListenerControl};
+use adit_admin::user_store::UserStoreControl;
 use adit_cli::{Failure, FailureCode};
 use adit_config::{AdminSettings, Family, LeftOut, Plan};
 use adit_engine::Engine;
@@ -55,6 +56,23 @@ impl AdminApi {
     }
 
     pub(super) async fn serve(self, _: Arc<Api>) {
+        match self {}
+    }
+}
+
+/// The store of users: there is none.
+pub(super) enum OpenStore {}
+
+impl OpenStore {
+    pub(super) async fn open(_: Option<&AdminSettings>) -> Result<Option<Self>, Failure> {
+        Ok(None)
+    }
+
+    pub(super) const fn restore(&self, _: &Engine) {
+        match *self {}
+    }
+
+    pub(super) const fn follow(self, _: &Engine) -> UserStoreControl {
         match self {}
     }
 }

@@ -56,6 +56,10 @@ mod system_proxy;
 mod top;
 mod up;
 mod upgrade;
+#[cfg(feature = "admin")]
+mod user;
+#[cfg(feature = "admin")]
+pub(crate) mod user_values;
 
 use adit_cli::CommandResult;
 
@@ -84,6 +88,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Top(typed) => top::run_top(&typed),
         #[cfg(feature = "admin")]
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
+        #[cfg(feature = "admin")]
+        Command::User(user) => user::run_user(&user),
         Command::Service(service) => service::run_service(&service),
         Command::SystemProxy(typed) => system_proxy::run_system_proxy(&typed),
         #[cfg(feature = "admin")]

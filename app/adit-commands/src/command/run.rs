@@ -63,6 +63,8 @@ struct PreparedRun {
     sets: PlanRuleSets,
     table: RuleSetTable,
     engine: PreparedEngine,
+    /// The store of users; that of a predecessor is opened when it hands over.
+    store: Option<admin::OpenStore>,
 }
 
 /// The origin of a plan.
@@ -116,6 +118,10 @@ impl PreparedRun {
         release_start_memory();
         let api = predecessor.as_mut().and_then(|before| before.take_api());
         let admin = admin::AdminApi::open(typed, plan.admin.as_ref(), api).await?;
+        let store = match predecessor {
+            None => admin::OpenStore::open(plan.admin.as_ref()).await?,
+            Some(_) => None,
+        };
         let inherited = predecessor.map(|before| std::mem::take(&mut before.inheritance));
         let mut inherited = inherited.unwrap_or_default();
         let selections = source.selection_file();
@@ -132,6 +138,7 @@ impl PreparedRun {
             sets,
             table,
             engine,
+            store,
         })
     }
 
@@ -145,7 +152,12 @@ impl PreparedRun {
         let plan = self.source.plan();
         let mut predecessor_end = None;
         let engine = match predecessor {
-            None => Arc::new(self.engine.start(SharedSockets::default())),
+            None => {
+                if let Some(store) = &self.store {
+                    store.restore(self.engine.engine());
+                }
+                Arc::new(self.engine.start(SharedSockets::default()))
+            }
             Some(mut predecessor) => {
                 let api = self
                     .admin
@@ -153,6 +165,10 @@ impl PreparedRun {
                     .is_some_and(admin::AdminApi::is_continued);
                 let handover = signals.run_until_ended(predecessor.wait_for_start(api));
                 let handover = handover.await?;
+                self.store = admin::OpenStore::open(plan.admin.as_ref()).await?;
+                if let Some(store) = &self.store {
+                    store.restore(self.engine.engine());
+                }
                 let engine = Arc::new(handover.start(self.engine));
                 predecessor_end = Some(predecessor.follow(engine.clone()));
                 engine
@@ -185,11 +201,16 @@ impl PreparedRun {
             if let Some(file) = self.selections {
                 served = served.with_selection_file(file);
             }
+            if self.store.is_some() {
+                served = served.with_kept_limits();
+            }
             upgrade_api = Some((control, requests));
             api = Some(served);
         }
-        let upgrades = UpgradeHost::new(program, upgrade_api, predecessor_end);
-        match self.source {
+        let store = self.store.map(|store| store.follow(&engine));
+        let upgrades =
+            UpgradeHost::new(program, upgrade_api, predecessor_end).with_user_store(store.clone());
+        let done = match self.source {
             PlanSource::Arguments(_) => {
                 let run = serve_arguments(engine, upgrades, signals);
                 serve_with_api(self.admin.zip(api.map(Arc::new)), run).await
@@ -206,7 +227,11 @@ impl PreparedRun {
                 };
                 serve_with_api(self.admin.zip(api), run.serve(signals)).await
             }
+        };
+        if let Some(store) = store {
+            store.close().await;
         }
+        done
     }
 }
 

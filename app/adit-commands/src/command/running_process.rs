@@ -1,8 +1,11 @@
 //! The running process of `adit status`, `sessions`, `routes` and `top`, which its management API describes.
 
+use std::path::Path;
+
 use adit_admin::api::{ApiClient, ApiRequestError};
 use adit_cli::{Failure, FailureCode};
 use adit_config::text::sanitize_for_terminal;
+use zeroize::Zeroizing;
 
 use super::{admin, upgrade};
 use crate::args;
@@ -12,11 +15,23 @@ const HINT: &str = "--admin ADDRESS as in `adit run --admin ADDRESS`, or -c FILE
 
 /// Returns a client of the API of the process that the arguments name, with its token.
 pub(super) fn client_of(typed: &args::ProcessArgs) -> Result<ApiClient, Failure> {
+    client_with(typed, admin::first_token)
+}
+
+/// Returns a client of the API of the process that the arguments name, with a token that may read keys.
+pub(super) fn revealing_client_of(typed: &args::ProcessArgs) -> Result<ApiClient, Failure> {
+    client_with(typed, admin::revealing_token)
+}
+
+/// Returns a token from the typed file of tokens, or from that of `[admin]`.
+type TokenReader = fn(Option<&str>, Option<&Path>) -> Result<Option<Zeroizing<String>>, Failure>;
+
+fn client_with(typed: &args::ProcessArgs, read_token: TokenReader) -> Result<ApiClient, Failure> {
     let file = typed.config.as_deref();
     let settings = upgrade::admin_of_file(file)?;
     let at = upgrade::api_address(typed.admin.as_deref(), file, settings.as_ref(), HINT)?;
     let tokens = settings.as_ref().and_then(|admin| admin.tokens.as_deref());
-    let token = admin::first_token(typed.admin_token.as_deref(), tokens)?;
+    let token = read_token(typed.admin_token.as_deref(), tokens)?;
     Ok(ApiClient::new(at.to_owned(), token))
 }
 

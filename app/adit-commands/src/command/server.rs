@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::IpAddr;
 use std::path::Path;
 
+use adit_admin::outgoing_address::outgoing_address;
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Plan, link};
 use adit_engine::access::is_private;
@@ -248,16 +249,4 @@ fn shown_host(asked: Option<&str>, listen: &Target) -> Result<Host, Failure> {
         Host::Ip(ip) if ip.is_unspecified() => Ok(Host::Ip(outgoing_address().unwrap_or(*ip))),
         other => Ok(other.clone()),
     }
-}
-
-/// Returns the address that outgoing traffic has. Connecting a UDP socket sends nothing.
-fn outgoing_address() -> Option<IpAddr> {
-    let probe = |bind: &str, to: &str| {
-        let socket = UdpSocket::bind(bind).ok()?;
-        socket.connect(to).ok()?;
-        socket.local_addr().ok().map(|a: SocketAddr| a.ip())
-    };
-    probe("0.0.0.0:0", "1.1.1.1:53")
-        .or_else(|| probe("[::]:0", "[2606:4700:4700::1111]:53"))
-        .or_else(|| probe("0.0.0.0:0", "127.0.0.1:53"))
 }

@@ -18,7 +18,7 @@ pub use chain::{Chain, Stage};
 pub use dns::{DnsAction, DnsConfig, DnsRule, DnsServer, RemoteDnsServer, SYSTEM_DNS};
 pub use group::{GroupKind, NamedGroup};
 pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
-pub use run_settings::{AdminSettings, LogLevel, RunSettings};
+pub use run_settings::{AdminSettings, LogLevel, RunSettings, StoreSettings};
 pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 

@@ -7,6 +7,8 @@ use adit_wire::Host;
 
 /// Time that open connections have to end after SIGTERM, unless the file says otherwise.
 const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
+/// Interval at which usage is stored, unless the file says otherwise.
+pub(super) const DEFAULT_STORE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The settings of `[run]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,17 @@ pub struct AdminSettings {
     pub tokens: Option<PathBuf>,
     /// Host name or address of the servers for the subscriptions of their users.
     pub public_host: Option<Host>,
+    /// The file of the limits and the usage of users.
+    pub store: Option<StoreSettings>,
+}
+
+/// The store of the limits and the usage of users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// The file, which is created if it does not exist.
+    pub path: PathBuf,
+    /// The interval at which usage is written.
+    pub interval: Duration,
 }
 
 /// The `level` of `[log]`: the least important messages that are logged.

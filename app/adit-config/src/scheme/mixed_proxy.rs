@@ -1,5 +1,7 @@
 //! `mixed://`: SOCKS and HTTP on one port. Also the code that all three proxy listeners share.
 
+use std::path::PathBuf;
+
 use crate::schema::{EndpointRoles, Tristate, listener_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::carrier_table::STREAM_CARRIERS;
@@ -67,6 +69,8 @@ pub(crate) fn build_proxy(
         socks4: socks && builder.get(&shared_keys::SOCKS4) != Tristate::Off,
         http,
         users: Vec::new(),
+        users_file: None,
+        has_url_user: false,
         udp: socks && builder.get(&shared_keys::UDP),
         bind: socks && builder.get(&shared_keys::BIND),
         udp_advertise: builder.get(&shared_keys::UDP_ADVERTISE),
@@ -84,7 +88,7 @@ pub(crate) fn build_proxy(
     let prefer = builder.get(&shared_keys::PREFER);
 
     let (users, addr) = (users?, addr?);
-    if !users.is_empty() {
+    if !users.all.is_empty() {
         turn_off_socks4(builder, &mut kind);
     }
     kind.hide_bind = match hide_bind {
@@ -96,9 +100,9 @@ pub(crate) fn build_proxy(
     let keyed = builder.carrier().is_some() && kcp::is_keyed(builder);
     if !addr.is_loopback() && !keyed {
         let span = builder.endpoint().address;
-        if users.is_empty() && !open {
+        if users.all.is_empty() && !open {
             builder.report_error(open_proxy_error(builder));
-        } else if !users.is_empty() {
+        } else if !users.all.is_empty() {
             let about = ConfigError::new(
                 span,
                 "passwords of this listener cross the network in clear text",
@@ -108,7 +112,9 @@ pub(crate) fn build_proxy(
             builder.add_warning(WarningKind::ClearPassword, about);
         }
     }
-    kind.users = users;
+    kind.users = users.all;
+    kind.users_file = users.file;
+    kind.has_url_user = users.has_url_user;
     Some(ListenerConfig {
         access: addr.access_rules(private, true),
         addr,
@@ -139,15 +145,26 @@ fn open_proxy_error(builder: &EndpointBuilder<'_, '_>) -> ConfigError {
         .with_help("for everyone: `?allow_open_proxy=true`")
 }
 
+/// The users of a listener, and where they are from.
+struct CollectedUsers {
+    all: Vec<UserPassword>,
+    file: Option<PathBuf>,
+    has_url_user: bool,
+}
+
 /// Returns the users of the URL and of the file, checked against the limits of the protocols.
 fn collect_users(
     builder: &mut EndpointBuilder<'_, '_>,
     languages: ProxyProtocols,
-) -> Option<Vec<UserPassword>> {
+) -> Option<CollectedUsers> {
     let mut users: Vec<UserPassword> = builder.read_login()?.into_iter().collect();
-    let from_file = match builder.get(&shared_keys::USERS) {
-        Some(path) => builder.read_users_file(&path.0)?,
-        None => Vec::new(),
+    let has_url_user = !users.is_empty();
+    let (from_file, file) = match builder.get(&shared_keys::USERS) {
+        Some(path) => (
+            builder.read_users_file(&path.0)?,
+            Some(builder.resolve_path(&path.0)),
+        ),
+        None => (Vec::new(), None),
     };
     for login in from_file {
         if users.iter().any(|other| other.user == login.user) {
@@ -173,7 +190,11 @@ fn collect_users(
         builder.report_error(flaw);
         return None;
     }
-    Some(users)
+    Some(CollectedUsers {
+        all: users,
+        file,
+        has_url_user,
+    })
 }
 
 /// Returns the error of a user with a colon: in HTTP Basic the user-id ends at the first one (RFC 7617,

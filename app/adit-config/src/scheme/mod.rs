@@ -19,6 +19,7 @@ mod kcptun;
 pub(crate) mod key_files;
 mod mixed_proxy;
 mod name_lookup;
+pub(crate) mod password_file;
 mod scheme_table;
 pub(crate) mod secret_redaction;
 pub(crate) mod shared_keys;

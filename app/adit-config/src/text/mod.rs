@@ -4,6 +4,7 @@
 //! belong to no scheme, and problems with their places. Nothing here depends on URLs, keys or schemes.
 
 pub mod base64;
+mod date;
 mod diagnostics;
 mod duration;
 pub mod escape;
@@ -20,6 +21,7 @@ mod source;
 mod span;
 mod suggest;
 
+pub use date::{format_date, parse_date};
 pub(crate) use diagnostics::{Diagnostics, SecretLookup};
 pub use duration::{duration_pattern, format_duration, parse_duration};
 pub(crate) use line_index::LineIndex;

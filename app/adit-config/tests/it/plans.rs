@@ -65,6 +65,8 @@ fn a_proxy_has_the_documented_defaults() {
         socks4: true,
         http: true,
         users: Vec::new(),
+        users_file: None,
+        has_url_user: false,
         udp: true,
         bind: false,
         udp_advertise: None,

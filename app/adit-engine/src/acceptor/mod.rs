@@ -80,6 +80,11 @@ pub trait RequestStream: Send {
     fn user(&self) -> Option<&str> {
         None
     }
+
+    /// Ends the connection with all of its streams, and tells the client why, if its protocol can.
+    fn end_connection(&mut self, why: &str) {
+        let _ = why;
+    }
 }
 
 /// A stream that carries datagrams to any target.

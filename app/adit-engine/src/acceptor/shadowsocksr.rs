@@ -19,7 +19,9 @@ use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, UdpO
 use crate::inflated_stream::InflatedStream;
 use crate::udp::UdpOverTcp;
 use crate::user_account::UserAccount;
-use crate::{AcceptError, BoxFuture, ConnectionAddrs, FilterClaims, HandshakeSlot, Request};
+use crate::{
+    AcceptError, BoxFuture, ConnectionAddrs, FilterClaims, HandshakeSlot, Request, UserRegistry,
+};
 
 /// Maximum segment size in bytes where the system does not report it.
 const DEFAULT_MSS: u16 = 1460;
@@ -46,19 +48,25 @@ pub struct SsrAccounts {
     users: BTreeMap<u32, Arc<UserAccount>>,
     /// The account of all clients where there are no users.
     shared_account: Arc<UserAccount>,
+    /// The users of the process, by the text of their IDs.
+    registry: Arc<UserRegistry>,
 }
 
-fn account_of_user(uid: u32) -> Arc<UserAccount> {
-    Arc::new(UserAccount::for_one_user().with_name(&uid.to_string()))
+fn account_of_user(uid: u32, registry: &UserRegistry) -> Arc<UserAccount> {
+    let name = uid.to_string();
+    registry.new_account(&name, &name)
 }
 
 impl SsrAccounts {
-    /// Creates an account for each user ID in `users`.
+    /// Creates an account for each user ID in `users`, which has the limits that `registry` has for it.
     #[must_use]
-    pub fn new(users: impl Iterator<Item = u32>) -> Self {
+    pub fn new(users: impl Iterator<Item = u32>, registry: Arc<UserRegistry>) -> Self {
         Self {
-            users: users.map(|uid| (uid, account_of_user(uid))).collect(),
+            users: users
+                .map(|uid| (uid, account_of_user(uid, &registry)))
+                .collect(),
             shared_account: Arc::default(),
+            registry,
         }
     }
 
@@ -70,12 +78,13 @@ impl SsrAccounts {
     ) -> Self {
         let account = |uid: u32| {
             let known = self.users.get(&uid).filter(|_| kept(uid)).cloned();
-            let account = known.unwrap_or_else(|| account_of_user(uid));
+            let account = known.unwrap_or_else(|| account_of_user(uid, &self.registry));
             (uid, account)
         };
         Self {
             users: users.map(account).collect(),
             shared_account: self.shared_account.clone(),
+            registry: self.registry.clone(),
         }
     }
 

@@ -328,6 +328,7 @@ async fn relay_channel(
             None if up => sessions.meter().count_lost(),
             None => {}
         }
+        n.is_some()
     };
     let exchange = pin!(exchange_datagrams(&near, &*far, ttl, &passed));
     let end = session.run_until_ended(exchange).await;

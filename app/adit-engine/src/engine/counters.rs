@@ -1,5 +1,6 @@
 //! The counters of an engine, which the successor of a process continues.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use adit_stream::MeterStats;
@@ -17,6 +18,8 @@ pub struct EngineCounters {
     pub closed: MeterStats,
     /// Those of the KCP sessions of all listeners and hops.
     pub kcp: KcpCounts,
+    /// Usage of each user at all listeners together, in earlier processes too.
+    pub users: Vec<UserCounters>,
 }
 
 /// The counters of a listener.
@@ -47,18 +50,10 @@ impl EngineCounters {
             let Some(old) = before.listeners.iter().find(same) else {
                 return now.clone();
             };
-            let users = now.users.iter().map(|user| {
-                let known = old.users.iter().find(|old| old.name == user.name);
-                let known = known.map_or_else(Usage::default, |old| old.usage);
-                UserCounters {
-                    name: user.name.clone(),
-                    usage: user.usage.reduced_by(known),
-                }
-            });
             ListenerCounters {
                 stats: difference(now.stats, old.stats),
                 others: now.others.reduced_by(old.others),
-                users: users.collect(),
+                users: added_by_users(&now.users, &old.users),
                 ..now.clone()
             }
         });
@@ -66,6 +61,7 @@ impl EngineCounters {
             listeners: listeners.collect(),
             closed: difference(self.closed, before.closed),
             kcp: self.kcp.since(&before.kcp),
+            users: added_by_users(&self.users, &before.users),
         }
     }
 
@@ -84,12 +80,29 @@ impl EngineCounters {
         let none = Usage::default();
         self.closed == MeterStats::default()
             && self.kcp == KcpCounts::default()
+            && self.users.iter().all(|user| user.usage == none)
             && self.listeners.iter().all(|listener| {
                 listener.stats == MeterStats::default()
                     && listener.others == none
                     && listener.users.iter().all(|user| user.usage == none)
             })
     }
+}
+
+/// Returns what was added to the usage of each user.
+fn added_by_users(now: &[UserCounters], before: &[UserCounters]) -> Vec<UserCounters> {
+    let before: HashMap<&str, Usage> = before
+        .iter()
+        .map(|user| (user.name.as_str(), user.usage))
+        .collect();
+    let each = now.iter().map(|user| {
+        let known = before.get(user.name.as_str()).copied().unwrap_or_default();
+        UserCounters {
+            name: user.name.clone(),
+            usage: user.usage.reduced_by(known),
+        }
+    });
+    each.collect()
 }
 
 /// Returns what was added to counters. Several threads add while they are read, so that one may seem to lag behind.
@@ -114,6 +127,7 @@ impl Engine {
             listeners,
             closed,
             kcp: self.chains.kcp.counts(),
+            users: self.registry.usages(),
         }
     }
 
@@ -139,6 +153,7 @@ impl Engine {
         let mut sums = self.lock_closed();
         sums.sum = sum_of(sums.sum, closed);
         self.chains.kcp.add_counts(&added.kcp);
+        self.registry.add_usages(&added.users);
     }
 }
 
@@ -197,6 +212,10 @@ mod tests {
                 in_pkts: up,
                 ..KcpCounts::default()
             },
+            users: vec![UserCounters {
+                name: "ann".to_owned(),
+                usage: usage(ann),
+            }],
         }
     }
 

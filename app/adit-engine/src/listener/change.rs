@@ -15,7 +15,7 @@ use super::open_sockets::{DatagramService, PacketHandlers};
 use super::ports::PortHandlers;
 use super::{
     KeyedState, ListenerBuilder, ListenerHandlers, ListenerResources, ListenerTask, LiveState,
-    OpenSockets, PreviousListener, ProcessState, fast_open_mode, keyed, ssr,
+    OpenSockets, PreviousListener, ProcessState, ProxyUsers, fast_open_mode, keyed, ssr,
 };
 #[cfg(target_os = "linux")]
 use crate::BoxFuture;
@@ -297,9 +297,10 @@ impl ListenerChange {
             mut worker,
             mut packets,
             keyed,
+            proxy_users,
             ssr,
         } = super::build_handlers(&bench)?;
-        let live = bench.live_state(keyed.as_ref(), ssr);
+        let live = bench.live_state(keyed.as_ref(), proxy_users, ssr);
         let intercepts = matches!(listen.kind, ListenerKind::Transparent(_));
         let mut takes_streams = worker.take_if(|_| !shape.streams);
         if listen.carrier.is_some() {
@@ -400,6 +401,8 @@ impl ListenerChange {
         if let Some(added) = self.added {
             parts.add_sockets(added, &mut SharedSockets::default());
         }
+        let watch = live.proxy_users.clone().and_then(ProxyUsers::watch_task);
+        parts.others.extend(watch.map(OwnedTask::spawn));
         end_removed_users(&before, live);
         let mut salts = None;
         if let Some(keyed) = self.keyed {

@@ -52,6 +52,7 @@ pub(super) fn build_handlers(
             worker: server.tcp.then(|| bench.build_worker(Box::new(acceptor))),
             packets: server.udp.then(|| (codec_per_socket(codec), ttl)),
             keyed: None,
+            proxy_users: None,
             ssr: None,
         });
     }
@@ -61,7 +62,14 @@ pub(super) fn build_handlers(
     // With the same server key, users come and go; with another, none of them stays.
     let user_table = match bench.previous_table(|kind| has_same_keys(kind, server)) {
         Some(table) => table,
-        None => Arc::new(UserTable::new(users.clone(), file.clone())),
+        None => {
+            let registry = bench.registry.clone();
+            Arc::new(UserTable::with_registry(
+                users.clone(),
+                file.clone(),
+                registry,
+            ))
+        }
     };
     let seen = shared_replay_state(server, bench);
     let acceptor = ShadowsocksAcceptor {
@@ -88,6 +96,7 @@ pub(super) fn build_handlers(
             users: users_file,
             salts: seen.file,
         }),
+        proxy_users: None,
         ssr: None,
     })
 }

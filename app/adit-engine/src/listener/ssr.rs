@@ -86,7 +86,7 @@ impl SsrState {
                 let kept = |uid| user_key(old, uid) == user_key(server, uid);
                 state.accounts.successor(param.user_ids(), kept)
             }
-            _ => SsrAccounts::new(param.user_ids()),
+            _ => SsrAccounts::new(param.user_ids(), bench.registry.clone()),
         };
         Ok(Self {
             replays,
@@ -135,6 +135,7 @@ pub(super) fn build_handlers(
         worker: server.tcp.then(|| bench.build_worker(Box::new(acceptor))),
         packets: server.udp.then(|| (vec![codec], bench.common.ttl)),
         keyed: None,
+        proxy_users: None,
         ssr: Some(state),
     })
 }

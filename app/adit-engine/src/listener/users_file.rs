@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use crate::UserTable;
 
 /// Interval at which the file is checked.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The users file of a listener.
 pub(super) struct UsersFile {
@@ -24,7 +24,7 @@ pub(super) struct UsersFile {
 }
 
 /// A version of a file: modification time and size in bytes.
-type FileVersion = Option<(SystemTime, u64)>;
+pub(super) type FileVersion = Option<(SystemTime, u64)>;
 
 impl UsersFile {
     /// Returns the users file of a server that has one.
@@ -49,13 +49,13 @@ impl UsersFile {
         loop {
             tokio::select! {
                 () = sleep(CHECK_INTERVAL) => {
-                    let now = file.current_version().await;
+                    let now = current_version(&file.path).await;
                     if now == seen {
                         continue;
                     }
                     seen = now;
                 }
-                () = user_table.reread_requested() => seen = file.current_version().await,
+                () = user_table.reread_requested() => seen = current_version(&file.path).await,
             }
             let reader = file.clone();
             let read = tokio::task::spawn_blocking(move || reader.read_users()).await;
@@ -71,12 +71,6 @@ impl UsersFile {
                 Err(_) => {}
             }
         }
-    }
-
-    async fn current_version(&self) -> FileVersion {
-        let path = self.path.clone();
-        let look = tokio::task::spawn_blocking(move || file_version(&path));
-        look.await.ok()?
     }
 
     fn read_users(&self) -> Result<Arc<Users>, String> {
@@ -108,7 +102,14 @@ impl UsersFile {
 }
 
 /// Returns the version of a file; `None` if it does not exist.
-fn file_version(path: &Path) -> FileVersion {
+pub(super) fn file_version(path: &Path) -> FileVersion {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
+}
+
+/// Returns the version of a file without blocking.
+pub(super) async fn current_version(path: &Path) -> FileVersion {
+    let path = path.to_owned();
+    let look = tokio::task::spawn_blocking(move || file_version(&path));
+    look.await.ok()?
 }

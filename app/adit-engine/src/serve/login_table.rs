@@ -1,106 +1,171 @@
 //! The accounts of users with passwords, through which a reload ends the sessions of removed users.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::{ListenerKind, UserPassword};
+use adit_crypto::{CredentialDigest, CredentialHasher};
+use adit_net::system::SystemRng;
+use adit_wire::Entropy;
 
+use crate::UserRegistry;
 use crate::user_account::UserAccount;
 
 /// The accounts of a listener's users with names and passwords, or SSH keys. A reload creates a new table, which
 /// shares the accounts of users whose credentials are the same.
 #[derive(Debug, Default)]
 pub(crate) struct LoginTable {
-    accounts: HashMap<String, Arc<UserAccount>>,
+    /// What new accounts need; `None` for a table that stays empty.
+    source: Option<AccountSource>,
+    logins: RwLock<HashMap<String, Login>>,
+}
+
+/// Creates the accounts of a table and of those that succeed it.
+#[derive(Debug, Clone)]
+struct AccountSource {
+    /// Has the limits of the users.
+    registry: Arc<UserRegistry>,
+    hasher: Arc<CredentialHasher>,
+}
+
+/// A user: the account, and a digest of the credentials.
+#[derive(Debug)]
+struct Login {
+    account: Arc<UserAccount>,
+    credentials: CredentialDigest,
+}
+
+/// A configured user.
+struct ConfiguredLogin<'a> {
+    name: &'a str,
+    /// The name as requests state it.
+    shown: String,
+    /// The parts of the credentials: passwords, and the file of SSH keys.
+    parts: Vec<&'a [u8]>,
 }
 
 impl LoginTable {
-    /// Creates the accounts of a listener's users. Those that `kept` returns are shared.
-    fn build(kind: &ListenerKind, kept: impl Fn(&str) -> Option<Arc<UserAccount>>) -> Self {
-        let account = |name: String| {
-            let new = || Arc::new(UserAccount::for_one_user().with_name(&name));
-            let account = kept(&name).unwrap_or_else(new);
-            (name, account)
+    /// Creates the accounts of a listener's users, who have the limits that `registry` has for their names.
+    pub(crate) fn new(kind: &ListenerKind, registry: &Arc<UserRegistry>) -> Self {
+        let mut key = [0; 32];
+        SystemRng.fill(&mut key);
+        let source = AccountSource {
+            registry: registry.clone(),
+            hasher: Arc::new(CredentialHasher::new(key)),
         };
-        Self {
-            accounts: names_of(kind).into_iter().map(account).collect(),
+        Self::default().build(source, logins_of(kind))
+    }
+
+    /// Creates the accounts of the users of `kind`, which replaces the settings of this table.
+    pub(crate) fn successor(&self, kind: &ListenerKind, registry: &Arc<UserRegistry>) -> Self {
+        match &self.source {
+            Some(source) => self.build(source.clone(), logins_of(kind)),
+            None => Self::new(kind, registry),
         }
     }
 
-    /// Creates the accounts of a listener's users.
-    pub(crate) fn new(kind: &ListenerKind) -> Self {
-        Self::build(kind, |_| None)
+    /// Creates a table of users, which shares the accounts of this one whose credentials are the same.
+    fn build(&self, source: AccountSource, users: Vec<ConfiguredLogin<'_>>) -> Self {
+        let before = self.logins.read().unwrap_or_else(PoisonError::into_inner);
+        let login = |user: ConfiguredLogin<'_>| {
+            let credentials = source.hasher.digest_parts(&user.parts);
+            let kept = before
+                .get(&user.shown)
+                .filter(|login| login.credentials == credentials);
+            let account = match kept {
+                Some(login) => login.account.clone(),
+                None => source.registry.new_account(user.name, &user.shown),
+            };
+            let login = Login {
+                account,
+                credentials,
+            };
+            (user.shown, login)
+        };
+        let logins = users.into_iter().map(login).collect();
+        drop(before);
+        Self {
+            source: Some(source),
+            logins: RwLock::new(logins),
+        }
     }
 
-    /// Creates the accounts of the users of `kind`, which replaces `before`.
-    pub(crate) fn successor(&self, before: &ListenerKind, kind: &ListenerKind) -> Self {
-        Self::build(kind, |name| {
-            let same = credentials_of(before, name) == credentials_of(kind, name);
-            self.accounts.get(name).filter(|_| same).cloned()
-        })
+    /// Replaces the users of a proxy. Sessions of users that were removed, or whose password changed, end.
+    pub(crate) fn replace<'a>(&self, users: impl IntoIterator<Item = &'a UserPassword>) {
+        let Some(source) = &self.source else {
+            return;
+        };
+        let users = users.into_iter().map(proxy_login).collect();
+        let successor = self.build(source.clone(), users).logins.into_inner();
+        let successor = successor.unwrap_or_else(PoisonError::into_inner);
+        let mut logins = self.logins.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *logins, successor);
+        end_sessions_missing_in(&before, &logins);
     }
 
     /// Returns the account of a configured user.
     pub(crate) fn account_of(&self, name: &str) -> Option<Arc<UserAccount>> {
-        self.accounts.get(name).cloned()
+        let logins = self.logins.read().unwrap_or_else(PoisonError::into_inner);
+        logins.get(name).map(|login| login.account.clone())
     }
 
     /// Ends the sessions of all users that `successor` does not share.
     pub(crate) fn end_sessions_missing_in(&self, successor: &Self) {
-        for (name, account) in &self.accounts {
-            let kept = successor.accounts.get(name);
-            if kept.is_none_or(|kept| !Arc::ptr_eq(kept, account)) {
-                account.end_sessions();
-            }
+        let before = self.logins.read().unwrap_or_else(PoisonError::into_inner);
+        let now = successor
+            .logins
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        end_sessions_missing_in(&before, &now);
+    }
+}
+
+fn end_sessions_missing_in(before: &HashMap<String, Login>, now: &HashMap<String, Login>) {
+    for (name, Login { account, .. }) in before {
+        let kept = now.get(name);
+        if kept.is_none_or(|kept| !Arc::ptr_eq(&kept.account, account)) {
+            account.end_sessions();
         }
     }
 }
 
-/// The credentials of one user: passwords, and the file of SSH keys.
-type Credentials<'a> = (Vec<&'a UserPassword>, Option<&'a std::path::Path>);
+fn password_of(user: &UserPassword) -> &[u8] {
+    user.password.expose().as_bytes()
+}
 
-/// Returns the names of the users of a listener as requests state them.
-fn names_of(kind: &ListenerKind) -> Vec<String> {
-    let names = |users: &[UserPassword]| -> Vec<String> {
-        users
-            .iter()
-            .map(|user| shown_name(kind, &user.user))
-            .collect()
-    };
+/// Returns a user of a proxy, whose acceptors escape names.
+fn proxy_login(user: &UserPassword) -> ConfiguredLogin<'_> {
+    ConfiguredLogin {
+        name: &user.user,
+        shown: user.user.as_bytes().escape_ascii().to_string(),
+        parts: vec![password_of(user)],
+    }
+}
+
+/// Returns the users of a listener.
+fn logins_of(kind: &ListenerKind) -> Vec<ConfiguredLogin<'_>> {
     match kind {
-        ListenerKind::Proxy(proxy) => names(&proxy.users),
+        ListenerKind::Proxy(proxy) => proxy.users.iter().map(proxy_login).collect(),
         ListenerKind::Ssh(server) => {
-            let mut all = names(&server.users);
-            all.extend(server.user.clone());
+            let mut all: Vec<ConfiguredLogin<'_>> = Vec::new();
+            let users = server.users.iter();
+            let users = users.map(|user| (user.user.as_str(), password_of(user)));
+            let file = server.authorized_keys.as_deref();
+            let file = file.map_or(&b""[..], |file| file.as_os_str().as_encoded_bytes());
+            let by_key = server.user.as_deref().map(|user| (user, file));
+            for (name, part) in users.chain(by_key) {
+                match all.iter_mut().find(|known| known.name == name) {
+                    Some(known) => known.parts.push(part),
+                    None => all.push(ConfiguredLogin {
+                        name,
+                        shown: name.to_owned(),
+                        parts: vec![part],
+                    }),
+                }
+            }
             all
         }
         _ => Vec::new(),
-    }
-}
-
-fn credentials_of<'a>(kind: &'a ListenerKind, name: &str) -> Credentials<'a> {
-    let of = |users: &'a [UserPassword]| -> Vec<&'a UserPassword> {
-        let same = users
-            .iter()
-            .filter(|user| shown_name(kind, &user.user) == name);
-        same.collect()
-    };
-    match kind {
-        ListenerKind::Proxy(proxy) => (of(&proxy.users), None),
-        ListenerKind::Ssh(server) => {
-            let keys = server.user.as_deref() == Some(name);
-            let file = server.authorized_keys.as_deref().filter(|_| keys);
-            (of(&server.users), file)
-        }
-        _ => (Vec::new(), None),
-    }
-}
-
-/// Returns a user name as the acceptor of this kind states it: proxies escape it.
-fn shown_name(kind: &ListenerKind, name: &str) -> String {
-    match kind {
-        ListenerKind::Proxy(_) => name.as_bytes().escape_ascii().to_string(),
-        _ => name.to_owned(),
     }
 }
 
@@ -118,18 +183,43 @@ mod tests {
     #[tokio::test]
     async fn a_user_with_another_password_loses_their_sessions_and_the_others_do_not() {
         let before = kind("mixed://ann:one@127.0.0.1:0");
-        let table = LoginTable::new(&before);
+        let registry = Arc::default();
+        let table = LoginTable::new(&before, &registry);
         let ann = table.account_of("ann").unwrap();
         assert!(table.account_of("bob").is_none(), "not a configured user");
 
-        let same = table.successor(&before, &kind("socks5://ann:one@127.0.0.1:0"));
+        let same = table.successor(&kind("socks5://ann:one@127.0.0.1:0"), &Arc::default());
         table.end_sessions_missing_in(&same);
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
 
-        let other = same.successor(&before, &kind("mixed://ann:two@127.0.0.1:0"));
+        let other = same.successor(&kind("mixed://ann:two@127.0.0.1:0"), &Arc::default());
         same.end_sessions_missing_in(&other);
-        assert_eq!(ann.run_until_removed(async {}).await, None);
+        assert_eq!(ann.run_until_ended(async {}).await, None);
         let ann = other.account_of("ann").unwrap();
-        assert_eq!(ann.run_until_removed(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
+    }
+
+    #[tokio::test]
+    async fn users_are_replaced_in_place() {
+        let table = LoginTable::new(&kind("mixed://ann:one@127.0.0.1:0"), &Arc::default());
+        let ann = table.account_of("ann").unwrap();
+        let (ann_again, bob) = (
+            kind("mixed://ann:one@127.0.0.1:0"),
+            kind("mixed://bob:1@127.0.0.1:0"),
+        );
+        let users = |kind| match kind {
+            ListenerKind::Proxy(proxy) => proxy.users,
+            _ => Vec::new(),
+        };
+        table.replace(users(ann_again).iter().chain(&users(bob)));
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
+        assert!(table.account_of("bob").is_some());
+        // A reload with the same users, although the settings before it had others.
+        let same = table.successor(&kind("mixed://ann:one@127.0.0.1:0"), &Arc::default());
+        table.end_sessions_missing_in(&same);
+        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
+        let none: [UserPassword; 0] = [];
+        same.replace(&none);
+        assert_eq!(ann.run_until_ended(async {}).await, None);
     }
 }

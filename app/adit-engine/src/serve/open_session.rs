@@ -2,6 +2,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_stream::{BoxStream, CountBytes, EndReason, RelayOutcome, Stream, relay};
@@ -14,7 +15,8 @@ use crate::ConnectionAddrs;
 use crate::acceptor::FurtherRequests;
 use crate::connector::{Connector, HopWatch};
 use crate::session_table::SessionEntry;
-use crate::user_account::{UserAccount, run_until_removed};
+use crate::user_account::{UserAccount, run_until_ended};
+use crate::user_registry::{QueueTicket, SessionPermit};
 
 /// Time without an answer after which a keyed hop is reported if the client has closed the connection.
 const REPORT_ABANDONED_AFTER: Duration = Duration::from_secs(2);
@@ -38,12 +40,15 @@ pub(super) struct SessionInfo {
     pub(super) target: Target,
     /// Number of times that the request has come back to this process.
     pub(super) rounds: u8,
+    /// Counts the session of a user.
+    pub(super) _permit: Option<SessionPermit>,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
 }
 
 impl ConnectionHandler {
-    /// Relays the session and watches its keyed hop; ends when the user is removed.
+    /// Relays the session and watches its keyed hop; ends when the user is removed, or
+    /// their limits do not allow it any more.
     pub(super) async fn relay_session(&self, session: &mut OpenSession) {
         let OpenSession {
             near,
@@ -62,19 +67,24 @@ impl ConnectionHandler {
         let asked = RequestCounter {
             session: entry,
             account: account.as_ref(),
+            tickets: Default::default(),
         };
         let eye = watch.as_ref().map(HopObserver);
         let outcome = {
             let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
             let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
             let watched = entry.run_until_ended(watched);
-            run_until_removed(account.as_deref(), watched).await
+            run_until_ended(account.as_deref(), watched).await
         };
-        let Some(outcome) = outcome.flatten() else {
+        let Some(Some(outcome)) = outcome else {
             // A truncated transfer must not look complete.
             near.abort();
             far.abort();
-            return debug!(client = %peer.remote, user, %target, "closed: this was requested, or the user was removed");
+            let why = match (outcome, account) {
+                (None, Some(account)) => account.end_text(),
+                _ => "this was requested",
+            };
+            return debug!(client = %peer.remote, user, %target, "closed: {why}");
         };
         if let Some(eye) = &eye {
             eye.update_at_end(&outcome, asked.has_request_bytes());
@@ -129,6 +139,8 @@ impl HopObserver<'_> {
 struct RequestCounter<'a> {
     session: &'a SessionEntry,
     account: Option<&'a Arc<UserAccount>>,
+    /// The places of both directions among the sessions that share a rate.
+    tickets: [QueueTicket; 2],
 }
 
 impl RequestCounter<'_> {
@@ -142,15 +154,38 @@ impl CountBytes for RequestCounter<'_> {
     fn add_up(&self, n: usize) {
         self.session.add_up(n);
         if let Some(account) = self.account {
-            account.add_up(n);
+            account.count_bytes(n, true);
         }
     }
 
     fn add_down(&self, n: usize) {
         self.session.add_down(n);
         if let Some(account) = self.account {
-            account.add_down(n);
+            account.count_bytes(n, false);
         }
+    }
+
+    fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
+        let [up, _] = &self.tickets;
+        poll_allowance(self.account, cx, true, up)
+    }
+
+    fn poll_allowance_down(&self, cx: &Context<'_>) -> Poll<usize> {
+        let [_, down] = &self.tickets;
+        poll_allowance(self.account, cx, false, down)
+    }
+}
+
+/// Returns the number of bytes that a session may move now, or wakes the task of `cx` later.
+fn poll_allowance(
+    account: Option<&Arc<UserAccount>>,
+    cx: &Context<'_>,
+    is_up: bool,
+    ticket: &QueueTicket,
+) -> Poll<usize> {
+    match account {
+        Some(account) => account.poll_allowance(cx, is_up, ticket),
+        None => Poll::Ready(usize::MAX),
     }
 }
 

@@ -13,12 +13,15 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::opening_client::MAX_EARLY_BYTES;
-use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo};
+use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo, admit_user};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};
 use crate::session_table::{NewSession, SessionKind};
-use crate::udp::{SocksPackets, UdpListener, UdpOverTcp, accept_over_tcp, exchange_datagrams};
+use crate::udp::{
+    AssociationUser, SocksPackets, UdpListener, UdpOverTcp, accept_over_tcp, exchange_datagrams,
+};
+use crate::user_account::run_until_ended;
 use crate::{ConnectionAddrs, RequestContext};
 
 /// Maximum time that BIND waits for its connection.
@@ -77,26 +80,18 @@ impl ConnectionHandler {
         if let Some(account) = account {
             account.count_udp_session();
         }
-        let passed = |n: Option<usize>, up| {
+        let passes = |n: Option<usize>, up| {
             place.record_activity(system::monotonic_now());
-            let Some(n) = n else {
-                if up {
-                    self.meter.count_lost();
-                }
-                return;
-            };
-            if up {
-                session.add_up(n);
-            } else {
-                session.add_down(n);
-            }
-            match account {
-                Some(account) if up => account.count_packet_up(n),
-                Some(account) => account.count_packet_down(n),
+            let passes = n.filter(|n| account.is_none_or(|account| account.pass_datagram(*n, up)));
+            match passes {
+                Some(n) if up => session.add_up(n),
+                Some(n) => session.add_down(n),
+                None if up => self.meter.count_lost(),
                 None => {}
             }
+            passes.is_some()
         };
-        let exchange = pin!(exchange_datagrams(&near, &*far, self.ttl, &passed));
+        let exchange = pin!(exchange_datagrams(&near, &*far, self.ttl, &passes));
         let exchange = session.run_until_ended(exchange);
         let end = place.run_until_evicted(exchange).await;
         let end = end.ok_or(std::io::ErrorKind::QuotaExceeded)?;
@@ -109,7 +104,18 @@ impl ConnectionHandler {
         mut binding: BindRequest,
         peer: ConnectionAddrs,
     ) -> Option<OpenSession> {
-        let context = RequestContext::stream(peer.remote, binding.user.as_deref());
+        let user = binding.user.clone();
+        let account = user
+            .as_deref()
+            .and_then(|user| self.logins.account_of(user));
+        let permit = match admit_user(account.as_deref(), peer) {
+            Ok(permit) => permit,
+            Err(why) => {
+                binding.reply_failure(&DialError::refused_user(why)).await;
+                return None;
+            }
+        };
+        let context = RequestContext::stream(peer.remote, user.as_deref());
         let connector = self.router.select_connector(&binding.expected, &context);
         let BoundSocket { socket, access } = match connector.listen_for_one(peer.local).await {
             Ok(bound) => bound,
@@ -160,23 +166,24 @@ impl ConnectionHandler {
             }
         };
         tcp::set_stream_options(&stream);
-        let (target, binding_user) = (Target::from(from), binding.user.take());
+        let target = Target::from(from);
         Some(OpenSession {
             near: binding.reply_accepted(from).await.ok()?,
             far: Box::new(Tcp::new(stream)),
             watch: None,
             again: None,
-            account: None,
             entry: self.sessions.open(NewSession {
                 kind: SessionKind::Tcp,
-                user: binding_user.as_deref(),
-                account: None,
+                user: user.as_deref(),
+                account: account.as_ref(),
                 target: Some(&target),
             }),
+            account,
             about: Box::new(SessionInfo {
                 peer,
                 target,
                 rounds: 0,
+                _permit: permit,
                 _chain: connector,
             }),
         })
@@ -184,9 +191,23 @@ impl ConnectionHandler {
 
     pub(super) async fn serve_udp_associate(&self, association: UdpAssociateRequest) {
         let peer = association.peer;
+        let user = association.user.clone();
+        let account = user
+            .as_deref()
+            .and_then(|user| self.logins.account_of(user));
+        let _permit = match admit_user(account.as_deref(), peer) {
+            Ok(permit) => permit,
+            Err(why) => {
+                let why = DialError::refused_user(why);
+                return association.reply_failure(&why).await;
+            }
+        };
         // The control connection was counted with an outgoing descriptor, used by the local socket. The
         // outgoing socket is one more.
-        let Some(place) = self.udp_quota.reserve_slot(None, peer.remote.ip(), 1) else {
+        let Some(place) = self
+            .udp_quota
+            .reserve_slot(account.as_ref(), peer.remote.ip(), 1)
+        else {
             let why = DialError::limit_reached("too many associations are open");
             return association.reply_failure(&why).await;
         };
@@ -209,7 +230,6 @@ impl ConnectionHandler {
             &association.declared,
             self.associate.reassemble,
         );
-        let user = association.user.clone();
         let Ok(mut control) = association.reply_success(shown).await else {
             return;
         };
@@ -222,7 +242,10 @@ impl ConnectionHandler {
             self.sessions.clone(),
             self.ttl,
             place.clone(),
-            user,
+            AssociationUser {
+                name: user,
+                account: account.clone(),
+            },
         );
         let served = async {
             tokio::select! {
@@ -230,8 +253,14 @@ impl ConnectionHandler {
                 () = discard_until_close(&mut control) => {}
             }
         };
-        if place.run_until_evicted(served).await.is_none() {
-            debug!(client = %peer.remote, "the association's slot is needed");
+        let served = run_until_ended(account.as_deref(), served);
+        match place.run_until_evicted(served).await {
+            Some(Some(())) => {}
+            Some(None) => {
+                let why = account.as_ref().map_or("", |account| account.end_text());
+                debug!(client = %peer.remote, "the association ends: {why}");
+            }
+            None => debug!(client = %peer.remote, "the association's slot is needed"),
         }
         debug!(client = %peer.remote, "association closed");
     }

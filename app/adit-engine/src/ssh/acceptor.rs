@@ -19,6 +19,7 @@ use super::{SshPlanError, host_key};
 use crate::acceptor::{
     InboundRequest, PendingRequest, RequestAcceptor, RequestReply, RequestStream,
 };
+use crate::user_registry::UserRefusal;
 use crate::{
     AcceptError, BoxFuture, ConnectionAddrs, DialError, FailureCause, HandshakeSlot, Request,
 };
@@ -117,6 +118,10 @@ impl RequestStream for SshStreamRequests {
         Some(&self.user)
     }
 
+    fn end_connection(&mut self, why: &str) {
+        self.connection.disconnect(why);
+    }
+
     fn next_request(&mut self) -> BoxFuture<'_, Option<PendingRequest>> {
         Box::pin(async move {
             loop {
@@ -203,6 +208,16 @@ fn refusal_text(why: &DialError) -> (OpenFailureReason, &'static str) {
             let text = "the server's rules do not allow this destination";
             (OpenFailureReason::Prohibited, text)
         }
+        FailureCause::OverQuota => (OpenFailureReason::Prohibited, UserRefusal::OverQuota.text()),
+        FailureCause::Expired => (OpenFailureReason::Prohibited, UserRefusal::Expired.text()),
+        FailureCause::TooManySessions => (
+            OpenFailureReason::Shortage,
+            UserRefusal::TooManySessions.text(),
+        ),
+        FailureCause::TooManyDevices => (
+            OpenFailureReason::Shortage,
+            UserRefusal::TooManyDevices.text(),
+        ),
         FailureCause::Exhausted => (OpenFailureReason::Shortage, "too many connections are open"),
         FailureCause::TimedOut => (OpenFailureReason::ConnectFailed, "Connection timed out"),
         FailureCause::HostUnreachable => (OpenFailureReason::ConnectFailed, "No route to host"),

@@ -33,6 +33,7 @@ use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, Pac
 use crate::connector::Connector;
 use crate::session_table::{ListenerSessions, NewSession, SessionKind, SessionRecord};
 use crate::user_account::{UserAccount, client_lookup_owner};
+use crate::user_registry::SessionPermit;
 use crate::{RequestContext, Router};
 use task::{AssociationStage, AssociationTask, OpeningPath};
 
@@ -73,14 +74,23 @@ struct TableState {
     router: Arc<Router>,
     sessions: Arc<ListenerSessions>,
     ttl: RwLock<AssociationTtl>,
-    /// The user of all associations, where they have no accounts.
-    user: Option<String>,
+    /// The user of all associations, where the protocol has none.
+    user: AssociationUser,
     /// Time of the last warning about lost datagrams.
     last_warning: Mutex<Option<Time>>,
     /// Associations that have ended but are still in the table; each is listed once.
     ended: Mutex<Vec<AssociationKey>>,
     /// Shared with the successors of this state.
     some_ended: Arc<Notify>,
+}
+
+/// The user of an association that was requested with a login.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AssociationUser {
+    /// The name that the client stated.
+    pub(crate) name: Option<String>,
+    /// The account, if the user is configured.
+    pub(crate) account: Option<Arc<UserAccount>>,
 }
 
 /// The slots of associations.
@@ -100,6 +110,8 @@ struct AssociationState {
     account: Option<Arc<UserAccount>>,
     /// The counters of the session.
     session: Arc<SessionRecord>,
+    /// Counts the session of a user; the creator of a single association has counted it already.
+    _permit: Option<SessionPermit>,
     place: SlotHold,
     /// Destination of replies: the source of the last authentic packet.
     reply_addr: Mutex<SocketAddr>,
@@ -240,7 +252,9 @@ impl UdpListener {
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
-        Self::build(near, router, sessions, ttl, SlotSource::Shared(share), None)
+        let user = AssociationUser::default();
+        let room = SlotSource::Shared(share);
+        Self::build(near, router, sessions, ttl, room, user)
     }
 
     /// Creates a table for one association that has its slot already, and ends with it.
@@ -251,7 +265,7 @@ impl UdpListener {
         sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         place: Arc<AssociationSlot>,
-        user: Option<String>,
+        user: AssociationUser,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
         Self::build(near, router, sessions, ttl, SlotSource::Single(place), user)
@@ -267,7 +281,9 @@ impl UdpListener {
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::Intercepted(Arc::new(interception.with_quota(share.clone())));
-        Self::build(near, router, sessions, ttl, SlotSource::Shared(share), None)
+        let user = AssociationUser::default();
+        let room = SlotSource::Shared(share);
+        Self::build(near, router, sessions, ttl, room, user)
     }
 
     fn build(
@@ -276,7 +292,7 @@ impl UdpListener {
         sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         room: SlotSource,
-        user: Option<String>,
+        user: AssociationUser,
     ) -> Self {
         let control = AssociationTableUpdater::default();
         let common = Arc::new(TableState {
@@ -408,11 +424,14 @@ impl UdpListener {
                         last = self.association_for(key, from, &target).map(|e| (key, e));
                     }
                     if let Some((_, entry)) = &last {
-                        self.common.sessions.meter().add_up(packet.payload().len());
-                        entry.session.record_up(packet.payload().len());
-                        if let Some(account) = &entry.account {
-                            account.count_packet_up(packet.payload().len());
+                        let n = packet.payload().len();
+                        let account = entry.account.as_ref();
+                        if account.is_some_and(|account| !account.pass_datagram(n, true)) {
+                            self.common.sessions.meter().count_lost();
+                            return trace!("datagram from {from} dropped: the limits of the user");
                         }
+                        self.common.sessions.meter().add_up(n);
+                        entry.session.record_up(n);
                         entry.record_packet(from, &target, now);
                         if let Err(e) = entry.send_or_queue(packet, &target) {
                             self.common.report_loss(&e);
@@ -442,6 +461,19 @@ impl UdpListener {
             return Some(known.entry.clone());
         }
         let account = self.near.account_of(key);
+        let account = account.or_else(|| self.common.user.account.clone());
+        let permit = match (&self.room, &account) {
+            (SlotSource::Shared(_), Some(account)) => match account.admit_session(from.ip()) {
+                Ok(permit) => permit,
+                Err(why) => {
+                    self.near.forget_association(key);
+                    self.common.sessions.meter().count_lost();
+                    debug!("no association for {from}: {}", why.text());
+                    return None;
+                }
+            },
+            _ => None,
+        };
         let place = match &self.room {
             SlotSource::Shared(share) => share
                 .reserve_slot(account.as_ref(), from.ip(), DESCRIPTORS_PER_ASSOCIATION)
@@ -457,7 +489,7 @@ impl UdpListener {
             return None;
         };
         let user = account.as_ref().and_then(|account| account.name());
-        let user = user.or(self.common.user.as_deref());
+        let user = user.or(self.common.user.name.as_deref());
         let context = RequestContext::datagrams(from, user);
         let connector = self.common.router.select_connector(target, &context);
         let asker = client_lookup_owner(account.as_ref(), from.ip());
@@ -487,7 +519,7 @@ impl UdpListener {
         let mut removed = None;
         if let Some(account) = &account {
             if account.is_one_user() {
-                let Some(leaves) = account.removal_notice() else {
+                let Some(leaves) = account.end_notice() else {
                     self.common.mark_ended(key);
                     return None;
                 };
@@ -497,13 +529,14 @@ impl UdpListener {
         }
         let session = self.common.sessions.open(NewSession {
             kind: SessionKind::Udp,
-            user: self.common.user.as_deref(),
+            user: self.common.user.name.as_deref(),
             account: account.as_ref(),
             target: Some(target),
         });
         let entry = Arc::new(AssociationState {
             account,
             session: session.record(),
+            _permit: permit,
             place,
             path: way,
             waiting: Mutex::default(),

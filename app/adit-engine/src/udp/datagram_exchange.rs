@@ -17,8 +17,8 @@ const IDLE_CHECKS: u32 = 4;
 const MAX_BATCHES: usize = 16;
 
 /// Called for each datagram with its payload size, `None` if it was lost, and with true if it comes from
-/// the client.
-pub(crate) type OnDatagram<'a> = dyn Fn(Option<usize>, bool) + Sync + 'a;
+/// the client. Returns false if the datagram must not pass.
+pub(crate) type OnDatagram<'a> = dyn Fn(Option<usize>, bool) -> bool + Sync + 'a;
 
 /// Exchanges datagrams until nothing has arrived for `ttl.idle` or one of the paths has failed.
 pub(crate) async fn exchange_datagrams(
@@ -34,11 +34,11 @@ pub(crate) async fn exchange_datagrams(
     poll_fn(|cx| {
         let up = poll_forward(cx, near, far, &mut packet, &mut |n| {
             moved += 1;
-            passed(n, true);
+            passed(n, true)
         });
         let down = poll_forward(cx, far, near, &mut packet, &mut |n| {
             moved += 1;
-            passed(n, false);
+            passed(n, false)
         });
         for end in [up, down] {
             if let Poll::Ready(end) = end {
@@ -64,11 +64,13 @@ fn poll_forward(
     from: &dyn DatagramPath,
     to: &dyn DatagramPath,
     packet: &mut PacketBuf,
-    passed: &mut dyn FnMut(Option<usize>),
+    passed: &mut dyn FnMut(Option<usize>) -> bool,
 ) -> Poll<io::Result<()>> {
     for _ in 0..MAX_BATCHES {
         let received = from.poll_recv(cx, packet, &mut |packet, peer| {
-            passed(Some(packet.payload().len()));
+            if !passed(Some(packet.payload().len())) {
+                return;
+            }
             if let Err(e) = to.send(packet, peer) {
                 tracing::trace!("datagram for {peer} was lost: {e}");
                 passed(None);

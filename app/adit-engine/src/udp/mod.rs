@@ -33,6 +33,7 @@ use adit_wire::{ProtocolError, Target};
 
 use crate::user_account::UserAccount;
 
+pub(crate) use association_table::AssociationUser;
 pub use association_table::UdpListener;
 pub(crate) use association_table_updater::{AssociationTableUpdater, TableUpdate};
 pub(crate) use datagram_exchange::exchange_datagrams;

@@ -125,6 +125,7 @@ mod top;
 mod transparent;
 mod udp;
 mod upgrade;
+mod user_commands;
 mod users;
 #[cfg(target_os = "linux")]
 mod walkthrough;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 
 use adit_admin::api::{ApiListenerControl, UpgradeRequest, UpgradeRequests, Upgraded};
+use adit_admin::user_store::UserStoreControl;
 use adit_cli::{SignalRequest, Signals};
 use adit_engine::Engine;
 use tokio::sync::{oneshot, watch};
@@ -20,6 +21,8 @@ pub(crate) struct UpgradeHost {
     api: Option<(ApiListenerControl, UpgradeRequests)>,
     /// The end of the process that this one has succeeded.
     predecessor: Option<PredecessorEnd>,
+    /// The store of users.
+    store: Option<UserStoreControl>,
 }
 
 /// The end of the process that this one has succeeded.
@@ -85,7 +88,14 @@ impl UpgradeHost {
             program,
             api,
             predecessor,
+            store: None,
         }
+    }
+
+    /// Sets the store of users, which is handed over.
+    pub(crate) fn with_user_store(mut self, store: Option<UserStoreControl>) -> Self {
+        self.store = store;
+        self
     }
 
     /// Waits for a request of the API.
@@ -155,6 +165,7 @@ impl UpgradeHost {
             None => self.program.clone()?,
         };
         let api = self.api.as_ref().map(|(control, _)| control);
-        Successor::start(&program, engine, api, self.predecessor.clone()).await
+        let store = self.store.as_ref();
+        Successor::start(&program, engine, api, self.predecessor.clone(), store).await
     }
 }

@@ -9,6 +9,7 @@
 //!     ◀─── Prepare ─────────────────
 //!     ──── Ready | Failed ──────────▶       everything is bound, or the reason why not
 //!     ◀─── Counters … ───────────────        accepting is paused
+//!     ◀─── Users … ──────────────────        with their limits and usage
 //!     ◀─── SharedSocket … ───────────        the peers that the predecessor still serves on it
 //!     ◀─── Replays … ───────────────        a snapshot of the replay states, from which on the successor decides
 //!     ◀─── Go ──────────────────────
@@ -24,8 +25,12 @@ use std::os::fd::OwnedFd;
 
 use adit_engine::carrier::KcpCounts;
 use adit_engine::plugin::{HandedOverPlugin, PluginSpec, PluginTransports};
-use adit_engine::{EngineCounters, ListenerCounters, MeterStats, Usage, UserCounters};
+use adit_engine::{
+    ByteCounts, EngineCounters, ListenerCounters, MeterStats, QuotaPeriod, StoredUser, Usage,
+    UserCounters, UserLimits,
+};
 use adit_net::child::guarded::HandedOverChild;
+use adit_wire::UnixTime;
 use serde::{Deserialize, Serialize};
 
 use super::Exchange;
@@ -56,6 +61,7 @@ pub(super) mod kind {
     pub(crate) const PLUGINS: u16 = 13;
     pub(crate) const CLAIM: u16 = 14;
     pub(crate) const CLAIM_ANSWER: u16 = 15;
+    pub(crate) const USERS: u16 = 16;
 }
 
 /// The first message of a successor.
@@ -152,6 +158,75 @@ pub(super) struct CountersMessage {
     /// Those of KCP sessions.
     #[serde(default)]
     kcp: Numbers<30>,
+    /// Those of users at all listeners together.
+    #[serde(default)]
+    users: Vec<(String, Numbers<6>)>,
+}
+
+/// A user with their limits and usage.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct UserMessage {
+    name: String,
+    quota: Option<u64>,
+    /// The name of the [`QuotaPeriod`].
+    period: String,
+    expires: Option<u64>,
+    rate: Option<u64>,
+    sessions: Option<u32>,
+    devices: Option<u32>,
+    period_start: u64,
+    before_period: Numbers<2>,
+    total: Numbers<6>,
+}
+
+impl UserMessage {
+    /// Divides users into messages of limited size.
+    pub(super) fn divide(users: &[StoredUser]) -> impl Iterator<Item = Vec<Self>> {
+        let parts = users.chunks(USERS_PER_MESSAGE);
+        parts.map(|users| users.iter().map(Self::from).collect())
+    }
+}
+
+impl From<&StoredUser> for UserMessage {
+    fn from(user: &StoredUser) -> Self {
+        let StoredUser { limits, .. } = user;
+        Self {
+            name: user.name.clone(),
+            quota: limits.quota,
+            period: limits.period.name().to_owned(),
+            expires: limits.expires.map(|at| at.0),
+            rate: limits.rate,
+            sessions: limits.sessions,
+            devices: limits.devices,
+            period_start: user.period_start.0,
+            before_period: [user.before_period.up, user.before_period.down],
+            total: from_usage(user.total),
+        }
+    }
+}
+
+impl TryFrom<UserMessage> for StoredUser {
+    type Error = String;
+
+    fn try_from(message: UserMessage) -> Exchange<Self> {
+        let period = QuotaPeriod::from_name(&message.period)
+            .ok_or_else(|| format!("a user has an unknown period `{}`", message.period))?;
+        let [up, down] = message.before_period;
+        Ok(Self {
+            name: message.name,
+            limits: UserLimits {
+                quota: message.quota,
+                period,
+                expires: message.expires.map(UnixTime),
+                rate: message.rate,
+                sessions: message.sessions,
+                devices: message.devices,
+            },
+            period_start: UnixTime(message.period_start),
+            before_period: ByteCounts { up, down },
+            total: to_usage(message.total),
+        })
+    }
 }
 
 /// Counters in the order of their fields.
@@ -174,6 +249,7 @@ impl CountersMessage {
             listeners: Vec::new(),
             closed: from_stats(counters.closed),
             kcp: counters.kcp.values(),
+            users: Vec::new(),
         }];
         let mut users_in_last = 0;
         for listener in &counters.listeners {
@@ -197,16 +273,18 @@ impl CountersMessage {
                     addr: listener.addr,
                     stats: from_stats(stats),
                     others: from_usage(others),
-                    users: users
-                        .iter()
-                        .map(|user| (user.name.clone(), from_usage(user.usage)))
-                        .collect(),
+                    users: from_users(users),
                 };
                 if let Some(last) = messages.last_mut() {
                     last.listeners.push(part);
                 }
             }
         }
+        let parts = counters.users.chunks(USERS_PER_MESSAGE);
+        messages.extend(parts.map(|users| Self {
+            users: from_users(users),
+            ..Self::default()
+        }));
         messages
     }
 }
@@ -219,21 +297,30 @@ impl From<CountersMessage> for EngineCounters {
             addr: part.addr,
             stats: to_stats(part.stats),
             others: to_usage(part.others),
-            users: part
-                .users
-                .into_iter()
-                .map(|(name, usage)| UserCounters {
-                    name,
-                    usage: to_usage(usage),
-                })
-                .collect(),
+            users: to_users(part.users),
         });
         Self {
             listeners: listeners.collect(),
             closed: to_stats(message.closed),
             kcp: KcpCounts::from_values(message.kcp),
+            users: to_users(message.users),
         }
     }
+}
+
+fn from_users(users: &[UserCounters]) -> Vec<(String, Numbers<6>)> {
+    let each = users.iter();
+    each.map(|user| (user.name.clone(), from_usage(user.usage)))
+        .collect()
+}
+
+fn to_users(users: Vec<(String, Numbers<6>)>) -> Vec<UserCounters> {
+    let each = users.into_iter();
+    each.map(|(name, usage)| UserCounters {
+        name,
+        usage: to_usage(usage),
+    })
+    .collect()
 }
 
 const fn from_stats(stats: MeterStats) -> Numbers<5> {
@@ -307,6 +394,13 @@ mod tests {
             tcp_sessions: 1,
             ..Usage::default()
         };
+        let users = |count: usize| -> Vec<UserCounters> {
+            let user = |at| UserCounters {
+                name: format!("user {at}"),
+                usage: usage(at),
+            };
+            (0..count).map(user).collect()
+        };
         let listener = |count: usize, port: u16| ListenerCounters {
             route: "a".to_owned(),
             listener: 0,
@@ -319,12 +413,7 @@ mod tests {
                 lost: 5,
             },
             others: usage(7),
-            users: (0..count)
-                .map(|at| UserCounters {
-                    name: format!("user {at}"),
-                    usage: usage(at),
-                })
-                .collect(),
+            users: users(count),
         };
         let counters = EngineCounters {
             listeners: vec![
@@ -341,6 +430,7 @@ mod tests {
                 curr_estab: 2,
                 ..KcpCounts::default()
             },
+            users: users(USERS_PER_MESSAGE + 1),
         };
         let mut sum = EngineCounters::default();
         let messages = CountersMessage::divide(&counters);
@@ -353,6 +443,7 @@ mod tests {
             sum.closed.up += part.closed.up;
             sum.kcp.in_pkts += part.kcp.in_pkts;
             sum.kcp.curr_estab += part.kcp.curr_estab;
+            sum.users.extend(part.users);
             for one in part.listeners {
                 match sum
                     .listeners

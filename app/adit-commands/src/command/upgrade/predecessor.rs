@@ -11,7 +11,7 @@ use adit_engine::connector::{MemberSelection, MemberSelections};
 use adit_engine::plugin::HandedOverPlugin;
 use adit_engine::{
     Engine, EngineCounters, HandoverSocket, Inheritance, InheritedSockets, PreparedEngine,
-    ReplayPart, SharedSockets, SocketKind,
+    ReplayPart, SharedSockets, SocketKind, StoredUser,
 };
 use adit_net::handover::{HandedOverUdp, HandoverChannel, HandoverMessage};
 use serde::de::DeserializeOwned;
@@ -20,7 +20,7 @@ use tracing::{debug, warn};
 
 use super::message::{
     CountersMessage, ENVIRONMENT, Hello, PluginMessage, Ready, SelectedMember, SocketOwner,
-    VERSION, kind,
+    UserMessage, VERSION, kind,
 };
 use super::{Exchange, PredecessorEnd, to_json};
 
@@ -148,6 +148,7 @@ impl Predecessor {
             let message = next_message(&mut self.channel).await?;
             match message.kind {
                 kind::COUNTERS => handover.counters.push_back(parse_counters(&message)?),
+                kind::USERS => handover.users.extend(parse_users(&message)?),
                 kind::REPLAYS => handover.replays.push(ReplayPart::from_bytes(message.body)),
                 kind::SELECTED_MEMBERS => handover.selections = parse_selections(&message.body)?,
                 kind::SHARED_SOCKET => {
@@ -214,6 +215,7 @@ impl Predecessor {
 #[derive(Default)]
 pub(crate) struct Handover {
     counters: VecDeque<EngineCounters>,
+    users: Vec<StoredUser>,
     replays: Vec<ReplayPart>,
     shared: SharedSockets,
     /// The selections in manual groups.
@@ -229,6 +231,7 @@ impl Handover {
                 "the last requests of the former process are not protected against replays: {why}"
             );
         }
+        prepared.engine().user_registry().restore(&self.users);
         prepared.engine().restore_selections(self.selections);
         prepared.engine().read_fake_ips_again();
         let engine = prepared.start(self.shared);
@@ -289,6 +292,11 @@ fn parse_plugin(message: HandoverMessage) -> Exchange<HandedOverPlugin> {
 
 fn parse_counters(message: &HandoverMessage) -> Exchange<EngineCounters> {
     parse::<CountersMessage>(&message.body).map(Into::into)
+}
+
+fn parse_users(message: &HandoverMessage) -> Exchange<Vec<StoredUser>> {
+    let users: Vec<UserMessage> = parse(&message.body)?;
+    users.into_iter().map(StoredUser::try_from).collect()
 }
 
 fn parse_selections(body: &[u8]) -> Exchange<MemberSelections> {

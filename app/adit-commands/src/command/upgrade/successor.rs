@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use adit_admin::api::{ApiListenerControl, Upgraded};
+use adit_admin::user_store::UserStoreControl;
 use adit_cli::{CommandResult, SignalRequest, Signals, notify_service_manager};
-use adit_engine::{Engine, EngineCounters, HandoverSocket, ReplayClaim, ReplayPart};
+use adit_engine::{Engine, EngineCounters, HandoverSocket, ReplayClaim, ReplayPart, StoredUser};
 use adit_net::child::detachable::{DetachableChild, spawn_detachable};
 use adit_net::handover::{HandoverChannel, HandoverMessage};
 use tokio::sync::mpsc;
@@ -18,7 +19,7 @@ use tracing::{debug, info, warn};
 
 use super::message::{
     CountersMessage, ENVIRONMENT, Hello, PluginMessage, Ready, SOCKETS_PER_MESSAGE, SelectedMember,
-    SocketOwner, VERSION, kind,
+    SocketOwner, UserMessage, VERSION, kind,
 };
 use super::{Exchange, PredecessorEnd, to_json};
 
@@ -73,8 +74,9 @@ impl Successor {
         engine: &Engine,
         api: Option<&ApiListenerControl>,
         predecessor: Option<PredecessorEnd>,
+        store: Option<&UserStoreControl>,
     ) -> Exchange<Self> {
-        let started = Self::start_or_fail(program, engine, api, predecessor).await;
+        let started = Self::start_or_fail(program, engine, api, predecessor, store).await;
         if started.is_err() {
             engine.resume_plugins();
             engine.end_claims();
@@ -87,6 +89,7 @@ impl Successor {
         engine: &Engine,
         api: Option<&ApiListenerControl>,
         predecessor: Option<PredecessorEnd>,
+        store: Option<&UserStoreControl>,
     ) -> Exchange<Self> {
         check_service_manager()?;
         let sockets = engine.export_sockets().map_err(|why| why.to_string())?;
@@ -124,11 +127,22 @@ impl Successor {
         let ready: Ready = expect(&ready, kind::READY)?;
 
         engine.pause_accepting().await;
-        let counted = engine.counters();
-        let started = Self::request_start(&mut channel, &mut child, engine, &counted).await;
+        if let Some(store) = store {
+            store.close().await;
+        }
+        let mut counted = engine.counters();
+        // The users are handed over with their limits; only what is added later is counted.
+        let users = engine.user_registry().to_stored();
+        counted.users.clear();
+        let started = Self::request_start(&mut channel, &mut child, engine, &counted, &users);
+        let started = started.await;
+        counted.users = users.into_iter().map(Into::into).collect();
         let (claims, recorded) = match started {
             Ok(started) => started,
             Err(why) => {
+                if let Some(store) = store {
+                    store.reopen().await;
+                }
                 // The sockets were not closed: nothing was refused.
                 engine.resume_accepting();
                 return Err(why);
@@ -166,8 +180,12 @@ impl Successor {
         child: &mut DetachableChild,
         engine: &Engine,
         counted: &EngineCounters,
+        users: &[StoredUser],
     ) -> Exchange<(mpsc::Receiver<ReplayClaim>, u64)> {
         send_counters(channel, counted).await?;
+        for message in UserMessage::divide(users) {
+            super::send(channel, kind::USERS, &to_json(&message)?, &[]).await?;
+        }
         let shared = engine.hand_over_udp().await;
         for socket in shared.map_err(|why| why.to_string())?.into_vec() {
             let (peers, fds) = socket.into_parts();

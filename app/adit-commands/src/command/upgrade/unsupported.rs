@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_admin::api::{ApiListener, ApiListenerControl, ApiListenerError, Upgraded};
+use adit_admin::user_store::UserStoreControl;
 use adit_cli::{CommandResult, Failure, Signals};
 use adit_engine::{Engine, Inheritance, PreparedEngine};
 
@@ -73,6 +74,7 @@ impl Successor {
         _: &Engine,
         _: Option<&ApiListenerControl>,
         _: Option<PredecessorEnd>,
+        _: Option<&UserStoreControl>,
     ) -> Exchange<Self> {
         Err("only a process on Linux can be upgraded".to_owned())
     }

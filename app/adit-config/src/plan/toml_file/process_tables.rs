@@ -1,5 +1,6 @@
 //! `version`, `[log]` and `[admin]`: the format of the file, and options of the command line that it can contain.
 
+use core::time::Duration;
 use std::path::PathBuf;
 
 use adit_wire::{Host, Target};
@@ -8,9 +9,10 @@ use toml::de::DeValue;
 use super::file_keys::{FileKey, ValueType};
 use super::reader::{Entry, RouteReader, Value, span_of};
 use crate::family::{Family, LeftOut};
-use crate::plan::{AdminSettings, LogLevel};
+use crate::plan::run_settings::DEFAULT_STORE_INTERVAL;
+use crate::plan::{AdminSettings, LogLevel, StoreSettings};
 use crate::scheme::builder::secret_files::{self, resolve_path};
-use crate::text::{ConfigError, Span, nearest_word};
+use crate::text::{ConfigError, Span, format_duration, nearest_word, parse_duration};
 
 /// The versions of the file that are supported.
 pub(super) const VERSIONS: (u64, u64) = (1, 1);
@@ -23,7 +25,7 @@ pub(super) static LOG_KEYS: [FileKey; 1] = [FileKey::new(
 )];
 
 /// Keys of `[admin]`.
-pub(super) static ADMIN_KEYS: [FileKey; 3] = [
+pub(super) static ADMIN_KEYS: [FileKey; 5] = [
     FileKey::new(
         "listen",
         ValueType::Text,
@@ -40,7 +42,20 @@ pub(super) static ADMIN_KEYS: [FileKey; 3] = [
         ValueType::Text,
         "Host name or address of the servers for the subscriptions of their users.",
     ),
+    FileKey::new(
+        "store",
+        ValueType::Text,
+        "A file in which the limits and the usage of users outlive the process.",
+    ),
+    FileKey::new(
+        "store_interval",
+        ValueType::Duration,
+        "Interval at which usage is written to the store.",
+    ),
 ];
+
+/// Minimum interval at which usage is written.
+const MIN_STORE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An address of the API.
 enum AdminAddress {
@@ -116,6 +131,8 @@ impl RouteReader<'_> {
         let address = listen.and_then(|value| self.read_admin_address(value));
         let tokens = find("tokens").map(|value| self.read_tokens_path(value));
         let public_host = find("public_host").map(|value| self.read_public_host(value));
+        let store = find("store").map(|value| self.read_store_path(value));
+        let interval = self.read_store_interval(find("store_interval"), store.is_some());
         let listen = match address? {
             AdminAddress::Socket(path) => path,
             AdminAddress::Port(text) if tokens.is_some() => text,
@@ -132,6 +149,7 @@ impl RouteReader<'_> {
             listen,
             tokens: tokens.flatten(),
             public_host: public_host.flatten(),
+            store: store.flatten().map(|path| StoreSettings { path, interval }),
         })
     }
 
@@ -167,6 +185,59 @@ impl RouteReader<'_> {
         let excerpt = self.document.without_url();
         secret_files::read_file(self.diagnostics, self.lookup, excerpt, path, span, None)?;
         Some(resolve_path(self.lookup, path))
+    }
+
+    /// Returns the path of the store, whose folder exists.
+    fn read_store_path(&mut self, value: &Value<'_>) -> Option<PathBuf> {
+        let span = span_of(value.span());
+        let text = self.expect_string(value, "`store` must be the path of a file")?;
+        if text.is_empty() || text.starts_with('@') || text.ends_with('/') {
+            let flaw = ConfigError::new(span, format!("bad path `{text}`"))
+                .with_help("`store` is a file of its own: `store = \"users.redb\"`");
+            self.report_error(flaw);
+            return None;
+        }
+        Some(resolve_path(self.lookup, text))
+    }
+
+    /// Returns the interval at which usage is stored.
+    fn read_store_interval(&mut self, value: Option<&Value<'_>>, has_store: bool) -> Duration {
+        let Some(value) = value else {
+            return DEFAULT_STORE_INTERVAL;
+        };
+        let span = span_of(value.span());
+        if !has_store {
+            let flaw = ConfigError::new(span, "`store_interval` without `store`")
+                .with_help("add `store = \"users.redb\"`");
+            self.report_error(flaw);
+            return DEFAULT_STORE_INTERVAL;
+        }
+        match self.read_duration(value, "store_interval") {
+            Some(interval) if interval >= MIN_STORE_INTERVAL => interval,
+            Some(_) => {
+                let flaw = ConfigError::new(span, "`store_interval` is too short");
+                let min = format_duration(MIN_STORE_INTERVAL);
+                self.report_error(flaw.with_help(format!("at least `{min}`")));
+                DEFAULT_STORE_INTERVAL
+            }
+            None => DEFAULT_STORE_INTERVAL,
+        }
+    }
+
+    /// Returns the duration of a key.
+    pub(super) fn read_duration(&mut self, value: &Value<'_>, key: &str) -> Option<Duration> {
+        let span = span_of(value.span());
+        let DeValue::String(text) = value.get_ref() else {
+            let what = format!("`{key}` must be a duration, such as \"30s\"");
+            self.report_wrong_type(span, &what, value.get_ref());
+            return None;
+        };
+        let duration = parse_duration(text);
+        if duration.is_none() {
+            let flaw = ConfigError::new(span, format!("bad duration `{text}`"));
+            self.report_error(flaw.with_help("write a whole number with a unit: `30s`, `2m`"));
+        }
+        duration
     }
 
     fn read_public_host(&mut self, value: &Value<'_>) -> Option<Host> {

@@ -5,7 +5,6 @@ use toml::de::DeValue;
 use super::file_keys::{FileKey, ValueType};
 use super::reader::{RouteReader, Value, span_of};
 use crate::plan::RunSettings;
-use crate::text::{ConfigError, parse_duration};
 
 /// Keys of `[run]`.
 pub(super) static RUN_KEYS: [FileKey; 3] = [
@@ -47,19 +46,10 @@ impl RouteReader<'_> {
                 ("watch", other) => {
                     self.report_wrong_type(span, "`watch` must be true or false", other);
                 }
-                (_, DeValue::String(text)) => match parse_duration(text) {
-                    Some(drain) => settings.drain = drain,
-                    None => self.report_error(
-                        ConfigError::new(span, format!("bad duration `{text}`"))
-                            .with_help("write a whole number with a unit: `30s`, `2m`"),
-                    ),
-                },
-                (_, other) => {
-                    self.report_wrong_type(
-                        span,
-                        "`drain` must be a duration, such as \"30s\"",
-                        other,
-                    );
+                _ => {
+                    if let Some(drain) = self.read_duration(value, "drain") {
+                        settings.drain = drain;
+                    }
                 }
             }
         }

@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 use crate::schema::SecretValue;
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::endpoint_types::UserPassword;
+use crate::scheme::password_file::{self, PASSWORD_LINE, PasswordFileFlaw};
 use crate::scheme::shared_keys;
 use crate::text::{
     ConfigError, Diagnostics, FileText, Secret, SecretLookup, SecretText, Span, UrlSnippet,
@@ -118,33 +119,17 @@ impl EndpointBuilder<'_, '_> {
     pub(crate) fn read_users_file(&mut self, path: &str) -> Option<Vec<UserPassword>> {
         let span = self.value_span(&shared_keys::USERS);
         let file = self.read_file(path, span)?;
-        let mut users = Vec::new();
-        for (number, line) in file.text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match line.split_once(':') {
-                Some((user, password)) if !user.is_empty() && !password.is_empty() => {
-                    users.push(UserPassword {
-                        user: user.to_owned(),
-                        password: Secret::from(password),
-                    });
-                }
-                _ => {
-                    let title = format!("line {} of `{path}` is not `user:password`", number + 1);
-                    self.report_error(ConfigError::new(span, title));
-                    return None;
-                }
+        match password_file::parse_lines(&file.text) {
+            Ok(users) => Some(users),
+            Err(flaw) => {
+                let error = ConfigError::new(span, flaw.title(path));
+                self.report_error(match flaw {
+                    PasswordFileFlaw::NoUser => error.with_label(PASSWORD_LINE),
+                    PasswordFileFlaw::Line(_) => error,
+                });
+                None
             }
         }
-        if users.is_empty() {
-            let title = format!("no user in `{path}`");
-            self.report_error(
-                ConfigError::new(span, title).with_label("write one `user:password` per line"),
-            );
-            return None;
-        }
-        Some(users)
     }
 
     /// Reads a file of a secret or users.

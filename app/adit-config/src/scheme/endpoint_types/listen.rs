@@ -103,8 +103,12 @@ pub struct ProxyListener {
     pub socks4: bool,
     /// True if HTTP is accepted.
     pub http: bool,
-    /// The users, with unique names. Empty means everyone who can reach the listener.
+    /// The users, with unique names, the user of the URL first. Empty means everyone who can reach the listener.
     pub users: Vec<UserPassword>,
+    /// The file that all users but that of the URL were read from.
+    pub users_file: Option<PathBuf>,
+    /// True if the first user is that of the URL.
+    pub has_url_user: bool,
     /// True if UDP ASSOCIATE is offered.
     pub udp: bool,
     /// True if BIND is offered.

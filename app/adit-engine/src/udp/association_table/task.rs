@@ -31,7 +31,7 @@ pub(super) struct AssociationTask {
     pub(super) mouth: ClientSender,
     pub(super) common: Arc<TableState>,
     pub(super) stage: AssociationStage,
-    /// Completes when the user is removed. The end of all users is the end of the table.
+    /// Completes when the sessions of the user end. The end of all users is the end of the table.
     pub(super) removed: Option<Pin<Box<OwnedNotified>>>,
     pub(super) key: AssociationKey,
 }
@@ -67,7 +67,9 @@ impl Future for AssociationTask {
         if let Some(removed) = &mut this.removed
             && removed.as_mut().poll(cx).is_ready()
         {
-            debug!("an association ends: the user was removed");
+            let account = this.entry.account.as_ref();
+            let why = account.map_or("", |account| account.end_text());
+            debug!("an association ends: {why}");
             return Poll::Ready(());
         }
         if let AssociationStage::Opening(opening) = &mut this.stage {
@@ -133,10 +135,11 @@ impl AssociationTask {
                 let mut came = false;
                 let received = way.poll_recv(cx, packet, &mut |packet, source| {
                     came = true;
-                    session.add_down(packet.payload().len());
-                    if let Some(account) = &entry.account {
-                        account.count_packet_down(packet.payload().len());
+                    let (n, account) = (packet.payload().len(), entry.account.as_ref());
+                    if account.is_some_and(|account| !account.pass_datagram(n, false)) {
+                        return trace!("datagram to {back} dropped: the limits of the user");
                     }
+                    session.add_down(n);
                     if let Err(e) = mouth.queue_reply(packet, source, back) {
                         trace!("datagram to {back} was lost: {e}");
                     }

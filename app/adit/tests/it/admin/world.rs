@@ -177,14 +177,14 @@ pub(super) fn anna() -> String {
 }
 
 /// Opens a session that echoes.
-pub(super) fn session(proxy: SocketAddr, to: &Destination) -> TcpStream {
+pub(crate) fn session(proxy: SocketAddr, to: &Destination) -> TcpStream {
     let mut stream = socks_client::connect_through(proxy, None, to).unwrap();
     stream.write_all(b"ECHO\n").unwrap();
     assert!(lives(&mut stream));
     stream
 }
 
-pub(super) fn lives(stream: &mut TcpStream) -> bool {
+pub(crate) fn lives(stream: &mut TcpStream) -> bool {
     let mut byte = [0];
     stream.write_all(b"x").is_ok() && stream.read_exact(&mut byte).is_ok() && byte == *b"x"
 }

@@ -43,6 +43,18 @@ pub(super) fn operator(hosts: &Hosts, walk: &mut Walk) {
     assert!(routes.contains(":8388"), "{routes}");
     let sessions = vps.run(&walk.next("adit sessions"));
     assert!(sessions.ends_with("0 open sessions"), "{sessions}");
+    let added = vps.run(&walk.next("adit user add"));
+    assert!(added.contains("@vps.example:8388"), "{added}");
+    user_works(hosts, &server_key, &key_of(vps, "carol"));
+    let list = vps.run(&walk.next("adit user list"));
+    assert!(
+        list.contains("50.0 GB/month") && list.contains("30 days"),
+        "{list}"
+    );
+    let limited = vps.run(&walk.next("adit user limit"));
+    assert!(limited.contains("12.5 MB/s"), "{limited}");
+    vps.run(&walk.next("adit user remove"));
+    assert!(!vps.read("users.json").contains("carol"));
     drop(server);
 
     vps.run("mkdir /etc/adit && cp /usr/local/bin/adit adit-new");

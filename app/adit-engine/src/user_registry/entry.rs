@@ -1,0 +1,615 @@
+//! The entry of one user: their limits, what they have used of them, and their open sessions.
+
+use std::mem::take;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+
+use adit_net::system;
+use adit_wire::{UnixTime, source_network};
+use tracing::info;
+
+use super::token_bucket::{QueueTicket, TokenBucket};
+use super::{ByteCounts, QuotaPeriod, StoredUser, UserLimits, UserReport, UserState};
+use crate::FailureCause;
+use crate::user_account::{Usage, UserAccount};
+
+/// The user has a quota.
+const HAS_QUOTA: u8 = 1;
+/// The user has a rate.
+const HAS_RATE: u8 = 1 << 1;
+/// The quota of the period is used up.
+const OVER_QUOTA: u8 = 1 << 2;
+/// The time of the user has expired.
+const EXPIRED: u8 = 1 << 3;
+/// States in which the user has no sessions.
+const BLOCKED: u8 = OVER_QUOTA | EXPIRED;
+
+/// A session moves no more than 1/`QUOTA_PART` of what is left of the quota at once, so that all that are polled at
+/// the same time exceed it by little.
+const QUOTA_PART: i64 = 64;
+/// Minimum of that number of bytes.
+const MIN_PIECE: usize = 16 << 10;
+
+/// The entry of one user in the registry. All of the user's accounts share it.
+///
+/// It is small, because every user with limits has one.
+#[derive(Debug)]
+pub(crate) struct UserEntry {
+    name: Box<str>,
+    /// What the path of bytes has to check; 0 for users without quota and rate.
+    checks: AtomicU8,
+    /// The refusals that were logged, one bit per cause.
+    logged: AtomicU8,
+    /// What is left of the quota.
+    budget: AtomicI64,
+    /// The rates of both directions, once the user has had a rate.
+    rates: OnceLock<Box<DirectionRates>>,
+    record: Mutex<Record>,
+}
+
+#[derive(Debug)]
+struct DirectionRates {
+    up: Arc<TokenBucket>,
+    down: Arc<TokenBucket>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    limits: PackedLimits,
+    /// Usage that no account in `live` counts: that of earlier processes, and of accounts that are gone.
+    carried: Usage,
+    /// The start of the period, in seconds since 1970.
+    period_start: u64,
+    /// All usage at that time.
+    before_period: ByteCounts,
+    /// Present while the user has accounts or sessions.
+    live: Option<Box<LiveState>>,
+}
+
+/// The accounts of a user, and their open sessions.
+#[derive(Debug, Default)]
+struct LiveState {
+    accounts: Vec<Arc<UserAccount>>,
+    sessions: u32,
+    /// The client networks, with the number of their sessions and connections.
+    devices: Vec<(IpAddr, u32)>,
+}
+
+/// The limits of a user in less memory: the maximum of a type is no limit.
+#[derive(Debug, Clone, Copy)]
+struct PackedLimits {
+    quota: u64,
+    expires: u64,
+    rate: u64,
+    sessions: u32,
+    devices: u32,
+    period: QuotaPeriod,
+}
+
+impl Default for PackedLimits {
+    fn default() -> Self {
+        UserLimits::default().into()
+    }
+}
+
+impl From<UserLimits> for PackedLimits {
+    fn from(limits: UserLimits) -> Self {
+        Self {
+            quota: limits.quota.unwrap_or(u64::MAX),
+            expires: limits.expires.map_or(u64::MAX, |at| at.0),
+            rate: limits.rate.unwrap_or(u64::MAX),
+            sessions: limits.sessions.unwrap_or(u32::MAX),
+            devices: limits.devices.unwrap_or(u32::MAX),
+            period: limits.period,
+        }
+    }
+}
+
+impl From<PackedLimits> for UserLimits {
+    fn from(packed: PackedLimits) -> Self {
+        let long = |n: u64| (n != u64::MAX).then_some(n);
+        let short = |n: u32| (n != u32::MAX).then_some(n);
+        Self {
+            quota: long(packed.quota),
+            period: packed.period,
+            expires: long(packed.expires).map(UnixTime),
+            rate: long(packed.rate),
+            sessions: short(packed.sessions),
+            devices: short(packed.devices),
+        }
+    }
+}
+
+/// The reason why a user gets no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UserRefusal {
+    OverQuota,
+    Expired,
+    TooManySessions,
+    TooManyDevices,
+}
+
+impl UserRefusal {
+    /// Returns the bit of `UserEntry::logged`.
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// Returns the text for logs and clients.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::OverQuota => "the quota of the user is used up",
+            Self::Expired => "the time of the user has expired",
+            Self::TooManySessions => "the user has too many open sessions",
+            Self::TooManyDevices => "the user is connected from too many addresses",
+        }
+    }
+
+    /// Returns the typed cause.
+    pub(crate) const fn cause(self) -> FailureCause {
+        match self {
+            Self::OverQuota => FailureCause::OverQuota,
+            Self::Expired => FailureCause::Expired,
+            Self::TooManySessions => FailureCause::TooManySessions,
+            Self::TooManyDevices => FailureCause::TooManyDevices,
+        }
+    }
+}
+
+/// An open session of a user, or a connection that has none yet; it is counted until it is dropped.
+#[derive(Debug)]
+pub(crate) struct SessionPermit {
+    entry: Arc<UserEntry>,
+    network: IpAddr,
+    is_session: bool,
+}
+
+impl Drop for SessionPermit {
+    fn drop(&mut self) {
+        let mut record = self.entry.lock();
+        let Some(live) = &mut record.live else {
+            return;
+        };
+        live.sessions = live.sessions.saturating_sub(self.is_session.into());
+        let at = live.devices.iter().position(|(at, _)| *at == self.network);
+        if let Some((at, (_, count))) = at.and_then(|at| Some((at, live.devices.get_mut(at)?))) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                live.devices.swap_remove(at);
+            }
+        }
+        record.release_memory();
+    }
+}
+
+impl UserEntry {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            checks: AtomicU8::new(0),
+            logged: AtomicU8::new(0),
+            budget: AtomicI64::new(0),
+            rates: OnceLock::new(),
+            record: Mutex::default(),
+        }
+    }
+
+    /// Returns the name of the user.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Adds an account, whose usage is that of this user from now on.
+    pub(super) fn add_account(&self, account: &Arc<UserAccount>) {
+        let mut record = self.lock();
+        record.settle_accounts();
+        let live = record.live.get_or_insert_default();
+        live.accounts.push(account.clone());
+    }
+
+    /// Drops all accounts at the end of the registry.
+    pub(super) fn forget_accounts(&self) {
+        self.lock().live = None;
+    }
+
+    /// Returns true if the entry has neither limits nor usage, and no account refers to it.
+    pub(super) fn is_unused(&self) -> bool {
+        let mut record = self.lock();
+        record.settle_accounts();
+        record.live.is_none()
+            && record.carried == Usage::default()
+            && UserLimits::from(record.limits) == UserLimits::default()
+    }
+
+    pub(super) fn limits(&self) -> UserLimits {
+        self.lock().limits.into()
+    }
+
+    /// Sets the limits. Another period starts to count from zero.
+    pub(super) fn set_limits(&self, limits: UserLimits, now: UnixTime) {
+        let mut record = self.lock();
+        if record.limits.period != limits.period {
+            record.period_start = limits.period.start(now).0;
+            record.before_period = record.total().into();
+        }
+        record.limits = limits.into();
+        self.apply(&mut record, now);
+    }
+
+    /// Restores the state of an earlier process. What was counted since stays, if it is more.
+    pub(super) fn restore(&self, stored: &StoredUser, now: UnixTime) {
+        let mut record = self.lock();
+        let here = record.total();
+        let missing = stored.total.at_least(here).reduced_by(here);
+        record.carried = record.carried.combined_with(missing);
+        record.limits = stored.limits.into();
+        record.period_start = stored.period_start.0;
+        record.before_period = stored.before_period;
+        self.apply(&mut record, now);
+    }
+
+    /// Adds usage that another process has counted.
+    pub(super) fn add_usage(&self, usage: Usage, now: UnixTime) {
+        let mut record = self.lock();
+        record.carried = record.carried.combined_with(usage);
+        self.refresh(&mut record, now);
+    }
+
+    /// Begins to count the period from zero.
+    pub(super) fn reset_usage(&self, now: UnixTime) {
+        let mut record = self.lock();
+        record.before_period = record.total().into();
+        self.apply(&mut record, now);
+    }
+
+    /// Forgets limits and usage.
+    pub(super) fn clear(&self, now: UnixTime) {
+        let mut record = self.lock();
+        let total = record.total();
+        record.carried = record.carried.reduced_by(total);
+        record.before_period = ByteCounts::default();
+        record.period_start = 0;
+        record.limits = PackedLimits::default();
+        self.apply(&mut record, now);
+    }
+
+    /// Brings period and state up to date. Returns the time at which they change next.
+    pub(super) fn update(&self, now: UnixTime) -> Option<UnixTime> {
+        let mut record = self.lock();
+        record.settle_accounts();
+        self.refresh(&mut record, now);
+        let limits = UserLimits::from(record.limits);
+        let expiry = limits.expires.filter(|at| *at > now);
+        let next = limits.quota.and(limits.period.next_start(now));
+        expiry.into_iter().chain(next).min()
+    }
+
+    pub(super) fn report(&self, now: UnixTime) -> UserReport {
+        let mut record = self.lock();
+        record.settle_accounts();
+        self.refresh(&mut record, now);
+        let total = record.total();
+        let (sessions, devices) = match &record.live {
+            Some(live) => (live.sessions, live.devices.len()),
+            None => (0, 0),
+        };
+        UserReport {
+            name: self.name.to_string(),
+            limits: record.limits.into(),
+            used_in_period: ByteCounts::from(total).reduced_by(record.before_period),
+            total,
+            sessions,
+            devices: u32::try_from(devices).unwrap_or(u32::MAX),
+            state: self.state(),
+        }
+    }
+
+    /// Returns what has to outlive the process.
+    pub(super) fn to_stored(&self, now: UnixTime) -> StoredUser {
+        let mut record = self.lock();
+        record.settle_accounts();
+        self.refresh(&mut record, now);
+        StoredUser {
+            name: self.name.to_string(),
+            limits: record.limits.into(),
+            period_start: UnixTime(record.period_start),
+            before_period: record.before_period,
+            total: record.total(),
+        }
+    }
+
+    fn state(&self) -> UserState {
+        let checks = self.checks.load(Ordering::Acquire);
+        if checks & EXPIRED != 0 {
+            UserState::Expired
+        } else if checks & OVER_QUOTA != 0 {
+            UserState::OverQuota
+        } else {
+            UserState::Active
+        }
+    }
+
+    /// Starts a new period if the last one is over, and applies what follows from the time.
+    fn refresh(&self, record: &mut Record, now: UnixTime) {
+        let start = record.limits.period.start(now).0;
+        // A clock that was set back starts no period.
+        let is_new = start > record.period_start;
+        if is_new {
+            record.period_start = start;
+            record.before_period = record.total().into();
+        }
+        let expired = now.0 >= record.limits.expires;
+        let known = self.checks.load(Ordering::Relaxed) & EXPIRED != 0;
+        if is_new || expired != known {
+            self.apply(record, now);
+        }
+    }
+
+    /// Applies the limits in `record`.
+    fn apply(&self, record: &mut Record, now: UnixTime) {
+        let limits = record.limits;
+        let start = limits.period.start(now).0;
+        if start > record.period_start {
+            record.period_start = start;
+            record.before_period = record.total().into();
+        }
+        let mut checks = 0;
+        if limits.quota != u64::MAX {
+            let used = ByteCounts::from(record.total()).reduced_by(record.before_period);
+            let left = limits.quota.saturating_sub(used.sum());
+            self.budget
+                .store(i64::try_from(left).unwrap_or(i64::MAX), Ordering::Relaxed);
+            checks |= HAS_QUOTA;
+            if left == 0 {
+                checks |= OVER_QUOTA;
+            }
+        }
+        if now.0 >= limits.expires {
+            checks |= EXPIRED;
+        }
+        if limits.rate != u64::MAX {
+            let new = || Arc::new(TokenBucket::new(limits.rate));
+            let rates = self.rates.get_or_init(|| {
+                Box::new(DirectionRates {
+                    up: new(),
+                    down: new(),
+                })
+            });
+            rates.up.set_rate(limits.rate);
+            rates.down.set_rate(limits.rate);
+            checks |= HAS_RATE;
+        }
+        let before = self.checks.swap(checks, Ordering::AcqRel);
+        self.logged.store(0, Ordering::Relaxed);
+        if let Some(rates) = self.rates.get().filter(|_| checks & HAS_RATE == 0) {
+            rates.up.release_all();
+            rates.down.release_all();
+        }
+        let blocks = checks & BLOCKED;
+        if blocks & !before != 0 {
+            self.interrupt_sessions(record, blocks);
+        }
+    }
+
+    /// Ends the open sessions of a user that is blocked from now on.
+    fn interrupt_sessions(&self, record: &Record, blocks: u8) {
+        let Some(live) = &record.live else { return };
+        for account in &live.accounts {
+            account.interrupt_sessions();
+        }
+        if !live.devices.is_empty() {
+            let why = match blocks & EXPIRED {
+                0 => UserRefusal::OverQuota,
+                _ => UserRefusal::Expired,
+            };
+            info!(
+                user = ?self.name,
+                "{}: {} sessions end",
+                why.text(),
+                live.sessions
+            );
+        }
+    }
+
+    /// Returns true if the user may have no sessions.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.checks.load(Ordering::Acquire) & BLOCKED != 0
+    }
+
+    /// Returns the reason why the sessions of a user that is blocked end, for logs.
+    pub(crate) fn end_text(&self) -> &'static str {
+        match self.state() {
+            UserState::Expired => UserRefusal::Expired.text(),
+            _ => UserRefusal::OverQuota.text(),
+        }
+    }
+
+    /// Counts a new session of a client at `source`, or refuses it. With `is_session` false it is a connection
+    /// without a stream, which counts as a device alone.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        source: IpAddr,
+        is_session: bool,
+    ) -> Result<SessionPermit, UserRefusal> {
+        let admitted = self.try_admit(source_network(source), is_session);
+        if let Err(why) = &admitted {
+            // A client that is refused tries again and again.
+            let known = self.logged.fetch_or(why.bit(), Ordering::Relaxed);
+            if known & why.bit() == 0 {
+                info!(
+                    user = ?self.name,
+                    "refused: {} (logged once until the user or their limits change)",
+                    why.text()
+                );
+            }
+        }
+        admitted
+    }
+
+    fn try_admit(
+        self: &Arc<Self>,
+        network: IpAddr,
+        is_session: bool,
+    ) -> Result<SessionPermit, UserRefusal> {
+        let mut record = self.lock();
+        self.refresh(&mut record, system::unix_now());
+        match self.state() {
+            UserState::Active => {}
+            UserState::OverQuota => return Err(UserRefusal::OverQuota),
+            UserState::Expired => return Err(UserRefusal::Expired),
+        }
+        let limits = record.limits;
+        let live = record.live.get_or_insert_default();
+        let device = live.devices.iter_mut().find(|(at, _)| *at == network);
+        let refusal = if is_session && live.sessions >= limits.sessions {
+            Some(UserRefusal::TooManySessions)
+        } else if let Some((_, count)) = device {
+            *count += 1;
+            None
+        } else if u32::try_from(live.devices.len()).unwrap_or(u32::MAX) >= limits.devices {
+            Some(UserRefusal::TooManyDevices)
+        } else {
+            live.devices.push((network, 1));
+            None
+        };
+        if let Some(refusal) = refusal {
+            record.release_memory();
+            return Err(refusal);
+        }
+        live.sessions += u32::from(is_session);
+        Ok(SessionPermit {
+            entry: self.clone(),
+            network,
+            is_session,
+        })
+    }
+
+    /// Returns the number of bytes that a session may move now, or wakes the task of `cx` later. A user that is blocked
+    /// may move nothing: their sessions are about to end.
+    pub(crate) fn poll_allowance(
+        &self,
+        cx: &Context<'_>,
+        is_up: bool,
+        ticket: &QueueTicket,
+    ) -> Poll<usize> {
+        let checks = self.checks.load(Ordering::Relaxed);
+        if checks == 0 {
+            return Poll::Ready(usize::MAX);
+        }
+        if checks & BLOCKED != 0 {
+            return Poll::Pending;
+        }
+        let mut most = usize::MAX;
+        if checks & HAS_QUOTA != 0 {
+            let left = self.budget.load(Ordering::Relaxed);
+            let piece = usize::try_from(left / QUOTA_PART).unwrap_or_default();
+            let left = usize::try_from(left).unwrap_or_default();
+            most = piece.max(MIN_PIECE).min(left.max(1));
+        }
+        match self.bucket(checks, is_up) {
+            Some(bucket) => bucket.poll_turn(cx, ticket).map(|turn| turn.min(most)),
+            None => Poll::Ready(most),
+        }
+    }
+
+    /// Charges bytes that a session has moved.
+    pub(crate) fn charge(&self, n: usize, is_up: bool) {
+        let checks = self.checks.load(Ordering::Relaxed);
+        if checks == 0 {
+            return;
+        }
+        if let Some(bucket) = self.bucket(checks, is_up) {
+            bucket.take(n);
+        }
+        if checks & HAS_QUOTA != 0 {
+            self.spend(n);
+        }
+    }
+
+    /// Charges a datagram; returns false if it must not pass.
+    pub(crate) fn charge_datagram(&self, n: usize, is_up: bool) -> bool {
+        let checks = self.checks.load(Ordering::Relaxed);
+        if checks == 0 {
+            return true;
+        }
+        if checks & BLOCKED != 0 {
+            return false;
+        }
+        if self
+            .bucket(checks, is_up)
+            .is_some_and(|bucket| !bucket.try_take(n))
+        {
+            return false;
+        }
+        if checks & HAS_QUOTA != 0 {
+            self.spend(n);
+        }
+        true
+    }
+
+    fn bucket(&self, checks: u8, is_up: bool) -> Option<&Arc<TokenBucket>> {
+        let rates = self.rates.get().filter(|_| checks & HAS_RATE != 0)?;
+        Some(if is_up { &rates.up } else { &rates.down })
+    }
+
+    /// Takes bytes from the quota.
+    fn spend(&self, n: usize) {
+        let n = i64::try_from(n).unwrap_or(i64::MAX);
+        if self.budget.fetch_sub(n, Ordering::Relaxed) <= n {
+            self.end_quota();
+        }
+    }
+
+    /// Blocks the user, whose quota is used up.
+    #[cold]
+    fn end_quota(&self) {
+        let record = self.lock();
+        // The quota may have been raised meanwhile.
+        if self.budget.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        let before = self.checks.fetch_or(OVER_QUOTA, Ordering::AcqRel);
+        if before & OVER_QUOTA == 0 {
+            self.interrupt_sessions(&record, OVER_QUOTA);
+        }
+    }
+
+    /// Ignores poisoning: a panic of another thread leaves the record intact.
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Record {
+    /// Returns all usage of the user.
+    fn total(&self) -> Usage {
+        let accounts = self.live.iter().flat_map(|live| &live.accounts);
+        accounts.fold(self.carried, |sum, account| {
+            sum.combined_with(account.usage_of_process())
+        })
+    }
+
+    /// Adds up the accounts that nothing else refers to, and drops them.
+    fn settle_accounts(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let carried = &mut self.carried;
+        live.accounts.retain(|account| {
+            let is_used = Arc::strong_count(account) > 1;
+            if !is_used {
+                *carried = carried.combined_with(account.usage_of_process());
+            }
+            is_used
+        });
+        self.release_memory();
+    }
+
+    /// Frees the state of a user who has neither accounts nor sessions.
+    fn release_memory(&mut self) {
+        let is_idle = |live: &LiveState| live.accounts.is_empty() && live.devices.is_empty();
+        if self.live.as_deref().is_some_and(is_idle) {
+            drop(take(&mut self.live));
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The users of a process by name, with their limits and usage, whichever listeners and protocols they use.
+//!
+//! ```text
+//! UserTable, LoginTable, SsrAccounts ── UserAccount (one per listener and user) ──▶ UserEntry (one per name)
+//!                                                                                       ▲
+//!                                              admin: limits, reports ── UserRegistry ──┘
+//! ```
+//!
+//! Accounts count; an entry adds its accounts up when it is read. Only users with a quota or a rate cost anything on
+//! the path of bytes. A timer ends periods and sessions.
+
+mod entry;
+mod limits;
+#[cfg(test)]
+mod tests;
+mod token_bucket;
+
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use adit_net::system;
+use adit_wire::UnixTime;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::user_account::{Usage, UserAccount, UserCounters};
+
+pub(crate) use entry::{SessionPermit, UserEntry, UserRefusal};
+pub use limits::{QuotaPeriod, UserLimits, UserReport, UserState};
+pub(crate) use token_bucket::QueueTicket;
+
+/// Maximum time between two looks at the clock, which can be set, while a limit depends on it.
+const CLOCK_CHECK: Duration = Duration::from_secs(10);
+
+/// Payload bytes in both directions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByteCounts {
+    /// Bytes from the client.
+    pub up: u64,
+    /// Bytes to the client.
+    pub down: u64,
+}
+
+impl ByteCounts {
+    /// Returns the sum of both directions.
+    #[must_use]
+    pub const fn sum(self) -> u64 {
+        self.up.saturating_add(self.down)
+    }
+
+    const fn reduced_by(self, before: Self) -> Self {
+        Self {
+            up: self.up.saturating_sub(before.up),
+            down: self.down.saturating_sub(before.down),
+        }
+    }
+}
+
+impl From<Usage> for ByteCounts {
+    fn from(usage: Usage) -> Self {
+        Self {
+            up: usage.up,
+            down: usage.down,
+        }
+    }
+}
+
+/// What outlives the process of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredUser {
+    /// The name of the user.
+    pub name: String,
+    /// The limits.
+    pub limits: UserLimits,
+    /// The start of the period.
+    pub period_start: UnixTime,
+    /// All usage at the start of the period, or when it was last reset.
+    pub before_period: ByteCounts,
+    /// All usage.
+    pub total: Usage,
+}
+
+impl From<StoredUser> for UserCounters {
+    fn from(user: StoredUser) -> Self {
+        Self {
+            name: user.name,
+            usage: user.total,
+        }
+    }
+}
+
+/// The users of a process, with their limits and usage.
+#[derive(Debug, Default)]
+pub struct UserRegistry {
+    users: RwLock<HashSet<NamedEntry>>,
+    /// Wakes the timer.
+    deadlines_changed: Notify,
+    /// Wakes those who store the limits.
+    limits_changed: Notify,
+}
+
+/// An entry in the set, found by its name.
+#[derive(Debug, Clone)]
+struct NamedEntry(Arc<UserEntry>);
+
+impl Borrow<str> for NamedEntry {
+    fn borrow(&self) -> &str {
+        self.0.name()
+    }
+}
+
+impl Hash for NamedEntry {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name().hash(state);
+    }
+}
+
+impl PartialEq for NamedEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name() == other.0.name()
+    }
+}
+
+impl Eq for NamedEntry {}
+
+impl UserRegistry {
+    /// Sets the limits of a user, who need not exist yet. They apply to open sessions too.
+    pub fn set_limits(&self, name: &str, limits: UserLimits) {
+        self.entry(name).set_limits(limits, system::unix_now());
+        self.announce_change();
+    }
+
+    /// Returns the limits of a user; `None` if no such user is known.
+    #[must_use]
+    pub fn limits(&self, name: &str) -> Option<UserLimits> {
+        Some(self.find(name)?.limits())
+    }
+
+    /// Returns limits and usage of a user; `None` if no such user is known.
+    #[must_use]
+    pub fn report(&self, name: &str) -> Option<UserReport> {
+        Some(self.find(name)?.report(system::unix_now()))
+    }
+
+    /// Returns limits and usage of all users, in the order of their names. Users without limits are known once they have
+    /// been connected, or are configured with a password.
+    #[must_use]
+    pub fn reports(&self) -> Vec<UserReport> {
+        let now = system::unix_now();
+        let each = self.entries();
+        let mut reports: Vec<_> = each.iter().map(|entry| entry.report(now)).collect();
+        reports.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        reports
+    }
+
+    /// Starts to count the period of a user from zero. Returns false if no such user is known.
+    pub fn reset_usage(&self, name: &str) -> bool {
+        let entry = self.find(name);
+        if let Some(entry) = &entry {
+            entry.reset_usage(system::unix_now());
+            self.announce_change();
+        }
+        entry.is_some()
+    }
+
+    /// Forgets limits and usage of a user. Returns false if no such user is known.
+    pub fn remove(&self, name: &str) -> bool {
+        let entry = self.find(name);
+        if let Some(entry) = &entry {
+            entry.clear(system::unix_now());
+            self.announce_change();
+        }
+        drop(entry);
+        let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
+        // Sessions that are open continue to be counted.
+        let is_gone = |known: &NamedEntry| known.0.is_unused() && Arc::strong_count(&known.0) == 1;
+        match users.get(name) {
+            Some(known) if is_gone(known) => users.remove(name),
+            known => known.is_some(),
+        }
+    }
+
+    /// Restores users of an earlier process. Usage that was counted here already stays, if it is more.
+    pub fn restore(&self, stored: &[StoredUser]) {
+        let now = system::unix_now();
+        for user in stored {
+            self.entry(&user.name).restore(user, now);
+        }
+        self.deadlines_changed.notify_one();
+    }
+
+    /// Returns everything that has to outlive the process, in the order of the names: users with limits or usage.
+    #[must_use]
+    pub fn to_stored(&self) -> Vec<StoredUser> {
+        let now = system::unix_now();
+        let each = self.entries();
+        let mut stored: Vec<_> = each.iter().map(|entry| entry.to_stored(now)).collect();
+        stored
+            .retain(|user| user.total != Usage::default() || user.limits != UserLimits::default());
+        stored.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        stored
+    }
+
+    /// Waits for the next change of limits, or of usage other than by traffic.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe. A change while nobody waits completes the next call.
+    pub async fn changed(&self) {
+        self.limits_changed.notified().await;
+    }
+
+    /// Returns the usage of all users, for a successor.
+    pub(crate) fn usages(&self) -> Vec<UserCounters> {
+        let stored = self.to_stored();
+        let used = stored.into_iter().map(UserCounters::from);
+        used.filter(|user| user.usage != Usage::default()).collect()
+    }
+
+    /// Adds usage that another process has counted.
+    pub(crate) fn add_usages(&self, counted: &[UserCounters]) {
+        let now = system::unix_now();
+        for user in counted {
+            if user.usage != Usage::default() {
+                self.entry(&user.name).add_usage(user.usage, now);
+            }
+        }
+    }
+
+    /// Returns a new account of the user `name`, which logs show as `shown`.
+    pub(crate) fn new_account(&self, name: &str, shown: &str) -> Arc<UserAccount> {
+        let entry = self.entry(name);
+        let account = UserAccount::for_one_user().with_name(shown);
+        let account = Arc::new(account.with_entry(entry.clone()));
+        entry.add_account(&account);
+        account
+    }
+
+    /// Starts the timer, which ends periods and expired sessions until it is aborted.
+    pub(crate) fn start_timer(self: &Arc<Self>) -> TimerTask {
+        TimerTask(tokio::spawn(run_timer(self.clone())).abort_handle())
+    }
+
+    fn announce_change(&self) {
+        self.deadlines_changed.notify_one();
+        self.limits_changed.notify_one();
+    }
+
+    /// Brings all users up to date. Returns the time at which the next of them changes.
+    fn update_all(&self) -> Option<UnixTime> {
+        let now = system::unix_now();
+        let each = self.entries();
+        each.iter().filter_map(|entry| entry.update(now)).min()
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<UserEntry>> {
+        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        users.get(name).map(|known| known.0.clone())
+    }
+
+    /// Returns the entry of a user, which is created if there is none.
+    fn entry(&self, name: &str) -> Arc<UserEntry> {
+        if let Some(entry) = self.find(name) {
+            return entry;
+        }
+        let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = users.get(name) {
+            return known.0.clone();
+        }
+        let entry = Arc::new(UserEntry::new(name));
+        users.insert(NamedEntry(entry.clone()));
+        entry
+    }
+
+    fn entries(&self) -> Vec<Arc<UserEntry>> {
+        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        users.iter().map(|known| known.0.clone()).collect()
+    }
+}
+
+impl Drop for UserRegistry {
+    fn drop(&mut self) {
+        // Accounts and entries refer to each other.
+        for entry in self.entries() {
+            entry.forget_accounts();
+        }
+    }
+}
+
+/// The timer of a registry; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct TimerTask(AbortHandle);
+
+impl Drop for TimerTask {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn run_timer(registry: Arc<UserRegistry>) {
+    loop {
+        let changed = registry.deadlines_changed.notified();
+        match registry.update_all() {
+            None => changed.await,
+            Some(at) => {
+                let at = UNIX_EPOCH + Duration::from_secs(at.0);
+                let wait = at.duration_since(SystemTime::now()).unwrap_or_default();
+                // Not before the second has begun.
+                let wait = (wait + Duration::from_millis(1)).min(CLOCK_CHECK);
+                // Both ends of this wait lead to the next look.
+                let _ = timeout(wait, changed).await;
+            }
+        }
+    }
+}
