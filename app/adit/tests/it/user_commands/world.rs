@@ -99,7 +99,9 @@ impl Served {
     pub(super) fn json(&self, args: &[&str]) -> Value {
         let text = self.prints(&[args, &["--json"]].concat());
         assert_eq!(text.lines().count(), 1, "{text}");
-        serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"))
+        let document: Value =
+            serde_json::from_str(&text).unwrap_or_else(|why| panic!("{why}: {text}"));
+        document["result"].clone()
     }
 
     /// Returns the output of a command that fails with this exit code.
