@@ -16,6 +16,7 @@
 //! | `GET /overview`, `GET /history` | the counters of the process; its traffic in the last hour |
 //! | `GET /events` | server-sent events with the overview, once per second |
 //! | `GET /sessions`, `DELETE /sessions/:id` | the open sessions; ends one |
+//! | `GET /dashboard` | a page for browsers |
 //! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
 //! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
@@ -25,12 +26,14 @@
 mod access;
 mod client;
 mod control;
+mod dashboard;
 mod dns;
 mod events;
 mod groups;
 mod listener;
 mod monitor;
 mod overview;
+mod page_sessions;
 mod reload;
 mod reply;
 mod route;
@@ -70,7 +73,7 @@ pub struct Api {
     selections: Option<SelectionFile>,
     /// Requests a handover to another process, if that is possible.
     upgrade: Option<upgrade::UpgradeSender>,
-    tokens: Option<Tokens>,
+    access: access::AccessControl,
     /// The traffic of the last hour, and those who watch it.
     monitor: monitor::TrafficMonitor,
     /// The host of the servers in subscriptions.
@@ -102,7 +105,7 @@ impl Api {
             reload: None,
             selections: None,
             upgrade: None,
-            tokens,
+            access: access::AccessControl::new(tokens),
             monitor: monitor::TrafficMonitor::new(),
             public_host,
             change_lock: Mutex::new(()),

@@ -16,6 +16,9 @@ use super::events::EventStream;
 
 pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// The origins whose pages may embed a response.
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
 /// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -23,6 +26,7 @@ pub(crate) struct Reply {
     kind: &'static str,
     body: ReplyBody,
     extra: Option<(HeaderName, &'static str)>,
+    more: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The body of a response.
@@ -101,6 +105,7 @@ impl Reply {
             // Strings, numbers and lists of them never fail to serialize.
             body: serde_json::to_vec(value).unwrap_or_default().into(),
             extra: None,
+            more: Vec::new(),
         }
     }
 
@@ -114,7 +119,25 @@ impl Reply {
             kind,
             body: body.into_bytes().into(),
             extra: None,
+            more: Vec::new(),
         }
+    }
+
+    /// Creates a response with a file of this program.
+    pub(crate) fn file(kind: &'static str, text: &'static [u8]) -> Self {
+        Self {
+            status: StatusCode::OK,
+            kind,
+            body: ReplyBody::Whole(Full::new(Bytes::from_static(text))),
+            extra: None,
+            more: Vec::new(),
+        }
+    }
+
+    /// Adds a header, or replaces that of all responses.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.more.push((name, value));
+        self
     }
 
     /// Creates a response that is a stream of events.
@@ -124,6 +147,7 @@ impl Reply {
             kind: "text/event-stream",
             body: ReplyBody::Events(stream),
             extra: None,
+            more: Vec::new(),
         }
     }
 
@@ -140,6 +164,7 @@ impl Reply {
             kind: "",
             body: Vec::new().into(),
             extra: None,
+            more: Vec::new(),
         }
     }
 }
@@ -187,7 +212,7 @@ impl From<Reply> for Response<ReplyBody> {
         if !reply.kind.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
         }
-        // Responses are not for browsers, caches or content sniffing (SEC-E5).
+        // Responses are not for pages of other origins, caches or content sniffing (SEC-E5).
         for (name, value) in [
             (header::CACHE_CONTROL, "no-store"),
             (
@@ -195,11 +220,16 @@ impl From<Reply> for Response<ReplyBody> {
                 "default-src 'none'; frame-ancestors 'none'",
             ),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (RESOURCE_POLICY, "same-origin"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         if let Some((name, value)) = reply.extra {
             headers.insert(name, HeaderValue::from_static(value));
+        }
+        for (name, value) in reply.more {
+            headers.insert(name, value);
         }
         response
     }
