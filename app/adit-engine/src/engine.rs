@@ -417,6 +417,12 @@ impl Engine {
         self.gate.open_count()
     }
 
+    /// Returns the maximum number of connections, which follows from the limit on open descriptors.
+    #[must_use]
+    pub fn connection_limit(&self) -> usize {
+        self.gate.limit()
+    }
+
     /// Returns the number of UDP associations that are open now.
     #[must_use]
     pub fn open_associations(&self) -> usize {

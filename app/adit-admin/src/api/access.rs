@@ -6,8 +6,9 @@ use adit_crypto::{CredentialDigest, CredentialHasher};
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 use hyper::header::{self, HeaderMap, HeaderName};
-use hyper::{StatusCode, Uri};
+use hyper::{Method, StatusCode, Uri};
 
+use super::page_sessions::PageSessions;
 use super::reply::Refusal;
 
 /// Minimum length of a token, in bits.
@@ -163,11 +164,51 @@ pub(crate) fn check_source(headers: &HeaderMap, by_port: bool) -> Result<(), Ref
     Ok(())
 }
 
+/// The access to a listener: its tokens, and the logins of dashboards.
+#[derive(Debug)]
+pub(crate) struct AccessControl {
+    /// The tokens, if one is required.
+    tokens: Option<Tokens>,
+    pub(super) pages: PageSessions,
+}
+
+impl AccessControl {
+    pub(crate) fn new(tokens: Option<Tokens>) -> Self {
+        Self {
+            tokens,
+            pages: PageSessions::new(),
+        }
+    }
+
+    /// Returns the rights of a request: by its token, or by the cookie of a dashboard.
+    pub(crate) fn check(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<TokenScope, Refusal> {
+        if self.tokens.is_some()
+            && !headers.contains_key(header::AUTHORIZATION)
+            && let Some(scope) = self.pages.check(method, headers)?
+        {
+            return Ok(scope);
+        }
+        check_token(headers, self.tokens.as_ref())
+    }
+
+    /// Returns the rights of a token, for a login.
+    pub(super) fn scope_of_token(&self, token: &str) -> Result<TokenScope, Refusal> {
+        match &self.tokens {
+            None => Ok(TokenScope::default()),
+            Some(tokens) => {
+                let scope = tokens.find_scope(token.as_bytes());
+                scope.ok_or_else(|| Refusal::new(StatusCode::UNAUTHORIZED, "this is not a token"))
+            }
+        }
+    }
+}
+
 /// Checks the token, if one is required, and returns its scope.
-pub(crate) fn check_token(
-    headers: &HeaderMap,
-    tokens: Option<&Tokens>,
-) -> Result<TokenScope, Refusal> {
+fn check_token(headers: &HeaderMap, tokens: Option<&Tokens>) -> Result<TokenScope, Refusal> {
     let Some(tokens) = tokens else {
         return Ok(TokenScope::default());
     };
@@ -195,7 +236,7 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Returns the value of a header that occurs exactly once.
-fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+pub(super) fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
         (Some(only), None) => only.to_str().ok(),

@@ -16,6 +16,7 @@
 //! | `GET /overview`, `GET /history` | the counters of the process; its traffic in the last hour |
 //! | `GET /events` | server-sent events with the overview, once per second |
 //! | `GET /sessions`, `DELETE /sessions/:id` | the open sessions; ends one |
+//! | `GET /dashboard` | a page for browsers |
 //! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
 //! | `GET, POST /accounts` | all users of the process, with limits and usage; adds a user |
 //! | `GET, DELETE /accounts/:name` | one of them; removes the user from all listeners |
@@ -32,6 +33,7 @@ mod account_limits;
 mod accounts;
 mod client;
 mod control;
+mod dashboard;
 mod dns;
 mod event_reader;
 mod events;
@@ -39,6 +41,7 @@ mod groups;
 mod listener;
 mod monitor;
 mod overview;
+mod page_sessions;
 mod reload;
 mod reply;
 mod route;
@@ -85,7 +88,7 @@ pub struct Api {
     keeps_limits: bool,
     /// Requests a handover to another process, if that is possible.
     upgrade: Option<upgrade::UpgradeSender>,
-    tokens: Option<Tokens>,
+    access: access::AccessControl,
     /// The traffic of the last hour, and those who watch it.
     monitor: monitor::TrafficMonitor,
     /// The host of the servers in subscriptions.
@@ -118,7 +121,7 @@ impl Api {
             selections: None,
             keeps_limits: false,
             upgrade: None,
-            tokens,
+            access: access::AccessControl::new(tokens),
             monitor: monitor::TrafficMonitor::new(),
             public_host,
             change_lock: Mutex::new(()),

@@ -25,6 +25,8 @@ pub(super) struct Overview {
     sessions_open: u64,
     sessions_total: u64,
     connections_open: usize,
+    /// Maximum number of connections.
+    connections_limit: usize,
     associations_open: usize,
     listeners: Vec<ListenerOverview>,
     /// The counters of KCP, by name.
@@ -62,6 +64,7 @@ impl Overview {
             sessions_open: open_sessions(&total),
             sessions_total: total.opened,
             connections_open: engine.open_connections(),
+            connections_limit: engine.connection_limit(),
             associations_open: engine.open_associations(),
             listeners: listeners.map(ListenerOverview::from).collect(),
             kcp: kcp.iter().map(|count| (count.key, count.value)).collect(),

@@ -18,6 +18,8 @@ pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The header with the usage of a subscription, which clients of Clash, sing-box and others show.
 const SUBSCRIPTION_USAGE: HeaderName = HeaderName::from_static("subscription-userinfo");
+/// The origins whose pages may embed a response.
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// A response.
 #[derive(Debug)]
@@ -26,8 +28,7 @@ pub(crate) struct Reply {
     kind: &'static str,
     body: ReplyBody,
     extra: Option<(HeaderName, &'static str)>,
-    /// The header `subscription-userinfo`.
-    usage: Option<HeaderValue>,
+    more: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The body of a response.
@@ -106,7 +107,7 @@ impl Reply {
             // Strings, numbers and lists of them never fail to serialize.
             body: serde_json::to_vec(value).unwrap_or_default().into(),
             extra: None,
-            usage: None,
+            more: Vec::new(),
         }
     }
 
@@ -120,16 +121,33 @@ impl Reply {
             kind,
             body: body.into_bytes().into(),
             extra: None,
-            usage: None,
+            more: Vec::new(),
         }
     }
 
     /// Adds the usage of a subscription, as its clients show it.
-    pub(crate) fn with_usage(self, usage: &str) -> Self {
-        Self {
-            usage: HeaderValue::from_str(usage).ok(),
-            ..self
+    pub(crate) fn with_usage(mut self, usage: &str) -> Self {
+        if let Ok(usage) = HeaderValue::from_str(usage) {
+            self.more.push((SUBSCRIPTION_USAGE, usage));
         }
+        self
+    }
+
+    /// Creates a response with a file of this program.
+    pub(crate) fn file(kind: &'static str, text: &'static [u8]) -> Self {
+        Self {
+            status: StatusCode::OK,
+            kind,
+            body: ReplyBody::Whole(Full::new(Bytes::from_static(text))),
+            extra: None,
+            more: Vec::new(),
+        }
+    }
+
+    /// Adds a header, or replaces that of all responses.
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.more.push((name, value));
+        self
     }
 
     /// Creates a response that is a stream of events.
@@ -139,7 +157,7 @@ impl Reply {
             kind: "text/event-stream",
             body: ReplyBody::Events(stream),
             extra: None,
-            usage: None,
+            more: Vec::new(),
         }
     }
 
@@ -156,7 +174,7 @@ impl Reply {
             kind: "",
             body: Vec::new().into(),
             extra: None,
-            usage: None,
+            more: Vec::new(),
         }
     }
 }
@@ -204,7 +222,7 @@ impl From<Reply> for Response<ReplyBody> {
         if !reply.kind.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(reply.kind));
         }
-        // Responses are not for browsers, caches or content sniffing (SEC-E5).
+        // Responses are not for pages of other origins, caches or content sniffing (SEC-E5).
         for (name, value) in [
             (header::CACHE_CONTROL, "no-store"),
             (
@@ -212,14 +230,16 @@ impl From<Reply> for Response<ReplyBody> {
                 "default-src 'none'; frame-ancestors 'none'",
             ),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (RESOURCE_POLICY, "same-origin"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         if let Some((name, value)) = reply.extra {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        if let Some(usage) = reply.usage {
-            headers.insert(SUBSCRIPTION_USAGE, usage);
+        for (name, value) in reply.more {
+            headers.insert(name, value);
         }
         response
     }

@@ -8,8 +8,9 @@ use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
-use super::access::{check_json, check_source, check_token};
+use super::access::{check_json, check_source};
 use super::accounts::AccountResource;
+use super::dashboard::{self, DashboardPart};
 use super::reply::{ApiResult, Refusal, Reply};
 use super::subscription::DocumentRequest;
 use super::{Api, stats};
@@ -52,6 +53,7 @@ pub(crate) enum Action {
     Sessions,
     Session(u64),
     Accounts(AccountResource),
+    Dashboard(DashboardPart),
     Server {
         server: Option<String>,
         about: Resource,
@@ -113,6 +115,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["v1", "upgrade"] => return Some(Action::Upgrade),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
+        ["dashboard", rest @ ..] => return DashboardPart::of_path(rest).map(Action::Dashboard),
         ["overview"] => return Some(Action::Overview),
         ["history"] => return Some(Action::History),
         ["events"] => return Some(Action::Events),
@@ -148,9 +151,14 @@ impl Api {
         check_source(ask.headers, ask.by_port)?;
         let wish = action_for_path(ask.path);
         // A subscription has its secret in the path, and the health check reveals none.
-        let open = matches!(wish, Some(Action::Health | Action::Subscription { .. }));
+        let open = match &wish {
+            Some(Action::Health | Action::Subscription { .. }) => true,
+            Some(Action::Dashboard(part)) => part.is_open(),
+            Some(wish) => wish.is_page(ask.headers),
+            None => false,
+        };
         if !open {
-            let scope = check_token(ask.headers, self.tokens.as_ref())?;
+            let scope = self.access.check(ask.method, ask.headers)?;
             if query_flag(ask.query, "reveal") && !scope.reveal {
                 return Err(Refusal::new(StatusCode::FORBIDDEN, NO_REVEAL));
             }
@@ -201,6 +209,8 @@ impl Api {
             Action::Accounts(about) => return self.answer_accounts(about, ask, body).await,
             Action::Servers => return Ok(self.list_servers()),
             Action::Dns => return Ok(self.list_dns()),
+            Action::Dashboard(part) => return part.answer(&self.access, ask.headers, body),
+            ref page if page.is_page(ask.headers) => return Ok(dashboard::redirect()),
             Action::Overview => return Ok(self.get_overview()),
             Action::History => return Ok(self.get_history()),
             Action::Events => return self.stream_events(),
@@ -291,6 +301,15 @@ impl Api {
 }
 
 impl Action {
+    /// Returns true if a browser requests a page at `/`, where other clients ask for the version.
+    fn is_page(&self, headers: &HeaderMap) -> bool {
+        let root = Self::Server {
+            server: None,
+            about: Resource::Info,
+        };
+        *self == root && dashboard::accepts_page(headers)
+    }
+
     /// Returns the methods that are allowed.
     const fn allowed_methods(&self) -> &'static str {
         match self {
@@ -302,6 +321,7 @@ impl Action {
             Self::Accounts(about) => about.allowed_methods(),
             Self::Reload | Self::Upgrade => "POST",
             Self::Session(_) => "DELETE",
+            Self::Dashboard(part) => part.allowed_methods(),
             Self::Group(_) => "GET, POST",
             _ => "GET",
         }
@@ -364,6 +384,12 @@ mod tests {
             ("/sessions/17", Some(Action::Session(17))),
             ("/sessions/-1", None),
             ("/sessions/x", None),
+            (
+                "/dashboard/login",
+                Some(Action::Dashboard(DashboardPart::Login)),
+            ),
+            ("/dashboard/nothing.js", None),
+            ("/dashboard/../x", None),
             ("/v1/reload", Some(Action::Reload)),
             ("/v1/upgrade", Some(Action::Upgrade)),
             ("/healthz", Some(Action::Health)),
