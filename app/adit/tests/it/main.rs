@@ -119,6 +119,8 @@ mod system_proxy;
 mod transparent;
 mod udp;
 mod upgrade;
+#[cfg(unix)]
+mod user_limits;
 mod users;
 #[cfg(target_os = "linux")]
 mod walkthrough;
