@@ -194,15 +194,13 @@ impl UserRegistry {
     }
 
     /// Returns everything that has to outlive the process, in the order of the names: users with limits or usage.
-    #[must_use]
-    pub fn to_stored(&self) -> Vec<StoredUser> {
+    pub fn to_stored(&self) -> impl Iterator<Item = StoredUser> + use<> {
         let now = system::unix_now();
-        let each = self.entries();
-        let mut stored: Vec<_> = each.iter().map(|entry| entry.to_stored(now)).collect();
-        stored
-            .retain(|user| user.total != Usage::default() || user.limits != UserLimits::default());
-        stored.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        stored
+        let mut each = self.entries();
+        each.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        let stored = each.into_iter().map(move |entry| entry.to_stored(now));
+        let none = (Usage::default(), UserLimits::default());
+        stored.filter(move |user| (user.total, user.limits) != none)
     }
 
     /// Waits for the next change of limits, or of usage other than by traffic.
@@ -216,8 +214,7 @@ impl UserRegistry {
 
     /// Returns the usage of all users, for a successor.
     pub(crate) fn usages(&self) -> Vec<UserCounters> {
-        let stored = self.to_stored();
-        let used = stored.into_iter().map(UserCounters::from);
+        let used = self.to_stored().map(UserCounters::from);
         used.filter(|user| user.usage != Usage::default()).collect()
     }
 

@@ -213,7 +213,7 @@ fn what_is_stored_is_restored_and_counted_once() {
     let ann = registry.new_account("ann", "ann");
     let idle = registry.new_account("idle", "idle");
     move_bytes(&ann, 100, 50);
-    let stored = registry.to_stored();
+    let stored: Vec<StoredUser> = registry.to_stored().collect();
     assert_eq!(stored.len(), 1, "a user without limits and usage");
 
     let next = UserRegistry::default();
