@@ -57,6 +57,7 @@ pub mod connector;
 mod credentials;
 pub mod dialect;
 mod dns;
+mod duration_histogram;
 mod engine;
 mod error;
 mod failure_cause;
@@ -80,6 +81,7 @@ pub mod ssh;
 #[cfg(not(feature = "ssh"))]
 #[path = "ssh_left_out.rs"]
 pub mod ssh;
+mod stage_meter;
 mod standalone_worker;
 mod start_error;
 pub mod udp;
@@ -89,6 +91,7 @@ mod user_table;
 pub use adit_stream::MeterStats;
 
 pub use dns::{DnsStartError, DnsTable, DnsTables, NameResolver};
+pub use duration_histogram::HistogramStats;
 pub use engine::{
     ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
     PreparedEngine, ReloadSummary,
@@ -106,6 +109,7 @@ pub use router::{RequestContext, Router, RoutingRule};
 pub use rule_sets::{
     LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable, StoredDocument,
 };
+pub use stage_meter::{RejectCause, StageStats};
 pub use start_error::StartError;
 pub use user_account::{Usage, UserAccount, UserCounters};
 pub use user_table::{UserTable, UserTableError};

@@ -64,10 +64,11 @@ use crate::loop_detection;
 use crate::plugin::HandedOverPlugin;
 use crate::plugin::PluginHost;
 use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociateOptions};
+use crate::stage_meter::{ListenerMeters, StageMeter};
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
 };
-use crate::{Router, StartError, UserTable};
+use crate::{Router, StartError, Usage, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -86,6 +87,8 @@ pub(crate) struct LiveState {
     pub(crate) router: Arc<Router>,
     /// Counts its payload and sessions.
     pub(crate) meter: Arc<TrafficMeter>,
+    /// Measures the stages of its connections.
+    pub(crate) stages: Arc<StageMeter>,
     /// Its users, if it is keyed.
     pub(crate) user_table: Option<Arc<UserTable>>,
     quota: Arc<ListenerQuota>,
@@ -93,6 +96,21 @@ pub(crate) struct LiveState {
     guard: Arc<HandshakeLimiter>,
     logins: Arc<LoginTable>,
     ssr: Option<SsrState>,
+}
+
+impl LiveState {
+    /// Returns the meters, for a listener that replaces this one.
+    pub(crate) fn meters(&self) -> ListenerMeters {
+        ListenerMeters {
+            traffic: self.meter.clone(),
+            stages: self.stages.clone(),
+        }
+    }
+
+    /// Returns the usage of the users with passwords.
+    pub(crate) fn login_usages(&self) -> Vec<(String, Usage)> {
+        self.logins.usages()
+    }
 }
 
 /// A listener that a reload changes or replaces: its settings and its state.
@@ -201,17 +219,17 @@ pub(crate) struct ProcessState<'a> {
 }
 
 /// Binds a listener, or continues the sockets of `source`. Settings are checked before any socket is opened. It counts
-/// on from `meter`, if it replaces another listener.
+/// on from `meters`, if it replaces another listener.
 pub(crate) async fn open_listener(
     route: &Route,
     listen: &ListenerConfig,
-    meter: Option<Arc<TrafficMeter>>,
+    meters: Option<ListenerMeters>,
     process: &ProcessState<'_>,
     source: SocketSource<'_>,
 ) -> Result<BoundListener, StartError> {
     let router = build_router(route, listen, process.chains, process.named, None);
     let router = Arc::new(router.await?);
-    let bench = ListenerBuilder::new(listen, router, meter.unwrap_or_default(), process);
+    let bench = ListenerBuilder::new(listen, router, meters.unwrap_or_default(), process);
     let ListenerHandlers {
         worker,
         packets,
@@ -285,8 +303,8 @@ pub(crate) fn check_settings(
     running: &LiveState,
     process: &ProcessState<'_>,
 ) -> Result<(), StartError> {
-    let (router, meter) = (running.router.clone(), running.meter.clone());
-    build_handlers(&ListenerBuilder::new(listen, router, meter, process)).map(drop)
+    let (router, meters) = (running.router.clone(), running.meters());
+    build_handlers(&ListenerBuilder::new(listen, router, meters, process)).map(drop)
 }
 
 /// Creates the handlers for a kind of listener.
@@ -380,6 +398,7 @@ fn limits_sources(listen: &ListenerConfig) -> bool {
 struct ListenerBuilder<'a> {
     listen: &'a ListenerConfig,
     common: ListenerState,
+    stages: Arc<StageMeter>,
     guard: Arc<HandshakeLimiter>,
     limits_sources: bool,
     gate: Arc<ConnectionLimiter>,
@@ -393,7 +412,7 @@ impl<'a> ListenerBuilder<'a> {
     fn new(
         listen: &'a ListenerConfig,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        meters: ListenerMeters,
         process: &ProcessState<'a>,
     ) -> Self {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
@@ -403,10 +422,11 @@ impl<'a> ListenerBuilder<'a> {
             listen,
             common: ListenerState {
                 router,
-                meter,
+                meter: meters.traffic,
                 share: process.associations.register_listener(sources),
                 ttl: association_ttl(listen),
             },
+            stages: meters.stages,
             guard: Arc::new(HandshakeLimiter::new(gate.limit())),
             limits_sources: sources,
             gate,
@@ -442,6 +462,7 @@ impl<'a> ListenerBuilder<'a> {
                 share: live.quota.clone(),
                 ttl: association_ttl(listen),
             },
+            stages: live.stages.clone(),
             guard,
             limits_sources: limits_sources(listen),
             gate: live.gate.clone(),
@@ -471,6 +492,7 @@ impl<'a> ListenerBuilder<'a> {
         LiveState {
             router: self.common.router.clone(),
             meter: self.common.meter.clone(),
+            stages: self.stages.clone(),
             user_table: keyed.map(|keyed| keyed.user_table.clone()),
             quota: self.common.share.clone(),
             gate: self.gate.clone(),
@@ -495,6 +517,7 @@ impl<'a> ListenerBuilder<'a> {
                 .with_idle(limits.idle)
                 .with_half_close_idle(limits.half_close_idle),
             meter,
+            stages: self.stages.clone(),
             ttl,
             associate: UdpAssociateOptions::default(),
             guard: Some(self.guard.clone()),

@@ -21,16 +21,18 @@ use adit_stream::{BoxStream, CountBytes, RelayTimeouts, Stream, TrafficMeter, fi
 use adit_wire::Host;
 use tokio::sync::watch;
 use tokio::task::yield_now;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::acceptor::{
-    FurtherRequests, InboundRequest, PendingRequest, RequestAcceptor, RequestStream,
+    FurtherRequests, InboundRequest, PendingRejection, PendingRequest, RequestAcceptor,
+    RequestStream,
 };
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
 use crate::router::Router;
+use crate::stage_meter::{RejectCause, StageMeter};
 use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_removed};
 use crate::{ConnectionAddrs, Request, RequestContext};
@@ -59,6 +61,8 @@ pub struct ConnectionHandler {
     pub limits: RelayTimeouts,
     /// Counters of the listener.
     pub meter: Arc<TrafficMeter>,
+    /// Measures the stages of connections.
+    pub(crate) stages: Arc<StageMeter>,
     /// Timeouts of associations.
     pub ttl: AssociationTtl,
     /// Options of UDP ASSOCIATE.
@@ -108,8 +112,9 @@ impl ConnectionHandler {
     pub(crate) fn try_serve(self: &Arc<Self>, io: BoxStream, peer: ConnectionAddrs) -> bool {
         let ticket = self.connection_limiter.try_acquire();
         let admitted = ticket.is_some();
-        if let Some(ticket) = ticket {
-            self.spawn_connection(ticket, io, peer);
+        match ticket {
+            Some(ticket) => self.spawn_connection(ticket, io, peer),
+            None => self.stages.count_reject(RejectCause::Exhausted),
         }
         admitted
     }
@@ -121,6 +126,7 @@ impl ConnectionHandler {
         peer: ConnectionAddrs,
     ) -> bool {
         let Some(ticket) = self.wait_for_slot().await else {
+            self.stages.count_reject(RejectCause::Exhausted);
             return false;
         };
         self.spawn_connection(ticket, io, peer);
@@ -227,6 +233,7 @@ impl ConnectionHandler {
         mut peer: ConnectionAddrs,
         place: Option<HandshakeSlot>,
     ) -> Option<OpenSession> {
+        let accepted = Instant::now();
         let (mut place, met) = (place?, peer);
         if let Some(patience) = self.proxy_header_timeout {
             let read = proxy_header::read_client_addr(&mut io, peer, patience);
@@ -237,17 +244,25 @@ impl ConnectionHandler {
                     place = self.slot_for_source(client.ip().into(), peer)?;
                 }
                 Err(why) => {
+                    self.stages.count_reject(RejectCause::from_error(&why));
                     debug!(proxy = %peer.remote, "no PROXY header: {why}");
                     return None;
                 }
             }
         }
         let inbound = self.acceptor.accept_request(io, peer, place.clone()).await;
+        let requested = Instant::now();
         match &inbound {
             Err(AcceptError::Login(_)) => place.record_failed_login(),
             Err(AcceptError::AbandonedKeyExchange(_)) => place.record_abandoned_key_exchange(),
             Err(_) | Ok(InboundRequest::Rejected(_)) => {}
             Ok(_) => std::mem::take(&mut place).record_request(),
+        }
+        match &inbound {
+            Err(why) | Ok(InboundRequest::Rejected(PendingRejection { why, .. })) => {
+                self.stages.count_reject(RejectCause::from_error(why));
+            }
+            Ok(_) => self.stages.handshake.record(requested - accepted),
         }
         drop(place);
         // Not earlier: this process records a connection of its own before it sends data over it.
@@ -315,6 +330,7 @@ impl ConnectionHandler {
         };
         let place = guard.take_slot(source);
         if place.is_none() {
+            self.stages.count_reject(RejectCause::Blocked);
             debug!(client = %peer.remote, "refused: too many failed logins");
         }
         place
@@ -342,6 +358,7 @@ impl ConnectionHandler {
                 lane::spawn_movable(self.run_session(opening, Some(ticket)));
                 continue;
             }
+            self.stages.count_reject(RejectCause::Exhausted);
             let why = "too many connections are open";
             debug!(client = %peer.remote, "a stream is refused: {why}");
             // The client may have closed the connection already.
@@ -363,6 +380,7 @@ impl ConnectionHandler {
         peer: ConnectionAddrs,
         rounds: u8,
     ) -> Option<OpenSession> {
+        let requested = Instant::now();
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = self.account_of(&pending.request);
@@ -425,8 +443,12 @@ impl ConnectionHandler {
             }
         };
         let mut far = match dialled {
-            Ok(far) => far,
+            Ok(far) => {
+                self.stages.dial.record(requested.elapsed());
+                far
+            }
             Err(why) => {
+                self.stages.count_dial_failure(why.cause);
                 debug!(client = %peer.remote, user, %target, cause = why.cause.label(), "refused: {why}");
                 // The client may have closed the connection already.
                 let _ = client.reply_failure(&why).await;
@@ -468,6 +490,7 @@ impl ConnectionHandler {
                 user,
                 first: first.len(),
                 rounds,
+                requested,
                 _chain: connector.clone(),
             }),
         })

@@ -14,7 +14,8 @@
 //! | `POST /v1/reload` | reads the configuration file again |
 //! | `POST /v1/upgrade` | starts another process, which continues the listeners |
 //! | `GET /groups`, `GET, POST /groups/:name` | the groups and their members' health; selects the member of a manual group |
-//! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
+//! | `GET /metrics` | metrics for Prometheus |
+//! | `GET /healthz`, `GET /readyz` | a health check; whether new connections are accepted |
 //! | `GET /sip008/:name/:secret` | the SIP008 document of a user |
 //!
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
@@ -25,6 +26,8 @@ mod control;
 mod dns;
 mod groups;
 mod listener;
+mod metrics;
+mod metrics_text;
 mod reload;
 mod reply;
 mod route;
@@ -36,6 +39,7 @@ mod users_file;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::{ListenerKind, Plan, Secret, SsRole};
@@ -66,6 +70,10 @@ pub struct Api {
     tokens: Option<Tokens>,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
+    /// Number of listeners of the plan.
+    expected_listeners: AtomicUsize,
+    /// True if metrics contain the names and the usage of users.
+    shows_users_in_metrics: bool,
     /// Held during a change of users or a selection in a group, which write a file.
     change_lock: Mutex<()>,
 }
@@ -95,6 +103,8 @@ impl Api {
             upgrade: None,
             tokens,
             public_host,
+            expected_listeners: AtomicUsize::new(listener_count(plan)),
+            shows_users_in_metrics: false,
             change_lock: Mutex::new(()),
         }
     }
@@ -108,14 +118,29 @@ impl Api {
         }
     }
 
+    /// Adds the names and the usage of users to the metrics.
+    #[must_use]
+    pub fn with_users_in_metrics(self) -> Self {
+        Self {
+            shows_users_in_metrics: true,
+            ..self
+        }
+    }
+
     /// Sets the plan that the engine runs now.
     pub fn set_plan(&self, plan: &Plan) {
+        let expected = listener_count(plan);
+        self.expected_listeners.store(expected, Ordering::Relaxed);
         let identities = identities_of(plan);
         *self
             .identities
             .write()
             .unwrap_or_else(PoisonError::into_inner) = identities;
     }
+}
+
+fn listener_count(plan: &Plan) -> usize {
+    plan.routes.iter().map(|route| route.listen.len()).sum()
 }
 
 /// Returns the server keys of each route.

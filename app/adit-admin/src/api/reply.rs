@@ -100,6 +100,10 @@ impl Reply {
         }
     }
 
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
     pub(crate) const fn no_content() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,

@@ -35,6 +35,8 @@ pub struct AdminSettings {
     pub tokens: Option<PathBuf>,
     /// Host name or address of the servers for the subscriptions of their users.
     pub public_host: Option<Host>,
+    /// True if metrics contain the names and the usage of users.
+    pub metrics_users: bool,
 }
 
 /// The `level` of `[log]`: the least important messages that are logged.

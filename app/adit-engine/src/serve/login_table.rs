@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adit_config::{ListenerKind, UserPassword};
 
-use crate::user_account::UserAccount;
+use crate::user_account::{Usage, UserAccount};
 
 /// The accounts of a listener's users with names and passwords, or SSH keys. A reload creates a new table, which
 /// shares the accounts of users whose credentials are the same.
@@ -43,6 +43,13 @@ impl LoginTable {
     /// Returns the account of a configured user.
     pub(crate) fn account_of(&self, name: &str) -> Option<Arc<UserAccount>> {
         self.accounts.get(name).cloned()
+    }
+
+    /// Returns the usage of each user.
+    pub(crate) fn usages(&self) -> Vec<(String, Usage)> {
+        let each = self.accounts.iter();
+        each.map(|(name, account)| (name.clone(), account.read_usage(false)))
+            .collect()
     }
 
     /// Ends the sessions of all users that `successor` does not share.

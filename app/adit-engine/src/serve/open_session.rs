@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use adit_stream::{BoxStream, CountBytes, EndReason, RelayOutcome, Stream, relay};
 use adit_wire::Target;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::debug;
 
 use super::ConnectionHandler;
 use crate::ConnectionAddrs;
 use crate::acceptor::FurtherRequests;
 use crate::connector::{Connector, HopWatch};
+use crate::stage_meter::StageMeter;
 use crate::user_account::{CountedSession, DualCounter, UserAccount, run_until_removed};
 
 /// Time without an answer after which a keyed hop is reported if the client has closed the connection.
@@ -39,6 +40,8 @@ pub(super) struct SessionInfo {
     pub(super) first: usize,
     /// Number of times that the request has come back to this process.
     pub(super) rounds: u8,
+    /// Time of the request.
+    pub(super) requested: Instant,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
 }
@@ -59,6 +62,7 @@ impl ConnectionHandler {
             target,
             user,
             first,
+            requested,
             ..
         } = &**about;
         if let Some(account) = account {
@@ -71,6 +75,9 @@ impl ConnectionHandler {
                 account: account.as_ref(),
             },
             anything: AtomicBool::new(*first > 0),
+            answered: AtomicBool::new(false),
+            requested,
+            stages: &self.stages,
         };
         let eye = watch.as_ref().map(HopObserver);
         let outcome = {
@@ -133,10 +140,13 @@ impl HopObserver<'_> {
     }
 }
 
-/// A counter that also records if the client has sent anything.
+/// A counter that also records if the client has sent anything, and when the destination does for the first time.
 struct RequestCounter<'a> {
     both: DualCounter<'a>,
     anything: AtomicBool,
+    answered: AtomicBool,
+    requested: &'a Instant,
+    stages: &'a StageMeter,
 }
 
 impl RequestCounter<'_> {
@@ -156,6 +166,11 @@ impl CountBytes for RequestCounter<'_> {
 
     fn add_down(&self, n: usize) {
         self.both.add_down(n);
+        // Bytes of one direction are counted by one task, so that no other call comes in between.
+        if !self.answered.load(Ordering::Relaxed) {
+            self.answered.store(true, Ordering::Relaxed);
+            self.stages.first_byte.record(self.requested.elapsed());
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use adit_net::{BatchUdpSocket, system, tcp};
 use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, CountBytes, Tcp, fill_to};
 use adit_wire::{Host, Target};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::opening_client::MAX_EARLY_BYTES;
@@ -165,6 +165,8 @@ impl ConnectionHandler {
                 user: String::new(),
                 first: 0,
                 rounds: 0,
+                // The wait for the peer to connect is not that for its answer.
+                requested: Instant::now(),
                 _chain: connector,
             }),
         })

@@ -23,7 +23,7 @@ pub(super) static LOG_KEYS: [FileKey; 1] = [FileKey::new(
 )];
 
 /// Keys of `[admin]`.
-pub(super) static ADMIN_KEYS: [FileKey; 3] = [
+pub(super) static ADMIN_KEYS: [FileKey; 4] = [
     FileKey::new(
         "listen",
         ValueType::Text,
@@ -39,6 +39,11 @@ pub(super) static ADMIN_KEYS: [FileKey; 3] = [
         "public_host",
         ValueType::Text,
         "Host name or address of the servers for the subscriptions of their users.",
+    ),
+    FileKey::new(
+        "metrics_users",
+        ValueType::Boolean,
+        "Metrics contain the names and the usage of users.",
     ),
 ];
 
@@ -116,6 +121,14 @@ impl RouteReader<'_> {
         let address = listen.and_then(|value| self.read_admin_address(value));
         let tokens = find("tokens").map(|value| self.read_tokens_path(value));
         let public_host = find("public_host").map(|value| self.read_public_host(value));
+        let metrics_users = find("metrics_users").is_some_and(|value| match value.get_ref() {
+            DeValue::Boolean(yes) => *yes,
+            other => {
+                let is = "`metrics_users` must be true or false";
+                self.report_wrong_type(span_of(value.span()), is, other);
+                false
+            }
+        });
         let listen = match address? {
             AdminAddress::Socket(path) => path,
             AdminAddress::Port(text) if tokens.is_some() => text,
@@ -132,6 +145,7 @@ impl RouteReader<'_> {
             listen,
             tokens: tokens.flatten(),
             public_host: public_host.flatten(),
+            metrics_users,
         })
     }
 

@@ -1,0 +1,5 @@
+//! Metrics and logs of a running process.
+
+mod metrics;
+mod prometheus;
+mod readiness;
