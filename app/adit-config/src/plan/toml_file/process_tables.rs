@@ -1,4 +1,4 @@
-//! `version`, `[log]` and `[admin]`: the format of the file, and options of the command line that it can contain.
+//! `version` and `[admin]`: the format of the file, and options of the command line that it can contain.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,12 @@ use toml::de::DeValue;
 use super::file_keys::{FileKey, ValueType};
 use super::reader::{Entry, RouteReader, Value, span_of};
 use crate::family::{Family, LeftOut};
-use crate::plan::{AdminSettings, LogLevel};
+use crate::plan::AdminSettings;
 use crate::scheme::builder::secret_files::{self, resolve_path};
-use crate::text::{ConfigError, Span, nearest_word};
+use crate::text::{ConfigError, Span};
 
 /// The versions of the file that are supported.
 pub(super) const VERSIONS: (u64, u64) = (1, 1);
-
-/// Keys of `[log]`.
-pub(super) static LOG_KEYS: [FileKey; 1] = [FileKey::new(
-    "level",
-    ValueType::Words(|| LogLevel::names().collect()),
-    "What is logged; `-v` on the command line takes precedence.",
-)];
 
 /// Keys of `[admin]`.
 pub(super) static ADMIN_KEYS: [FileKey; 4] = [
@@ -76,24 +69,6 @@ impl RouteReader<'_> {
         let flaw = ConfigError::new(span, format!("unknown version `{}`", number.as_str()))
             .with_label(format!("this adit reads {versions} of the file"));
         self.report_error(flaw.with_help("a newer adit may read it: `adit --version`"));
-    }
-
-    /// Reads `[log]`, and returns the level if there is one.
-    pub(super) fn read_log_settings(&mut self, value: &Value<'_>) -> Option<LogLevel> {
-        let entries = self.read_process_table("log", value, &LOG_KEYS)?;
-        let (_, value) = entries.first()?;
-        let text = self.expect_string(value, "`level` must be a string")?;
-        let level = LogLevel::from_name(text);
-        if level.is_none() {
-            let flaw = ConfigError::new(span_of(value.span()), format!("unknown level `{text}`"));
-            let flaw = match nearest_word(text, LogLevel::names()) {
-                Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-                None => flaw,
-            };
-            let all: Vec<&str> = LogLevel::names().collect();
-            self.report_error(flaw.with_help(format!("levels: {}", all.join(", "))));
-        }
-        level
     }
 
     /// Reads `[admin]`.
@@ -194,7 +169,7 @@ impl RouteReader<'_> {
     }
 
     /// Returns the entries of a table of the process.
-    fn read_process_table<'v, 't>(
+    pub(super) fn read_process_table<'v, 't>(
         &mut self,
         name: &str,
         value: &'v Value<'t>,

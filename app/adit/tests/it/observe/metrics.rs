@@ -132,6 +132,7 @@ fn users_are_in_the_metrics_if_they_are_opted_in() {
     for metrics_users in [false, true] {
         let adit = start_with_logins(&folder, metrics_users);
         let at = labels("main", &adit);
+        // Proxies escape the names of users in logs, and so here.
         for login in [("ann", "one"), ("bo\"b", "two")] {
             let stream = socks_client::connect_through(adit.addr(), Some(login), &to).unwrap();
             traffic::download(stream, 20_000).unwrap();
@@ -140,7 +141,7 @@ fn users_are_in_the_metrics_if_they_are_opted_in() {
         wrong.unwrap_err();
         let refused = format!("adit_rejects_total{{{at},cause=\"login-refused\"}}");
         let text = metrics_with(&folder, &refused, 1);
-        for name in ["ann", "bo\\\"b"] {
+        for name in ["ann", r#"bo\\\"b"#] {
             let user = format!("{{{at},user=\"{name}\",direction=\"down\"}}");
             let bytes = number(&text, &format!("adit_user_bytes_total{user}"));
             assert_eq!(bytes > Some(19_999), metrics_users, "{name}\n{text}");
