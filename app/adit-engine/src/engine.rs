@@ -26,6 +26,7 @@ use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ReplayRegistry,
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
+use crate::session_table::{SessionList, SessionTable};
 use crate::stage_meter::{ListenerMeters, StageStats};
 use crate::udp::AssociationRegistry;
 use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, Usage, UserTable};
@@ -41,6 +42,8 @@ const DRAIN_CHECK: Duration = Duration::from_millis(20);
 pub struct Engine {
     gate: Arc<ConnectionLimiter>,
     associations: Arc<AssociationRegistry>,
+    /// The open sessions of all listeners.
+    sessions: Arc<SessionTable>,
     /// Salts and sessions seen under each key.
     replays: ReplayRegistry,
     /// Start time of the engine.
@@ -221,6 +224,7 @@ impl Engine {
         Self {
             gate: Arc::new(ConnectionLimiter::for_process(descriptors.clone())),
             associations: AssociationRegistry::new(descriptors),
+            sessions: Arc::default(),
             replays,
             started,
             chains: ChainResources {
@@ -382,6 +386,30 @@ impl Engine {
         self.gate.open_count()
     }
 
+    /// Returns the number of UDP associations that are open now.
+    #[must_use]
+    pub fn open_associations(&self) -> usize {
+        self.associations.open_count()
+    }
+
+    /// Returns the open sessions, newest first: at most `limit` of them, and the number of all.
+    #[must_use]
+    pub fn sessions(&self, limit: usize) -> SessionList {
+        self.sessions.newest(limit)
+    }
+
+    /// Ends a session by its number. Its connections are reset, so that a transfer does not look complete. Returns false
+    /// if no such session is open.
+    pub fn end_session(&self, id: u64) -> bool {
+        self.sessions.end(id)
+    }
+
+    /// Returns the time at which the engine started, or the first of the processes that this one succeeds.
+    #[must_use]
+    pub const fn started(&self) -> UnixTime {
+        self.started
+    }
+
     /// Returns payload and session counts of each listener since it was opened, in the order of opening.
     #[must_use]
     pub fn listener_counts(&self) -> Vec<(ListenerInfo, MeterStats)> {
@@ -531,6 +559,7 @@ impl Engine {
         if let Some(buffers) = listening.buffers {
             debug!("UDP buffers on {}: {buffers}", listening.addr);
         }
+        listener.live.sessions.set_listening(route, listening.addr);
         #[cfg(target_os = "linux")]
         listener.resources.resume_plugin();
         RunningListener {
@@ -548,6 +577,7 @@ impl Engine {
         ProcessState {
             gate: &self.gate,
             associations: &self.associations,
+            sessions: &self.sessions,
             replays: &self.replays,
             started: self.started,
             chains: &self.chains,

@@ -76,6 +76,8 @@ mod route_rules;
 mod router;
 mod rule_sets;
 pub mod serve;
+mod session_span;
+mod session_table;
 #[cfg(feature = "ssh")]
 pub mod ssh;
 #[cfg(not(feature = "ssh"))]
@@ -109,6 +111,7 @@ pub use router::{RequestContext, Router, RoutingRule};
 pub use rule_sets::{
     LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable, StoredDocument,
 };
+pub use session_table::{ListenerSessions, SessionKind, SessionList, SessionReport, TargetClass};
 pub use stage_meter::{RejectCause, StageStats};
 pub use start_error::StartError;
 pub use user_account::{Usage, UserAccount, UserCounters};

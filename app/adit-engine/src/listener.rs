@@ -64,6 +64,7 @@ use crate::loop_detection;
 use crate::plugin::HandedOverPlugin;
 use crate::plugin::PluginHost;
 use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociateOptions};
+use crate::session_table::{ListenerSessions, SessionTable};
 use crate::stage_meter::{ListenerMeters, StageMeter};
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
@@ -87,6 +88,8 @@ pub(crate) struct LiveState {
     pub(crate) router: Arc<Router>,
     /// Counts its payload and sessions.
     pub(crate) meter: Arc<TrafficMeter>,
+    /// Its open sessions.
+    pub(crate) sessions: Arc<ListenerSessions>,
     /// Measures the stages of its connections.
     pub(crate) stages: Arc<StageMeter>,
     /// Its users, if it is keyed.
@@ -211,6 +214,7 @@ impl Drop for ListenerResources {
 pub(crate) struct ProcessState<'a> {
     pub(crate) gate: &'a Arc<ConnectionLimiter>,
     pub(crate) associations: &'a Arc<AssociationRegistry>,
+    pub(crate) sessions: &'a Arc<SessionTable>,
     pub(crate) replays: &'a ReplayRegistry,
     pub(crate) started: UnixTime,
     pub(crate) chains: &'a ChainResources,
@@ -422,7 +426,7 @@ impl<'a> ListenerBuilder<'a> {
             listen,
             common: ListenerState {
                 router,
-                meter: meters.traffic,
+                sessions: ListenerSessions::new(process.sessions.clone(), meters.traffic),
                 share: process.associations.register_listener(sources),
                 ttl: association_ttl(listen),
             },
@@ -458,7 +462,7 @@ impl<'a> ListenerBuilder<'a> {
             listen,
             common: ListenerState {
                 router: live.router.clone(),
-                meter: live.meter.clone(),
+                sessions: live.sessions.clone(),
                 share: live.quota.clone(),
                 ttl: association_ttl(listen),
             },
@@ -491,7 +495,8 @@ impl<'a> ListenerBuilder<'a> {
     fn live_state(&self, keyed: Option<&KeyedState>, ssr: Option<SsrState>) -> LiveState {
         LiveState {
             router: self.common.router.clone(),
-            meter: self.common.meter.clone(),
+            meter: self.common.sessions.meter().clone(),
+            sessions: self.common.sessions.clone(),
             stages: self.stages.clone(),
             user_table: keyed.map(|keyed| keyed.user_table.clone()),
             quota: self.common.share.clone(),
@@ -506,7 +511,7 @@ impl<'a> ListenerBuilder<'a> {
         let limits = &self.listen.limits;
         let ListenerState {
             router,
-            meter,
+            sessions,
             share,
             ttl,
         } = self.common.clone();
@@ -516,7 +521,8 @@ impl<'a> ListenerBuilder<'a> {
             limits: RelayTimeouts::NEVER
                 .with_idle(limits.idle)
                 .with_half_close_idle(limits.half_close_idle),
-            meter,
+            meter: sessions.meter().clone(),
+            sessions,
             stages: self.stages.clone(),
             ttl,
             associate: UdpAssociateOptions::default(),

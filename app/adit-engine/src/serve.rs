@@ -22,7 +22,7 @@ use adit_wire::Host;
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
-use tracing::{debug, warn};
+use tracing::{Instrument, debug, warn};
 
 use crate::acceptor::{
     FurtherRequests, InboundRequest, PendingRejection, PendingRequest, RequestAcceptor,
@@ -32,6 +32,8 @@ use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
 use crate::router::Router;
+use crate::session_span::session_span;
+use crate::session_table::{ListenerSessions, NewSession, SessionKind};
 use crate::stage_meter::{RejectCause, StageMeter};
 use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_removed};
@@ -61,6 +63,8 @@ pub struct ConnectionHandler {
     pub limits: RelayTimeouts,
     /// Counters of the listener.
     pub meter: Arc<TrafficMeter>,
+    /// Its open sessions.
+    pub(crate) sessions: Arc<ListenerSessions>,
     /// Measures the stages of connections.
     pub(crate) stages: Arc<StageMeter>,
     /// Timeouts of associations.
@@ -199,7 +203,10 @@ impl ConnectionHandler {
             // Run in place: moving it to another future would double the size of an idle connection.
             let mut session = opening.await;
             while let Some(open) = &mut session {
-                worker.relay_session(open).await;
+                match open.span.take() {
+                    None => worker.relay_session(open).await,
+                    Some(span) => Box::pin(worker.relay_session(open)).instrument(*span).await,
+                }
                 let Some(again) = open.again.take() else {
                     break;
                 };
@@ -223,7 +230,8 @@ impl ConnectionHandler {
             () = wait_for_listener_end(self.listener_ended.clone()) => return None,
             pending = again.next_request() => pending?,
         };
-        self.open_stream(pending, peer, rounds).await
+        self.open_stream(pending, SessionKind::Tcp, peer, rounds)
+            .await
     }
 
     /// Does everything up to an open session. Requests for anything but streams are served here.
@@ -269,7 +277,9 @@ impl ConnectionHandler {
         let rounds = loop_detection::rounds_of(&met);
         match inbound {
             Ok(InboundRequest::Stream(pending)) => {
-                return self.open_stream(pending, peer, rounds).await;
+                return self
+                    .open_stream(pending, SessionKind::Tcp, peer, rounds)
+                    .await;
             }
             Ok(InboundRequest::Multiplexed(many)) => {
                 let account = many.user().and_then(|user| self.logins.account_of(user));
@@ -354,7 +364,11 @@ impl ConnectionHandler {
             };
             if let Some(ticket) = self.connection_limiter.try_acquire() {
                 let worker = self.clone();
-                let opening = async move { worker.open_stream(pending, peer, rounds).await };
+                let opening = async move {
+                    worker
+                        .open_stream(pending, SessionKind::Ssh, peer, rounds)
+                        .await
+                };
                 lane::spawn_movable(self.run_session(opening, Some(ticket)));
                 continue;
             }
@@ -373,10 +387,29 @@ impl ConnectionHandler {
         account.or_else(|| self.logins.account_of(request.user.as_deref()?))
     }
 
-    /// Opens the stream that a client requests.
+    /// Opens the stream that a client requests, in the span of its session.
     async fn open_stream(
         &self,
+        pending: PendingRequest,
+        kind: SessionKind,
+        peer: ConnectionAddrs,
+        rounds: u8,
+    ) -> Option<OpenSession> {
+        let id = self.sessions.next_id();
+        let Some(span) = session_span(id, peer.remote) else {
+            return self.open_session(id, pending, kind, peer, rounds).await;
+        };
+        let opening = self.open_session(id, pending, kind, peer, rounds);
+        let mut open = Box::pin(opening.instrument((*span).clone())).await?;
+        open.span = Some(span);
+        Some(open)
+    }
+
+    async fn open_session(
+        &self,
+        id: u64,
         mut pending: PendingRequest,
+        kind: SessionKind,
         peer: ConnectionAddrs,
         rounds: u8,
     ) -> Option<OpenSession> {
@@ -478,17 +511,27 @@ impl ConnectionHandler {
             Some(reply) => Box::new(ExplainedStream::new(far.io, reply, far.watch.as_ref())),
             None => far.io,
         };
+        let entry = self.sessions.open_with_id(
+            id,
+            NewSession {
+                kind,
+                user: Some(&user),
+                account: account.as_ref(),
+                target: Some(&target),
+            },
+        );
+        entry.record_up(first.len());
         Some(OpenSession {
             near,
             far: far_io,
             watch: far.watch,
             again,
             account,
+            entry,
+            span: None,
             about: Box::new(SessionInfo {
                 peer,
                 target,
-                user,
-                first: first.len(),
                 rounds,
                 requested,
                 _chain: connector.clone(),

@@ -44,6 +44,7 @@ impl ConnectionHandler {
             router: Arc::new(Router::new(Vec::new(), way, Family::Any)),
             limits: RelayTimeouts::NEVER,
             meter: Arc::default(),
+            sessions: Arc::default(),
             stages: Arc::default(),
             ttl: AssociationTtl {
                 idle: Duration::from_secs(60),

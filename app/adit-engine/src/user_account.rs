@@ -220,22 +220,6 @@ pub(crate) fn client_lookup_owner(
     }
 }
 
-/// An open session. It is counted as closed when dropped, however it ends.
-pub(crate) struct CountedSession<'a>(&'a TrafficMeter);
-
-impl<'a> CountedSession<'a> {
-    pub(crate) fn new(meter: &'a TrafficMeter) -> Self {
-        meter.count_opened();
-        Self(meter)
-    }
-}
-
-impl Drop for CountedSession<'_> {
-    fn drop(&mut self) {
-        self.0.count_closed();
-    }
-}
-
 /// A counter that adds to those of a listener and of a user.
 pub(crate) struct DualCounter<'a> {
     pub(crate) meter: &'a TrafficMeter,
@@ -246,15 +230,25 @@ impl CountBytes for DualCounter<'_> {
     fn add_up(&self, n: usize) {
         self.meter.add_up(n);
         if let Some(account) = self.account {
-            account.up.fetch_add(n as u64, Ordering::Relaxed);
+            account.add_up(n);
         }
     }
 
     fn add_down(&self, n: usize) {
         self.meter.add_down(n);
         if let Some(account) = self.account {
-            account.down.fetch_add(n as u64, Ordering::Relaxed);
+            account.add_down(n);
         }
+    }
+}
+
+impl CountBytes for UserAccount {
+    fn add_up(&self, n: usize) {
+        self.up.fetch_add(n as u64, Ordering::Relaxed);
+    }
+
+    fn add_down(&self, n: usize) {
+        self.down.fetch_add(n as u64, Ordering::Relaxed);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use adit_kcp::fec::{FecChannel, FecListener};
 use adit_kcp::{Counters, KcpListener, KcpStream};
 use adit_net::{BatchUdpSocket, system};
 use adit_smux::{EndReason, Mux, SmuxFormat};
-use adit_stream::{BoxStream, CountBytes, TrafficMeter};
+use adit_stream::{BoxStream, CountBytes};
 use adit_wire::Target;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -25,8 +26,8 @@ use crate::listener::{
     ListenerState, OpenSockets, StreamService, StreamTask, box_task, listen_error,
 };
 use crate::serve::{ConnectionHandler, HandlerSlot};
+use crate::session_table::{ListenerSessions, NewSession, SessionKind};
 use crate::udp::{AssociationSlot, AssociationTtl, exchange_datagrams};
-use crate::user_account::CountedSession;
 use crate::{ConnectionAddrs, RequestContext, Router, StartError};
 
 /// Pause after an error of a socket.
@@ -247,7 +248,7 @@ async fn serve_channels(
 ) {
     let ListenerState {
         router,
-        meter,
+        sessions,
         share,
         ttl,
     } = common;
@@ -276,9 +277,10 @@ async fn serve_channels(
                     debug!(client = %lane.peer_addr(), "the limit of FEC channels is reached");
                     continue;
                 };
-                let (router, meter, target) = (router.clone(), meter.clone(), target.clone());
+                let (router, target) = (router.clone(), target.clone());
+                let sessions = sessions.clone();
                 open.spawn(async move {
-                    let carried = relay_channel(lane, target, router, meter, ttl, &place);
+                    let carried = relay_channel(lane, target, router, sessions, ttl, &place);
                     if place.run_until_evicted(carried).await.is_none() {
                         debug!("an FEC channel ends: its slot is needed");
                     }
@@ -297,7 +299,7 @@ async fn relay_channel(
     lane: FecChannel,
     target: Target,
     router: Arc<Router>,
-    meter: Arc<TrafficMeter>,
+    sessions: Arc<ListenerSessions>,
     ttl: AssociationTtl,
     place: &AssociationSlot,
 ) {
@@ -311,18 +313,23 @@ async fn relay_channel(
         }
     };
     debug!(client = %peer, %target, "an FEC channel starts");
+    let session = sessions.open(NewSession {
+        kind: SessionKind::Udp,
+        user: None,
+        account: None,
+        target: Some(&target),
+    });
     let near = FecPath { lane, target };
-    let counting = meter.clone();
-    let _open = CountedSession::new(&counting);
     let passed = |n: Option<usize>, up| {
         place.record_activity(system::monotonic_now());
         match n {
-            Some(n) if up => meter.add_up(n),
-            Some(n) => meter.add_down(n),
-            None if up => meter.count_lost(),
+            Some(n) if up => session.add_up(n),
+            Some(n) => session.add_down(n),
+            None if up => sessions.meter().count_lost(),
             None => {}
         }
     };
-    let end = exchange_datagrams(&near, &*far, ttl, &passed).await;
+    let exchange = pin!(exchange_datagrams(&near, &*far, ttl, &passed));
+    let end = session.run_until_ended(exchange).await;
     debug!(client = %peer, "an FEC channel ends: {end:?}");
 }

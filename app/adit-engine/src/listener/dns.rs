@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use crate::chain_builder::ChainResources;
 use crate::dns::{DnsResponder, FirstAnswer};
 use crate::handover::SocketSource;
 use crate::serve::{AcceptPermit, AcceptSwitch};
-use crate::user_account::CountedSession;
+use crate::session_table::{ListenerSessions, NewSession, SessionEntry, SessionKind};
 use crate::{StartError, listen_port};
 
 /// Maximum number of lookups of one client's datagrams at a time.
@@ -81,7 +82,7 @@ pub(super) async fn open_dns(
         let server = DatagramServer {
             socket: Arc::new(socket),
             responder: responder.clone(),
-            meter: common.meter.clone(),
+            meter: common.sessions.meter().clone(),
             clients: Arc::default(),
         };
         tasks.push(box_task(server.run(new_permit())));
@@ -90,7 +91,7 @@ pub(super) async fn open_dns(
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
         let server = StreamServer {
             responder,
-            meter: common.meter.clone(),
+            sessions: common.sessions.clone(),
             idle: listen.limits.idle,
             max,
             max_per_client: max.div_ceil(4),
@@ -233,7 +234,7 @@ impl DatagramServer {
 /// Serves the connections of a TCP socket.
 struct StreamServer {
     responder: Arc<DnsResponder>,
-    meter: Arc<TrafficMeter>,
+    sessions: Arc<ListenerSessions>,
     idle: Duration,
     max: usize,
     max_per_client: usize,
@@ -271,8 +272,14 @@ impl StreamServer {
             tcp::set_stream_options(&stream);
             let server = server.clone();
             connections.spawn(async move {
-                let _open = CountedSession::new(&server.meter);
-                if let Err(why) = server.serve(stream, from).await {
+                let session = server.sessions.open(NewSession {
+                    kind: SessionKind::Tcp,
+                    user: None,
+                    account: None,
+                    target: None,
+                });
+                let serving = pin!(server.serve(stream, from, &session));
+                if let Some(Err(why)) = session.run_until_ended(serving).await {
                     debug!(client = %from, "the connection ends: {why}");
                 }
                 drop(slot);
@@ -284,7 +291,12 @@ impl StreamServer {
 
     /// Serves the queries of a connection until it is idle or closed. Replies can be in another order than the queries
     /// (RFC 7766, section 7).
-    async fn serve(&self, stream: TcpStream, from: SocketAddr) -> std::io::Result<()> {
+    async fn serve(
+        &self,
+        stream: TcpStream,
+        from: SocketAddr,
+        session: &SessionEntry,
+    ) -> std::io::Result<()> {
         let (mut reading, mut writing) = stream.into_split();
         let mut buffer: Vec<u8> = Vec::new();
         let mut lookups: JoinSet<Vec<u8>> = JoinSet::new();
@@ -294,7 +306,7 @@ impl StreamServer {
             while lookups.len() < MAX_PIPELINED
                 && let Some(query) = take_message(&mut buffer)?
             {
-                self.meter.add_up(query.len());
+                session.add_up(query.len());
                 let reply = match ClientQuery::parse(&query) {
                     Ok(query) => match self.responder.answer(query.with_stream_limit(), from) {
                         FirstAnswer::Reply(reply) => Some(reply),
@@ -310,7 +322,7 @@ impl StreamServer {
                     },
                 };
                 if let Some(reply) = reply {
-                    self.write_reply(&mut writing, &reply).await?;
+                    self.write_reply(&mut writing, &reply, session).await?;
                 }
             }
             if !is_open && lookups.is_empty() {
@@ -327,7 +339,7 @@ impl StreamServer {
                 }
                 Some(reply) = lookups.join_next() => {
                     let reply = reply.map_err(std::io::Error::other)?;
-                    self.write_reply(&mut writing, &reply).await?;
+                    self.write_reply(&mut writing, &reply, session).await?;
                 }
             }
         }
@@ -337,8 +349,9 @@ impl StreamServer {
         &self,
         writing: &mut (impl AsyncWriteExt + Unpin),
         reply: &[u8],
+        session: &SessionEntry,
     ) -> std::io::Result<()> {
-        self.meter.add_down(reply.len());
+        session.add_down(reply.len());
         let mut message = narrow_int::<u16>(reply.len()).to_be_bytes().to_vec();
         message.extend_from_slice(reply);
         let written = timeout(WRITE_TIMEOUT, writing.write_all(&message)).await;

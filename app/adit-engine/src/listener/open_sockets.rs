@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use adit_config::ListenAddr;
 use adit_net::{BatchUdpSocket, BufferSizes};
-use adit_stream::TrafficMeter;
 
 use crate::carrier::CarrierControl;
 use crate::handover::{SharedSockets, SocketHandle};
 use crate::serve::{AcceptSwitch, HandlerSlot};
+use crate::session_table::ListenerSessions;
 use crate::udp::{AssociationTableUpdater, AssociationTtl, ListenerQuota, PacketCodec};
 use crate::{Router, StartError};
 
@@ -107,7 +107,7 @@ pub(crate) fn box_task(work: impl Future<Output = ()> + Send + 'static) -> Liste
 #[derive(Clone)]
 pub(crate) struct ListenerState {
     pub(crate) router: Arc<Router>,
-    pub(crate) meter: Arc<TrafficMeter>,
+    pub(crate) sessions: Arc<ListenerSessions>,
     pub(crate) share: Arc<ListenerQuota>,
     pub(crate) ttl: AssociationTtl,
 }

@@ -131,12 +131,12 @@ impl PortHandlers {
             for (codec, socket) in codecs.into_iter().zip(udp) {
                 let ListenerState {
                     router,
-                    meter,
+                    sessions,
                     share,
                     ..
                 } = common.clone();
                 let serve = move |socket: BatchUdpSocket| {
-                    let table = Table::new(socket.into(), codec, router, meter, ttl, share);
+                    let table = Table::new(socket.into(), codec, router, sessions, ttl, share);
                     (table.control(), box_task(table.run()))
                 };
                 datagrams.push(DatagramService::OnSocket(Box::new(socket), Box::new(serve)));

@@ -30,11 +30,11 @@ pub(super) async fn open_transparent(
     if let Some(udp) = sockets.udp {
         let ListenerState {
             router,
-            meter,
+            sessions,
             share,
             ttl,
         } = common.clone();
-        let table = Table::transparent(udp, router, meter, ttl, share);
+        let table = Table::transparent(udp, router, sessions, ttl, share);
         datagrams.push(DatagramService::Own(table.control(), box_task(table.run())));
     }
     Ok(OpenSockets {

@@ -8,14 +8,15 @@ use std::time::Duration;
 use adit_stream::{BoxStream, CountBytes, EndReason, RelayOutcome, Stream, relay};
 use adit_wire::Target;
 use tokio::time::{Instant, sleep};
-use tracing::debug;
+use tracing::{Span, debug};
 
 use super::ConnectionHandler;
 use crate::ConnectionAddrs;
 use crate::acceptor::FurtherRequests;
 use crate::connector::{Connector, HopWatch};
+use crate::session_table::SessionEntry;
 use crate::stage_meter::StageMeter;
-use crate::user_account::{CountedSession, DualCounter, UserAccount, run_until_removed};
+use crate::user_account::{UserAccount, run_until_removed};
 
 /// Time without an answer after which a keyed hop is reported if the client has closed the connection.
 const REPORT_ABANDONED_AFTER: Duration = Duration::from_secs(2);
@@ -28,6 +29,10 @@ pub(super) struct OpenSession {
     /// Further requests on the same connection.
     pub(super) again: Option<Box<dyn FurtherRequests>>,
     pub(super) account: Option<Arc<UserAccount>>,
+    /// Lists the session, counts its bytes, and can end it.
+    pub(super) entry: SessionEntry,
+    /// The span of the session, if there is a log of it.
+    pub(super) span: Option<Box<Span>>,
     pub(super) about: Box<SessionInfo>,
 }
 
@@ -35,9 +40,6 @@ pub(super) struct OpenSession {
 pub(super) struct SessionInfo {
     pub(super) peer: ConnectionAddrs,
     pub(super) target: Target,
-    pub(super) user: String,
-    /// Number of bytes that were sent ahead of the relay.
-    pub(super) first: usize,
     /// Number of times that the request has come back to this process.
     pub(super) rounds: u8,
     /// Time of the request.
@@ -54,27 +56,23 @@ impl ConnectionHandler {
             far,
             watch,
             account,
+            entry,
             about,
             ..
         } = session;
         let SessionInfo {
             peer,
             target,
-            user,
-            first,
             requested,
             ..
         } = &**about;
+        let user = entry.user();
         if let Some(account) = account {
             account.count_tcp_session();
         }
-        let _open = CountedSession::new(&self.meter);
         let asked = RequestCounter {
-            both: DualCounter {
-                meter: &self.meter,
-                account: account.as_ref(),
-            },
-            anything: AtomicBool::new(*first > 0),
+            session: entry,
+            account: account.as_ref(),
             answered: AtomicBool::new(false),
             requested,
             stages: &self.stages,
@@ -83,13 +81,14 @@ impl ConnectionHandler {
         let outcome = {
             let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
             let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
+            let watched = entry.run_until_ended(watched);
             run_until_removed(account.as_deref(), watched).await
         };
-        let Some(outcome) = outcome else {
+        let Some(outcome) = outcome.flatten() else {
             // A truncated transfer must not look complete.
             near.abort();
             far.abort();
-            return debug!(client = %peer.remote, user, %target, "closed: the user was removed");
+            return debug!(client = %peer.remote, user, %target, "closed: this was requested, or the user was removed");
         };
         if let Some(eye) = &eye {
             eye.update_at_end(&outcome, asked.has_request_bytes());
@@ -140,32 +139,35 @@ impl HopObserver<'_> {
     }
 }
 
-/// A counter that also records if the client has sent anything, and when the destination does for the first time.
+/// Counts for the session, its listener and its user, and times the first byte from the destination.
 struct RequestCounter<'a> {
-    both: DualCounter<'a>,
-    anything: AtomicBool,
+    session: &'a SessionEntry,
+    account: Option<&'a Arc<UserAccount>>,
     answered: AtomicBool,
     requested: &'a Instant,
     stages: &'a StageMeter,
 }
 
 impl RequestCounter<'_> {
+    /// Returns true if the client has sent anything.
     fn has_request_bytes(&self) -> bool {
-        self.anything.load(Ordering::Relaxed)
+        self.session.up() > 0
     }
 }
 
 impl CountBytes for RequestCounter<'_> {
     fn add_up(&self, n: usize) {
-        self.both.add_up(n);
-        // Written once, so that the cache line stays shared.
-        if !self.has_request_bytes() {
-            self.anything.store(true, Ordering::Relaxed);
+        self.session.add_up(n);
+        if let Some(account) = self.account {
+            account.add_up(n);
         }
     }
 
     fn add_down(&self, n: usize) {
-        self.both.add_down(n);
+        self.session.add_down(n);
+        if let Some(account) = self.account {
+            account.add_down(n);
+        }
         // Bytes of one direction are counted by one task, so that no other call comes in between.
         if !self.answered.load(Ordering::Relaxed) {
             self.answered.store(true, Ordering::Relaxed);

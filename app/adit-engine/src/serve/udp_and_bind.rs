@@ -1,6 +1,7 @@
 //! Requests for anything but a stream to a target: UDP over TCP, UDP ASSOCIATE and BIND.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};
+use crate::session_table::{NewSession, SessionKind};
 use crate::udp::{SocksPackets, UdpListener, UdpOverTcp, accept_over_tcp, exchange_datagrams};
-use crate::user_account::CountedSession;
 use crate::{ConnectionAddrs, RequestContext};
 
 /// Maximum time that BIND waits for its connection.
@@ -67,7 +68,12 @@ impl ConnectionHandler {
             .open_datagrams()
             .await
             .map_err(std::io::Error::other)?;
-        let _open = CountedSession::new(&self.meter);
+        let session = self.sessions.open(NewSession {
+            kind: SessionKind::Udp,
+            user: user.as_deref(),
+            account,
+            target: target.as_ref(),
+        });
         if let Some(account) = account {
             account.count_udp_session();
         }
@@ -80,9 +86,9 @@ impl ConnectionHandler {
                 return;
             };
             if up {
-                self.meter.add_up(n);
+                session.add_up(n);
             } else {
-                self.meter.add_down(n);
+                session.add_down(n);
             }
             match account {
                 Some(account) if up => account.count_packet_up(n),
@@ -90,10 +96,11 @@ impl ConnectionHandler {
                 None => {}
             }
         };
-        let carried = place
-            .run_until_evicted(exchange_datagrams(&near, &*far, self.ttl, &passed))
-            .await;
-        carried.unwrap_or_else(|| Err(std::io::ErrorKind::QuotaExceeded.into()))
+        let exchange = pin!(exchange_datagrams(&near, &*far, self.ttl, &passed));
+        let exchange = session.run_until_ended(exchange);
+        let end = place.run_until_evicted(exchange).await;
+        let end = end.ok_or(std::io::ErrorKind::QuotaExceeded)?;
+        end.unwrap_or_else(|| Err(std::io::ErrorKind::ConnectionAborted.into()))
     }
 
     /// Waits for the incoming connection.
@@ -153,17 +160,23 @@ impl ConnectionHandler {
             }
         };
         tcp::set_stream_options(&stream);
+        let (target, binding_user) = (Target::from(from), binding.user.take());
         Some(OpenSession {
             near: binding.reply_accepted(from).await.ok()?,
             far: Box::new(Tcp::new(stream)),
             watch: None,
             again: None,
             account: None,
+            entry: self.sessions.open(NewSession {
+                kind: SessionKind::Tcp,
+                user: binding_user.as_deref(),
+                account: None,
+                target: Some(&target),
+            }),
+            span: None,
             about: Box::new(SessionInfo {
                 peer,
-                target: from.into(),
-                user: String::new(),
-                first: 0,
+                target,
                 rounds: 0,
                 // The wait for the peer to connect is not that for its answer.
                 requested: Instant::now(),
@@ -209,7 +222,7 @@ impl ConnectionHandler {
             Arc::new(socket),
             Box::new(codec),
             self.router.clone(),
-            self.meter.clone(),
+            self.sessions.clone(),
             self.ttl,
             place.clone(),
             user,

@@ -17,12 +17,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use adit_net::{BatchUdpSocket, PacketBuf, system};
-use adit_stream::{CountBytes, TrafficMeter};
+use adit_stream::CountBytes;
 use adit_wire::{Target, Time};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, yield_now};
 use tokio::time::sleep;
-use tracing::{debug, trace, warn};
+use tracing::{Instrument, debug, trace, warn};
 
 use super::association_table_updater::{AssociationTableUpdater, TableUpdate};
 use super::backlog::Backlog;
@@ -31,6 +31,8 @@ use super::transparent::{ContactedAddrs, InterceptedDatagrams};
 use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
 use crate::connector::Connector;
+use crate::session_span::session_span;
+use crate::session_table::{ListenerSessions, NewSession, SessionKind, SessionRecord};
 use crate::user_account::{UserAccount, client_lookup_owner};
 use crate::{RequestContext, Router};
 use task::{AssociationStage, AssociationTask, OpeningPath};
@@ -70,7 +72,7 @@ impl Drop for UdpListener {
 /// State that all associations of a table share.
 struct TableState {
     router: Arc<Router>,
-    meter: Arc<TrafficMeter>,
+    sessions: Arc<ListenerSessions>,
     ttl: RwLock<AssociationTtl>,
     /// The user of all associations, where they have no accounts.
     user: Option<String>,
@@ -97,6 +99,8 @@ struct AssociationState {
     waiting: Mutex<Option<Box<Backlog<Target>>>>,
     /// The account of the association's user.
     account: Option<Arc<UserAccount>>,
+    /// The counters of the session.
+    session: Arc<SessionRecord>,
     place: SlotHold,
     /// Destination of replies: the source of the last authentic packet.
     reply_addr: Mutex<SocketAddr>,
@@ -133,7 +137,7 @@ impl AssociationState {
     fn record_packet(&self, from: SocketAddr, target: &Target, now: Time) {
         let mut back = Self::lock_ignoring_poison(&self.reply_addr);
         if *back != from {
-            debug!("the client of an association moved from {back} to {from}");
+            debug!(client = %from, before = %*back, "the client of an association moved");
             *back = from;
         }
         drop(back);
@@ -205,7 +209,7 @@ impl TableState {
     /// Reports the loss of a client's datagram.
     fn report_loss(&self, why: &io::Error) {
         trace!("a datagram was lost: {why}");
-        self.meter.count_lost();
+        self.sessions.meter().count_lost();
         // Denials by a rule are expected, and network failures are not in our control.
         if !matches!(
             why.kind(),
@@ -232,12 +236,12 @@ impl UdpListener {
         socket: Arc<BatchUdpSocket>,
         codec: Box<dyn PacketCodec>,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
+        Self::build(near, router, sessions, ttl, SlotSource::Shared(share), None)
     }
 
     /// Creates a table for one association that has its slot already, and ends with it.
@@ -245,13 +249,13 @@ impl UdpListener {
         socket: Arc<BatchUdpSocket>,
         codec: Box<dyn PacketCodec>,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         place: Arc<AssociationSlot>,
         user: Option<String>,
     ) -> Self {
         let near = ClientSide::new(socket, codec);
-        Self::build(near, router, meter, ttl, SlotSource::Single(place), user)
+        Self::build(near, router, sessions, ttl, SlotSource::Single(place), user)
     }
 
     /// Creates a table for intercepted datagrams.
@@ -259,18 +263,18 @@ impl UdpListener {
     pub fn transparent(
         interception: InterceptedDatagrams,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         share: Arc<ListenerQuota>,
     ) -> Self {
         let near = ClientSide::Intercepted(Arc::new(interception.with_quota(share.clone())));
-        Self::build(near, router, meter, ttl, SlotSource::Shared(share), None)
+        Self::build(near, router, sessions, ttl, SlotSource::Shared(share), None)
     }
 
     fn build(
         near: ClientSide,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        sessions: Arc<ListenerSessions>,
         ttl: AssociationTtl,
         room: SlotSource,
         user: Option<String>,
@@ -278,7 +282,7 @@ impl UdpListener {
         let control = AssociationTableUpdater::default();
         let common = Arc::new(TableState {
             router,
-            meter,
+            sessions,
             ttl: RwLock::new(ttl),
             user,
             last_warning: Mutex::default(),
@@ -324,7 +328,7 @@ impl UdpListener {
         before.values().for_each(|known| known.task.abort());
         self.common = Arc::new(TableState {
             router: self.common.router.clone(),
-            meter: self.common.meter.clone(),
+            sessions: self.common.sessions.clone(),
             ttl: RwLock::new(ttl),
             user: self.common.user.clone(),
             last_warning: Mutex::default(),
@@ -405,7 +409,8 @@ impl UdpListener {
                         last = self.association_for(key, from, &target).map(|e| (key, e));
                     }
                     if let Some((_, entry)) = &last {
-                        self.common.meter.add_up(packet.payload().len());
+                        self.common.sessions.meter().add_up(packet.payload().len());
+                        entry.session.record_up(packet.payload().len());
                         if let Some(account) = &entry.account {
                             account.count_packet_up(packet.payload().len());
                         }
@@ -459,7 +464,13 @@ impl UdpListener {
         let asker = client_lookup_owner(account.as_ref(), from.ip());
         let chain = connector.clone();
         let associate = async move { connector.open_datagrams().await };
-        let mut opening: OpeningPath = Box::pin(asker.scope(associate));
+        let associate = asker.scope(associate);
+        let id = self.common.sessions.next_id();
+        let span = session_span(id, from);
+        let mut opening: OpeningPath = match &span {
+            Some(span) => Box::pin(associate.instrument((**span).clone())),
+            None => Box::pin(associate),
+        };
         // Most paths open without waiting.
         let way = match opening
             .as_mut()
@@ -469,7 +480,7 @@ impl UdpListener {
             Poll::Ready(Err(why)) => {
                 // Treated as an association that started and ended.
                 self.common.mark_ended(key);
-                debug!("cannot open a path for datagrams to {target}: {why}");
+                debug!(session = id, client = %from, %target, cause = why.cause.label(), "cannot open a path for datagrams: {why}");
                 return None;
             }
             Poll::Pending => OnceLock::new(),
@@ -479,7 +490,7 @@ impl UdpListener {
             None => AssociationStage::Opening(opening),
         };
         let mouth = self.near.sender_for(key)?;
-        debug!("association from {from} starts with {target}");
+        debug!(session = id, client = %from, %target, "association starts");
         let mut removed = None;
         if let Some(account) = &account {
             if account.is_one_user() {
@@ -491,8 +502,18 @@ impl UdpListener {
             }
             account.count_udp_session();
         }
+        let session = self.common.sessions.open_with_id(
+            id,
+            NewSession {
+                kind: SessionKind::Udp,
+                user: self.common.user.as_deref(),
+                account: account.as_ref(),
+                target: Some(target),
+            },
+        );
         let entry = Arc::new(AssociationState {
             account,
+            session: session.record(),
             place,
             path: way,
             waiting: Mutex::default(),
@@ -501,15 +522,19 @@ impl UdpListener {
             contacts: mouth.contacts(),
             _chain: chain,
         });
-        self.common.meter.count_opened();
-        let task = tokio::spawn(AssociationTask {
+        let task = AssociationTask {
             entry: entry.clone(),
+            session,
             mouth,
             common: self.common.clone(),
             stage,
             removed,
             key,
-        });
+        };
+        let task = match span {
+            None => tokio::spawn(task),
+            Some(span) => tokio::spawn(task.instrument(*span)),
+        };
         let task = task.abort_handle();
         let known = TableEntry {
             entry: entry.clone(),

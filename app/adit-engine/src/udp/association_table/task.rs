@@ -15,6 +15,7 @@ use tracing::{debug, trace};
 
 use super::{AssociationState, MAX_BATCHES, SCRATCH, SlotHold, TableState};
 use crate::DialError;
+use crate::session_table::SessionEntry;
 use crate::udp::client_side::ClientSender;
 use crate::udp::{AssociationKey, BoxDatagramPath};
 
@@ -25,6 +26,8 @@ pub(super) type OpeningPath =
 /// The task of one association, which returns its replies. Kept small because there are many.
 pub(super) struct AssociationTask {
     pub(super) entry: Arc<AssociationState>,
+    /// Lists the association, and can end it.
+    pub(super) session: SessionEntry,
     pub(super) mouth: ClientSender,
     pub(super) common: Arc<TableState>,
     pub(super) stage: AssociationStage,
@@ -41,7 +44,6 @@ pub(super) enum AssociationStage {
 
 impl Drop for AssociationTask {
     fn drop(&mut self) {
-        self.common.meter.count_closed();
         self.common.mark_ended(self.key);
     }
 }
@@ -55,13 +57,17 @@ impl Future for AssociationTask {
         if let SlotHold::Own(place) = &this.entry.place
             && place.is_needed(cx)
         {
-            debug!("an association ends: its slot is needed");
+            debug!("the association ends: its slot is needed");
+            return Poll::Ready(());
+        }
+        if this.session.poll_end(cx) {
+            debug!("the association ends: this was requested");
             return Poll::Ready(());
         }
         if let Some(removed) = &mut this.removed
             && removed.as_mut().poll(cx).is_ready()
         {
-            debug!("an association ends: the user was removed");
+            debug!("the association ends: the user was removed");
             return Poll::Ready(());
         }
         if let AssociationStage::Opening(opening) = &mut this.stage {
@@ -115,7 +121,7 @@ impl AssociationTask {
         let Self {
             entry,
             mouth,
-            common,
+            session,
             ..
         } = self;
         let Some(way) = entry.path.get() else {
@@ -127,7 +133,7 @@ impl AssociationTask {
                 let mut came = false;
                 let received = way.poll_recv(cx, packet, &mut |packet, source| {
                     came = true;
-                    common.meter.add_down(packet.payload().len());
+                    session.add_down(packet.payload().len());
                     if let Some(account) = &entry.account {
                         account.count_packet_down(packet.payload().len());
                     }
