@@ -70,7 +70,7 @@ fn encode_record(record: &LogRecord) -> Vec<u8> {
     push_field(&mut datagram, "PRIORITY", priority);
     push_field(&mut datagram, "SYSLOG_IDENTIFIER", "adit");
     push_field(&mut datagram, "MESSAGE", &record.to_text());
-    push_field(&mut datagram, "ADIT_TARGET", &record.target);
+    push_field(&mut datagram, "ADIT_MODULE", &record.target);
     for (name, value) in &record.fields.0 {
         let (FieldValue::Text(text) | FieldValue::Plain(text)) = value;
         push_field(&mut datagram, &field_name(name), text);
@@ -118,7 +118,7 @@ mod tests {
         };
         let expected =
             b"PRIORITY=6\nSYSLOG_IDENTIFIER=adit\nMESSAGE=open session.id=7 why=\"a\\nb\"\n\
-            ADIT_TARGET=adit_engine\nADIT_SESSION_ID=7\nADIT_WHY\n\x03\0\0\0\0\0\0\0a\nb\n";
+            ADIT_MODULE=adit_engine\nADIT_SESSION_ID=7\nADIT_WHY\n\x03\0\0\0\0\0\0\0a\nb\n";
         assert_eq!(encode_record(&record), expected);
     }
 }

@@ -47,12 +47,6 @@ impl LogFile {
         })
     }
 
-    /// Opens the file of this name again, which may be another one now.
-    pub(super) fn reopen(&mut self, today: Date) -> io::Result<()> {
-        *self = Self::open(&self.path, self.rotation, today)?;
-        Ok(())
-    }
-
     /// Appends a line that is written on this day. If the file cannot be replaced, it grows further.
     pub(super) fn write_line(&mut self, line: &[u8], today: Date) -> io::Result<()> {
         let len = u64::try_from(line.len()).unwrap_or(u64::MAX);
@@ -204,7 +198,7 @@ mod tests {
         );
         // A file that another program has renamed.
         fs::rename(&path, folder.0.join("moved")).unwrap();
-        file.reopen(tuesday).unwrap();
+        let mut file = LogFile::open(&path, Some(rotation), tuesday).unwrap();
         file.write_line(b"c\n", tuesday).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"c\n");
     }

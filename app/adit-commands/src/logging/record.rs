@@ -138,7 +138,7 @@ impl LogRecord {
 
     fn to_json(&self, now: Timestamp) -> String {
         let mut line = format!(
-            "{{\"time\":\"{now:.3}\",\"level\":\"{}\",\"target\":{},\"message\":{}",
+            "{{\"time\":\"{now:.3}\",\"level\":\"{}\",\"module\":{},\"message\":{}",
             level_name(self.level),
             json_text(&self.target),
             json_text(&self.message)
@@ -156,7 +156,7 @@ impl LogRecord {
 
     fn to_logfmt(&self, now: Timestamp) -> String {
         let mut line = format!(
-            "time={now:.3} level={} target={} ",
+            "time={now:.3} level={} module={} ",
             level_name(self.level),
             self.target
         );
@@ -285,7 +285,7 @@ mod tests {
         let expected = serde_json::json!({
             "time": "2023-11-14T22:13:20.123Z",
             "level": "warn",
-            "target": "adit_engine::serve",
+            "module": "adit_engine::serve",
             "message": "closed: \"the\nuser\"",
             "session": 7,
             "client": "192.0.2.1:5",
@@ -296,7 +296,7 @@ mod tests {
         assert!(!json.trim_end().contains(char::is_control), "{json}");
         assert_eq!(
             line(LogFormat::Logfmt, HumanStyle::default()),
-            "time=2023-11-14T22:13:20.123Z level=warn target=adit_engine::serve \
+            "time=2023-11-14T22:13:20.123Z level=warn module=adit_engine::serve \
              msg=\"closed: \\\"the\\nuser\\\"\" session=7 client=192.0.2.1:5 user=\"\" \
              why=\"a b\\u001b[31m=\\u009b\"\n"
         );
