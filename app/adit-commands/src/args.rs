@@ -16,15 +16,17 @@ pub(crate) mod user;
 
 #[cfg(feature = "manual")]
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use adit_config::LogFormat;
 use adit_wire::Target;
 use clap::{ArgAction, Parser, Subcommand};
 
 #[cfg(feature = "admin")]
 pub(crate) use self::process::*;
 use crate::json::JsonOption;
+use crate::logging::{LogOptions, ModuleFilter};
 
 /// True in a build without the management API and subscriptions, whose options are errors there.
 const IS_UNMANAGED: bool = !cfg!(feature = "admin");
@@ -236,14 +238,36 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns true if only errors are logged, and the log file if there is one.
-    pub(crate) fn log_settings(&self) -> (bool, Option<&Path>) {
-        match self {
+    /// Returns the options of the log, without the number of `-v`.
+    pub(crate) fn log_options(&self) -> LogOptions<'_> {
+        let typed = match self {
             #[cfg(all(unix, feature = "ssh"))]
-            Self::Ssh(ssh) => (ssh.is_quiet(), ssh.log_file()),
+            Self::Ssh(ssh) => {
+                return LogOptions {
+                    quiet: ssh.is_quiet(),
+                    file: ssh.log_file(),
+                    ..LogOptions::default()
+                };
+            }
             #[cfg(all(unix, feature = "ssh"))]
-            Self::Sshd(sshd) => (false, sshd.log_file()),
-            _ => (false, None),
+            Self::Sshd(sshd) => {
+                return LogOptions {
+                    file: sshd.log_file(),
+                    ..LogOptions::default()
+                };
+            }
+            Self::Up(up) => &up.log,
+            Self::Server(server) => &server.log,
+            Self::Client(client) => &client.log,
+            Self::Run(run) => &run.log,
+            #[cfg(feature = "admin")]
+            Self::Manager(manager) => &manager.log,
+            _ => return LogOptions::default(),
+        };
+        LogOptions {
+            modules: typed.modules.as_ref(),
+            format: typed.format,
+            ..LogOptions::default()
         }
     }
 
@@ -277,8 +301,29 @@ impl Command {
     }
 }
 
+/// Options of the log, of commands that serve.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct LogArgs {
+    /// What is logged, by module: `debug`, or `info,adit_engine::udp=debug`; lines name the module then
+    #[arg(id = "log_modules", long = "log", value_name = "FILTER", conflicts_with = "verbose",
+          value_parser = ModuleFilter::parse)]
+    pub(crate) modules: Option<ModuleFilter>,
+    /// The format of lines in the log: human, json or logfmt
+    #[arg(id = "log_format", long = "log-format", value_name = "FORMAT", value_parser = parse_log_format)]
+    pub(crate) format: Option<LogFormat>,
+}
+
+fn parse_log_format(text: &str) -> Result<LogFormat, String> {
+    LogFormat::from_name(text).ok_or_else(|| {
+        let all: Vec<&str> = LogFormat::names().collect();
+        format!("the formats are {}", all.join(", "))
+    })
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct UpArgs {
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     /// Stop after the test request, instead of leaving the proxy running
     #[arg(long)]
     pub(crate) once: bool,
@@ -288,6 +333,8 @@ pub(crate) struct UpArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServerArgs {
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     /// Print the URL with the stored key, and exit
     #[arg(value_name = "url", hide_possible_values = true)]
     pub(crate) ask: Option<ServerAction>,
@@ -327,6 +374,8 @@ pub(crate) enum ServerAction {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClientArgs {
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     /// The server's URL, as `adit server` printed it; the https URL of a subscription; the name of a stored profile, or
     /// of a file with servers; or `-`, which asks for the URL, or reads it from standard input
     #[arg(value_name = "URL|NAME|FILE|-", conflicts_with = "subscribe",
@@ -436,6 +485,8 @@ pub(crate) enum NetworkKind {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     /// Serve the management API and /metrics on a Unix socket (on Windows a named pipe), or on a loopback

@@ -31,12 +31,13 @@ use adit_crypto::CpuLevel;
 use clap::Parser as _;
 
 use crate::args::Args;
+use crate::logging::LogOptions;
 
 /// Runs the command that the arguments of the process name, and returns the exit code.
 pub fn main() -> ExitCode {
     if let Some(invited) = plugin_mode::endpoint_from_env() {
         let serve = || plugin_mode::serve_endpoint(invited);
-        return start_log(0, false, None)
+        return start_log(&LogOptions::default())
             .and_then(|()| serve())
             .map_or_else(Failure::print_and_exit_code, |()| ExitCode::SUCCESS);
     }
@@ -55,8 +56,10 @@ pub fn main() -> ExitCode {
         },
     };
     let is_json = args.command.is_json();
-    let (quiet, file) = args.command.log_settings();
-    let logged = start_log(args.verbose, quiet, file);
+    let logged = start_log(&LogOptions {
+        verbose: args.verbose,
+        ..args.command.log_options()
+    });
     match logged
         .and_then(|()| limit_cpu())
         .and_then(|()| command::run_command(args))
@@ -67,9 +70,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn start_log(verbose: u8, quiet: bool, file: Option<&Path>) -> Result<(), Failure> {
-    logging::start_log(verbose, quiet, file).map_err(|why| {
-        let name = file.unwrap_or_else(|| Path::new("")).display();
+fn start_log(options: &LogOptions<'_>) -> Result<(), Failure> {
+    logging::start_log(options).map_err(|why| {
+        let name = options.file.unwrap_or_else(|| Path::new("")).display();
         Failure::new(FailureCode::Failure, format!("{name}: {why}"))
     })
 }

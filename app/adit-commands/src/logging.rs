@@ -1,109 +1,247 @@
-//! The log of the process, on standard error or in a file.
+//! The log of the process: on standard error, in the journal, or in a file.
+//!
+//! ```text
+//! tracing ─▶ Targets (level, modules) ─▶ RecordLayer: message + fields of its spans ─▶ LogOutput: format, place
+//! ```
 
-use std::fs::OpenOptions;
-use std::io::{self, IsTerminal};
+mod journal;
+mod log_file;
+mod log_filter;
+mod record;
+
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use adit_cli::out;
-use adit_config::LogLevel;
-use tracing_subscriber::Registry;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::writer::BoxMakeWriter;
-use tracing_subscriber::layer::SubscriberExt;
+use adit_config::{LogFileSettings, LogFormat, LogLevel, LogSettings};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Subscriber, warn};
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
 
-/// The filter of the log, which a configuration file can change.
-static FILTER: OnceLock<LogFilter> = OnceLock::new();
+use self::journal::Journal;
+use self::log_file::{LogFile, Rotation};
+pub(crate) use self::log_filter::ModuleFilter;
+use self::log_filter::targets_of;
+use self::record::{Fields, HumanStyle, LogRecord};
 
-/// The filter of the log.
-struct LogFilter {
-    handle: Handle<Targets, Registry>,
-    /// True if the command line sets the level.
-    is_fixed: bool,
+/// The log, which a configuration file can change.
+static LOG: OnceLock<Log> = OnceLock::new();
+
+/// The log of the process.
+struct Log {
+    filter: Handle<tracing_subscriber::filter::Targets, Registry>,
+    output: Arc<Mutex<LogOutput>>,
+    /// The level of the command line.
+    level: Option<LogLevel>,
+    modules: Option<ModuleFilter>,
+    /// The format of the command line.
+    format: Option<LogFormat>,
 }
 
-/// Starts the log. Destinations of connections are only logged with `-v` or more; with `quiet`, only
-/// errors are logged. A log file is appended to.
-pub(crate) fn start_log(verbose: u8, quiet: bool, file: Option<&Path>) -> io::Result<()> {
-    let level = match verbose {
-        _ if quiet => LogLevel::Error,
-        0 => LogLevel::Info,
-        1 => LogLevel::Debug,
-        2 => LogLevel::Trace,
-        _ => LogLevel::All,
+/// The log as the command line describes it.
+#[derive(Debug, Default)]
+pub(crate) struct LogOptions<'a> {
+    /// Number of `-v`.
+    pub(crate) verbose: u8,
+    /// True if only errors are logged.
+    pub(crate) quiet: bool,
+    /// The file, instead of standard error.
+    pub(crate) file: Option<&'a Path>,
+    /// `--log`.
+    pub(crate) modules: Option<&'a ModuleFilter>,
+    /// `--log-format`.
+    pub(crate) format: Option<LogFormat>,
+}
+
+/// Starts the log. Destinations of connections are only logged with `-v` or more. A log file is appended to.
+pub(crate) fn start_log(options: &LogOptions<'_>) -> io::Result<()> {
+    let level = match options.verbose {
+        _ if options.quiet => Some(LogLevel::Error),
+        0 => None,
+        1 => Some(LogLevel::Debug),
+        2 => Some(LogLevel::Trace),
+        _ => Some(LogLevel::All),
     };
-    let colours = std::env::var_os("NO_COLOR").is_none();
-    let (writer, colours) = match file {
-        None => (
-            BoxMakeWriter::new(out::stderr),
-            colours && io::stderr().is_terminal(),
-        ),
+    let zone = TimeZone::system();
+    let place = match options.file {
         Some(path) => {
-            let mut options = OpenOptions::new();
-            options.append(true).create(true);
-            // The log tells which client connected to which destination.
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            (BoxMakeWriter::new(Arc::new(options.open(path)?)), false)
+            let today = Timestamp::now().to_zoned_datetime(zone.clone()).date();
+            LogPlace::File(Box::new(LogFile::open(path, None, today)?))
         }
+        None => LogPlace::of_stderr(options.format),
     };
-    let (targets, handle) = reload::Layer::new(targets_of(level));
-    let format = tracing_subscriber::fmt::layer()
-        .with_writer(writer)
-        .with_ansi(colours)
-        .with_target(verbose > 2)
-        // Such errors would be reported on standard error, with a panic if that is closed.
-        .log_internal_errors(false)
-        .with_timer(UtcTimeOfDay);
+    let output = Arc::new(Mutex::new(LogOutput {
+        format: options.format.unwrap_or_default(),
+        shows_target: options.verbose > 2 || options.modules.is_some(),
+        place,
+        zone,
+    }));
+    let targets = targets_of(level.unwrap_or_default(), options.modules);
+    let (targets, filter) = reload::Layer::new(targets);
     tracing_subscriber::registry()
         .with(targets)
-        .with(format)
+        .with(RecordLayer(output.clone()))
         .init();
-    let is_fixed = quiet || verbose > 0;
-    let _ = FILTER.set(LogFilter { handle, is_fixed });
+    let _ = LOG.set(Log {
+        filter,
+        output,
+        level,
+        modules: options.modules.cloned(),
+        format: options.format,
+    });
     Ok(())
 }
 
-/// Sets the level of the configuration file; without one, it is that of the start. Options of the command line take
-/// precedence.
-pub(crate) fn set_file_level(level: Option<LogLevel>) {
-    if let Some(filter) = FILTER.get()
-        && !filter.is_fixed
-    {
-        // Fails only after the end of the log.
-        let _ = filter.handle.reload(targets_of(level.unwrap_or_default()));
-    }
-}
-
-/// Returns the targets of a level: adit's, and the libraries'.
-fn targets_of(level: LogLevel) -> Targets {
-    let (adit, others) = match level {
-        LogLevel::Error => (LevelFilter::ERROR, LevelFilter::ERROR),
-        LogLevel::Warn => (LevelFilter::WARN, LevelFilter::WARN),
-        LogLevel::Info => (LevelFilter::INFO, LevelFilter::WARN),
-        LogLevel::Debug => (LevelFilter::DEBUG, LevelFilter::WARN),
-        LogLevel::Trace => (LevelFilter::TRACE, LevelFilter::WARN),
-        LogLevel::All => (LevelFilter::TRACE, LevelFilter::TRACE),
+/// Applies the settings of the configuration file. Options of the command line take precedence. A log file is opened
+/// again, because another program may have renamed it.
+///
+/// # Errors
+///
+/// Returns the error of opening the log file; the log continues as before.
+pub(crate) fn apply_settings(settings: &LogSettings) -> io::Result<()> {
+    let Some(log) = LOG.get() else {
+        return Ok(());
     };
-    Targets::new()
-        .with_default(others)
-        .with_target("adit", adit)
+    let level = log.level.or(settings.level).unwrap_or_default();
+    // Fails only after the end of the log.
+    let _ = log.filter.reload(targets_of(level, log.modules.as_ref()));
+    let format = log.format.or(settings.format);
+    let mut output = lock(&log.output);
+    output.use_place(settings.file.as_ref(), format)?;
+    output.format = format.unwrap_or_default();
+    Ok(())
 }
 
-/// Formats the time of day in UTC.
-struct UtcTimeOfDay;
-
-impl tracing_subscriber::fmt::time::FormatTime for UtcTimeOfDay {
-    fn format_time(&self, w: &mut tracing_subscriber::fmt::format::Writer<'_>) -> std::fmt::Result {
-        let seconds = adit_net::system::unix_now().0 % 86_400;
-        write!(
-            w,
-            "{:02}:{:02}:{:02}",
-            seconds / 3600,
-            seconds / 60 % 60,
-            seconds % 60
-        )
+/// Does the same as [`apply_settings`], with a warning in the log instead of an error.
+pub(crate) fn apply_settings_or_warn(settings: &LogSettings) {
+    if let Err(why) = apply_settings(settings) {
+        let path = settings.file.as_ref().map(|file| file.path.display());
+        let path = path.map(|path| path.to_string()).unwrap_or_default();
+        warn!("the log stays where it is: cannot open {path}: {why}");
     }
+}
+
+/// Collects the fields of messages and of the spans around them.
+struct RecordLayer(Arc<Mutex<LogOutput>>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for RecordLayer {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+        {
+            values.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        for span in context.event_scope(event).into_iter().flatten() {
+            // From the inside out: a field of an inner span is there already.
+            if let Some(outer) = span.extensions().get::<Fields>() {
+                let known = std::mem::replace(&mut fields, outer.clone());
+                known
+                    .0
+                    .into_iter()
+                    .for_each(|(name, value)| fields.set(name, value));
+            }
+        }
+        event.record(&mut fields);
+        let record = LogRecord::new(event.metadata(), fields);
+        lock(&self.0).write(&record);
+    }
+}
+
+/// The place and the format of messages.
+#[derive(Debug)]
+struct LogOutput {
+    format: LogFormat,
+    /// True if lines for people name the module.
+    shows_target: bool,
+    place: LogPlace,
+    zone: TimeZone,
+}
+
+/// The place of messages.
+#[derive(Debug)]
+enum LogPlace {
+    Stderr { colours: bool },
+    Journal(Journal),
+    File(Box<LogFile>),
+}
+
+impl LogPlace {
+    /// Returns the journal if standard error leads to it, and the format is not chosen.
+    fn of_stderr(format: Option<LogFormat>) -> Self {
+        match Journal::of_stderr().filter(|_| format.is_none()) {
+            Some(journal) => Self::Journal(journal),
+            None => Self::Stderr {
+                colours: std::env::var_os("NO_COLOR").is_none() && io::stderr().is_terminal(),
+            },
+        }
+    }
+}
+
+impl LogOutput {
+    /// Uses a file, or standard error.
+    fn use_place(
+        &mut self,
+        file: Option<&LogFileSettings>,
+        format: Option<LogFormat>,
+    ) -> io::Result<()> {
+        let Some(file) = file else {
+            // `-E FILE` of `adit ssh` has no settings.
+            self.place = LogPlace::of_stderr(format);
+            return Ok(());
+        };
+        let rotation = (file.keep > 0).then_some(Rotation {
+            max_size: file.max_size,
+            keep: file.keep,
+        });
+        let today = Timestamp::now().to_zoned_datetime(self.zone.clone()).date();
+        let opened = LogFile::open(&file.path, rotation, today)?;
+        self.place = LogPlace::File(Box::new(opened));
+        Ok(())
+    }
+
+    /// Writes a message. One that cannot be written where it belongs is written to standard error.
+    fn write(&mut self, record: &LogRecord) {
+        let now = Timestamp::now();
+        let style = HumanStyle {
+            colours: matches!(self.place, LogPlace::Stderr { colours: true }),
+            shows_target: self.shows_target,
+        };
+        let line = || record.to_line(self.format, style, now, &self.zone);
+        let written = match &mut self.place {
+            LogPlace::Stderr { .. } => Err(io::ErrorKind::Other.into()),
+            LogPlace::Journal(journal) => journal.send(record),
+            LogPlace::File(file) => {
+                let today = now.to_zoned_datetime(self.zone.clone()).date();
+                file.write_line(line().as_bytes(), today)
+            }
+        };
+        if written.is_err() {
+            // Standard error may be closed.
+            let _ = out::stderr().write_all(line().as_bytes());
+        }
+    }
+}
+
+/// Locks `mutex` and ignores poisoning: a panic of another thread leaves the output intact.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -38,10 +38,10 @@ pub use family::{Family, LeftOut};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use json_schema::json_schema;
 pub use plan::{
-    AdminSettings, Chain, DnsAction, DnsConfig, DnsRule, DnsServer, GroupKind, LogLevel,
-    MAX_FILE_LEN, NamedGroup, Plan, RemoteDnsServer, Route, RouteOption, Rule, RuleCondition,
-    RuleSetConfig, RuleSetSource, RunSettings, SYSTEM_DNS, Stage, StoreSettings,
-    expand_short_listener,
+    AdminSettings, Chain, DnsAction, DnsConfig, DnsRule, DnsServer, GroupKind, LogFileSettings,
+    LogFormat, LogLevel, LogSettings, MAX_FILE_LEN, NamedGroup, Plan, RemoteDnsServer, Route,
+    RouteOption, Rule, RuleCondition, RuleSetConfig, RuleSetSource, RunSettings, SYSTEM_DNS, Stage,
+    StoreSettings, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{

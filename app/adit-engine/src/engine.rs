@@ -7,7 +7,7 @@ mod successor;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,9 +28,12 @@ use crate::listener::{
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::session_table::{SessionList, SessionTable};
+use crate::stage_meter::{ListenerMeters, StageStats};
 use crate::udp::AssociationRegistry;
 use crate::user_registry::TimerTask;
-use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserRegistry, UserTable};
+use crate::{
+    DnsTable, Router, RuleSetStore, RuleSetTable, StartError, Usage, UserRegistry, UserTable,
+};
 
 pub use apply::{ApplyError, ReloadSummary};
 pub use counters::{EngineCounters, ListenerCounters};
@@ -64,6 +67,8 @@ pub struct Engine {
     /// Held during a change of the plan.
     changing: tokio::sync::Mutex<()>,
     last_id: AtomicU64,
+    /// True once it accepts nothing more.
+    draining: AtomicBool,
 }
 
 /// A listener and its tasks; dropping it ends them.
@@ -251,6 +256,7 @@ impl Engine {
             closed: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             last_id: AtomicU64::new(0),
+            draining: AtomicBool::new(false),
         }
     }
 
@@ -456,6 +462,49 @@ impl Engine {
             .collect()
     }
 
+    /// Returns durations and failures of the connections of each listener since it was opened, in the order of opening.
+    #[must_use]
+    pub fn stage_stats(&self) -> Vec<(ListenerInfo, StageStats)> {
+        let running = self.lock_running();
+        let each = running.iter();
+        each.map(|r| (r.listening.clone(), r.live.stages.stats()))
+            .collect()
+    }
+
+    /// Returns the usage of each user that has connected to a listener, by the name that logs show. A user of several
+    /// listeners is counted at each.
+    #[must_use]
+    pub fn user_usages(&self) -> Vec<(ListenerInfo, Vec<(String, Usage)>)> {
+        let usages = |r: &RunningListener| {
+            let mut usages = r.live.login_usages();
+            if let Some(table) = &r.live.user_table {
+                let (_, named) = table.unnamed_and_user_usages();
+                let named = named.into_iter();
+                usages.extend(named.map(|(user, usage)| (user.name().to_owned(), usage)));
+            }
+            (r.listening.clone(), usages)
+        };
+        self.lock_running().iter().map(usages).collect()
+    }
+
+    /// Returns true once [`Self::drain_and_stop`] was called.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Returns the maximum number of open connections.
+    #[must_use]
+    pub fn max_connections(&self) -> usize {
+        self.gate.limit()
+    }
+
+    /// Returns the time at which the process has started, or the one whose counters it continues.
+    #[must_use]
+    pub const fn start_time(&self) -> UnixTime {
+        self.started
+    }
+
     /// Returns the sum of the payload and session counts of all listeners, those that were closed included.
     #[must_use]
     pub fn total_counts(&self) -> MeterStats {
@@ -515,6 +564,7 @@ impl Engine {
 
     /// Stops accepting, and lets open connections continue for at most `drain`.
     pub async fn drain_and_stop(&self, drain: Duration) {
+        self.draining.store(true, Ordering::Relaxed);
         let mut running = std::mem::take(&mut *self.lock_running());
         for listener in &mut running {
             listener.stop().await;
@@ -527,11 +577,11 @@ impl Engine {
         &self,
         route: &Route,
         listen: &ListenerConfig,
-        meter: Option<Arc<TrafficMeter>>,
+        meters: Option<ListenerMeters>,
         named: NamedResources<'_>,
         source: SocketSource<'_>,
     ) -> Result<BoundListener, StartError> {
-        listener::open_listener(route, listen, meter, &self.process_state(named), source).await
+        listener::open_listener(route, listen, meters, &self.process_state(named), source).await
     }
 
     /// Starts the tasks of a bound listener.

@@ -74,6 +74,33 @@ pub enum FaultSide {
 }
 
 impl FailureCause {
+    /// All causes.
+    pub const ALL: [Self; 23] = [
+        Self::Denied,
+        Self::Unsupported,
+        Self::AddressFamily,
+        Self::UnknownName,
+        Self::HostUnreachable,
+        Self::NetworkUnreachable,
+        Self::ConnectionRefused,
+        Self::ConnectionReset,
+        Self::TimedOut,
+        Self::Closed,
+        Self::Malformed,
+        Self::Untrusted,
+        Self::Incompatible,
+        Self::LoginRefused,
+        Self::DeniedByServer,
+        Self::UnsupportedByServer,
+        Self::FailedAtServer,
+        Self::Exhausted,
+        Self::OverQuota,
+        Self::Expired,
+        Self::TooManySessions,
+        Self::TooManyDevices,
+        Self::System,
+    ];
+
     /// Returns the cause for an I/O error, or for the message of a peer that it contains.
     #[must_use]
     pub fn from_io_error(why: &io::Error) -> Self {
@@ -244,32 +271,6 @@ impl FailureCause {
 mod tests {
     use super::*;
 
-    const ALL: [FailureCause; 23] = [
-        FailureCause::Denied,
-        FailureCause::Unsupported,
-        FailureCause::AddressFamily,
-        FailureCause::UnknownName,
-        FailureCause::HostUnreachable,
-        FailureCause::NetworkUnreachable,
-        FailureCause::ConnectionRefused,
-        FailureCause::ConnectionReset,
-        FailureCause::TimedOut,
-        FailureCause::Closed,
-        FailureCause::Malformed,
-        FailureCause::Untrusted,
-        FailureCause::Incompatible,
-        FailureCause::LoginRefused,
-        FailureCause::DeniedByServer,
-        FailureCause::UnsupportedByServer,
-        FailureCause::FailedAtServer,
-        FailureCause::Exhausted,
-        FailureCause::OverQuota,
-        FailureCause::Expired,
-        FailureCause::TooManySessions,
-        FailureCause::TooManyDevices,
-        FailureCause::System,
-    ];
-
     #[test]
     fn what_the_system_says_has_a_cause() {
         use io::ErrorKind as K;
@@ -324,14 +325,14 @@ mod tests {
         ] {
             assert_eq!(told(cause), (reply, status), "{cause:?}");
         }
-        let mut labels = ALL.map(FailureCause::label);
+        let mut labels = FailureCause::ALL.map(FailureCause::label);
         labels.sort_unstable();
         assert!(labels.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]
     fn a_proxy_behind_a_proxy_tells_the_same() {
-        for cause in ALL {
+        for cause in FailureCause::ALL {
             let reply = cause.socks_reply();
             let again = FailureCause::from_socks_reply(reply);
             assert_eq!(again.socks_reply(), reply, "{cause:?}");

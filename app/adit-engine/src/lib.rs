@@ -57,6 +57,7 @@ pub mod connector;
 mod credentials;
 pub mod dialect;
 mod dns;
+mod duration_histogram;
 mod engine;
 mod error;
 mod failure_cause;
@@ -75,12 +76,14 @@ mod route_rules;
 mod router;
 mod rule_sets;
 pub mod serve;
+mod session_span;
 mod session_table;
 #[cfg(feature = "ssh")]
 pub mod ssh;
 #[cfg(not(feature = "ssh"))]
 #[path = "ssh_left_out.rs"]
 pub mod ssh;
+mod stage_meter;
 mod standalone_worker;
 mod start_error;
 pub mod udp;
@@ -91,6 +94,7 @@ mod user_table;
 pub use adit_stream::MeterStats;
 
 pub use dns::{DnsStartError, DnsTable, DnsTables, NameResolver};
+pub use duration_histogram::HistogramStats;
 pub use engine::{
     ApplyError, Engine, EngineCounters, Inheritance, KeyedServer, ListenerCounters, ListenerInfo,
     PreparedEngine, ProxyServer, ReloadSummary,
@@ -109,6 +113,7 @@ pub use rule_sets::{
     LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable, StoredDocument,
 };
 pub use session_table::{ListenerSessions, SessionKind, SessionList, SessionReport, TargetClass};
+pub use stage_meter::{RejectCause, StageStats};
 pub use start_error::StartError;
 pub use user_account::{Usage, UserAccount, UserCounters};
 pub use user_registry::{

@@ -67,10 +67,11 @@ use crate::plugin::HandedOverPlugin;
 use crate::plugin::PluginHost;
 use crate::serve::{ConnectionHandler, ConnectionLimiter, LoginTable, UdpAssociateOptions};
 use crate::session_table::{ListenerSessions, SessionTable};
+use crate::stage_meter::{ListenerMeters, StageMeter};
 use crate::udp::{
     AssociationRegistry, AssociationTtl, FixedTargetPackets, ListenerQuota, PacketCodec,
 };
-use crate::{Router, StartError, UserRegistry, UserTable};
+use crate::{Router, StartError, Usage, UserRegistry, UserTable};
 
 /// Idle timeout of associations that only carry DNS queries.
 const DNS_IDLE: Duration = Duration::from_secs(10);
@@ -91,6 +92,8 @@ pub(crate) struct LiveState {
     pub(crate) meter: Arc<TrafficMeter>,
     /// Its open sessions.
     pub(crate) sessions: Arc<ListenerSessions>,
+    /// Measures the stages of its connections.
+    pub(crate) stages: Arc<StageMeter>,
     /// Its users, if it is keyed.
     pub(crate) user_table: Option<Arc<UserTable>>,
     quota: Arc<ListenerQuota>,
@@ -100,6 +103,21 @@ pub(crate) struct LiveState {
     /// Its users, if it is a proxy.
     pub(crate) proxy_users: Option<Arc<ProxyUsers>>,
     ssr: Option<SsrState>,
+}
+
+impl LiveState {
+    /// Returns the meters, for a listener that replaces this one.
+    pub(crate) fn meters(&self) -> ListenerMeters {
+        ListenerMeters {
+            traffic: self.meter.clone(),
+            stages: self.stages.clone(),
+        }
+    }
+
+    /// Returns the usage of the users with passwords.
+    pub(crate) fn login_usages(&self) -> Vec<(String, Usage)> {
+        self.logins.usages()
+    }
 }
 
 /// A listener that a reload changes or replaces: its settings and its state.
@@ -219,17 +237,17 @@ pub(crate) struct ProcessState<'a> {
 }
 
 /// Binds a listener, or continues the sockets of `source`. Settings are checked before any socket is opened. It counts
-/// on from `meter`, if it replaces another listener.
+/// on from `meters`, if it replaces another listener.
 pub(crate) async fn open_listener(
     route: &Route,
     listen: &ListenerConfig,
-    meter: Option<Arc<TrafficMeter>>,
+    meters: Option<ListenerMeters>,
     process: &ProcessState<'_>,
     source: SocketSource<'_>,
 ) -> Result<BoundListener, StartError> {
     let router = build_router(route, listen, process.chains, process.named, None);
     let router = Arc::new(router.await?);
-    let bench = ListenerBuilder::new(listen, router, meter.unwrap_or_default(), process);
+    let bench = ListenerBuilder::new(listen, router, meters.unwrap_or_default(), process);
     let ListenerHandlers {
         worker,
         packets,
@@ -307,8 +325,8 @@ pub(crate) fn check_settings(
     running: &LiveState,
     process: &ProcessState<'_>,
 ) -> Result<(), StartError> {
-    let (router, meter) = (running.router.clone(), running.meter.clone());
-    build_handlers(&ListenerBuilder::new(listen, router, meter, process)).map(drop)
+    let (router, meters) = (running.router.clone(), running.meters());
+    build_handlers(&ListenerBuilder::new(listen, router, meters, process)).map(drop)
 }
 
 /// Creates the handlers for a kind of listener.
@@ -410,6 +428,7 @@ fn limits_sources(listen: &ListenerConfig) -> bool {
 struct ListenerBuilder<'a> {
     listen: &'a ListenerConfig,
     common: ListenerState,
+    stages: Arc<StageMeter>,
     guard: Arc<HandshakeLimiter>,
     limits_sources: bool,
     gate: Arc<ConnectionLimiter>,
@@ -424,7 +443,7 @@ impl<'a> ListenerBuilder<'a> {
     fn new(
         listen: &'a ListenerConfig,
         router: Arc<Router>,
-        meter: Arc<TrafficMeter>,
+        meters: ListenerMeters,
         process: &ProcessState<'a>,
     ) -> Self {
         let max = listen.limits.max_connections.unwrap_or(usize::MAX);
@@ -434,10 +453,11 @@ impl<'a> ListenerBuilder<'a> {
             listen,
             common: ListenerState {
                 router,
-                sessions: ListenerSessions::new(process.sessions.clone(), meter),
+                sessions: ListenerSessions::new(process.sessions.clone(), meters.traffic),
                 share: process.associations.register_listener(sources),
                 ttl: association_ttl(listen),
             },
+            stages: meters.stages,
             guard: Arc::new(HandshakeLimiter::new(gate.limit())),
             limits_sources: sources,
             gate,
@@ -474,6 +494,7 @@ impl<'a> ListenerBuilder<'a> {
                 share: live.quota.clone(),
                 ttl: association_ttl(listen),
             },
+            stages: live.stages.clone(),
             guard,
             limits_sources: limits_sources(listen),
             gate: live.gate.clone(),
@@ -510,6 +531,7 @@ impl<'a> ListenerBuilder<'a> {
             router: self.common.router.clone(),
             meter: self.common.sessions.meter().clone(),
             sessions: self.common.sessions.clone(),
+            stages: self.stages.clone(),
             user_table: keyed.map(|keyed| keyed.user_table.clone()),
             quota: self.common.share.clone(),
             gate: self.gate.clone(),
@@ -536,6 +558,7 @@ impl<'a> ListenerBuilder<'a> {
                 .with_half_close_idle(limits.half_close_idle),
             meter: sessions.meter().clone(),
             sessions,
+            stages: self.stages.clone(),
             ttl,
             associate: UdpAssociateOptions::default(),
             guard: Some(self.guard.clone()),

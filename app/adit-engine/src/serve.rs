@@ -21,17 +21,20 @@ use adit_stream::{BoxStream, CountBytes, RelayTimeouts, Stream, TrafficMeter, fi
 use adit_wire::Host;
 use tokio::sync::watch;
 use tokio::task::yield_now;
-use tokio::time::{sleep, timeout};
-use tracing::{debug, warn};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{Instrument, debug, warn};
 
 use crate::acceptor::{
-    FurtherRequests, InboundRequest, PendingRequest, RequestAcceptor, RequestStream,
+    FurtherRequests, InboundRequest, PendingRejection, PendingRequest, RequestAcceptor,
+    RequestStream,
 };
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
 use crate::router::Router;
+use crate::session_span::session_span;
 use crate::session_table::{ListenerSessions, NewSession, SessionKind};
+use crate::stage_meter::{RejectCause, StageMeter};
 use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_ended};
 use crate::user_registry::{SessionPermit, UserRefusal};
@@ -63,6 +66,8 @@ pub struct ConnectionHandler {
     pub meter: Arc<TrafficMeter>,
     /// Its open sessions.
     pub(crate) sessions: Arc<ListenerSessions>,
+    /// Measures the stages of connections.
+    pub(crate) stages: Arc<StageMeter>,
     /// Timeouts of associations.
     pub ttl: AssociationTtl,
     /// Options of UDP ASSOCIATE.
@@ -112,8 +117,9 @@ impl ConnectionHandler {
     pub(crate) fn try_serve(self: &Arc<Self>, io: BoxStream, peer: ConnectionAddrs) -> bool {
         let ticket = self.connection_limiter.try_acquire();
         let admitted = ticket.is_some();
-        if let Some(ticket) = ticket {
-            self.spawn_connection(ticket, io, peer);
+        match ticket {
+            Some(ticket) => self.spawn_connection(ticket, io, peer),
+            None => self.stages.count_reject(RejectCause::Exhausted),
         }
         admitted
     }
@@ -125,6 +131,7 @@ impl ConnectionHandler {
         peer: ConnectionAddrs,
     ) -> bool {
         let Some(ticket) = self.wait_for_slot().await else {
+            self.stages.count_reject(RejectCause::Exhausted);
             return false;
         };
         self.spawn_connection(ticket, io, peer);
@@ -197,7 +204,10 @@ impl ConnectionHandler {
             // Run in place: moving it to another future would double the size of an idle connection.
             let mut session = opening.await;
             while let Some(open) = &mut session {
-                worker.relay_session(open).await;
+                match open.span.take() {
+                    None => worker.relay_session(open).await,
+                    Some(span) => Box::pin(worker.relay_session(open)).instrument(*span).await,
+                }
                 let Some(again) = open.again.take() else {
                     break;
                 };
@@ -232,6 +242,7 @@ impl ConnectionHandler {
         mut peer: ConnectionAddrs,
         place: Option<HandshakeSlot>,
     ) -> Option<OpenSession> {
+        let accepted = Instant::now();
         let (mut place, met) = (place?, peer);
         if let Some(patience) = self.proxy_header_timeout {
             let read = proxy_header::read_client_addr(&mut io, peer, patience);
@@ -242,17 +253,25 @@ impl ConnectionHandler {
                     place = self.slot_for_source(client.ip().into(), peer)?;
                 }
                 Err(why) => {
+                    self.stages.count_reject(RejectCause::from_error(&why));
                     debug!(proxy = %peer.remote, "no PROXY header: {why}");
                     return None;
                 }
             }
         }
         let inbound = self.acceptor.accept_request(io, peer, place.clone()).await;
+        let requested = Instant::now();
         match &inbound {
             Err(AcceptError::Login(_)) => place.record_failed_login(),
             Err(AcceptError::AbandonedKeyExchange(_)) => place.record_abandoned_key_exchange(),
             Err(_) | Ok(InboundRequest::Rejected(_)) => {}
             Ok(_) => std::mem::take(&mut place).record_request(),
+        }
+        match &inbound {
+            Err(why) | Ok(InboundRequest::Rejected(PendingRejection { why, .. })) => {
+                self.stages.count_reject(RejectCause::from_error(why));
+            }
+            Ok(_) => self.stages.handshake.record(requested - accepted),
         }
         drop(place);
         // Not earlier: this process records a connection of its own before it sends data over it.
@@ -319,6 +338,7 @@ impl ConnectionHandler {
         };
         let place = guard.take_slot(source);
         if place.is_none() {
+            self.stages.count_reject(RejectCause::Blocked);
             debug!(client = %peer.remote, "refused: too many failed logins");
         }
         place
@@ -375,6 +395,7 @@ impl ConnectionHandler {
                 lane::spawn_movable(self.run_session(opening, Some(ticket)));
                 continue;
             }
+            self.stages.count_reject(RejectCause::Exhausted);
             let why = "too many connections are open";
             debug!(client = %peer.remote, "a stream is refused: {why}");
             // The client may have closed the connection already.
@@ -389,14 +410,33 @@ impl ConnectionHandler {
         account.or_else(|| self.logins.account_of(request.user.as_deref()?))
     }
 
-    /// Opens the stream that a client requests.
+    /// Opens the stream that a client requests, in the span of its session.
     async fn open_stream(
         &self,
+        pending: PendingRequest,
+        kind: SessionKind,
+        peer: ConnectionAddrs,
+        rounds: u8,
+    ) -> Option<OpenSession> {
+        let id = self.sessions.next_id();
+        let Some(span) = session_span(id, peer.remote) else {
+            return self.open_session(id, pending, kind, peer, rounds).await;
+        };
+        let opening = self.open_session(id, pending, kind, peer, rounds);
+        let mut open = Box::pin(opening.instrument((*span).clone())).await?;
+        open.span = Some(span);
+        Some(open)
+    }
+
+    async fn open_session(
+        &self,
+        id: u64,
         mut pending: PendingRequest,
         kind: SessionKind,
         peer: ConnectionAddrs,
         rounds: u8,
     ) -> Option<OpenSession> {
+        let requested = Instant::now();
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = self.account_of(&pending.request);
@@ -467,8 +507,12 @@ impl ConnectionHandler {
             }
         };
         let mut far = match dialled {
-            Ok(far) => far,
+            Ok(far) => {
+                self.stages.dial.record(requested.elapsed());
+                far
+            }
             Err(why) => {
+                self.stages.count_dial_failure(why.cause);
                 debug!(client = %peer.remote, user, %target, cause = why.cause.label(), "refused: {why}");
                 // The client may have closed the connection already.
                 let _ = client.reply_failure(&why).await;
@@ -498,12 +542,15 @@ impl ConnectionHandler {
             Some(reply) => Box::new(ExplainedStream::new(far.io, reply, far.watch.as_ref())),
             None => far.io,
         };
-        let entry = self.sessions.open(NewSession {
-            kind,
-            user: Some(&user),
-            account: account.as_ref(),
-            target: Some(&target),
-        });
+        let entry = self.sessions.open_with_id(
+            id,
+            NewSession {
+                kind,
+                user: Some(&user),
+                account: account.as_ref(),
+                target: Some(&target),
+            },
+        );
         entry.record_up(first.len());
         Some(OpenSession {
             near,
@@ -512,11 +559,13 @@ impl ConnectionHandler {
             again,
             account,
             entry,
+            span: None,
             about: Box::new(SessionInfo {
                 peer,
                 target,
                 rounds,
                 _permit: permit,
+                requested,
                 _chain: connector.clone(),
             }),
         })

@@ -74,10 +74,19 @@ impl ListenerSessions {
         &self.meter
     }
 
+    /// Returns the ID of a session that is going to start.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.table.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Adds a session, which ends when the entry is dropped.
     pub(crate) fn open(self: &Arc<Self>, session: NewSession<'_>) -> SessionEntry {
+        self.open_with_id(self.next_id(), session)
+    }
+
+    /// Does the same with an ID from [`Self::next_id`], which the log has shown since the request.
+    pub(crate) fn open_with_id(self: &Arc<Self>, id: u64, session: NewSession<'_>) -> SessionEntry {
         self.meter.count_opened();
-        let id = self.table.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let record = Arc::new(SessionRecord::new(id, self.clone(), session));
         self.table.insert(&record);
         SessionEntry::new(record)

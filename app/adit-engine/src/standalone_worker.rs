@@ -45,6 +45,7 @@ impl ConnectionHandler {
             limits: RelayTimeouts::NEVER,
             meter: Arc::default(),
             sessions: Arc::default(),
+            stages: Arc::default(),
             ttl: AssociationTtl {
                 idle: Duration::from_secs(60),
                 dns: Duration::from_secs(10),

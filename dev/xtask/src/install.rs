@@ -78,6 +78,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("kwriteconfig5", "libkf5config-bin"),
     ("wine", "wine"),
     ("python3", "python3-venv"),
+    ("prometheus", "prometheus"),
+    ("promtool", "prometheus"),
     ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"),
     ("wine", "wine"),
 ];
@@ -99,7 +101,8 @@ const LIBRARIES: &[(&str, &str)] = &[
 ];
 
 /// Packages that start a service when they are installed.
-const SERVICES: [(&str, &str); 4] = [
+const SERVICES: [(&str, &str); 5] = [
+    ("prometheus", "prometheus"),
     ("dante-server", "danted"),
     ("haproxy", "haproxy"),
     ("shadowsocks-libev", "shadowsocks-libev"),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::Api;
+use super::metrics_text::{MetricKind, escape_label};
 use super::reply::{ApiResult, Refusal, Reply};
 
 #[derive(Serialize)]
@@ -119,7 +120,7 @@ type Sample = (String, String);
 /// The metrics of all groups: name, type, help and samples of each.
 pub(super) fn metrics(
     groups: &[GroupReport],
-) -> [(&'static str, &'static str, &'static str, Vec<Sample>); 3] {
+) -> [(&'static str, MetricKind, &'static str, Vec<Sample>); 3] {
     let (mut up, mut seconds, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for group in groups {
         for member in &group.members {
@@ -140,30 +141,23 @@ pub(super) fn metrics(
     [
         (
             "adit_group_member_up",
-            "gauge",
+            MetricKind::Gauge,
             "1 unless the member of a group has failed and not returned.",
             up,
         ),
         (
             "adit_group_member_seconds",
-            "gauge",
+            MetricKind::Gauge,
             "Time within which the answers of a member usually arrive.",
             seconds,
         ),
         (
             "adit_group_member_failures_total",
-            "counter",
+            MetricKind::Counter,
             "Failures of a member, by cause.",
             failures,
         ),
     ]
-}
-
-/// Escapes the value of a label.
-fn escape_label(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@
 //! | `GET, DELETE /accounts/:name` | one of them; removes the user from all listeners |
 //! | `POST /accounts/:name/rotate` | creates new keys and passwords for a user |
 //! | `PUT, DELETE /accounts/:name/limits`, `POST /accounts/:name/reset` | changes the limits; starts to count from zero |
-//! | `GET /metrics`, `GET /healthz` | metrics for Prometheus; a health check |
+//! | `GET /metrics` | metrics for Prometheus |
+//! | `GET /healthz`, `GET /readyz` | a health check; whether new connections are accepted |
 //! | `GET /sip008/:name/:secret` | the servers of a user: SIP008, or another format by `?format=` or `User-Agent` |
 //!
 //! `{server}` is `/servers/:name/v1`. If there is only one server, it may be `/v1` or empty.
@@ -39,6 +40,8 @@ mod event_reader;
 mod events;
 mod groups;
 mod listener;
+mod metrics;
+mod metrics_text;
 mod monitor;
 mod overview;
 mod page_sessions;
@@ -55,6 +58,7 @@ mod users_file;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::{ListenerKind, Plan, Secret, SsRole};
@@ -93,6 +97,10 @@ pub struct Api {
     monitor: monitor::TrafficMonitor,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
+    /// Number of listeners of the plan.
+    expected_listeners: AtomicUsize,
+    /// True if metrics contain the names and the usage of users.
+    shows_users_in_metrics: bool,
     /// Held during a change of users or a selection in a group, which write a file.
     change_lock: Mutex<()>,
 }
@@ -124,6 +132,8 @@ impl Api {
             access: access::AccessControl::new(tokens),
             monitor: monitor::TrafficMonitor::new(),
             public_host,
+            expected_listeners: AtomicUsize::new(listener_count(plan)),
+            shows_users_in_metrics: false,
             change_lock: Mutex::new(()),
         }
     }
@@ -146,11 +156,26 @@ impl Api {
         }
     }
 
+    /// Adds the names and the usage of users to the metrics.
+    #[must_use]
+    pub fn with_users_in_metrics(self) -> Self {
+        Self {
+            shows_users_in_metrics: true,
+            ..self
+        }
+    }
+
     /// Sets the plan that the engine runs now.
     pub fn set_plan(&self, plan: &Plan) {
+        let expected = listener_count(plan);
+        self.expected_listeners.store(expected, Ordering::Relaxed);
         let servers = servers_of(plan);
         *self.servers.write().unwrap_or_else(PoisonError::into_inner) = servers;
     }
+}
+
+fn listener_count(plan: &Plan) -> usize {
+    plan.routes.iter().map(|route| route.listen.len()).sum()
 }
 
 /// The settings of a Shadowsocks server that its clients need.

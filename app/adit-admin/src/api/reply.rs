@@ -168,6 +168,10 @@ impl Reply {
         }
     }
 
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
     pub(crate) fn no_content() -> Self {
         Self {
             status: StatusCode::NO_CONTENT,

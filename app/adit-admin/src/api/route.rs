@@ -36,6 +36,7 @@ pub(crate) struct RequestHead<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Health,
+    Readiness,
     Metrics,
     Reload,
     Upgrade,
@@ -108,6 +109,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
     }
     match parts.as_slice() {
         ["healthz"] => return Some(Action::Health),
+        ["readyz"] => return Some(Action::Readiness),
         ["metrics"] => return Some(Action::Metrics),
         ["servers"] => return Some(Action::Servers),
         ["v1", "reload"] => return Some(Action::Reload),
@@ -150,9 +152,9 @@ impl Api {
     pub(crate) fn authorize(&self, ask: &RequestHead<'_>) -> Result<Admitted, Refusal> {
         check_source(ask.headers, ask.by_port)?;
         let wish = action_for_path(ask.path);
-        // A subscription has its secret in the path, and the health check reveals none.
+        // A subscription has its secret in the path, and the checks of health and readiness reveal none.
         let open = match &wish {
-            Some(Action::Health | Action::Subscription { .. }) => true,
+            Some(Action::Health | Action::Readiness | Action::Subscription { .. }) => true,
             Some(Action::Dashboard(part)) => part.is_open(),
             Some(wish) => wish.is_page(ask.headers),
             None => false,
@@ -191,7 +193,8 @@ impl Api {
             Action::Health => {
                 return Ok(Reply::text("text/plain; charset=utf-8", "ok\n".to_owned()));
             }
-            Action::Metrics => return Ok(stats::get_metrics(&self.engine)),
+            Action::Readiness => return Ok(self.get_readiness()),
+            Action::Metrics => return Ok(self.get_metrics(ask.headers)),
             Action::Reload => return self.request_reload().await,
             Action::Upgrade => return self.request_upgrade(body, ask.by_port).await,
             Action::Subscription { name, secret } => {

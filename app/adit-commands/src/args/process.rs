@@ -85,6 +85,8 @@ pub(crate) struct UpgradeArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManagerArgs {
+    #[command(flatten)]
+    pub(crate) log: super::LogArgs,
     /// Where commands are received: a loopback UDP port, or the path of a Unix socket
     #[arg(long, value_name = "HOST:PORT|PATH")]
     pub(crate) manager_address: String,

@@ -21,6 +21,7 @@ pub(super) struct AdminApi {
     is_continued: bool,
     tokens: Option<Tokens>,
     public_host: Option<Host>,
+    metrics_users: bool,
 }
 
 impl AdminApi {
@@ -70,6 +71,7 @@ impl AdminApi {
             is_continued,
             tokens,
             public_host,
+            metrics_users: file.is_some_and(|file| file.metrics_users),
         }))
     }
 
@@ -90,7 +92,12 @@ impl AdminApi {
 
     /// Creates the API of an engine that runs `plan`.
     pub(super) fn api(&mut self, engine: Arc<Engine>, plan: &Plan) -> Api {
-        Api::new(engine, plan, self.tokens.take(), self.public_host.take())
+        let api = Api::new(engine, plan, self.tokens.take(), self.public_host.take());
+        if self.metrics_users {
+            api.with_users_in_metrics()
+        } else {
+            api
+        }
     }
 
     /// Serves requests. Returns once a successor has the listener and all connections have ended.

@@ -54,7 +54,7 @@ pub(super) fn serve_commands(
             default_dns: None,
             warnings: Vec::new(),
             run: RunSettings::default(),
-            log: None,
+            log: adit_config::LogSettings::default(),
             admin: None,
         };
         let engine = Arc::new(Engine::start(&nothing).await?);

@@ -195,7 +195,7 @@ impl ReloadableRun {
             .apply_with_rule_sets(before, &file.plan, table.clone())
             .await;
         let summary = applied.map_err(|why| why.to_string())?;
-        logging::set_file_level(file.plan.log);
+        logging::apply_settings_or_warn(&file.plan.log);
         run::print_warnings(&file.plan);
         self.sets.follow(&file.plan, table, self.engine.names());
         if let Some((api, _)) = &self.api {

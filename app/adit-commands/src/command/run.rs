@@ -81,7 +81,7 @@ impl PlanSource {
             return Ok(Self::Arguments(Box::new(plan_from_args(typed)?)));
         };
         let file = PlanFile::read(path)?;
-        logging::set_file_level(file.plan.log);
+        apply_log_settings(&file.plan)?;
         Ok(Self::File(Box::new(file)))
     }
 
@@ -101,6 +101,18 @@ impl PlanSource {
             Self::File(file) => &file.plan,
         }
     }
+}
+
+fn apply_log_settings(plan: &Plan) -> Result<(), Failure> {
+    logging::apply_settings(&plan.log).map_err(|why| {
+        let path = plan.log.file.as_ref().map(|file| file.path.display());
+        let path = path.map(|path| path.to_string()).unwrap_or_default();
+        Failure::new(
+            FailureCode::Config,
+            format!("cannot open the log file {path}: {why}"),
+        )
+        .with_hint("its folder must exist, and this account must be able to write there")
+    })
 }
 
 impl PreparedRun {

@@ -35,7 +35,7 @@ pub(super) fn check_plan(
         default_dns: None,
         warnings: diagnostics.into_result()?,
         run: RunSettings::default(),
-        log: None,
+        log: crate::plan::LogSettings::default(),
         admin: None,
     })
 }

@@ -18,7 +18,9 @@ pub use chain::{Chain, Stage};
 pub use dns::{DnsAction, DnsConfig, DnsRule, DnsServer, RemoteDnsServer, SYSTEM_DNS};
 pub use group::{GroupKind, NamedGroup};
 pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
-pub use run_settings::{AdminSettings, LogLevel, RunSettings, StoreSettings};
+pub use run_settings::{
+    AdminSettings, LogFileSettings, LogFormat, LogLevel, LogSettings, RunSettings, StoreSettings,
+};
 pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
 
@@ -42,7 +44,7 @@ pub struct Plan {
     /// Settings of the process.
     pub run: RunSettings,
     /// The level of the log, if the file sets it.
-    pub log: Option<LogLevel>,
+    pub log: LogSettings,
     /// The management API, if the file has one.
     pub admin: Option<AdminSettings>,
 }

@@ -39,6 +39,8 @@ pub struct AdminSettings {
     pub public_host: Option<Host>,
     /// The file of the limits and the usage of users.
     pub store: Option<StoreSettings>,
+    /// True if metrics contain the names and the usage of users.
+    pub metrics_users: bool,
 }
 
 /// The store of the limits and the usage of users.
@@ -48,6 +50,61 @@ pub struct StoreSettings {
     pub path: PathBuf,
     /// The interval at which usage is written.
     pub interval: Duration,
+}
+
+/// The settings of `[log]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogSettings {
+    /// The least important messages that are logged.
+    pub level: Option<LogLevel>,
+    /// The format of lines.
+    pub format: Option<LogFormat>,
+    /// The file, instead of standard error.
+    pub file: Option<LogFileSettings>,
+}
+
+/// The log file, and the limits of its size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFileSettings {
+    /// The path.
+    pub path: PathBuf,
+    /// Size in bytes after which a new file begins.
+    pub max_size: u64,
+    /// Number of earlier files that are kept; with 0, the file grows until another program renames it.
+    pub keep: usize,
+}
+
+/// The format of lines in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people: local time, level, message, fields.
+    #[default]
+    Human,
+    /// One object of JSON per line.
+    Json,
+    /// `key=value` pairs.
+    Logfmt,
+}
+
+/// All formats with their names.
+const FORMATS: [(&str, LogFormat); 3] = [
+    ("human", LogFormat::Human),
+    ("json", LogFormat::Json),
+    ("logfmt", LogFormat::Logfmt),
+];
+
+impl LogFormat {
+    /// Returns the names of all formats.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FORMATS.iter().map(|(name, _)| *name)
+    }
+
+    /// Returns the format with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = FORMATS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, format)| *format)
+    }
 }
 
 /// The `level` of `[log]`: the least important messages that are logged.

@@ -6,6 +6,7 @@ mod file_set;
 mod groups;
 mod include;
 mod key_tables;
+mod log_table;
 mod process_tables;
 mod reader;
 mod rule_sets;
@@ -29,7 +30,7 @@ use crate::plan::toml_file::key_tables::accepts_key_table;
 pub use crate::plan::toml_file::reader::MAX_FILE_LEN;
 use crate::plan::toml_file::reader::{RouteReader, Value, span_of};
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedStage};
-use crate::plan::{AdminSettings, LogLevel, RuleSetConfig, RunSettings, Stage};
+use crate::plan::{AdminSettings, LogSettings, RuleSetConfig, RunSettings, Stage};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::key_files::MAX_USERS;
 use crate::scheme::secret_redaction;
@@ -49,7 +50,7 @@ pub(crate) static FILE_KEYS: [FileKey; 9] = [
     ),
     FileKey::new(
         "log",
-        ValueType::Table(&process_tables::LOG_KEYS),
+        ValueType::Table(&log_table::LOG_KEYS),
         "The log of the process.",
     ),
     FileKey::new(
@@ -130,8 +131,8 @@ pub(super) struct UncheckedFile {
     pub(super) default_dns: Option<String>,
     /// Settings of the process.
     pub(super) run: RunSettings,
-    /// The level of the log.
-    pub(super) log: Option<LogLevel>,
+    /// The log.
+    pub(super) log: LogSettings,
     /// The management API.
     pub(super) admin: Option<AdminSettings>,
 }

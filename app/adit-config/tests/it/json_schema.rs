@@ -100,6 +100,7 @@ level = "debug"
 [admin]
 listen = "admin.sock"
 public_host = "vps.example"
+metrics_users = true
 
 [run]
 watch = true
@@ -148,6 +149,7 @@ fn broken_files_are_found_by_the_schema_and_the_parser() {
         "[log]\nlevel = \"loud\"\n",
         "[log]\nlevel = 3\n",
         "[admin]\npublic_host = \"a\"\n",
+        "[admin]\nlisten = \"a.sock\"\nmetrics_users = 1\n",
         "[admin]\nlisten = \"a.sock\"\ntokens = \"token\"\n",
         "[run]\ndrain = 30\n",
         "[run]\ndrain = \"soon\"\n",

@@ -21,6 +21,7 @@ use crate::handover::{SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerChange, LiveState, PartsShape, PreviousListener,
 };
+use crate::stage_meter::ListenerMeters;
 use crate::{Router, RuleSetTable, StartError};
 
 /// Number of attempts to bind an address that was in use by a listener of this process, and the pause between them.
@@ -379,8 +380,8 @@ impl Engine {
             listener.stop().await;
         }
         for one in late {
-            let meter = one.replaces.as_ref().map(|old| old.live.meter.clone());
-            let bound = self.rebind(one.route, one.listen, meter, plans.named);
+            let meters = one.replaces.as_ref().map(|old| old.live.meters());
+            let bound = self.rebind(one.route, one.listen, meters, plans.named);
             match bound.await {
                 Ok(bound) => {
                     if let Some(step) = prepared.get_mut(one.at) {
@@ -415,17 +416,18 @@ impl Engine {
         &self,
         route: &Route,
         listen: &ListenerConfig,
-        meter: Option<std::sync::Arc<adit_stream::TrafficMeter>>,
+        meters: Option<ListenerMeters>,
         named: NamedResources<'_>,
     ) -> Result<BoundListener, StartError> {
         for _ in 1..REBIND_TRIES {
-            let bound = self.bind_listener(route, listen, meter.clone(), named, SocketSource::NONE);
+            let bound =
+                self.bind_listener(route, listen, meters.clone(), named, SocketSource::NONE);
             match bound.await {
                 Err(why) if is_in_use(&why) => sleep(REBIND_PAUSE).await,
                 done => return done,
             }
         }
-        self.bind_listener(route, listen, meter, named, SocketSource::NONE)
+        self.bind_listener(route, listen, meters, named, SocketSource::NONE)
             .await
     }
 
@@ -438,12 +440,12 @@ impl Engine {
     ) {
         let before = plans.before;
         for (id, place) in places {
-            let meter = closed.iter().find(|listener| listener.id == *id);
-            let meter = meter.map(|listener| listener.live.meter.clone());
+            let listener = closed.iter().find(|listener| listener.id == *id);
+            let meters = listener.map(|listener| listener.live.meters());
             let Some((route, listen)) = place.of(before) else {
                 continue;
             };
-            let bound = self.rebind(route, listen, meter, plans.named_before());
+            let bound = self.rebind(route, listen, meters, plans.named_before());
             match bound.await {
                 Ok(bound) => {
                     let listener = self.start_listener(

@@ -9,7 +9,7 @@ use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 
 use crate::UserRegistry;
-use crate::user_account::UserAccount;
+use crate::user_account::{Usage, UserAccount};
 
 /// The accounts of a listener's users with names and passwords, or SSH keys. A reload creates a new table, which
 /// shares the accounts of users whose credentials are the same.
@@ -107,6 +107,16 @@ impl LoginTable {
     pub(crate) fn account_of(&self, name: &str) -> Option<Arc<UserAccount>> {
         let logins = self.logins.read().unwrap_or_else(PoisonError::into_inner);
         logins.get(name).map(|login| login.account.clone())
+    }
+
+    /// Returns the usage of each user.
+    pub(crate) fn usages(&self) -> Vec<(String, Usage)> {
+        let logins = self.logins.read().unwrap_or_else(PoisonError::into_inner);
+        let usage = |(name, login): (&String, &Login)| {
+            let usage = login.account.read_usage(false);
+            (name.clone(), usage)
+        };
+        logins.iter().map(usage).collect()
     }
 
     /// Ends the sessions of all users that `successor` does not share.

@@ -2,19 +2,21 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_stream::{BoxStream, CountBytes, EndReason, RelayOutcome, Stream, relay};
 use adit_wire::Target;
-use tokio::time::sleep;
-use tracing::debug;
+use tokio::time::{Instant, sleep};
+use tracing::{Span, debug};
 
 use super::ConnectionHandler;
 use crate::ConnectionAddrs;
 use crate::acceptor::FurtherRequests;
 use crate::connector::{Connector, HopWatch};
 use crate::session_table::SessionEntry;
+use crate::stage_meter::StageMeter;
 use crate::user_account::{UserAccount, run_until_ended};
 use crate::user_registry::{QueueTicket, SessionPermit};
 
@@ -31,6 +33,8 @@ pub(super) struct OpenSession {
     pub(super) account: Option<Arc<UserAccount>>,
     /// Lists the session, counts its bytes, and can end it.
     pub(super) entry: SessionEntry,
+    /// The span of the session, if there is a log of it.
+    pub(super) span: Option<Box<Span>>,
     pub(super) about: Box<SessionInfo>,
 }
 
@@ -42,6 +46,8 @@ pub(super) struct SessionInfo {
     pub(super) rounds: u8,
     /// Counts the session of a user.
     pub(super) _permit: Option<SessionPermit>,
+    /// Time of the request.
+    pub(super) requested: Instant,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
 }
@@ -59,7 +65,12 @@ impl ConnectionHandler {
             about,
             ..
         } = session;
-        let SessionInfo { peer, target, .. } = &**about;
+        let SessionInfo {
+            peer,
+            target,
+            requested,
+            ..
+        } = &**about;
         let user = entry.user();
         if let Some(account) = account {
             account.count_tcp_session();
@@ -68,6 +79,9 @@ impl ConnectionHandler {
             session: entry,
             account: account.as_ref(),
             tickets: Default::default(),
+            answered: AtomicBool::new(false),
+            requested,
+            stages: &self.stages,
         };
         let eye = watch.as_ref().map(HopObserver);
         let outcome = {
@@ -135,12 +149,15 @@ impl HopObserver<'_> {
     }
 }
 
-/// Counts for the session, its listener and its user.
+/// Counts for the session, its listener and its user, and times the first byte from the destination.
 struct RequestCounter<'a> {
     session: &'a SessionEntry,
     account: Option<&'a Arc<UserAccount>>,
     /// The places of both directions among the sessions that share a rate.
     tickets: [QueueTicket; 2],
+    answered: AtomicBool,
+    requested: &'a Instant,
+    stages: &'a StageMeter,
 }
 
 impl RequestCounter<'_> {
@@ -162,6 +179,11 @@ impl CountBytes for RequestCounter<'_> {
         self.session.add_down(n);
         if let Some(account) = self.account {
             account.count_bytes(n, false);
+        }
+        // Bytes of one direction are counted by one task, so that no other call comes in between.
+        if !self.answered.load(Ordering::Relaxed) {
+            self.answered.store(true, Ordering::Relaxed);
+            self.stages.first_byte.record(self.requested.elapsed());
         }
     }
 

@@ -9,7 +9,7 @@ use adit_net::{BatchUdpSocket, system, tcp};
 use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, CountBytes, Tcp, fill_to};
 use adit_wire::{Host, Target};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::opening_client::MAX_EARLY_BYTES;
@@ -179,11 +179,14 @@ impl ConnectionHandler {
                 target: Some(&target),
             }),
             account,
+            span: None,
             about: Box::new(SessionInfo {
                 peer,
                 target,
                 rounds: 0,
                 _permit: permit,
+                // The wait for the peer to connect is not that for its answer.
+                requested: Instant::now(),
                 _chain: connector,
             }),
         })

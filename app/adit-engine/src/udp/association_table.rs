@@ -22,7 +22,7 @@ use adit_wire::{Target, Time};
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, yield_now};
 use tokio::time::sleep;
-use tracing::{debug, trace, warn};
+use tracing::{Instrument, debug, trace, warn};
 
 use super::association_table_updater::{AssociationTableUpdater, TableUpdate};
 use super::backlog::Backlog;
@@ -31,6 +31,7 @@ use super::transparent::{ContactedAddrs, InterceptedDatagrams};
 use super::ttl::AssociationTtl;
 use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, PacketCodec};
 use crate::connector::Connector;
+use crate::session_span::session_span;
 use crate::session_table::{ListenerSessions, NewSession, SessionKind, SessionRecord};
 use crate::user_account::{UserAccount, client_lookup_owner};
 use crate::user_registry::SessionPermit;
@@ -148,7 +149,7 @@ impl AssociationState {
     fn record_packet(&self, from: SocketAddr, target: &Target, now: Time) {
         let mut back = Self::lock_ignoring_poison(&self.reply_addr);
         if *back != from {
-            debug!("the client of an association moved from {back} to {from}");
+            debug!(client = %from, before = %*back, "the client of an association moved");
             *back = from;
         }
         drop(back);
@@ -495,7 +496,13 @@ impl UdpListener {
         let asker = client_lookup_owner(account.as_ref(), from.ip());
         let chain = connector.clone();
         let associate = async move { connector.open_datagrams().await };
-        let mut opening: OpeningPath = Box::pin(asker.scope(associate));
+        let associate = asker.scope(associate);
+        let id = self.common.sessions.next_id();
+        let span = session_span(id, from);
+        let mut opening: OpeningPath = match &span {
+            Some(span) => Box::pin(associate.instrument((**span).clone())),
+            None => Box::pin(associate),
+        };
         // Most paths open without waiting.
         let way = match opening
             .as_mut()
@@ -505,7 +512,7 @@ impl UdpListener {
             Poll::Ready(Err(why)) => {
                 // Treated as an association that started and ended.
                 self.common.mark_ended(key);
-                debug!("cannot open a path for datagrams to {target}: {why}");
+                debug!(session = id, client = %from, %target, cause = why.cause.label(), "cannot open a path for datagrams: {why}");
                 return None;
             }
             Poll::Pending => OnceLock::new(),
@@ -515,7 +522,7 @@ impl UdpListener {
             None => AssociationStage::Opening(opening),
         };
         let mouth = self.near.sender_for(key)?;
-        debug!("association from {from} starts with {target}");
+        debug!(session = id, client = %from, %target, "association starts");
         let mut removed = None;
         if let Some(account) = &account {
             if account.is_one_user() {
@@ -527,12 +534,15 @@ impl UdpListener {
             }
             account.count_udp_session();
         }
-        let session = self.common.sessions.open(NewSession {
-            kind: SessionKind::Udp,
-            user: self.common.user.name.as_deref(),
-            account: account.as_ref(),
-            target: Some(target),
-        });
+        let session = self.common.sessions.open_with_id(
+            id,
+            NewSession {
+                kind: SessionKind::Udp,
+                user: self.common.user.name.as_deref(),
+                account: account.as_ref(),
+                target: Some(target),
+            },
+        );
         let entry = Arc::new(AssociationState {
             account,
             session: session.record(),
@@ -545,7 +555,7 @@ impl UdpListener {
             contacts: mouth.contacts(),
             _chain: chain,
         });
-        let task = tokio::spawn(AssociationTask {
+        let task = AssociationTask {
             entry: entry.clone(),
             session,
             mouth,
@@ -553,7 +563,11 @@ impl UdpListener {
             stage,
             removed,
             key,
-        });
+        };
+        let task = match span {
+            None => tokio::spawn(task),
+            Some(span) => tokio::spawn(task.instrument(*span)),
+        };
         let task = task.abort_handle();
         let known = TableEntry {
             entry: entry.clone(),

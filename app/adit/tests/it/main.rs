@@ -68,6 +68,8 @@ mod manager;
 mod names;
 #[cfg(target_os = "linux")]
 mod netns;
+#[cfg(target_os = "linux")]
+mod observe;
 #[cfg(unix)]
 mod online;
 mod over_tcp;

@@ -346,7 +346,7 @@ fn the_gateway_s_own_traffic_is_turned_and_adit_s_is_not() {
         assert_eq!(log.matches("DEBUG open").count(), 2, "{log}");
         let associations = if udp { 2 } else { 0 };
         assert_eq!(
-            log.matches("association from").count(),
+            log.matches("association starts").count(),
             associations,
             "{log}"
         );

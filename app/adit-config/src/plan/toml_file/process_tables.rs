@@ -1,4 +1,4 @@
-//! `version`, `[log]` and `[admin]`: the format of the file, and options of the command line that it can contain.
+//! `version` and `[admin]`: the format of the file, and options of the command line that it can contain.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -10,22 +10,15 @@ use super::file_keys::{FileKey, ValueType};
 use super::reader::{Entry, RouteReader, Value, span_of};
 use crate::family::{Family, LeftOut};
 use crate::plan::run_settings::DEFAULT_STORE_INTERVAL;
-use crate::plan::{AdminSettings, LogLevel, StoreSettings};
+use crate::plan::{AdminSettings, StoreSettings};
 use crate::scheme::builder::secret_files::{self, resolve_path};
-use crate::text::{ConfigError, Span, format_duration, nearest_word, parse_duration};
+use crate::text::{ConfigError, Span, format_duration, parse_duration};
 
 /// The versions of the file that are supported.
 pub(super) const VERSIONS: (u64, u64) = (1, 1);
 
-/// Keys of `[log]`.
-pub(super) static LOG_KEYS: [FileKey; 1] = [FileKey::new(
-    "level",
-    ValueType::Words(|| LogLevel::names().collect()),
-    "What is logged; `-v` on the command line takes precedence.",
-)];
-
 /// Keys of `[admin]`.
-pub(super) static ADMIN_KEYS: [FileKey; 5] = [
+pub(super) static ADMIN_KEYS: [FileKey; 6] = [
     FileKey::new(
         "listen",
         ValueType::Text,
@@ -51,6 +44,11 @@ pub(super) static ADMIN_KEYS: [FileKey; 5] = [
         "store_interval",
         ValueType::Duration,
         "Interval at which usage is written to the store.",
+    ),
+    FileKey::new(
+        "metrics_users",
+        ValueType::Boolean,
+        "Metrics contain the names and the usage of users.",
     ),
 ];
 
@@ -88,24 +86,6 @@ impl RouteReader<'_> {
         self.report_error(flaw.with_help("a newer adit may read it: `adit --version`"));
     }
 
-    /// Reads `[log]`, and returns the level if there is one.
-    pub(super) fn read_log_settings(&mut self, value: &Value<'_>) -> Option<LogLevel> {
-        let entries = self.read_process_table("log", value, &LOG_KEYS)?;
-        let (_, value) = entries.first()?;
-        let text = self.expect_string(value, "`level` must be a string")?;
-        let level = LogLevel::from_name(text);
-        if level.is_none() {
-            let flaw = ConfigError::new(span_of(value.span()), format!("unknown level `{text}`"));
-            let flaw = match nearest_word(text, LogLevel::names()) {
-                Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-                None => flaw,
-            };
-            let all: Vec<&str> = LogLevel::names().collect();
-            self.report_error(flaw.with_help(format!("levels: {}", all.join(", "))));
-        }
-        level
-    }
-
     /// Reads `[admin]`.
     pub(super) fn read_admin_settings(
         &mut self,
@@ -133,6 +113,14 @@ impl RouteReader<'_> {
         let public_host = find("public_host").map(|value| self.read_public_host(value));
         let store = find("store").map(|value| self.read_store_path(value));
         let interval = self.read_store_interval(find("store_interval"), store.is_some());
+        let metrics_users = find("metrics_users").is_some_and(|value| match value.get_ref() {
+            DeValue::Boolean(yes) => *yes,
+            other => {
+                let is = "`metrics_users` must be true or false";
+                self.report_wrong_type(span_of(value.span()), is, other);
+                false
+            }
+        });
         let listen = match address? {
             AdminAddress::Socket(path) => path,
             AdminAddress::Port(text) if tokens.is_some() => text,
@@ -150,6 +138,7 @@ impl RouteReader<'_> {
             tokens: tokens.flatten(),
             public_host: public_host.flatten(),
             store: store.flatten().map(|path| StoreSettings { path, interval }),
+            metrics_users,
         })
     }
 
@@ -251,7 +240,7 @@ impl RouteReader<'_> {
     }
 
     /// Returns the entries of a table of the process.
-    fn read_process_table<'v, 't>(
+    pub(super) fn read_process_table<'v, 't>(
         &mut self,
         name: &str,
         value: &'v Value<'t>,

@@ -57,11 +57,11 @@ impl Future for AssociationTask {
         if let SlotHold::Own(place) = &this.entry.place
             && place.is_needed(cx)
         {
-            debug!("an association ends: its slot is needed");
+            debug!("the association ends: its slot is needed");
             return Poll::Ready(());
         }
         if this.session.poll_end(cx) {
-            debug!("an association ends: this was requested");
+            debug!("the association ends: this was requested");
             return Poll::Ready(());
         }
         if let Some(removed) = &mut this.removed
@@ -69,7 +69,7 @@ impl Future for AssociationTask {
         {
             let account = this.entry.account.as_ref();
             let why = account.map_or("", |account| account.end_text());
-            debug!("an association ends: {why}");
+            debug!("the association ends: {why}");
             return Poll::Ready(());
         }
         if let AssociationStage::Opening(opening) = &mut this.stage {

@@ -12,14 +12,14 @@ use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 
 use crate::setup::start;
 
-pub(super) const METHOD: &str = "2022-blake3-aes-128-gcm";
-pub(super) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
-pub(super) const ANNA: &str = "EBESExQVFhcYGRobHB0eHw==";
-pub(super) const BERT: &str = "ICEiIyQlJicoKSorLC0uLw==";
-pub(super) const CLEO: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
-pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const METHOD: &str = "2022-blake3-aes-128-gcm";
+pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
+pub(crate) const ANNA: &str = "EBESExQVFhcYGRobHB0eHw==";
+pub(crate) const BERT: &str = "ICEiIyQlJicoKSorLC0uLw==";
+pub(crate) const CLEO: &str = "MDEyMzQ1Njc4OTo7PD0+Pw==";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// The token that may read keys.
-pub(super) const REVEALING: &str = "fedcba9876543210fedcba9876543210";
+pub(crate) const REVEALING: &str = "fedcba9876543210fedcba9876543210";
 
 /// A response.
 #[derive(Debug)]
@@ -61,14 +61,14 @@ pub(crate) fn ask(
 }
 
 /// A server with a file of users, and its API on a port.
-pub(super) struct World {
-    pub(super) adit: AditProcess,
-    pub(super) api: SocketAddr,
-    pub(super) folder: TempFolder,
+pub(crate) struct World {
+    pub(crate) adit: AditProcess,
+    pub(crate) api: SocketAddr,
+    pub(crate) folder: TempFolder,
 }
 
 impl World {
-    pub(super) fn start(url: &str, users: &str) -> Self {
+    pub(crate) fn start(url: &str, users: &str) -> Self {
         let folder = TempFolder::new("admin").unwrap();
         let file = folder.write_file("users.json", users).unwrap();
         let tokens = format!("{TOKEN}\n{REVEALING} reveal\n");
@@ -76,7 +76,7 @@ impl World {
         Self::again(url, folder, &file)
     }
 
-    pub(super) fn again(url: &str, folder: TempFolder, file: &Path) -> Self {
+    pub(crate) fn again(url: &str, folder: TempFolder, file: &Path) -> Self {
         let url = format!(
             "{url}?allow_private=127.0.0.0/8&users=@{}#main",
             file.display()
@@ -101,13 +101,13 @@ impl World {
         Self { adit, api, folder }
     }
 
-    pub(super) fn raw(&self, line: &str, headers: &[&str], body: &str) -> Reply {
+    pub(crate) fn raw(&self, line: &str, headers: &[&str], body: &str) -> Reply {
         let stream = TcpStream::connect(self.api).unwrap();
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         ask(stream, line, headers, body)
     }
 
-    pub(super) fn say(&self, line: &str, body: &str) -> Reply {
+    pub(crate) fn say(&self, line: &str, body: &str) -> Reply {
         let token = format!("Authorization: Bearer {TOKEN}");
         let host = format!("Host: {}", self.api);
         self.raw(
@@ -117,30 +117,30 @@ impl World {
         )
     }
 
-    pub(super) fn get(&self, path: &str) -> Reply {
+    pub(crate) fn get(&self, path: &str) -> Reply {
         self.say(&format!("GET {path}"), "")
     }
 
     /// The same with the token that may read keys.
-    pub(super) fn reveal(&self, path: &str) -> Reply {
+    pub(crate) fn reveal(&self, path: &str) -> Reply {
         let token = format!("Authorization: Bearer {REVEALING}");
         let host = format!("Host: {}", self.api);
         self.raw(&format!("GET {path}?reveal=1"), &[&host, &token], "")
     }
 
-    pub(super) fn users_file(&self) -> String {
+    pub(crate) fn users_file(&self) -> String {
         fs::read_to_string(self.folder.path().join("users.json")).unwrap()
     }
 
     /// Starts a client of one of the users.
-    pub(super) fn client(&self, method: &str, key: &str) -> AditProcess {
+    pub(crate) fn client(&self, method: &str, key: &str) -> AditProcess {
         let user = format!("{method}:{}", percent_encode(key));
         let hop = format!("ss://{user}@{}", self.adit.addr());
         start(&["run", "mixed://127.0.0.1:0", &hop])
     }
 
     /// Returns the number after a name in the response to a path, once it is at least this.
-    pub(super) fn number(&self, path: &str, name: &str, least: u64) -> u64 {
+    pub(crate) fn number(&self, path: &str, name: &str, least: u64) -> u64 {
         let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let body = self.get(path).body;
@@ -158,7 +158,7 @@ impl World {
 }
 
 /// Returns the first number after `"name":` or `name `.
-pub(super) fn number(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn number(text: &str, name: &str) -> Option<u64> {
     let quoted = format!("\"{name}\":");
     let rest = match text.split_once(&quoted) {
         Some((_, rest)) => rest,
@@ -168,11 +168,11 @@ pub(super) fn number(text: &str, name: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-pub(super) fn server_url() -> String {
+pub(crate) fn server_url() -> String {
     format!("ss://{METHOD}:{}@127.0.0.1:0", percent_encode(KEY))
 }
 
-pub(super) fn anna() -> String {
+pub(crate) fn anna() -> String {
     format!(r#"{{"anna": "{ANNA}"}}"#)
 }
 
