@@ -68,6 +68,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("nc", "netcat-openbsd"),
     ("ping", "iputils-ping"),
     ("script", "bsdutils"),
+    ("modprobe", "kmod"),
+    ("sysctl", "procps"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),

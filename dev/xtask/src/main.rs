@@ -8,6 +8,7 @@ mod command;
 mod dependants;
 mod dist;
 mod doc_links;
+mod documented;
 mod emulated_tests;
 mod feature_check;
 mod fuzz;
@@ -44,11 +45,13 @@ cargo xtask COMMAND
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, workflows,
                                 licences, the public API, the oldest Rust, cores without std,
                                 builds with one feature each, Windows (in wine), crates that need
-                                russh, tests, the release binary, the static binary in an empty
+                                russh, tests, the commands of the documentation for this
+                                repository, the release binary, the static binary in an empty
                                 root, packages of other systems, instruction counts of hot loops,
                                 docs, links, the book, a tiny benchmark, and a short run of every
                                 fuzz target
-                                --all: also shadowsocks-rust as a peer, cargo-deny, and `emulated`
+                                --all: also shadowsocks-rust as a peer, cargo-deny, `emulated`, and
+                                documented commands that install rivals or build other archives
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
                                 --rivals: also the programs that `bench` measures against adit
