@@ -10,9 +10,9 @@ use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
-    book_build, dependants, dist, doc_links, documented, emulated_tests, feature_check, fuzz,
-    license_texts, oldest_rust, package, packages, public_api, release, release_check,
-    supply_chain, tidy, windows, workflows,
+    book_build, dependants, dist, doc_links, documented, feature_check, fuzz, license_texts,
+    oldest_rust, package, packages, public_api, release, release_check, supply_chain, tidy,
+    windows, workflows,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -147,17 +147,13 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     });
     steps.run_step("tests, portable", || run_portable_tests(wish.scope));
     // What these build is up to date for the steps after them.
-    documented::run(steps, wish.scope, SMOKE);
+    documented::run(steps, wish.scope);
     steps.run_step("release", release_check::check_release);
     match dist::DistOptions::of_host() {
         Ok(wish) => dist::run(steps, &wish),
         Err(why) => {
             steps.run_step("dist", || Err(why));
         }
-    }
-    if wish.scope == InstallScope::All {
-        // Six minutes, most of them for a build.
-        steps.run_step("tests, emulated", emulated_tests::run_emulated_tests);
     }
     steps.run_step("packages of systems", package::check_packages);
     steps.run_step("instructions", check_instructions);
