@@ -63,6 +63,7 @@ cargo xtask COMMAND
                                 --dist DIR: the folder of the archives
                                 --release-key FILE: the public key of the installer (default:
                                 packaging/release-key.pub)
+  documented [--all]            run only the commands of the documentation for this repository
   dependants                    test only the crates that need russh, on adit-russh
   tidy                          check the rules that lints cannot: dependencies between rings,
                                 module cycles, module docs, purity of proto, unsafe, file sizes,
@@ -148,6 +149,16 @@ fn run_command(args: &[String]) -> Result<bool> {
             let options = package::PackageOptions::from_args(rest)?;
             let mut steps = StepRunner::default();
             package::build_packages(&mut steps, &options)?;
+            Ok(steps.print_summary())
+        }
+        "documented" => {
+            let scope = match rest {
+                [] => install::InstallScope::Default,
+                [all] if all == "--all" => install::InstallScope::All,
+                _ => bail!("`documented` takes `--all`, nothing else"),
+            };
+            let mut steps = StepRunner::default();
+            documented::run(&mut steps, scope);
             Ok(steps.print_summary())
         }
         "dependants" => {
