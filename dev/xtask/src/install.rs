@@ -69,6 +69,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("ping", "iputils-ping"),
     ("script", "bsdutils"),
     ("tmux", "tmux"),
+    ("modprobe", "kmod"),
+    ("sysctl", "procps"),
     ("iptables", "iptables"),
     ("nft", "nftables"),
     ("valgrind", "valgrind"),

@@ -8,6 +8,7 @@ mod command;
 mod dependants;
 mod dist;
 mod doc_links;
+mod documented;
 mod emulated_tests;
 mod feature_check;
 mod fuzz;
@@ -44,11 +45,13 @@ cargo xtask COMMAND
   test [--all] [--no-install]   run everything that CI checks: peers, fmt, clippy, tidy, workflows,
                                 licences, the public API, the oldest Rust, cores without std,
                                 builds with one feature each, Windows (in wine), crates that need
-                                russh, tests, the release binary, the static binary in an empty
+                                russh, tests, the commands of the documentation for this
+                                repository, the release binary, the static binary in an empty
                                 root, packages of other systems, instruction counts of hot loops,
                                 docs, links, the book, a tiny benchmark, and a short run of every
                                 fuzz target
-                                --all: also shadowsocks-rust as a peer, cargo-deny, and `emulated`
+                                --all: also shadowsocks-rust as a peer, cargo-deny, `emulated`, and
+                                documented commands that install rivals or build other archives
                                 --no-install: the peers are installed already
   install [--all|--rivals]      install what the tests need, and run nothing else
                                 --rivals: also the programs that `bench` measures against adit
@@ -60,6 +63,7 @@ cargo xtask COMMAND
                                 --dist DIR: the folder of the archives
                                 --release-key FILE: the public key of the installer (default:
                                 packaging/release-key.pub)
+  documented [--all]            run only the commands of the documentation for this repository
   dependants                    test only the crates that need russh, on adit-russh
   tidy                          check the rules that lints cannot: dependencies between rings,
                                 module cycles, module docs, purity of proto, unsafe, file sizes,
@@ -145,6 +149,16 @@ fn run_command(args: &[String]) -> Result<bool> {
             let options = package::PackageOptions::from_args(rest)?;
             let mut steps = StepRunner::default();
             package::build_packages(&mut steps, &options)?;
+            Ok(steps.print_summary())
+        }
+        "documented" => {
+            let scope = match rest {
+                [] => install::InstallScope::Default,
+                [all] if all == "--all" => install::InstallScope::All,
+                _ => bail!("`documented` takes `--all`, nothing else"),
+            };
+            let mut steps = StepRunner::default();
+            documented::run(&mut steps, scope);
             Ok(steps.print_summary())
         }
         "dependants" => {

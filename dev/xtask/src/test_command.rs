@@ -10,7 +10,7 @@ use crate::install::{self, InstallScope};
 use crate::steps::StepRunner;
 use crate::test_run::{self, PassedTests};
 use crate::{
-    book_build, dependants, dist, doc_links, emulated_tests, feature_check, fuzz, license_texts,
+    book_build, dependants, dist, doc_links, documented, feature_check, fuzz, license_texts,
     oldest_rust, package, packages, public_api, release, release_check, supply_chain, tidy,
     windows, workflows,
 };
@@ -164,16 +164,14 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         Ok(format!("{passed}{left_out}"))
     });
     steps.run_step("tests, portable", || run_portable_tests(wish.scope));
+    // What these build is up to date for the steps after them.
+    documented::run(steps, wish.scope);
     steps.run_step("release", release_check::check_release);
     match dist::DistOptions::of_host() {
         Ok(wish) => dist::run(steps, &wish),
         Err(why) => {
             steps.run_step("dist", || Err(why));
         }
-    }
-    if wish.scope == InstallScope::All {
-        // Six minutes, most of them for a build.
-        steps.run_step("tests, emulated", emulated_tests::run_emulated_tests);
     }
     steps.run_step("packages of systems", package::check_packages);
     steps.run_step("instructions", check_instructions);

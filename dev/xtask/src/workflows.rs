@@ -36,7 +36,7 @@ pub(crate) fn check_workflows() -> Result<String> {
 }
 
 /// Returns the commands of `cargo xtask` in a text.
-fn xtask_commands(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn xtask_commands(text: &str) -> impl Iterator<Item = &str> {
     let calls = text.split("cargo xtask ").skip(1);
     calls.filter_map(|call| {
         call.split(|c: char| !c.is_ascii_alphanumeric() && c != '-')

@@ -1,6 +1,6 @@
 //! `adit service` with a real systemd: process 1 of namespaces of its own, with nothing but the units that adit needs.
 
-mod systemd_world;
+pub(crate) mod systemd_world;
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;

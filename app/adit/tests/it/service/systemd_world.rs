@@ -35,7 +35,9 @@ mount --make-rprivate /
 mount -t tmpfs tmpfs /run
 mkdir -p /run/etc/upper /run/etc/work /run/systemd/system
 mount -t overlay overlay -o lowerdir=/etc,upperdir=/run/etc/upper,workdir=/run/etc/work /etc
-for folder in /var/lib /usr/local/bin /etc/systemd/system /usr/lib/systemd/system /usr/lib/systemd/user; do
+# Generators would make units of the init scripts of this machine, and start them.
+for folder in /var/lib /usr/local/bin /etc/systemd/system /usr/lib/systemd/system /usr/lib/systemd/user \
+    /usr/lib/systemd/system-generators; do
     mount -t tmpfs -o mode=755 tmpfs "$folder"
 done
 for unit in $2; do
@@ -62,7 +64,7 @@ ExecStart=/usr/lib/systemd/systemd --user --unit=default.target
 ";
 
 /// The namespaces, which end with this value.
-pub(super) struct SystemdWorld {
+pub(crate) struct SystemdWorld {
     /// `unshare`, whose child is systemd.
     parent: ChildProcess,
     /// systemd, as this process sees it.
@@ -73,7 +75,7 @@ pub(super) struct SystemdWorld {
 
 impl SystemdWorld {
     /// Starts systemd. Returns `None` without root.
-    pub(super) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("only root can start another systemd");
             return None;
@@ -121,7 +123,7 @@ impl SystemdWorld {
 
     /// Runs a program beside systemd.
     #[track_caller]
-    pub(super) fn try_run(&self, words: &[&str]) -> ToolOutput {
+    pub(crate) fn try_run(&self, words: &[&str]) -> ToolOutput {
         let mut command = Command::new("nsenter");
         command
             .arg(format!("--target={}", self.id))
@@ -135,7 +137,7 @@ impl SystemdWorld {
 
     /// Runs a program that succeeds, and returns its output.
     #[track_caller]
-    pub(super) fn run(&self, words: &[&str]) -> String {
+    pub(crate) fn run(&self, words: &[&str]) -> String {
         let ended = self.try_run(words);
         assert_eq!(
             ended.code,
@@ -147,36 +149,42 @@ impl SystemdWorld {
         ended.output
     }
 
-    pub(super) fn adit(&self, words: &[&str]) -> ToolOutput {
+    /// Runs a script of a shell that succeeds, and returns its output.
+    #[track_caller]
+    pub(crate) fn sh(&self, script: &str) -> String {
+        self.run(&["sh", "-ec", script])
+    }
+
+    pub(crate) fn adit(&self, words: &[&str]) -> ToolOutput {
         self.try_run(&[&["adit"], words].concat())
     }
 
-    pub(super) fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         let script = "mkdir -p \"$(dirname \"$1\")\" && printf %s \"$2\" > \"$1\"";
         self.run(&["sh", "-c", script, "sh", path, text]);
     }
 
     /// Returns the status of an HTTP proxy for a port where nothing listens: `502`, or `000` if there is no proxy.
-    pub(super) fn proxy_answer(&self, port: u16) -> String {
+    pub(crate) fn proxy_answer(&self, port: u16) -> String {
         let proxy = format!("http://127.0.0.1:{port}");
         let words = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-x"];
         let words = [&words[..], &[&proxy, "http://192.0.2.1:9/"]].concat();
         self.try_run(&words).output.trim().to_owned()
     }
 
-    pub(super) fn start_user_manager(&self) {
+    pub(crate) fn start_user_manager(&self) {
         self.write("/etc/systemd/system/user-manager.service", USER_MANAGER);
         self.run(&["systemctl", "start", "user-manager"]);
     }
 
     /// Runs a program in the session of the user's service manager.
-    pub(super) fn as_user(&self, words: &[&str]) -> ToolOutput {
+    pub(crate) fn as_user(&self, words: &[&str]) -> ToolOutput {
         let session = ["env", "XDG_RUNTIME_DIR=/run/user/0", "HOME=/run/home"];
         self.try_run(&[&session[..], words].concat())
     }
 
     #[track_caller]
-    pub(super) fn wait_until(&self, failure: &str, done: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, failure: &str, done: impl Fn() -> bool) {
         let start = Instant::now();
         while !done() {
             assert!(

@@ -58,7 +58,10 @@ pub(super) fn start(hosts: &Hosts, walk: &mut Walk) {
 
 /// Creates what the build would have made, for the commands that copy it.
 fn built(hosts: &Hosts) {
-    for folder in ["target/release", "target/x86_64-unknown-linux-gnu/release"] {
+    for folder in [
+        "target/release",
+        "target/dist/adit-0.1.0-x86_64-unknown-linux-musl",
+    ] {
         let make = format!("mkdir -p {folder} && ln -s /usr/local/bin/adit.real {folder}/adit");
         hosts.home.run(&make);
     }

@@ -331,7 +331,8 @@ impl Host {
     }
 }
 
-fn write_program(path: &str, text: &str) {
+/// Writes a script that the commands of all machines may start.
+pub(super) fn write_program(path: &str, text: &str) {
     fs::write(path, text).unwrap();
     fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }

@@ -4,6 +4,7 @@ use adit_interop::traffic::{self, ForwarderEntry};
 
 use super::Walk;
 use super::hosts::{Host, Hosts};
+use super::kernel::turn_on_bbr;
 use super::page::{KEY, SERVER_ID};
 
 const SOCKS: &str = "socks5h://127.0.0.1:1080";
@@ -40,6 +41,7 @@ fn leads_to_shadowsocks(home: &Host, port: u16) {
 }
 
 pub(super) fn games(hosts: &Hosts, walk: &mut Walk) {
+    turn_on_bbr(&hosts.vps, walk);
     write_keys(hosts);
     let _sites = hosts.start_sites(&[]);
     let server = walk.next("adit run 'ss+kcp");
@@ -55,6 +57,7 @@ pub(super) fn kcp(hosts: &Hosts, walk: &mut Walk) {
     // All 500 take 100 seconds.
     let ping = walk.next("ping -c 500 ").replace("-c 500", "-c 5");
     assert!(home.run(&ping).contains(" 0% packet loss"));
+    turn_on_bbr(vps, walk);
     let server = vps.start(&walk.next("adit run -L"));
     let tcp = home.start(&walk.next("adit run mixed"));
     let kcp = home.start(&walk.next("adit run mixed"));

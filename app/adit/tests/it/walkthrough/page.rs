@@ -1,10 +1,9 @@
-//! The commands in the code blocks of the documentation.
-//!
-//! A block without a language, or of a shell, has commands; in a `console` block, those that follow `$ `. All
-//! other blocks have a language of their own (`text` for output and drawings).
+//! The pages of the documentation, with values in the place of their placeholders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use adit_doc_commands::PageCommand;
 
 /// A key of 128 bits, which also is a password.
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
@@ -40,24 +39,6 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("…", "secret"),
 ];
 
-/// A command of a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PageCommand {
-    /// The number of its block on the page.
-    pub(crate) block: usize,
-    /// The number of its last line.
-    pub(crate) line: usize,
-    /// The command as it is written.
-    pub(crate) text: String,
-}
-
-impl PageCommand {
-    /// Returns the command with values in the place of the placeholders.
-    pub(crate) fn filled(&self) -> String {
-        fill(&self.text)
-    }
-}
-
 /// Returns a text with values in the place of the placeholders.
 pub(crate) fn fill(text: &str) -> String {
     let fill = |text: String, (name, value): &(&str, &str)| text.replace(name, value);
@@ -73,71 +54,15 @@ pub(crate) fn read(page: &str) -> String {
     fs::read_to_string(root().join(page)).unwrap_or_else(|why| panic!("{page}: {why}"))
 }
 
-/// Returns the paths of all pages with commands: the README, the examples, and everything in `docs` but the reports
-/// of benchmarks, whose commands `cargo xtask bench` records with the figures.
+/// Returns the paths of all pages with commands.
 pub(crate) fn pages() -> Vec<String> {
-    let mut pages = vec!["README.md".to_owned(), "examples/README.md".to_owned()];
-    let mut folders = vec!["docs".to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(root().join(&folder)).unwrap() {
-            let entry = entry.unwrap();
-            let name = format!("{folder}/{}", entry.file_name().to_str().unwrap());
-            if entry.file_type().unwrap().is_dir() && name != "docs/benchmarks" {
-                folders.push(name);
-            } else if Path::new(&name).extension().is_some_and(|end| end == "md") {
-                pages.push(name);
-            }
-        }
-    }
-    pages.sort();
-    pages
+    adit_doc_commands::pages(&root()).unwrap()
 }
 
-/// Returns the commands in the code blocks of a page. A command is one line, and those that it
-/// continues on: after a backslash or a pipe, and to the end of a loop.
-pub(crate) fn commands_of(text: &str) -> Vec<PageCommand> {
-    let (mut found, mut block, mut language) = (Vec::new(), 0, None);
-    let (mut begun, mut loops) = (String::new(), 0);
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(info) = line.strip_prefix("```") {
-            language = match language {
-                None => Some(info),
-                Some(_) => None,
-            };
-            block += usize::from(language.is_some());
-            assert!(begun.is_empty(), "line {number}: `{begun}` has no end");
-            continue;
-        }
-        let line = match language {
-            Some("" | "sh" | "bash") => line,
-            Some("console") => match line.strip_prefix("$ ") {
-                Some(line) => line,
-                None => continue,
-            },
-            _ => continue,
-        };
-        if begun.is_empty() && (line.is_empty() || line.starts_with('#')) {
-            continue;
-        }
-        loops += usize::from(line.starts_with("for "));
-        loops -= usize::from(line.starts_with("done"));
-        begun.push_str(line);
-        if begun.ends_with('\\') {
-            begun.pop();
-            continue;
-        }
-        if begun.ends_with('|') || loops > 0 {
-            begun.push('\n');
-            continue;
-        }
-        found.push(PageCommand {
-            block,
-            line: number + 1,
-            text: std::mem::take(&mut begun),
-        });
-    }
-    found
+/// Returns the commands of a page, by its path in the repository.
+pub(crate) fn commands_of(page: &str) -> Vec<PageCommand> {
+    let commands = adit_doc_commands::commands_of(&read(page));
+    commands.unwrap_or_else(|why| panic!("{page}: {why:#}"))
 }
 
 /// Returns the first block of a page with this language that contains these words, and has nothing to run.
@@ -150,25 +75,4 @@ pub(crate) fn block_with(page: &str, language: &str, words: &str) -> String {
     found
         .unwrap_or_else(|| panic!("{page} has no block with {words}"))
         .to_owned()
-}
-
-#[test]
-fn commands_are_found() {
-    let page = "```\n$ a\nadit run b \\\n  c   # note\nx |\n  y\n\n# only a note\n```\n```toml\nk = 1\n```\n\
-                text\n```console\n$ adit d\noutput\n```\n```sh\nfor i in 1; do\n  e\ndone | f\n```\n";
-    let found: Vec<(usize, String)> = commands_of(page)
-        .into_iter()
-        .map(|command| (command.block, command.text))
-        .collect();
-    let expected = [
-        (1, "$ a"),
-        (1, "adit run b c   # note"),
-        (1, "x |\ny"),
-        (3, "adit d"),
-        (4, "for i in 1; do\ne\ndone | f"),
-    ];
-    assert_eq!(
-        found,
-        expected.map(|(block, text)| (block, text.to_owned()))
-    );
 }
