@@ -3,12 +3,14 @@
 //! The compiler and the build folder are those of the checks with the oldest Rust: what runs at build time is compiled
 //! once for both.
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
 use crate::command::{CommandRun, target_dir};
+use crate::install;
 use crate::oldest_rust;
 use crate::steps::StepRunner;
 use crate::test_run;
@@ -17,6 +19,10 @@ use crate::test_run;
 pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 /// Wine for 64-bit programs: the command in the `PATH` looks for the 32-bit one too, and warns that it is missing.
 pub(crate) const WINE64: &str = "/usr/lib/wine/wine64";
+const LINKER: &str = "x86_64-w64-mingw32-gcc";
+/// The commands, each with the Debian package that provides it.
+pub(crate) const TOOLS: [(&str, &str); 2] =
+    [("wine", "wine"), (LINKER, "gcc-mingw-w64-x86-64-win32")];
 /// The libraries whose tests run in wine. Not adit-net: wine 8 refuses options of its UDP sockets
 /// (`IPV6_V6ONLY` of IPv4 sockets), so that a third of its tests fails there.
 const TESTED: [&str; 9] = [
@@ -58,8 +64,7 @@ fn run_tests() -> Result<String> {
     let test = |run: CommandRun| {
         run.args(TESTED.iter().flat_map(|name| ["--package", name]))
             .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", WINE64)
-            .env("WINEPREFIX", &folder)
-            .env("WINEDEBUG", "-all")
+            .envs(wine_settings(&folder))
     };
     let (all, again) = (cargo("test")?, cargo("test")?);
     let passed = test_run::run_tests(
@@ -82,7 +87,8 @@ fn cargo(command: &str) -> Result<CommandRun> {
 }
 
 /// Creates the folder of wine's settings and drives, with the library that wine lacks. Returns the folder.
-fn prepare_wine() -> Result<PathBuf> {
+pub(crate) fn prepare_wine() -> Result<PathBuf> {
+    install::install_tools(&TOOLS)?;
     let folder = target_dir().join("wine");
     let system = folder.join("drive_c/windows/system32");
     let library = system.join("bcryptprimitives.dll");
@@ -91,18 +97,19 @@ fn prepare_wine() -> Result<PathBuf> {
     }
     fs::create_dir_all(&folder)?;
     CommandRun::new(WINE64, ["wineboot", "--init"])
-        .env("WINEPREFIX", &folder)
-        .env("WINEDEBUG", "-all")
+        .envs(wine_settings(&folder))
         .run_captured("wineboot")?;
     ensure!(system.is_dir(), "wine has not created {}", system.display());
     let list = folder.join("bcryptprimitives.def");
     fs::write(&list, RANDOM_LIBRARY)?;
     // It forwards its function and has no code.
-    CommandRun::new(
-        "x86_64-w64-mingw32-gcc",
-        ["-shared", "-nostdlib", "-Wl,-e,0", "-o"],
-    )
-    .args([&library, &list])
-    .run_captured("wine-library")?;
+    CommandRun::new(LINKER, ["-shared", "-nostdlib", "-Wl,-e,0", "-o"])
+        .args([&library, &list])
+        .run_captured("wine-library")?;
     Ok(folder)
+}
+
+/// Returns the variables with which wine uses the folder of [`prepare_wine`], without its debug messages.
+pub(crate) fn wine_settings(folder: &Path) -> [(&'static str, OsString); 2] {
+    [("WINEPREFIX", folder.into()), ("WINEDEBUG", "-all".into())]
 }

@@ -6,6 +6,8 @@
 
 mod archive;
 mod cross_tools;
+mod emulator;
+mod room;
 mod sbom;
 mod target;
 mod transfer;
@@ -19,7 +21,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) use self::archive::hex;
-pub(crate) use self::cross_tools::{CrossTools, StandardLibrary, install_emulator};
+pub(crate) use self::cross_tools::{CrossTools, install_standard_library};
+pub(crate) use self::emulator::Emulator;
 pub(crate) use self::target::DistTarget;
 
 use self::target::{CHECKED_TARGETS, DIST_TARGETS};
@@ -165,7 +168,7 @@ pub(crate) fn run(steps: &mut StepRunner, wish: &DistOptions) {
             steps.run_step(&format!("run {triple}"), || {
                 let target = DistTarget::find(triple)?;
                 let program = folder.join(target.program_name());
-                ProgramUnderTrial::new(program, install_emulator(target)?).run()
+                ProgramUnderTrial::new(program, Emulator::install(target)?).run()
             });
         }
     }
@@ -173,12 +176,11 @@ pub(crate) fn run(steps: &mut StepRunner, wish: &DistOptions) {
 
 /// Compiles adit and its libraries for a target without linking a program.
 fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
-    let library = StandardLibrary::install(triple)?;
+    install_standard_library(triple)?;
     // Not a build: the linker of some systems is not free.
-    library
-        .cargo_zigbuild(tools, "check")
+    tools
+        .cargo_zigbuild("check")?
         .args(["--locked", "--package", "adit", "--target", triple])
-        .env("PATH", tools.path()?)
         .with_limit(20)
         .run_captured(&format!("check-{triple}"))?;
     Ok(String::new())
@@ -189,7 +191,6 @@ fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
 struct Distribution<'a> {
     tools: &'a CrossTools,
     target: DistTarget,
-    library: StandardLibrary,
     /// The first line of `rustc -V`.
     compiler: String,
     version: String,
@@ -199,12 +200,11 @@ struct Distribution<'a> {
 
 impl<'a> Distribution<'a> {
     fn prepare(tools: &'a CrossTools, target: DistTarget) -> Result<Self> {
-        let library = StandardLibrary::install(target.triple)?;
-        let compiler = library.rustc().args(["-V"]).run_captured("rustc-dist")?;
+        install_standard_library(target.triple)?;
+        let compiler = CommandRun::new("rustc", ["-V"]).run_captured("rustc-dist")?;
         Ok(Self {
             tools,
             target,
-            library,
             compiler: compiler.trim().to_owned(),
             version: PackageGraph::load()?.version("adit")?.to_owned(),
             time: source_time()?,
@@ -214,11 +214,10 @@ impl<'a> Distribution<'a> {
     /// Builds the program with `folder` as the target folder, and returns its path.
     fn build(&self, folder: &Path) -> Result<PathBuf> {
         let triple = self.target.triple;
-        self.library
-            .cargo("zigbuild")
+        self.tools
+            .cargo_build()?
             .args(["--locked", "--profile", PROFILE, "--package", "adit"])
             .args(["--target", triple])
-            .env("PATH", self.tools.path()?)
             .env("CARGO_TARGET_DIR", folder)
             .env("CARGO_ENCODED_RUSTFLAGS", self.rust_flags(folder)?)
             .env("SOURCE_DATE_EPOCH", self.time.to_string())
@@ -231,13 +230,9 @@ impl<'a> Distribution<'a> {
     /// Returns the flags that keep the folders of this machine out of the program; `folder` is the target
     /// folder.
     fn rust_flags(&self, folder: &Path) -> Result<OsString> {
-        let sysroot = self.library.rustc().args(["--print", "sysroot"]);
+        let sysroot = CommandRun::new("rustc", ["--print", "sysroot"]);
         let sysroot = PathBuf::from(sysroot.run_captured("sysroot")?.trim());
-        let verbose = self
-            .library
-            .rustc()
-            .args(["-vV"])
-            .run_captured("rustc-dist-v")?;
+        let verbose = CommandRun::new("rustc", ["-vV"]).run_captured("rustc-dist-v")?;
         let commit = verbose
             .lines()
             .find_map(|l| l.strip_prefix("commit-hash: "));
@@ -279,7 +274,7 @@ impl<'a> Distribution<'a> {
         }
         let list = sbom::bill_of_materials(self.target.triple, &self.compiler)?;
         fs::write(folder.join("adit.cdx.json"), list)?;
-        let emulator = install_emulator(self.target)?;
+        let emulator = Emulator::install(self.target)?;
         let program = ProgramUnderTrial::new(installed.clone(), emulator);
         let pages = folder.join("man").to_string_lossy().into_owned();
         program.output(&["man", "--dir", &pages])?;
@@ -287,7 +282,10 @@ impl<'a> Distribution<'a> {
             let script = program.output(&["completion", shell])?;
             fs::write(folder.join("completions").join(name), script)?;
         }
-        let archive = archive::write_tar_gz(&folder, self.time)?;
+        let archive = match self.target.is_windows() {
+            true => archive::write_zip(&folder, self.time)?,
+            false => archive::write_tar_gz(&folder, self.time)?,
+        };
         archive::write_sums(&all)?;
         let size = |path: &Path| Ok::<_, anyhow::Error>(fs::metadata(path)?.len() as f64 / 1e6);
         let note = format!(
@@ -356,7 +354,8 @@ mod tests {
     fn the_default_is_the_static_target_of_this_processor() {
         let wish = options(&[]).unwrap();
         let [triple] = wish.targets[..] else { panic!() };
-        assert!(DistTarget::find(triple).unwrap().is_native() && !wish.run);
+        let target = DistTarget::find(triple).unwrap();
+        assert!(target.emulator().is_none() && !wish.run);
         assert_eq!(
             options(&["--run"]).unwrap(),
             DistOptions::of_host().unwrap()
