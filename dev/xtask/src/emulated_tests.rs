@@ -14,7 +14,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 
 use crate::command::{CommandRun, log_path};
-use crate::dist::{CrossTools, DistTarget, Emulator, install_standard_library};
+use crate::dist::{CrossTools, DistTarget, Emulator, StandardLibrary};
 use crate::test_command::{TestBinary, parse_binaries};
 use crate::test_run::{self, PassedTests};
 
@@ -26,11 +26,11 @@ const CRATES: [&str; 3] = ["adit-crypto", "adit-fec", "adit-umac"];
 pub(crate) fn run_emulated_tests() -> Result<String> {
     let target = DistTarget::find(TARGET)?;
     let tools = CrossTools::install()?;
-    install_standard_library(TARGET)?;
+    let library = StandardLibrary::install(TARGET)?;
     let emulator = Emulator::install(target)?;
     let packages = CRATES.iter().flat_map(|name| ["--package", name]);
-    let built = tools
-        .cargo_zigbuild("test")?
+    let built = library
+        .apply(tools.cargo_zigbuild("test")?)
         .args([
             "--no-run",
             "--locked",

@@ -78,29 +78,55 @@ impl CrossTools {
     }
 }
 
-/// Installs the standard library of `target` for the Rust that runs this program.
-///
-/// # Errors
-///
-/// rustup is missing, or has no standard library for the target.
-pub(crate) fn install_standard_library(target: &str) -> Result<()> {
-    if has_standard_library(target)? {
-        return Ok(());
-    }
-    ensure!(
-        find_program("rustup").is_some(),
-        "this Rust has no standard library for {target}, and there is no `rustup` to add it"
-    );
-    CommandRun::new("rustup", ["target", "add", target])
-        .run_captured(&format!("rustup-target-{target}"))?;
-    ensure!(
-        has_standard_library(target)?,
-        "`rustup target add {target}` has added no standard library to the Rust that runs this program"
-    );
-    Ok(())
+/// The standard library of a target for the Rust that runs this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StandardLibrary {
+    /// The compiled one of the toolchain.
+    Compiled,
+    /// Its source, of which every build compiles it: rustup has no compiled one.
+    Source,
 }
 
-/// Returns true if the active toolchain has a standard library for `target`.
+impl StandardLibrary {
+    /// Installs the standard library of `target`, or its source if rustup has none.
+    ///
+    /// # Errors
+    ///
+    /// rustup is missing, or has neither.
+    pub(crate) fn install(target: &str) -> Result<Self> {
+        if has_standard_library(target)? {
+            return Ok(Self::Compiled);
+        }
+        ensure!(
+            find_program("rustup").is_some(),
+            "this Rust has no standard library for {target}, and there is no `rustup` to add it"
+        );
+        let add = CommandRun::new("rustup", ["target", "add", target]);
+        let added = add.run_captured(&format!("rustup-target-{target}"));
+        if added.is_ok() && has_standard_library(target)? {
+            return Ok(Self::Compiled);
+        }
+        CommandRun::new("rustup", ["component", "add", "rust-src"])
+            .run_captured("rustup-source")
+            .with_context(|| {
+                format!("rustup has no standard library for {target}, and no source of it")
+            })?;
+        Ok(Self::Source)
+    }
+
+    /// Makes a command of cargo use this library.
+    pub(crate) fn apply(self, cargo: CommandRun) -> CommandRun {
+        match self {
+            Self::Compiled => cargo,
+            // Cargo and the compiler are those of a release, which build it as the project of Rust does.
+            Self::Source => cargo
+                .args(["-Z", "build-std=std,panic_unwind"])
+                .env("RUSTC_BOOTSTRAP", "1"),
+        }
+    }
+}
+
+/// Returns true if the active toolchain has a compiled standard library for `target`.
 fn has_standard_library(target: &str) -> Result<bool> {
     let query = ["--print", "target-libdir", "--target", target];
     let folder = CommandRun::new("rustc", query).run_captured("target-libdir")?;

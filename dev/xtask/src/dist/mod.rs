@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) use self::archive::hex;
-pub(crate) use self::cross_tools::{CrossTools, install_standard_library};
+pub(crate) use self::cross_tools::{CrossTools, StandardLibrary};
 pub(crate) use self::emulator::Emulator;
 pub(crate) use self::target::DistTarget;
 
@@ -176,10 +176,10 @@ pub(crate) fn run(steps: &mut StepRunner, wish: &DistOptions) {
 
 /// Compiles adit and its libraries for a target without linking a program.
 fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
-    install_standard_library(triple)?;
+    let library = StandardLibrary::install(triple)?;
     // Not a build: the linker of some systems is not free.
-    tools
-        .cargo_zigbuild("check")?
+    library
+        .apply(tools.cargo_zigbuild("check")?)
         .args(["--locked", "--package", "adit", "--target", triple])
         .with_limit(20)
         .run_captured(&format!("check-{triple}"))?;
@@ -191,6 +191,7 @@ fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
 struct Distribution<'a> {
     tools: &'a CrossTools,
     target: DistTarget,
+    library: StandardLibrary,
     /// The first line of `rustc -V`.
     compiler: String,
     version: String,
@@ -200,11 +201,12 @@ struct Distribution<'a> {
 
 impl<'a> Distribution<'a> {
     fn prepare(tools: &'a CrossTools, target: DistTarget) -> Result<Self> {
-        install_standard_library(target.triple)?;
+        let library = StandardLibrary::install(target.triple)?;
         let compiler = CommandRun::new("rustc", ["-V"]).run_captured("rustc-dist")?;
         Ok(Self {
             tools,
             target,
+            library,
             compiler: compiler.trim().to_owned(),
             version: PackageGraph::load()?.version("adit")?.to_owned(),
             time: source_time()?,
@@ -214,8 +216,8 @@ impl<'a> Distribution<'a> {
     /// Builds the program with `folder` as the target folder, and returns its path.
     fn build(&self, folder: &Path) -> Result<PathBuf> {
         let triple = self.target.triple;
-        self.tools
-            .cargo_build()?
+        self.library
+            .apply(self.tools.cargo_build()?)
             .args(["--locked", "--profile", PROFILE, "--package", "adit"])
             .args(["--target", triple])
             .env("CARGO_TARGET_DIR", folder)
@@ -294,6 +296,10 @@ impl<'a> Distribution<'a> {
             size(&archive)?,
             self.compiler
         );
+        let note = match self.library {
+            StandardLibrary::Compiled => note,
+            StandardLibrary::Source => format!("{note}, standard library from source"),
+        };
         Ok((folder, note))
     }
 
