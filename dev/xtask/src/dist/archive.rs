@@ -100,7 +100,7 @@ fn mode_of(path: &Path) -> Result<u32> {
     let mut start = [0; 4];
     let read = File::open(path)?.read(&mut start)?;
     let start = start.get(..read).unwrap_or_default();
-    let is_program = start == b"\x7fELF" || start.starts_with(b"MZ\x90");
+    let is_program = start == b"\x7fELF" || start.starts_with(b"MZ");
     Ok(if is_program { PROGRAM_MODE } else { FILE_MODE })
 }
 

@@ -118,10 +118,12 @@ impl StandardLibrary {
     pub(crate) fn apply(self, cargo: CommandRun) -> CommandRun {
         match self {
             Self::Compiled => cargo,
-            // Cargo and the compiler are those of a release, which build it as the project of Rust does.
+            // Cargo and the compiler are those of a release, which build it as the project of Rust does. With this
+            // variable, build scripts run again: not in the folder of other builds.
             Self::Source => cargo
                 .args(["-Z", "build-std=std,panic_unwind"])
-                .env("RUSTC_BOOTSTRAP", "1"),
+                .env("RUSTC_BOOTSTRAP", "1")
+                .env("CARGO_TARGET_DIR", target_dir().join("source-build")),
         }
     }
 }
