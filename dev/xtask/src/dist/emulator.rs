@@ -1,4 +1,4 @@
-//! What runs the programs of other processors and systems on this machine.
+//! Emulators for programs of other processors and systems.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -7,6 +7,7 @@
 mod archive;
 mod cross_tools;
 mod emulator;
+mod openssh;
 mod room;
 mod sbom;
 mod target;

@@ -85,6 +85,13 @@ impl TrialRoom {
         fs::write(&path, content).with_context(|| path.display().to_string())
     }
 
+    /// Copies a file into the folder in which the program runs, with its mode.
+    pub(super) fn copy_file(&self, from: &Path, name: &str) -> Result<()> {
+        let copied = fs::copy(from, self.path_of(name));
+        copied.with_context(|| from.display().to_string())?;
+        Ok(())
+    }
+
     fn path_of(&self, inside: &str) -> PathBuf {
         self.folder.join(inside.trim_start_matches('/'))
     }

@@ -1,14 +1,19 @@
 //! Runs a program of an archive: its self-test, its errors, and transfers through tunnels between two
 //! of its processes.
 
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use sha2::{Digest, Sha256};
 
+use super::archive::hex;
 use super::emulator::Emulator;
+use super::openssh::OpensshServer;
 use super::room::{RunningProgram, TrialRoom};
 use super::transfer::{TransferServer, transfer};
 use crate::package_graph::PackageGraph;
@@ -18,6 +23,8 @@ use crate::package_graph::PackageGraph;
 const AMOUNT: u64 = 1 << 30;
 const WINE_AMOUNT: u64 = 256 << 20;
 const EMULATED_AMOUNT: u64 = 64 << 20;
+/// Bytes on the standard input of a program on OpenSSH's server.
+const SSH_INPUT: usize = 4 << 20;
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 /// A name that only a DNS server could know, and does not exist (RFC 6761).
 const NO_NAME: &str = "name.invalid";
@@ -70,7 +77,7 @@ impl ProgramUnderTrial {
 
     /// Runs the program where it finds nothing of this machine: its self-test, a configuration with and
     /// without a mistake, its errors without a resolver and without certificates, and transfers through
-    /// three tunnels.
+    /// three tunnels. Its SSH client runs a program on OpenSSH's server.
     pub(crate) fn run(&self) -> Result<String> {
         let room = TrialRoom::create(&self.program, self.emulator.as_ref())?;
         let version = PackageGraph::load()?.version("adit")?.to_owned();
@@ -101,6 +108,8 @@ impl ProgramUnderTrial {
             let rate = 2.0 * amount as f64 / 1e6 / took.as_secs_f64();
             notes.push(format!("{} {rate:.0} MB/s", tunnel.0));
         }
+        check_ssh_client(&room).context("adit ssh")?;
+        notes.push("adit ssh against OpenSSH".to_owned());
         Ok(format!("{by}; {}", notes.join(", ")))
     }
 }
@@ -140,6 +149,57 @@ fn check_missing_certificates(room: &TrialRoom) -> Result<()> {
     ensure!(
         why.contains("certificate authorities"),
         "the error of a machine without certificates does not say so:\n{why}"
+    );
+    Ok(())
+}
+
+/// Runs a program on OpenSSH's server: with input, output and an exit code.
+fn check_ssh_client(room: &TrialRoom) -> Result<()> {
+    let server = OpensshServer::start()?;
+    room.copy_file(&server.key(), "key")?;
+    let (port, host) = (
+        server.port.to_string(),
+        format!("{}@127.0.0.1", server.user),
+    );
+    let mut command = room.command(&[
+        "ssh",
+        "-F",
+        "none",
+        "-i",
+        "key",
+        "-p",
+        &port,
+        "-o",
+        "IdentityAgent=none",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "StrictHostKeyChecking=accept-new",
+        "-o",
+        "UserKnownHostsFile=known_ssh",
+        &host,
+        "sha256sum; echo error >&2; exit 7",
+    ]);
+    let mut client = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = client.stdin.take().context("no standard input")?;
+    let sent: Vec<u8> = (0..SSH_INPUT).map(|at| (at % 251) as u8).collect();
+    let sum = hex(&Sha256::digest(&sent));
+    let writer = thread::spawn(move || input.write_all(&sent));
+    let output = client.wait_with_output()?;
+    let written = writer.join();
+    let (told, why) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    ensure!(
+        told.starts_with(&sum) && why.contains("error") && output.status.code() == Some(7),
+        "{}; input {written:?}\n{told}{why}server:\n{}",
+        output.status,
+        server.log_so_far()
     );
     Ok(())
 }
