@@ -244,10 +244,11 @@ mod tests {
             let time = entry.last_modified().unwrap();
             assert_eq!((time.year(), time.month(), time.day()), (2023, 11, 14));
             assert_eq!((time.hour(), time.minute(), time.second()), (22, 13, 20));
+            let name = entry.name().unwrap().into_owned();
             let mut content = Vec::new();
             entry.read_to_end(&mut content).unwrap();
             let mode = entry.unix_mode().unwrap() & 0o777;
-            seen.push((entry.name().to_owned(), mode, content));
+            seen.push((name, mode, content));
         }
         let expected: [(&str, u32, &[u8]); 5] = [
             ("adit-1.2.3-x/", 0o755, b""),

@@ -72,6 +72,22 @@ impl CrossTools {
         Ok(CommandRun::new(zigbuild, [command]).env("PATH", self.path()?))
     }
 
+    /// Returns `cargo check` for a target of Android. Zig has no C headers of it: those of musl are enough where
+    /// nothing is linked.
+    pub(crate) fn cargo_check_android(&self, triple: &str) -> CommandRun {
+        let (processor, _) = triple.split_once('-').unwrap_or((triple, ""));
+        let zig = format!("{} -m ziglang", self.programs.join("python").display());
+        let name = triple.replace('-', "_");
+        CommandRun::cargo(["check"])
+            .env(
+                &format!("CC_{name}"),
+                format!("{zig} cc -target {processor}-linux-musl -D_GNU_SOURCE"),
+            )
+            .env(&format!("AR_{name}"), format!("{zig} ar"))
+            // The default flags name the target.
+            .env("CRATE_CC_NO_DEFAULTS", "1")
+    }
+
     /// Returns a command that builds with the cross compiler, and links with it.
     pub(crate) fn cargo_build(&self) -> Result<CommandRun> {
         Ok(CommandRun::cargo(["zigbuild"]).env("PATH", self.path()?))

@@ -179,8 +179,12 @@ pub(crate) fn run(steps: &mut StepRunner, wish: &DistOptions) {
 fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
     let library = StandardLibrary::install(triple)?;
     // Not a build: the linker of some systems is not free.
+    let check = match triple.contains("-android") {
+        true => tools.cargo_check_android(triple),
+        false => tools.cargo_zigbuild("check")?,
+    };
     library
-        .apply(tools.cargo_zigbuild("check")?)
+        .apply(check)
         .args(["--locked", "--package", "adit", "--target", triple])
         .with_limit(20)
         .run_captured(&format!("check-{triple}"))?;
