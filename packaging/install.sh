@@ -33,7 +33,6 @@ target() {
 	Linux/riscv64) echo riscv64gc-unknown-linux-musl ;;
 	Darwin/arm64) echo aarch64-apple-darwin ;;
 	Darwin/x86_64) echo x86_64-apple-darwin ;;
-	FreeBSD/amd64) echo x86_64-unknown-freebsd ;;
 	*) fail "there is no archive for $system on $machine; build it from source: $DOWNLOADS" ;;
 	esac
 }

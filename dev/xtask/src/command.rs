@@ -77,6 +77,14 @@ impl CommandRun {
         self
     }
 
+    pub(crate) fn envs<K: AsRef<OsStr>, V: AsRef<OsStr>>(
+        mut self,
+        variables: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        self.command.envs(variables);
+        self
+    }
+
     /// Sets the working directory.
     pub(crate) fn in_folder(mut self, folder: impl AsRef<Path>) -> Self {
         self.command.current_dir(folder);

@@ -14,7 +14,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 
 use crate::command::{CommandRun, log_path};
-use crate::dist::{CrossTools, DistTarget, StandardLibrary, install_emulator};
+use crate::dist::{CrossTools, DistTarget, Emulator, StandardLibrary};
 use crate::test_command::{TestBinary, parse_binaries};
 use crate::test_run::{self, PassedTests};
 
@@ -27,10 +27,10 @@ pub(crate) fn run_emulated_tests() -> Result<String> {
     let target = DistTarget::find(TARGET)?;
     let tools = CrossTools::install()?;
     let library = StandardLibrary::install(TARGET)?;
-    let emulator = install_emulator(target)?;
+    let emulator = Emulator::install(target)?;
     let packages = CRATES.iter().flat_map(|name| ["--package", name]);
     let built = library
-        .cargo_zigbuild(&tools, "test")
+        .apply(tools.cargo_zigbuild("test")?)
         .args([
             "--no-run",
             "--locked",
@@ -39,7 +39,6 @@ pub(crate) fn run_emulated_tests() -> Result<String> {
             TARGET,
         ])
         .args(packages)
-        .env("PATH", tools.path()?)
         .with_limit(20)
         .run_captured("emulated-build")?;
     let binaries: Vec<TestBinary> = parse_binaries(&built).collect();
@@ -51,7 +50,11 @@ pub(crate) fn run_emulated_tests() -> Result<String> {
     for has_crypto in [true, false] {
         let mut passed = PassedTests::default();
         for binary in &binaries {
-            passed.merge(run_binary(binary, emulator.as_deref(), has_crypto)?);
+            passed.merge(run_binary(
+                binary,
+                emulator.as_ref().map(Emulator::program),
+                has_crypto,
+            )?);
         }
         let label = if has_crypto { "with" } else { "without" };
         notes.push(format!("{passed} {label} AES and PMULL"));

@@ -15,6 +15,7 @@ use crate::oldest_rust;
 use crate::package;
 use crate::steps::StepRunner;
 use crate::toolchain::{self, Toolchain};
+use crate::windows;
 
 /// The extent of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +79,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("systemd-analyze", "systemd"),
     ("gsettings", "libglib2.0-bin"),
     ("kwriteconfig5", "libkf5config-bin"),
-    ("wine", "wine"),
     ("python3", "python3-venv"),
     ("prometheus", "prometheus"),
     ("promtool", "prometheus"),
-    ("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64-win32"),
-    ("wine", "wine"),
 ];
 
 /// The same, for commands that only benchmarks need.
@@ -138,7 +136,7 @@ const SHADOWSOCKS_RUST_FEATURES: &str = "logging,hickory-dns,local,server,manage
 /// Runs one step for the Debian packages, and one for each peer that is built from source.
 pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
     steps.run_step("install packages", || {
-        install_packages(&[TOOLS, package::PACKAGE_TOOLS].concat())
+        install_packages(&[TOOLS, package::PACKAGE_TOOLS, &windows::TOOLS].concat())
     });
     steps.run_step("install a Debian root", package::install_debian_root);
     steps.run_step("install sing-box", build_sing_box);

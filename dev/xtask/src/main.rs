@@ -78,14 +78,15 @@ cargo xtask COMMAND
                                 build archives of the program with its pages, completions,
                                 licences and list of crates in target/dist (default: the static
                                 binary for this processor); installs what it needs
-                                --run: and run each in an empty root: self-test, errors, transfers
+                                --run: and run each, in an empty root or in wine: self-test, errors,
+                                transfers, the SSH client
                                 --twice: and build each again, and compare the bytes
   dist --check [--all|TARGET...]
                                 compile adit for targets without an archive (--all: for all)
   emulated                      run the tests of vector code for 64-bit ARM in an emulator, with and
                                 without cryptographic instructions
-  windows                       check adit for Windows, and run the tests of portable libraries in
-                                wine
+  windows                       check adit for Windows, and run the tests of portable libraries and
+                                of adit-net in wine
   licenses                      write the licences of all crates in adit to
                                 THIRD-PARTY-LICENSES.txt
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)

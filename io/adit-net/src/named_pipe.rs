@@ -100,14 +100,14 @@ mod tests {
 
     use super::*;
 
+    fn pipe(test: &str) -> PathBuf {
+        PathBuf::from(format!(r"\\.\pipe\adit-{test}-{}", std::process::id()))
+    }
+
     #[tokio::test]
-    async fn clients_are_served_one_after_the_other_and_names_are_taken_once() {
-        let path = PathBuf::from(format!(r"\\.\pipe\adit-test-{}", std::process::id()));
-        let mut listener = PipeListener::bind(&path).unwrap();
-        assert_eq!(
-            PipeListener::bind(&path).unwrap_err().kind(),
-            io::ErrorKind::PermissionDenied
-        );
+    async fn clients_are_served_one_after_the_other() {
+        let mut listener = PipeListener::bind(&pipe("served")).unwrap();
+        let path = listener.path().to_owned();
         let mut open = Vec::new();
         for text in [b"one", b"two"] {
             let mut client = ClientOptions::new().open(&path).unwrap();
@@ -118,6 +118,16 @@ mod tests {
             assert_eq!(&bytes, text);
             open.push((client, server));
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_taken_once() {
+        let path = pipe("taken");
+        let _listener = PipeListener::bind(&path).unwrap();
+        assert_eq!(
+            PipeListener::bind(&path).unwrap_err().kind(),
+            io::ErrorKind::PermissionDenied
+        );
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 //! and passes them on as one (`UDP_SEGMENT`). Both fall back automatically where the system does not offer
 //! them; `ADIT_IO=portable` forces the fallback.
 
+mod batch_state;
 #[cfg(target_os = "linux")]
 mod handover;
 #[cfg(unix)]
@@ -22,9 +23,9 @@ use std::sync::{Mutex, OnceLock};
 use std::{fmt, io};
 
 use adit_wire::unmap_ipv4;
-use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use batch_state::{BatchSockRef, BatchState};
 pub use receive::ReceivedRun;
 use send::PendingRun;
 use watched_socket::WatchedSocket;
@@ -63,7 +64,7 @@ const BUFFER: usize = 4 << 20;
 #[derive(Debug)]
 pub struct BatchUdpSocket {
     socket: WatchedSocket,
-    state: UdpSocketState,
+    state: BatchState,
     v6: bool,
     /// True if the last call received long runs.
     has_long_runs: AtomicBool,
@@ -135,7 +136,7 @@ impl BatchUdpSocket {
 
     /// Wraps a socket that is bound to an address of the family of `addr`.
     fn from_bound(socket: Socket, addr: SocketAddr) -> io::Result<Self> {
-        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let state = BatchState::new(BatchSockRef::from(&socket))?;
         Ok(Self {
             socket: WatchedSocket::new(socket)?,
             state,

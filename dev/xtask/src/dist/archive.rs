@@ -1,7 +1,7 @@
 //! Archives whose bytes depend on nothing but the files in them.
 //!
 //! Entries are sorted by name, have no owner, the time of the commit and one of two modes;
-//! the compressor writes neither a name nor a time. The same files make the same archive on every
+//! the compressors write neither a name nor a time. The same files make the same archive on every
 //! machine.
 
 use std::fs::{self, File};
@@ -12,11 +12,16 @@ use anyhow::{Context, Result, ensure};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use tar::{EntryType, Header, HeaderMode};
+use time::{OffsetDateTime, PrimitiveDateTime};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
 
 /// The value of the gzip header for an unknown operating system.
 const NO_SYSTEM: u8 = 255;
 const PROGRAM_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
+/// The highest compression level of zip.
+const ZIP_LEVEL: i64 = 9;
 
 /// Writes `FOLDER.tar.gz` beside a folder, and returns its path. `time` is in seconds since 1970.
 pub(crate) fn write_tar_gz(folder: &Path, time: u64) -> Result<PathBuf> {
@@ -45,6 +50,34 @@ pub(crate) fn write_tar_gz(folder: &Path, time: u64) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Writes `FOLDER.zip` beside a folder, and returns its path. `time` is in seconds since 1970.
+pub(crate) fn write_zip(folder: &Path, time: u64) -> Result<PathBuf> {
+    let path = with_suffix(folder, ".zip")?;
+    let file = File::create(&path).with_context(|| path.display().to_string())?;
+    let mut archive = ZipWriter::new(file);
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .compression_level(Some(ZIP_LEVEL))
+        .last_modified_time(dos_time(time)?);
+    for (name, source) in entries_of(folder)? {
+        if source.is_dir() {
+            archive.add_directory(name, options.unix_permissions(PROGRAM_MODE))?;
+        } else {
+            archive.start_file(name, options.unix_permissions(mode_of(&source)?))?;
+            std::io::copy(&mut File::open(&source)?, &mut archive)?;
+        }
+    }
+    archive.finish()?.sync_all()?;
+    Ok(path)
+}
+
+/// Converts a time to the form of zip, which has neither a time zone nor odd seconds, and begins in 1980.
+fn dos_time(time: u64) -> Result<DateTime> {
+    let utc = OffsetDateTime::from_unix_timestamp(i64::try_from(time)?)?;
+    DateTime::try_from(PrimitiveDateTime::new(utc.date(), utc.time()))
+        .with_context(|| format!("{utc}, the time of the commit, is not one of zip"))
+}
+
 /// Returns a folder and all that is in it, sorted by the names in the archive.
 fn entries_of(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut found = vec![(file_name(folder)?, folder.to_owned())];
@@ -66,7 +99,8 @@ fn entries_of(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
 fn mode_of(path: &Path) -> Result<u32> {
     let mut start = [0; 4];
     let read = File::open(path)?.read(&mut start)?;
-    let is_program = start.get(..read) == Some(b"\x7fELF".as_slice());
+    let start = start.get(..read).unwrap_or_default();
+    let is_program = start == b"\x7fELF" || start.starts_with(b"MZ");
     Ok(if is_program { PROGRAM_MODE } else { FILE_MODE })
 }
 
@@ -125,14 +159,23 @@ mod tests {
             let inner = outer.join("adit-1.2.3-x");
             fs::create_dir_all(inner.join("man")).unwrap();
             for name in names {
-                let start = if *name == "adit" { "\x7fELF" } else { "" };
-                fs::write(inner.join(name), format!("{start}{name}")).unwrap();
+                let start: &[u8] = match *name {
+                    "adit" => b"\x7fELF",
+                    "adit.exe" => b"MZ\x90\0",
+                    _ => b"",
+                };
+                let content = [start, name.as_bytes()].concat();
+                fs::write(inner.join(name), content).unwrap();
             }
             Self(outer)
         }
 
         fn archive(&self) -> PathBuf {
             write_tar_gz(&self.0.join("adit-1.2.3-x"), 1_700_000_000).unwrap()
+        }
+
+        fn zip(&self) -> PathBuf {
+            write_zip(&self.0.join("adit-1.2.3-x"), 1_700_000_000).unwrap()
         }
     }
 
@@ -157,9 +200,13 @@ mod tests {
         let file = File::options().write(true).open(&readme).unwrap();
         file.set_modified(std::time::SystemTime::now() - hour)
             .unwrap();
-        let (first, second) = (first.archive(), second.archive());
-        assert!(first.ends_with("adit-1.2.3-x.tar.gz"));
-        assert_eq!(fs::read(first).unwrap(), fs::read(second).unwrap());
+        for (one, other, name) in [
+            (first.archive(), second.archive(), "adit-1.2.3-x.tar.gz"),
+            (first.zip(), second.zip(), "adit-1.2.3-x.zip"),
+        ] {
+            assert!(one.ends_with(name));
+            assert_eq!(fs::read(one).unwrap(), fs::read(other).unwrap(), "{name}");
+        }
     }
 
     #[test]
@@ -184,6 +231,36 @@ mod tests {
             ("adit-1.2.3-x/man/adit.1", 0o644),
         ];
         assert_eq!(seen, expected.map(|(name, mode)| (name.to_owned(), mode)));
+    }
+
+    #[test]
+    fn a_zip_has_the_contents_modes_and_the_time() {
+        let sample = Sample::new("zip", &["man/adit.1", "README.md", "adit.exe"]);
+        let mut archive = zip::ZipArchive::new(File::open(sample.zip()).unwrap()).unwrap();
+        let mut seen = Vec::new();
+        for at in 0..archive.len() {
+            let mut entry = archive.by_index(at).unwrap();
+            // 22:13:20 on 14 November 2023.
+            let time = entry.last_modified().unwrap();
+            assert_eq!((time.year(), time.month(), time.day()), (2023, 11, 14));
+            assert_eq!((time.hour(), time.minute(), time.second()), (22, 13, 20));
+            let name = entry.name().unwrap().into_owned();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            let mode = entry.unix_mode().unwrap() & 0o777;
+            seen.push((name, mode, content));
+        }
+        let expected: [(&str, u32, &[u8]); 5] = [
+            ("adit-1.2.3-x/", 0o755, b""),
+            ("adit-1.2.3-x/README.md", 0o644, b"README.md"),
+            ("adit-1.2.3-x/adit.exe", 0o755, b"MZ\x90\0adit.exe"),
+            ("adit-1.2.3-x/man/", 0o755, b""),
+            ("adit-1.2.3-x/man/adit.1", 0o644, b"man/adit.1"),
+        ];
+        let expected =
+            expected.map(|(name, mode, content)| (name.to_owned(), mode, content.to_vec()));
+        assert_eq!(seen, expected);
+        assert!(dos_time(0).is_err(), "1970");
     }
 
     #[test]

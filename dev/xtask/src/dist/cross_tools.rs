@@ -1,5 +1,4 @@
-//! The tools of a cross build: a C compiler and linker for every target, standard libraries and
-//! emulators.
+//! The tools of a cross build: a C compiler and linker for every target, and standard libraries.
 //!
 //! Zig compiles C for all targets and has the C libraries with it; the Python registry has it and
 //! cargo-zigbuild as packages, so one command installs both, without root, below `target`.
@@ -9,11 +8,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use super::target::DistTarget;
 use crate::command::{CommandRun, find_program, target_dir};
-use crate::install;
 
 /// The packages of the Python registry, with their versions.
 const PYTHON_TOOLS: [(&str, &str); 2] = [("ziglang", "0.17.1"), ("cargo-zigbuild", "0.24.1")];
@@ -60,29 +57,60 @@ impl CrossTools {
 
     /// Returns a PATH on which cargo finds cargo-zigbuild, and cargo-zigbuild the Python that has
     /// Zig.
-    pub(crate) fn path(&self) -> Result<OsString> {
+    fn path(&self) -> Result<OsString> {
         let path = env::var_os("PATH").unwrap_or_default();
         let all = [self.programs.clone()]
             .into_iter()
             .chain(env::split_paths(&path));
         env::join_paths(all).context("PATH")
     }
+
+    /// Returns a command of cargo-zigbuild that cargo itself has too, for example `check`, with the
+    /// cross compiler for C code.
+    pub(crate) fn cargo_zigbuild(&self, command: &str) -> Result<CommandRun> {
+        let zigbuild = self.programs.join("cargo-zigbuild");
+        Ok(CommandRun::new(zigbuild, [command]).env("PATH", self.path()?))
+    }
+
+    /// Returns `cargo check` for a target of Android. Zig has no C headers of it: those of musl are enough where
+    /// nothing is linked.
+    pub(crate) fn cargo_check_android(&self, triple: &str) -> CommandRun {
+        let (processor, _) = triple.split_once('-').unwrap_or((triple, ""));
+        let zig = format!("{} -m ziglang", self.programs.join("python").display());
+        let name = triple.replace('-', "_");
+        CommandRun::cargo(["check"])
+            .env(
+                &format!("CC_{name}"),
+                format!("{zig} cc -target {processor}-linux-musl -D_GNU_SOURCE"),
+            )
+            .env(&format!("AR_{name}"), format!("{zig} ar"))
+            // The default flags name the target.
+            .env("CRATE_CC_NO_DEFAULTS", "1")
+    }
+
+    /// Returns a command that builds with the cross compiler, and links with it.
+    pub(crate) fn cargo_build(&self) -> Result<CommandRun> {
+        Ok(CommandRun::cargo(["zigbuild"]).env("PATH", self.path()?))
+    }
 }
 
-/// The toolchain that has, or builds, the standard library of a target.
+/// The standard library of a target for the Rust that runs this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StandardLibrary {
-    /// The compiled one of the Rust that runs this program.
+    /// The compiled one of the toolchain.
     Compiled,
-    /// Built from source, which only nightly does.
-    FromSource,
+    /// Its source, of which every build compiles it: rustup has no compiled one.
+    Source,
 }
 
 impl StandardLibrary {
-    /// Installs the standard library of `target` for the active toolchain, or what builds it if
-    /// rustup has none.
+    /// Installs the standard library of `target`, or its source if rustup has none.
+    ///
+    /// # Errors
+    ///
+    /// rustup is missing, or has neither.
     pub(crate) fn install(target: &str) -> Result<Self> {
-        if has_compiled_library(target)? {
+        if has_standard_library(target)? {
             return Ok(Self::Compiled);
         }
         ensure!(
@@ -90,85 +118,35 @@ impl StandardLibrary {
             "this Rust has no standard library for {target}, and there is no `rustup` to add it"
         );
         let add = CommandRun::new("rustup", ["target", "add", target]);
-        // It has none for some targets; the log says why.
         let added = add.run_captured(&format!("rustup-target-{target}"));
-        if added.is_ok() && has_compiled_library(target)? {
+        if added.is_ok() && has_standard_library(target)? {
             return Ok(Self::Compiled);
         }
-        let source = CommandRun::new("rustup", ["run", "nightly", "rustc", "--print", "sysroot"]);
-        let sysroot = source.run_captured("nightly-sysroot").unwrap_or_default();
-        let library = PathBuf::from(sysroot.trim()).join("lib/rustlib/src/rust/library");
-        if !library.is_dir() {
-            CommandRun::new("rustup", ["toolchain", "install", "nightly"])
-                .args([
-                    "--profile",
-                    "minimal",
-                    "--component",
-                    "rust-src",
-                    "--no-self-update",
-                ])
-                .run_captured("rustup-nightly")
-                .with_context(|| {
-                    format!(
-                        "rustup has no standard library for {target}, and no nightly to build it"
-                    )
-                })?;
-        }
-        Ok(Self::FromSource)
+        CommandRun::new("rustup", ["component", "add", "rust-src"])
+            .run_captured("rustup-source")
+            .with_context(|| {
+                format!("rustup has no standard library for {target}, and no source of it")
+            })?;
+        Ok(Self::Source)
     }
 
-    /// Returns a cargo command of the toolchain, for example `zigbuild`.
-    pub(crate) fn cargo(self, command: &str) -> CommandRun {
+    /// Makes a command of cargo use this library.
+    pub(crate) fn apply(self, cargo: CommandRun) -> CommandRun {
         match self {
-            Self::Compiled => CommandRun::cargo([command]),
-            Self::FromSource => {
-                let cargo = ["run", "nightly", "cargo", command, "-Z"];
-                CommandRun::new("rustup", cargo).args(["build-std=std,panic_unwind"])
-            }
-        }
-    }
-
-    /// Returns a command of cargo-zigbuild that cargo itself has too, for example `check`, with the
-    /// cross compiler for C code.
-    pub(crate) fn cargo_zigbuild(self, tools: &CrossTools, command: &str) -> CommandRun {
-        let zigbuild = tools.programs.join("cargo-zigbuild");
-        match self {
-            Self::Compiled => CommandRun::new(zigbuild, [command]),
-            // The cargo that runs this program is of another toolchain.
-            Self::FromSource => CommandRun::new("rustup", ["run", "nightly"])
-                .args([zigbuild])
-                .args([command, "-Z", "build-std=std,panic_unwind"])
-                .env("CARGO", "cargo"),
-        }
-    }
-
-    /// Returns a rustc command of the toolchain.
-    pub(crate) fn rustc(self) -> CommandRun {
-        match self {
-            Self::Compiled => CommandRun::new("rustc", [""; 0]),
-            Self::FromSource => CommandRun::new("rustup", ["run", "nightly", "rustc"]),
+            Self::Compiled => cargo,
+            // Cargo and the compiler are those of a release, which build it as the project of Rust does. With this
+            // variable, build scripts run again: not in the folder of other builds.
+            Self::Source => cargo
+                .args(["-Z", "build-std=std,panic_unwind"])
+                .env("RUSTC_BOOTSTRAP", "1")
+                .env("CARGO_TARGET_DIR", target_dir().join("source-build")),
         }
     }
 }
 
 /// Returns true if the active toolchain has a compiled standard library for `target`.
-fn has_compiled_library(target: &str) -> Result<bool> {
+fn has_standard_library(target: &str) -> Result<bool> {
     let query = ["--print", "target-libdir", "--target", target];
     let folder = CommandRun::new("rustc", query).run_captured("target-libdir")?;
     Ok(PathBuf::from(folder.trim()).is_dir())
-}
-
-/// Installs the emulator of a target, if it needs one.
-pub(crate) fn install_emulator(target: DistTarget) -> Result<Option<PathBuf>> {
-    let Some(name) = target.emulator() else {
-        return Ok(None);
-    };
-    install::install_tools(&[(name, "qemu-user-static")])?;
-    match find_program(name) {
-        Some(path) => Ok(Some(path)),
-        None => bail!(
-            "cannot find `{name}`, which runs programs of {}",
-            target.triple
-        ),
-    }
 }

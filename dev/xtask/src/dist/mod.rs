@@ -6,6 +6,9 @@
 
 mod archive;
 mod cross_tools;
+mod emulator;
+mod openssh;
+mod room;
 mod sbom;
 mod target;
 mod transfer;
@@ -19,7 +22,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) use self::archive::hex;
-pub(crate) use self::cross_tools::{CrossTools, StandardLibrary, install_emulator};
+pub(crate) use self::cross_tools::{CrossTools, StandardLibrary};
+pub(crate) use self::emulator::Emulator;
 pub(crate) use self::target::DistTarget;
 
 use self::target::{CHECKED_TARGETS, DIST_TARGETS};
@@ -165,7 +169,7 @@ pub(crate) fn run(steps: &mut StepRunner, wish: &DistOptions) {
             steps.run_step(&format!("run {triple}"), || {
                 let target = DistTarget::find(triple)?;
                 let program = folder.join(target.program_name());
-                ProgramUnderTrial::new(program, install_emulator(target)?).run()
+                ProgramUnderTrial::new(program, Emulator::install(target)?).run()
             });
         }
     }
@@ -175,10 +179,13 @@ pub(crate) fn run(steps: &mut StepRunner, wish: &DistOptions) {
 fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
     let library = StandardLibrary::install(triple)?;
     // Not a build: the linker of some systems is not free.
+    let check = match triple.contains("-android") {
+        true => tools.cargo_check_android(triple),
+        false => tools.cargo_zigbuild("check")?,
+    };
     library
-        .cargo_zigbuild(tools, "check")
+        .apply(check)
         .args(["--locked", "--package", "adit", "--target", triple])
-        .env("PATH", tools.path()?)
         .with_limit(20)
         .run_captured(&format!("check-{triple}"))?;
     Ok(String::new())
@@ -200,7 +207,7 @@ struct Distribution<'a> {
 impl<'a> Distribution<'a> {
     fn prepare(tools: &'a CrossTools, target: DistTarget) -> Result<Self> {
         let library = StandardLibrary::install(target.triple)?;
-        let compiler = library.rustc().args(["-V"]).run_captured("rustc-dist")?;
+        let compiler = CommandRun::new("rustc", ["-V"]).run_captured("rustc-dist")?;
         Ok(Self {
             tools,
             target,
@@ -215,10 +222,9 @@ impl<'a> Distribution<'a> {
     fn build(&self, folder: &Path) -> Result<PathBuf> {
         let triple = self.target.triple;
         self.library
-            .cargo("zigbuild")
+            .apply(self.tools.cargo_build()?)
             .args(["--locked", "--profile", PROFILE, "--package", "adit"])
             .args(["--target", triple])
-            .env("PATH", self.tools.path()?)
             .env("CARGO_TARGET_DIR", folder)
             .env("CARGO_ENCODED_RUSTFLAGS", self.rust_flags(folder)?)
             .env("SOURCE_DATE_EPOCH", self.time.to_string())
@@ -231,13 +237,9 @@ impl<'a> Distribution<'a> {
     /// Returns the flags that keep the folders of this machine out of the program; `folder` is the target
     /// folder.
     fn rust_flags(&self, folder: &Path) -> Result<OsString> {
-        let sysroot = self.library.rustc().args(["--print", "sysroot"]);
+        let sysroot = CommandRun::new("rustc", ["--print", "sysroot"]);
         let sysroot = PathBuf::from(sysroot.run_captured("sysroot")?.trim());
-        let verbose = self
-            .library
-            .rustc()
-            .args(["-vV"])
-            .run_captured("rustc-dist-v")?;
+        let verbose = CommandRun::new("rustc", ["-vV"]).run_captured("rustc-dist-v")?;
         let commit = verbose
             .lines()
             .find_map(|l| l.strip_prefix("commit-hash: "));
@@ -279,7 +281,7 @@ impl<'a> Distribution<'a> {
         }
         let list = sbom::bill_of_materials(self.target.triple, &self.compiler)?;
         fs::write(folder.join("adit.cdx.json"), list)?;
-        let emulator = install_emulator(self.target)?;
+        let emulator = Emulator::install(self.target)?;
         let program = ProgramUnderTrial::new(installed.clone(), emulator);
         let pages = folder.join("man").to_string_lossy().into_owned();
         program.output(&["man", "--dir", &pages])?;
@@ -287,7 +289,10 @@ impl<'a> Distribution<'a> {
             let script = program.output(&["completion", shell])?;
             fs::write(folder.join("completions").join(name), script)?;
         }
-        let archive = archive::write_tar_gz(&folder, self.time)?;
+        let archive = match self.target.is_windows() {
+            true => archive::write_zip(&folder, self.time)?,
+            false => archive::write_tar_gz(&folder, self.time)?,
+        };
         archive::write_sums(&all)?;
         let size = |path: &Path| Ok::<_, anyhow::Error>(fs::metadata(path)?.len() as f64 / 1e6);
         let note = format!(
@@ -296,6 +301,10 @@ impl<'a> Distribution<'a> {
             size(&archive)?,
             self.compiler
         );
+        let note = match self.library {
+            StandardLibrary::Compiled => note,
+            StandardLibrary::Source => format!("{note}, standard library from source"),
+        };
         Ok((folder, note))
     }
 
@@ -356,7 +365,8 @@ mod tests {
     fn the_default_is_the_static_target_of_this_processor() {
         let wish = options(&[]).unwrap();
         let [triple] = wish.targets[..] else { panic!() };
-        assert!(DistTarget::find(triple).unwrap().is_native() && !wish.run);
+        let target = DistTarget::find(triple).unwrap();
+        assert!(target.emulator().is_none() && !wish.run);
         assert_eq!(
             options(&["--run"]).unwrap(),
             DistOptions::of_host().unwrap()

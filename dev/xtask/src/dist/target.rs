@@ -10,32 +10,71 @@ pub(crate) struct DistTarget {
     pub(crate) triple: &'static str,
     /// The processor in the names of `std::env::consts::ARCH`.
     pub(crate) arch: &'static str,
-    /// The program of Debian that runs its binaries on other processors.
-    qemu: &'static str,
+    system: System,
+}
+
+/// The system of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum System {
+    Linux {
+        /// The program of Debian that runs its binaries on other processors.
+        qemu: &'static str,
+    },
+    Windows,
+}
+
+/// The name of an emulator that runs a target's programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EmulatorName {
+    /// This program of qemu, which runs programs for another processor.
+    Qemu(&'static str),
+    /// Wine, which runs programs for Windows.
+    Wine,
 }
 
 const fn musl(triple: &'static str, arch: &'static str, qemu: &'static str) -> DistTarget {
-    DistTarget { triple, arch, qemu }
+    DistTarget {
+        triple,
+        arch,
+        system: System::Linux { qemu },
+    }
 }
 
 /// All targets with an archive.
-pub(crate) const DIST_TARGETS: [DistTarget; 2] = [
+pub(crate) const DIST_TARGETS: [DistTarget; 5] = [
     musl("x86_64-unknown-linux-musl", "x86_64", "qemu-x86_64-static"),
     musl(
         "aarch64-unknown-linux-musl",
         "aarch64",
         "qemu-aarch64-static",
     ),
+    musl("armv7-unknown-linux-musleabihf", "arm", "qemu-arm-static"),
+    musl(
+        "riscv64gc-unknown-linux-musl",
+        "riscv64",
+        "qemu-riscv64-static",
+    ),
+    DistTarget {
+        triple: "x86_64-pc-windows-gnu",
+        arch: "x86_64",
+        system: System::Windows,
+    },
 ];
 
 /// The targets that are only checked: none of their programs has been run.
-pub(crate) const CHECKED_TARGETS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-unknown-freebsd"];
+pub(crate) const CHECKED_TARGETS: [&str; 4] = [
+    "aarch64-apple-darwin",
+    "aarch64-linux-android",
+    "x86_64-apple-darwin",
+    "x86_64-unknown-freebsd",
+];
 
 impl DistTarget {
     /// Returns the static target of this machine's processor.
     pub(crate) fn of_host() -> Result<Self> {
         let mut targets = DIST_TARGETS.into_iter();
-        targets.find(|target| target.arch == ARCH).with_context(|| {
+        let host = targets.find(|target| target.arch == ARCH && !target.is_windows());
+        host.with_context(|| {
             format!("no archive is built for {ARCH}, the processor of this machine: name a target")
         })
     }
@@ -56,20 +95,26 @@ impl DistTarget {
         )
     }
 
-    /// Returns true if this machine runs the target's programs without emulation.
-    pub(crate) fn is_native(self) -> bool {
-        self.arch == ARCH && cfg!(target_os = "linux")
+    /// Returns true if the programs of the target are for Windows.
+    pub(crate) fn is_windows(self) -> bool {
+        self.system == System::Windows
     }
 
-    /// Returns the name of the emulator that runs the target's programs on this machine; `None` if it
-    /// needs none.
-    pub(crate) fn emulator(self) -> Option<&'static str> {
-        (!self.is_native()).then_some(self.qemu)
+    /// Returns the emulator that runs the target's programs on this machine; `None` if it needs none.
+    pub(crate) fn emulator(self) -> Option<EmulatorName> {
+        match self.system {
+            System::Linux { .. } if self.arch == ARCH && cfg!(target_os = "linux") => None,
+            System::Linux { qemu } => Some(EmulatorName::Qemu(qemu)),
+            System::Windows => Some(EmulatorName::Wine),
+        }
     }
 
     /// Returns the file name of the program.
     pub(crate) const fn program_name(self) -> &'static str {
-        "adit"
+        match self.system {
+            System::Linux { .. } => "adit",
+            System::Windows => "adit.exe",
+        }
     }
 }
 
@@ -97,9 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn only_other_processors_are_emulated() {
+    fn only_other_processors_and_systems_are_emulated() {
         for target in DIST_TARGETS {
-            assert_eq!(target.emulator().is_none(), target.is_native());
+            let is_own = target.arch == ARCH && target.triple.contains("-linux-");
+            assert_eq!(target.emulator().is_none(), is_own, "{}", target.triple);
         }
+        let windows = DistTarget::find("x86_64-pc-windows-gnu").unwrap();
+        assert_eq!(windows.emulator(), Some(EmulatorName::Wine));
+        assert_eq!(windows.program_name(), "adit.exe");
+        assert!(!DistTarget::of_host().unwrap().is_windows());
     }
 }

@@ -1,34 +1,36 @@
-//! Runs a program of an archive where nothing but the file exists: no libraries, no resolver
-//! configuration, no certificates, no `/proc`.
-//!
-//! The folder with the program becomes its root (`chroot`, in a user namespace if this is not root).
-//! Programs of other processors run in an emulator, which is a second static file there.
+//! Runs a program of an archive: its self-test, its errors, and transfers through tunnels between two
+//! of its processes.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::io::Write;
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use sha2::{Digest, Sha256};
 
+use super::archive::hex;
+use super::emulator::Emulator;
+use super::openssh::OpensshServer;
+use super::room::{RunningProgram, TrialRoom};
 use super::transfer::{TransferServer, transfer};
-use crate::command::{CommandRun, root, target_dir};
 use crate::package_graph::PackageGraph;
 
-/// Time in which a program must listen. An emulator on a loaded machine translates for seconds.
-const START: Duration = Duration::from_secs(60);
-/// Bytes in each direction of a transfer, without and with an emulator.
+/// Bytes in each direction of a transfer: natively, in wine, which runs the program's own code as it is,
+/// and in an emulator of a processor.
 const AMOUNT: u64 = 1 << 30;
+const WINE_AMOUNT: u64 = 256 << 20;
 const EMULATED_AMOUNT: u64 = 64 << 20;
+/// Bytes on the standard input of a program on OpenSSH's server.
+const SSH_INPUT: usize = 4 << 20;
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
-/// The name of the program in the empty root.
-const INSIDE: &str = "/adit";
 /// A name that only a DNS server could know, and does not exist (RFC 6761).
 const NO_NAME: &str = "name.invalid";
+/// A configuration, and a line that makes it a wrong one.
+const CONFIG: &str = "[route.client]\nlisten = \"mixed://127.0.0.1:0\"\n";
+const MISTAKE: &str = "via = [\"sss://127.0.0.1:1\"]\n";
 
 /// A tunnel that the trial carries bytes through: its name, the URL of its server, and the options of
 /// the client's URL.
@@ -37,7 +39,7 @@ const TUNNELS: [(&str, &str, &str); 3] = [
     (
         "ssh",
         "ssh://me:secret@",
-        "agent=false&strict=accept-new&known_hosts=@/known_hosts",
+        "agent=false&strict=accept-new&known_hosts=@known_hosts",
     ),
     ("kcp", "ss+kcp://2022-blake3-aes-128-gcm:KEY@", ""),
 ];
@@ -46,26 +48,25 @@ const TUNNELS: [(&str, &str, &str); 3] = [
 #[derive(Debug)]
 pub(crate) struct ProgramUnderTrial {
     program: PathBuf,
-    emulator: Option<PathBuf>,
+    emulator: Option<Emulator>,
 }
 
 impl ProgramUnderTrial {
     /// Takes a program that this machine runs, by `emulator` if there is one.
-    pub(crate) fn new(program: PathBuf, emulator: Option<PathBuf>) -> Self {
+    pub(crate) fn new(program: PathBuf, emulator: Option<Emulator>) -> Self {
         Self { program, emulator }
     }
 
     /// Runs the program among this machine's files, and returns its standard output.
     pub(crate) fn output(&self, args: &[&str]) -> Result<String> {
-        let words = self.emulator.iter().chain([&self.program]);
-        let mut words = words.map(|path| path.as_os_str());
-        let first = words.next().context("no program")?;
-        let output = Command::new(first)
-            .args(words)
+        let own = || Command::new(&self.program);
+        let emulated = |emulator: &Emulator| emulator.command(&self.program);
+        let mut command = self.emulator.as_ref().map_or_else(own, emulated);
+        let output = command
             .args(args)
             .stdin(Stdio::null())
             .output()
-            .with_context(|| first.display().to_string())?;
+            .with_context(|| command.get_program().display().to_string())?;
         let (told, why) = (
             String::from_utf8_lossy(&output.stdout).into_owned(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -74,10 +75,11 @@ impl ProgramUnderTrial {
         Ok(told)
     }
 
-    /// Runs the program in an empty root: its self-test, its errors without a resolver and without
-    /// certificates, and transfers through three tunnels.
+    /// Runs the program where it finds nothing of this machine: its self-test, a configuration with and
+    /// without a mistake, its errors without a resolver and without certificates, and transfers through
+    /// three tunnels. Its SSH client runs a program on OpenSSH's server.
     pub(crate) fn run(&self) -> Result<String> {
-        let room = EmptyRoot::create(self)?;
+        let room = TrialRoom::create(&self.program, self.emulator.as_ref())?;
         let version = PackageGraph::load()?.version("adit")?.to_owned();
         let told = room.output(&["--version"])?;
         ensure!(told.contains(&version), "`adit --version` says {told}");
@@ -86,209 +88,141 @@ impl ProgramUnderTrial {
             told.contains("every byte correct"),
             "`adit up` transferred nothing:\n{told}"
         );
-        room.check_missing_resolver()?;
-        room.check_missing_certificates()?;
+        check_configurations(&room)?;
+        // Wine has the resolver and the certificates of this machine.
+        if room.is_empty_root() {
+            check_missing_resolver(&room)?;
+            check_missing_certificates(&room)?;
+        }
+        let (by, amount) = match &self.emulator {
+            None => ("natively".to_owned(), AMOUNT),
+            Some(Emulator::Wine(_)) => ("in wine".to_owned(), WINE_AMOUNT),
+            Some(Emulator::Qemu(path)) => {
+                let name = path.file_name().unwrap_or_default();
+                (format!("in {}", name.display()), EMULATED_AMOUNT)
+            }
+        };
         let mut notes = Vec::new();
         for tunnel in TUNNELS {
-            let amount = self.emulator.as_ref().map_or(AMOUNT, |_| EMULATED_AMOUNT);
-            let took = room.check_tunnel(tunnel, amount).context(tunnel.0)?;
+            let took = carry_through(&room, tunnel, amount).context(tunnel.0)?;
             let rate = 2.0 * amount as f64 / 1e6 / took.as_secs_f64();
             notes.push(format!("{} {rate:.0} MB/s", tunnel.0));
         }
-        let by = match &self.emulator {
-            None => "natively".to_owned(),
-            Some(path) => format!("in {}", path.file_name().unwrap_or_default().display()),
-        };
+        check_ssh_client(&room).context("adit ssh")?;
+        notes.push("adit ssh against OpenSSH".to_owned());
         Ok(format!("{by}; {}", notes.join(", ")))
     }
 }
 
-/// A folder with the program alone, which is the root of its processes.
-#[derive(Debug)]
-struct EmptyRoot {
-    folder: PathBuf,
-    emulated: bool,
-    is_root: bool,
+/// Checks a file without a mistake, and one with a mistake.
+fn check_configurations(room: &TrialRoom) -> Result<()> {
+    room.write_file("right.toml", CONFIG)?;
+    room.output(&["check", "-c", "right.toml"])?;
+    room.write_file("wrong.toml", &format!("{CONFIG}{MISTAKE}"))?;
+    let why = room.error_of(&["check", "-c", "wrong.toml"])?;
+    ensure!(
+        why.contains("wrong.toml") && why.contains("sss"),
+        "the error of a wrong file does not name the mistake:\n{why}"
+    );
+    Ok(())
 }
 
-impl EmptyRoot {
-    fn create(trial: &ProgramUnderTrial) -> Result<Self> {
-        let name = format!("empty-root-{}", std::process::id());
-        let room = Self {
-            folder: target_dir().join("xtask").join(name),
-            emulated: trial.emulator.is_some(),
-            is_root: CommandRun::new("id", ["-u"]).run_captured("id")?.trim() == "0",
-        };
-        let _ = fs::remove_dir_all(&room.folder);
-        fs::create_dir_all(&room.folder)?;
-        fs::copy(&trial.program, room.path_of(INSIDE))?;
-        if let Some(emulator) = &trial.emulator {
-            fs::copy(emulator, room.path_of("/emulator"))?;
-        }
-        Ok(room)
-    }
-
-    fn path_of(&self, inside: &str) -> PathBuf {
-        self.folder.join(inside.trim_start_matches('/'))
-    }
-
-    /// Returns a command of the program in its root, without any variable of the environment.
-    fn command(&self, args: &[&str]) -> Command {
-        let mut words = Vec::new();
-        if !self.is_root {
-            words.extend(["unshare", "--user", "--map-root-user"]);
-        }
-        let folder = self.folder.to_string_lossy();
-        words.extend(["chroot", &*folder]);
-        if self.emulated {
-            words.push("/emulator");
-        }
-        words.push(INSIDE);
-        words.extend(args);
-        // Debian keeps `chroot` in sbin, which the PATH of an ordinary user does not include.
-        let mut command = Command::new("env");
-        command
-            .args(["-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"])
-            .args(words)
-            .current_dir(root())
-            .stdin(Stdio::null());
-        command
-    }
-
-    /// Runs the program until it ends. Returns its standard output.
-    fn output(&self, args: &[&str]) -> Result<String> {
-        let output = self.command(args).output().context("chroot")?;
-        let (told, why) = (
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-        );
-        ensure!(
-            output.status.success(),
-            "`adit {}` in an empty root: {}\n{told}{why}",
-            args.join(" "),
-            output.status
-        );
-        Ok(told.into_owned())
-    }
-
-    /// Runs the program until it ends, which has to be an error. Returns its standard error.
-    fn error_of(&self, args: &[&str]) -> Result<String> {
-        let output = self.command(args).output().context("chroot")?;
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(
-            output.status.code().is_some_and(|code| code != 0),
-            "`adit {}` in an empty root did not fail properly: {}\n{why}",
-            args.join(" "),
-            output.status
-        );
-        Ok(why)
-    }
-
-    /// Looks up a name without `/etc/resolv.conf`.
-    fn check_missing_resolver(&self) -> Result<()> {
-        let url = format!("ss://2022-blake3-aes-128-gcm:{KEY}@{NO_NAME}:8388");
-        let output = self.command(&["doctor", &url]).output().context("chroot")?;
-        let told = String::from_utf8_lossy(&output.stdout);
-        let all = format!("{told}{}", String::from_utf8_lossy(&output.stderr));
-        ensure!(
-            !output.status.success() && all.contains(NO_NAME) && all.contains("resolv.conf"),
-            "the error of a machine without a resolver does not say so:\n{all}"
-        );
-        Ok(())
-    }
-
-    /// Connects by HTTPS without certificate authorities.
-    fn check_missing_certificates(&self) -> Result<()> {
-        // The system accepts the connection, which is all that comes before TLS.
-        let server = TcpListener::bind("127.0.0.1:0")?;
-        let url = format!("https://{}/subscription", server.local_addr()?);
-        let why = self.error_of(&["client", &url])?;
-        ensure!(
-            why.contains("certificate authorities"),
-            "the error of a machine without certificates does not say so:\n{why}"
-        );
-        Ok(())
-    }
-
-    /// Carries `amount` bytes in both directions through a server and a client. Returns the time.
-    fn check_tunnel(&self, tunnel: (&str, &str, &str), amount: u64) -> Result<Duration> {
-        let (_, url, options) = tunnel;
-        let url = url.replace("KEY", KEY);
-        let behind = TransferServer::start(amount)?;
-        let listener = format!("{url}127.0.0.1:0?allow_private=all");
-        let server = RunningProgram::start(self.command(&["run", &listener]))?;
-        let hop = format!("{url}{}?{options}", server.address);
-        let forwarder = format!("tcp://127.0.0.1:0/{}", behind.address);
-        let client = RunningProgram::start(self.command(&["run", &forwarder, &hop]))?;
-        let start = Instant::now();
-        let done = transfer(client.address, amount);
-        let took = start.elapsed();
-        done.with_context(|| {
-            format!(
-                "server:\n{}client:\n{}",
-                server.log_so_far(),
-                client.log_so_far()
-            )
-        })?;
-        Ok(took)
-    }
+/// Looks up a name without `/etc/resolv.conf`.
+fn check_missing_resolver(room: &TrialRoom) -> Result<()> {
+    let url = format!("ss://2022-blake3-aes-128-gcm:{KEY}@{NO_NAME}:8388");
+    let output = room.run(&["doctor", &url])?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    let all = format!("{told}{}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        !output.status.success() && all.contains(NO_NAME) && all.contains("resolv.conf"),
+        "the error of a machine without a resolver does not say so:\n{all}"
+    );
+    Ok(())
 }
 
-impl Drop for EmptyRoot {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+/// Connects by HTTPS without certificate authorities.
+fn check_missing_certificates(room: &TrialRoom) -> Result<()> {
+    // The system accepts the connection, which is all that comes before TLS.
+    let server = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("https://{}/subscription", server.local_addr()?);
+    let why = room.error_of(&["client", &url])?;
+    ensure!(
+        why.contains("certificate authorities"),
+        "the error of a machine without certificates does not say so:\n{why}"
+    );
+    Ok(())
 }
 
-/// A process that listens, and ends with this value.
-struct RunningProgram {
-    child: Child,
-    address: SocketAddr,
-    lines: mpsc::Receiver<String>,
+/// Runs a program on OpenSSH's server: with input, output and an exit code.
+fn check_ssh_client(room: &TrialRoom) -> Result<()> {
+    let server = OpensshServer::start()?;
+    room.copy_file(&server.key(), "key")?;
+    let (port, host) = (
+        server.port.to_string(),
+        format!("{}@127.0.0.1", server.user),
+    );
+    let mut command = room.command(&[
+        "ssh",
+        "-F",
+        "none",
+        "-i",
+        "key",
+        "-p",
+        &port,
+        "-o",
+        "IdentityAgent=none",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        "StrictHostKeyChecking=accept-new",
+        "-o",
+        "UserKnownHostsFile=known_ssh",
+        &host,
+        "sha256sum; echo error >&2; exit 7",
+    ]);
+    let mut client = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let mut input = client.stdin.take().context("no standard input")?;
+    let sent: Vec<u8> = (0..SSH_INPUT).map(|at| (at % 251) as u8).collect();
+    let sum = hex(&Sha256::digest(&sent));
+    let writer = thread::spawn(move || input.write_all(&sent));
+    let output = client.wait_with_output()?;
+    let written = writer.join();
+    let (told, why) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    ensure!(
+        told.starts_with(&sum) && why.contains("error") && output.status.code() == Some(7),
+        "{}; input {written:?}\n{told}{why}server:\n{}",
+        output.status,
+        server.log_so_far()
+    );
+    Ok(())
 }
 
-impl RunningProgram {
-    fn start(mut command: Command) -> Result<Self> {
-        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-        let mut child = child.context("cannot start the program")?;
-        let stderr = child.stderr.take().context("no standard error")?;
-        let (send, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                // The log is read on, so that the program never waits for a reader.
-                let _ = send.send(line);
-            }
-        });
-        let address = SocketAddr::from(([0; 4], 0));
-        let mut running = Self {
-            child,
-            address,
-            lines,
-        };
-        let start = Instant::now();
-        let mut heard = String::new();
-        while let Some(left) = START.checked_sub(start.elapsed()) {
-            let Ok(line) = running.lines.recv_timeout(left) else {
-                break;
-            };
-            heard = format!("{heard}{line}\n");
-            if let Some(at) = line.strip_prefix("listening on ") {
-                running.address = at.trim().parse().with_context(|| line.clone())?;
-                return Ok(running);
-            }
-        }
-        bail!("the program does not listen:\n{heard}")
-    }
-
-    fn log_so_far(&self) -> String {
-        self.lines.try_iter().map(|line| line + "\n").collect()
-    }
-}
-
-impl Drop for RunningProgram {
-    fn drop(&mut self) {
-        // The process belongs to this trial and has no state to save.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Carries `amount` bytes in both directions through a server and a client. Returns the time.
+fn carry_through(room: &TrialRoom, tunnel: (&str, &str, &str), amount: u64) -> Result<Duration> {
+    let (_, url, options) = tunnel;
+    let url = url.replace("KEY", KEY);
+    let behind = TransferServer::start(amount)?;
+    let listener = format!("{url}127.0.0.1:0?allow_private=all");
+    let server = RunningProgram::start(room.command(&["run", &listener]))?;
+    let hop = format!("{url}{}?{options}", server.address);
+    let forwarder = format!("tcp://127.0.0.1:0/{}", behind.address);
+    let client = RunningProgram::start(room.command(&["run", &forwarder, &hop]))?;
+    let start = Instant::now();
+    let done = transfer(client.address, amount);
+    let took = start.elapsed();
+    done.with_context(|| {
+        format!(
+            "server:\n{}client:\n{}",
+            server.log_so_far(),
+            client.log_so_far()
+        )
+    })?;
+    Ok(took)
 }

@@ -9,7 +9,7 @@ use super::source::PackageSource;
 use super::template::{self, Values};
 
 /// The target that Scoop and winget install, on every processor: Windows for ARM runs it too.
-const WINDOWS: &str = "x86_64-pc-windows-msvc";
+const WINDOWS: &str = "x86_64-pc-windows-gnu";
 
 /// Targets whose archives Homebrew and Nix install, each with the name of its sum.
 const UNIX: [(&str, &str); 4] = [

@@ -126,9 +126,14 @@ mod tests {
         let text = fs::read_to_string(root().join("app/adit/Cargo.toml")).unwrap();
         let manifest: Table = text.parse().unwrap();
         let binstall = &manifest["package"]["metadata"]["binstall"];
-        for (target, suffix) in [
-            ("x86_64-unknown-linux-musl", ".tar.gz"),
-            ("x86_64-pc-windows-msvc", ".zip"),
+        for (target, archived, suffix) in [
+            (
+                "x86_64-unknown-linux-musl",
+                "x86_64-unknown-linux-musl",
+                ".tar.gz",
+            ),
+            ("x86_64-pc-windows-gnu", "x86_64-pc-windows-gnu", ".zip"),
+            ("x86_64-pc-windows-msvc", "x86_64-pc-windows-gnu", ".zip"),
         ] {
             let own = binstall.get("overrides").and_then(|all| all.get(target));
             let field = |name: &str| {
@@ -144,8 +149,8 @@ mod tests {
                     .replace("{ bin }", "adit")
                     .replace("{ binary-ext }", if suffix == ".zip" { ".exe" } else { "" })
             };
-            let folder = super::super::archives::folder_name(&release.version, target);
-            let file = super::super::archives::archive_name(&release.version, target);
+            let folder = super::super::archives::folder_name(&release.version, archived);
+            let file = super::super::archives::archive_name(&release.version, archived);
             assert_eq!(field("pkg-url"), release.download_url(&file));
             assert!(field("bin-dir").starts_with(&format!("{folder}/adit")));
             let format = field("pkg-fmt");

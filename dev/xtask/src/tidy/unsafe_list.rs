@@ -9,7 +9,7 @@ use super::code_text::{blank_literals, has_word};
 use crate::source_files::SourceFile;
 
 /// The modules that may contain `unsafe`, each with the reason.
-pub(super) const MODULES: [(&str, &str); 15] = [
+pub(super) const MODULES: [(&str, &str); 16] = [
     (
         "proto/adit-crypto/src/md5_block.rs",
         "MD5's compression function in the order that is fastest on processors; compared with the crate's",
@@ -45,6 +45,10 @@ pub(super) const MODULES: [(&str, &str); 15] = [
     (
         "io/adit-net/src/named_pipe.rs",
         "the access list of a named pipe is passed as a pointer",
+    ),
+    (
+        "io/adit-net/src/persistent_file/windows/lock.rs",
+        "a part of a file is locked on Windows",
     ),
     (
         "io/adit-net/src/persistent_file/windows/security.rs",

@@ -216,7 +216,11 @@ mod tests {
     fn this_program(role: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
-            .args(["child::tests::a_role_waits", "--exact", "--nocapture"])
+            .args([
+                "child::guarded::tests::a_role_waits",
+                "--exact",
+                "--nocapture",
+            ])
             .env(ROLE, role);
         command
     }

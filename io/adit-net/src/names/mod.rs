@@ -18,7 +18,8 @@ mod lookup_result;
 mod numeric;
 mod platform;
 mod query;
-#[cfg(test)]
+// Elsewhere, the system looks up every name.
+#[cfg(all(test, target_os = "linux"))]
 mod tests;
 
 use std::collections::HashMap;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::{is_file_at, try_lock};
+
 /// Maximum time to wait while another program holds the lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval between attempts to lock.
@@ -13,7 +15,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// Number of times the file may be replaced before it is locked.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// A file of lines that is locked (`flock`) against other programs that do the same: none of them can write
+/// A file of lines that is locked (`flock`; on Windows, behind its end) against other programs that do the same: none of them can write
 /// between a read and a write of this one.
 #[derive(Debug)]
 pub struct LineFile {
@@ -60,18 +62,7 @@ impl LineFile {
 
     /// Returns true if the path still leads to this file: it may have been replaced during the wait.
     fn is_current(&self) -> bool {
-        let (Ok(here), Ok(there)) = (self.file.metadata(), fs::metadata(&self.path)) else {
-            return false;
-        };
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            (here.dev(), here.ino()) == (there.dev(), there.ino())
-        }
-        #[cfg(not(unix))]
-        {
-            here.len() == there.len()
-        }
+        is_file_at(&self.file, &self.path).unwrap_or(false)
     }
 
     /// Appends a line, given without its line end, with one write at the current end of the file. If the
@@ -117,7 +108,7 @@ impl LineFile {
 fn lock_file(file: &File) -> io::Result<()> {
     let since = Instant::now();
     loop {
-        match file.try_lock() {
+        match try_lock(file) {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if since.elapsed() < LOCK_TIMEOUT => {
                 sleep(LOCK_RETRY_INTERVAL);
@@ -137,13 +128,20 @@ fn lock_file(file: &File) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// Returns the path of a folder that does not exist. In wine, processes often have the ID of an earlier one.
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("adit-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    }
+
     fn append(path: &Path, line: &str) {
         LineFile::open(path).unwrap().append_line(line).unwrap();
     }
 
     #[test]
     fn lines_do_not_grow_together() {
-        let folder = std::env::temp_dir().join(format!("adit-lines-{}", std::process::id()));
+        let folder = folder("lines");
         let path = folder.join("deep").join("file");
         append(&path, "one");
         append(&path, "two");
@@ -157,13 +155,41 @@ mod tests {
         fs::write(&path, "no end").unwrap();
         append(&path, "three");
         assert_eq!(fs::read(&path).unwrap(), b"no end\nthree\n");
+        #[cfg(unix)]
         append(Path::new("/dev/null"), "nothing");
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
+    fn a_locked_file_is_still_read() {
+        let folder = folder("locked");
+        let path = folder.join("file");
+        append(&path, "one");
+        let held = LineFile::open(&path).unwrap();
+        assert_eq!(super::super::read_bounded(&path, 100).unwrap(), b"one\n");
+        let other = File::options().append(true).open(&path).unwrap();
+        assert!(matches!(try_lock(&other), Err(TryLockError::WouldBlock)));
+        drop((held, other));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_new_file_of_the_same_length_is_another() {
+        let folder = folder("other");
+        let path = folder.join("file");
+        append(&path, "one");
+        let old = LineFile::open(&path).unwrap();
+        assert!(old.is_current());
+        fs::rename(&path, folder.join("old")).unwrap();
+        append(&path, "two");
+        assert!(!old.is_current());
+        drop(old);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn who_waits_finds_the_file_that_took_its_place() {
-        let folder = std::env::temp_dir().join(format!("adit-turns-{}", std::process::id()));
+        let folder = folder("turns");
         let path = folder.join("file");
         append(&path, "one");
         let held = LineFile::open(&path).unwrap();

@@ -19,13 +19,13 @@ pub use line_file::LineFile;
 #[cfg(unix)]
 pub use owner::FileOwner;
 #[cfg(unix)]
-use unix::{make_folder, replace_file};
+use unix::{is_file_at, make_folder, replace_file, try_lock};
 #[cfg(windows)]
 pub use windows::FileOwner;
 #[cfg(windows)]
 pub(crate) use windows::PrivateSecurity;
 #[cfg(windows)]
-use windows::{make_folder, replace_file};
+use windows::{is_file_at, make_folder, replace_file, try_lock};
 
 use crate::system::SystemRng;
 

@@ -1,9 +1,9 @@
-//! How files and folders of the user alone are created on Unix.
+//! How files and folders of the user alone are created on Unix, and how files are locked.
 
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, fsync, open, openat, renameat, unlinkat};
@@ -14,6 +14,17 @@ pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     made.recursive(true);
     made.mode(0o700);
     made.create(folder)
+}
+
+/// Locks a file against others that call this, until it is closed.
+pub(super) fn try_lock(file: &File) -> Result<(), TryLockError> {
+    file.try_lock()
+}
+
+/// Returns true if the path leads to this open file.
+pub(super) fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    let (here, there) = (file.metadata()?, fs::metadata(path)?);
+    Ok((here.dev(), here.ino()) == (there.dev(), there.ino()))
 }
 
 pub(super) fn replace_file(folder: &Path, name: &OsStr, content: &[u8]) -> io::Result<()> {

@@ -148,7 +148,6 @@ mod plain {
     use std::net::SocketAddr;
     use std::task::{Context, Poll};
 
-    use quinn_udp::UdpSockRef;
     use socket2::{SockRef, Socket};
     use tokio::io::Interest;
     use tokio::net::UdpSocket;
@@ -173,8 +172,8 @@ mod plain {
 
         /// Returns a reference for sending, which needs no readiness, and for receiving within
         /// [`try_recv_with`](Self::try_recv_with).
-        pub(in super::super) fn udp_socket_ref(&self) -> UdpSockRef<'_> {
-            UdpSockRef::from(&self.0)
+        pub(in super::super) fn udp_socket_ref(&self) -> SockRef<'_> {
+            SockRef::from(&self.0)
         }
 
         /// Waits until there is something to receive. If several tasks poll, only the last one is woken.

@@ -51,7 +51,7 @@ const FOREIGN_TARGETS: [&str; 6] = [
     "armv7-unknown-linux-musleabihf",
     "aarch64-apple-darwin",
     "x86_64-apple-darwin",
-    "x86_64-pc-windows-msvc",
+    "x86_64-pc-windows-gnu",
 ];
 
 /// Builds and checks all packages.

@@ -1,6 +1,7 @@
 //! Files and folders of Windows: created for the user alone, and checked for what other accounts may do with them.
 
 mod access_list;
+mod lock;
 mod security;
 
 use std::ffi::OsStr;
@@ -8,8 +9,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use same_file::Handle;
+
 use access_list::{AccessList, CHANGE, READ_OR_CHANGE};
 
+pub(super) use lock::try_lock;
 pub(crate) use security::PrivateSecurity;
 
 /// The user on whose behalf files are read.
@@ -146,6 +150,11 @@ pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
         Err(_) if folder.is_dir() => Ok(()),
         made => made,
     }
+}
+
+/// Returns true if the path leads to this open file.
+pub(super) fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
+    Ok(Handle::from_file(file.try_clone()?)? == Handle::from_path(path)?)
 }
 
 /// Creates a file that does not exist yet, for the user alone.
