@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use adit_config::LogFormat;
 use adit_wire::Target;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
 
 #[cfg(feature = "admin")]
@@ -304,19 +305,19 @@ impl Command {
 /// Options of the log, of commands that serve.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct LogArgs {
-    /// What is logged, by module: `debug`, or `info,adit_engine::udp=debug`; lines name the module then
+    /// Levels of the log by module: `debug`, or `info,adit_engine::udp=debug`; lines name the module then
     #[arg(id = "log_modules", long = "log", value_name = "FILTER", conflicts_with = "verbose",
           value_parser = ModuleFilter::parse)]
     pub(crate) modules: Option<ModuleFilter>,
-    /// The format of lines in the log: human, json or logfmt
-    #[arg(id = "log_format", long = "log-format", value_name = "FORMAT", value_parser = parse_log_format)]
+    /// The format of lines in the log
+    #[arg(id = "log_format", long = "log-format", value_name = "FORMAT", value_parser = log_format_parser())]
     pub(crate) format: Option<LogFormat>,
 }
 
-fn parse_log_format(text: &str) -> Result<LogFormat, String> {
-    LogFormat::from_name(text).ok_or_else(|| {
-        let all: Vec<&str> = LogFormat::names().collect();
-        format!("the formats are {}", all.join(", "))
+fn log_format_parser() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(LogFormat::names()).try_map(|name| {
+        // Never fails: it is one of these names.
+        LogFormat::from_name(&name).ok_or("unknown format")
     })
 }
 

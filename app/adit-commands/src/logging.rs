@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use adit_cli::out;
 use adit_config::{LogFileSettings, LogFormat, LogLevel, LogSettings};
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber, warn};
@@ -69,19 +70,16 @@ pub(crate) fn start_log(options: &LogOptions<'_>) -> io::Result<()> {
         2 => Some(LogLevel::Trace),
         _ => Some(LogLevel::All),
     };
-    let zone = TimeZone::system();
     let place = match options.file {
-        Some(path) => {
-            let today = Timestamp::now().to_zoned_datetime(zone.clone()).date();
-            LogPlace::File(Box::new(LogFile::open(path, None, today)?))
-        }
+        // Without limits the day has no effect.
+        Some(path) => LogPlace::File(Box::new(LogFile::open(path, None, Date::default())?)),
         None => LogPlace::of_stderr(options.format),
     };
     let output = Arc::new(Mutex::new(LogOutput {
         format: options.format.unwrap_or_default(),
         shows_target: options.verbose > 2 || options.modules.is_some(),
         place,
-        zone,
+        zone: None,
     }));
     let targets = targets_of(level.unwrap_or_default(), options.modules);
     let (targets, filter) = reload::Layer::new(targets);
@@ -173,7 +171,9 @@ struct LogOutput {
     /// True if lines for people name the module.
     shows_target: bool,
     place: LogPlace,
-    zone: TimeZone,
+    /// The local time zone. Looked up for the first line: that reads a list of all zones, and at `info` most
+    /// commands log nothing.
+    zone: Option<TimeZone>,
 }
 
 /// The place of messages.
@@ -212,29 +212,33 @@ impl LogOutput {
             max_size: file.max_size,
             keep: file.keep,
         });
-        let today = Timestamp::now().to_zoned_datetime(self.zone.clone()).date();
+        let today = Timestamp::now().to_zoned_datetime(self.zone()).date();
         let opened = LogFile::open(&file.path, rotation, today)?;
         self.place = LogPlace::File(Box::new(opened));
         Ok(())
     }
 
+    fn zone(&mut self) -> TimeZone {
+        self.zone.get_or_insert_with(TimeZone::system).clone()
+    }
+
     /// Writes a message. One that cannot be written where it belongs is written to standard error.
     fn write(&mut self, record: &LogRecord) {
-        let now = Timestamp::now();
+        let (now, zone) = (Timestamp::now(), self.zone());
         let style = HumanStyle {
             colours: matches!(self.place, LogPlace::Stderr { colours: true }),
             shows_target: self.shows_target,
         };
-        let line = || record.to_line(self.format, style, now, &self.zone);
-        let written = match &mut self.place {
-            LogPlace::Stderr { .. } => Err(io::ErrorKind::Other.into()),
-            LogPlace::Journal(journal) => journal.send(record),
+        let line = || record.to_line(self.format, style, now, &zone);
+        let is_written = match &mut self.place {
+            LogPlace::Stderr { .. } => false,
+            LogPlace::Journal(journal) => journal.send(record).is_ok(),
             LogPlace::File(file) => {
-                let today = now.to_zoned_datetime(self.zone.clone()).date();
-                file.write_line(line().as_bytes(), today)
+                let today = now.to_zoned_datetime(zone.clone()).date();
+                file.write_line(line().as_bytes(), today).is_ok()
             }
         };
-        if written.is_err() {
+        if !is_written {
             // Standard error may be closed.
             let _ = out::stderr().write_all(line().as_bytes());
         }

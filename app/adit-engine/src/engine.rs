@@ -3,6 +3,7 @@
 mod apply;
 mod comparison;
 mod counters;
+mod observation;
 mod successor;
 
 use std::fmt;
@@ -28,12 +29,10 @@ use crate::listener::{
 };
 use crate::serve::{ConnectionLimiter, DescriptorPool};
 use crate::session_table::{SessionList, SessionTable};
-use crate::stage_meter::{ListenerMeters, StageStats};
+use crate::stage_meter::ListenerMeters;
 use crate::udp::AssociationRegistry;
 use crate::user_registry::TimerTask;
-use crate::{
-    DnsTable, Router, RuleSetStore, RuleSetTable, StartError, Usage, UserRegistry, UserTable,
-};
+use crate::{DnsTable, Router, RuleSetStore, RuleSetTable, StartError, UserRegistry, UserTable};
 
 pub use apply::{ApplyError, ReloadSummary};
 pub use counters::{EngineCounters, ListenerCounters};
@@ -460,49 +459,6 @@ impl Engine {
         let each = running.iter();
         each.map(|r| (r.listening.clone(), r.live.meter.stats()))
             .collect()
-    }
-
-    /// Returns durations and failures of the connections of each listener since it was opened, in the order of opening.
-    #[must_use]
-    pub fn stage_stats(&self) -> Vec<(ListenerInfo, StageStats)> {
-        let running = self.lock_running();
-        let each = running.iter();
-        each.map(|r| (r.listening.clone(), r.live.stages.stats()))
-            .collect()
-    }
-
-    /// Returns the usage of each user that has connected to a listener, by the name that logs show. A user of several
-    /// listeners is counted at each.
-    #[must_use]
-    pub fn user_usages(&self) -> Vec<(ListenerInfo, Vec<(String, Usage)>)> {
-        let usages = |r: &RunningListener| {
-            let mut usages = r.live.login_usages();
-            if let Some(table) = &r.live.user_table {
-                let (_, named) = table.unnamed_and_user_usages();
-                let named = named.into_iter();
-                usages.extend(named.map(|(user, usage)| (user.name().to_owned(), usage)));
-            }
-            (r.listening.clone(), usages)
-        };
-        self.lock_running().iter().map(usages).collect()
-    }
-
-    /// Returns true once [`Self::drain_and_stop`] was called.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
-    }
-
-    /// Returns the maximum number of open connections.
-    #[must_use]
-    pub fn max_connections(&self) -> usize {
-        self.gate.limit()
-    }
-
-    /// Returns the time at which the process has started, or the one whose counters it continues.
-    #[must_use]
-    pub const fn start_time(&self) -> UnixTime {
-        self.started
     }
 
     /// Returns the sum of the payload and session counts of all listeners, those that were closed included.

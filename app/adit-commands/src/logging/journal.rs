@@ -2,7 +2,10 @@
 
 use std::io;
 #[cfg(target_os = "linux")]
-use std::os::unix::net::UnixDatagram;
+use std::{
+    fs::File,
+    os::{fd::AsFd, unix::fs::MetadataExt, unix::net::UnixDatagram},
+};
 
 use tracing::Level;
 
@@ -26,8 +29,9 @@ impl Journal {
         let stream = std::env::var("JOURNAL_STREAM").ok()?;
         let (device, inode) = stream.split_once(':')?;
         let (device, inode): (u64, u64) = (device.parse().ok()?, inode.parse().ok()?);
-        let stat = rustix::fs::fstat(io::stderr()).ok()?;
-        if (stat.st_dev, stat.st_ino) != (device, inode) {
+        let stderr = io::stderr().as_fd().try_clone_to_owned().ok()?;
+        let stderr = File::from(stderr).metadata().ok()?;
+        if (stderr.dev(), stderr.ino()) != (device, inode) {
             return None;
         }
         let socket = UnixDatagram::unbound().ok()?;

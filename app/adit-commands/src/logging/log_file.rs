@@ -33,7 +33,9 @@ impl LogFile {
     pub(super) fn open(path: &Path, rotation: Option<Rotation>, today: Date) -> io::Result<Self> {
         let file = open_for_appending(path)?;
         let metadata = file.metadata()?;
-        let written = metadata.modified().ok().and_then(|time| {
+        let has_day = rotation.is_some() && metadata.len() > 0;
+        let written = metadata.modified().ok().filter(|_| has_day);
+        let written = written.and_then(|time| {
             let time = jiff::Timestamp::try_from(time).ok()?;
             Some(time.to_zoned_datetime(jiff::tz::TimeZone::system()).date())
         });
@@ -42,8 +44,7 @@ impl LogFile {
             file,
             rotation,
             size: metadata.len(),
-            // An empty file has no day yet.
-            day: written.filter(|_| metadata.len() > 0).unwrap_or(today),
+            day: written.unwrap_or(today),
         })
     }
 

@@ -176,14 +176,7 @@ fn near_the_end_of_a_quota_pieces_are_small() {
     let ann = registry.new_account("ann", "ann");
     let (cx, ticket) = (Context::from_waker(Waker::noop()), QueueTicket::default());
     let allowed = |n| Poll::Ready(n);
-    let poll = || {
-        let meter = TrafficMeter::default();
-        let both = DualCounter {
-            meter: &meter,
-            account: Some(&ann),
-        };
-        both.poll_allowance(&cx, true, &ticket)
-    };
+    let poll = || ann.poll_allowance(&cx, true, &ticket);
     assert_eq!(poll(), allowed(usize::MAX));
     for (quota, piece) in [(1 << 30, 16 << 20), (1 << 20, 16 << 10), (700, 700)] {
         let quota = Some(quota);

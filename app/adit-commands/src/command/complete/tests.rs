@@ -306,6 +306,7 @@ const UNKNOWN: &[&str] = &[
     "CIDR,…",
     "CIDR,…|all",
     "COMMAND",
+    "FILTER",
     "HOST",
     "HOST:PORT",
     "HOST[:PORT]",

@@ -136,7 +136,7 @@ fn wrong_filters_and_formats_are_usage_errors() {
             "--log=info,adit engine=debug",
             "`adit engine` is not a module",
         ),
-        ("--log-format=xml", "the formats are human, json, logfmt"),
+        ("--log-format=xml", "[possible values: human, json, logfmt]"),
     ] {
         let done = ended(&["run", "mixed://127.0.0.1:0", option]);
         assert_eq!(done.code, Some(2), "{}", done.output);

@@ -50,7 +50,7 @@ fn stages_are_timed_and_failures_are_counted_by_cause() {
     let _ = socks_client::connect_through(client.addr(), None, &nowhere);
     let refused = format!("adit_dial_failures_total{{{at},cause=\"connection-refused\"}}");
     world.number("/metrics", &refused, 1);
-    // The key of nobody.
+    // A key of no user.
     let stranger = world.client(METHOD, &format!("{KEY}:{BERT}"));
     let _ = socks_client::connect_through(stranger.addr(), None, &Destination::Addr(origin.addr()))
         .map(|mut stream| std::io::Write::write_all(&mut stream, b"x"));

@@ -74,7 +74,9 @@ impl World {
 
     fn stop(self) {
         self.adit.stop().unwrap();
-        self.hops.map(|hop| hop.stop().unwrap());
+        for hop in self.hops {
+            hop.stop().unwrap();
+        }
     }
 }
 
