@@ -75,7 +75,8 @@ fn code_mappings(maps: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 

@@ -15,7 +15,8 @@ pub fn is_urgent_next<S>(_: &S) -> bool {
     true
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::is_urgent_next;
     use std::io::Read;

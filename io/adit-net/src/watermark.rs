@@ -69,7 +69,8 @@ pub fn set_receive_mark<S>(_: &S, _: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use std::time::Duration;

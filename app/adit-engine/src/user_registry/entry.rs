@@ -282,7 +282,7 @@ impl UserEntry {
         self.refresh(&mut record, now);
         let limits = UserLimits::from(record.limits);
         let expiry = limits.expires.filter(|at| *at > now);
-        let next = limits.quota.and(limits.period.next_start(now));
+        let next = limits.quota.and_then(|_| limits.period.next_start(now));
         expiry.into_iter().chain(next).min()
     }
 

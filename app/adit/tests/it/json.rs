@@ -74,6 +74,17 @@ const MEASURING: &[(&str, &str, &[&str])] = &[
     ("bench fec --millis 1", "row", &["bytes", "name", "nsPerOp"]),
     ("bench ss --millis 1", "row", &["bytes", "name", "nsPerOp"]),
     ("bench kcp --millis 1", "row", &["bytes", "name", "nsPerOp"]),
+    (
+        "bench proxy --mib 1 --only s",
+        "row",
+        &[
+            "cpuSPerGib",
+            "cpuSPerGibClient",
+            "cpuSPerGibServer",
+            "mbPerS",
+            "name",
+        ],
+    ),
 ];
 
 /// Commands that run until a signal, with the names that their first event, `listening`, has.
@@ -113,7 +124,17 @@ const SERVING: &[(&str, &[&str])] = &[
 ];
 
 /// Commands whose tests are in `bench_ssh` and `top/real`: they need an SSH server, and a process to upgrade.
-const ELSEWHERE: [&str; 2] = ["bench ssh", "upgrade"];
+const ELSEWHERE: [&str; 9] = [
+    "bench ssh",
+    "upgrade",
+    "user add",
+    "user limit",
+    "user list",
+    "user remove",
+    "user reset",
+    "user rotate",
+    "user show",
+];
 
 /// Commands that fail: the words, the exit code, and words of the error.
 const FAILURES: &[(&str, u8, &str)] = &[
@@ -461,7 +482,12 @@ fn no_command_is_forgotten() {
     for name in names {
         match name {
             "bench" => {
-                lines.extend(["mac", "fec", "ss", "kcp", "ssh"].map(|kind| format!("bench {kind}")))
+                let kinds = ["mac", "fec", "ss", "kcp", "ssh", "proxy"];
+                lines.extend(kinds.map(|kind| format!("bench {kind}")));
+            }
+            "user" => {
+                let commands = ["add", "list", "show", "rotate", "remove", "limit", "reset"];
+                lines.extend(commands.map(|command| format!("user {command}")));
             }
             "kcp" | "service" | "system-proxy" => {}
             name => lines.push(name.to_owned()),
