@@ -118,8 +118,8 @@ fn eighty_columns_show_sessions() {
         "1m01s",
         "10",
         "B",
-        "1.00",
-        "MiB",
+        "1.04",
+        "MB",
     ];
     assert_eq!(cells, all);
     assert!(lines[6].contains("b\u{fffd}[31mert"), "{}", lines[6]);
