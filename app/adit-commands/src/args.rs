@@ -153,7 +153,7 @@ pub(crate) enum Command {
     ///
     /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
     /// Exit code: that of the program; 255 if there is none.
-    #[cfg(all(unix, feature = "ssh"))]
+    #[cfg(feature = "ssh")]
     #[command(version, args_override_self = true)]
     Ssh(Box<adit_ssh_commands::args::SshArgs>),
     /// Run an SSH server: only you can log in, with the keys of a file
@@ -209,7 +209,7 @@ impl Command {
     /// Returns true if only errors are logged, and the log file if there is one.
     pub(crate) fn log_settings(&self) -> (bool, Option<&Path>) {
         match self {
-            #[cfg(all(unix, feature = "ssh"))]
+            #[cfg(feature = "ssh")]
             Self::Ssh(ssh) => (ssh.is_quiet(), ssh.log_file()),
             #[cfg(all(unix, feature = "ssh"))]
             Self::Sshd(sshd) => (false, sshd.log_file()),

@@ -19,7 +19,8 @@ mod numeric;
 mod platform;
 mod query;
 // Elsewhere, the system looks up every name.
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 use std::collections::HashMap;
