@@ -186,7 +186,7 @@ pub(crate) enum Command {
     ///
     /// Options, configuration, known hosts, keys and agent are those of OpenSSH's `ssh`.
     /// Exit code: that of the program; 255 if there is none.
-    #[cfg(all(unix, feature = "ssh"))]
+    #[cfg(feature = "ssh")]
     #[command(version, args_override_self = true)]
     Ssh(Box<adit_ssh_commands::args::SshArgs>),
     /// Run an SSH server: only you can log in, with the keys of a file
@@ -242,7 +242,7 @@ impl Command {
     /// Returns the options of the log, without the number of `-v`.
     pub(crate) fn log_options(&self) -> LogOptions<'_> {
         let typed = match self {
-            #[cfg(all(unix, feature = "ssh"))]
+            #[cfg(feature = "ssh")]
             Self::Ssh(ssh) => {
                 return LogOptions {
                     quiet: ssh.is_quiet(),

@@ -3,18 +3,18 @@
 //! A pipe that is registered for readiness wakes its watcher with every write of the other program; a sleeping
 //! thread is not woken, and a thread can block on any kind of file.
 
-use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write};
-use std::os::fd::AsFd;
+#[cfg(unix)]
+pub(super) use std::os::fd::AsFd as AsStream;
+#[cfg(windows)]
+pub(super) use std::os::windows::io::AsHandle as AsStream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread;
 
-use adit_cli::blocking_stream;
 use adit_ssh::{ChannelReader, ChannelWriter};
 use adit_wire::subslice;
-use rustix::event::{PollFlags, Timespec};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -23,11 +23,6 @@ use crate::pipe_pace::PipePacer;
 
 /// Maximum number of slices in a vectored write.
 pub(super) const MAX_SLICES: usize = 8;
-/// Interval at which a wait for a non-blocking file checks whether the copy is still wanted.
-const WANTED_CHECK_INTERVAL: Timespec = Timespec {
-    tv_sec: 1,
-    tv_nsec: 0,
-};
 
 /// Copies `from` to the channel until its end. Blocks the calling thread, which must not be one of the runtime.
 ///
@@ -35,7 +30,7 @@ const WANTED_CHECK_INTERVAL: Timespec = Timespec {
 /// The error of the file or the session; the peer accepts no more data; `is_wanted` returned `false`.
 pub(super) fn file_to_channel(
     runtime: &Handle,
-    from: File,
+    from: impl Read + AsStream + Unpin,
     to: &mut ChannelWriter,
     is_wanted: impl Fn() -> bool + Unpin,
 ) -> io::Result<()> {
@@ -62,7 +57,7 @@ pub(super) fn file_to_channel(
 pub(super) fn channel_to_pipe<T>(
     runtime: &Handle,
     from: &mut ChannelReader,
-    mut to: File,
+    mut to: impl Write + AsStream,
     wanted: &mut oneshot::Sender<T>,
 ) -> io::Result<()> {
     let mut pace = PipePacer::default();
@@ -84,7 +79,7 @@ pub(super) fn channel_to_pipe<T>(
             Ok(n) => n,
             Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                in_vain = wait_ready(&to, PollFlags::OUT, in_vain, || !wanted.is_closed())?;
+                in_vain = wait_ready(&to, Readiness::Write, in_vain, || !wanted.is_closed())?;
                 continue;
             }
             Err(why) => return Err(why),
@@ -97,34 +92,57 @@ pub(super) fn channel_to_pipe<T>(
     }
 }
 
-/// Waits for `file`, up to [`WANTED_CHECK_INTERVAL`]; returns true if it is ready. Fails if the copy is no longer wanted.
+/// The direction of a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readiness {
+    Read,
+    Write,
+}
+
+/// Waits a second at most for `file`; returns true if it is ready. Fails if the copy is no longer wanted.
+#[cfg(unix)]
 fn wait_ready(
-    file: impl AsFd,
-    ready: PollFlags,
+    file: impl AsStream,
+    ready: Readiness,
     in_vain: bool,
     is_wanted: impl Fn() -> bool,
 ) -> io::Result<bool> {
-    let is_ready = blocking_stream::wait_ready(file, ready, in_vain, Some(&WANTED_CHECK_INTERVAL))?;
+    use rustix::event::{PollFlags, Timespec};
+    let ready = match ready {
+        Readiness::Read => PollFlags::IN,
+        Readiness::Write => PollFlags::OUT,
+    };
+    let second = Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    let is_ready = adit_cli::blocking_stream::wait_ready(file, ready, in_vain, Some(&second))?;
     if !is_ready && !is_wanted() {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(is_ready)
 }
 
+/// Fails: streams of Windows always block.
+#[cfg(windows)]
+fn wait_ready(_: impl AsStream, _: Readiness, _: bool, _: impl Fn() -> bool) -> io::Result<bool> {
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
 /// A file whose reads block the thread, even if it is non-blocking.
-pub(super) struct BlockingSource<F> {
-    pub(super) from: File,
+pub(super) struct BlockingSource<R, F> {
+    pub(super) from: R,
     pub(super) is_wanted: F,
 }
 
-impl<F: Fn() -> bool> Read for BlockingSource<F> {
+impl<R: Read + AsStream, F: Fn() -> bool> Read for BlockingSource<R, F> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut in_vain = false;
         loop {
             match self.from.read(out) {
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    in_vain = wait_ready(&self.from, PollFlags::IN, in_vain, &self.is_wanted)?;
+                    in_vain = wait_ready(&self.from, Readiness::Read, in_vain, &self.is_wanted)?;
                 }
                 read => return read,
             }
@@ -132,7 +150,7 @@ impl<F: Fn() -> bool> Read for BlockingSource<F> {
     }
 }
 
-impl<F: Fn() -> bool + Unpin> AsyncRead for BlockingSource<F> {
+impl<R: Read + AsStream + Unpin, F: Fn() -> bool + Unpin> AsyncRead for BlockingSource<R, F> {
     fn poll_read(
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
@@ -145,7 +163,9 @@ impl<F: Fn() -> bool + Unpin> AsyncRead for BlockingSource<F> {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
+    use std::fs::File;
     use std::io::Write;
     use std::time::Duration;
 

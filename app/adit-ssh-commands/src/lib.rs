@@ -6,25 +6,35 @@
 //!         sshd ─▶ programs, terminals, forwards, sftp_server
 //! ```
 
-#![cfg(unix)]
+#![cfg(any(unix, windows))]
 
-#[macro_use(eprintln, print, println)]
+#[cfg_attr(unix, macro_use(eprintln, print, println))]
 extern crate adit_cli;
 
 pub mod args;
 mod channel_pipes;
+#[cfg(unix)]
 mod copy;
 mod pipe_pace;
+#[cfg(unix)]
 mod scp;
+#[cfg(unix)]
 mod sftp;
+#[cfg(unix)]
 mod sftp_server;
 mod ssh;
 pub mod ssh_config;
+#[cfg(unix)]
 mod sshd;
+#[cfg(unix)]
 mod terminal_modes;
 
+#[cfg(unix)]
 pub use scp::scp;
+#[cfg(unix)]
 pub use sftp::sftp;
+#[cfg(unix)]
 pub use sftp_server::sftp_server;
 pub use ssh::ssh;
+#[cfg(unix)]
 pub use sshd::sshd;

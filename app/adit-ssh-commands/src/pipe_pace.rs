@@ -4,10 +4,11 @@
 //! writes as soon as there is space wakes for every read. Once a flow is fast, the pipe is enlarged, and its
 //! reader lets it fill to half before the next read; its writer lets it drain by as much.
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use adit_wire::u64_from;
+
+use crate::channel_pipes::AsStream;
 
 /// Amount of data over which the rate is measured, in bytes.
 const PACE_WINDOW: u64 = 2 << 20;
@@ -37,7 +38,7 @@ impl PipePacer {
 
     /// Records a read of `n` bytes. Returns the pause before the next read, if this one drained the pipe and the
     /// flow is fast.
-    pub(super) fn pause_after_read(&mut self, n: usize, pipe: impl AsFd) -> Option<Duration> {
+    pub(super) fn pause_after_read(&mut self, n: usize, pipe: impl AsStream) -> Option<Duration> {
         let n = self.measure(n, pipe);
         let drained = self.half.is_some_and(|half| n < half / 2);
         (drained && self.is_fast()).then_some(self.pause)
@@ -49,14 +50,14 @@ impl PipePacer {
         &mut self,
         n: usize,
         offered: usize,
-        pipe: impl AsFd,
+        pipe: impl AsStream,
     ) -> Option<Duration> {
         self.measure(n, pipe);
         (n < offered && self.is_fast()).then_some(self.pause)
     }
 
     /// Counts `n` bytes and measures the rate; returns `n`.
-    fn measure(&mut self, n: usize, pipe: impl AsFd) -> u64 {
+    fn measure(&mut self, n: usize, pipe: impl AsStream) -> u64 {
         let n = u64_from(n);
         self.moved += n;
         let since = *self.since.get_or_insert_with(Instant::now);
@@ -81,7 +82,7 @@ fn fill_time(half: u64, bytes: u64, time: Duration) -> Duration {
 
 /// Enlarges a pipe for a fast flow. Returns its capacity, in bytes; 0 if it is not a pipe.
 #[cfg(target_os = "linux")]
-pub(super) fn widen_pipe(pipe: impl AsFd) -> u64 {
+pub(super) fn widen_pipe(pipe: impl AsStream) -> u64 {
     use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
     let Ok(size) = fcntl_getpipe_size(&pipe) else {
         return 0;
@@ -96,7 +97,7 @@ pub(super) fn widen_pipe(pipe: impl AsFd) -> u64 {
 
 /// Returns 0: other systems do not report the capacity.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn widen_pipe(_: impl AsFd) -> u64 {
+pub(super) fn widen_pipe(_: impl AsStream) -> u64 {
     0
 }
 

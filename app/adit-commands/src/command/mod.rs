@@ -111,7 +111,7 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         #[cfg(feature = "kcp")]
         Command::Kcp(kcp) => kcp::run_kcp(kcp),
         Command::Doctor(doctor) => doctor::run_doctor(&doctor),
-        #[cfg(all(unix, feature = "ssh"))]
+        #[cfg(feature = "ssh")]
         Command::Ssh(ssh) => adit_ssh_commands::ssh(&ssh, in_background),
         #[cfg(all(unix, feature = "ssh"))]
         Command::Sftp(typed) => adit_ssh_commands::sftp(&typed),

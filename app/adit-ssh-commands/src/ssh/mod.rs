@@ -14,12 +14,13 @@ mod forward;
 mod forward_spec;
 mod local_pty;
 mod options;
+mod platform;
 mod program;
 mod stdio;
 mod terminal;
 
 use crate::ssh_config::{SshDestination, SshSettings};
-use adit_cli::{CommandResult, Failure, FailureCode, background};
+use adit_cli::{CommandResult, Failure, FailureCode};
 
 use crate::args::SshArgs;
 use connect::ConnectedHost;
@@ -61,7 +62,7 @@ fn run(typed: &SshArgs, in_background: bool) -> CommandResult {
         Some(command) => RemoteProgram::Command(command),
     };
     if typed.fork && !in_background {
-        return background::spawn_background(std::env::args_os().skip(1), LOCAL_FAILURE_STATUS);
+        return platform::spawn_background(std::env::args_os().skip(1), LOCAL_FAILURE_STATUS);
     }
     connect::block_on(worker_threads(typed, &settings), async {
         let mut reached = connect::connect(&asked, &settings).await?;
@@ -70,7 +71,7 @@ fn run(typed: &SshArgs, in_background: bool) -> CommandResult {
         }
         let mut forwards = forward::Forwards::open_all(&reached).await?;
         if typed.fork {
-            background::detach(!typed.no_command)?;
+            platform::detach(!typed.no_command)?;
         }
         if typed.no_command {
             let end = reached.session.wait_closed().await;

@@ -1,12 +1,10 @@
 //! Translates command-line arguments to options of ssh_config(5).
 
-use std::os::unix::ffi::OsStrExt;
-
 use crate::ssh_config::SshSettings;
 use adit_cli::{Failure, FailureCode};
 
 use super::connect::{ConnectRequest, option_line};
-use super::forward_spec;
+use super::{forward_spec, platform};
 use crate::args::SshArgs;
 
 /// Returns the connection request for the arguments.
@@ -76,6 +74,7 @@ pub(super) fn requested_command(typed: &SshArgs, settings: &SshSettings) -> Opti
     if typed.command.is_empty() {
         return settings.remote_command.clone().map(String::into_bytes);
     }
-    let words: Vec<&[u8]> = typed.command.iter().map(|word| word.as_bytes()).collect();
+    let words = typed.command.iter();
+    let words: Vec<Vec<u8>> = words.map(|word| platform::to_bytes(word)).collect();
     Some(words.join(&b' '))
 }

@@ -12,14 +12,12 @@ use adit_ssh::client::{Exit, ProgramControl};
 use adit_ssh_proto::auth::sanitize_for_display;
 use adit_ssh_proto::connection::SshChannelRequest;
 use adit_wire::narrow_int;
-use rustix::process::{Signal, getpid, kill_process};
-use tokio::signal::unix::{SignalKind, signal};
 use tracing::debug;
 
 use super::connect::{ConnectedHost, is_quiet};
 use super::escape::EscapeCommand;
 use super::stdio::{self, StdinForwarder};
-use super::{LOCAL_FAILURE_STATUS, forward, local_pty, terminal};
+use super::{LOCAL_FAILURE_STATUS, forward, local_pty, platform, terminal};
 
 /// Length of a break, in milliseconds.
 const BREAK_MILLIS: u32 = 1000;
@@ -70,7 +68,7 @@ pub(super) async fn run(
         let escapes = raw.as_ref().and(settings.escape_char);
         typed = stdio::forward_stdin(writer, escapes);
     }
-    let mut window = signal(SignalKind::window_change()).map_err(|why| failed(&why))?;
+    let mut window = platform::WindowChanges::new().map_err(|why| failed(&why))?;
     let mut printed = pin!(async {
         let out = async {
             let done = stdio::forward_to_stdout(reader).await;
@@ -85,7 +83,7 @@ pub(super) async fn run(
     let (out, err) = loop {
         tokio::select! {
             done = &mut printed => break done,
-            _ = window.recv(), if has_pty => {
+            () = window.next(), if has_pty => {
                 if let Some(size) = local_pty::terminal_size(&here) {
                     // An error is reported with the end of the session.
                     let _ = control.send_window_change(size).await;
@@ -98,7 +96,9 @@ pub(super) async fn run(
                 EscapeCommand::Break => { let _ = control.send_request(SshChannelRequest::Break(BREAK_MILLIS)).await; }
                 EscapeCommand::Suspend => {
                     drop(raw.take());
-                    let _ = kill_process(getpid(), Signal::TSTP);
+                    if !platform::suspend() {
+                        terminal::print_message("this system cannot suspend a program");
+                    }
                     raw = terminal::enter_raw_mode(&here).ok();
                 }
             },
@@ -209,7 +209,6 @@ async fn send_program_requests(
 
 /// Returns the requests for the environment variables to send (`SendEnv`, `SetEnv`).
 fn environment_requests(settings: &SshSettings) -> Vec<SshChannelRequest> {
-    use std::os::unix::ffi::OsStringExt;
     let set = settings
         .set_env
         .iter()
@@ -223,8 +222,8 @@ fn environment_requests(settings: &SshSettings) -> Vec<SshChannelRequest> {
             .to_str()
             .is_some_and(|name| settings.sends_variable(name) && !is_set(name));
         wanted.then(|| SshChannelRequest::Env {
-            name: name.into_vec(),
-            value: value.into_vec(),
+            name: platform::to_bytes(&name),
+            value: platform::to_bytes(&value),
         })
     });
     sent.chain(set).collect()

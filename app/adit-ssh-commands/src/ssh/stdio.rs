@@ -3,10 +3,8 @@
 //! A thread can block in a system call without delaying anything else, for any kind of stream: a terminal, a
 //! pipe, a file. Bytes of the session are written directly from its buffers.
 
-use std::fs::File;
 use std::future::pending;
-use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::io::{self, Read, Write};
 use std::thread;
 
 use adit_ssh::{ChannelReader, ChannelWriter};
@@ -16,7 +14,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::escape::{EscapeCommand, EscapeParser};
-use crate::channel_pipes::{BlockingSource, channel_to_pipe, file_to_channel};
+use super::platform;
+use crate::channel_pipes::{AsStream, BlockingSource, channel_to_pipe, file_to_channel};
 
 /// Size of a read while escapes are recognized, in bytes.
 const READ_SIZE: usize = 16 << 10;
@@ -63,7 +62,7 @@ pub(super) fn forward_stdin(mut writer: ChannelWriter, escape: Option<char>) -> 
     let runtime = Handle::current();
     let (to, wishes) = mpsc::channel(1);
     thread::spawn(move || {
-        let done = duplicate_as_file(io::stdin()).and_then(|stdin| {
+        let done = platform::open_stdin().and_then(|stdin| {
             let Some(character) = escape else {
                 file_to_channel(&runtime, stdin, &mut writer, || true)?;
                 return runtime.block_on(writer.shutdown());
@@ -111,21 +110,19 @@ fn send_all(runtime: &Handle, writer: &mut ChannelWriter, bytes: &[u8]) -> io::R
 
 /// Copies the output of the program to standard output, until its end.
 pub(super) async fn forward_to_stdout(reader: ChannelReader) -> io::Result<()> {
-    forward_to_file(duplicate_as_file(io::stdout())?, reader).await
+    forward_to_file(platform::open_stdout()?, reader).await
 }
 
 /// Copies the standard error of the program to the local one, until its end.
 pub(super) async fn forward_to_stderr(reader: ChannelReader) -> io::Result<()> {
-    forward_to_file(duplicate_as_file(io::stderr())?, reader).await
-}
-
-/// Duplicates the descriptor of a stream: the standard library's own type would buffer lines.
-fn duplicate_as_file(stream: impl AsFd) -> io::Result<File> {
-    Ok(File::from(stream.as_fd().try_clone_to_owned()?))
+    forward_to_file(platform::open_stderr()?, reader).await
 }
 
 /// Copies a channel to a file on a new thread, and waits for its end.
-async fn forward_to_file(to: File, mut from: ChannelReader) -> io::Result<()> {
+async fn forward_to_file(
+    to: impl Write + AsStream + Send + 'static,
+    mut from: ChannelReader,
+) -> io::Result<()> {
     let runtime = Handle::current();
     let (mut done, end) = oneshot::channel();
     thread::spawn(move || {

@@ -6,34 +6,30 @@
 use std::fs::{File, OpenOptions};
 use std::future::pending;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use adit_cli::{Failure, FailureCode, blocking_stream::stderr};
+use adit_cli::{Failure, FailureCode};
 use adit_crypto::Secret;
-use rustix::process::{Signal, getpid, kill_process};
-use rustix::termios::{
-    InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr,
-    tcsetattr,
-};
+
+use super::platform::{self, SavedModes, TerminalMode, stderr};
+use crate::channel_pipes::AsStream;
 
 /// Maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 4096;
 
-/// The terminal whose modes were changed, and its modes before.
-static SAVED_MODES: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+/// The modes of the terminal before they were changed.
+static SAVED_MODES: Mutex<Option<SavedModes>> = Mutex::new(None);
 
 /// Locks [`SAVED_MODES`].
-fn lock_saved_modes() -> MutexGuard<'static, Option<(File, Termios)>> {
+fn lock_saved_modes() -> MutexGuard<'static, Option<SavedModes>> {
     SAVED_MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Restores the modes of the terminal, if they were changed.
 pub(super) fn restore_modes() {
-    if let Some((terminal, modes)) = lock_saved_modes().take() {
-        // The terminal may be gone by now.
-        let _ = tcsetattr(&terminal, OptionalActions::Drain, &modes);
+    if let Some(modes) = lock_saved_modes().take() {
+        modes.restore();
     }
 }
 
@@ -47,48 +43,16 @@ impl Drop for ModeGuard {
     }
 }
 
-/// Switches to raw mode: every key and every byte passes unchanged.
-pub(super) fn enter_raw_mode(terminal: impl AsFd) -> io::Result<ModeGuard> {
-    change_modes(terminal, |modes| {
-        modes.input_modes |= InputModes::IGNPAR;
-        modes.input_modes -= InputModes::ISTRIP
-            | InputModes::INLCR
-            | InputModes::IGNCR
-            | InputModes::ICRNL
-            | InputModes::IXON
-            | InputModes::IXANY
-            | InputModes::IXOFF;
-        modes.local_modes -= LocalModes::ISIG
-            | LocalModes::ICANON
-            | LocalModes::ECHO
-            | LocalModes::ECHOE
-            | LocalModes::ECHOK
-            | LocalModes::ECHONL
-            | LocalModes::IEXTEN;
-        modes.output_modes -= OutputModes::OPOST;
-    })
+/// Switches to raw mode.
+pub(super) fn enter_raw_mode(terminal: impl AsStream) -> io::Result<ModeGuard> {
+    change_modes(terminal, TerminalMode::Raw)
 }
 
-/// Switches to a mode for hidden input: keys arrive one by one, are not echoed, and raise no signal, so that
-/// an interrupt cannot leave the modes changed.
-fn enter_hidden_mode(terminal: impl AsFd) -> io::Result<ModeGuard> {
-    change_modes(terminal, |modes| {
-        modes.local_modes -=
-            LocalModes::ISIG | LocalModes::ICANON | LocalModes::ECHO | LocalModes::ECHONL;
-    })
-}
-
-/// Changes the modes with `how`, and saves those before the first change.
-fn change_modes(terminal: impl AsFd, how: impl FnOnce(&mut Termios)) -> io::Result<ModeGuard> {
-    let terminal = File::from(terminal.as_fd().try_clone_to_owned()?);
-    let before = tcgetattr(&terminal)?;
-    let mut modes = before.clone();
-    how(&mut modes);
-    modes.special_codes[SpecialCodeIndex::VMIN] = 1;
-    modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+/// Changes the modes, and saves those before the first change.
+fn change_modes(terminal: impl AsStream, mode: TerminalMode) -> io::Result<ModeGuard> {
     let mut place = lock_saved_modes();
-    tcsetattr(&terminal, OptionalActions::Drain, &modes)?;
-    place.get_or_insert((terminal, before));
+    let before = SavedModes::change(terminal, mode)?;
+    place.get_or_insert(before);
     Ok(ModeGuard(()))
 }
 
@@ -117,19 +81,10 @@ pub(super) fn print_message(text: &str) {
     };
 }
 
-/// Opens the controlling terminal.
-fn open_tty() -> Option<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/tty")
-        .ok()
-}
-
 /// Asks a question and reads a visible answer. Returns `None` without a terminal or an answer.
 pub(super) async fn ask_visible(question: String) -> Option<String> {
     let answer = tokio::task::spawn_blocking(move || {
-        let mut tty = open_tty()?;
+        let mut tty = platform::open_terminal()?;
         write!(tty, "{question}").ok()?;
         read_line(&mut tty)
     });
@@ -137,7 +92,7 @@ pub(super) async fn ask_visible(question: String) -> Option<String> {
 }
 
 /// Reads a line byte by byte: the bytes after it belong to other programs.
-fn read_line(tty: &mut File) -> Option<String> {
+fn read_line(tty: &mut impl Read) -> Option<String> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     loop {
         match tty.read(&mut byte) {
@@ -150,6 +105,10 @@ fn read_line(tty: &mut File) -> Option<String> {
             return None;
         }
     }
+    // Consoles end lines with both characters.
+    if line.ends_with(b"\r") {
+        line.pop();
+    }
     String::from_utf8(line).ok()
 }
 
@@ -157,8 +116,8 @@ fn read_line(tty: &mut File) -> Option<String> {
 /// declines (^D). An interrupt ends the program, so that this function does not return.
 pub(super) async fn ask_hidden(question: String) -> Option<Secret<String>> {
     let typed = tokio::task::spawn_blocking(move || {
-        let mut tty = open_tty()?;
-        let modes = enter_hidden_mode(&tty).ok()?;
+        let mut tty = platform::open_terminal()?;
+        let modes = change_modes(&tty, TerminalMode::Hidden).ok()?;
         write!(tty, "{question}").ok()?;
         let typed = read_hidden_keys(&mut tty);
         drop(modes);
@@ -169,7 +128,7 @@ pub(super) async fn ask_hidden(question: String) -> Option<Secret<String>> {
         HiddenInput::Answer(answer) => answer,
         HiddenInput::Interrupt => {
             // As the terminal would have done in its usual modes.
-            let _ = kill_process(getpid(), Signal::INT);
+            platform::raise_interrupt();
             pending().await
         }
     }
@@ -182,7 +141,7 @@ enum HiddenInput {
 }
 
 /// Reads hidden input, with backspace and ^U, until the end of the line.
-fn read_hidden_keys(tty: &mut File) -> HiddenInput {
+fn read_hidden_keys(tty: &mut impl Read) -> HiddenInput {
     // Allocated at full length: growing would leave parts of the answer in freed memory.
     let mut answer = Secret::new(Vec::with_capacity(MAX_ANSWER));
     let mut byte = [0];

@@ -168,7 +168,7 @@ impl CollectedSettings {
                 Some(files) => paths.expand_paths("GlobalKnownHostsFile", files)?,
                 None => usual(
                     ["ssh_known_hosts", "ssh_known_hosts2"],
-                    Path::new(super::reader::SYSTEM_FOLDER),
+                    &super::reader::system_folder(),
                 ),
             },
             check_host_key: self.check_host_key.unwrap_or_default(),

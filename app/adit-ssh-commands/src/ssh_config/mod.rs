@@ -80,7 +80,7 @@ pub struct SshConfigQuery {
 /// The configuration files to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SshConfigFiles {
-    /// `~/.ssh/config`, then `/etc/ssh/ssh_config`; either may be missing.
+    /// `~/.ssh/config`, then `/etc/ssh/ssh_config` (on Windows in `%ProgramData%\ssh`); either may be missing.
     Default,
     /// Only this file, which must exist.
     Only(PathBuf),

@@ -16,8 +16,20 @@ use adit_config::text::{
 };
 use adit_wire::substr;
 
-/// Folder of the system-wide files.
-pub(super) const SYSTEM_FOLDER: &str = "/etc/ssh";
+/// Returns the folder of the system-wide files.
+#[cfg(unix)]
+pub(super) fn system_folder() -> PathBuf {
+    PathBuf::from("/etc/ssh")
+}
+
+/// Returns the folder of the system-wide files, that of OpenSSH for Windows: every user may create a folder `\etc`.
+#[cfg(windows)]
+pub(super) fn system_folder() -> PathBuf {
+    let set = std::env::var_os("ProgramData").map(PathBuf::from);
+    let set = set.filter(|folder| folder.is_absolute());
+    set.unwrap_or_else(|| PathBuf::from(r"C:\ProgramData"))
+        .join("ssh")
+}
 
 /// Reference to the manual, shown with errors.
 const MANUAL_HINT: &str = "see ssh_config(5)";
@@ -127,8 +139,8 @@ impl ConfigReader<'_> {
             SshConfigFiles::Only(path) => self.read_top_file(path, &user, true),
             SshConfigFiles::Default => {
                 self.read_top_file(&user.join("config"), &user, false);
-                let system = Path::new(SYSTEM_FOLDER);
-                self.read_top_file(&system.join("ssh_config"), system, false);
+                let system = system_folder();
+                self.read_top_file(&system.join("ssh_config"), &system, false);
             }
         }
     }

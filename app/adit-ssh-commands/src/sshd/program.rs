@@ -1,5 +1,6 @@
 //! A running program: its streams, signals and exit.
 
+use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::unix::process::ExitStatusExt;
@@ -194,7 +195,7 @@ async fn copy_input_adaptively(mut from: ChannelReader, mut to: pipe::Sender) {
     let runtime = Handle::current();
     let (mut done, end) = oneshot::channel::<()>();
     thread::spawn(move || {
-        if let Err(why) = channel_to_pipe(&runtime, &mut from, to.into(), &mut done) {
+        if let Err(why) = channel_to_pipe(&runtime, &mut from, File::from(to), &mut done) {
             debug!("cannot pass on the input of a program: {why}");
         }
     });
@@ -242,7 +243,8 @@ async fn copy_output_adaptively(
     let runtime = Handle::current();
     let (done, end) = oneshot::channel();
     thread::spawn(move || {
-        if let Err(why) = file_to_channel(&runtime, from.into(), &mut to, || !done.is_closed()) {
+        if let Err(why) = file_to_channel(&runtime, File::from(from), &mut to, || !done.is_closed())
+        {
             debug!("cannot pass on the output of a program: {why}");
         }
         let _ = done.send(to);

@@ -6,7 +6,7 @@ use super::step::{CheckResult, CheckState, DoctorReport};
 const LINUX_ONLY: &str = "redir:// and tproxy:// listeners, `adit upgrade`, the interface of ss-* programs (-i), and \
                           copying in the kernel (splice)";
 /// Features that exist on Unix alone.
-const UNIX_ONLY: &str = "`adit ssh`, sshd, scp and sftp (ssh:// works), Unix sockets (the API has named pipes), \
+const UNIX_ONLY: &str = "`adit sshd`, scp and sftp, `adit ssh -f`, Unix sockets (the API has named pipes), \
                          another user and the background for ss-* programs (-a, -f), and reloading by SIGHUP (the \
                          API reloads)";
 

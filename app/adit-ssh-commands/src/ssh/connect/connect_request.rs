@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use crate::ssh_config::{SshConfigFiles, SshConfigQuery, SshJump, SshLogLevel, SshSettings};
 use adit_cli::{Failure, FailureCode};
 use adit_config::SystemSources;
-use nix::unistd::{Uid, User};
 use tracing::debug;
 
 use crate::args::HostArgs;
+use crate::ssh::platform;
+
+pub(super) use platform::home_folder;
 
 /// A destination and the options given with it.
 #[derive(Debug, Clone)]
@@ -94,7 +96,6 @@ impl ConnectRequest {
     /// # Errors
     /// The problems in the configuration or the options.
     pub(crate) fn resolve_settings(&self) -> Result<SshSettings, Failure> {
-        let user = current_user();
         let question = SshConfigQuery {
             host: self.host.clone(),
             user: self.user.clone(),
@@ -102,14 +103,8 @@ impl ConnectRequest {
             options: self.options.clone(),
             files: self.files.clone(),
             home: home_folder(),
-            local_user: match user {
-                Some(user) => user.name,
-                None => std::env::var("USER").unwrap_or_else(|_| Uid::current().to_string()),
-            },
-            local_host: rustix::system::uname()
-                .nodename()
-                .to_string_lossy()
-                .into_owned(),
+            local_user: platform::user_name(),
+            local_host: platform::host_name(),
         };
         let settings = SshSettings::resolve(&question, &SystemSources)?;
         for warning in &settings.warnings {
@@ -185,20 +180,6 @@ fn parse_destination(text: &str) -> Option<SshJump> {
             None => None,
         },
     })
-}
-
-/// Returns the local user's entry in the user database.
-fn current_user() -> Option<User> {
-    User::from_uid(Uid::current()).ok().flatten()
-}
-
-/// Returns the home folder of the local user.
-pub(super) fn home_folder() -> PathBuf {
-    match (nonempty_variable("HOME"), current_user()) {
-        (Some(home), _) => PathBuf::from(home),
-        (None, Some(user)) => user.dir,
-        (None, None) => PathBuf::from("/"),
-    }
 }
 
 /// Returns the value of an environment variable, unless it is empty.

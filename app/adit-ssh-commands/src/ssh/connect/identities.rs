@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use super::connect_request::{is_quiet, nonempty_variable};
 use super::host_key::KeyTrustCell;
 use super::key_file::EncryptedKey;
 use super::prompter::TerminalPrompter;
-use crate::ssh::terminal;
+use crate::ssh::{platform, terminal};
 
 /// Key files in `~/.ssh` that are used if none is configured, in OpenSSH's order.
 const DEFAULT_KEY_NAMES: [&str; 3] = ["id_rsa", "id_ecdsa", "id_ed25519"];
@@ -75,7 +74,9 @@ fn auth_methods(settings: &SshSettings) -> Result<Vec<AuthMethod>, Failure> {
 pub(crate) fn agent_path(settings: &SshSettings) -> Option<PathBuf> {
     match &settings.identity_agent {
         IdentityAgent::None => None,
-        IdentityAgent::Default => nonempty_variable("SSH_AUTH_SOCK").map(PathBuf::from),
+        IdentityAgent::Default => nonempty_variable("SSH_AUTH_SOCK")
+            .map(PathBuf::from)
+            .or_else(platform::default_agent),
         IdentityAgent::Variable(name) => nonempty_variable(name).map(PathBuf::from),
         IdentityAgent::Socket(path) => Some(path.clone()),
     }
@@ -230,12 +231,7 @@ fn load_private_key(
 ) -> anyhow::Result<Arc<dyn Identity>> {
     let text = read_key_file(file)?;
     let metadata = fs::metadata(file)?;
-    if metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 != 0 {
-        anyhow::bail!(
-            "other users can read it; run chmod 600 '{}'",
-            file.display()
-        );
-    }
+    platform::check_key_file(file, &metadata)?;
     match PrivateKey::from_text(text.expose(), None) {
         Ok(key) => Ok(Arc::new(LocalKey::new(key))),
         Err(KeyError::Encrypted) => {

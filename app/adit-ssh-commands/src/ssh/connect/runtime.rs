@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
 
+use crate::ssh::platform::wait_for_signal;
 use crate::ssh::terminal;
 
 /// Time that the threads have to end.
@@ -39,17 +39,4 @@ fn signal_failure(name: &str) -> Failure {
         "SIGINT" => failure.with_status(130),
         _ => failure,
     }
-}
-
-/// Waits for SIGINT, SIGTERM or SIGHUP, and returns its name.
-async fn wait_for_signal() -> anyhow::Result<&'static str> {
-    let catch = |kind| signal(kind).context("cannot install signal handlers");
-    let mut interrupt = catch(SignalKind::interrupt())?;
-    let mut terminate = catch(SignalKind::terminate())?;
-    let mut hangup = catch(SignalKind::hangup())?;
-    Ok(tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
-        _ = hangup.recv() => "SIGHUP",
-    })
 }

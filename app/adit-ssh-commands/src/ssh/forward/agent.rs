@@ -6,11 +6,11 @@ use crate::ssh_config::ForwardAgent;
 use adit_ssh::client::{AgentError, AgentPurpose};
 use adit_ssh_proto::connection::OpenFailureReason;
 use adit_stream::Buffered;
-use tokio::net::UnixStream;
 use tracing::debug;
 
 use super::relay_connection;
 use crate::ssh::connect::{ConnectedHost, agent_path, nonempty_variable};
+use crate::ssh::platform::connect_socket;
 
 /// Starts to serve agent channels of the host. Returns false if no agent is forwarded.
 pub(in crate::ssh) fn offer_local_agent(reached: &ConnectedHost) -> bool {
@@ -33,7 +33,7 @@ pub(in crate::ssh) fn offer_local_agent(reached: &ConnectedHost) -> bool {
         while let Some(opening) = arrivals.accept().await {
             let (path, binding) = (path.clone(), binding.clone());
             tokio::spawn(async move {
-                match UnixStream::connect(&path).await {
+                match connect_socket(&path).await {
                     Ok(mut agent) => {
                         // The agent does not use keys that are restricted to other hosts. An agent without
                         // support for session binding is used unchanged.

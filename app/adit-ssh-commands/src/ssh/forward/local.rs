@@ -11,17 +11,16 @@ use adit_net::dial::{self, Family};
 use adit_net::tcp;
 use adit_stream::Buffered;
 use adit_stream::{BoxStream, Tcp, lane};
-use rustix::fs::Mode;
-use tokio::net::UnixListener;
 use tracing::debug;
 
 use super::ForwardContext;
 use super::forward_target::ForwardTarget;
+use crate::ssh::platform::{LocalSocketListener, bind_private_socket};
 
 /// A local listener of a forward.
 pub(super) enum LocalListener {
     Port(TcpAcceptor),
-    Socket(UnixListener, PathBuf),
+    Socket(LocalSocketListener, PathBuf),
 }
 
 impl LocalListener {
@@ -37,7 +36,10 @@ impl LocalListener {
 /// Opens the listeners of a forward: for `localhost`, one for each address family.
 pub(super) async fn open_listeners(at: &SshBind, gateway: bool) -> io::Result<Vec<LocalListener>> {
     let (address, port) = match at {
-        SshBind::Socket(path) => return bind_private_socket(path).map(|listener| vec![listener]),
+        SshBind::Socket(path) => {
+            let listener = bind_private_socket(path)?;
+            return Ok(vec![LocalListener::Socket(listener, PathBuf::from(path))]);
+        }
         SshBind::Port { address, port } => (address.as_deref(), *port),
     };
     let any = vec![SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))];
@@ -72,14 +74,6 @@ pub(super) async fn open_listeners(at: &SshBind, gateway: bool) -> io::Result<Ve
     }
 }
 
-/// Binds a socket that only the user can connect to.
-fn bind_private_socket(path: &str) -> io::Result<LocalListener> {
-    let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-    let bound = UnixListener::bind(path);
-    rustix::process::umask(before);
-    Ok(LocalListener::Socket(bound?, PathBuf::from(path)))
-}
-
 /// Accepts connections forever, and serves each in its own task.
 pub(super) async fn serve_local_forward(
     mut listener: LocalListener,
@@ -100,7 +94,7 @@ pub(super) async fn serve_local_forward(
                 }
             },
             LocalListener::Socket(listener, path) => match listener.accept().await {
-                Ok((stream, _)) => (Box::new(Buffered::from_tokio(stream)), nowhere),
+                Ok(stream) => (Box::new(Buffered::from_tokio(stream)), nowhere),
                 Err(why) => {
                     shared.print_message(&format!("warning: {}: {why}", path.display()));
                     tokio::time::sleep(std::time::Duration::from_millis(100)).await;

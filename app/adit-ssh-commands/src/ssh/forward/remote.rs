@@ -18,11 +18,11 @@ use adit_ssh_proto::connection::OpenFailureReason;
 use adit_stream::Buffered;
 use adit_stream::{BoxStream, lane};
 use adit_wire::{Host, Target};
-use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
 use super::forward_target::socks_handler;
 use super::{ForwardContext, describe_destination, relay_connection};
+use crate::ssh::platform::connect_socket;
 use crate::ssh::terminal;
 
 /// Time limit for an outgoing connection.
@@ -140,9 +140,9 @@ async fn serve_fixed_channel(
 /// Connects from this machine to the destination of a forward.
 async fn connect_local(to: &SshDestination, direct: &DirectConnector) -> anyhow::Result<BoxStream> {
     match to {
-        SshDestination::Socket(path) => Ok(Box::new(Buffered::from_tokio(
-            UnixStream::connect(path).await?,
-        ))),
+        SshDestination::Socket(path) => {
+            Ok(Box::new(Buffered::from_tokio(connect_socket(path).await?)))
+        }
         SshDestination::Port { host, port } => {
             let target = Target::new(Host::parse(host)?, *port);
             let connected = direct.connect(&target, b"").await;
