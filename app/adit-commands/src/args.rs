@@ -84,6 +84,13 @@ pub(crate) enum Command {
     /// seconds, 4 if not. It needs no token.
     #[cfg(feature = "admin")]
     Status(StatusArgs),
+    /// Show a running `adit run` in a browser: traffic, sessions, groups and users
+    ///
+    /// Opens a port of this machine for your browser and forwards its requests to the management API,
+    /// which may be a Unix socket. Prints the address of the page with a token that is valid until the
+    /// command ends.
+    #[cfg(feature = "admin")]
+    Dashboard(DashboardArgs),
     /// Replace a running `adit run` by a new version, without closing a connection
     ///
     /// The running process starts the program with the same arguments, hands its sockets over, and
@@ -451,6 +458,23 @@ pub(crate) struct StatusArgs {
     /// The address of the running process's management API
     #[arg(long, value_name = "PATH|HOST:PORT")]
     pub(crate) admin: Option<String>,
+}
+
+#[cfg(feature = "admin")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct DashboardArgs {
+    /// The configuration file of the running process, whose `[admin]` has the API's address
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The address of the running process's management API
+    #[arg(long, value_name = "PATH|HOST:PORT")]
+    pub(crate) admin: Option<String>,
+    /// A file whose first token authorizes the requests
+    #[arg(long, value_name = "@FILE")]
+    pub(crate) admin_token: Option<String>,
+    /// The port of the page; 0 is any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
 }
 
 #[derive(Debug, clap::Args)]

@@ -131,17 +131,28 @@ async fn send(
     request: Request<Full<Bytes>>,
     limit: Duration,
 ) -> Result<(StatusCode, Bytes), ApiRequestError> {
+    let stream = open_connection(at).await?;
+    exchange(at, stream, request, limit).await
+}
+
+/// A connection to an API.
+pub(super) trait ApiConnection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ApiConnection for T {}
+
+/// Connects to the API at `at`.
+pub(super) async fn open_connection(at: &str) -> Result<Box<dyn ApiConnection>, ApiRequestError> {
     let unreachable = |why| unreachable(at, why);
     match ListenAddress::parse(at).map_err(unreachable)? {
         ListenAddress::Port(target) => {
             let addr = resolve_address(&target).await.map_err(unreachable)?;
             let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
-            exchange(at, stream, request, limit).await
+            Ok(Box::new(stream))
         }
         #[cfg(unix)]
         ListenAddress::Path(path) => {
             let stream = tokio::net::UnixStream::connect(path).await;
-            exchange(at, stream.map_err(unreachable)?, request, limit).await
+            Ok(Box::new(stream.map_err(unreachable)?))
         }
         #[cfg(not(unix))]
         ListenAddress::Path(_) => Err(unreachable(io::ErrorKind::Unsupported.into())),

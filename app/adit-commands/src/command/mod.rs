@@ -17,6 +17,8 @@ mod convert;
 #[cfg(not(feature = "convert"))]
 #[path = "convert_left_out.rs"]
 mod convert;
+#[cfg(feature = "admin")]
+mod dashboard;
 mod doctor;
 mod help;
 mod help_topic;
@@ -62,6 +64,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Run(run) => run::run_plan(&run),
         #[cfg(feature = "admin")]
         Command::Status(status) => status::check_status(&status),
+        #[cfg(feature = "admin")]
+        Command::Dashboard(dashboard) => dashboard::run_dashboard(&dashboard),
         #[cfg(feature = "admin")]
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
         Command::Service(service) => service::run_service(&service),
