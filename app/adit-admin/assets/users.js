@@ -82,11 +82,8 @@ function buttonsOf(account) {
         "div",
         {},
         button(t("limits"), () => changeLimits(account.name)),
-        " ",
         button(t("show"), () => showKeys(account)),
-        " ",
         button(t("rotate"), () => rotate(account)),
-        " ",
         button(t("remove"), () => remove(account), true),
     );
 }

@@ -37,7 +37,8 @@ pub(super) fn operator(hosts: &Hosts, walk: &mut Walk) {
     let server = vps.start(&walk.next("adit run"));
     let users = vps.run(&walk.next("curl"));
     assert!(users.contains("\"alice\""), "{users}");
-    drop(server);
+    let page = vps.start_until(&walk.next("adit dashboard"), "/dashboard#token=", 1);
+    drop((page, server));
 
     vps.run("mkdir /etc/adit && cp /usr/local/bin/adit adit-new");
     let file = format!(
