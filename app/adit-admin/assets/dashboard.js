@@ -272,7 +272,7 @@ function showSessions(found) {
             { title: t("age"), class: "number", cell: (one) => formatDuration(one.age) },
             { title: t("down"), class: "number", cell: (one) => formatBytes(one.down) },
             { title: t("up"), class: "number", cell: (one) => formatBytes(one.up) },
-            { title: t("actions"), class: "actions", once: true, cell: (one) => endButton(one) },
+            { title: t("actions"), class: "actions", version: () => "", cell: endButton },
         ],
     });
 }
@@ -335,10 +335,11 @@ function showGroup(place, group) {
     ];
     if (group.members.some((member) => member.selected !== undefined)) {
         const button = (member) => {
+            if (member.selected) return "";
             const click = () => selectMember(group, member.name);
             return element("button", { type: "button", "aria-label": `${t("select")}: ${member.name}`, click }, t("select"));
         };
-        columns.push({ title: t("actions"), class: "actions", once: true, cell: button });
+        columns.push({ title: t("actions"), class: "actions", version: (member) => member.selected, cell: button });
     }
     showTable(place, { caption: group.name, empty: t("none"), key: (member) => member.name, rows: group.members, columns });
 }

@@ -65,7 +65,10 @@ export function showTable(place, { caption, columns, rows, key, empty }) {
         }
         columns.forEach((column, at) => {
             const cell = row.children[at];
-            if (column.once && cell.hasChildNodes()) return;
+            // A cell with buttons changes only with its version, so that the focus stays.
+            const version = column.version && String(column.version(entry));
+            if (version !== undefined && cell.dataset.version === version) return;
+            if (version !== undefined) cell.dataset.version = version;
             const content = column.cell(entry);
             if (typeof content === "string") setText(cell, content);
             else cell.replaceChildren(content);

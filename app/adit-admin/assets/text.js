@@ -20,7 +20,7 @@ const ENGLISH = {
     end: "End", endTitle: "End this session?", endText: "The connection is reset. The user can open another one.",
     cancel: "Cancel", close: "Close", none: "–", noSessions: "No session is open.", noUsers: "There are no users.",
     shown: "{shown} of {total} shown", member: "Server", state: "State", latency: "Usual answer time", reason: "Reason",
-    memberUp: "in use", memberReady: "ready", memberOut: "out for {time}", select: "Use", selected: "Selected",
+    memberUp: "in use", memberReady: "ready", memberOut: "out for {time}", select: "Use", selected: "selected",
     selectTitle: "Use this server?", selectText: "New connections of the group {group} use {member}.",
     addUser: "Add a user", name: "Name", used: "Used", quota: "Quota", expires: "Expires", limits: "Limits",
     remove: "Remove", rotate: "New key", show: "Show keys", unlimited: "no limit", add: "Add", save: "Save",
@@ -118,10 +118,13 @@ export const formatDate = (seconds) => new Date(seconds * 1000).toLocaleDateStri
 
 export function formatDuration(seconds) {
     const unit = (value, name) => new Intl.NumberFormat(locale(), { style: "unit", unit: name, unitDisplay: "narrow" }).format(value);
-    if (seconds < 60) return unit(Math.floor(seconds), "second");
-    if (seconds < 3600) return `${unit(Math.floor(seconds / 60), "minute")} ${unit(Math.floor(seconds % 60), "second")}`;
-    if (seconds < 86400) return `${unit(Math.floor(seconds / 3600), "hour")} ${unit(Math.floor((seconds % 3600) / 60), "minute")}`;
-    return `${unit(Math.floor(seconds / 86400), "day")} ${unit(Math.floor((seconds % 86400) / 3600), "hour")}`;
+    const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+    const first = units.findIndex(([, length]) => seconds >= length);
+    if (first < 0) return unit(0, "second");
+    const [[name, length], smaller] = [units[first], units[first + 1]];
+    const rest = smaller ? Math.floor((seconds % length) / smaller[1]) : 0;
+    const whole = unit(Math.floor(seconds / length), name);
+    return rest > 0 ? `${whole} ${unit(rest, smaller[0])}` : whole;
 }
 
 export const formatMilliseconds = (seconds) => `${formatNumber(Math.round(seconds * 1000))} ms`;

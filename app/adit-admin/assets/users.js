@@ -41,7 +41,7 @@ export async function showUsers(onChange) {
             { title: t("limits"), cell: limitsOf },
             { title: t("expires"), cell: (account) => (account.expires ? formatDate(account.expires) : t("none")) },
             { title: t("sessionsOpen"), class: "number", cell: (account) => formatNumber(account.sessionsOpen) },
-            { title: t("actions"), class: "actions", once: true, cell: buttonsOf },
+            { title: t("actions"), class: "actions", version: () => "", cell: buttonsOf },
         ],
     });
 }
@@ -82,11 +82,8 @@ function buttonsOf(account) {
         "div",
         {},
         button(t("limits"), () => changeLimits(account.name)),
-        " ",
         button(t("show"), () => showKeys(account)),
-        " ",
         button(t("rotate"), () => rotate(account)),
-        " ",
         button(t("remove"), () => remove(account), true),
     );
 }

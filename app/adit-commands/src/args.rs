@@ -109,6 +109,13 @@ pub(crate) enum Command {
     /// Exit code 4 if the process cannot be reached or has ended. `NO_COLOR` turns off colours.
     #[cfg(feature = "top")]
     Top(TopArgs),
+    /// Show a running `adit run` in a browser: traffic, sessions, groups and users
+    ///
+    /// Opens a port of this machine for your browser and forwards its requests to the management API,
+    /// which may be a Unix socket. Prints the address of the page with a token that is valid until the
+    /// command ends.
+    #[cfg(feature = "admin")]
+    Dashboard(DashboardArgs),
     /// Replace a running `adit run` by a new version, without closing a connection
     ///
     /// The running process starts the program with the same arguments, hands its sockets over, and

@@ -48,6 +48,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("zsh", "zsh"),
     ("fish", "fish"),
     ("firefox-esr", "firefox-esr"),
+    ("chromium", "chromium"),
+    ("npm", "npm"),
     ("faketime", "faketime"),
     ("g++", "g++"),
     ("ss-server", "shadowsocks-libev"),
@@ -126,6 +128,8 @@ const SHADOWSOCKS_GO: &str = "1.14.0";
 const XRAY: &str = "1.260327.0";
 /// The program that checks the workflows of CI.
 const ACTIONLINT: &str = "1.7.12";
+/// The check of pages for people who use them without a mouse or without seeing them.
+const AXE: &str = "4.14.1";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
 /// The program that builds the book.
 const MDBOOK: &str = "0.5.4";
@@ -166,6 +170,7 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
     }
     steps.run_step("fetch crates on russh", || fetch_crates(dependants::FOLDER));
     steps.run_step("install peers in Python", install_python_peers);
+    steps.run_step("install axe-core", install_axe);
     steps.run_step("install mdbook", build_mdbook);
     steps.run_step("install toolchains", || {
         let oldest = oldest_rust::install()?;
@@ -308,6 +313,25 @@ impl AptGet {
                 .run_captured("service");
         }
     }
+}
+
+/// Installs the script that checks the accessibility of the dashboard.
+fn install_axe() -> Result<String> {
+    let folder = peers_dir().join("axe-core");
+    let package = folder.join("node_modules/axe-core/package.json");
+    let is_current = |text: String| text.contains(&format!("\"version\": \"{AXE}\""));
+    if fs::read_to_string(&package).is_ok_and(is_current) {
+        return Ok(format!("{AXE} present"));
+    }
+    fs::create_dir_all(&folder)?;
+    let folder = folder.to_string_lossy().into_owned();
+    let package = format!("axe-core@{AXE}");
+    let options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save"];
+    CommandRun::new("npm", ["install", "--prefix", &folder, &package])
+        .args(&options)
+        .with_limit(10)
+        .run_captured("install-axe-core")?;
+    Ok(format!("installed {AXE}"))
 }
 
 fn build_sing_box() -> Result<String> {

@@ -85,6 +85,12 @@ impl ApiClient {
         &self.at
     }
 
+    /// Returns the token.
+    #[must_use]
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref().map(String::as_str)
+    }
+
     /// Sends `GET`, and returns the document of the response.
     ///
     /// # Errors
@@ -226,31 +232,7 @@ impl ApiClient {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<(Response<Incoming>, JoinSet<()>), ApiRequestError> {
-        let unreachable = |why| ApiRequestError::Connect {
-            at: self.at.clone(),
-            why,
-        };
-        match ListenAddress::parse(&self.at).map_err(unreachable)? {
-            ListenAddress::Port(target) => {
-                let addr = resolve_address(&target).await.map_err(unreachable)?;
-                let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
-                self.exchange(stream, request).await
-            }
-            #[cfg(unix)]
-            ListenAddress::Path(path) => {
-                let stream = tokio::net::UnixStream::connect(path).await;
-                self.exchange(stream.map_err(unreachable)?, request).await
-            }
-            #[cfg(not(unix))]
-            ListenAddress::Path(_) => Err(unreachable(io::ErrorKind::Unsupported.into())),
-        }
-    }
-
-    async fn exchange(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        request: Request<Full<Bytes>>,
-    ) -> Result<(Response<Incoming>, JoinSet<()>), ApiRequestError> {
+        let stream = open_connection(&self.at).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|why| self.failed(&why))?;
@@ -324,5 +306,32 @@ pub async fn check_health(at: &str) -> Result<(), ApiRequestError> {
     match client.send(request, HEALTH_TIME).await? {
         (StatusCode::OK, _) => Ok(()),
         (status, _) => Err(client.failed(&format!("status {status}"))),
+    }
+}
+
+/// A connection to an API.
+pub(super) trait ApiConnection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ApiConnection for T {}
+
+/// Connects to the API at `at`.
+pub(super) async fn open_connection(at: &str) -> Result<Box<dyn ApiConnection>, ApiRequestError> {
+    let unreachable = |why| ApiRequestError::Connect {
+        at: at.to_owned(),
+        why,
+    };
+    match ListenAddress::parse(at).map_err(unreachable)? {
+        ListenAddress::Port(target) => {
+            let addr = resolve_address(&target).await.map_err(unreachable)?;
+            let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
+            Ok(Box::new(stream))
+        }
+        #[cfg(unix)]
+        ListenAddress::Path(path) => {
+            let stream = tokio::net::UnixStream::connect(path).await;
+            Ok(Box::new(stream.map_err(unreachable)?))
+        }
+        #[cfg(not(unix))]
+        ListenAddress::Path(_) => Err(unreachable(io::ErrorKind::Unsupported.into())),
     }
 }

@@ -371,7 +371,7 @@ async fn answer_request(
 }
 
 /// Reads a whole body. It may contain keys, so it is zeroized.
-async fn read_body(body: Incoming) -> Result<Zeroizing<Vec<u8>>, Refusal> {
+pub(super) async fn read_body(body: Incoming) -> Result<Zeroizing<Vec<u8>>, Refusal> {
     let collected = timeout(PATIENCE, Limited::new(body, MAX_BODY).collect()).await;
     match collected {
         Ok(Ok(whole)) => Ok(Zeroizing::new(whole.to_bytes().to_vec())),

@@ -38,6 +38,7 @@ mod dashboard;
 mod dns;
 mod event_reader;
 mod events;
+mod forwarder;
 mod groups;
 mod listener;
 mod metrics;
@@ -75,6 +76,7 @@ pub use account_client::{
 pub use client::{ApiClient, ApiRequestError, check_health, request_upgrade};
 pub use control::ApiListenerControl;
 pub use event_reader::{EventReader, EventReaderEnd, ServerEvent};
+pub use forwarder::DashboardForwarder;
 pub use listener::{ApiListener, ApiListenerError};
 pub use reload::{ReloadReply, ReloadRequests};
 pub use upgrade::{UpgradeRequest, UpgradeRequests, Upgraded};

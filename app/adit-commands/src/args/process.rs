@@ -19,6 +19,15 @@ pub(crate) struct ProcessArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct DashboardArgs {
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
+    /// The port of the page; 0 is any free one
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) process: ProcessArgs,

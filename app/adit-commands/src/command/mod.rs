@@ -19,6 +19,8 @@ mod convert;
 #[cfg(not(feature = "convert"))]
 #[path = "convert_left_out.rs"]
 mod convert;
+#[cfg(feature = "admin")]
+mod dashboard;
 mod decision;
 mod doctor;
 mod help;
@@ -86,6 +88,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Routes(typed) => routes::run_routes(&typed),
         #[cfg(feature = "top")]
         Command::Top(typed) => top::run_top(&typed),
+        #[cfg(feature = "admin")]
+        Command::Dashboard(dashboard) => dashboard::run_dashboard(&dashboard),
         #[cfg(feature = "admin")]
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
         #[cfg(feature = "admin")]

@@ -1,5 +1,8 @@
 //! The live view of a running process: its sessions, counters and events, by the API and in the dashboard.
 
+mod access;
+mod browser;
 mod events;
+mod page;
 mod sessions;
 mod world;

@@ -27,11 +27,21 @@ pub(super) struct World {
 impl World {
     /// Starts listeners with these URLs, the API and an origin.
     pub(super) fn start(urls: &[&str]) -> Self {
+        Self::start_in(TempFolder::new("dashboard").unwrap(), urls)
+    }
+
+    /// Starts the listeners of a configuration file, the API and an origin.
+    pub(super) fn start_with_file(text: &str) -> Self {
         let folder = TempFolder::new("dashboard").unwrap();
+        let file = folder.write_file("adit.toml", text).unwrap();
+        Self::start_in(folder, &["-c", &file.display().to_string()])
+    }
+
+    fn start_in(folder: TempFolder, plan: &[&str]) -> Self {
         let token = folder.write_file("token", TOKEN).unwrap();
         let token = format!("@{}", token.display());
         let mut args = vec!["run"];
-        args.extend(urls);
+        args.extend(plan);
         args.extend(["--admin", "127.0.0.1:0", "--admin-token", &token]);
         let mut adit = AditProcess::start_with(&bin(), &args, 1).unwrap();
         let lines = adit.process().wait_lines("api at ", 1, TEST_TIMEOUT);

@@ -55,7 +55,8 @@ pub(super) fn operator(hosts: &Hosts, walk: &mut Walk) {
     assert!(limited.contains("12.5 MB/s"), "{limited}");
     vps.run(&walk.next("adit user remove"));
     assert!(!vps.read("users.json").contains("carol"));
-    drop(server);
+    let page = vps.start_until(&walk.next("adit dashboard"), "/dashboard#token=", 1);
+    drop((page, server));
 
     vps.run("mkdir /etc/adit && cp /usr/local/bin/adit adit-new");
     let file = format!(
