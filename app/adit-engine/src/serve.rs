@@ -48,7 +48,7 @@ pub(crate) use connection_limiter::accept_loop;
 use explained_stream::ExplainedStream;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
-use open_session::{OpenSession, SessionInfo};
+use open_session::{FlowState, OpenSession, SessionInfo};
 use opening_client::OpeningClient;
 
 /// Number of checks of a full listener for a freed slot, within 1 s.
@@ -563,6 +563,7 @@ impl ConnectionHandler {
             about: Box::new(SessionInfo {
                 peer,
                 target,
+                flow: FlowState::default(),
                 rounds,
                 _permit: permit,
                 requested,

@@ -24,7 +24,7 @@ const GENERATION: &str = "generation";
 /// The first bytes of a file of redb.
 const MAGIC: [u8; 9] = [b'r', b'e', b'd', b'b', 0x1A, 0x0A, 0xA9, 0x0D, 0x0A];
 /// Memory for pages of the file, in bytes.
-const CACHE: usize = 1 << 20;
+const CACHE: usize = 256 << 10;
 
 /// The error of a store.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,7 @@ impl UserDatabase {
         })
     }
 
-    /// Makes the store contain `users`, which are in the order of their names, and nobody else. Either all of it is
+    /// Makes the store contain `users`, which are in the order of their names, and no others. Either all of it is
     /// written, or nothing.
     pub(super) fn write(
         &self,

@@ -101,6 +101,8 @@ level = "debug"
 listen = "admin.sock"
 public_host = "vps.example"
 metrics_users = true
+store = "users.redb"
+store_interval = "1m"
 
 [run]
 watch = true
@@ -151,6 +153,8 @@ fn broken_files_are_found_by_the_schema_and_the_parser() {
         "[admin]\npublic_host = \"a\"\n",
         "[admin]\nlisten = \"a.sock\"\nmetrics_users = 1\n",
         "[admin]\nlisten = \"a.sock\"\ntokens = \"token\"\n",
+        "[admin]\nlisten = \"a.sock\"\nstore = 1\n",
+        "[admin]\nlisten = \"a.sock\"\nstore = \"a\"\nstore_interval = \"soon\"\n",
         "[run]\ndrain = 30\n",
         "[run]\ndrain = \"soon\"\n",
         "[run]\nwatch = \"yes\"\n",

@@ -44,12 +44,23 @@ pub(super) struct SessionInfo {
     pub(super) target: Target,
     /// Number of times that the request has come back to this process.
     pub(super) rounds: u8,
+    /// The state of its flow.
+    pub(super) flow: FlowState,
     /// Counts the session of a user.
     pub(super) _permit: Option<SessionPermit>,
     /// Time of the request.
     pub(super) requested: Instant,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
+}
+
+/// The state of a session's flow. It is kept outside of the future, which is bounded in size.
+#[derive(Default)]
+pub(super) struct FlowState {
+    /// True if the target has answered.
+    has_answer: AtomicBool,
+    /// The places of both directions among the sessions that share a rate.
+    tickets: [QueueTicket; 2],
 }
 
 impl ConnectionHandler {
@@ -68,6 +79,7 @@ impl ConnectionHandler {
         let SessionInfo {
             peer,
             target,
+            flow,
             requested,
             ..
         } = &**about;
@@ -78,8 +90,7 @@ impl ConnectionHandler {
         let asked = RequestCounter {
             session: entry,
             account: account.as_ref(),
-            tickets: Default::default(),
-            answered: AtomicBool::new(false),
+            flow,
             requested,
             stages: &self.stages,
         };
@@ -153,9 +164,7 @@ impl HopObserver<'_> {
 struct RequestCounter<'a> {
     session: &'a SessionEntry,
     account: Option<&'a Arc<UserAccount>>,
-    /// The places of both directions among the sessions that share a rate.
-    tickets: [QueueTicket; 2],
-    answered: AtomicBool,
+    flow: &'a FlowState,
     requested: &'a Instant,
     stages: &'a StageMeter,
 }
@@ -181,19 +190,19 @@ impl CountBytes for RequestCounter<'_> {
             account.count_bytes(n, false);
         }
         // Bytes of one direction are counted by one task, so that no other call comes in between.
-        if !self.answered.load(Ordering::Relaxed) {
-            self.answered.store(true, Ordering::Relaxed);
+        if !self.flow.has_answer.load(Ordering::Relaxed) {
+            self.flow.has_answer.store(true, Ordering::Relaxed);
             self.stages.first_byte.record(self.requested.elapsed());
         }
     }
 
     fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [up, _] = &self.tickets;
+        let [up, _] = &self.flow.tickets;
         poll_allowance(self.account, cx, true, up)
     }
 
     fn poll_allowance_down(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [_, down] = &self.tickets;
+        let [_, down] = &self.flow.tickets;
         poll_allowance(self.account, cx, false, down)
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::opening_client::MAX_EARLY_BYTES;
-use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo, admit_user};
+use super::{ConnectionHandler, DatagramClient, FlowState, OpenSession, SessionInfo, admit_user};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};
@@ -183,6 +183,7 @@ impl ConnectionHandler {
             about: Box::new(SessionInfo {
                 peer,
                 target,
+                flow: FlowState::default(),
                 rounds: 0,
                 _permit: permit,
                 // The wait for the peer to connect is not that for its answer.

@@ -11,6 +11,8 @@
 
 mod entry;
 mod limits;
+mod packed_limits;
+mod refusal;
 #[cfg(test)]
 mod tests;
 mod token_bucket;
@@ -29,8 +31,9 @@ use tokio::time::timeout;
 
 use crate::user_account::{Usage, UserAccount, UserCounters};
 
-pub(crate) use entry::{SessionPermit, UserEntry, UserRefusal};
+pub(crate) use entry::{SessionPermit, UserEntry};
 pub use limits::{QuotaPeriod, UserLimits, UserReport, UserState};
+pub(crate) use refusal::UserRefusal;
 pub(crate) use token_bucket::QueueTicket;
 
 /// Maximum time between two looks at the clock, which can be set, while a limit depends on it.
@@ -69,7 +72,7 @@ impl From<Usage> for ByteCounts {
     }
 }
 
-/// What outlives the process of a user.
+/// The part of a user that outlives the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredUser {
     /// The name of the user.
@@ -207,7 +210,7 @@ impl UserRegistry {
     ///
     /// # Cancel safety
     ///
-    /// Cancel-safe. A change while nobody waits completes the next call.
+    /// Cancel-safe. A change while no one waits completes the next call.
     pub async fn changed(&self) {
         self.limits_changed.notified().await;
     }
