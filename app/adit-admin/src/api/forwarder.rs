@@ -3,6 +3,7 @@
 //! A browser cannot open a Unix socket, and other users of the machine can reach the port. It has a token of its own,
 //! which ends with this process; that of the API, if there is one, is added to the forwarded requests.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
-use http_body_util::combinators::BoxBody;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -41,10 +42,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit of the head of a forwarded response; an upgrade takes long.
 const RESPONSE_TIME: Duration = Duration::from_secs(70);
 
-type AnyBody = BoxBody<Bytes, hyper::Error>;
+type AnyBody = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// A port of this machine for the dashboard of a running process.
-#[derive(Debug)]
 pub struct DashboardForwarder {
     listener: TcpListener,
     addr: SocketAddr,
@@ -52,13 +52,20 @@ pub struct DashboardForwarder {
     state: Arc<ForwarderState>,
 }
 
-#[derive(Debug)]
 struct ForwarderState {
     access: AccessControl,
     /// The address of the API.
     api: String,
     /// The header with the token of the API, if it needs one.
     authorization: Option<HeaderValue>,
+}
+
+impl fmt::Debug for DashboardForwarder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DashboardForwarder")
+            .field("addr", &self.addr)
+            .finish_non_exhaustive()
+    }
 }
 
 impl DashboardForwarder {
@@ -217,11 +224,11 @@ impl ForwarderState {
         ] {
             head.headers.remove(name);
         }
-        Ok(Response::from_parts(head, body.boxed()))
+        Ok(Response::from_parts(head, body.boxed_unsync()))
     }
 }
 
 /// Converts the body of an answer of this process, which cannot fail.
 fn own_body(body: super::reply::ReplyBody) -> AnyBody {
-    body.map_err(|never| match never {}).boxed()
+    body.map_err(|never| match never {}).boxed_unsync()
 }
