@@ -3,6 +3,7 @@
 //! A browser cannot open a Unix socket, and other users of the machine can reach the port. It has a token of its own,
 //! which ends with this process; that of the API, if there is one, is added to the forwarded requests.
 
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -44,7 +45,6 @@ const RESPONSE_TIME: Duration = Duration::from_secs(70);
 type AnyBody = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// A port of this machine for the dashboard of a running process.
-#[derive(Debug)]
 pub struct DashboardForwarder {
     listener: TcpListener,
     addr: SocketAddr,
@@ -52,13 +52,20 @@ pub struct DashboardForwarder {
     state: Arc<ForwarderState>,
 }
 
-#[derive(Debug)]
 struct ForwarderState {
     access: AccessControl,
     /// The address of the API.
     api: String,
     /// The header with the token of the API, if it needs one.
     authorization: Option<HeaderValue>,
+}
+
+impl fmt::Debug for DashboardForwarder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DashboardForwarder")
+            .field("addr", &self.addr)
+            .finish_non_exhaustive()
+    }
 }
 
 impl DashboardForwarder {

@@ -63,7 +63,7 @@ fn only_the_page_itself_uses_its_cookie() {
     let own = format!("Origin: http://{api}");
     let other_port = format!("Origin: http://127.0.0.1:{}", api.port() ^ 1);
     for (headers, status) in [
-        (vec![], 401),
+        (Vec::<&str>::new(), 401),
         // Programs at other ports receive the cookie, without the key.
         (vec![cookie.as_str(), &own], 401),
         (vec![&key, &own], 401),
