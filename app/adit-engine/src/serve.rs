@@ -44,7 +44,7 @@ pub(crate) use connection_limiter::accept_loop;
 use explained_stream::ExplainedStream;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
-use open_session::{OpenSession, SessionInfo};
+use open_session::{FlowState, OpenSession, SessionInfo};
 use opening_client::OpeningClient;
 
 /// Number of checks of a full listener for a freed slot, within 1 s.
@@ -497,7 +497,7 @@ impl ConnectionHandler {
                 peer,
                 target,
                 user,
-                first: first.len(),
+                flow: FlowState::new(!first.is_empty()),
                 rounds,
                 _permit: permit,
                 _chain: connector.clone(),

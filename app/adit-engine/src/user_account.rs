@@ -25,7 +25,7 @@ pub struct UserAccount {
     packets_down: AtomicU64,
     tcp: AtomicU64,
     udp: AtomicU64,
-    /// What others than the registry subtract from these counters, once there is something.
+    /// Parts of these counters that some readers subtract, once there are any.
     offsets: Mutex<Option<Box<CounterOffsets>>>,
     removed: AtomicBool,
     /// Notifies all open sessions that they have to end.

@@ -1,27 +1,26 @@
-//! The relay between two streams.
+//! The relay between two streams. Bytes that are not spliced pass through `copy_step`.
+
+mod copy_step;
+mod direction_counter;
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::ops::Deref;
+use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adit_net::splice::{self, Pipe};
-use adit_wire::{subslice, subslice_mut};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::bulk::{self, BulkDetector, RateMeter};
 use crate::lane::{self, TaskLoad};
 use crate::time_slice::{TimeSlice, yield_to_others};
-use crate::{CountBytes, ShortRead, Stream, Tcp};
+use crate::{CountBytes, Stream, Tcp};
+use copy_step::copy_step;
+use direction_counter::{DirectionCounter, DownCounter, UpCounter};
 
 /// Bytes below which the rate of a direction is not measured.
 const LARGE_FLOW: u64 = 1 << 20;
-/// Maximum number of slots filled by one read.
-const MAX_SLOTS: usize = 8;
-/// Maximum number of runs gathered in one write.
-const MAX_RUNS: usize = 16;
 /// Number of consecutive quiet parts after which a deadline has passed. A deadline is met to a
 /// quarter of itself, and the clock is not read per chunk.
 const QUIET_PARTS: u32 = 4;
@@ -290,39 +289,6 @@ enum Phase {
     Done,
 }
 
-/// Counts the bytes of one direction.
-trait DirectionCounter {
-    fn add(&self, n: usize);
-    /// Returns the number of bytes that may be moved next.
-    fn poll_allowance(&self, cx: &Context<'_>) -> Poll<usize>;
-}
-
-/// Counts the bytes from near to far.
-struct UpCounter<'a>(&'a dyn CountBytes);
-
-/// Counts the bytes from far to near.
-struct DownCounter<'a>(&'a dyn CountBytes);
-
-impl DirectionCounter for UpCounter<'_> {
-    fn add(&self, n: usize) {
-        self.0.add_up(n);
-    }
-
-    fn poll_allowance(&self, cx: &Context<'_>) -> Poll<usize> {
-        self.0.poll_allowance_up(cx)
-    }
-}
-
-impl DirectionCounter for DownCounter<'_> {
-    fn add(&self, n: usize) {
-        self.0.add_down(n);
-    }
-
-    fn poll_allowance(&self, cx: &Context<'_>) -> Poll<usize> {
-        self.0.poll_allowance_down(cx)
-    }
-}
-
 /// The failed side of a direction.
 enum FailedSide {
     From(io::Error),
@@ -521,93 +487,4 @@ impl Direction {
             Poll::Pending => Ok(Some(StepOutcome::TargetFull)),
         }
     }
-}
-
-/// Moves bytes, at most `most`, through memory: read into the slot, or written from where they were opened.
-fn copy_step(
-    cx: &mut Context<'_>,
-    from: &mut dyn Stream,
-    to: &mut dyn Stream,
-    most: usize,
-) -> Result<StepOutcome, FailedSide> {
-    if let Some(socket) = from.bare()
-        && socket.buffered_len() == 0
-    {
-        // From the socket straight into the place where the destination seals. Readiness first, so
-        // that no task holds a buffer while it waits.
-        match socket.poll_readable(cx) {
-            Poll::Ready(done) => done.map_err(FailedSide::From)?,
-            Poll::Pending => return Ok(StepOutcome::SourceEmpty),
-        }
-        match to.poll_slot(cx, 1) {
-            Poll::Ready(Ok(0)) => return Ok(StepOutcome::End),
-            Poll::Ready(done) => drop(done.map_err(FailedSide::To)?),
-            Poll::Pending => return Ok(StepOutcome::TargetFull),
-        }
-        let mut slots: [IoSliceMut<'_>; MAX_SLOTS] =
-            std::array::from_fn(|_| IoSliceMut::new(&mut []));
-        let count = to.slots(&mut slots);
-        let mut slots = subslice_mut(&mut slots, ..count);
-        let mut one;
-        if exceeds(slots, most) {
-            let first = slots.first_mut().map_or(&mut [][..], |slot| &mut **slot);
-            let len = first.len().min(most);
-            one = [IoSliceMut::new(subslice_mut(first, ..len))];
-            slots = &mut one;
-        }
-        return match socket.poll_read_into(cx, slots, ShortRead::Ask) {
-            Poll::Ready(Ok(0)) => Ok(StepOutcome::End),
-            Poll::Ready(Ok(n)) => to
-                .commit(n)
-                .map(|()| StepOutcome::Bytes(n))
-                .map_err(FailedSide::To),
-            Poll::Ready(Err(e)) => Err(FailedSide::From(e)),
-            Poll::Pending => Ok(StepOutcome::SourceEmpty),
-        };
-    }
-    match from.poll_fill(cx, 1) {
-        Poll::Ready(Ok(0)) => return Ok(StepOutcome::End),
-        Poll::Ready(done) => drop(done.map_err(FailedSide::From)?),
-        Poll::Pending => return Ok(StepOutcome::SourceEmpty),
-    }
-    if let Some(socket) = to.bare() {
-        // From where the source opened the bytes straight to the socket, all records in one write.
-        let mut runs: [IoSlice<'_>; MAX_RUNS] = std::array::from_fn(|_| IoSlice::new(&[]));
-        let count = from.runs(&mut runs);
-        let mut runs = subslice(&runs, ..count);
-        let one;
-        if exceeds(runs, most) {
-            let first = runs.first().map_or(&[][..], |run| &**run);
-            one = [IoSlice::new(subslice(first, ..first.len().min(most)))];
-            runs = &one;
-        }
-        return match socket.poll_write_from(cx, runs) {
-            Poll::Ready(Ok(0)) => Err(FailedSide::To(io::ErrorKind::WriteZero.into())),
-            Poll::Ready(Ok(n)) => {
-                from.consume(n);
-                Ok(StepOutcome::Bytes(n))
-            }
-            Poll::Ready(Err(e)) => Err(FailedSide::To(e)),
-            Poll::Pending => Ok(StepOutcome::TargetFull),
-        };
-    }
-    match to.poll_slot(cx, 1) {
-        Poll::Ready(Ok(0)) => return Ok(StepOutcome::End),
-        Poll::Ready(done) => drop(done.map_err(FailedSide::To)?),
-        Poll::Pending => return Ok(StepOutcome::TargetFull),
-    }
-    let (lent, slot) = (from.filled(), to.slot());
-    let n = lent.len().min(slot.len()).min(most);
-    if let (Some(lent), Some(slot)) = (lent.get(..n), slot.get_mut(..n)) {
-        slot.copy_from_slice(lent);
-    }
-    from.consume(n);
-    to.commit(n)
-        .map(|()| StepOutcome::Bytes(n))
-        .map_err(FailedSide::To)
-}
-
-/// Returns true if the pieces have more than `most` bytes together.
-fn exceeds<T: Deref<Target = [u8]>>(pieces: &[T], most: usize) -> bool {
-    most != usize::MAX && pieces.iter().map(|piece| piece.len()).sum::<usize>() > most
 }

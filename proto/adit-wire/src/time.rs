@@ -87,6 +87,21 @@ mod tests {
     }
 
     #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, date) in [
+            (0, (1970, 1, 1)),
+            (86_399, (1970, 1, 1)),
+            (951_782_400, (2000, 2, 29)),
+            (951_868_800, (2000, 3, 1)),
+            (1_704_067_200, (2024, 1, 1)),
+            (1_709_251_199, (2024, 2, 29)),
+            (4_107_542_400, (2100, 3, 1)),
+        ] {
+            assert_eq!(UnixTime(seconds).utc_date(), date, "{seconds}");
+        }
+    }
+
+    #[test]
     fn time_saturates() {
         assert_eq!(Time(5).duration_since(Time(9)), Duration::ZERO);
         assert_eq!(Time(u64::MAX) + Duration::from_secs(1), Time(u64::MAX));

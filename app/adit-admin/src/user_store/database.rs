@@ -24,7 +24,7 @@ const GENERATION: &str = "generation";
 /// The first bytes of a file of redb.
 const MAGIC: [u8; 9] = [b'r', b'e', b'd', b'b', 0x1A, 0x0A, 0xA9, 0x0D, 0x0A];
 /// Memory for pages of the file, in bytes.
-const CACHE: usize = 1 << 20;
+const CACHE: usize = 256 << 10;
 
 /// The error of a store.
 #[derive(Debug, thiserror::Error)]
@@ -103,9 +103,12 @@ impl UserDatabase {
         })
     }
 
-    /// Makes the store contain `users`, which are in the order of their names, and nobody else. Either all of it is
+    /// Makes the store contain `users`, which are in the order of their names, and no others. Either all of it is
     /// written, or nothing.
-    pub(super) fn write(&self, users: &[StoredUser]) -> Result<(), UserStoreError> {
+    pub(super) fn write(
+        &self,
+        users: impl IntoIterator<Item = StoredUser>,
+    ) -> Result<(), UserStoreError> {
         contain_panics(|| {
             let transaction = self.database.begin_write().map_err(to_error)?;
             {
@@ -125,13 +128,13 @@ impl UserDatabase {
 /// Writes those that differ from the table, and removes those that are not in `users`.
 fn write_changes(
     table: &mut redb::Table<'_, &'static str, &'static [u8]>,
-    users: &[StoredUser],
+    users: impl IntoIterator<Item = StoredUser>,
 ) -> Result<(), UserStoreError> {
     let (mut changed, mut removed) = (Vec::new(), Vec::new());
     {
         let mut known = table.iter().map_err(to_error)?.peekable();
         for user in users {
-            let text = to_json(user)?;
+            let text = to_json(&user)?;
             let mut is_same = false;
             // Both sides are sorted.
             while let Some(entry) = known.peek() {
@@ -144,7 +147,7 @@ fn write_changes(
                 known.next();
             }
             if !is_same {
-                changed.push((user, text));
+                changed.push((user.name, text));
             }
         }
         for entry in known {
@@ -155,9 +158,9 @@ fn write_changes(
     for name in removed {
         table.remove(name.as_str()).map_err(to_error)?;
     }
-    for (user, text) in changed {
-        let name = user.name.as_str();
-        table.insert(name, text.as_slice()).map_err(to_error)?;
+    for (name, text) in changed {
+        let inserted = table.insert(name.as_str(), text.as_slice());
+        inserted.map_err(to_error)?;
     }
     Ok(())
 }

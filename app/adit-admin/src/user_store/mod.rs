@@ -86,12 +86,17 @@ impl UserStore {
         &self.users
     }
 
+    /// Moves these users into a registry.
+    pub fn restore(&mut self, registry: &UserRegistry) {
+        registry.restore(&std::mem::take(&mut self.users));
+    }
+
     /// Writes `users`, in the order of their names; all others are removed. This function blocks.
     ///
     /// # Errors
     ///
     /// The file cannot be written, or another process has opened it since.
-    pub fn write(&self, users: &[StoredUser]) -> Result<(), UserStoreError> {
+    pub fn write(&self, users: impl IntoIterator<Item = StoredUser>) -> Result<(), UserStoreError> {
         self.database.write(users)
     }
 
@@ -181,7 +186,7 @@ impl StoreTask {
             return;
         };
         let registry = self.registry.clone();
-        let written = spawn_blocking(move || database.write(&registry.to_stored())).await;
+        let written = spawn_blocking(move || database.write(registry.to_stored())).await;
         match written {
             Ok(Ok(())) => self.failed = false,
             Ok(Err(UserStoreError::TakenOver)) => {

@@ -69,15 +69,15 @@ fn users_are_read_as_they_were_written() {
     let first = [user("ann", 1), user("bob \"\u{fc}\"", 2), user("cid", 3)];
     let store = UserStore::open(&path).unwrap();
     assert!(store.users().is_empty());
-    store.write(&first).unwrap();
+    store.write(first.clone()).unwrap();
     drop(store);
     let store = UserStore::open(&path).unwrap();
     assert_eq!(store.users(), first);
     let second = [user("aaa", 4), user("ann", 1), user("cid", 30)];
-    store.write(&second).unwrap();
+    store.write(second.clone()).unwrap();
     drop(store);
     assert_eq!(UserStore::open(&path).unwrap().users(), second);
-    UserStore::open(&path).unwrap().write(&[]).unwrap();
+    UserStore::open(&path).unwrap().write([]).unwrap();
     assert!(UserStore::open(&path).unwrap().users().is_empty());
     #[cfg(unix)]
     {
@@ -123,7 +123,7 @@ fn a_store_that_was_cut_is_repaired_or_kept() {
     let path = folder.store();
     let users: Vec<StoredUser> = (0..40).map(|n| user(&format!("user {n:02}"), n)).collect();
     let store = UserStore::open(&path).unwrap();
-    store.write(&users).unwrap();
+    store.write(users.clone()).unwrap();
     drop(store);
     let whole = fs::read(&path).unwrap();
     // Every byte of the header and the first pages, then steps that visit every offset in a page.
@@ -147,7 +147,7 @@ fn a_store_that_was_cut_is_repaired_or_kept() {
         }
         // It works as any other.
         if len % 64 == 0 {
-            store.write(&users).unwrap();
+            store.write(users.clone()).unwrap();
             drop(store);
             assert_eq!(UserStore::open(&path).unwrap().users(), users);
         }
@@ -162,7 +162,7 @@ fn a_store_with_other_bytes_is_repaired_or_kept() {
     let path = folder.store();
     let users: Vec<StoredUser> = (0..40).map(|n| user(&format!("user {n:02}"), n)).collect();
     let store = UserStore::open(&path).unwrap();
-    store.write(&users).unwrap();
+    store.write(users.clone()).unwrap();
     drop(store);
     let whole = fs::read(&path).unwrap();
     for at in (9..512).chain((512..whole.len()).step_by(1021)) {
@@ -170,7 +170,7 @@ fn a_store_with_other_bytes_is_repaired_or_kept() {
         bytes[at] ^= 0x5a;
         fs::write(&path, &bytes).unwrap();
         match UserStore::open(&path) {
-            Ok(store) => drop(store.write(&users)),
+            Ok(store) => drop(store.write(users.clone())),
             Err(UserStoreError::NewerFormat(_)) => {}
             Err(why) => panic!("byte {at}: {why}"),
         }

@@ -119,8 +119,8 @@ impl OpenStore {
     }
 
     /// Applies the limits and the usage in the store to an engine.
-    pub(super) fn restore(&self, engine: &Engine) {
-        engine.user_registry().restore(self.store.users());
+    pub(super) fn restore(&mut self, engine: &Engine) {
+        self.store.restore(engine.user_registry());
     }
 
     /// Stores what changes in an engine from now on.

@@ -64,7 +64,7 @@ impl OpenStore {
         Ok(None)
     }
 
-    pub(super) const fn restore(&self, _: &Engine) {
+    pub(super) const fn restore(&mut self, _: &Engine) {
         match *self {}
     }
 

@@ -148,7 +148,7 @@ impl PreparedRun {
         let mut predecessor_end = None;
         let engine = match predecessor {
             None => {
-                if let Some(store) = &self.store {
+                if let Some(store) = &mut self.store {
                     store.restore(self.engine.engine());
                 }
                 Arc::new(self.engine.start(SharedSockets::default()))
@@ -161,7 +161,7 @@ impl PreparedRun {
                 let handover = signals.run_until_ended(predecessor.wait_for_start(api));
                 let handover = handover.await?;
                 self.store = admin::OpenStore::open(plan.admin.as_ref()).await?;
-                if let Some(store) = &self.store {
+                if let Some(store) = &mut self.store {
                     store.restore(self.engine.engine());
                 }
                 let engine = Arc::new(handover.start(self.engine));

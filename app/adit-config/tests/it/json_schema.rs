@@ -100,6 +100,8 @@ level = "debug"
 [admin]
 listen = "admin.sock"
 public_host = "vps.example"
+store = "users.redb"
+store_interval = "1m"
 
 [run]
 watch = true
@@ -149,6 +151,8 @@ fn broken_files_are_found_by_the_schema_and_the_parser() {
         "[log]\nlevel = 3\n",
         "[admin]\npublic_host = \"a\"\n",
         "[admin]\nlisten = \"a.sock\"\ntokens = \"token\"\n",
+        "[admin]\nlisten = \"a.sock\"\nstore = 1\n",
+        "[admin]\nlisten = \"a.sock\"\nstore = \"a\"\nstore_interval = \"soon\"\n",
         "[run]\ndrain = 30\n",
         "[run]\ndrain = \"soon\"\n",
         "[run]\nwatch = \"yes\"\n",

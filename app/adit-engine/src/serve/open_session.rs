@@ -37,14 +37,33 @@ pub(super) struct SessionInfo {
     pub(super) peer: ConnectionAddrs,
     pub(super) target: Target,
     pub(super) user: String,
-    /// Number of bytes that were sent ahead of the relay.
-    pub(super) first: usize,
     /// Number of times that the request has come back to this process.
     pub(super) rounds: u8,
+    /// The state of its flow.
+    pub(super) flow: FlowState,
     /// Counts the session of a user.
     pub(super) _permit: Option<SessionPermit>,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
+}
+
+/// The state of a session's flow. It is kept outside of the future, which is bounded in size.
+#[derive(Default)]
+pub(super) struct FlowState {
+    /// True if the client has sent anything.
+    has_request_bytes: AtomicBool,
+    /// The places of both directions among the sessions that share a rate.
+    tickets: [QueueTicket; 2],
+}
+
+impl FlowState {
+    /// Creates the state of a session whose first bytes, if there are any, were sent ahead of the relay.
+    pub(super) fn new(has_request_bytes: bool) -> Self {
+        Self {
+            has_request_bytes: AtomicBool::new(has_request_bytes),
+            ..Self::default()
+        }
+    }
 }
 
 impl ConnectionHandler {
@@ -63,7 +82,7 @@ impl ConnectionHandler {
             peer,
             target,
             user,
-            first,
+            flow,
             ..
         } = &**about;
         if let Some(account) = account {
@@ -75,8 +94,7 @@ impl ConnectionHandler {
                 meter: &self.meter,
                 account: account.as_ref(),
             },
-            anything: AtomicBool::new(*first > 0),
-            tickets: Default::default(),
+            flow,
         };
         let eye = watch.as_ref().map(HopObserver);
         let outcome = {
@@ -143,14 +161,12 @@ impl HopObserver<'_> {
 /// A counter that also records if the client has sent anything.
 struct RequestCounter<'a> {
     both: DualCounter<'a>,
-    anything: AtomicBool,
-    /// The places of both directions among the sessions that share a rate.
-    tickets: [QueueTicket; 2],
+    flow: &'a FlowState,
 }
 
 impl RequestCounter<'_> {
     fn has_request_bytes(&self) -> bool {
-        self.anything.load(Ordering::Relaxed)
+        self.flow.has_request_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -159,7 +175,7 @@ impl CountBytes for RequestCounter<'_> {
         self.both.add_up(n);
         // Written once, so that the cache line stays shared.
         if !self.has_request_bytes() {
-            self.anything.store(true, Ordering::Relaxed);
+            self.flow.has_request_bytes.store(true, Ordering::Relaxed);
         }
     }
 
@@ -168,12 +184,12 @@ impl CountBytes for RequestCounter<'_> {
     }
 
     fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [up, _] = &self.tickets;
+        let [up, _] = &self.flow.tickets;
         self.both.poll_allowance(cx, true, up)
     }
 
     fn poll_allowance_down(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [_, down] = &self.tickets;
+        let [_, down] = &self.flow.tickets;
         self.both.poll_allowance(cx, false, down)
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::opening_client::MAX_EARLY_BYTES;
-use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo, admit_user};
+use super::{ConnectionHandler, DatagramClient, FlowState, OpenSession, SessionInfo, admit_user};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};
@@ -168,7 +168,7 @@ impl ConnectionHandler {
                 peer,
                 target: from.into(),
                 user: user.unwrap_or_default(),
-                first: 0,
+                flow: FlowState::default(),
                 rounds: 0,
                 _permit: permit,
                 _chain: connector,

@@ -10,9 +10,9 @@ use adit_net::system;
 use adit_wire::{UnixTime, source_network};
 use tracing::info;
 
+use super::packed_limits::PackedLimits;
 use super::token_bucket::{QueueTicket, TokenBucket};
-use super::{ByteCounts, QuotaPeriod, StoredUser, UserLimits, UserReport, UserState};
-use crate::FailureCause;
+use super::{ByteCounts, StoredUser, UserLimits, UserRefusal, UserReport, UserState};
 use crate::user_account::{Usage, UserAccount};
 
 /// The user has a quota.
@@ -38,11 +38,11 @@ const MIN_PIECE: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct UserEntry {
     name: Box<str>,
-    /// What the path of bytes has to check; 0 for users without quota and rate.
+    /// The checks on the path of bytes; 0 for users without quota and rate.
     checks: AtomicU8,
     /// The refusals that were logged, one bit per cause.
     logged: AtomicU8,
-    /// What is left of the quota.
+    /// The rest of the quota.
     budget: AtomicI64,
     /// The rates of both directions, once the user has had a rate.
     rates: OnceLock<Box<DirectionRates>>,
@@ -75,87 +75,6 @@ struct LiveState {
     sessions: u32,
     /// The client networks, with the number of their sessions and connections.
     devices: Vec<(IpAddr, u32)>,
-}
-
-/// The limits of a user in less memory: the maximum of a type is no limit.
-#[derive(Debug, Clone, Copy)]
-struct PackedLimits {
-    quota: u64,
-    expires: u64,
-    rate: u64,
-    sessions: u32,
-    devices: u32,
-    period: QuotaPeriod,
-}
-
-impl Default for PackedLimits {
-    fn default() -> Self {
-        UserLimits::default().into()
-    }
-}
-
-impl From<UserLimits> for PackedLimits {
-    fn from(limits: UserLimits) -> Self {
-        Self {
-            quota: limits.quota.unwrap_or(u64::MAX),
-            expires: limits.expires.map_or(u64::MAX, |at| at.0),
-            rate: limits.rate.unwrap_or(u64::MAX),
-            sessions: limits.sessions.unwrap_or(u32::MAX),
-            devices: limits.devices.unwrap_or(u32::MAX),
-            period: limits.period,
-        }
-    }
-}
-
-impl From<PackedLimits> for UserLimits {
-    fn from(packed: PackedLimits) -> Self {
-        let long = |n: u64| (n != u64::MAX).then_some(n);
-        let short = |n: u32| (n != u32::MAX).then_some(n);
-        Self {
-            quota: long(packed.quota),
-            period: packed.period,
-            expires: long(packed.expires).map(UnixTime),
-            rate: long(packed.rate),
-            sessions: short(packed.sessions),
-            devices: short(packed.devices),
-        }
-    }
-}
-
-/// The reason why a user gets no session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UserRefusal {
-    OverQuota,
-    Expired,
-    TooManySessions,
-    TooManyDevices,
-}
-
-impl UserRefusal {
-    /// Returns the bit of `UserEntry::logged`.
-    const fn bit(self) -> u8 {
-        1 << self as u8
-    }
-
-    /// Returns the text for logs and clients.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::OverQuota => "the quota of the user is used up",
-            Self::Expired => "the time of the user has expired",
-            Self::TooManySessions => "the user has too many open sessions",
-            Self::TooManyDevices => "the user is connected from too many addresses",
-        }
-    }
-
-    /// Returns the typed cause.
-    pub(crate) const fn cause(self) -> FailureCause {
-        match self {
-            Self::OverQuota => FailureCause::OverQuota,
-            Self::Expired => FailureCause::Expired,
-            Self::TooManySessions => FailureCause::TooManySessions,
-            Self::TooManyDevices => FailureCause::TooManyDevices,
-        }
-    }
 }
 
 /// An open session of a user, or a connection that has none yet; it is counted until it is dropped.
@@ -282,7 +201,7 @@ impl UserEntry {
         self.refresh(&mut record, now);
         let limits = UserLimits::from(record.limits);
         let expiry = limits.expires.filter(|at| *at > now);
-        let next = limits.quota.and(limits.period.next_start(now));
+        let next = limits.quota.and_then(|_| limits.period.next_start(now));
         expiry.into_iter().chain(next).min()
     }
 

@@ -11,6 +11,8 @@
 
 mod entry;
 mod limits;
+mod packed_limits;
+mod refusal;
 #[cfg(test)]
 mod tests;
 mod token_bucket;
@@ -29,8 +31,9 @@ use tokio::time::timeout;
 
 use crate::user_account::{Usage, UserAccount, UserCounters};
 
-pub(crate) use entry::{SessionPermit, UserEntry, UserRefusal};
+pub(crate) use entry::{SessionPermit, UserEntry};
 pub use limits::{QuotaPeriod, UserLimits, UserReport, UserState};
+pub(crate) use refusal::UserRefusal;
 pub(crate) use token_bucket::QueueTicket;
 
 /// Maximum time between two looks at the clock, which can be set, while a limit depends on it.
@@ -69,7 +72,7 @@ impl From<Usage> for ByteCounts {
     }
 }
 
-/// What outlives the process of a user.
+/// The part of a user that outlives the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredUser {
     /// The name of the user.
@@ -194,30 +197,27 @@ impl UserRegistry {
     }
 
     /// Returns everything that has to outlive the process, in the order of the names: users with limits or usage.
-    #[must_use]
-    pub fn to_stored(&self) -> Vec<StoredUser> {
+    pub fn to_stored(&self) -> impl Iterator<Item = StoredUser> + use<> {
         let now = system::unix_now();
-        let each = self.entries();
-        let mut stored: Vec<_> = each.iter().map(|entry| entry.to_stored(now)).collect();
-        stored
-            .retain(|user| user.total != Usage::default() || user.limits != UserLimits::default());
-        stored.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        stored
+        let mut each = self.entries();
+        each.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        let stored = each.into_iter().map(move |entry| entry.to_stored(now));
+        let none = (Usage::default(), UserLimits::default());
+        stored.filter(move |user| (user.total, user.limits) != none)
     }
 
     /// Waits for the next change of limits, or of usage other than by traffic.
     ///
     /// # Cancel safety
     ///
-    /// Cancel-safe. A change while nobody waits completes the next call.
+    /// Cancel-safe. A change while no one waits completes the next call.
     pub async fn changed(&self) {
         self.limits_changed.notified().await;
     }
 
     /// Returns the usage of all users, for a successor.
     pub(crate) fn usages(&self) -> Vec<UserCounters> {
-        let stored = self.to_stored();
-        let used = stored.into_iter().map(UserCounters::from);
+        let used = self.to_stored().map(UserCounters::from);
         used.filter(|user| user.usage != Usage::default()).collect()
     }
 

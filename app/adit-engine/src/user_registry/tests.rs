@@ -118,7 +118,8 @@ async fn expiry_ends_sessions_without_traffic() {
     let ann = registry.new_account("ann", "ann");
     let _permit = ann.admit_session(HERE).unwrap();
     let session = ann.run_until_ended(pending::<()>());
-    let expires = Some(UnixTime(system::unix_now().0 + 2));
+    let at = UnixTime(system::unix_now().0 + 2);
+    let expires = Some(at);
     registry.set_limits(
         "ann",
         UserLimits {
@@ -128,7 +129,7 @@ async fn expiry_ends_sessions_without_traffic() {
     );
     let late = Duration::from_secs(20);
     assert_eq!(timeout(late, session).await.unwrap(), None);
-    assert!(system::unix_now() >= expires.unwrap(), "too early");
+    assert!(system::unix_now() >= at, "too early");
     assert_eq!(ann.admit_session(HERE).unwrap_err(), UserRefusal::Expired);
     registry.set_limits("ann", limits());
     assert!(ann.admit_session(HERE).is_ok());
@@ -213,7 +214,7 @@ fn what_is_stored_is_restored_and_counted_once() {
     let ann = registry.new_account("ann", "ann");
     let idle = registry.new_account("idle", "idle");
     move_bytes(&ann, 100, 50);
-    let stored = registry.to_stored();
+    let stored: Vec<StoredUser> = registry.to_stored().collect();
     assert_eq!(stored.len(), 1, "a user without limits and usage");
 
     let next = UserRegistry::default();
@@ -288,4 +289,15 @@ fn a_removed_user_is_forgotten_and_counted_anew() {
     let report = registry.report("ann").unwrap();
     assert_eq!((report.total.up, report.total.down), (1, 2));
     assert_eq!(report.limits, limits());
+}
+
+/// Ten thousand users with limits may take 300 bytes each. Besides the entry these are its name, the counts of its
+/// pointer, and its place in the set, which is at least half full.
+#[test]
+fn an_entry_is_small() {
+    let name = 24;
+    let counts = 2 * size_of::<usize>();
+    let place = (size_of::<NamedEntry>() + 1) * 16 / 7;
+    let size = size_of::<UserEntry>() + name + counts + place;
+    assert!(size <= 300, "{size} bytes");
 }

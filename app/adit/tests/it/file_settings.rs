@@ -142,6 +142,22 @@ fn mistakes_of_the_api_are_found_before_it_starts() {
             "[admin]\nlisten = \"a.sock\"\npublic_host = \"a b\"\n",
             "bad host `a b`",
         ),
+        (
+            "[admin]\nlisten = \"a.sock\"\nstore = \"@users.redb\"\n",
+            "bad path `@users.redb`",
+        ),
+        (
+            "[admin]\nlisten = \"a.sock\"\nstore = \"none/users.redb\"\n",
+            "[admin] store = ",
+        ),
+        (
+            "[admin]\nlisten = \"a.sock\"\nstore_interval = \"1s\"\n",
+            "`store_interval` without `store`",
+        ),
+        (
+            "[admin]\nlisten = \"a.sock\"\nstore = \"a\"\nstore_interval = \"1ms\"\n",
+            "`store_interval` is too short",
+        ),
     ] {
         let (code, output) = checked(settings);
         assert_eq!(code, Some(3), "{output}");

@@ -120,6 +120,8 @@ mod transparent;
 mod udp;
 mod upgrade;
 mod user_commands;
+#[cfg(unix)]
+mod user_limits;
 mod users;
 #[cfg(target_os = "linux")]
 mod walkthrough;

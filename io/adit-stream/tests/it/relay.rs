@@ -3,11 +3,13 @@
 use std::future::poll_fn;
 use std::io::Write;
 use std::pin::pin;
-use std::task::Poll;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adit_stream::{
-    EndReason, Layered, RelayOutcome, RelayTimeouts, Stream, Tcp, TrafficMeter, relay,
+    BoxStream, CountBytes, EndReason, Layered, RelayOutcome, RelayTimeouts, Stream, Tcp,
+    TrafficMeter, relay,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -492,4 +494,90 @@ async fn a_socket_that_gave_little_is_known_to_be_empty() {
     let mut pipe = adit_net::splice::lease_pipe().unwrap();
     let end = poll_fn(|cx| near.poll_fill_pipe(cx, &mut pipe)).await;
     assert_eq!(end.unwrap(), 0);
+}
+
+/// Allows a few bytes, many bytes or none in turn, and checks that no more are moved.
+#[derive(Default)]
+struct Stingy {
+    turn: AtomicUsize,
+    allowed: AtomicUsize,
+    moved: AtomicUsize,
+}
+
+impl CountBytes for Stingy {
+    fn add_up(&self, n: usize) {
+        let allowed = self.allowed.swap(0, Ordering::Relaxed);
+        assert!(n <= allowed, "{n} bytes instead of {allowed}");
+        self.moved.fetch_add(n, Ordering::Relaxed);
+    }
+
+    fn add_down(&self, n: usize) {
+        assert_eq!(n, 0, "the target sends nothing");
+    }
+
+    fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
+        const TURNS: [usize; 7] = [1, 100, 0, 5000, 70_000, usize::MAX, 0];
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % TURNS.len();
+        let allowed = TURNS[turn];
+        self.allowed.store(allowed, Ordering::Relaxed);
+        if allowed == 0 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(allowed)
+    }
+}
+
+/// Wherever the bytes pass: through a pipe, into slots, from runs, or from buffer to buffer.
+#[tokio::test]
+async fn no_more_bytes_are_moved_than_are_allowed() {
+    const LEN: usize = 3_000_000;
+    for (near_sealed, far_sealed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let wrap = |tcp: Tcp, seal: bool| -> BoxStream {
+            match seal {
+                true => Box::new(sealed(tcp)),
+                false => Box::new(tcp),
+            }
+        };
+        let (near, client) = pair().await;
+        let (far, target) = pair().await;
+        let (mut near, mut far) = (wrap(near, near_sealed), wrap(far, far_sealed));
+        let work = tokio::spawn(async move {
+            let stingy = Stingy::default();
+            let outcome = relay(&mut *near, &mut *far, &LIMITS, &stingy).await;
+            (outcome, stingy.moved.into_inner())
+        });
+        // Sealed ends are relays of their own.
+        let (client, a) = unseal(client, near_sealed).await;
+        let (target, b) = unseal(target, far_sealed).await;
+        let (mut client, mut target) = (client, target);
+        let sending = tokio::spawn(async move {
+            client.write_all(&pattern(LEN)).await.unwrap();
+            client.shutdown().await.unwrap();
+            client
+        });
+        let mut received = Vec::new();
+        target.read_to_end(&mut received).await.unwrap();
+        assert!(received == pattern(LEN), "other bytes");
+        target.shutdown().await.unwrap();
+        let client = sending.await.unwrap();
+        let (outcome, moved) = work.await.unwrap();
+        assert!(matches!(outcome.end, EndReason::Finished), "{outcome:?}");
+        assert_eq!((outcome.up, moved), (LEN as u64, LEN));
+        drop((client, a, b));
+    }
+}
+
+/// Returns a plain stream for one whose other end is sealed, with the relay between them.
+async fn unseal(stream: TcpStream, is_sealed: bool) -> (TcpStream, Option<JoinHandle<()>>) {
+    if !is_sealed {
+        return (stream, None);
+    }
+    let (mut inner, outer) = pair().await;
+    let relaying = tokio::spawn(async move {
+        let mut sealed = sealed(Tcp::new(stream));
+        let meter = TrafficMeter::default();
+        relay(&mut inner, &mut sealed, &LIMITS, &meter).await;
+    });
+    (outer, Some(relaying))
 }

@@ -27,19 +27,11 @@ fn format_date(now: UnixTime) -> String {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
     let (days, second) = (now.0 / 86_400, now.0 % 86_400);
-    // Years are counted from March of year 0, in eras of 400, so that leap days are at the end of a
-    // year.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = 400 * era + year + u64::from(month >= 10);
+    let (year, month, day) = now.utc_date();
     format!(
         "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
         DAYS[narrow_int::<usize>(days % 7)],
-        MONTHS[narrow_int::<usize>((month + 2) % 12)],
+        MONTHS[narrow_int::<usize>(month - 1)],
         second / 3600,
         second / 60 % 60,
         second % 60

@@ -132,7 +132,7 @@ impl Successor {
         }
         let mut counted = engine.counters();
         // The users are handed over with their limits; only what is added later is counted.
-        let users = engine.user_registry().to_stored();
+        let users: Vec<StoredUser> = engine.user_registry().to_stored().collect();
         counted.users.clear();
         let started = Self::request_start(&mut channel, &mut child, engine, &counted, &users);
         let started = started.await;
