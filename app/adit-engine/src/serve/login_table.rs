@@ -15,7 +15,7 @@ use crate::user_account::{Usage, UserAccount};
 /// shares the accounts of users whose credentials are the same.
 #[derive(Debug, Default)]
 pub(crate) struct LoginTable {
-    /// What new accounts need; `None` for a table that stays empty.
+    /// The registry and the hasher of new accounts; `None` for a table that stays empty.
     source: Option<AccountSource>,
     logins: RwLock<HashMap<String, Login>>,
 }

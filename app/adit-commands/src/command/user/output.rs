@@ -1,4 +1,4 @@
-//! What `adit user` prints.
+//! The output of `adit user`: lines, and tables.
 
 use std::io::IsTerminal;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -46,11 +46,11 @@ fn wrong_options_are_explained() {
             &["no listener `mian`", "main, proxy"],
         ),
         (&["add", "bob", "--host", "a b"], 1, &["`host`"]),
-        (&["show", "nobody"], 1, &["no such user", "adit user list"]),
-        (&["rotate", "nobody"], 1, &["no such user"]),
-        (&["remove", "nobody"], 1, &["no such user"]),
-        (&["limit", "nobody", "--quota", "1GB"], 1, &["no such user"]),
-        (&["reset", "nobody"], 1, &["no such user"]),
+        (&["show", "ghost"], 1, &["no such user", "adit user list"]),
+        (&["rotate", "ghost"], 1, &["no such user"]),
+        (&["remove", "ghost"], 1, &["no such user"]),
+        (&["limit", "ghost", "--quota", "1GB"], 1, &["no such user"]),
+        (&["reset", "ghost"], 1, &["no such user"]),
         (
             &["limit", "admin"],
             2,
@@ -115,7 +115,7 @@ fn requests_are_checked() {
             400,
             "did you mean `quota`?",
         ),
-        ("PUT /accounts/nobody/limits", "{}", 404, "no such user"),
+        ("PUT /accounts/ghost/limits", "{}", 404, "no such user"),
         ("PUT /accounts", "{}", 405, "GET, POST"),
         (
             "POST /accounts",
@@ -135,7 +135,7 @@ fn requests_are_checked() {
             403,
             "`reveal` needs a token",
         ),
-        ("GET /accounts/nobody", "", 404, "no such user"),
+        ("GET /accounts/ghost", "", 404, "no such user"),
         ("GET /accounts/admin/keys", "", 404, "not found"),
     ] {
         let reply = served.ask(line, &[], body);
