@@ -217,7 +217,7 @@ mod tests {
         }
         let stats = meter.stats();
         assert!(stats.rejects.iter().map(|(_, n)| *n).eq(1..=13));
-        assert!(stats.dial_failures.iter().map(|(_, n)| *n).eq(1..=19));
+        assert!(stats.dial_failures.iter().map(|(_, n)| *n).eq(1..=23));
         let mut labels = RejectCause::ALL.map(RejectCause::label);
         labels.sort_unstable();
         assert!(labels.windows(2).all(|pair| pair[0] != pair[1]));

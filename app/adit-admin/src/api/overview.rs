@@ -31,6 +31,15 @@ pub(super) struct Overview {
     listeners: Vec<ListenerOverview>,
     /// The counters of KCP, by name.
     kcp: BTreeMap<&'static str, u64>,
+    /// Connections without a request that was served, by cause.
+    rejects: Vec<RejectCount>,
+}
+
+/// The number of rejected connections of a cause.
+#[derive(Debug, Serialize)]
+struct RejectCount {
+    cause: &'static str,
+    count: u64,
 }
 
 /// The counters of a listener.
@@ -68,8 +77,23 @@ impl Overview {
             associations_open: engine.open_associations(),
             listeners: listeners.map(ListenerOverview::from).collect(),
             kcp: kcp.iter().map(|count| (count.key, count.value)).collect(),
+            rejects: rejects_of(engine),
         }
     }
+}
+
+/// Returns the rejected connections of all listeners, of the causes that have occurred.
+fn rejects_of(engine: &Engine) -> Vec<RejectCount> {
+    let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for (_, stats) in engine.stage_stats() {
+        for (cause, count) in stats.rejects {
+            *counts.entry(cause.label()).or_default() += count;
+        }
+    }
+    let occurred = counts.into_iter().filter(|(_, count)| *count > 0);
+    occurred
+        .map(|(cause, count)| RejectCount { cause, count })
+        .collect()
 }
 
 impl From<(ListenerInfo, MeterStats)> for ListenerOverview {

@@ -60,6 +60,9 @@ fn stages_are_timed_and_failures_are_counted_by_cause() {
     let handshakes = format!("adit_handshake_seconds_count{{{at}}}");
     assert_eq!(number(&text, &handshakes), Some(2), "{text}");
     assert!(!text.contains(&origin.addr().to_string()), "{text}");
+    let overview: serde_json::Value = serde_json::from_str(&world.get("/overview").body).unwrap();
+    let rejects = serde_json::json!([{ "cause": "unauthentic", "count": 1 }]);
+    assert_eq!(overview["rejects"], rejects);
     client.stop().unwrap();
     stranger.stop().unwrap();
     world.adit.stop().unwrap();
