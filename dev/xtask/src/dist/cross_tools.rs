@@ -87,11 +87,6 @@ impl CrossTools {
             // The default flags name the target.
             .env("CRATE_CC_NO_DEFAULTS", "1")
     }
-
-    /// Returns a command that builds with the cross compiler, and links with it.
-    pub(crate) fn cargo_build(&self) -> Result<CommandRun> {
-        Ok(CommandRun::cargo(["zigbuild"]).env("PATH", self.path()?))
-    }
 }
 
 /// The standard library of a target for the Rust that runs this program.
@@ -128,6 +123,15 @@ impl StandardLibrary {
                 format!("rustup has no standard library for {target}, and no source of it")
             })?;
         Ok(Self::Source)
+    }
+
+    /// Returns the options of rustc with which a program is linked.
+    pub(crate) const fn link_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Compiled => &[],
+            // The objects that start a program are those of Zig: they come with compiled libraries otherwise.
+            Self::Source => &["-Clink-self-contained=no"],
+        }
     }
 
     /// Makes a command of cargo use this library.

@@ -222,9 +222,10 @@ impl<'a> Distribution<'a> {
     fn build(&self, folder: &Path) -> Result<PathBuf> {
         let triple = self.target.triple;
         self.library
-            .apply(self.tools.cargo_build()?)
+            .apply(self.tools.cargo_zigbuild("rustc")?)
             .args(["--locked", "--profile", PROFILE, "--package", "adit"])
-            .args(["--target", triple])
+            .args(["--target", triple, "--bin", "adit", "--"])
+            .args(self.library.link_options())
             .env("CARGO_TARGET_DIR", folder)
             .env("CARGO_ENCODED_RUSTFLAGS", self.rust_flags(folder)?)
             .env("SOURCE_DATE_EPOCH", self.time.to_string())
