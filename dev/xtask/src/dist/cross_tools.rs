@@ -87,6 +87,11 @@ impl CrossTools {
             // The default flags name the target.
             .env("CRATE_CC_NO_DEFAULTS", "1")
     }
+
+    /// Returns a command that builds with the cross compiler, and links with it.
+    pub(crate) fn cargo_build(&self) -> Result<CommandRun> {
+        Ok(CommandRun::cargo(["zigbuild"]).env("PATH", self.path()?))
+    }
 }
 
 /// The standard library of a target for the Rust that runs this program.
@@ -94,7 +99,7 @@ impl CrossTools {
 pub(crate) enum StandardLibrary {
     /// The compiled one of the toolchain.
     Compiled,
-    /// Its source, of which every build compiles it: rustup has no compiled one.
+    /// Its source, which is compiled together with what is checked: rustup has no compiled one.
     Source,
 }
 
@@ -123,15 +128,6 @@ impl StandardLibrary {
                 format!("rustup has no standard library for {target}, and no source of it")
             })?;
         Ok(Self::Source)
-    }
-
-    /// Returns the options of rustc with which a program is linked.
-    pub(crate) const fn link_options(self) -> &'static [&'static str] {
-        match self {
-            Self::Compiled => &[],
-            // The objects that start a program are those of Zig: they come with compiled libraries otherwise.
-            Self::Source => &["-Clink-self-contained=no"],
-        }
     }
 
     /// Makes a command of cargo use this library.
