@@ -16,12 +16,13 @@ use crate::license_expression::LicenseExpression;
 use crate::package_graph::{Package, PackageGraph};
 
 const FILE: &str = "THIRD-PARTY-LICENSES.txt";
-/// The processors that releases are built for, as in `deny.toml`.
-const TARGETS: [&str; 4] = [
+/// The targets that releases are built for here.
+const TARGETS: [&str; 5] = [
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
     "x86_64-unknown-linux-musl",
     "aarch64-unknown-linux-musl",
+    "x86_64-pc-windows-gnu",
 ];
 /// The licences chosen first where a crate offers alternatives.
 const PREFERRED: [&str; 2] = ["Apache-2.0", "MIT"];

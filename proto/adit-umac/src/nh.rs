@@ -108,6 +108,7 @@ impl<'a> GroupRun<'a> {
 }
 
 /// Returns the two halves of a group.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 pub(crate) fn halves(group: &Group) -> (&[u8; 16], &[u8; 16]) {
     match group.as_chunks().0 {

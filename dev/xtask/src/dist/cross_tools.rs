@@ -99,7 +99,7 @@ impl CrossTools {
 pub(crate) enum StandardLibrary {
     /// The compiled one of the toolchain.
     Compiled,
-    /// Its source, of which every build compiles it: rustup has no compiled one.
+    /// Its source, which is compiled together with what is checked: rustup has no compiled one.
     Source,
 }
 

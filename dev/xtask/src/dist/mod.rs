@@ -196,7 +196,6 @@ fn check_target(tools: &CrossTools, triple: &str) -> Result<String> {
 struct Distribution<'a> {
     tools: &'a CrossTools,
     target: DistTarget,
-    library: StandardLibrary,
     /// The first line of `rustc -V`.
     compiler: String,
     version: String,
@@ -206,12 +205,15 @@ struct Distribution<'a> {
 
 impl<'a> Distribution<'a> {
     fn prepare(tools: &'a CrossTools, target: DistTarget) -> Result<Self> {
-        let library = StandardLibrary::install(target.triple)?;
+        ensure!(
+            StandardLibrary::install(target.triple)? == StandardLibrary::Compiled,
+            "rustup has no standard library for {}: the objects that start a program come with it",
+            target.triple
+        );
         let compiler = CommandRun::new("rustc", ["-V"]).run_captured("rustc-dist")?;
         Ok(Self {
             tools,
             target,
-            library,
             compiler: compiler.trim().to_owned(),
             version: PackageGraph::load()?.version("adit")?.to_owned(),
             time: source_time()?,
@@ -221,8 +223,8 @@ impl<'a> Distribution<'a> {
     /// Builds the program with `folder` as the target folder, and returns its path.
     fn build(&self, folder: &Path) -> Result<PathBuf> {
         let triple = self.target.triple;
-        self.library
-            .apply(self.tools.cargo_build()?)
+        self.tools
+            .cargo_build()?
             .args(["--locked", "--profile", PROFILE, "--package", "adit"])
             .args(["--target", triple])
             .env("CARGO_TARGET_DIR", folder)
@@ -301,10 +303,6 @@ impl<'a> Distribution<'a> {
             size(&archive)?,
             self.compiler
         );
-        let note = match self.library {
-            StandardLibrary::Compiled => note,
-            StandardLibrary::Source => format!("{note}, standard library from source"),
-        };
         Ok((folder, note))
     }
 

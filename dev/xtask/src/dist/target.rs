@@ -41,18 +41,12 @@ const fn musl(triple: &'static str, arch: &'static str, qemu: &'static str) -> D
 }
 
 /// All targets with an archive.
-pub(crate) const DIST_TARGETS: [DistTarget; 5] = [
+pub(crate) const DIST_TARGETS: [DistTarget; 3] = [
     musl("x86_64-unknown-linux-musl", "x86_64", "qemu-x86_64-static"),
     musl(
         "aarch64-unknown-linux-musl",
         "aarch64",
         "qemu-aarch64-static",
-    ),
-    musl("armv7-unknown-linux-musleabihf", "arm", "qemu-arm-static"),
-    musl(
-        "riscv64gc-unknown-linux-musl",
-        "riscv64",
-        "qemu-riscv64-static",
     ),
     DistTarget {
         triple: "x86_64-pc-windows-gnu",
@@ -62,9 +56,10 @@ pub(crate) const DIST_TARGETS: [DistTarget; 5] = [
 ];
 
 /// The targets that are only checked: none of their programs has been run.
-pub(crate) const CHECKED_TARGETS: [&str; 4] = [
+pub(crate) const CHECKED_TARGETS: [&str; 5] = [
     "aarch64-apple-darwin",
     "aarch64-linux-android",
+    "armv7-unknown-linux-musleabihf",
     "x86_64-apple-darwin",
     "x86_64-unknown-freebsd",
 ];

@@ -181,6 +181,7 @@ impl KernelPath {
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
     ) {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         let len = outputs.first().map_or(0, |output| output.len());
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -10,7 +10,7 @@ pub(super) use unix::*;
 #[cfg(windows)]
 pub(super) use windows::*;
 
-/// What a terminal does with keys and output.
+/// The treatment of keys and output by a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TerminalMode {
     /// Every key and every byte passes unchanged.
