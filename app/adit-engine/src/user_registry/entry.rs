@@ -324,7 +324,7 @@ impl UserEntry {
                 _ => UserRefusal::Expired,
             };
             info!(
-                user = ?self.name,
+                user = &*self.name,
                 "{}: {} sessions end",
                 why.text(),
                 live.sessions
@@ -358,7 +358,7 @@ impl UserEntry {
             let known = self.logged.fetch_or(why.bit(), Ordering::Relaxed);
             if known & why.bit() == 0 {
                 info!(
-                    user = ?self.name,
+                    user = &*self.name,
                     "refused: {} (logged once until the user or their limits change)",
                     why.text()
                 );

@@ -179,11 +179,12 @@ fn datagrams_leave_connections_their_descriptors() {
 
 /// Memory of a session that was answered, in the edition that stores most for it. A process allocates
 /// other memory (a worker's first buffers) once, and rarely in between: the minimum of several servers
-/// counts. Measured: 2.1 KiB, of which the state of a handover and the resolver of the route have 50 bytes.
+/// counts. Measured: 2.2 KiB, of which the entry in the table of sessions has 120 bytes, and the state of a handover and
+/// the resolver of the route have 50.
 #[test]
 fn an_association_is_small() {
     let all = [(); 3].map(|()| bytes_of_an_association());
-    assert!(all.iter().min() <= Some(&2176), "{all:?} bytes");
+    assert!(all.iter().min() <= Some(&2304), "{all:?} bytes");
 }
 
 fn bytes_of_an_association() -> u64 {

@@ -49,7 +49,7 @@ use Moment::{Later, Says, Waits};
 
 /// Commands that run for long. `STATE` is a folder, `KEYS` and `HOST` are files, `PORT` is a free port, and `URL`, `AT`
 /// and `SERVER` name a server that never answers.
-const LONG: [(&str, Moment); 30] = [
+const LONG: [(&str, Moment); 32] = [
     ("up", Says("Ctrl-C stops this")),
     ("up", Later),
     (
@@ -62,6 +62,8 @@ const LONG: [(&str, Moment); 30] = [
     ("run mixed://127.0.0.1:0", Says("listening on")),
     ("status --admin AT", Waits),
     ("upgrade --admin AT", Waits),
+    ("user list --admin AT", Waits),
+    ("dashboard --admin AT", Waits),
     ("sessions --admin AT", Waits),
     ("routes --admin AT", Waits),
     (

@@ -222,7 +222,7 @@ fn datagrams() {
     assert!(!matches!(association.control().read(&mut [0]), Ok(1..)));
     let why = UdpAssociation::open(proxy, login).unwrap_err().to_string();
     assert!(why.contains("0x02"), "{why}");
-    world.wait_for("\"alice\"");
+    world.wait_for("user=alice");
     let folder = {
         let status = world.adit.process().terminate().unwrap();
         assert!(status.success());

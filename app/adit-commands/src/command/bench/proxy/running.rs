@@ -18,6 +18,8 @@ use super::subject::{ProcessCommand, Subject};
 
 /// Time for a process to listen.
 const START_TIME: Duration = Duration::from_secs(10);
+/// Number of attempts to start a process.
+const START_TRIES: usize = 3;
 /// The end of an output that is kept for errors, in bytes.
 const KEPT_OUTPUT: usize = 2048;
 
@@ -88,7 +90,22 @@ impl RunningChain {
     }
 }
 
+/// Starts a process. Another program may take its port before it does: it has several tries.
 async fn start_process(
+    command: &ProcessCommand,
+    server: Option<SocketAddr>,
+    folder: &ScratchFolder,
+    role: &str,
+) -> Result<(RunningProcess, SocketAddr)> {
+    for _ in 1..START_TRIES {
+        if let Ok(started) = try_to_start(command, server, folder, role).await {
+            return Ok(started);
+        }
+    }
+    try_to_start(command, server, folder, role).await
+}
+
+async fn try_to_start(
     command: &ProcessCommand,
     server: Option<SocketAddr>,
     folder: &ScratchFolder,
