@@ -48,14 +48,16 @@ impl LogFile {
         })
     }
 
-    /// Appends a line that is written on this day. If the file cannot be replaced, it grows further.
+    /// Appends a line that is written on this day. If the file cannot be replaced, it grows by as much again before the
+    /// next attempt.
     pub(super) fn write_line(&mut self, line: &[u8], today: Date) -> io::Result<()> {
         let len = u64::try_from(line.len()).unwrap_or(u64::MAX);
         if let Some(rotation) = self.rotation
             && self.size > 0
             && (self.day != today || self.size.saturating_add(len) > rotation.max_size)
         {
-            self.rotate(rotation, today)?;
+            let _ = self.rotate(rotation);
+            (self.size, self.day) = (0, today);
         }
         self.file.write_all(line)?;
         self.size = self.size.saturating_add(len);
@@ -63,7 +65,7 @@ impl LogFile {
     }
 
     /// Renames the file after its day, removes the oldest ones, and begins a new one.
-    fn rotate(&mut self, rotation: Rotation, today: Date) -> io::Result<()> {
+    fn rotate(&mut self, rotation: Rotation) -> io::Result<()> {
         let mut earlier = earlier_files(&self.path)?;
         let next = earlier
             .iter()
@@ -75,11 +77,10 @@ impl LogFile {
         earlier.push(renamed);
         earlier.sort_by_key(|file| (file.day, file.number));
         let excess = earlier.len().saturating_sub(rotation.keep);
+        self.file = open_for_appending(&self.path)?;
         for file in earlier.into_iter().take(excess) {
             fs::remove_file(file.path)?;
         }
-        self.file = open_for_appending(&self.path)?;
-        (self.size, self.day) = (0, today);
         Ok(())
     }
 }
