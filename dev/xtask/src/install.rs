@@ -328,7 +328,7 @@ fn install_axe() -> Result<String> {
     let package = format!("axe-core@{AXE}");
     let options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-save"];
     CommandRun::new("npm", ["install", "--prefix", &folder, &package])
-        .args(&options)
+        .args(options)
         .with_limit(10)
         .run_captured("install-axe-core")?;
     Ok(format!("installed {AXE}"))
