@@ -58,21 +58,23 @@ impl PageCommand {
     }
 }
 
-/// Returns the paths of all pages with commands, in the repository at `root`: the README, the examples, and
-/// everything in `docs` but the reports of benchmarks, whose commands `cargo xtask bench` records with the figures.
+/// Returns the paths of all pages that may have commands, in the repository at `root`: the documents there, the
+/// examples, and everything in `docs` but the reports of benchmarks, whose commands `cargo xtask bench` records with the
+/// figures.
 ///
 /// # Errors
 ///
 /// Fails if a folder cannot be read.
 pub fn pages(root: &Path) -> Result<Vec<String>> {
-    let mut pages = vec!["README.md".to_owned(), "examples/README.md".to_owned()];
-    let mut folders = vec!["docs".to_owned()];
+    let mut pages = vec!["examples/README.md".to_owned()];
+    let mut folders = vec![String::new(), "docs/".to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root.join(&folder)).with_context(|| folder.clone())? {
             let entry = entry?;
-            let name = format!("{folder}/{}", entry.file_name().display());
-            if entry.file_type()?.is_dir() && name != "docs/benchmarks" {
-                folders.push(name);
+            let name = format!("{folder}{}", entry.file_name().display());
+            if entry.file_type()?.is_dir() {
+                let is_below = !folder.is_empty() && name != "docs/benchmarks";
+                folders.extend(is_below.then(|| name + "/"));
             } else if Path::new(&name).extension().is_some_and(|end| end == "md") {
                 pages.push(name);
             }
@@ -174,6 +176,17 @@ mod tests {
             line: 1,
             text: text.to_owned(),
         }
+    }
+
+    #[test]
+    fn pages_are_found() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let found = pages(&root).unwrap();
+        let has = |page: &str| found.iter().any(|name| name == page);
+        for page in ["README.md", "examples/README.md", "docs/book/install.md"] {
+            assert!(has(page), "{page}: {found:?}");
+        }
+        assert!(!has("docs/benchmarks/socks.md"), "{found:?}");
     }
 
     #[test]

@@ -88,6 +88,27 @@ pub(super) fn install(hosts: &Hosts, walk: &mut Walk) {
     home.run("~/.local/bin/ss-local -h");
 }
 
+pub(super) fn platforms(hosts: &Hosts, walk: &mut Walk) {
+    let _names = hosts.start_name_servers();
+    let found = hosts.home.run(&walk.next("adit doctor direct://"));
+    assert!(found.contains("error correction: "), "{found}");
+}
+
+/// Signs a list of sums, as the workflow does for a release, and verifies it.
+pub(super) fn releasing(hosts: &Hosts, walk: &mut Walk) {
+    let home = &hosts.home;
+    home.run(
+        "ssh-keygen -q -t ed25519 -N '' -C '' -f key
+        echo \"release@adit $(cat key.pub)\" > signers
+        sha256sum signers > SHA256SUMS
+        ssh-keygen -q -Y sign -f key -n adit-release SHA256SUMS",
+    );
+    let verify = walk.next("ssh-keygen -Y verify");
+    home.run(&verify);
+    home.run("echo >> SHA256SUMS");
+    assert_ne!(home.try_run(&verify).code, Some(0));
+}
+
 /// The server, its URL, the client and a page through both.
 fn server_and_client(hosts: &Hosts, walk: &mut Walk, url: &str) {
     let mut client = save_and_use(hosts, walk, url);

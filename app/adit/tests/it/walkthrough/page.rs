@@ -65,7 +65,7 @@ pub(crate) fn commands_of(page: &str) -> Vec<PageCommand> {
     commands.unwrap_or_else(|why| panic!("{page}: {why:#}"))
 }
 
-/// Returns the first block of a page with this language that contains these words, and has nothing to run.
+/// Returns the first block of a page with this language that contains these words.
 pub(crate) fn block_with(page: &str, language: &str, words: &str) -> String {
     let text = read(page);
     let fence = format!("```{language}\n");

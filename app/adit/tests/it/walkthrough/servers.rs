@@ -4,7 +4,7 @@ use adit_interop::shadowsocks::percent_encode;
 
 use super::Walk;
 use super::hosts::{Host, Hosts};
-use super::page::{KEY, SERVER_ID};
+use super::page::{KEY, SERVER_ID, block_with};
 
 const SOCKS: &str = "socks5h://127.0.0.1:1080";
 
@@ -128,6 +128,11 @@ pub(super) fn config(hosts: &Hosts, walk: &mut Walk) {
     let home = &hosts.home;
     home.run(&walk.take(11, "umask 077"));
     home.run("test -s server.key -a -s token -a -s users.json -a -s corp.yaml");
+    home.write("adit.toml", &block_with(walk.page, "toml", "[set.ads]"));
+    let explained = home.run(&walk.next("adit explain"));
+    let shown = block_with(walk.page, "console", "adit explain");
+    let (_, shown) = shown.split_once('\n').unwrap();
+    assert_eq!(explained.trim_end(), shown.trim_end());
     home.run(&walk.next("printf"));
     let done = home.try_run(&walk.next("adit check"));
     assert_eq!(done.code, Some(3), "{}", done.output);
