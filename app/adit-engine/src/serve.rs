@@ -557,10 +557,10 @@ impl ConnectionHandler {
             far: far_io,
             watch: far.watch,
             again,
-            account,
-            entry,
             span: None,
             about: Box::new(SessionInfo {
+                account,
+                entry,
                 peer,
                 target,
                 flow: FlowState::default(),

@@ -31,6 +31,8 @@ pub struct UserTable {
     hints: Mutex<Vec<Option<(IpAddr, UserId)>>>,
     file: RwLock<Option<PathBuf>>,
     reread_requests: Notify,
+    /// Locked while the file is read or changed, and the users are replaced.
+    file_changes: Mutex<()>,
     /// The users of the process.
     registry: Arc<UserRegistry>,
 }
@@ -72,6 +74,7 @@ impl UserTable {
             hints: Mutex::default(),
             file: RwLock::new(file),
             reread_requests: Notify::new(),
+            file_changes: Mutex::default(),
             registry,
         }
     }
@@ -116,6 +119,13 @@ impl UserTable {
 
     pub(crate) async fn reread_requested(&self) {
         self.reread_requests.notified().await;
+    }
+
+    /// Runs `change`, which reads or changes the file and then replaces the users, while no other change runs: a reader never
+    /// brings back users whom a change has removed meanwhile. This function blocks.
+    pub fn with_file<T>(&self, change: impl FnOnce() -> T) -> T {
+        let _alone = lock_ignoring_poison(&self.file_changes);
+        change()
     }
 
     /// Replaces the users. Sessions of users that were removed, or whose key changed, end; all others

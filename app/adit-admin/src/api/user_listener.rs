@@ -128,13 +128,12 @@ impl Api {
             ListenerUsers::Proxy(server) => {
                 let users = server.users.clone();
                 let work = move || {
-                    users_file::write_password_change(&users, &change)?;
-                    users.replace_users(&users.read_file()?);
-                    Ok(())
+                    users.change_file(|| users_file::write_password_change(&users, &change))
                 };
                 let changed = tokio::task::spawn_blocking(work).await;
                 changed
                     .unwrap_or_else(|why| Err(why.to_string()))
+                    .map(drop)
                     .map_err(failed)
             }
         }

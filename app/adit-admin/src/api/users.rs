@@ -166,21 +166,25 @@ impl Api {
         let bad = |why: &dyn fmt::Display| Refusal::bad_request(why.to_string());
         let user_table = &server.user_table;
         let change = Arc::new(change);
-        let (remove, put) = match &*change {
-            UserChange::Put(name, key) => (None, Some((name.as_str(), key.as_str()))),
-            UserChange::Remove(name) => (Some(name.as_str()), None),
-        };
-        let (remove, put) = (remove.as_slice(), put.as_slice());
         let users = user_table.users();
+        let (remove, put) = change.parts();
+        let (remove, put) = (remove.as_slice(), put.as_slice());
         users.with_changes(remove, put).map_err(|e| bad(&e))?;
-        if let Some(path) = user_table.file() {
-            let (method, change) = (users.method(), change.clone());
-            let work = move || users_file::write_change(&path, method, &change);
-            let written = tokio::task::spawn_blocking(work).await;
-            let written = written.unwrap_or_else(|e| Err(e.to_string()));
-            written.map_err(|why| Refusal::new(StatusCode::CONFLICT, why))?;
-        }
-        user_table.change_users(remove, put).map_err(|e| bad(&e))
+        let Some(path) = user_table.file() else {
+            return user_table.change_users(remove, put).map_err(|e| bad(&e));
+        };
+        let (method, table, change) = (users.method(), user_table.clone(), change.clone());
+        let work = move || {
+            table.with_file(|| {
+                let conflict = |why| Refusal::new(StatusCode::CONFLICT, why);
+                users_file::write_change(&path, method, &change).map_err(conflict)?;
+                let (remove, put) = change.parts();
+                let changed = table.change_users(remove.as_slice(), put.as_slice());
+                changed.map_err(|why| Refusal::bad_request(why.to_string()))
+            })
+        };
+        let changed = tokio::task::spawn_blocking(work).await;
+        changed.unwrap_or_else(|why| Err(Refusal::new(StatusCode::CONFLICT, why.to_string())))
     }
 }
 

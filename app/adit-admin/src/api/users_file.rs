@@ -20,6 +20,16 @@ pub(crate) enum UserChange {
     Remove(String),
 }
 
+impl UserChange {
+    /// Returns the name to remove, or the name to add with its key.
+    pub(crate) fn parts(&self) -> (Option<&str>, Option<(&str, &str)>) {
+        match self {
+            Self::Put(name, key) => (None, Some((name.as_str(), key.as_str()))),
+            Self::Remove(name) => (Some(name.as_str()), None),
+        }
+    }
+}
+
 /// Applies the change to a file of users and writes it as `{"NAME": "KEY"}`. Users that were added
 /// by hand are kept; comments and the format are not. This function blocks.
 pub(crate) fn write_change(path: &Path, method: Method, change: &UserChange) -> Result<(), String> {

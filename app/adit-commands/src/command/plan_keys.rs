@@ -29,20 +29,20 @@ pub(super) struct PlanKey {
 
 impl fmt::Display for PlanKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(id) = &self.key_id {
-            write!(f, "key-id {id}  ")?;
-        }
-        f.write_str(self.method)?;
-        if let Some(users) = self.users {
-            write!(f, ", users: {users},")?;
-        }
-        if let Some(servers) = self.relay_servers {
-            write!(f, ", relay to servers: {servers},")?;
-        }
-        match (&self.listen, &self.server) {
-            (Some(listen), _) => write!(f, " on {listen}"),
-            (None, Some(server)) => write!(f, " to {server}"),
-            (None, None) => Ok(()),
+        let users = self.users.map(|users| format!(", users: {users},"));
+        let servers = self
+            .relay_servers
+            .map(|servers| format!(", relay to servers: {servers},"));
+        let place = match (&self.listen, &self.server) {
+            (Some(listen), _) => format!(" on {listen}"),
+            (None, Some(server)) => format!(" to {server}"),
+            (None, None) => String::new(),
+        };
+        let about = [users, servers, Some(place)].into_iter().flatten();
+        let about: String = about.collect();
+        match &self.key_id {
+            Some(id) => write!(f, "key-id {id}  {}{about}", self.method),
+            None => write!(f, "{}{about}", self.method),
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::serve::LoginTable;
 /// The users of a proxy listener: that of its URL, and those of its file.
 pub struct ProxyUsers {
     in_url: Option<UserPassword>,
-    /// The names of the users of the file.
+    /// The names of the users of the file. Locked while the file is read or changed, so that a reader never brings back
+    /// what a change has replaced meanwhile.
     names: Mutex<Vec<String>>,
     file: Option<PathBuf>,
     /// The version of the file that was read last.
@@ -104,13 +105,20 @@ impl ProxyUsers {
         read_password_file(path, self.name_in_url(), self.protocols.0, &SystemSources)
     }
 
-    /// Replaces the users of the file by `users`, which it contains now. Sessions of users that were removed, or whose
-    /// password changed, end; all others are unaffected.
-    pub fn replace_users(&self, users: &[UserPassword]) {
+    /// Changes the file by `write`, and replaces the users by those that it has then. Sessions of users that were removed,
+    /// or whose password changed, end; all others are unaffected. This function blocks.
+    ///
+    /// # Errors
+    ///
+    /// The error of `write`, or that of [`Self::read_file`].
+    pub fn change_file(&self, write: impl FnOnce() -> Result<(), String>) -> Result<usize, String> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        *names = names_of(users);
-        self.credentials.replace(self.in_url.iter().chain(users));
-        self.logins.replace(self.in_url.iter().chain(users));
+        write()?;
+        let users = self.read_file()?;
+        *names = names_of(&users);
+        self.credentials.replace(self.in_url.iter().chain(&users));
+        self.logins.replace(self.in_url.iter().chain(&users));
+        Ok(users.len())
     }
 
     /// Returns the task that watches the file, if there is one.
@@ -130,13 +138,10 @@ impl ProxyUsers {
             }
             seen = now;
             let users = self.clone();
-            let read = tokio::task::spawn_blocking(move || users.read_file()).await;
+            let read = tokio::task::spawn_blocking(move || users.change_file(|| Ok(()))).await;
             let path = path.display();
             match read {
-                Ok(Ok(users)) => {
-                    info!("{path}: {} users", users.len());
-                    self.replace_users(&users);
-                }
+                Ok(Ok(count)) => info!("{path}: {count} users"),
                 Ok(Err(why)) => {
                     warn!("{path} was not reloaded, the current users stay in use: {why}");
                 }

@@ -57,14 +57,19 @@ impl UsersFile {
                 }
                 () = user_table.reread_requested() => seen = current_version(&file.path).await,
             }
-            let reader = file.clone();
-            let read = tokio::task::spawn_blocking(move || reader.read_users()).await;
+            let (reader, table) = (file.clone(), user_table.clone());
+            let reread = move || {
+                table.with_file(|| {
+                    let users = reader.read_users()?;
+                    let count = users.len();
+                    table.replace_users(users);
+                    Ok::<_, String>(count)
+                })
+            };
+            let read = tokio::task::spawn_blocking(reread).await;
             let path = file.path.display();
             match read {
-                Ok(Ok(users)) => {
-                    info!("{path}: {} users", users.len());
-                    user_table.replace_users(users);
-                }
+                Ok(Ok(count)) => info!("{path}: {count} users"),
                 Ok(Err(why)) => {
                     warn!("{path} was not reloaded, the current users stay in use: {why}");
                 }

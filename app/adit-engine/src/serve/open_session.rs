@@ -30,16 +30,16 @@ pub(super) struct OpenSession {
     pub(super) watch: Option<HopWatch>,
     /// Further requests on the same connection.
     pub(super) again: Option<Box<dyn FurtherRequests>>,
-    pub(super) account: Option<Arc<UserAccount>>,
-    /// Lists the session, counts its bytes, and can end it.
-    pub(super) entry: SessionEntry,
     /// The span of the session, if there is a log of it.
     pub(super) span: Option<Box<Span>>,
     pub(super) about: Box<SessionInfo>,
 }
 
-/// Details of a session for the log.
+/// The context of a session. It is kept outside of the future, which is bounded in size.
 pub(super) struct SessionInfo {
+    pub(super) account: Option<Arc<UserAccount>>,
+    /// Lists the session, counts its bytes, and can end it.
+    pub(super) entry: SessionEntry,
     pub(super) peer: ConnectionAddrs,
     pub(super) target: Target,
     /// Number of times that the request has come back to this process.
@@ -54,7 +54,7 @@ pub(super) struct SessionInfo {
     pub(super) _chain: Arc<dyn Connector>,
 }
 
-/// The state of a session's flow. It is kept outside of the future, which is bounded in size.
+/// The state of a session's flow.
 #[derive(Default)]
 pub(super) struct FlowState {
     /// True if the target has answered.
@@ -67,40 +67,21 @@ impl ConnectionHandler {
     /// Relays the session and watches its keyed hop; ends when the user is removed, or
     /// their limits do not allow it any more.
     pub(super) async fn relay_session(&self, session: &mut OpenSession) {
+        if let Some(account) = &session.about.account {
+            account.count_tcp_session();
+        }
+        let outcome = self.run_relay(session).await;
         let OpenSession {
-            near,
-            far,
-            watch,
-            account,
-            entry,
-            about,
-            ..
+            near, far, about, ..
         } = session;
         let SessionInfo {
+            account,
+            entry,
             peer,
             target,
-            flow,
-            requested,
             ..
         } = &**about;
         let user = entry.user();
-        if let Some(account) = account {
-            account.count_tcp_session();
-        }
-        let asked = RequestCounter {
-            session: entry,
-            account: account.as_ref(),
-            flow,
-            requested,
-            stages: &self.stages,
-        };
-        let eye = watch.as_ref().map(HopObserver);
-        let outcome = {
-            let mut relay = pin!(relay(&mut **near, &mut **far, &self.limits, &asked));
-            let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
-            let watched = entry.run_until_ended(watched);
-            run_until_ended(account.as_deref(), watched).await
-        };
         let Some(Some(outcome)) = outcome else {
             // A truncated transfer must not look complete.
             near.abort();
@@ -111,11 +92,29 @@ impl ConnectionHandler {
             };
             return debug!(client = %peer.remote, user, %target, "closed: {why}");
         };
-        if let Some(eye) = &eye {
-            eye.update_at_end(&outcome, asked.has_request_bytes());
-        }
         let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
         debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
+    }
+
+    /// Relays until the streams end; returns `None` outside if the user's sessions end, and inside if this session was
+    /// ended. It borrows as little as possible, because idle sessions wait here.
+    async fn run_relay(&self, session: &mut OpenSession) -> Option<Option<RelayOutcome>> {
+        let asked = RequestCounter {
+            about: &session.about,
+            stages: &self.stages,
+        };
+        let eye = session.watch.as_ref().map(HopObserver);
+        let outcome = {
+            let (near, far) = (&mut *session.near, &mut *session.far);
+            let mut relay = pin!(relay(near, far, &self.limits, &asked));
+            let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
+            let watched = asked.about.entry.run_until_ended(watched);
+            run_until_ended(asked.about.account.as_deref(), watched).await
+        };
+        if let (Some(eye), Some(Some(outcome))) = (&eye, &outcome) {
+            eye.update_at_end(outcome, asked.has_request_bytes());
+        }
+        outcome
     }
 }
 
@@ -162,48 +161,48 @@ impl HopObserver<'_> {
 
 /// Counts for the session, its listener and its user, and times the first byte from the destination.
 struct RequestCounter<'a> {
-    session: &'a SessionEntry,
-    account: Option<&'a Arc<UserAccount>>,
-    flow: &'a FlowState,
-    requested: &'a Instant,
+    about: &'a SessionInfo,
     stages: &'a StageMeter,
 }
 
 impl RequestCounter<'_> {
     /// Returns true if the client has sent anything.
     fn has_request_bytes(&self) -> bool {
-        self.session.up() > 0
+        self.about.entry.up() > 0
     }
 }
 
 impl CountBytes for RequestCounter<'_> {
     fn add_up(&self, n: usize) {
-        self.session.add_up(n);
-        if let Some(account) = self.account {
+        self.about.entry.add_up(n);
+        if let Some(account) = &self.about.account {
             account.count_bytes(n, true);
         }
     }
 
     fn add_down(&self, n: usize) {
-        self.session.add_down(n);
-        if let Some(account) = self.account {
+        self.about.entry.add_down(n);
+        if let Some(account) = &self.about.account {
             account.count_bytes(n, false);
         }
         // Bytes of one direction are counted by one task, so that no other call comes in between.
-        if !self.flow.has_answer.load(Ordering::Relaxed) {
-            self.flow.has_answer.store(true, Ordering::Relaxed);
-            self.stages.first_byte.record(self.requested.elapsed());
+        let SessionInfo {
+            flow, requested, ..
+        } = self.about;
+        if !flow.has_answer.load(Ordering::Relaxed) {
+            flow.has_answer.store(true, Ordering::Relaxed);
+            self.stages.first_byte.record(requested.elapsed());
         }
     }
 
     fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [up, _] = &self.flow.tickets;
-        poll_allowance(self.account, cx, true, up)
+        let [up, _] = &self.about.flow.tickets;
+        poll_allowance(self.about.account.as_ref(), cx, true, up)
     }
 
     fn poll_allowance_down(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [_, down] = &self.flow.tickets;
-        poll_allowance(self.account, cx, false, down)
+        let [_, down] = &self.about.flow.tickets;
+        poll_allowance(self.about.account.as_ref(), cx, false, down)
     }
 }
 

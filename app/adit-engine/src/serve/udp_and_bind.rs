@@ -172,15 +172,15 @@ impl ConnectionHandler {
             far: Box::new(Tcp::new(stream)),
             watch: None,
             again: None,
-            entry: self.sessions.open(NewSession {
-                kind: SessionKind::Tcp,
-                user: user.as_deref(),
-                account: account.as_ref(),
-                target: Some(&target),
-            }),
-            account,
             span: None,
             about: Box::new(SessionInfo {
+                entry: self.sessions.open(NewSession {
+                    kind: SessionKind::Tcp,
+                    user: user.as_deref(),
+                    account: account.as_ref(),
+                    target: Some(&target),
+                }),
+                account,
                 peer,
                 target,
                 flow: FlowState::default(),

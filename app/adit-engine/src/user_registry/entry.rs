@@ -66,6 +66,8 @@ struct Record {
     before_period: ByteCounts,
     /// Present while the user has accounts or sessions.
     live: Option<Box<LiveState>>,
+    /// True for a user who was removed, while sessions that end still refer to the entry.
+    is_removed: bool,
 }
 
 /// The accounts of a user, and their open sessions.
@@ -126,6 +128,7 @@ impl UserEntry {
         record.settle_accounts();
         let live = record.live.get_or_insert_default();
         live.accounts.push(account.clone());
+        record.is_removed = false;
     }
 
     /// Drops all accounts at the end of the registry.
@@ -133,13 +136,9 @@ impl UserEntry {
         self.lock().live = None;
     }
 
-    /// Returns true if the entry has neither limits nor usage, and no account refers to it.
-    pub(super) fn is_unused(&self) -> bool {
-        let mut record = self.lock();
-        record.settle_accounts();
-        record.live.is_none()
-            && record.carried == Usage::default()
-            && UserLimits::from(record.limits) == UserLimits::default()
+    /// Returns true if the user was removed.
+    pub(super) fn is_removed(&self) -> bool {
+        self.lock().is_removed
     }
 
     pub(super) fn limits(&self) -> UserLimits {
@@ -154,6 +153,7 @@ impl UserEntry {
             record.before_period = record.total().into();
         }
         record.limits = limits.into();
+        record.is_removed = false;
         self.apply(&mut record, now);
     }
 
@@ -166,6 +166,7 @@ impl UserEntry {
         record.limits = stored.limits.into();
         record.period_start = stored.period_start.0;
         record.before_period = stored.before_period;
+        record.is_removed = false;
         self.apply(&mut record, now);
     }
 
@@ -184,13 +185,14 @@ impl UserEntry {
     }
 
     /// Forgets limits and usage.
-    pub(super) fn clear(&self, now: UnixTime) {
+    pub(super) fn remove(&self, now: UnixTime) {
         let mut record = self.lock();
         let total = record.total();
         record.carried = record.carried.reduced_by(total);
         record.before_period = ByteCounts::default();
         record.period_start = 0;
         record.limits = PackedLimits::default();
+        record.is_removed = true;
         self.apply(&mut record, now);
     }
 
@@ -373,6 +375,8 @@ impl UserEntry {
         is_session: bool,
     ) -> Result<SessionPermit, UserRefusal> {
         let mut record = self.lock();
+        // A user who was removed by mistake, or whose listener cannot remove them, is known again.
+        record.is_removed = false;
         self.refresh(&mut record, system::unix_now());
         match self.state() {
             UserState::Active => {}

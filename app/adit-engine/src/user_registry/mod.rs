@@ -140,13 +140,13 @@ impl UserRegistry {
     /// Returns the limits of a user; `None` if no such user is known.
     #[must_use]
     pub fn limits(&self, name: &str) -> Option<UserLimits> {
-        Some(self.find(name)?.limits())
+        Some(self.find_known(name)?.limits())
     }
 
     /// Returns limits and usage of a user; `None` if no such user is known.
     #[must_use]
     pub fn report(&self, name: &str) -> Option<UserReport> {
-        Some(self.find(name)?.report(system::unix_now()))
+        Some(self.find_known(name)?.report(system::unix_now()))
     }
 
     /// Returns limits and usage of all users, in the order of their names. Users without limits are known once they have
@@ -154,7 +154,8 @@ impl UserRegistry {
     #[must_use]
     pub fn reports(&self) -> Vec<UserReport> {
         let now = system::unix_now();
-        let each = self.entries();
+        let mut each = self.entries();
+        each.retain(|entry| !entry.is_removed());
         let mut reports: Vec<_> = each.iter().map(|entry| entry.report(now)).collect();
         reports.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         reports
@@ -162,7 +163,7 @@ impl UserRegistry {
 
     /// Starts to count the period of a user from zero. Returns false if no such user is known.
     pub fn reset_usage(&self, name: &str) -> bool {
-        let entry = self.find(name);
+        let entry = self.find_known(name);
         if let Some(entry) = &entry {
             entry.reset_usage(system::unix_now());
             self.announce_change();
@@ -172,19 +173,21 @@ impl UserRegistry {
 
     /// Forgets limits and usage of a user. Returns false if no such user is known.
     pub fn remove(&self, name: &str) -> bool {
-        let entry = self.find(name);
+        let entry = self.find_known(name);
         if let Some(entry) = &entry {
-            entry.clear(system::unix_now());
+            entry.remove(system::unix_now());
             self.announce_change();
         }
+        let is_known = entry.is_some();
         drop(entry);
+        self.drop_removed();
+        is_known
+    }
+
+    /// Drops the entries of removed users that nothing refers to any more. Sessions that end are still counted there.
+    fn drop_removed(&self) {
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
-        // Sessions that are open continue to be counted.
-        let is_gone = |known: &NamedEntry| known.0.is_unused() && Arc::strong_count(&known.0) == 1;
-        match users.get(name) {
-            Some(known) if is_gone(known) => users.remove(name),
-            known => known.is_some(),
-        }
+        users.retain(|known| !known.0.is_removed() || Arc::strong_count(&known.0) > 1);
     }
 
     /// Restores users of an earlier process. Usage that was counted here already stays, if it is more.
@@ -200,6 +203,7 @@ impl UserRegistry {
     pub fn to_stored(&self) -> impl Iterator<Item = StoredUser> + use<> {
         let now = system::unix_now();
         let mut each = self.entries();
+        each.retain(|entry| !entry.is_removed());
         each.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         let stored = each.into_iter().map(move |entry| entry.to_stored(now));
         let none = (Usage::default(), UserLimits::default());
@@ -252,9 +256,15 @@ impl UserRegistry {
 
     /// Brings all users up to date. Returns the time at which the next of them changes.
     fn update_all(&self) -> Option<UnixTime> {
+        self.drop_removed();
         let now = system::unix_now();
         let each = self.entries();
         each.iter().filter_map(|entry| entry.update(now)).min()
+    }
+
+    /// Returns the entry of a user who was not removed.
+    fn find_known(&self, name: &str) -> Option<Arc<UserEntry>> {
+        self.find(name).filter(|entry| !entry.is_removed())
     }
 
     fn find(&self, name: &str) -> Option<Arc<UserEntry>> {

@@ -294,3 +294,23 @@ fn an_entry_is_small() {
     let size = size_of::<UserEntry>() + name + counts + place;
     assert!(size <= 300, "{size} bytes");
 }
+
+/// A session that is ending keeps no removed user alive, and a user of the same name starts from zero.
+#[test]
+fn a_removed_user_is_unknown_while_sessions_end() {
+    let registry = UserRegistry::default();
+    let ann = registry.new_account("ann", "ann");
+    let session = ann.admit_session([10, 0, 0, 1].into()).unwrap();
+    ann.count_bytes(500, true);
+    registry.set_limits("ann", limits());
+    assert!(registry.remove("ann"));
+    assert!(!registry.remove("ann"), "it is unknown already");
+    assert_eq!(registry.report("ann"), None);
+    assert!(registry.reports().is_empty());
+    assert_eq!(registry.to_stored().count(), 0);
+    drop((session, ann));
+    let again = registry.new_account("ann", "ann");
+    let report = registry.report("ann").unwrap();
+    assert_eq!((report.total.up, report.sessions), (0, 0));
+    drop(again);
+}

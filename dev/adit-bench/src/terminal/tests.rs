@@ -5,7 +5,7 @@ use super::*;
 use crate::locations::workspace_root;
 
 /// The files of the shown messages.
-const SOURCES: [&str; 3] = ["server.rs", "client.rs", "run.rs"];
+const SOURCES: [&str; 4] = ["server.rs", "client.rs", "run.rs", "plan_keys.rs"];
 
 fn committed_windows() -> Vec<TerminalWindow> {
     parse_picture(&fs::read_to_string(workspace_root().join("docs").join(PICTURE_FILE)).unwrap())
