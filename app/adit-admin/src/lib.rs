@@ -9,8 +9,8 @@
 //! * [`selection_file`]: the file of the selections in manual groups;
 //! * [`user_store`]: the file of the limits and the usage of users.
 //!
-//! Without the feature `management`, only [`rule_sets`] and [`selection_file`] are built, and lists cannot be downloaded.
-//! [`outgoing_address`] finds the address that clients connect to.
+//! Without the feature `management`, only [`rule_sets`], [`selection_file`] and [`user_record`] are built, and lists cannot be downloaded.
+//! [`outgoing_address`] finds the address that clients connect to; [`user_record`] is the serialized form of a user.
 //!
 //! All of them control a running [`Engine`](adit_engine::Engine); none of them carries traffic.
 
@@ -39,6 +39,7 @@ pub mod subscription;
 mod unix_socket;
 #[cfg(feature = "management")]
 mod untrusted_text;
+pub mod user_record;
 #[cfg(feature = "management")]
 pub mod user_store;
 #[cfg(not(feature = "management"))]

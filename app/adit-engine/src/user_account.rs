@@ -102,6 +102,48 @@ pub struct UserCounters {
 }
 
 impl Usage {
+    /// Returns the counters in the order of their fields.
+    #[must_use]
+    pub const fn to_counts(self) -> [u64; 6] {
+        let Self {
+            up,
+            down,
+            packets_up,
+            packets_down,
+            tcp_sessions,
+            udp_sessions,
+        } = self;
+        [
+            up,
+            down,
+            packets_up,
+            packets_down,
+            tcp_sessions,
+            udp_sessions,
+        ]
+    }
+
+    /// Creates a usage from [`Self::to_counts`].
+    #[must_use]
+    pub const fn from_counts(counts: [u64; 6]) -> Self {
+        let [
+            up,
+            down,
+            packets_up,
+            packets_down,
+            tcp_sessions,
+            udp_sessions,
+        ] = counts;
+        Self {
+            up,
+            down,
+            packets_up,
+            packets_down,
+            tcp_sessions,
+            udp_sessions,
+        }
+    }
+
     /// Returns what was added since `before`, an earlier usage of the same user.
     #[must_use]
     pub const fn reduced_by(self, before: Self) -> Self {

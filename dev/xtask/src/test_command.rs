@@ -12,7 +12,7 @@ use crate::test_run::{self, PassedTests};
 use crate::{
     book_build, dependants, dist, doc_links, documented, feature_check, fuzz, license_texts,
     oldest_rust, package, packages, public_api, release, release_check, supply_chain, tidy,
-    windows, workflows,
+    workflows,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -148,7 +148,6 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     steps.run_step("msrv", oldest_rust::check_msrv);
     steps.run_step("no_std", oldest_rust::check_no_std);
     steps.run_step("features", feature_check::check_features);
-    windows::run_steps(steps);
     steps.run_step("crates on russh", dependants::check_dependants);
     if wish.scope == InstallScope::All {
         steps.run_step("cargo-deny", run_cargo_deny);

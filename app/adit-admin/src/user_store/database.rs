@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use adit_engine::{ByteCounts, QuotaPeriod, StoredUser, Usage, UserLimits};
+use adit_engine::StoredUser;
 use adit_net::system;
-use adit_wire::UnixTime;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
-use serde::{Deserialize, Serialize};
+
+use crate::user_record::UserRecord;
 
 /// The users, as JSON by name.
 const USERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("users");
@@ -295,88 +295,15 @@ fn to_error(why: impl Into<redb::Error>) -> UserStoreError {
     }
 }
 
-/// A user in the file.
-#[derive(Serialize, Deserialize)]
-struct UserRecord {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    quota: Option<u64>,
-    period: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    expires: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rate: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sessions: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    devices: Option<u32>,
-    period_start: u64,
-    /// Bytes from the client and to the client before the period.
-    before_period: [u64; 2],
-    /// The fields of [`Usage`], in their order.
-    total: [u64; 6],
-}
-
 fn to_json(user: &StoredUser) -> Result<Vec<u8>, UserStoreError> {
-    let StoredUser { limits, total, .. } = user;
-    let record = UserRecord {
-        quota: limits.quota,
-        period: limits.period.name().to_owned(),
-        expires: limits.expires.map(|at| at.0),
-        rate: limits.rate,
-        sessions: limits.sessions,
-        devices: limits.devices,
-        period_start: user.period_start.0,
-        before_period: [user.before_period.up, user.before_period.down],
-        total: [
-            total.up,
-            total.down,
-            total.packets_up,
-            total.packets_down,
-            total.tcp_sessions,
-            total.udp_sessions,
-        ],
-    };
-    serde_json::to_vec(&record).map_err(|why| UserStoreError::Io(why.into()))
+    serde_json::to_vec(&UserRecord::from(user)).map_err(|why| UserStoreError::Io(why.into()))
 }
 
 fn from_json(name: &str, text: &[u8]) -> Result<StoredUser, UserStoreError> {
-    let record: UserRecord = serde_json::from_slice(text)
-        .map_err(|why| UserStoreError::Damaged(format!("user {name:?}: {why}")))?;
-    let period = QuotaPeriod::from_name(&record.period);
-    let period = period.ok_or_else(|| {
-        UserStoreError::Damaged(format!("user {name:?}: unknown period {:?}", record.period))
-    })?;
-    let [
-        up,
-        down,
-        packets_up,
-        packets_down,
-        tcp_sessions,
-        udp_sessions,
-    ] = record.total;
-    let [before_up, before_down] = record.before_period;
-    Ok(StoredUser {
-        name: name.to_owned(),
-        limits: UserLimits {
-            quota: record.quota,
-            period,
-            expires: record.expires.map(UnixTime),
-            rate: record.rate,
-            sessions: record.sessions,
-            devices: record.devices,
-        },
-        period_start: UnixTime(record.period_start),
-        before_period: ByteCounts {
-            up: before_up,
-            down: before_down,
-        },
-        total: Usage {
-            up,
-            down,
-            packets_up,
-            packets_down,
-            tcp_sessions,
-            udp_sessions,
-        },
-    })
+    let damaged =
+        |why: &dyn std::fmt::Display| UserStoreError::Damaged(format!("user {name:?}: {why}"));
+    let record: UserRecord = serde_json::from_slice(text).map_err(|why| damaged(&why))?;
+    record
+        .into_user(name.to_owned())
+        .map_err(|why| damaged(&why))
 }

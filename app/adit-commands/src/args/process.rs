@@ -79,15 +79,8 @@ pub(crate) struct UpgradeArgs {
     /// The program to start, instead of the file that the running process was started from
     #[arg(value_name = "FILE")]
     pub(crate) program: Option<PathBuf>,
-    /// The configuration file of the running process, whose `[admin]` has the API's address
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// The address of the running process's management API
-    #[arg(long, value_name = "PATH|HOST:PORT")]
-    pub(crate) admin: Option<String>,
-    /// A file whose first token authorizes the request
-    #[arg(long, value_name = "@FILE")]
-    pub(crate) admin_token: Option<String>,
+    #[command(flatten)]
+    pub(crate) process: ProcessArgs,
     #[command(flatten)]
     pub(crate) json: JsonOption,
 }

@@ -15,21 +15,30 @@ const HINT: &str = "--admin ADDRESS as in `adit run --admin ADDRESS`, or -c FILE
 
 /// Returns a client of the API of the process that the arguments name, with its token.
 pub(super) fn client_of(typed: &args::ProcessArgs) -> Result<ApiClient, Failure> {
-    client_with(typed, admin::first_token)
+    client_with(typed, HINT, admin::first_token)
+}
+
+/// Does the same with another hint for a command without an address.
+pub(super) fn client_or_hint(typed: &args::ProcessArgs, hint: &str) -> Result<ApiClient, Failure> {
+    client_with(typed, hint, admin::first_token)
 }
 
 /// Returns a client of the API of the process that the arguments name, with a token that may read keys.
 pub(super) fn revealing_client_of(typed: &args::ProcessArgs) -> Result<ApiClient, Failure> {
-    client_with(typed, admin::revealing_token)
+    client_with(typed, HINT, admin::revealing_token)
 }
 
 /// Returns a token from the typed file of tokens, or from that of `[admin]`.
 type TokenReader = fn(Option<&str>, Option<&Path>) -> Result<Option<Zeroizing<String>>, Failure>;
 
-fn client_with(typed: &args::ProcessArgs, read_token: TokenReader) -> Result<ApiClient, Failure> {
+fn client_with(
+    typed: &args::ProcessArgs,
+    hint: &str,
+    read_token: TokenReader,
+) -> Result<ApiClient, Failure> {
     let file = typed.config.as_deref();
     let settings = upgrade::admin_of_file(file)?;
-    let at = upgrade::api_address(typed.admin.as_deref(), file, settings.as_ref(), HINT)?;
+    let at = upgrade::api_address(typed.admin.as_deref(), file, settings.as_ref(), hint)?;
     let tokens = settings.as_ref().and_then(|admin| admin.tokens.as_deref());
     let token = read_token(typed.admin_token.as_deref(), tokens)?;
     Ok(ApiClient::new(at.to_owned(), token))

@@ -1,16 +1,15 @@
 //! The users of a proxy listener, whose file is read again when it changes.
 
 use std::fmt;
+use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adit_config::{
     ListenerConfig, ProxyListener, Secret, SystemSources, UserPassword, read_password_file,
 };
-use tokio::time::sleep;
-use tracing::{info, warn};
 
-use super::users_file::{CHECK_INTERVAL, FileVersion, current_version, file_version};
+use super::users_file::{FileVersion, file_version, watch_users};
 use super::{ListenerTask, box_task};
 use crate::credentials::ListenerCredentials;
 use crate::serve::LoginTable;
@@ -127,27 +126,11 @@ impl ProxyUsers {
         Some(box_task(self.watch_for_changes(path)))
     }
 
-    /// Watches the file forever. A file with errors changes nothing and is reported once.
+    /// Watches the file forever.
     async fn watch_for_changes(self: Arc<Self>, path: PathBuf) {
-        let mut seen = self.version;
-        loop {
-            sleep(CHECK_INTERVAL).await;
-            let now = current_version(&path).await;
-            if now == seen {
-                continue;
-            }
-            seen = now;
-            let users = self.clone();
-            let read = tokio::task::spawn_blocking(move || users.change_file(|| Ok(()))).await;
-            let path = path.display();
-            match read {
-                Ok(Ok(count)) => info!("{path}: {count} users"),
-                Ok(Err(why)) => {
-                    warn!("{path} was not reloaded, the current users stay in use: {why}");
-                }
-                Err(_) => {}
-            }
-        }
+        let seen = self.version;
+        let reread = move || self.change_file(|| Ok(()));
+        watch_users(&path, seen, pending, reread).await;
     }
 }
 

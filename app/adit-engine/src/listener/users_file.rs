@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use crate::UserTable;
 
 /// Interval at which the file is checked.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The users file of a listener.
 pub(super) struct UsersFile {
@@ -42,40 +42,21 @@ impl UsersFile {
         })
     }
 
-    /// Watches the file forever. A file with errors changes nothing and is reported once.
+    /// Watches the file forever.
     pub(super) async fn watch_for_changes(self, user_table: Arc<UserTable>) {
         let file = Arc::new(self);
-        let mut seen = file.version;
-        loop {
-            tokio::select! {
-                () = sleep(CHECK_INTERVAL) => {
-                    let now = current_version(&file.path).await;
-                    if now == seen {
-                        continue;
-                    }
-                    seen = now;
-                }
-                () = user_table.reread_requested() => seen = current_version(&file.path).await,
-            }
-            let (reader, table) = (file.clone(), user_table.clone());
-            let reread = move || {
-                table.with_file(|| {
-                    let users = reader.read_users()?;
-                    let count = users.len();
-                    table.replace_users(users);
-                    Ok::<_, String>(count)
-                })
-            };
-            let read = tokio::task::spawn_blocking(reread).await;
-            let path = file.path.display();
-            match read {
-                Ok(Ok(count)) => info!("{path}: {count} users"),
-                Ok(Err(why)) => {
-                    warn!("{path} was not reloaded, the current users stay in use: {why}");
-                }
-                Err(_) => {}
-            }
-        }
+        let table = user_table.clone();
+        let reader = file.clone();
+        let reread = move || {
+            table.with_file(|| {
+                let users = reader.read_users()?;
+                let count = users.len();
+                table.replace_users(users);
+                Ok(count)
+            })
+        };
+        let requested = || user_table.reread_requested();
+        watch_users(&file.path, file.version, requested, reread).await;
     }
 
     fn read_users(&self) -> Result<Arc<Users>, String> {
@@ -106,6 +87,37 @@ impl UsersFile {
     }
 }
 
+/// Calls `reread` forever, whenever the file at `path` is another version than `seen`, or `requested` completes. It returns the
+/// number of users. A file with errors changes nothing and is reported once.
+pub(super) async fn watch_users<R: Future<Output = ()> + Send>(
+    path: &Path,
+    mut seen: FileVersion,
+    requested: impl Fn() -> R + Send,
+    reread: impl Fn() -> Result<usize, String> + Clone + Send + 'static,
+) {
+    loop {
+        tokio::select! {
+            () = sleep(CHECK_INTERVAL) => {
+                let now = current_version(path).await;
+                if now == seen {
+                    continue;
+                }
+                seen = now;
+            }
+            () = requested() => seen = current_version(path).await,
+        }
+        let read = tokio::task::spawn_blocking(reread.clone()).await;
+        let path = path.display();
+        match read {
+            Ok(Ok(count)) => info!("{path}: {count} users"),
+            Ok(Err(why)) => {
+                warn!("{path} was not reloaded, the current users stay in use: {why}");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
 /// Returns the version of a file; `None` if it does not exist.
 pub(super) fn file_version(path: &Path) -> FileVersion {
     let meta = std::fs::metadata(path).ok()?;
@@ -113,7 +125,7 @@ pub(super) fn file_version(path: &Path) -> FileVersion {
 }
 
 /// Returns the version of a file without blocking.
-pub(super) async fn current_version(path: &Path) -> FileVersion {
+async fn current_version(path: &Path) -> FileVersion {
     let path = path.to_owned();
     let look = tokio::task::spawn_blocking(move || file_version(&path));
     look.await.ok()?

@@ -23,14 +23,11 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use adit_admin::user_record::UserRecord;
 use adit_engine::carrier::KcpCounts;
 use adit_engine::plugin::{HandedOverPlugin, PluginSpec, PluginTransports};
-use adit_engine::{
-    ByteCounts, EngineCounters, ListenerCounters, MeterStats, QuotaPeriod, StoredUser, Usage,
-    UserCounters, UserLimits,
-};
+use adit_engine::{EngineCounters, ListenerCounters, MeterStats, StoredUser, Usage, UserCounters};
 use adit_net::child::guarded::HandedOverChild;
-use adit_wire::UnixTime;
 use serde::{Deserialize, Serialize};
 
 use super::Exchange;
@@ -167,16 +164,8 @@ pub(super) struct CountersMessage {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct UserMessage {
     name: String,
-    quota: Option<u64>,
-    /// The name of the [`QuotaPeriod`].
-    period: String,
-    expires: Option<u64>,
-    rate: Option<u64>,
-    sessions: Option<u32>,
-    devices: Option<u32>,
-    period_start: u64,
-    before_period: Numbers<2>,
-    total: Numbers<6>,
+    #[serde(flatten)]
+    record: UserRecord,
 }
 
 impl UserMessage {
@@ -189,18 +178,9 @@ impl UserMessage {
 
 impl From<&StoredUser> for UserMessage {
     fn from(user: &StoredUser) -> Self {
-        let StoredUser { limits, .. } = user;
         Self {
             name: user.name.clone(),
-            quota: limits.quota,
-            period: limits.period.name().to_owned(),
-            expires: limits.expires.map(|at| at.0),
-            rate: limits.rate,
-            sessions: limits.sessions,
-            devices: limits.devices,
-            period_start: user.period_start.0,
-            before_period: [user.before_period.up, user.before_period.down],
-            total: from_usage(user.total),
+            record: user.into(),
         }
     }
 }
@@ -209,23 +189,8 @@ impl TryFrom<UserMessage> for StoredUser {
     type Error = String;
 
     fn try_from(message: UserMessage) -> Exchange<Self> {
-        let period = QuotaPeriod::from_name(&message.period)
-            .ok_or_else(|| format!("a user has an unknown period `{}`", message.period))?;
-        let [up, down] = message.before_period;
-        Ok(Self {
-            name: message.name,
-            limits: UserLimits {
-                quota: message.quota,
-                period,
-                expires: message.expires.map(UnixTime),
-                rate: message.rate,
-                sessions: message.sessions,
-                devices: message.devices,
-            },
-            period_start: UnixTime(message.period_start),
-            before_period: ByteCounts { up, down },
-            total: to_usage(message.total),
-        })
+        let user = message.record.into_user(message.name);
+        user.map_err(|why| format!("a user has an unknown period `{}`", why.0))
     }
 }
 
@@ -272,7 +237,7 @@ impl CountersMessage {
                     listener: listener.listener,
                     addr: listener.addr,
                     stats: from_stats(stats),
-                    others: from_usage(others),
+                    others: others.to_counts(),
                     users: from_users(users),
                 };
                 if let Some(last) = messages.last_mut() {
@@ -296,7 +261,7 @@ impl From<CountersMessage> for EngineCounters {
             listener: part.listener,
             addr: part.addr,
             stats: to_stats(part.stats),
-            others: to_usage(part.others),
+            others: Usage::from_counts(part.others),
             users: to_users(part.users),
         });
         Self {
@@ -310,7 +275,7 @@ impl From<CountersMessage> for EngineCounters {
 
 fn from_users(users: &[UserCounters]) -> Vec<(String, Numbers<6>)> {
     let each = users.iter();
-    each.map(|user| (user.name.clone(), from_usage(user.usage)))
+    each.map(|user| (user.name.clone(), user.usage.to_counts()))
         .collect()
 }
 
@@ -318,7 +283,7 @@ fn to_users(users: Vec<(String, Numbers<6>)>) -> Vec<UserCounters> {
     let each = users.into_iter();
     each.map(|(name, usage)| UserCounters {
         name,
-        usage: to_usage(usage),
+        usage: Usage::from_counts(usage),
     })
     .collect()
 }
@@ -341,44 +306,6 @@ const fn to_stats([up, down, opened, closed, lost]: Numbers<5>) -> MeterStats {
         opened,
         closed,
         lost,
-    }
-}
-
-const fn from_usage(usage: Usage) -> Numbers<6> {
-    let Usage {
-        up,
-        down,
-        packets_up,
-        packets_down,
-        tcp_sessions,
-        udp_sessions,
-    } = usage;
-    [
-        up,
-        down,
-        packets_up,
-        packets_down,
-        tcp_sessions,
-        udp_sessions,
-    ]
-}
-
-const fn to_usage(numbers: Numbers<6>) -> Usage {
-    let [
-        up,
-        down,
-        packets_up,
-        packets_down,
-        tcp_sessions,
-        udp_sessions,
-    ] = numbers;
-    Usage {
-        up,
-        down,
-        packets_up,
-        packets_down,
-        tcp_sessions,
-        udp_sessions,
     }
 }
 

@@ -7,7 +7,7 @@ use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::AdminSettings;
 
 use crate::args;
-use crate::command::{admin, convert};
+use crate::command::{convert, running_process};
 use crate::json;
 
 /// Requests the upgrade, and prints its result.
@@ -17,19 +17,14 @@ pub(crate) fn run_upgrade(typed: &args::UpgradeArgs) -> CommandResult {
         return Err(Failure::new(FailureCode::Usage, what)
             .with_hint("replace the file, and start adit again"));
     }
-    let admin = admin_of_file(typed.config.as_deref())?;
     let hint = "--admin ADDRESS as in `adit run --admin ADDRESS`, or -c FILE with `[admin]`; without an API: \
                 kill -USR2 PID";
-    let file = typed.config.as_deref();
-    let at = api_address(typed.admin.as_deref(), file, admin.as_ref(), hint)?;
-    let tokens = admin.as_ref().and_then(|admin| admin.tokens.as_deref());
-    let token = admin::first_token(typed.admin_token.as_deref(), tokens)?;
+    let api = running_process::client_or_hint(&typed.process, hint)?;
     let program = typed.program.as_deref().map(absolute_path).transpose()?;
     let is_json = typed.json.json;
     adit_cli::block_on(|mut signals| async move {
         let requested = async {
-            let token = token.as_deref().map(String::as_str);
-            let request = request_upgrade(at, token, program.as_deref());
+            let request = request_upgrade(api.address(), api.token(), program.as_deref());
             request.await.map_err(to_failure)
         };
         let upgraded = signals.run_until_ended(requested).await?;
