@@ -88,7 +88,7 @@ cargo xtask COMMAND
   windows                       check adit for Windows, and run the tests of portable libraries and
                                 of adit-net in wine
   licenses                      write the licences of all crates in adit to
-                                THIRD-PARTY-LICENSES.txt
+                                THIRD-PARTY-LICENSES.txt, and check them and their number
   fuzz [--seconds N] [TARGET]   run fuzz targets (default: all of them, 60 s each)
   release VERSION [--dry-run]   check that the tree can be released, set its version, commit and tag
                                 --dry-run: change nothing
@@ -211,7 +211,10 @@ fn run_command(args: &[String]) -> Result<bool> {
         }
         "licenses" => {
             ensure_no_args(command, rest)?;
-            Ok(StepRunner::default().run_step("licence texts", license_texts::write_texts))
+            let mut steps = StepRunner::default();
+            steps.run_step("licence texts", license_texts::write_texts);
+            steps.run_step("licences", supply_chain::check_supply_chain);
+            Ok(steps.print_summary())
         }
         "fuzz" => {
             let wish = fuzz::FuzzOptions::from_args(rest)?;
