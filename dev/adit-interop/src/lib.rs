@@ -32,6 +32,7 @@ pub mod shadowsocks;
 pub mod socks_client;
 pub mod ssh_peer;
 pub mod ssr;
+pub mod store_server;
 mod temp_folder;
 mod test_pattern;
 pub mod traffic;
