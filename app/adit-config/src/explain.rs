@@ -217,7 +217,9 @@ fn proxy_line(proxy: &ProxyListener) -> String {
     .filter_map(|(spoken, name)| spoken.then_some(name))
     .collect();
     let users = match proxy.users.len() {
+        0 if proxy.fleet_users => "the users of the fleet".to_owned(),
         0 => "without users".to_owned(),
+        n if proxy.fleet_users => format!("{}, and those of the fleet", format_count(n, "user")),
         n => format_count(n, "user"),
     };
     format!("{}; {users}", spoken.join(", "))

@@ -21,17 +21,23 @@ pub enum Family {
     EncryptedDns,
     /// The management API, and documents that are downloaded.
     Admin,
+    /// Nodes of a fleet, and their users.
+    Fleet,
+    /// The export of metrics and traces over OTLP.
+    Otlp,
 }
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::LegacyCiphers,
         Self::Ssr,
         Self::Kcp,
         Self::Ssh,
         Self::EncryptedDns,
         Self::Admin,
+        Self::Fleet,
+        Self::Otlp,
     ];
 
     /// Returns the name of its feature.
@@ -44,6 +50,8 @@ impl Family {
             Self::Ssh => "ssh",
             Self::EncryptedDns => "encrypted-dns",
             Self::Admin => "admin",
+            Self::Fleet => "fleet",
+            Self::Otlp => "otlp",
         }
     }
 
@@ -57,6 +65,8 @@ impl Family {
             Self::Ssh => cfg!(feature = "ssh"),
             Self::EncryptedDns => cfg!(feature = "encrypted-dns"),
             Self::Admin => cfg!(feature = "admin"),
+            Self::Fleet => cfg!(feature = "fleet"),
+            Self::Otlp => cfg!(feature = "otlp"),
         }
     }
 
@@ -68,6 +78,8 @@ impl Family {
             Self::Ssh => "SSH",
             Self::EncryptedDns => "DNS over TLS and HTTPS",
             Self::Admin => "management API and downloads",
+            Self::Fleet => "fleets",
+            Self::Otlp => "export over OTLP",
         }
     }
 }

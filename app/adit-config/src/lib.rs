@@ -38,15 +38,16 @@ pub use family::{Family, LeftOut};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use json_schema::json_schema;
 pub use plan::{
-    AdminSettings, Chain, DnsAction, DnsConfig, DnsRule, DnsServer, GroupKind, LogFileSettings,
-    LogFormat, LogLevel, LogSettings, MAX_FILE_LEN, NamedGroup, Plan, RemoteDnsServer, Route,
-    RouteOption, Rule, RuleCondition, RuleSetConfig, RuleSetSource, RunSettings, SYSTEM_DNS, Stage,
-    StoreSettings, expand_short_listener,
+    AdminSettings, Chain, DnsAction, DnsConfig, DnsRule, DnsServer, FleetSettings, GroupKind,
+    LogFileSettings, LogFormat, LogLevel, LogSettings, MAX_FILE_LEN, NamedGroup, OtlpTarget,
+    OutagePolicy, Plan, RemoteDnsServer, Route, RouteOption, Rule, RuleCondition, RuleSetConfig,
+    RuleSetSource, RunSettings, SYSTEM_DNS, Stage, StoreSettings, WebhookEventKind,
+    WebhookSettings, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
-    AddressPreference, EndpointRole, EndpointRoles, PluginMode, PrivateAccess, RejectPolicy,
-    RestartPolicy, SchemeParam, Setting, UdpTransport,
+    AddressPreference, EndpointRole, EndpointRoles, FleetIdentity, PluginMode, PrivateAccess,
+    RejectPolicy, RestartPolicy, SchemeParam, Setting, UdpTransport,
 };
 pub use scheme::endpoint_types::{
     AccessRules, AdoptedFromPeer, CarrierSettings, DatagramSupport, DnsListener, FecSettings,

@@ -1,11 +1,13 @@
 //! User names and passwords, compared in constant time.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::UserPassword;
 use adit_crypto::{CredentialDigest, CredentialHasher};
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
+
+use crate::fleet::FleetLogins;
 
 /// The users of a proxy listener.
 ///
@@ -14,6 +16,8 @@ use adit_wire::Entropy;
 pub(crate) struct ListenerCredentials {
     hasher: CredentialHasher,
     digests: RwLock<Vec<CredentialDigest>>,
+    /// The users of the fleet, who are accepted too.
+    fleet: Option<Arc<FleetLogins>>,
 }
 
 impl ListenerCredentials {
@@ -23,9 +27,18 @@ impl ListenerCredentials {
         let credentials = Self {
             hasher: CredentialHasher::new(key),
             digests: RwLock::default(),
+            fleet: None,
         };
         credentials.replace(users);
         credentials
+    }
+
+    /// Accepts the users of the fleet too, and no one without a password.
+    pub(crate) fn with_fleet(self, users: Arc<FleetLogins>) -> Self {
+        Self {
+            fleet: Some(users),
+            ..self
+        }
     }
 
     /// Replaces the users. Requests that were accepted are not affected.
@@ -44,15 +57,18 @@ impl ListenerCredentials {
 
     /// Returns true if users are configured.
     pub(crate) fn required(&self) -> bool {
-        !self.read_digests().is_empty()
+        self.fleet.is_some() || !self.read_digests().is_empty()
     }
 
     /// Returns true if the pair belongs to a user.
     pub(crate) fn matches(&self, user: &[u8], password: &[u8]) -> bool {
         let attempt = self.hasher.digest_parts(&[user, password]);
-        self.read_digests()
+        let found = self
+            .read_digests()
             .iter()
-            .fold(false, |found, digest| found | (*digest == attempt))
+            .fold(false, |found, digest| found | (*digest == attempt));
+        let fleet = self.fleet.as_ref();
+        found | fleet.is_some_and(|fleet| fleet.matches(user, password))
     }
 }
 

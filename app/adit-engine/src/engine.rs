@@ -22,6 +22,7 @@ use tracing::debug;
 use crate::chain_builder::{self, ChainResources, NamedResources};
 use crate::connector::{GroupRegistry, GroupState, MemberSelections};
 use crate::dns::{DnsRegistry, NameResolver};
+use crate::fleet::FleetUsers;
 use crate::handover::{InheritedSockets, SharedSockets, SocketSource};
 use crate::listener::{
     self, BoundListener, ListenerParts, ListenerResources, LiveState, ProcessState, ProxyUsers,
@@ -51,6 +52,8 @@ pub struct Engine {
     replays: ReplayRegistry,
     /// The users of all listeners.
     registry: Arc<UserRegistry>,
+    /// The users of the fleet, for listeners that have them.
+    fleet: Arc<FleetUsers>,
     _user_timer: TimerTask,
     /// Start time of the engine.
     started: UnixTime,
@@ -219,7 +222,8 @@ impl Engine {
     pub async fn start_with_rule_sets(plan: &Plan, sets: RuleSetTable) -> Result<Self, StartError> {
         let replays = ReplayRegistry::default();
         let selections = MemberSelections::default();
-        let engine = Self::without_routes(sets, replays, system::unix_now(), selections);
+        let fleet = Arc::default();
+        let engine = Self::without_routes(sets, replays, system::unix_now(), selections, fleet);
         engine.start_dns(plan).await?;
         for route in &plan.routes {
             engine.add_route(route).await?;
@@ -233,10 +237,11 @@ impl Engine {
         replays: ReplayRegistry,
         started: UnixTime,
         selections: MemberSelections,
+        fleet: Arc<FleetUsers>,
     ) -> Self {
         let fitting = limits::max_connections(limits::nofile_limit());
         let descriptors = Arc::new(DescriptorPool::new(fitting.saturating_mul(2)));
-        let registry = Arc::<UserRegistry>::default();
+        let registry = fleet.registry().clone();
         Self {
             gate: Arc::new(ConnectionLimiter::for_process(descriptors.clone())),
             associations: AssociationRegistry::new(descriptors),
@@ -244,6 +249,7 @@ impl Engine {
             replays,
             _user_timer: registry.start_timer(),
             registry,
+            fleet,
             started,
             chains: ChainResources {
                 groups: GroupRegistry::with_selections(selections),
@@ -416,6 +422,18 @@ impl Engine {
         &self.registry
     }
 
+    /// Returns the users of the fleet.
+    #[must_use]
+    pub const fn fleet_users(&self) -> &Arc<FleetUsers> {
+        &self.fleet
+    }
+
+    /// Announces that the engine will stop to accept, or that it will not after all: it is not ready meanwhile, and
+    /// accepts as before.
+    pub fn announce_drain(&self, will_drain: bool) {
+        self.draining.store(will_drain, Ordering::Relaxed);
+    }
+
     /// Returns the number of connections that are open now.
     #[must_use]
     pub fn open_connections(&self) -> usize {
@@ -579,6 +597,7 @@ impl Engine {
             sessions: &self.sessions,
             replays: &self.replays,
             registry: &self.registry,
+            fleet: &self.fleet,
             started: self.started,
             chains: &self.chains,
             named,

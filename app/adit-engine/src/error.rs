@@ -111,6 +111,16 @@ impl DialError {
         }
     }
 
+    /// Creates the error of datagrams that another node of a fleet has seen.
+    #[must_use]
+    pub(crate) fn replayed() -> Self {
+        Self {
+            stage: DialStage::Route,
+            cause: FailureCause::Denied,
+            source_error: io::Error::new(io::ErrorKind::InvalidData, ProtocolError::Replayed),
+        }
+    }
+
     /// Creates the error of a hop that did not answer in time.
     #[must_use]
     pub(crate) fn hop_timed_out(hop: &str) -> Self {

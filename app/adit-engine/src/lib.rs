@@ -61,6 +61,7 @@ mod duration_histogram;
 mod engine;
 mod error;
 mod failure_cause;
+mod fleet;
 mod handover;
 mod handshake_limiter;
 mod health;
@@ -87,6 +88,7 @@ mod stage_meter;
 mod standalone_worker;
 mod start_error;
 pub mod udp;
+mod usage;
 mod user_account;
 mod user_registry;
 mod user_table;
@@ -101,11 +103,14 @@ pub use engine::{
 };
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
+pub use fleet::{FleetDirectory, FleetUser, FleetUsers};
 pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
 pub use listener::{ProxyUsers, ReplayPart, ReplayPartError};
-pub use replay_claims::{FilterClaims, ReplayClaim};
+pub use replay_claims::{
+    ClaimAnswer, ClaimKind, FilterClaims, ReplayClaim, SharedClaim, SharedReplayFilter,
+};
 pub use request::{BoxFuture, ConnectionAddrs, Request};
 pub use route_rules::{Explanation, MatchReason, RouteRuleError, explain_request};
 pub use router::{RequestContext, Router, RoutingRule};
@@ -115,8 +120,10 @@ pub use rule_sets::{
 pub use session_table::{ListenerSessions, SessionKind, SessionList, SessionReport, TargetClass};
 pub use stage_meter::{RejectCause, StageStats};
 pub use start_error::StartError;
-pub use user_account::{Usage, UserAccount, UserCounters};
+pub use usage::{ByteCounts, Usage, UserCounters};
+pub use user_account::UserAccount;
 pub use user_registry::{
-    ByteCounts, QuotaPeriod, StoredUser, UserLimits, UserRegistry, UserReport, UserState,
+    FleetLimitSource, FleetQuota, FleetUsage, FleetUserLimits, QuotaPeriod, StoredUser, UserLimits,
+    UserRegistry, UserReport, UserState,
 };
 pub use user_table::{UserTable, UserTableError};

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use adit_config::{
     Family, InterceptMethod, LeftOut, ListenerConfig, ListenerKind, ProxyListener as ProxyPlan,
-    Route, SsrServer,
+    Route, SsrServer, UserPassword,
 };
 use adit_net::limits;
 use adit_net::tcp::FastOpen;
@@ -59,6 +59,7 @@ use crate::acceptor::{
 use crate::carrier;
 use crate::chain_builder::{ChainResources, NamedResources, build_router};
 use crate::credentials::ListenerCredentials;
+use crate::fleet::FleetUsers;
 use crate::handover::SocketSource;
 use crate::handshake_limiter::HandshakeLimiter;
 use crate::loop_detection;
@@ -230,6 +231,8 @@ pub(crate) struct ProcessState<'a> {
     pub(crate) replays: &'a ReplayRegistry,
     /// The users of the process.
     pub(crate) registry: &'a Arc<UserRegistry>,
+    /// The users of the fleet.
+    pub(crate) fleet: &'a Arc<FleetUsers>,
     pub(crate) started: UnixTime,
     pub(crate) chains: &'a ChainResources,
     /// The rule sets and the DNS tables of the plan.
@@ -334,7 +337,8 @@ fn build_handlers(bench: &ListenerBuilder<'_>) -> Result<ListenerHandlers, Start
     let listen = bench.listen;
     Ok(match &listen.kind {
         ListenerKind::Proxy(proxy) => {
-            let credentials = Arc::new(ListenerCredentials::new(&proxy.users));
+            let credentials = bench.credentials(&proxy.users)?;
+            let credentials = Arc::new(credentials);
             let users = ProxyUsers::new(listen, proxy, credentials.clone(), bench.logins.clone());
             let acceptor = build_proxy_acceptor(proxy, listen, credentials);
             let mut worker = bench.build_worker(Box::new(acceptor));
@@ -436,6 +440,7 @@ struct ListenerBuilder<'a> {
     started: UnixTime,
     logins: Arc<LoginTable>,
     registry: &'a Arc<UserRegistry>,
+    fleet: &'a Arc<FleetUsers>,
     previous: Option<PreviousListener<'a>>,
 }
 
@@ -453,7 +458,7 @@ impl<'a> ListenerBuilder<'a> {
             listen,
             common: ListenerState {
                 router,
-                sessions: ListenerSessions::new(process.sessions.clone(), meters.traffic),
+                sessions: ListenerSessions::new(process.sessions.clone(), meters.clone()),
                 share: process.associations.register_listener(sources),
                 ttl: association_ttl(listen),
             },
@@ -463,8 +468,12 @@ impl<'a> ListenerBuilder<'a> {
             gate,
             replays: process.replays,
             started: process.started,
-            logins: Arc::new(LoginTable::new(&listen.kind, process.registry)),
+            logins: Arc::new(
+                LoginTable::new(&listen.kind, process.registry)
+                    .with_fleet(listen.kind.has_fleet_users().then_some(process.fleet)),
+            ),
             registry: process.registry,
+            fleet: process.fleet,
             previous: None,
         }
     }
@@ -500,9 +509,23 @@ impl<'a> ListenerBuilder<'a> {
             gate: live.gate.clone(),
             replays: process.replays,
             started: process.started,
-            logins: Arc::new(live.logins.successor(&listen.kind, process.registry)),
+            logins: Arc::new(
+                live.logins
+                    .successor(&listen.kind, process.registry)
+                    .with_fleet(listen.kind.has_fleet_users().then_some(process.fleet)),
+            ),
             registry: process.registry,
+            fleet: process.fleet,
             previous: Some(previous),
+        }
+    }
+
+    /// Returns the users with passwords, with those of the fleet if the listener has them.
+    fn credentials(&self, users: &[UserPassword]) -> Result<ListenerCredentials, StartError> {
+        let credentials = ListenerCredentials::new(users);
+        match self.listen.kind.has_fleet_users() {
+            true => Ok(credentials.with_fleet(self.fleet.logins()?)),
+            false => Ok(credentials),
         }
     }
 

@@ -11,6 +11,7 @@ mod opening_client;
 mod proxy_header;
 mod sniffing;
 mod udp_and_bind;
+mod unsettled;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use adit_shadowsocks::uot;
 use adit_stream::{BoxStream, CountBytes, RelayTimeouts, Stream, TrafficMeter, fill_to, lane};
-use adit_wire::Host;
+use adit_wire::{Host, ProtocolError};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
@@ -32,7 +33,7 @@ use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
 use crate::router::Router;
-use crate::session_span::session_span;
+use crate::session_span::{dial_span, record_refusal, run_step, session_span};
 use crate::session_table::{ListenerSessions, NewSession, SessionKind};
 use crate::stage_meter::{RejectCause, StageMeter};
 use crate::udp::{AssociationTtl, ListenerQuota};
@@ -109,6 +110,8 @@ struct DatagramClient<'a> {
     /// Name of the user, for rules.
     user: Option<String>,
     peer: ConnectionAddrs,
+    /// The ID of the session.
+    session: u64,
 }
 
 impl ConnectionHandler {
@@ -290,23 +293,7 @@ impl ConnectionHandler {
                 self.serve_udp_associate(association).await;
             }
             Ok(InboundRequest::UdpOverTcp(carried)) => {
-                let account = carried.account;
-                // The protocol has no words for a refusal.
-                let Ok(_permit) = admit_user(account.as_deref(), peer) else {
-                    return None;
-                };
-                let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
-                let client = DatagramClient {
-                    account: account.as_ref(),
-                    user: account
-                        .as_ref()
-                        .and_then(|account| account.name().map(str::to_owned)),
-                    peer,
-                };
-                let work = self.relay_datagrams(carried.datagrams, None, client);
-                let work = Box::pin(asker.scope(work));
-                let end = run_until_ended(account.as_deref(), work).await;
-                debug!(client = %peer.remote, "UDP over TCP ends: {end:?}");
+                self.serve_carried_datagrams(carried, peer).await;
             }
             Ok(InboundRequest::Answered) => debug!(client = %peer.remote, "served"),
             Ok(InboundRequest::Rejected(rejection)) => {
@@ -363,7 +350,10 @@ impl ConnectionHandler {
                     None => account.end_text(),
                 }
             }
-            Err(why) => why.text(),
+            Err(why) => {
+                self.stages.count_reject(RejectCause::from_refusal(why));
+                why.text()
+            }
         };
         debug!(client = %peer.remote, "closed: {why}");
         many.end_connection(why);
@@ -410,6 +400,29 @@ impl ConnectionHandler {
         account.or_else(|| self.logins.account_of(request.user.as_deref()?))
     }
 
+    /// Counts a request that another node of the fleet has seen before.
+    fn note_replay(&self, peer: ConnectionAddrs) {
+        let why = AcceptError::Rejected(ProtocolError::Replayed);
+        self.stages.count_reject(RejectCause::from_error(&why));
+        debug!(client = %peer.remote, "{why}: another node has seen this request");
+    }
+
+    /// Waits until other nodes have decided about a request. A replay is rejected, and is no session of its user.
+    async fn settle(
+        &self,
+        mut pending: PendingRequest,
+        permit: Option<SessionPermit>,
+        peer: ConnectionAddrs,
+    ) -> Option<(PendingRequest, Option<SessionPermit>)> {
+        if pending.is_settled() || pending.settle().await {
+            return Some((pending, permit));
+        }
+        self.note_replay(peer);
+        drop(permit);
+        pending.reject().await;
+        None
+    }
+
     /// Opens the stream that a client requests, in the span of its session.
     async fn open_stream(
         &self,
@@ -419,13 +432,28 @@ impl ConnectionHandler {
         rounds: u8,
     ) -> Option<OpenSession> {
         let id = self.sessions.next_id();
-        let Some(span) = session_span(id, peer.remote) else {
+        let Some(span) = session_span(id, kind, peer.remote, &self.sessions) else {
             return self.open_session(id, pending, kind, peer, rounds).await;
         };
         let opening = self.open_session(id, pending, kind, peer, rounds);
         let mut open = Box::pin(opening.instrument((*span).clone())).await?;
         open.span = Some(span);
         Some(open)
+    }
+
+    /// Counts a session of a client, unless the limits of its user allow no further one.
+    fn admit_user(
+        &self,
+        account: Option<&UserAccount>,
+        peer: ConnectionAddrs,
+    ) -> Result<Option<SessionPermit>, UserRefusal> {
+        let admitted = account.map(|account| account.admit_session(peer.remote.ip()));
+        let admitted = admitted.unwrap_or(Ok(None));
+        if let Err(why) = &admitted {
+            self.stages.count_reject(RejectCause::from_refusal(*why));
+            debug!(client = %peer.remote, "refused: {}", why.text());
+        }
+        admitted
     }
 
     async fn open_session(
@@ -440,9 +468,10 @@ impl ConnectionHandler {
         let target = pending.request.target.clone();
         let user = pending.request.user.clone().unwrap_or_default();
         let account = self.account_of(&pending.request);
-        let permit = match admit_user(account.as_deref(), peer) {
+        let permit = match self.admit_user(account.as_deref(), peer) {
             Ok(permit) => permit,
             Err(why) => {
+                record_refusal(why.cause());
                 // The client may have closed the connection already.
                 let _ = pending.reply_failure(&DialError::refused_user(why)).await;
                 return None;
@@ -450,10 +479,12 @@ impl ConnectionHandler {
         };
         let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::requested_version(&target).filter(|_| self.over_tcp) {
+            let (pending, _permit) = self.settle(pending, permit, peer).await?;
             let client = DatagramClient {
                 account: account.as_ref(),
                 user: pending.request.user.clone(),
                 peer,
+                session: id,
             };
             let carried = self.serve_udp_over_tcp(pending, version, client);
             let carried = Box::pin(asker.scope(carried));
@@ -472,6 +503,11 @@ impl ConnectionHandler {
         let mut context = RequestContext::stream(peer.remote, stated_user.as_deref());
         let mut first = std::mem::take(&mut pending.request.first_bytes);
         let depends = self.sniffs_names && self.router.depends_on_name(&target, &context);
+        let (pending, permit) = match depends {
+            // The name is in bytes that belong to the reject policy if the request is a replay.
+            true => self.settle(pending, permit, peer).await?,
+            false => (pending, permit),
+        };
         let (mut client, sniffed) = match depends {
             true => match sniffing::read_name(pending, &mut first).await {
                 Ok(read) => read,
@@ -487,13 +523,31 @@ impl ConnectionHandler {
         }
         context.sniffed = sniffed.as_ref();
         let connector = self.router.select_connector(&target, &context);
-        let mut dial = connector.connect(&target, &first);
+        let is_settled = client.is_settled();
+        // Other nodes decide while the target is dialled, and first bytes wait for that.
+        let ahead: &[u8] = if is_settled { &first } else { &[] };
+        let mut dial = connector.connect(&target, ahead);
         // The scope adds a small cost to each poll, and most requests need neither.
         if matches!(target.host, Host::Name(_)) {
             dial = Box::pin(asker.scope(dial));
         }
         if rounds > 0 {
             dial = Box::pin(loop_detection::with_rounds(rounds, dial));
+        }
+        let span = dial_span();
+        if !span.is_disabled() {
+            dial = Box::pin(run_step(span, dial));
+        }
+        if !is_settled {
+            match unsettled::settle_and_dial(dial, &mut client, &first).await {
+                Some(settled) => dial = settled,
+                None => {
+                    self.note_replay(peer);
+                    drop(permit);
+                    client.reject().await;
+                    return None;
+                }
+            }
         }
         let dialled = tokio::select! {
             dialled = dial => dialled.inspect(|_| {
@@ -513,6 +567,7 @@ impl ConnectionHandler {
             }
             Err(why) => {
                 self.stages.count_dial_failure(why.cause);
+                record_refusal(why.cause);
                 debug!(client = %peer.remote, user, %target, cause = why.cause.label(), "refused: {why}");
                 // The client may have closed the connection already.
                 let _ = client.reply_failure(&why).await;
@@ -571,19 +626,6 @@ impl ConnectionHandler {
             }),
         })
     }
-}
-
-/// Counts a session of a client, unless the limits of its user allow no further one.
-fn admit_user(
-    account: Option<&UserAccount>,
-    peer: ConnectionAddrs,
-) -> Result<Option<SessionPermit>, UserRefusal> {
-    let admitted = account.map(|account| account.admit_session(peer.remote.ip()));
-    let admitted = admitted.unwrap_or(Ok(None));
-    if let Err(why) = &admitted {
-        debug!(client = %peer.remote, "refused: {}", why.text());
-    }
-    admitted
 }
 
 /// Waits until the listener has ended.

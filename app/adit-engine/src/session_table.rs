@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use adit_stream::TrafficMeter;
 use adit_wire::{Target, narrow_int, u64_from};
 
+use crate::stage_meter::{ListenerMeters, StageMeter};
 use crate::user_account::UserAccount;
 pub(crate) use record::{SessionEntry, SessionRecord};
 pub use report::{SessionKind, SessionList, SessionReport, TargetClass};
@@ -39,7 +40,7 @@ pub(crate) struct SessionTable {
 #[derive(Debug, Default)]
 pub struct ListenerSessions {
     table: Arc<SessionTable>,
-    meter: Arc<TrafficMeter>,
+    meters: ListenerMeters,
     /// The route and the bound address, once the listener runs.
     listening: OnceLock<(String, SocketAddr)>,
 }
@@ -55,11 +56,11 @@ pub(crate) struct NewSession<'a> {
 }
 
 impl ListenerSessions {
-    /// Creates the sessions of a listener that counts with `meter`.
-    pub(crate) fn new(table: Arc<SessionTable>, meter: Arc<TrafficMeter>) -> Arc<Self> {
+    /// Creates the sessions of a listener that counts with `meters`.
+    pub(crate) fn new(table: Arc<SessionTable>, meters: ListenerMeters) -> Arc<Self> {
         Arc::new(Self {
             table,
-            meter,
+            meters,
             listening: OnceLock::new(),
         })
     }
@@ -69,9 +70,20 @@ impl ListenerSessions {
         self.listening.get_or_init(|| (route.to_owned(), addr));
     }
 
+    /// Returns the route and the bound address, once the listener runs.
+    pub(crate) fn listening(&self) -> Option<(&str, SocketAddr)> {
+        let listening = self.listening.get();
+        listening.map(|(route, addr)| (route.as_str(), *addr))
+    }
+
     /// Returns the counters of the listener.
     pub(crate) const fn meter(&self) -> &Arc<TrafficMeter> {
-        &self.meter
+        &self.meters.traffic
+    }
+
+    /// Returns the counters of what the listener does not serve.
+    pub(crate) fn stages(&self) -> &StageMeter {
+        &self.meters.stages
     }
 
     /// Returns the ID of a session that is going to start.
@@ -86,7 +98,7 @@ impl ListenerSessions {
 
     /// Does the same with an ID from [`Self::next_id`], which the log has shown since the request.
     pub(crate) fn open_with_id(self: &Arc<Self>, id: u64, session: NewSession<'_>) -> SessionEntry {
-        self.meter.count_opened();
+        self.meters.traffic.count_opened();
         let record = Arc::new(SessionRecord::new(id, self.clone(), session));
         self.table.insert(&record);
         SessionEntry::new(record)
@@ -95,7 +107,7 @@ impl ListenerSessions {
     /// Removes a session.
     fn close(&self, record: &SessionRecord) {
         self.table.remove(record);
-        self.meter.count_closed();
+        self.meters.traffic.count_closed();
     }
 }
 
@@ -184,7 +196,7 @@ mod tests {
     use super::*;
 
     fn listener() -> Arc<ListenerSessions> {
-        let sessions = ListenerSessions::new(Arc::default(), Arc::default());
+        let sessions = ListenerSessions::new(Arc::default(), ListenerMeters::default());
         sessions.set_listening("main", SocketAddr::from(([127, 0, 0, 1], 1080)));
         sessions
     }

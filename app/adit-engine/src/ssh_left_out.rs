@@ -11,6 +11,7 @@ use adit_wire::Target;
 
 use crate::acceptor::{InboundRequest, RequestAcceptor};
 use crate::connector::{ConnectedStream, Connector};
+use crate::credentials::ListenerCredentials;
 use crate::handshake_limiter::HandshakeSlot;
 use crate::udp::BoxDatagramPath;
 use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError};
@@ -53,7 +54,11 @@ impl Connector for SshHop {
 pub(crate) enum SshAcceptor {}
 
 impl SshAcceptor {
-    pub(crate) const fn new(_: &SshServer, _: Duration) -> Result<Self, SshPlanError> {
+    pub(crate) fn new(
+        _: &SshServer,
+        _: ListenerCredentials,
+        _: Duration,
+    ) -> Result<Self, SshPlanError> {
         Err(SshPlanError(LeftOut(Family::Ssh)))
     }
 }

@@ -8,6 +8,7 @@ use adit_stream::TrafficMeter;
 use adit_wire::ProtocolError;
 
 use crate::duration_histogram::{DurationHistogram, HistogramStats};
+use crate::user_registry::UserRefusal;
 use crate::{AcceptError, FailureCause};
 
 /// The cause for which a listener serves no request of a client.
@@ -36,15 +37,23 @@ pub enum RejectCause {
     Clock,
     /// The source has failed to log in too often.
     Blocked,
-    /// A limit on connections is reached.
+    /// A limit on connections or associations is reached.
     Exhausted,
+    /// The quota of the user is used up.
+    OverQuota,
+    /// The time of the user has expired.
+    Expired,
+    /// The user has too many open sessions.
+    TooManySessions,
+    /// The user is connected from too many addresses.
+    TooManyDevices,
     /// Any other error of the system.
     System,
 }
 
 impl RejectCause {
     /// All causes.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::Closed,
         Self::ConnectionReset,
         Self::TimedOut,
@@ -57,6 +66,10 @@ impl RejectCause {
         Self::Clock,
         Self::Blocked,
         Self::Exhausted,
+        Self::OverQuota,
+        Self::Expired,
+        Self::TooManySessions,
+        Self::TooManyDevices,
         Self::System,
     ];
 
@@ -70,14 +83,29 @@ impl RejectCause {
             AcceptError::Refused(_) => Self::Malformed,
             AcceptError::Login(_) => Self::LoginRefused,
             AcceptError::AbandonedKeyExchange(_) => Self::AbandonedKeyExchange,
-            AcceptError::Rejected(why) => match why {
-                ProtocolError::Truncated(_) => Self::Closed,
-                ProtocolError::Unauthentic => Self::Unauthentic,
-                ProtocolError::Replayed => Self::Replayed,
-                ProtocolError::Clock { .. } => Self::Clock,
-                _ => Self::Malformed,
-            },
+            AcceptError::Rejected(ProtocolError::Truncated(_)) => Self::Closed,
+            AcceptError::Rejected(why) => Self::from_protocol_error(*why),
             AcceptError::Io(why) => Self::from_io_error(why),
+        }
+    }
+
+    /// Returns the cause of an error in a datagram, or in a stream that has not ended.
+    fn from_protocol_error(why: ProtocolError) -> Self {
+        match why {
+            ProtocolError::Unauthentic => Self::Unauthentic,
+            ProtocolError::Replayed => Self::Replayed,
+            ProtocolError::Clock { .. } => Self::Clock,
+            _ => Self::Malformed,
+        }
+    }
+
+    /// Returns the cause of a user's limit.
+    pub(crate) const fn from_refusal(why: UserRefusal) -> Self {
+        match why {
+            UserRefusal::OverQuota => Self::OverQuota,
+            UserRefusal::Expired => Self::Expired,
+            UserRefusal::TooManySessions => Self::TooManySessions,
+            UserRefusal::TooManyDevices => Self::TooManyDevices,
         }
     }
 
@@ -109,6 +137,10 @@ impl RejectCause {
             Self::Clock => "clock",
             Self::Blocked => "blocked",
             Self::Exhausted => FailureCause::Exhausted.label(),
+            Self::OverQuota => FailureCause::OverQuota.label(),
+            Self::Expired => FailureCause::Expired.label(),
+            Self::TooManySessions => FailureCause::TooManySessions.label(),
+            Self::TooManyDevices => FailureCause::TooManyDevices.label(),
             Self::System => FailureCause::System.label(),
         }
     }
@@ -147,6 +179,7 @@ pub(crate) struct StageMeter {
     /// From the request to the first byte from its destination.
     pub(crate) first_byte: DurationHistogram,
     rejects: [AtomicU64; RejectCause::ALL.len()],
+    datagram_rejects: [AtomicU64; RejectCause::ALL.len()],
     dial_failures: [AtomicU64; FailureCause::ALL.len()],
 }
 
@@ -161,6 +194,8 @@ pub struct StageStats {
     pub first_byte: HistogramStats,
     /// Connections without a request that is served, by cause.
     pub rejects: Vec<(RejectCause, u64)>,
+    /// Datagrams of clients that are not forwarded, by cause.
+    pub datagram_rejects: Vec<(RejectCause, u64)>,
     /// Requests whose destination could not be reached, by cause.
     pub dial_failures: Vec<(FailureCause, u64)>,
 }
@@ -169,6 +204,19 @@ impl StageMeter {
     /// Counts a connection that is not served.
     pub(crate) fn count_reject(&self, cause: RejectCause) {
         count(&RejectCause::ALL, &self.rejects, &cause);
+    }
+
+    /// Counts a datagram that no key opens, or that is otherwise not allowed. Those of sessions that another process
+    /// serves are none.
+    pub(crate) fn count_rejected_datagram(&self, why: ProtocolError) {
+        if why != ProtocolError::Elsewhere {
+            self.count_datagram_reject(RejectCause::from_protocol_error(why));
+        }
+    }
+
+    /// Counts a datagram that is not forwarded.
+    pub(crate) fn count_datagram_reject(&self, cause: RejectCause) {
+        count(&RejectCause::ALL, &self.datagram_rejects, &cause);
     }
 
     /// Counts a request whose destination could not be reached.
@@ -183,6 +231,7 @@ impl StageMeter {
             dial: self.dial.stats(),
             first_byte: self.first_byte.stats(),
             rejects: counts(&RejectCause::ALL, &self.rejects),
+            datagram_rejects: counts(&RejectCause::ALL, &self.datagram_rejects),
             dial_failures: counts(&FailureCause::ALL, &self.dial_failures),
         }
     }
@@ -216,11 +265,26 @@ mod tests {
             (0..times).for_each(|_| meter.count_dial_failure(cause));
         }
         let stats = meter.stats();
-        assert!(stats.rejects.iter().map(|(_, n)| *n).eq(1..=13));
+        assert!(stats.rejects.iter().map(|(_, n)| *n).eq(1..=17));
+        assert!(stats.datagram_rejects.iter().all(|(_, n)| *n == 0));
         assert!(stats.dial_failures.iter().map(|(_, n)| *n).eq(1..=23));
         let mut labels = RejectCause::ALL.map(RejectCause::label);
         labels.sort_unstable();
         assert!(labels.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn datagrams_are_counted_apart_and_those_of_another_process_are_not() {
+        let meter = StageMeter::default();
+        meter.count_rejected_datagram(ProtocolError::Elsewhere);
+        meter.count_rejected_datagram(ProtocolError::Truncated("it"));
+        meter.count_rejected_datagram(ProtocolError::Replayed);
+        meter.count_datagram_reject(RejectCause::from_refusal(UserRefusal::Expired));
+        let stats = meter.stats();
+        assert!(stats.rejects.iter().all(|(_, n)| *n == 0));
+        let counted = stats.datagram_rejects.iter().filter(|(_, n)| *n > 0);
+        let counted: Vec<_> = counted.map(|(cause, n)| (cause.label(), *n)).collect();
+        assert_eq!(counted, [("malformed", 1), ("replayed", 1), ("expired", 1)]);
     }
 
     #[test]

@@ -67,6 +67,9 @@ pub enum StartError {
     /// A plugin could not be started.
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    /// A listener has the users of a fleet, and the process is no node of one.
+    #[error("a listener with `users=fleet` needs `[fleet]` in the configuration file")]
+    NoFleet,
     /// A plugin connects to the server itself, so that it cannot be reached through other hops.
     #[error("the plugin of {0} cannot be reached through the hops before it: put that hop first")]
     PluginBehind(Target),

@@ -4,20 +4,21 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use adit_shadowsocks::{UserId, UserRef, Users, UsersError};
 use adit_wire::narrow_int;
 use tokio::sync::Notify;
 
 use crate::UserRegistry;
-use crate::user_account::{Usage, UserAccount, UserCounters};
+use crate::fleet::KeyedFleetTable;
+use crate::usage::{Usage, UserCounters};
+use crate::user_account::UserAccount;
 
 /// Number of client addresses whose last user is remembered. A power of two.
 const HINT_SLOTS: usize = 4096;
 
 /// The users of one listener. Codecs take a snapshot of them; everything else reads this table.
-#[derive(Debug)]
 pub struct UserTable {
     users: RwLock<Arc<Users>>,
     /// Number of times that `users` was replaced.
@@ -35,6 +36,16 @@ pub struct UserTable {
     file_changes: Mutex<()>,
     /// The users of the process.
     registry: Arc<UserRegistry>,
+    /// Fills this table, if its users are those of a fleet.
+    fleet: OnceLock<Arc<KeyedFleetTable>>,
+}
+
+impl std::fmt::Debug for UserTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UserTable")
+            .field("users", &self.users())
+            .finish_non_exhaustive()
+    }
 }
 
 /// A user that has connected, and their account.
@@ -46,6 +57,9 @@ pub enum UserTableError {
     /// The listener has a single key.
     #[error("this listener has a single key and no users to change")]
     NoUsers,
+    /// The users are those of a fleet.
+    #[error("the users are those of the fleet: `adit fleet user` changes them")]
+    FleetUsers,
     /// The keys are not compatible with each other.
     #[error(transparent)]
     Users(#[from] UsersError),
@@ -76,7 +90,20 @@ impl UserTable {
             reread_requests: Notify::new(),
             file_changes: Mutex::default(),
             registry,
+            fleet: OnceLock::new(),
         }
+    }
+
+    /// Keeps what fills this table with the users of a fleet.
+    pub(crate) fn keep_fleet(&self, fleet: Arc<KeyedFleetTable>) {
+        // A table belongs to one listener.
+        let _ = self.fleet.set(fleet);
+    }
+
+    /// Returns true if the users are those of a fleet, which no one else can change.
+    #[must_use]
+    pub fn has_fleet_users(&self) -> bool {
+        self.fleet.get().is_some()
     }
 
     /// Returns a snapshot of the current users.
@@ -159,6 +186,9 @@ impl UserTable {
         let users = self.users();
         if !users.has_names() {
             return Err(UserTableError::NoUsers);
+        }
+        if self.has_fleet_users() {
+            return Err(UserTableError::FleetUsers);
         }
         self.replace_users(users.with_changes(remove, put)?);
         Ok(())

@@ -1,59 +1,86 @@
 //! A log of what a replay filter has accepted, for a second filter that must agree.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+#[cfg(test)]
+mod tests;
 
-/// The decisions of a replay filter while another filter, in another process for example, has to confirm each of them.
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+thread_local! {
+    /// The step that this thread runs, if its decisions are recorded.
+    static STEP: RefCell<Option<ObservedStep>> = const { RefCell::new(None) };
+}
+
+/// A step whose decisions are recorded.
+struct ObservedStep {
+    /// The address of the log.
+    log: usize,
+    entries: Vec<Vec<u8>>,
+}
+
+/// The decisions of a replay filter in steps that another filter, in another process for example, has to confirm.
 ///
-/// The log is off at first: nothing is recorded. The bytes of an entry are a matter of the filter.
+/// Outside of [`observe`](Self::observe) nothing is recorded. Steps are distinguished by their threads, so that those
+/// of several threads can be observed at the same time. The bytes of an entry are a matter of the filter.
 #[derive(Debug, Default)]
 pub struct DecisionLog {
-    is_on: AtomicBool,
-    entries: Mutex<Vec<Vec<u8>>>,
+    /// Number of steps that are observed now. While it is 0, a decision costs no more than this check.
+    observed: AtomicUsize,
 }
 
 impl DecisionLog {
-    /// Starts or stops to record. What was recorded before is dropped.
-    pub fn set_recording(&self, is_on: bool) {
-        let mut entries = self.lock_entries();
-        entries.clear();
-        self.is_on.store(is_on, Ordering::Release);
+    /// Runs a step on this thread. Also returns what the filter has accepted in it, the oldest first.
+    pub fn observe<T>(&self, step: impl FnOnce() -> T) -> (T, Vec<Vec<u8>>) {
+        let outer = STEP.replace(Some(ObservedStep {
+            log: self.address(),
+            entries: Vec::new(),
+        }));
+        self.observed.fetch_add(1, Ordering::Relaxed);
+        let mut end = StepEnd {
+            log: self,
+            outer: Some(outer),
+        };
+        let done = step();
+        let observed = end.restore_outer();
+        (done, observed.map_or_else(Vec::new, |step| step.entries))
     }
 
-    /// Records a decision; `entry` is not called while the log is off.
+    /// Records a decision; `entry` is not called unless the step is observed.
     pub fn record(&self, entry: impl FnOnce() -> Vec<u8>) {
-        if self.is_on.load(Ordering::Acquire) {
-            self.lock_entries().push(entry());
+        // A step of this thread has increased it itself.
+        if self.observed.load(Ordering::Relaxed) == 0 {
+            return;
         }
+        STEP.with_borrow_mut(|step| {
+            if let Some(step) = step.as_mut().filter(|step| step.log == self.address()) {
+                step.entries.push(entry());
+            }
+        });
     }
 
-    /// Takes all entries, the oldest first.
-    pub fn take(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut *self.lock_entries())
-    }
-
-    /// Ignores poisoning: an entry is complete when it is added.
-    fn lock_entries(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the address, which tells logs apart: one that is borrowed does not move.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Ends the observation of a step, also of one that panics.
+struct StepEnd<'a> {
+    log: &'a DecisionLog,
+    /// The step around it, until it is observed again.
+    outer: Option<Option<ObservedStep>>,
+}
 
-    #[test]
-    fn only_what_happens_meanwhile_is_recorded() {
-        let log = DecisionLog::default();
-        log.record(|| unreachable!("it is off"));
-        assert!(log.take().is_empty());
-        log.set_recording(true);
-        log.record(|| vec![1]);
-        log.record(|| vec![2]);
-        assert_eq!(log.take(), [[1], [2]]);
-        log.record(|| vec![3]);
-        log.set_recording(false);
-        log.record(|| unreachable!("it is off"));
-        assert!(log.take().is_empty());
+impl StepEnd<'_> {
+    /// Continues the step around this one. Returns this one, the first time.
+    fn restore_outer(&mut self) -> Option<ObservedStep> {
+        STEP.replace(self.outer.take()?)
+    }
+}
+
+impl Drop for StepEnd<'_> {
+    fn drop(&mut self) {
+        self.log.observed.fetch_sub(1, Ordering::Relaxed);
+        self.restore_outer();
     }
 }

@@ -252,10 +252,9 @@ fn replays_are_refused_by_the_next_process() {
         assert_eq!(refusal(&after, &first_bytes(kind, KEY, NOW, 7)), None);
         // Or each hello is confirmed by the other state.
         let log = before.decision_log().unwrap();
-        log.set_recording(true);
         let hello = first_bytes(kind, KEY, NOW, 8);
-        assert_eq!(refusal(&before, &hello), None);
-        let entries = log.take();
+        let (refused, entries) = log.observe(|| refusal(&before, &hello));
+        assert_eq!(refused, None);
         assert_eq!(after.insert_logged(&entries[0]), Ok(()));
         let replayed = ProtocolError::Replayed;
         assert_eq!(refusal(&after, &hello), Some(replayed));

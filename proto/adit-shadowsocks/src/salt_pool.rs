@@ -206,19 +206,26 @@ impl SaltPool {
     /// As for [`insert_salt`](Self::insert_salt), and [`ProtocolError::Malformed`] if `entry` is not of such a log.
     pub fn insert_logged(&self, entry: &[u8], now: UnixTime) -> Result<(), ProtocolError> {
         let malformed = ProtocolError::Malformed("an entry of a log of salts");
-        let (stamp, salt) = entry
-            .split_at_checked(entry.len().saturating_sub(32))
-            .ok_or(malformed)?;
-        let stamp = match *stamp {
-            [] => None,
-            _ => Some(UnixTime(u64::from_be_bytes(
-                stamp.try_into().map_err(|_| malformed)?,
-            ))),
-        };
-        match salt.len() {
-            32 => self.insert_salt(salt, stamp, now),
-            _ => Err(malformed),
-        }
+        let (salt, stamp) = parse_log_entry(entry).ok_or(malformed)?;
+        self.insert_salt(salt, stamp, now)
+    }
+
+    /// Returns the stamp of a salt, from its entry in a [log](Self::decision_log); `None` in the AEAD edition.
+    #[must_use]
+    pub fn logged_stamp(entry: &[u8]) -> Option<UnixTime> {
+        parse_log_entry(entry)?.1
+    }
+}
+
+/// Returns the salt and the stamp of an entry in the log.
+fn parse_log_entry(entry: &[u8]) -> Option<(&[u8; 32], Option<UnixTime>)> {
+    let (stamp, salt) = entry.split_last_chunk::<32>()?;
+    match *stamp {
+        [] => Some((salt, None)),
+        _ => Some((
+            salt,
+            Some(UnixTime(u64::from_be_bytes(stamp.try_into().ok()?))),
+        )),
     }
 }
 

@@ -125,7 +125,7 @@ impl ProtocolServer {
                 let at = fields_start(packet)?;
                 let m = hmac_md5(port.key(), &[range_ref(packet, at..at + 3)?]);
                 let uid = u32::from_le_bytes(mask_uid(get_field(packet, at + 3)?, &m)?);
-                let payload = open_chained(find(uid)?, &m, packet)?;
+                let payload = open_chained(&*find(uid)?, &m, packet)?;
                 Ok((self.accounted_uid(uid), payload))
             }
             _ => Ok((None, 0..packet.len())),
@@ -155,7 +155,7 @@ impl ProtocolServer {
                 let mut a = [0; 7];
                 entropy.fill(&mut a);
                 let m = hmac_md5(port.key(), &[&a]);
-                seal_chained(user, &m, a, packet, payload, entropy)
+                seal_chained(&user, &m, a, packet, payload, entropy)
             }
             _ => Ok(payload),
         }

@@ -91,6 +91,8 @@ pub struct ServerParam {
     pub(crate) max_clients: usize,
     pub(crate) users: BTreeMap<u32, Secret<String>>,
     pub(crate) interval: u32,
+    /// True if clients without a user are refused, even while there are no users.
+    pub(crate) requires_user: bool,
 }
 
 impl Default for ServerParam {
@@ -99,6 +101,7 @@ impl Default for ServerParam {
             max_clients: MAX_CLIENTS,
             users: BTreeMap::new(),
             interval: INTERVAL,
+            requires_user: false,
         }
     }
 }
@@ -130,6 +133,20 @@ impl ServerParam {
             param.add_user(kind, uid, password)?;
         }
         Ok(param)
+    }
+
+    /// Refuses clients without a user, even while there are no users: these are added later, by
+    /// [`ServerStack::change_users`](crate::ServerStack::change_users).
+    ///
+    /// # Errors
+    ///
+    /// Fails if the protocol does not support users.
+    pub fn require_user(&mut self, kind: ProtocolKind) -> Result<(), ParamError> {
+        if !kind.has_users() {
+            return Err(ParamError::NoUsers);
+        }
+        self.requires_user = true;
+        Ok(())
     }
 
     /// Adds a user.

@@ -5,7 +5,7 @@ mod accept;
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_crypto::Secret;
 use adit_wire::{Entropy, HandshakeProgress, Overhead, ProtocolError, Seal, UnixTime};
@@ -21,9 +21,12 @@ use crate::{Protocol, ProtocolKind, ReplayStore, ServerParam};
 pub struct ProtocolServer {
     port: PortParams,
     compatible: bool,
-    users: BTreeMap<u32, UserKey>,
+    /// They can be replaced one by one while the port is in use.
+    users: RwLock<BTreeMap<u32, Arc<UserKey>>>,
+    /// True if only users are served, even while there are none.
+    has_users: bool,
     /// The key of clients that have only the port's key; unused if there are users.
-    port_user: UserKey,
+    port_user: Arc<UserKey>,
     max_clients: usize,
     replays: Arc<ReplayStore>,
 }
@@ -45,13 +48,16 @@ impl ProtocolServer {
         let users = param.users.iter();
         let users = users.map(|(uid, password)| {
             let password = password.expose().as_bytes();
-            (*uid, UserKey::from_password(kind, key, password))
+            let user = UserKey::from_password(kind, key, password);
+            (*uid, Arc::new(user))
         });
+        let has_users = param.requires_user || !param.users.is_empty();
         Self {
             port: PortParams::new(kind, key, obfs_overhead, param.interval),
             compatible: compatible && kind.has_compatible(),
-            users: users.collect(),
-            port_user: UserKey::from_port_key(kind, key),
+            users: RwLock::new(users.collect()),
+            has_users,
+            port_user: Arc::new(UserKey::from_port_key(kind, key)),
             max_clients: param.max_clients,
             replays,
         }
@@ -99,16 +105,50 @@ impl ProtocolServer {
     }
 
     /// Returns the key of a user. An unknown user has a key only if the port has no users.
-    pub(crate) fn find_user(&self, uid: u32) -> Option<&UserKey> {
-        if self.users.is_empty() {
-            return Some(&self.port_user);
+    pub(crate) fn find_user(&self, uid: u32) -> Option<Arc<UserKey>> {
+        if !self.has_users {
+            return Some(self.port_user.clone());
         }
-        self.users.get(&uid)
+        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        users.get(&uid).cloned()
+    }
+
+    /// Removes the users in `remove`, then adds those in `put` (id and password), or replaces their passwords. Connections
+    /// that are open are not affected. A port without users stays without.
+    pub fn change_users<'a>(&self, remove: &[u32], put: impl IntoIterator<Item = (u32, &'a str)>) {
+        let (kind, port_key) = (self.port.kind, self.port.key());
+        let key = |password: &str| UserKey::from_password(kind, port_key, password.as_bytes());
+        let put: Vec<_> = put
+            .into_iter()
+            .map(|(uid, password)| (uid, Arc::new(key(password))))
+            .collect();
+        let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
+        for uid in remove {
+            users.remove(uid);
+        }
+        if self.has_users {
+            users.extend(put);
+        }
+    }
+
+    /// Replaces all users, as [`Self::change_users`] does with some.
+    pub fn replace_users<'a>(&self, put: impl IntoIterator<Item = (u32, &'a str)>) {
+        let gone: Vec<u32> = {
+            let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
+            users.keys().copied().collect()
+        };
+        let put: Vec<_> = put.into_iter().collect();
+        let stays: std::collections::BTreeSet<u32> = put.iter().map(|(uid, _)| *uid).collect();
+        let gone: Vec<u32> = gone
+            .into_iter()
+            .filter(|uid| !stays.contains(uid))
+            .collect();
+        self.change_users(&gone, put);
     }
 
     /// Returns the id for accounting.
     pub(crate) fn accounted_uid(&self, uid: u32) -> Option<u32> {
-        (!self.users.is_empty()).then_some(uid)
+        self.has_users.then_some(uid)
     }
 }
 
@@ -117,7 +157,7 @@ impl fmt::Debug for ProtocolServer {
         f.debug_struct("Server")
             .field("kind", &self.port.kind)
             .field("compatible", &self.compatible)
-            .field("users", &self.users.len())
+            .field("has_users", &self.has_users)
             .finish_non_exhaustive()
     }
 }

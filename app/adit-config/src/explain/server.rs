@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{describe_plugin, describe_seal, format_count};
-use crate::scheme::endpoint_types::{RejectPolicy, RestartPolicy, SsRole, SsServer};
+use crate::scheme::endpoint_types::{FleetIdentity, RejectPolicy, RestartPolicy, SsRole, SsServer};
 use crate::text::{format_target, sanitize_for_terminal};
 
 /// Maximum number of next servers of a relay that are listed.
@@ -19,7 +19,9 @@ pub(super) fn server_lines(server: &SsServer) -> Vec<String> {
     };
     let method = match &server.role {
         SsRole::Relay { .. } => server.method.to_string(),
-        SsRole::Single(_) | SsRole::Users { .. } => describe_seal(server.method),
+        SsRole::Single(_) | SsRole::Users { .. } | SsRole::Fleet { .. } => {
+            describe_seal(server.method)
+        }
     };
     let mut lines = vec![format!(
         "{method}; {carried}; without the key: {reject}{restart}"
@@ -43,6 +45,18 @@ pub(super) fn server_lines(server: &SsServer) -> Vec<String> {
                 "{}, {told}{file}",
                 format_count(users.len(), "user")
             ));
+        }
+        SsRole::Fleet { identity } => {
+            let told = match (server.method.has_identities(), identity) {
+                (true, FleetIdentity::Node) => {
+                    "identified by identity header, with a key of this node"
+                }
+                (true, FleetIdentity::Shared) => {
+                    "identified by identity header, with a key of all nodes"
+                }
+                (false, _) => "identified by trying every password",
+            };
+            lines.push(format!("the users of the fleet, {told}"));
         }
         SsRole::Relay { next, .. } => {
             let mut names: Vec<String> = next

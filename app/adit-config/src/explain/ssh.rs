@@ -15,6 +15,9 @@ pub(super) fn server_lines(server: &SshServer) -> Vec<String> {
         };
         auth_methods.push(format!("keys of {path}{user}"));
     }
+    if server.fleet_users {
+        auth_methods.push("the users of the fleet by password".to_owned());
+    }
     if !server.users.is_empty() {
         let users = format_count(server.users.len(), "user");
         auth_methods.push(format!("{users} by password"));

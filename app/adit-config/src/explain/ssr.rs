@@ -34,6 +34,9 @@ pub(super) fn server_lines(server: &SsrServer) -> Vec<String> {
     if let Some(plugin) = &server.plugin {
         lines.push(describe_plugin(plugin));
     }
+    if server.fleet_users {
+        lines.push("the users of the fleet, identified by id".to_owned());
+    }
     if users > 0 {
         lines.push(format!("{}, identified by id", format_count(users, "user")));
     }

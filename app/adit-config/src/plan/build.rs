@@ -159,7 +159,7 @@ fn check_file(mut diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan,
         &file.routes,
         default_dns.as_deref(),
     );
-    let mut plan = check::check_plan(diagnostics, file.routes)?;
+    let mut plan = check::check_plan(diagnostics, file.routes, file.names_fleet)?;
     for route in &mut plan.routes {
         let own = route.dns.take().or_else(|| default_dns.clone());
         route.dns = own.filter(is_table);
@@ -171,6 +171,8 @@ fn check_file(mut diagnostics: Diagnostics, file: UncheckedFile) -> Result<Plan,
         run: file.run,
         log: file.log,
         admin: file.admin,
+        fleet: file.fleet,
+        webhooks: file.webhooks,
         ..plan
     })
 }
@@ -236,7 +238,7 @@ fn plan_from_items<'a>(
         diagnostics.add_problem(Problem::without_place("no endpoint to listen on", help));
     }
     make_names_unique(&mut routes);
-    check::check_plan(diagnostics, routes)
+    check::check_plan(diagnostics, routes, false)
 }
 
 /// Makes the names of routes unique. Names from `#name` can repeat; later ones become `routeN`.

@@ -20,8 +20,12 @@ use crate::text::{Diagnostics, Problem, WarningKind};
 pub(super) fn check_plan(
     mut diagnostics: Diagnostics,
     drafts: Vec<UncheckedRoute>,
+    has_fleet: bool,
 ) -> Result<Plan, Vec<Problem>> {
     check_same_address(&mut diagnostics, &drafts);
+    if !has_fleet {
+        report_users_without_fleet(&mut diagnostics, &drafts);
+    }
     check_fake_networks(&mut diagnostics, &drafts);
     loops::report_loops(&mut diagnostics, &drafts);
     let mut routes = Vec::with_capacity(drafts.len());
@@ -37,6 +41,8 @@ pub(super) fn check_plan(
         run: RunSettings::default(),
         log: crate::plan::LogSettings::default(),
         admin: None,
+        fleet: None,
+        webhooks: Vec::new(),
     })
 }
 
@@ -265,6 +271,22 @@ fn check_same_address(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) 
                 "use another port for one of them",
             ));
         }
+    }
+}
+
+/// Reports listeners with users of a fleet where there is none.
+fn report_users_without_fleet(diagnostics: &mut Diagnostics, routes: &[UncheckedRoute]) {
+    let listeners = routes.iter().flat_map(|route| &route.listen);
+    for draft in listeners.filter(|draft| draft.listen.kind.has_fleet_users()) {
+        let title = format!(
+            "`{}` has the users of a fleet, without `[fleet]`",
+            draft.listen
+        );
+        diagnostics.add_problem(Problem::at_place(
+            title,
+            draft.place.clone(),
+            "add `[fleet]` with `membership = \"FILE\"` to the configuration file: `adit fleet join` writes that file",
+        ));
     }
 }
 

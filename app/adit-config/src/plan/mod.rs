@@ -4,6 +4,7 @@ mod build;
 mod chain;
 mod check;
 mod dns;
+mod fleet_settings;
 mod group;
 mod loops;
 mod remote_targets;
@@ -16,10 +17,12 @@ mod unchecked_route;
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
 pub use dns::{DnsAction, DnsConfig, DnsRule, DnsServer, RemoteDnsServer, SYSTEM_DNS};
+pub use fleet_settings::{FleetSettings, OutagePolicy};
 pub use group::{GroupKind, NamedGroup};
 pub use rule_set::{RuleCondition, RuleSetConfig, RuleSetSource};
 pub use run_settings::{
-    AdminSettings, LogFileSettings, LogFormat, LogLevel, LogSettings, RunSettings, StoreSettings,
+    AdminSettings, LogFileSettings, LogFormat, LogLevel, LogSettings, OtlpTarget, RunSettings,
+    StoreSettings, WebhookEventKind, WebhookSettings,
 };
 pub use short_listener::expand_short_listener;
 pub use toml_file::MAX_FILE_LEN;
@@ -47,6 +50,10 @@ pub struct Plan {
     pub log: LogSettings,
     /// The management API, if the file has one.
     pub admin: Option<AdminSettings>,
+    /// The fleet that the process is a node of, if the file has one.
+    pub fleet: Option<FleetSettings>,
+    /// The receivers of events.
+    pub webhooks: Vec<WebhookSettings>,
 }
 
 /// Listeners, with the rules and the chain for their requests.

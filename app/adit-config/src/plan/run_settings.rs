@@ -5,10 +5,15 @@ use std::path::PathBuf;
 
 use adit_wire::Host;
 
+use crate::text::Secret;
+
 /// Time that open connections have to end after SIGTERM, unless the file says otherwise.
 const DEFAULT_DRAIN: Duration = Duration::from_secs(30);
 /// Interval at which usage is stored, unless the file says otherwise.
 pub(super) const DEFAULT_STORE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Interval of exports over OTLP, unless the file says otherwise.
+pub(super) const DEFAULT_OTLP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The settings of `[run]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +46,8 @@ pub struct AdminSettings {
     pub store: Option<StoreSettings>,
     /// True if metrics contain the names and the usage of users.
     pub metrics_users: bool,
+    /// The file that records changes through the API.
+    pub audit: Option<PathBuf>,
 }
 
 /// The store of the limits and the usage of users.
@@ -61,6 +68,28 @@ pub struct LogSettings {
     pub format: Option<LogFormat>,
     /// The file, instead of standard error.
     pub file: Option<LogFileSettings>,
+    /// The collector of metrics and traces.
+    pub otlp: Option<OtlpTarget>,
+}
+
+/// The collector that metrics and traces are exported to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtlpTarget {
+    /// Its URL, of HTTP or HTTPS.
+    pub url: String,
+    /// The interval of exports.
+    pub interval: Duration,
+}
+
+impl OtlpTarget {
+    /// Creates a collector with the default interval.
+    #[must_use]
+    pub fn new(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            interval: DEFAULT_OTLP_INTERVAL,
+        }
+    }
 }
 
 /// The log file, and the limits of its size.
@@ -146,5 +175,70 @@ impl LogLevel {
     pub fn from_name(name: &str) -> Option<Self> {
         let found = LEVELS.iter().find(|(known, _)| *known == name);
         found.map(|(_, level)| *level)
+    }
+}
+
+/// A receiver of events: `[[webhook]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookSettings {
+    /// The URL, which can contain a secret.
+    pub url: Secret,
+    /// The key that signs events.
+    pub secret: Secret,
+    /// The events that are sent; at least one, each once.
+    pub events: Vec<WebhookEventKind>,
+}
+
+/// An event that receivers are informed of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WebhookEventKind {
+    /// A user was added through the API or a command.
+    UserAdded,
+    /// A user was removed through the API or a command.
+    UserRemoved,
+    /// A user has used up the quota.
+    UserQuota,
+    /// The time of a user has expired.
+    UserExpired,
+    /// A node of the fleet has not reported for some time.
+    NodeDown,
+    /// A node of the fleet reports again.
+    NodeUp,
+}
+
+/// All events with their names.
+const EVENTS: [(&str, WebhookEventKind); 6] = [
+    ("user.added", WebhookEventKind::UserAdded),
+    ("user.removed", WebhookEventKind::UserRemoved),
+    ("user.quota", WebhookEventKind::UserQuota),
+    ("user.expired", WebhookEventKind::UserExpired),
+    ("node.down", WebhookEventKind::NodeDown),
+    ("node.up", WebhookEventKind::NodeUp),
+];
+
+impl WebhookEventKind {
+    /// Returns all events.
+    pub fn all() -> impl Iterator<Item = Self> {
+        EVENTS.iter().map(|(_, kind)| *kind)
+    }
+
+    /// Returns the names of all events.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        EVENTS.iter().map(|(name, _)| *name)
+    }
+
+    /// Returns the event with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = EVENTS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| *kind)
+    }
+
+    /// Returns the name, such as `user.quota`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = EVENTS.iter().find(|(_, kind)| *kind == self);
+        found.map_or("", |(name, _)| name)
     }
 }

@@ -3,6 +3,7 @@
 mod dns_tables;
 pub(crate) mod file_keys;
 mod file_set;
+mod fleet_table;
 mod groups;
 mod include;
 mod key_tables;
@@ -13,6 +14,7 @@ mod rule_sets;
 mod rules;
 mod run_table;
 mod syntax;
+mod webhook_tables;
 
 use std::collections::HashMap;
 
@@ -30,14 +32,16 @@ use crate::plan::toml_file::key_tables::accepts_key_table;
 pub use crate::plan::toml_file::reader::MAX_FILE_LEN;
 use crate::plan::toml_file::reader::{RouteReader, Value, span_of};
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedStage};
-use crate::plan::{AdminSettings, LogSettings, RuleSetConfig, RunSettings, Stage};
+use crate::plan::{
+    AdminSettings, FleetSettings, LogSettings, RuleSetConfig, RunSettings, Stage, WebhookSettings,
+};
 use crate::scheme::builder::KeyTable;
 use crate::scheme::key_files::MAX_USERS;
 use crate::scheme::secret_redaction;
 use crate::text::{ConfigError, Diagnostics, LineIndex, Origin, SecretLookup, Span};
 
 /// Keys of the file.
-pub(crate) static FILE_KEYS: [FileKey; 9] = [
+pub(crate) static FILE_KEYS: [FileKey; 11] = [
     FileKey::new(
         "version",
         ValueType::Number(process_tables::VERSIONS.0, process_tables::VERSIONS.1),
@@ -57,6 +61,16 @@ pub(crate) static FILE_KEYS: [FileKey; 9] = [
         "admin",
         ValueType::Table(&process_tables::ADMIN_KEYS),
         "The management API.",
+    ),
+    FileKey::new(
+        "fleet",
+        ValueType::Table(&fleet_table::FLEET_KEYS),
+        "The fleet whose users listeners with `users=fleet` have.",
+    ),
+    FileKey::new(
+        "webhook",
+        ValueType::Tables(&webhook_tables::WEBHOOK_KEYS),
+        "Receivers of events.",
     ),
     FileKey::new(
         "run",
@@ -135,6 +149,12 @@ pub(super) struct UncheckedFile {
     pub(super) log: LogSettings,
     /// The management API.
     pub(super) admin: Option<AdminSettings>,
+    /// The fleet.
+    pub(super) fleet: Option<FleetSettings>,
+    /// True if the file has the table of the fleet, with mistakes or without.
+    pub(super) names_fleet: bool,
+    /// The receivers of events.
+    pub(super) webhooks: Vec<WebhookSettings>,
 }
 
 /// Parses a file and those that it includes.

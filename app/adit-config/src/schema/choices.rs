@@ -19,6 +19,15 @@ pub enum RejectPolicy {
     Forward(Target),
 }
 
+/// The key in front of the users' keys at a listener with users of the fleet (SIP023).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FleetIdentity {
+    /// A key of this node: a request for another node is not accepted here.
+    Node,
+    /// A key of the realm, for nodes behind one address.
+    Shared,
+}
+
 /// The treatment of requests from before the start of the server (SEC-R3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestartPolicy {
@@ -98,6 +107,10 @@ words!(
     AddressPreference, "auto|v4|v6|v4only|v6only",
     "auto" => Self::Auto, "v4" => Self::V4, "v6" => Self::V6,
     "v4only" => Self::V4Only, "v6only" => Self::V6Only,
+);
+words!(
+    FleetIdentity, "node|shared",
+    "node" => Self::Node, "shared" => Self::Shared,
 );
 words!(
     RestartPolicy, "strict|lenient",

@@ -6,10 +6,12 @@ mod values;
 
 pub(crate) use choices::FakeIpNets;
 pub use choices::{
-    AddressPreference, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy, UdpTransport,
+    AddressPreference, FleetIdentity, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy,
+    UdpTransport,
 };
 pub use params::{EndpointRole, EndpointRoles, SchemeParam, Setting};
 pub(crate) use params::{ParamKey, concat_params, hop_param, listener_param, shared_param};
 pub(crate) use values::{
-    FilePath, PositiveNumber, Seconds, SecretValue, ShortWait, Tristate, Typed, WholeNumber, words,
+    FilePath, FleetWord, PositiveNumber, Seconds, SecretValue, ShortWait, Tristate, Typed,
+    UserSource, WholeNumber, words,
 };

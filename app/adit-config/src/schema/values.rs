@@ -35,6 +35,19 @@ pub(crate) struct SecretValue(pub(crate) String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilePath(pub(crate) String);
 
+/// The source of a listener's users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UserSource {
+    /// The path of a file, written as `@path`.
+    File(String),
+    /// The fleet of `[fleet]`.
+    Fleet,
+}
+
+/// The word for users of the fleet, where users cannot come from a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FleetWord;
+
 /// A wait of less than 10 seconds, which may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShortWait(pub(crate) Duration);
@@ -84,6 +97,23 @@ words!(
     Tristate, "auto|true|false",
     "auto" => Self::Auto, "true" => Self::On, "false" => Self::Off,
 );
+
+impl Typed for FleetWord {
+    const NAME: &'static str = "fleet";
+    // Another value may be a list of users that belongs to another scheme.
+    const HIDDEN: bool = true;
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "fleet" => Ok(Self),
+            _ => Err("expected `fleet`".to_owned()),
+        }
+    }
+
+    fn write(&self) -> String {
+        "fleet".to_owned()
+    }
+}
 
 impl<T: Typed> Typed for Option<T> {
     const NAME: &'static str = T::NAME;
@@ -244,6 +274,29 @@ impl Typed for FilePath {
     }
 }
 
+impl Typed for UserSource {
+    const NAME: &'static str = "@file|fleet";
+    const HIDDEN: bool = true;
+    const NAMES_FILE: bool = true;
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text == "fleet" {
+            return Ok(Self::Fleet);
+        }
+        text.strip_prefix('@')
+            .filter(|path| !path.is_empty())
+            .map(|path| Self::File(path.to_owned()))
+            .ok_or_else(|| "expected `@` and the path of a file, or `fleet`".to_owned())
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::File(path) => format!("@{path}"),
+            Self::Fleet => "fleet".to_owned(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,6 +315,9 @@ mod tests {
         assert!(ShortWait::read("10s").is_err());
         assert!(Duration::read("0s").is_err());
         assert!(FilePath::read("a:b").is_err());
+        assert_eq!(UserSource::read("fleet"), Ok(UserSource::Fleet));
+        assert_eq!(UserSource::read("@a").unwrap().write(), "@a");
+        assert!(UserSource::read("@").is_err() && UserSource::read("a").is_err());
         for (text, canonical) in [("10", "10s"), ("0", "0s"), ("120", "2m"), ("5ms", "5ms")] {
             assert_eq!(Seconds::read(text).unwrap().write(), canonical);
         }

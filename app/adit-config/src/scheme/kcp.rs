@@ -102,6 +102,8 @@ fn add_to_listener(
         ListenerKind::Shadowsocks(server) => match &server.role {
             SsRole::Single(secret) => Some(secret),
             SsRole::Users { identity, .. } => identity.as_ref(),
+            // It is not known before the fleet is.
+            SsRole::Fleet { .. } => None,
             SsRole::Relay { identity, .. } => Some(identity),
         },
         ListenerKind::ShadowsocksR(server) => Some(&server.password),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::schema::{EndpointRoles, Tristate, listener_param};
+use crate::schema::{EndpointRoles, Tristate, UserSource, listener_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
@@ -71,6 +71,7 @@ pub(crate) fn build_proxy(
         users: Vec::new(),
         users_file: None,
         has_url_user: false,
+        fleet_users: false,
         udp: socks && builder.get(&shared_keys::UDP),
         bind: socks && builder.get(&shared_keys::BIND),
         udp_advertise: builder.get(&shared_keys::UDP_ADVERTISE),
@@ -88,7 +89,8 @@ pub(crate) fn build_proxy(
     let prefer = builder.get(&shared_keys::PREFER);
 
     let (users, addr) = (users?, addr?);
-    if !users.all.is_empty() {
+    let has_users = !users.all.is_empty() || users.fleet;
+    if has_users {
         turn_off_socks4(builder, &mut kind);
     }
     kind.hide_bind = match hide_bind {
@@ -100,9 +102,9 @@ pub(crate) fn build_proxy(
     let keyed = builder.carrier().is_some() && kcp::is_keyed(builder);
     if !addr.is_loopback() && !keyed {
         let span = builder.endpoint().address;
-        if users.all.is_empty() && !open {
+        if !has_users && !open {
             builder.report_error(open_proxy_error(builder));
-        } else if !users.all.is_empty() {
+        } else if has_users {
             let about = ConfigError::new(
                 span,
                 "passwords of this listener cross the network in clear text",
@@ -115,6 +117,7 @@ pub(crate) fn build_proxy(
     kind.users = users.all;
     kind.users_file = users.file;
     kind.has_url_user = users.has_url_user;
+    kind.fleet_users = users.fleet;
     Some(ListenerConfig {
         access: addr.access_rules(private, true),
         addr,
@@ -150,6 +153,7 @@ struct CollectedUsers {
     all: Vec<UserPassword>,
     file: Option<PathBuf>,
     has_url_user: bool,
+    fleet: bool,
 }
 
 /// Returns the users of the URL and of the file, checked against the limits of the protocols.
@@ -159,12 +163,14 @@ fn collect_users(
 ) -> Option<CollectedUsers> {
     let mut users: Vec<UserPassword> = builder.read_login()?.into_iter().collect();
     let has_url_user = !users.is_empty();
-    let (from_file, file) = match builder.get(&shared_keys::USERS) {
-        Some(path) => (
-            builder.read_users_file(&path.0)?,
-            Some(builder.resolve_path(&path.0)),
+    let source = builder.get(&shared_keys::USERS);
+    let fleet = source == Some(UserSource::Fleet);
+    let (from_file, file) = match source {
+        Some(UserSource::File(path)) => (
+            builder.read_users_file(&path)?,
+            Some(builder.resolve_path(&path)),
         ),
-        None => (Vec::new(), None),
+        Some(UserSource::Fleet) | None => (Vec::new(), None),
     };
     for login in from_file {
         if users.iter().any(|other| other.user == login.user) {
@@ -194,6 +200,7 @@ fn collect_users(
         all: users,
         file,
         has_url_user,
+        fleet,
     })
 }
 

@@ -3,7 +3,9 @@
 use core::net::IpAddr;
 use core::time::Duration;
 
-use crate::schema::{FilePath, ParamKey, PositiveNumber, ShortWait, Tristate};
+use crate::schema::{
+    FilePath, FleetIdentity, FleetWord, ParamKey, PositiveNumber, ShortWait, Tristate, UserSource,
+};
 use crate::scheme::endpoint_types::{
     AddressPreference, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy, UdpTransport,
 };
@@ -16,12 +18,13 @@ pub(crate) static ALLOW_OPEN_PROXY: ParamKey<bool> = ParamKey::new(
     false,
     "Serve everyone who can reach a non-loopback address, without authentication.",
 );
-pub(crate) static USERS: ParamKey<Option<FilePath>> = ParamKey {
+pub(crate) static USERS: ParamKey<Option<UserSource>> = ParamKey {
     name: "users",
     alias: None,
     default: None,
     default_note: "none",
-    doc: "File of users, one `user:password` per line, in addition to the user in the URL.",
+    doc: "File of users, one `user:password` per line, in addition to the user in the URL. `fleet`: \
+          the users of the fleet of `[fleet]`.",
 };
 pub(crate) static ALLOW_PRIVATE: ParamKey<Option<PrivateAccess>> = ParamKey {
     name: "allow_private",
@@ -152,15 +155,28 @@ pub(crate) static RESTART: ParamKey<RestartPolicy> = ParamKey::new(
 
 // Shadowsocks and ShadowsocksR.
 
-pub(crate) static SS_USERS: ParamKey<Option<FilePath>> = ParamKey {
+pub(crate) static SS_USERS: ParamKey<Option<UserSource>> = ParamKey {
     name: "users",
     alias: None,
     default: None,
     default_note: "none",
     doc: "File of users: `{\"NAME\": \"KEY\"}`, `[{\"name\": …, \"password\": …}]`, or one \
           `NAME:KEY` per line. The key in the URL is then the server's identity key (2022 edition, \
-          AES), or omitted (AEAD edition).",
+          AES), or omitted (AEAD edition). `fleet`: the users of the fleet of `[fleet]`, without a \
+          key in the URL.",
 };
+pub(crate) static FLEET_USERS: ParamKey<Option<FleetWord>> = ParamKey {
+    name: "users",
+    alias: None,
+    default: None,
+    default_note: "those of `protocol_param`",
+    doc: "`fleet`: the users of the fleet of `[fleet]`, by the numbers that `adit fleet` shows.",
+};
+pub(crate) static IDENTITY: ParamKey<FleetIdentity> = ParamKey::new(
+    "identity",
+    FleetIdentity::Node,
+    "With `users=fleet`, the server's own key (2022 edition): one of this node, or `shared` by all nodes of the realm, for nodes behind one address.",
+);
 pub(crate) static RELAY: ParamKey<Option<FilePath>> = ParamKey {
     name: "relay",
     alias: None,

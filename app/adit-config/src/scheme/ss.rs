@@ -26,6 +26,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     roles: EndpointRoles::Both,
     params: &[
         listener_param(&shared_keys::SS_USERS),
+        listener_param(&shared_keys::IDENTITY),
         listener_param(&shared_keys::RELAY),
         listener_param(&shared_keys::ALLOW_PRIVATE),
         listener_param(&shared_keys::SNIFF),

@@ -192,7 +192,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
         }
     };
     let authorized_keys = builder.get(&AUTHORIZED_KEYS);
-    let (user, users) = login::listener_users(builder, authorized_keys.is_some())?;
+    let (user, users, fleet_users) = login::listener_users(builder, authorized_keys.is_some())?;
     let authorized_keys = match authorized_keys {
         None => None,
         Some(path) => Some(login::check_authorized_keys(
@@ -217,6 +217,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
         kind: ListenerKind::Ssh(Box::new(SshServer {
             user,
             users,
+            fleet_users,
             authorized_keys,
             host_key: host_key?,
             algorithms: offer,

@@ -76,6 +76,7 @@ pub(crate) static SCHEME: Scheme = Scheme {
     params: &[
         shared_param(&PROTOCOL),
         shared_param(&PROTOCOL_PARAM),
+        listener_param(&shared_keys::FLEET_USERS),
         shared_param(&OBFS),
         shared_param(&OBFS_PARAM),
         listener_param(&REDIRECT),
@@ -146,6 +147,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
             ConfigError::new(span, "not the users of a server").with_label(why.to_string()),
         );
     }
+    let fleet_users = read_fleet_users(builder, kind, users.expose());
     let addr = addr?;
     common.warn_weak_protocol(builder);
     Some(ListenerConfig {
@@ -156,6 +158,7 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
             password: common.password,
             protocol: common.protocol,
             protocol_param: users,
+            fleet_users: fleet_users?,
             obfs: common.obfs.kind,
             strangers: common.obfs.strangers,
             obfs_param: common.obfs_param.parse_param(),
@@ -172,6 +175,32 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
         proxy_protocol,
         sniff,
     })
+}
+
+/// Returns true if the users of a server are those of the fleet.
+fn read_fleet_users(
+    builder: &mut EndpointBuilder<'_, '_>,
+    kind: ProtocolKind,
+    own: &str,
+) -> Option<bool> {
+    if builder.get(&shared_keys::FLEET_USERS).is_none() {
+        return Some(false);
+    }
+    let span = builder.value_span(&shared_keys::FLEET_USERS);
+    let flaw = if !kind.has_users() {
+        ConfigError::new(span, format!("the protocol `{kind}` has no users"))
+            .with_help("use one of auth_aes128_* or auth_chain_*")
+    } else if own.contains(':') {
+        ConfigError::new(
+            span,
+            "a listener has users of its own or of the fleet, not both",
+        )
+        .with_help("remove the users from `protocol_param`")
+    } else {
+        return Some(true);
+    };
+    builder.report_error(flaw);
+    None
 }
 
 /// Builds a ShadowsocksR client.

@@ -98,7 +98,7 @@ error: unknown key `rout`
  --> adit.toml:8:2
 8 | [rout.x]
   |  ^^^^ did you mean `route`?
-  = help: keys of the file: version, include, log, admin, run, group, set, dns, route
+  = help: keys of the file: version, include, log, admin, fleet, webhook, run, group, set, dns, route
 error: unknown key `listenport`
  --> adit.toml:5:1
 5 | listenport = ***

@@ -299,7 +299,7 @@ error: user `bob` has the identity key of the server
     );
     assert_eq!(
         table(&both).unwrap_err()[0].title,
-        "the URL of the listener also names a file of keys"
+        "the URL of the listener also names a source of keys"
     );
 }
 

@@ -309,7 +309,7 @@ fn values_say_what_was_expected() {
         ),
         (
             "mixed://127.0.0.1:1?users=a:b",
-            "expected `@` and the path of a file",
+            "expected `@` and the path of a file, or `fleet`",
         ),
         (
             "mixed://127.0.0.1:1?allow_private=lan",

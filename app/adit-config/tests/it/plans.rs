@@ -67,6 +67,7 @@ fn a_proxy_has_the_documented_defaults() {
         users: Vec::new(),
         users_file: None,
         has_url_user: false,
+        fleet_users: false,
         udp: true,
         bind: false,
         udp_advertise: None,

@@ -8,7 +8,7 @@ use adit_wire::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress, P
 use tokio::time::{Instant, timeout_at};
 
 use super::{InboundRequest, PendingRejection, RejectHandler};
-use crate::replay_claims::UnconfirmedDecisions;
+use crate::replay_claims::{FleetVerdict, UnconfirmedDecisions};
 use crate::{AcceptError, FilterClaims, HandshakeSlot};
 
 /// The result for a connection: a request, or the reason why there is none.
@@ -40,6 +40,8 @@ pub(crate) struct ConnectionProgress {
     pub(super) answered: bool,
     /// The filter of replays that decides in the current handshake.
     pub(super) claims: Option<Arc<FilterClaims>>,
+    /// The verdict of other nodes about what that filter has accepted.
+    pub(super) verdict: FleetVerdict,
 }
 
 impl ConnectionProgress {
@@ -59,6 +61,7 @@ impl ConnectionProgress {
             keep: rejects.needs_raw_bytes(),
             answered: false,
             claims: None,
+            verdict: FleetVerdict::default(),
         }
     }
 
@@ -162,14 +165,15 @@ pub(super) async fn drive_handshake<H: Handshake<Error = ProtocolError>>(
         let mut rx = HandshakeInput::new(io.filled());
         let mut tx = HandshakeOutput::new(&mut answer);
         let mut step = || core.step(&mut rx, &mut tx);
-        let (step, decisions) = match &seen.claims {
+        let (step, mut decisions) = match &seen.claims {
             Some(claims) => claims.observe(step),
             None => (step(), UnconfirmedDecisions::default()),
         };
         let mut step = step.map_err(AcceptError::Rejected);
-        if step.is_ok() && !decisions.are_confirmed().await {
+        if step.is_ok() && !decisions.are_confirmed_by_successor().await {
             step = Err(AcceptError::Rejected(ProtocolError::Replayed));
         }
+        seen.verdict.extend(decisions.fleet);
         let step = step.inspect_err(|_| seen.is_decidable = true)?;
         let eaten = rx.consumed();
         io.consume(eaten);

@@ -15,6 +15,7 @@ mod shadowsocks;
 mod shadowsocksr;
 mod socks;
 mod transparent;
+mod unconfirmed;
 
 use std::io;
 use std::net::SocketAddr;
@@ -126,6 +127,27 @@ impl PendingRequest {
         }
     }
 
+    /// Returns true unless other nodes of a fleet still have to decide whether the request is a replay. Until then the
+    /// target may be dialled, but no byte of the client may be sent to it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.reply.is_settled()
+    }
+
+    /// Waits until the request is settled; returns false if it is a replay, which has to be
+    /// [rejected](Self::reject). Replies settle it themselves.
+    ///
+    /// # Cancel safety
+    ///
+    /// The future can be dropped; the next one continues to wait.
+    pub(crate) fn settle(&mut self) -> BoxFuture<'_, bool> {
+        self.reply.settle()
+    }
+
+    /// Handles the client of a replay according to the reject policy. This may take minutes.
+    pub(crate) async fn reject(self) {
+        self.reply.reject().await;
+    }
+
     /// Returns the client's stream, to check that it is still open; `None` if there is no stream before the
     /// verdict.
     pub fn client_stream(&mut self) -> Option<&mut BoxStream> {
@@ -191,6 +213,18 @@ pub(crate) trait FurtherRequests: Send {
 
 /// The replies of a protocol to a request.
 pub(crate) trait RequestReply: Send {
+    /// See [`PendingRequest::is_settled`].
+    fn is_settled(&self) -> bool {
+        true
+    }
+    /// See [`PendingRequest::settle`].
+    fn settle(&mut self) -> BoxFuture<'_, bool> {
+        Box::pin(async { true })
+    }
+    /// See [`PendingRequest::reject`].
+    fn reject(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async {})
+    }
     /// See [`PendingRequest::client_stream`].
     fn client_stream(&mut self) -> Option<&mut BoxStream>;
     /// See [`PendingRequest::further_requests`].

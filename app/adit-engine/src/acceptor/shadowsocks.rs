@@ -12,6 +12,7 @@ use adit_stream::{BoxStream, Layered};
 use adit_wire::{Host, Target};
 
 use super::closing_reply::close_with_reply;
+use super::unconfirmed::{self, UnconfirmedReply};
 use super::{
     FirstBytesPlace, InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, RequestReply,
     header,
@@ -62,7 +63,7 @@ impl RequestAcceptor for ShadowsocksAcceptor {
             let core = core.with_hint(hint);
             let (rejects, claims) = (&self.rejects, self.claims.clone());
             let read = header::read_header(io, core, self.deadline, place, rejects, claims).await;
-            let (io, accepted, _) = match read {
+            let (io, accepted, mut seen) = match read {
                 Ok(read) => read,
                 Err(verdict) => return verdict,
             };
@@ -79,9 +80,12 @@ impl RequestAcceptor for ShadowsocksAcceptor {
             {
                 self.user_table.record_user_at(ip, user.id());
             }
-            let mut io: BoxStream = Box::new(Layered::new(io, seal, open));
+            let add_codecs = |io: BoxStream| Box::new(Layered::new(io, seal, open)) as BoxStream;
             if is_self_check(&target) {
-                close_with_reply(&mut io, CHECK_ANSWER).await;
+                if !seen.verdict.is_new().await {
+                    return unconfirmed::reject_replay(io, seen, rejects);
+                }
+                close_with_reply(&mut add_codecs(io), CHECK_ANSWER).await;
                 return Ok(InboundRequest::Answered);
             }
             let request = Request {
@@ -90,10 +94,15 @@ impl RequestAcceptor for ShadowsocksAcceptor {
                 account: Some(self.user_table.account_of(user.as_ref())),
                 user: user.map(|user| user.name().escape_debug().to_string()),
             };
-            Ok(InboundRequest::Stream(PendingRequest::new(
-                request,
-                SilentReply { io },
-            )))
+            let pending = if seen.verdict.is_empty() {
+                let io = add_codecs(io);
+                PendingRequest::new(request, SilentReply { io })
+            } else {
+                let (add_codecs, rejects) = (Box::new(add_codecs), rejects.clone());
+                let reply = UnconfirmedReply::new(io, add_codecs, seen, rejects);
+                PendingRequest::new(request, reply)
+            };
+            Ok(InboundRequest::Stream(pending))
         })
     }
 }

@@ -16,6 +16,7 @@ use super::header::{ConnectionProgress, drive_handshake, run_in_time};
 use super::obfs_handshake::accept_obfs;
 use super::shadowsocks::{CHECK_ANSWER, SilentReply, is_self_check};
 use super::{InboundRequest, PendingRequest, RejectHandler, RequestAcceptor, UdpOverTcpRequest};
+use crate::fleet::FleetLogins;
 use crate::inflated_stream::InflatedStream;
 use crate::udp::UdpOverTcp;
 use crate::user_account::UserAccount;
@@ -50,6 +51,8 @@ pub struct SsrAccounts {
     shared_account: Arc<UserAccount>,
     /// The users of the process, by the text of their IDs.
     registry: Arc<UserRegistry>,
+    /// The users of the fleet, if the port has them.
+    fleet: Option<Arc<FleetLogins>>,
 }
 
 fn account_of_user(uid: u32, registry: &UserRegistry) -> Arc<UserAccount> {
@@ -67,6 +70,7 @@ impl SsrAccounts {
                 .collect(),
             shared_account: Arc::default(),
             registry,
+            fleet: None,
         }
     }
 
@@ -85,7 +89,28 @@ impl SsrAccounts {
             users: users.map(account).collect(),
             shared_account: self.shared_account.clone(),
             registry: self.registry.clone(),
+            fleet: None,
         }
+    }
+
+    /// Takes the accounts of users of a fleet from there.
+    pub(crate) fn with_fleet(self, users: Arc<FleetLogins>) -> Self {
+        Self {
+            fleet: Some(users),
+            ..self
+        }
+    }
+
+    /// Returns the name of a user for logs and rules: that in the fleet, or the text of the ID.
+    fn name_of(&self, uid: u32) -> String {
+        let of_fleet = self
+            .fleet
+            .as_ref()
+            .and_then(|fleet| fleet.account_of_id(uid));
+        of_fleet.map_or_else(
+            || uid.to_string(),
+            |(_, name)| name.escape_debug().to_string(),
+        )
     }
 
     /// Ends the sessions of all users whose account is not one of `successor`.
@@ -104,6 +129,17 @@ impl SsrAccounts {
 
     /// Returns the account of a user; that of all clients if `uid` is `None` or unknown.
     pub(crate) fn account_of(&self, uid: Option<u32>) -> Arc<UserAccount> {
+        if let (Some(uid), Some(fleet)) = (uid, &self.fleet) {
+            return match fleet.account_of_id(uid) {
+                Some((account, _)) => account,
+                // The user was removed since the request was read.
+                None => {
+                    let ended = UserAccount::default();
+                    ended.end_sessions();
+                    Arc::new(ended)
+                }
+            };
+        }
         let user = uid.and_then(|uid| self.users.get(&uid));
         user.unwrap_or(&self.shared_account).clone()
     }
@@ -211,7 +247,7 @@ impl ShadowsocksRAcceptor {
             target,
             first_bytes: first,
             account: Some(self.accounts.account_of(uid)),
-            user: uid.map(|uid| uid.to_string()),
+            user: uid.map(|uid| self.accounts.name_of(uid)),
         };
         Ok(InboundRequest::Stream(PendingRequest::new(
             request,

@@ -14,6 +14,7 @@ use crate::access::AccessRule;
 use crate::dns::NameResolver;
 use crate::error::DialStage;
 use crate::loop_detection;
+use crate::session_span::{connect_span, run_step};
 use crate::udp::{BoxDatagramPath, DirectUdp, SenderFilter};
 use crate::{BoxFuture, DialError};
 
@@ -86,12 +87,15 @@ impl Connector for DirectConnector {
                     watch: None,
                 })
             };
-            timeout(self.deadline, open).await.unwrap_or_else(|_| {
-                Err(DialError::new(
-                    DialStage::Connect,
-                    dial::connect_timeout_error(),
-                ))
-            })
+            let open = async {
+                timeout(self.deadline, open).await.unwrap_or_else(|_| {
+                    Err(DialError::new(
+                        DialStage::Connect,
+                        dial::connect_timeout_error(),
+                    ))
+                })
+            };
+            run_step(connect_span(), open).await
         })
     }
 

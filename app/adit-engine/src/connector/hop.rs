@@ -10,6 +10,7 @@ use super::{ConnectedStream, Connector};
 use crate::clock_steps;
 use crate::dialect::{HopDialect, HopError, RequestedStream};
 use crate::plugin::PluginHost;
+use crate::session_span::{hop_span, run_step};
 use crate::udp::{BoxDatagramPath, UdpOverTcp};
 use crate::{BoxFuture, DialError, DialStage, FailureCause, ServerHealth};
 
@@ -139,9 +140,12 @@ impl<D: HopDialect> Connector for Hop<D> {
                     watch: watch.or(below.watch),
                 })
             };
-            timeout(self.deadline, open)
-                .await
-                .unwrap_or_else(|_| Err(self.timeout_error()))
+            let open = async {
+                timeout(self.deadline, open)
+                    .await
+                    .unwrap_or_else(|_| Err(self.timeout_error()))
+            };
+            run_step(hop_span(&self.name), open).await
         })
     }
 
@@ -155,10 +159,13 @@ impl<D: HopDialect> Connector for Hop<D> {
             }
             let server = self.connect_addr(|host| host.mode().carries_udp());
             let open = self.dialect.open_datagrams(&*self.via, &server);
-            match timeout(self.deadline, open).await {
-                Ok(opened) => opened.map_err(|e| self.connect_error(e)),
-                Err(_) => Err(self.timeout_error()),
-            }
+            let open = async {
+                match timeout(self.deadline, open).await {
+                    Ok(opened) => opened.map_err(|e| self.connect_error(e)),
+                    Err(_) => Err(self.timeout_error()),
+                }
+            };
+            run_step(hop_span(&self.name), open).await
         })
     }
 }

@@ -7,7 +7,7 @@ use adit_stream::MeterStats;
 
 use super::{Engine, RunningListener, sum_of};
 use crate::carrier::KcpCounts;
-use crate::user_account::{Usage, UserCounters};
+use crate::usage::{Usage, UserCounters};
 
 /// The counters of an engine, or what was added to them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

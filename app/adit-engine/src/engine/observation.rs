@@ -6,7 +6,7 @@ use adit_wire::UnixTime;
 
 use super::{Engine, ListenerInfo, RunningListener};
 use crate::stage_meter::StageStats;
-use crate::user_account::Usage;
+use crate::usage::Usage;
 
 impl Engine {
     /// Returns durations and failures of the connections of each listener since it was opened, in the order of opening.
@@ -34,7 +34,7 @@ impl Engine {
         self.lock_running().iter().map(usages).collect()
     }
 
-    /// Returns true once [`Self::drain_and_stop`] was called.
+    /// Returns true once [`Self::drain_and_stop`] was called, or while [`Self::announce_drain`] says that it will be.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)

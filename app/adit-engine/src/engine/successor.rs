@@ -7,6 +7,7 @@
 //!
 //! The sockets are open in both processes: connections wait in the kernel's backlog in between, and none is refused.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use adit_config::Plan;
@@ -16,11 +17,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{DRAIN_CHECK, Engine};
 use crate::connector::MemberSelections;
+use crate::fleet::FleetUsers;
 use crate::handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets};
 use crate::listener::{BoundListener, ReplayPart, ReplayPartError, ReplayRegistry};
 #[cfg(target_os = "linux")]
 use crate::plugin::HandedOverPlugin;
-use crate::{ReplayClaim, RuleSetTable, StartError};
+use crate::{ReplayClaim, RuleSetTable, SharedReplayFilter, StartError};
 
 /// The sockets and the states of the process that an engine succeeds.
 #[derive(Debug, Default)]
@@ -87,12 +89,27 @@ impl Engine {
         sets: RuleSetTable,
         inherited: &Inheritance,
     ) -> Result<PreparedEngine, StartError> {
+        Self::prepare_with_fleet(plan, sets, inherited, Arc::default()).await
+    }
+
+    /// Does the same as [`Self::prepare`] in a node of a fleet, whose users listeners with `users=fleet` have from the
+    /// beginning.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::prepare`].
+    pub async fn prepare_with_fleet(
+        plan: &Plan,
+        sets: RuleSetTable,
+        inherited: &Inheritance,
+        fleet: Arc<FleetUsers>,
+    ) -> Result<PreparedEngine, StartError> {
         let (replays, started) = match inherited.replays.as_slice() {
             [] => (ReplayRegistry::default(), system::unix_now()),
             parts => ReplayRegistry::from_snapshot(parts)?,
         };
         let selections = inherited.selections.clone();
-        let engine = Self::without_routes(sets, replays, started, selections);
+        let engine = Self::without_routes(sets, replays, started, selections, fleet);
         engine.start_dns(plan).await?;
         let mut bound = Vec::with_capacity(plan.routes.len());
         for route in &plan.routes {
@@ -124,6 +141,12 @@ impl Engine {
     /// Ends what [`Self::start_claims`] has started: there is no successor, and this process decides alone.
     pub fn end_claims(&self) {
         self.replays.end_claims();
+    }
+
+    /// Sets the filter of replays that this node of a fleet shares with others; `None` for a process on its own. It is
+    /// asked about the requests to servers whose keys other nodes have.
+    pub fn share_replays(&self, fleet: Option<Arc<dyn SharedReplayFilter>>) {
+        self.replays.share(fleet);
     }
 
     /// Decides a claim of the process that this one succeeds. Returns false if it is a replay.

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use adit_config::{ListenerConfig, ListenerKind};
+use adit_config::{ListenerConfig, ListenerKind, SsRole};
 #[cfg(target_os = "linux")]
 use adit_net::handover::HandedOverUdp;
 use adit_wire::Host;
@@ -327,7 +327,8 @@ impl ListenerChange {
         }
         let same_users = match (&previous.config.kind, &listen.kind) {
             (ListenerKind::Shadowsocks(before), ListenerKind::Shadowsocks(now)) => {
-                before.role == now.role
+                // The users of a fleet do not come from the settings.
+                before.role == now.role || matches!(now.role, SsRole::Fleet { .. })
             }
             _ => false,
         };

@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 
 use super::replay_state::{ReplayRegistry, ReplayState, StateId};
 use super::ssr_stores::{InheritedStores, SsrStores};
-use crate::replay_claims::ReplayFilter;
-use crate::{FilterClaims, ReplayClaim};
+use crate::replay_claims::{ClaimScope, ReplayFilter};
+use crate::{FilterClaims, ReplayClaim, SharedReplayFilter};
 
 /// A part of the replay state of listeners, for another process. It is as secret as a key.
 pub struct ReplayPart(Secret<Vec<u8>>);
@@ -217,29 +217,29 @@ impl ReplayRegistry {
         &self,
         started: UnixTime,
     ) -> (mpsc::Receiver<ReplayClaim>, Vec<ReplayPart>) {
-        self.gate.open(|| {
-            self.set_recording(true);
-            self.snapshot(started)
-        })
+        self.gate.open(|| self.snapshot(started))
     }
 
     /// Ends what [`Self::start_claims`] has started: this process decides alone.
     pub(crate) fn end_claims(&self) {
-        self.gate.close(|| self.set_recording(false));
+        self.gate.close();
     }
 
-    fn set_recording(&self, is_on: bool) {
-        for (_, filter) in self.filters() {
-            if let Some(log) = filter.log() {
-                log.set_recording(is_on);
-            }
-        }
+    /// Sets the filter that this node of a fleet shares with others.
+    pub(crate) fn share(&self, fleet: Option<Arc<dyn SharedReplayFilter>>) {
+        self.gate.share(fleet);
     }
 
-    /// Returns the claims of a filter.
-    pub(super) fn claims(&self, id: StateId, filter: ReplayFilter) -> Arc<FilterClaims> {
+    /// Returns the claims of a filter; `scope` is that of claims at other nodes of a fleet.
+    pub(super) fn claims(
+        &self,
+        id: StateId,
+        filter: ReplayFilter,
+        scope: Option<ClaimScope>,
+    ) -> Arc<FilterClaims> {
         let name = filter_name(id, &filter);
-        Arc::new(FilterClaims::new(self.gate.clone(), name, filter))
+        let gate = self.gate.clone();
+        Arc::new(FilterClaims::new(gate, name, filter, scope))
     }
 
     /// Returns all filters that claims can be about, with their names.

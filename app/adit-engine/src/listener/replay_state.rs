@@ -15,7 +15,7 @@ use adit_wire::{Entropy, Time, UnixTime};
 use super::salts_file::SaltsFile;
 use super::ssr_stores::SsrStores;
 use crate::FilterClaims;
-use crate::replay_claims::{ClaimGate, ReplayFilter};
+use crate::replay_claims::{ClaimGate, ClaimScope, ReplayFilter};
 
 /// Time that the state outlives the last listener using it. A time stamp can be valid for one minute.
 const UNUSED_TTL: Duration = Duration::from_secs(120);
@@ -190,9 +190,13 @@ impl ReplayState {
         }
     }
 
-    /// Returns the claims of its salts of connections.
-    pub(super) fn claims(&self, replays: &ReplayRegistry) -> Arc<FilterClaims> {
-        replays.claims(self.id, ReplayFilter::Salts(self.salts.clone()))
+    /// Returns the claims of its salts of connections; `scope` is that of claims at other nodes of a fleet.
+    pub(super) fn claims(
+        &self,
+        replays: &ReplayRegistry,
+        scope: Option<ClaimScope>,
+    ) -> Arc<FilterClaims> {
+        replays.claims(self.id, ReplayFilter::Salts(self.salts.clone()), scope)
     }
 
     /// Returns true if a listener uses any part of it.

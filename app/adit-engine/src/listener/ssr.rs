@@ -1,8 +1,8 @@
 //! ShadowsocksR listeners.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use adit_config::{ListenerKind, SsrServer};
+use adit_config::{ListenerKind, Secret, SsrServer};
 use adit_net::system::{self, SystemClock, SystemRng, ThreadRng};
 use adit_obfs::{ServerSettings, ServerState};
 use adit_shadowsocksr::{ReplayStore, ServerParam, ServerStack};
@@ -11,6 +11,7 @@ use adit_wire::{Entropy, narrow_int};
 use super::replay_state::{ReplayRegistry, StateId};
 use super::{ListenerBuilder, ListenerHandlers, ReplayPartError};
 use crate::acceptor::{RejectHandler, ShadowsocksRAcceptor, SsrAccounts};
+use crate::fleet::{FleetDirectory, FleetTable, FleetUser};
 use crate::replay_claims::ReplayFilter;
 use crate::udp::{PacketCodec, SsrPackets};
 use crate::{FilterClaims, StartError};
@@ -24,6 +25,8 @@ pub(crate) struct SsrState {
     /// The names of the hellos of `obfs`, and of `replays`.
     ids: [StateId; 2],
     pub(super) accounts: Arc<SsrAccounts>,
+    /// Changes the users of `stack`, if they are those of a fleet.
+    _fleet: Option<Arc<dyn FleetTable>>,
 }
 
 impl SsrState {
@@ -34,7 +37,10 @@ impl SsrState {
     ) -> Result<Self, StartError> {
         let (method, kind, obfs) = (server.method, server.protocol.kind, server.obfs);
         let password = server.password.expose().as_bytes();
-        let param = ServerParam::parse(kind, server.protocol_param.expose())?;
+        let mut param = ServerParam::parse(kind, server.protocol_param.expose())?;
+        if server.fleet_users {
+            param.require_user(kind)?;
+        }
         let started = system::unix_now();
         let (replays, store_id) = match before {
             Some((_, state)) => (state.replays.clone(), state.ids[1]),
@@ -88,13 +94,53 @@ impl SsrState {
             }
             _ => SsrAccounts::new(param.user_ids(), bench.registry.clone()),
         };
+        let stack = Arc::new(stack);
+        let (accounts, fleet) = match server.fleet_users {
+            true => {
+                let table: Arc<dyn FleetTable> = Arc::new(SsrFleetTable(Arc::downgrade(&stack)));
+                bench.fleet.serve(&table)?;
+                (accounts.with_fleet(bench.fleet.logins()?), Some(table))
+            }
+            false => (accounts, None),
+        };
         Ok(Self {
             replays,
-            stack: Arc::new(stack),
+            stack,
             obfs,
             ids: [hello_id, store_id],
             accounts: Arc::new(accounts),
+            _fleet: fleet,
         })
+    }
+}
+
+/// Fills a port with the users of a fleet, for as long as it is in use.
+struct SsrFleetTable(Weak<ServerStack>);
+
+impl FleetTable for SsrFleetTable {
+    fn load(&self, directory: &dyn FleetDirectory) {
+        let Some(stack) = self.0.upgrade() else {
+            return;
+        };
+        let mut put: Vec<(u32, Secret)> = Vec::new();
+        directory.for_each(&mut |user| put.push((user.id(), user.password())));
+        let put = put.iter().map(|(id, password)| (*id, password.expose()));
+        stack.replace_users(put);
+    }
+
+    fn change(&self, removed: &[(u32, &str)], put: &[&dyn FleetUser]) {
+        let Some(stack) = self.0.upgrade() else {
+            return;
+        };
+        let gone: Vec<u32> = removed.iter().map(|(id, _)| *id).collect();
+        let put: Vec<(u32, Secret)> = put
+            .iter()
+            .map(|user| (user.id(), user.password()))
+            .collect();
+        stack.change_users(
+            &gone,
+            put.iter().map(|(id, password)| (*id, password.expose())),
+        );
     }
 }
 
@@ -103,8 +149,8 @@ impl SsrState {
     fn claims(&self, replays: &ReplayRegistry) -> [Arc<FilterClaims>; 2] {
         let [hello_id, store_id] = self.ids;
         [
-            replays.claims(hello_id, ReplayFilter::Hellos(self.obfs.clone())),
-            replays.claims(store_id, ReplayFilter::Messages(self.replays.clone())),
+            replays.claims(hello_id, ReplayFilter::Hellos(self.obfs.clone()), None),
+            replays.claims(store_id, ReplayFilter::Messages(self.replays.clone()), None),
         ]
     }
 }
@@ -142,7 +188,9 @@ pub(super) fn build_handlers(
 
 /// Returns true if clients of `before` need no other settings for `server`.
 fn is_same_service(before: &SsrServer, server: &SsrServer) -> bool {
-    has_same_obfs(before, server) && before.protocol_param == server.protocol_param
+    has_same_obfs(before, server)
+        && before.protocol_param == server.protocol_param
+        && before.fleet_users == server.fleet_users
 }
 
 fn has_same_cipher(before: &SsrServer, server: &SsrServer) -> bool {

@@ -9,7 +9,9 @@ use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 
 use crate::UserRegistry;
-use crate::user_account::{Usage, UserAccount};
+use crate::fleet::{FleetLogins, FleetUsers};
+use crate::usage::Usage;
+use crate::user_account::UserAccount;
 
 /// The accounts of a listener's users with names and passwords, or SSH keys. A reload creates a new table, which
 /// shares the accounts of users whose credentials are the same.
@@ -18,6 +20,8 @@ pub(crate) struct LoginTable {
     /// The registry and the hasher of new accounts; `None` for a table that stays empty.
     source: Option<AccountSource>,
     logins: RwLock<HashMap<String, Login>>,
+    /// The users of the fleet, if the listener has them.
+    fleet: Option<Arc<FleetLogins>>,
 }
 
 /// Creates the accounts of a table and of those that succeed it.
@@ -87,6 +91,15 @@ impl LoginTable {
         Self {
             source: Some(source),
             logins: RwLock::new(logins),
+            fleet: None,
+        }
+    }
+
+    /// Adds the users of a fleet. Without one, the listener cannot be opened, which its other parts report.
+    pub(crate) fn with_fleet(self, fleet: Option<&Arc<FleetUsers>>) -> Self {
+        Self {
+            fleet: fleet.and_then(|fleet| fleet.logins().ok()),
+            ..self
         }
     }
 
@@ -106,7 +119,9 @@ impl LoginTable {
     /// Returns the account of a configured user.
     pub(crate) fn account_of(&self, name: &str) -> Option<Arc<UserAccount>> {
         let logins = self.logins.read().unwrap_or_else(PoisonError::into_inner);
-        logins.get(name).map(|login| login.account.clone())
+        let found = logins.get(name).map(|login| login.account.clone());
+        drop(logins);
+        found.or_else(|| self.fleet.as_ref()?.account_of(name))
     }
 
     /// Returns the usage of each user.

@@ -15,6 +15,7 @@ use super::ConnectionHandler;
 use crate::ConnectionAddrs;
 use crate::acceptor::FurtherRequests;
 use crate::connector::{Connector, HopWatch};
+use crate::session_span::record_end;
 use crate::session_table::SessionEntry;
 use crate::stage_meter::StageMeter;
 use crate::user_account::{UserAccount, run_until_ended};
@@ -90,9 +91,11 @@ impl ConnectionHandler {
                 (None, Some(account)) => account.end_text(),
                 _ => "this was requested",
             };
+            record_end(entry, why);
             return debug!(client = %peer.remote, user, %target, "closed: {why}");
         };
         let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
+        record_end(entry, end_name(end));
         debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
     }
 
@@ -115,6 +118,16 @@ impl ConnectionHandler {
             eye.update_at_end(outcome, asked.has_request_bytes());
         }
         outcome
+    }
+}
+
+/// Returns the name of the reason why a relay has ended, for traces.
+const fn end_name(end: &EndReason) -> &'static str {
+    match end {
+        EndReason::Finished => "finished",
+        EndReason::Idle => "idle",
+        EndReason::Near(_) => "client",
+        EndReason::Far(_) => "target",
     }
 }
 

@@ -33,6 +33,29 @@ impl OpeningClient {
         }
     }
 
+    /// See [`PendingRequest::is_settled`].
+    pub(super) fn is_settled(&self) -> bool {
+        match self {
+            Self::Waiting(pending) => pending.is_settled(),
+            Self::Replied(_) => true,
+        }
+    }
+
+    /// See [`PendingRequest::settle`].
+    pub(super) async fn settle(&mut self) -> bool {
+        match self {
+            Self::Waiting(pending) => pending.settle().await,
+            Self::Replied(_) => true,
+        }
+    }
+
+    /// See [`PendingRequest::reject`].
+    pub(super) async fn reject(self) {
+        if let Self::Waiting(pending) = self {
+            pending.reject().await;
+        }
+    }
+
     /// See [`PendingRequest::further_requests`].
     pub(super) fn further_requests(&mut self) -> Option<Box<dyn FurtherRequests>> {
         match self {

@@ -13,15 +13,16 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::opening_client::MAX_EARLY_BYTES;
-use super::{ConnectionHandler, DatagramClient, FlowState, OpenSession, SessionInfo, admit_user};
-use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest};
+use super::{ConnectionHandler, DatagramClient, FlowState, OpenSession, SessionInfo};
+use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest, UdpOverTcpRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};
+use crate::session_span::{record_end, record_refusal, run_in_span, session_span};
 use crate::session_table::{NewSession, SessionKind};
 use crate::udp::{
     AssociationUser, SocksPackets, UdpListener, UdpOverTcp, accept_over_tcp, exchange_datagrams,
 };
-use crate::user_account::run_until_ended;
+use crate::user_account::{client_lookup_owner, run_until_ended};
 use crate::{ConnectionAddrs, RequestContext};
 
 /// Maximum time that BIND waits for its connection.
@@ -58,6 +59,7 @@ impl ConnectionHandler {
             account,
             user,
             peer,
+            session: id,
         } = client;
         let anywhere = Target::from(SocketAddr::from(([0u8; 4], 0)));
         // The stream was counted as a connection, including an outgoing descriptor.
@@ -71,12 +73,16 @@ impl ConnectionHandler {
             .open_datagrams()
             .await
             .map_err(std::io::Error::other)?;
-        let session = self.sessions.open(NewSession {
-            kind: SessionKind::Udp,
-            user: user.as_deref(),
-            account,
-            target: target.as_ref(),
-        });
+        let session = self.sessions.open_with_id(
+            id,
+            NewSession {
+                kind: SessionKind::Udp,
+                user: user.as_deref(),
+                account,
+                target: target.as_ref(),
+            },
+        );
+        debug!(client = %peer.remote, "UDP over TCP is open");
         if let Some(account) = account {
             account.count_udp_session();
         }
@@ -94,13 +100,61 @@ impl ConnectionHandler {
         let exchange = pin!(exchange_datagrams(&near, &*far, self.ttl, &passes));
         let exchange = session.run_until_ended(exchange);
         let end = place.run_until_evicted(exchange).await;
+        record_end(&session, "closed");
         let end = end.ok_or(std::io::ErrorKind::QuotaExceeded)?;
         end.unwrap_or_else(|| Err(std::io::ErrorKind::ConnectionAborted.into()))
     }
 
-    /// Waits for the incoming connection.
+    /// Serves a stream that carries datagrams by its own protocol, in the span of its session.
+    pub(super) async fn serve_carried_datagrams(
+        &self,
+        carried: UdpOverTcpRequest,
+        peer: ConnectionAddrs,
+    ) {
+        let account = carried.account;
+        let id = self.sessions.next_id();
+        let span = session_span(id, SessionKind::Udp, peer.remote, &self.sessions);
+        let work = async {
+            let permit = self.admit_user(account.as_deref(), peer);
+            let _permit = match permit {
+                Ok(permit) => permit,
+                // The protocol has no words for a refusal.
+                Err(why) => return record_refusal(why.cause()),
+            };
+            let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
+            let client = DatagramClient {
+                account: account.as_ref(),
+                user: account
+                    .as_ref()
+                    .and_then(|account| account.name().map(str::to_owned)),
+                peer,
+                session: id,
+            };
+            let relay = self.relay_datagrams(carried.datagrams, None, client);
+            let relay = Box::pin(asker.scope(relay));
+            let end = run_until_ended(account.as_deref(), relay).await;
+            debug!(client = %peer.remote, "UDP over TCP ends: {end:?}");
+        };
+        run_in_span(span, work).await;
+    }
+
+    /// Waits for the incoming connection, in the span of its session.
     pub(super) async fn serve_bind(
         &self,
+        binding: BindRequest,
+        peer: ConnectionAddrs,
+    ) -> Option<OpenSession> {
+        let id = self.sessions.next_id();
+        let span = session_span(id, SessionKind::Tcp, peer.remote, &self.sessions);
+        let waiting = self.wait_for_bound_peer(id, binding, peer);
+        let mut open = run_in_span(span.clone(), waiting).await?;
+        open.span = span;
+        Some(open)
+    }
+
+    async fn wait_for_bound_peer(
+        &self,
+        id: u64,
         mut binding: BindRequest,
         peer: ConnectionAddrs,
     ) -> Option<OpenSession> {
@@ -108,9 +162,10 @@ impl ConnectionHandler {
         let account = user
             .as_deref()
             .and_then(|user| self.logins.account_of(user));
-        let permit = match admit_user(account.as_deref(), peer) {
+        let permit = match self.admit_user(account.as_deref(), peer) {
             Ok(permit) => permit,
             Err(why) => {
+                record_refusal(why.cause());
                 binding.reply_failure(&DialError::refused_user(why)).await;
                 return None;
             }
@@ -120,14 +175,14 @@ impl ConnectionHandler {
         let BoundSocket { socket, access } = match connector.listen_for_one(peer.local).await {
             Ok(bound) => bound,
             Err(why) => {
+                record_refusal(why.cause);
                 binding.reply_failure(&why).await;
                 return None;
             }
         };
-        binding
-            .reply_listening(socket.local_addr().ok()?)
-            .await
-            .ok()?;
+        let bound = socket.local_addr().ok()?;
+        binding.reply_listening(bound).await.ok()?;
+        debug!(client = %peer.remote, "BIND waits on {bound}");
         let expected = binding.expected.clone();
         let wanted = |from: SocketAddr| {
             let named = match &expected.host {
@@ -159,9 +214,9 @@ impl ConnectionHandler {
                     Ok(Err(e)) => e,
                     _ => std::io::ErrorKind::TimedOut.into(),
                 };
-                binding
-                    .reply_failure(&DialError::new(DialStage::Connect, e))
-                    .await;
+                let why = DialError::new(DialStage::Connect, e);
+                record_refusal(why.cause);
+                binding.reply_failure(&why).await;
                 return None;
             }
         };
@@ -174,12 +229,15 @@ impl ConnectionHandler {
             again: None,
             span: None,
             about: Box::new(SessionInfo {
-                entry: self.sessions.open(NewSession {
-                    kind: SessionKind::Tcp,
-                    user: user.as_deref(),
-                    account: account.as_ref(),
-                    target: Some(&target),
-                }),
+                entry: self.sessions.open_with_id(
+                    id,
+                    NewSession {
+                        kind: SessionKind::Tcp,
+                        user: user.as_deref(),
+                        account: account.as_ref(),
+                        target: Some(&target),
+                    },
+                ),
                 account,
                 peer,
                 target,
@@ -199,7 +257,7 @@ impl ConnectionHandler {
         let account = user
             .as_deref()
             .and_then(|user| self.logins.account_of(user));
-        let _permit = match admit_user(account.as_deref(), peer) {
+        let _permit = match self.admit_user(account.as_deref(), peer) {
             Ok(permit) => permit,
             Err(why) => {
                 let why = DialError::refused_user(why);

@@ -127,6 +127,11 @@ impl SessionRecord {
         self.up.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of payload bytes to the client.
+    pub(crate) fn down(&self) -> u64 {
+        self.down.load(Ordering::Relaxed)
+    }
+
     /// Requests the end of the session. Returns false if that was requested already.
     pub(super) fn end(&self) -> bool {
         let was_ending = self.is_ending.swap(true, Ordering::AcqRel);
@@ -215,12 +220,12 @@ impl Drop for SessionEntry {
 impl CountBytes for SessionEntry {
     fn add_up(&self, n: usize) {
         self.0.record_up(n);
-        self.0.listener.meter.add_up(n);
+        self.0.listener.meter().add_up(n);
     }
 
     fn add_down(&self, n: usize) {
         self.0.record_down(n);
-        self.0.listener.meter.add_down(n);
+        self.0.listener.meter().add_down(n);
     }
 }
 

@@ -19,6 +19,7 @@ use super::{SshPlanError, host_key};
 use crate::acceptor::{
     InboundRequest, PendingRequest, RequestAcceptor, RequestReply, RequestStream,
 };
+use crate::credentials::ListenerCredentials;
 use crate::user_registry::UserRefusal;
 use crate::{
     AcceptError, BoxFuture, ConnectionAddrs, DialError, FailureCause, HandshakeSlot, Request,
@@ -44,12 +45,13 @@ impl SshAcceptor {
     /// Reads the host key, or creates it. `grace` is the time limit for the login.
     pub(crate) fn new(
         server: &SshServer,
+        passwords: ListenerCredentials,
         grace: std::time::Duration,
     ) -> Result<Self, SshPlanError> {
         let key = host_key::load_or_create(&server.host_key)?;
         let (shown, file) = (key.public_key().fingerprint(), server.host_key.display());
         info!("ssh: the host key is {shown}, in {file}");
-        let rules = AuthRules::new(server);
+        let rules = AuthRules::new(server, passwords);
         rules.check_keys()?;
         let mut config = ServerConfig::new(Arc::new(KeySet::from(vec![key])));
         config.transport.preferred = server_algorithms(&server.algorithms);

@@ -53,11 +53,11 @@ pub(super) struct ConnectionPolicy {
 }
 
 impl AuthRules {
-    pub(super) fn new(server: &SshServer) -> Self {
+    pub(super) fn new(server: &SshServer, passwords: ListenerCredentials) -> Self {
         Self {
             user: server.user.clone(),
             keys: server.authorized_keys.clone(),
-            passwords: ListenerCredentials::new(&server.users),
+            passwords,
             complaints: Mutex::default(),
         }
     }

@@ -33,9 +33,10 @@ use super::{AssociationKey, AssociationSlot, BoxDatagramPath, ListenerQuota, Pac
 use crate::connector::Connector;
 use crate::session_span::session_span;
 use crate::session_table::{ListenerSessions, NewSession, SessionKind, SessionRecord};
+use crate::stage_meter::RejectCause;
 use crate::user_account::{UserAccount, client_lookup_owner};
 use crate::user_registry::SessionPermit;
-use crate::{RequestContext, Router};
+use crate::{DialError, RequestContext, Router};
 use task::{AssociationStage, AssociationTask, OpeningPath};
 
 /// Minimum interval between warnings about lost datagrams.
@@ -409,6 +410,7 @@ impl UdpListener {
                         Ok(opened) => opened,
                         Err(why) => {
                             self.near.forward_copy(copy.as_deref(), from, why);
+                            self.common.sessions.stages().count_rejected_datagram(why);
                             return trace!("datagram from {from} dropped: {why}");
                         }
                     };
@@ -468,7 +470,10 @@ impl UdpListener {
                 Ok(permit) => permit,
                 Err(why) => {
                     self.near.forget_association(key);
-                    self.common.sessions.meter().count_lost();
+                    let sessions = &self.common.sessions;
+                    sessions.meter().count_lost();
+                    let cause = RejectCause::from_refusal(why);
+                    sessions.stages().count_datagram_reject(cause);
                     debug!("no association for {from}: {}", why.text());
                     return None;
                 }
@@ -486,6 +491,8 @@ impl UdpListener {
             self.near.forget_association(key);
             let why = "the limit of associations is reached";
             let why = io::Error::new(io::ErrorKind::QuotaExceeded, why);
+            let stages = self.common.sessions.stages();
+            stages.count_datagram_reject(RejectCause::Exhausted);
             self.common.report_loss(&why);
             return None;
         };
@@ -495,10 +502,22 @@ impl UdpListener {
         let connector = self.common.router.select_connector(target, &context);
         let asker = client_lookup_owner(account.as_ref(), from.ip());
         let chain = connector.clone();
-        let associate = async move { connector.open_datagrams().await };
+        let answer = self.near.claim_association(key);
+        let associate = async move {
+            let Some(answer) = answer else {
+                return connector.open_datagrams().await;
+            };
+            // Without a path, the datagrams wait for the other nodes.
+            let (way, is_new) = tokio::join!(connector.open_datagrams(), answer);
+            if is_new {
+                way
+            } else {
+                Err(DialError::replayed())
+            }
+        };
         let associate = asker.scope(associate);
         let id = self.common.sessions.next_id();
-        let span = session_span(id, from);
+        let span = session_span(id, SessionKind::Udp, from, &self.common.sessions);
         let mut opening: OpeningPath = match &span {
             Some(span) => Box::pin(associate.instrument((**span).clone())),
             None => Box::pin(associate),

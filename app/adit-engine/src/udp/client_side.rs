@@ -10,6 +10,7 @@ use adit_wire::{ProtocolError, Target};
 
 use super::transparent::{ContactedAddrs, InterceptedDatagrams, ReplySockets};
 use super::{AssociationKey, PacketCodec, ReplySeal};
+use crate::replay_claims::ClaimAnswer;
 use crate::user_account::UserAccount;
 
 /// The transport between a listener and its clients.
@@ -88,6 +89,14 @@ impl ClientSide {
     pub(super) fn account_of(&self, key: AssociationKey) -> Option<Arc<UserAccount>> {
         match self {
             Self::Protocol(_, codec) => codec.account_of(key),
+            Self::Intercepted(_) => None,
+        }
+    }
+
+    /// See [`PacketCodec::claim_association`].
+    pub(super) fn claim_association(&mut self, key: AssociationKey) -> Option<ClaimAnswer> {
+        match self {
+            Self::Protocol(_, codec) => codec.claim_association(key),
             Self::Intercepted(_) => None,
         }
     }

@@ -16,6 +16,7 @@ mod forward;
 mod key_trials;
 mod over_tcp;
 mod quotas;
+mod session_claims;
 mod shadowsocks;
 mod shadowsocks_relay;
 mod socks;
@@ -31,6 +32,7 @@ use std::task::{Context, Poll};
 use adit_net::PacketBuf;
 use adit_wire::{ProtocolError, Target};
 
+use crate::replay_claims::ClaimAnswer;
 use crate::user_account::UserAccount;
 
 pub(crate) use association_table::AssociationUser;
@@ -43,6 +45,7 @@ pub use over_tcp::UdpOverTcp;
 pub(crate) use over_tcp::accept_udp_over_tcp as accept_over_tcp;
 pub use quotas::ListenerQuota;
 pub(crate) use quotas::{AssociationRegistry, AssociationSlot, HeldDescriptor};
+pub(crate) use session_claims::SessionClaims;
 pub use shadowsocks::{ShadowsocksPackets, ShadowsocksUdp};
 pub use shadowsocks_relay::RelayPackets;
 pub use socks::{SocksPackets, SocksUdp};
@@ -94,6 +97,12 @@ pub trait PacketCodec: Send {
 
     /// Returns the account of an association, where users can be removed.
     fn account_of(&self, _key: AssociationKey) -> Option<Arc<UserAccount>> {
+        None
+    }
+
+    /// Claims the association that the last opened packet starts at other nodes, if they may have seen the packet.
+    /// Returns their answer: no datagram of the association may leave before it.
+    fn claim_association(&mut self, _key: AssociationKey) -> Option<ClaimAnswer> {
         None
     }
 

@@ -15,9 +15,10 @@ use adit_shadowsocks::{Edition, KeyChain, Method, SaltPool, UserId, Users};
 use adit_wire::{ProtocolError, Target, UnixTime};
 
 use super::key_trials::TrialLimiter;
-use super::{AssociationKey, BoxDatagramPath, DatagramPath, PacketCodec, ReplySeal};
+use super::{AssociationKey, BoxDatagramPath, DatagramPath, PacketCodec, ReplySeal, SessionClaims};
 use crate::UserTable;
 use crate::health::ServerHealth;
+use crate::replay_claims::ClaimAnswer;
 use crate::user_account::UserAccount;
 
 /// Time in seconds after which an unresponsive server may be down, or have a different key.
@@ -141,6 +142,10 @@ pub struct ShadowsocksPackets {
     salts: PacketSalts,
     by_trial: bool,
     trials: TrialLimiter,
+    /// The claims of its sessions at other nodes of a fleet.
+    claims: Option<SessionClaims>,
+    /// The time stamp of the last packet, if its session has to be claimed before it starts.
+    unclaimed: Option<UnixTime>,
 }
 
 /// Returns true if several keys may have to be tried to find the user of a packet.
@@ -166,7 +171,14 @@ impl ShadowsocksPackets {
             by_trial: needs_key_trials(&users),
             trials: TrialLimiter::default(),
             salts: PacketSalts::new(users.method(), salts),
+            claims: None,
+            unclaimed: None,
         }
+    }
+
+    /// Claims its sessions at other nodes of a fleet.
+    pub(crate) fn with_claims(self, claims: Option<SessionClaims>) -> Self {
+        Self { claims, ..self }
     }
 
     /// Updates the opener if the users have changed, which takes one comparison otherwise.
@@ -233,9 +245,16 @@ impl PacketCodec for ShadowsocksPackets {
             target,
             payload,
             new,
+            stamp,
             ..
         } = opened?;
         self.salts.record_salt(packet.payload_mut())?;
+        self.unclaimed = None;
+        if let (Some(claims), Some(session), Some(stamp)) = (&self.claims, session, stamp) {
+            let name = || owner_name(self.opener.users(), user);
+            let starts = claims.note_packet(session, new, stamp, name);
+            self.unclaimed = starts.then_some(stamp);
+        }
         packet.narrow_to(payload);
         let key = session.map_or(AssociationKey::Source(from), AssociationKey::Session);
         if let Some(user) = user
@@ -266,6 +285,15 @@ impl PacketCodec for ShadowsocksPackets {
         Some(self.user_table.account_of(user.as_ref()))
     }
 
+    fn claim_association(&mut self, key: AssociationKey) -> Option<ClaimAnswer> {
+        let (AssociationKey::Session(session), Some(stamp)) = (key, self.unclaimed.take()) else {
+            return None;
+        };
+        let name = owner_name(self.opener.users(), self.owners.get(&key).copied());
+        let claims = self.claims.as_mut()?;
+        claims.start_session(session, stamp, &name)
+    }
+
     fn forget_association(&mut self, key: AssociationKey) {
         self.owners.remove(&key);
         if let AssociationKey::Session(id) = key {
@@ -277,6 +305,12 @@ impl PacketCodec for ShadowsocksPackets {
         let edition = self.opener.users().method().edition();
         matches!(edition, Edition::Aead | Edition::Aead2022)
     }
+}
+
+/// Returns the name of a session's user, which is the same on all nodes; empty if there is a single key.
+fn owner_name(users: &Users, user: Option<UserId>) -> String {
+    let owner = user.and_then(|user| users.find_user(user));
+    owner.map_or_else(String::new, |owner| owner.name().to_owned())
 }
 
 /// The salts of packets in the AEAD edition, which has no other protection against replays: those received,

@@ -4,16 +4,18 @@ use std::mem::take;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use adit_net::system;
 use adit_wire::{UnixTime, source_network};
 use tracing::info;
 
+use super::fleet::{FleetPart, FleetQuota};
 use super::packed_limits::PackedLimits;
 use super::token_bucket::{QueueTicket, TokenBucket};
-use super::{ByteCounts, StoredUser, UserLimits, UserRefusal, UserReport, UserState};
-use crate::user_account::{Usage, UserAccount};
+use super::{StoredUser, UserLimits, UserRefusal, UserReport, UserState};
+use crate::usage::{ByteCounts, Usage, UserCounters};
+use crate::user_account::UserAccount;
 
 /// The user has a quota.
 const HAS_QUOTA: u8 = 1;
@@ -23,6 +25,8 @@ const HAS_RATE: u8 = 1 << 1;
 const OVER_QUOTA: u8 = 1 << 2;
 /// The time of the user has expired.
 const EXPIRED: u8 = 1 << 3;
+/// The quota is a lease, which a node of a fleet renews.
+const LEASED: u8 = 1 << 4;
 /// States in which the user has no sessions.
 const BLOCKED: u8 = OVER_QUOTA | EXPIRED;
 
@@ -43,7 +47,9 @@ pub(crate) struct UserEntry {
     /// The refusals that were logged, one bit per cause.
     logged: AtomicU8,
     /// The rest of the quota.
-    budget: AtomicI64,
+    pub(super) budget: AtomicI64,
+    /// Present if the user is, or was, one of a fleet.
+    pub(super) fleet: OnceLock<Box<FleetPart>>,
     /// The rates of both directions, once the user has had a rate.
     rates: OnceLock<Box<DirectionRates>>,
     record: Mutex<Record>,
@@ -56,8 +62,10 @@ struct DirectionRates {
 }
 
 #[derive(Debug, Default)]
-struct Record {
-    limits: PackedLimits,
+pub(super) struct Record {
+    pub(super) limits: PackedLimits,
+    /// The quota that a fleet has granted.
+    pub(super) fleet_quota: FleetQuota,
     /// Usage that no account in `live` counts: that of earlier processes, and of accounts that are gone.
     carried: Usage,
     /// The start of the period, in seconds since 1970.
@@ -65,18 +73,18 @@ struct Record {
     /// All usage at that time.
     before_period: ByteCounts,
     /// Present while the user has accounts or sessions.
-    live: Option<Box<LiveState>>,
+    pub(super) live: Option<Box<LiveState>>,
     /// True for a user who was removed, while sessions that end still refer to the entry.
-    is_removed: bool,
+    pub(super) is_removed: bool,
 }
 
 /// The accounts of a user, and their open sessions.
 #[derive(Debug, Default)]
-struct LiveState {
-    accounts: Vec<Arc<UserAccount>>,
-    sessions: u32,
+pub(super) struct LiveState {
+    pub(super) accounts: Vec<Arc<UserAccount>>,
+    pub(super) sessions: u32,
     /// The client networks, with the number of their sessions and connections.
-    devices: Vec<(IpAddr, u32)>,
+    pub(super) devices: Vec<(IpAddr, u32)>,
 }
 
 /// An open session of a user, or a connection that has none yet; it is counted until it is dropped.
@@ -112,6 +120,7 @@ impl UserEntry {
             checks: AtomicU8::new(0),
             logged: AtomicU8::new(0),
             budget: AtomicI64::new(0),
+            fleet: OnceLock::new(),
             rates: OnceLock::new(),
             record: Mutex::default(),
         }
@@ -139,6 +148,26 @@ impl UserEntry {
     /// Returns true if the user was removed.
     pub(super) fn is_removed(&self) -> bool {
         self.lock().is_removed
+    }
+
+    /// Returns the number of the user in a fleet.
+    pub(super) fn fleet_id(&self) -> Option<u32> {
+        self.fleet.get()?.id()
+    }
+
+    /// Returns the usage of a user of a fleet that was not reported to it.
+    pub(super) fn unreported_usage(&self) -> Option<UserCounters> {
+        let part = self.fleet.get().filter(|part| part.id().is_some())?;
+        let bytes = part.unreported(self.lock().total().into());
+        let usage = Usage {
+            up: bytes.up,
+            down: bytes.down,
+            ..Usage::default()
+        };
+        Some(UserCounters {
+            name: self.name.to_string(),
+            usage,
+        })
     }
 
     pub(super) fn limits(&self) -> UserLimits {
@@ -241,7 +270,7 @@ impl UserEntry {
         }
     }
 
-    fn state(&self) -> UserState {
+    pub(super) fn state(&self) -> UserState {
         let checks = self.checks.load(Ordering::Acquire);
         if checks & EXPIRED != 0 {
             UserState::Expired
@@ -269,14 +298,18 @@ impl UserEntry {
     }
 
     /// Applies the limits in `record`.
-    fn apply(&self, record: &mut Record, now: UnixTime) {
+    pub(super) fn apply(&self, record: &mut Record, now: UnixTime) {
         let limits = record.limits;
         let start = limits.period.start(now).0;
         if start > record.period_start {
             record.period_start = start;
             record.before_period = record.total().into();
         }
-        let mut checks = 0;
+        let mut checks = match record.fleet_quota {
+            FleetQuota::None => 0,
+            FleetQuota::Lease(_) => HAS_QUOTA | LEASED,
+            FleetQuota::UsedUp => HAS_QUOTA | LEASED | OVER_QUOTA,
+        };
         if limits.quota != u64::MAX {
             let used = ByteCounts::from(record.total()).reduced_by(record.before_period);
             let left = limits.quota.saturating_sub(used.sum());
@@ -384,6 +417,10 @@ impl UserEntry {
             UserState::Expired => return Err(UserRefusal::Expired),
         }
         let limits = record.limits;
+        let elsewhere = self
+            .fleet
+            .get()
+            .map_or(0, |part| part.devices_elsewhere.load(Ordering::Relaxed));
         let live = record.live.get_or_insert_default();
         let device = live.devices.iter_mut().find(|(at, _)| *at == network);
         let refusal = if is_session && live.sessions >= limits.sessions {
@@ -391,7 +428,11 @@ impl UserEntry {
         } else if let Some((_, count)) = device {
             *count += 1;
             None
-        } else if u32::try_from(live.devices.len()).unwrap_or(u32::MAX) >= limits.devices {
+        } else if u32::try_from(live.devices.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(elsewhere)
+            >= limits.devices
+        {
             Some(UserRefusal::TooManyDevices)
         } else {
             live.devices.push((network, 1));
@@ -426,7 +467,15 @@ impl UserEntry {
         }
         let mut most = usize::MAX;
         if checks & HAS_QUOTA != 0 {
-            let left = self.budget.load(Ordering::Relaxed);
+            let mut left = self.budget.load(Ordering::Relaxed);
+            if left <= 0
+                && checks & LEASED != 0
+                && let Some(part) = self.fleet.get()
+            {
+                let lease = || self.budget.load(Ordering::Relaxed);
+                ready!(part.poll_lease(cx, lease));
+                left = lease();
+            }
             let piece = usize::try_from(left / QUOTA_PART).unwrap_or_default();
             let left = usize::try_from(left).unwrap_or_default();
             most = piece.max(MIN_PIECE).min(left.max(1));
@@ -447,7 +496,7 @@ impl UserEntry {
             bucket.take(n);
         }
         if checks & HAS_QUOTA != 0 {
-            self.spend(n);
+            self.spend(n, checks);
         }
     }
 
@@ -460,6 +509,11 @@ impl UserEntry {
         if checks & BLOCKED != 0 {
             return false;
         }
+        // A datagram waits for nothing, but requests a lease.
+        if checks & LEASED != 0 && self.budget.load(Ordering::Relaxed) <= 0 {
+            self.spend(0, checks);
+            return false;
+        }
         if self
             .bucket(checks, is_up)
             .is_some_and(|bucket| !bucket.try_take(n))
@@ -467,7 +521,7 @@ impl UserEntry {
             return false;
         }
         if checks & HAS_QUOTA != 0 {
-            self.spend(n);
+            self.spend(n, checks);
         }
         true
     }
@@ -478,9 +532,14 @@ impl UserEntry {
     }
 
     /// Takes bytes from the quota.
-    fn spend(&self, n: usize) {
+    fn spend(&self, n: usize, checks: u8) {
         let n = i64::try_from(n).unwrap_or(i64::MAX);
-        if self.budget.fetch_sub(n, Ordering::Relaxed) <= n {
+        let before = self.budget.fetch_sub(n, Ordering::Relaxed);
+        if checks & LEASED != 0 {
+            if let Some(part) = self.fleet.get() {
+                part.check_lease(before.saturating_sub(n));
+            }
+        } else if before <= n {
             self.end_quota();
         }
     }
@@ -500,14 +559,14 @@ impl UserEntry {
     }
 
     /// Ignores poisoning: a panic of another thread leaves the record intact.
-    fn lock(&self) -> MutexGuard<'_, Record> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Record {
     /// Returns all usage of the user.
-    fn total(&self) -> Usage {
+    pub(super) fn total(&self) -> Usage {
         let accounts = self.live.iter().flat_map(|live| &live.accounts);
         accounts.fold(self.carried, |sum, account| {
             sum.combined_with(account.usage_of_process())
@@ -515,7 +574,7 @@ impl Record {
     }
 
     /// Adds up the accounts that nothing else refers to, and drops them.
-    fn settle_accounts(&mut self) {
+    pub(super) fn settle_accounts(&mut self) {
         let Some(live) = &mut self.live else { return };
         let carried = &mut self.carried;
         live.accounts.retain(|account| {

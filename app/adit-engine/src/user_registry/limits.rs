@@ -2,8 +2,7 @@
 
 use adit_wire::UnixTime;
 
-use super::ByteCounts;
-use crate::user_account::Usage;
+use crate::usage::{ByteCounts, Usage};
 
 /// Seconds of a day.
 const DAY: u64 = 86_400;

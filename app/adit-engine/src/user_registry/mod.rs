@@ -10,6 +10,7 @@
 //! the path of bytes. A timer ends periods and sessions.
 
 mod entry;
+mod fleet;
 mod limits;
 mod packed_limits;
 mod refusal;
@@ -20,7 +21,7 @@ mod token_bucket;
 use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use adit_net::system;
@@ -29,48 +30,17 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::user_account::{Usage, UserAccount, UserCounters};
+use crate::usage::{ByteCounts, Usage, UserCounters};
+use crate::user_account::UserAccount;
 
 pub(crate) use entry::{SessionPermit, UserEntry};
+pub use fleet::{FleetLimitSource, FleetQuota, FleetUsage, FleetUserLimits};
 pub use limits::{QuotaPeriod, UserLimits, UserReport, UserState};
 pub(crate) use refusal::UserRefusal;
 pub(crate) use token_bucket::QueueTicket;
 
 /// Maximum time between two looks at the clock, which can be set, while a limit depends on it.
 const CLOCK_CHECK: Duration = Duration::from_secs(10);
-
-/// Payload bytes in both directions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ByteCounts {
-    /// Bytes from the client.
-    pub up: u64,
-    /// Bytes to the client.
-    pub down: u64,
-}
-
-impl ByteCounts {
-    /// Returns the sum of both directions.
-    #[must_use]
-    pub const fn sum(self) -> u64 {
-        self.up.saturating_add(self.down)
-    }
-
-    const fn reduced_by(self, before: Self) -> Self {
-        Self {
-            up: self.up.saturating_sub(before.up),
-            down: self.down.saturating_sub(before.down),
-        }
-    }
-}
-
-impl From<Usage> for ByteCounts {
-    fn from(usage: Usage) -> Self {
-        Self {
-            up: usage.up,
-            down: usage.down,
-        }
-    }
-}
 
 /// The part of a user that outlives the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +74,10 @@ pub struct UserRegistry {
     deadlines_changed: Notify,
     /// Wakes those who store the limits.
     limits_changed: Notify,
+    /// The fleet that the process is a node of.
+    fleet_source: OnceLock<Arc<dyn FleetLimitSource>>,
+    /// Wakes the node of the fleet.
+    lease_signal: Arc<fleet::LeaseSignal>,
 }
 
 /// An entry in the set, found by its name.
@@ -131,8 +105,12 @@ impl PartialEq for NamedEntry {
 impl Eq for NamedEntry {}
 
 impl UserRegistry {
-    /// Sets the limits of a user, who need not exist yet. They apply to open sessions too.
+    /// Sets the limits of a user, who need not exist yet. They apply to open sessions too. Those of a user of a fleet are
+    /// not changed here.
     pub fn set_limits(&self, name: &str, limits: UserLimits) {
+        if self.is_fleet_user(name) {
+            return;
+        }
         self.entry(name).set_limits(limits, system::unix_now());
         self.announce_change();
     }
@@ -161,8 +139,25 @@ impl UserRegistry {
         reports
     }
 
+    /// Returns the users who may have no sessions now, with their state, in no particular order. Others cost one load
+    /// each.
+    #[must_use]
+    pub fn blocked_users(&self) -> Vec<(String, UserState)> {
+        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        let blocked = users
+            .iter()
+            .map(|known| &known.0)
+            .filter(|entry| entry.is_blocked() && !entry.is_removed());
+        blocked
+            .map(|entry| (entry.name().to_owned(), entry.state()))
+            .collect()
+    }
+
     /// Starts to count the period of a user from zero. Returns false if no such user is known.
     pub fn reset_usage(&self, name: &str) -> bool {
+        if self.is_fleet_user(name) {
+            return true;
+        }
         let entry = self.find_known(name);
         if let Some(entry) = &entry {
             entry.reset_usage(system::unix_now());
@@ -173,6 +168,9 @@ impl UserRegistry {
 
     /// Forgets limits and usage of a user. Returns false if no such user is known.
     pub fn remove(&self, name: &str) -> bool {
+        if self.is_fleet_user(name) {
+            return true;
+        }
         let entry = self.find_known(name);
         if let Some(entry) = &entry {
             entry.remove(system::unix_now());
@@ -187,14 +185,19 @@ impl UserRegistry {
     /// Drops the entries of removed users that nothing refers to any more. Sessions that end are still counted there.
     fn drop_removed(&self) {
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
-        users.retain(|known| !known.0.is_removed() || Arc::strong_count(&known.0) > 1);
+        users.retain(|known| {
+            !known.0.is_removed() || known.0.fleet_id().is_some() || Arc::strong_count(&known.0) > 1
+        });
     }
 
     /// Restores users of an earlier process. Usage that was counted here already stays, if it is more.
     pub fn restore(&self, stored: &[StoredUser]) {
         let now = system::unix_now();
         for user in stored {
-            self.entry(&user.name).restore(user, now);
+            // The fleet has the limits and the usage of its users.
+            if !self.is_fleet_user(&user.name) {
+                self.entry(&user.name).restore(user, now);
+            }
         }
         self.deadlines_changed.notify_one();
     }
@@ -203,7 +206,8 @@ impl UserRegistry {
     pub fn to_stored(&self) -> impl Iterator<Item = StoredUser> + use<> {
         let now = system::unix_now();
         let mut each = self.entries();
-        each.retain(|entry| !entry.is_removed());
+        // The fleet stores its users itself.
+        each.retain(|entry| !entry.is_removed() && entry.fleet_id().is_none());
         each.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         let stored = each.into_iter().map(move |entry| entry.to_stored(now));
         let none = (Usage::default(), UserLimits::default());
@@ -222,7 +226,12 @@ impl UserRegistry {
     /// Returns the usage of all users, for a successor.
     pub(crate) fn usages(&self) -> Vec<UserCounters> {
         let used = self.to_stored().map(UserCounters::from);
-        used.filter(|user| user.usage != Usage::default()).collect()
+        // Of users of a fleet, the successor reports what this process has not.
+        let entries = self.entries();
+        let of_fleet = entries.iter().filter_map(|entry| entry.unreported_usage());
+        used.chain(of_fleet)
+            .filter(|user| user.usage != Usage::default())
+            .collect()
     }
 
     /// Adds usage that another process has counted.
@@ -277,12 +286,21 @@ impl UserRegistry {
         if let Some(entry) = self.find(name) {
             return entry;
         }
+        // Before the lock: the fleet has one of its own.
+        let decided = self.fleet_limits(name);
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = users.get(name) {
             return known.0.clone();
         }
         let entry = Arc::new(UserEntry::new(name));
+        if let Some(decided) = &decided {
+            entry.set_fleet(decided, &self.lease_signal);
+        }
         users.insert(NamedEntry(entry.clone()));
+        drop(users);
+        if decided.is_some() {
+            self.deadlines_changed.notify_one();
+        }
         entry
     }
 

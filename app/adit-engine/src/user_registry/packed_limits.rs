@@ -2,7 +2,7 @@
 
 use adit_wire::UnixTime;
 
-use super::{QuotaPeriod, UserLimits};
+use super::limits::{QuotaPeriod, UserLimits};
 
 /// The limits of a user in less memory: the maximum of a type is no limit.
 #[derive(Debug, Clone, Copy)]

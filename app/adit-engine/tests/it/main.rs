@@ -6,6 +6,7 @@ mod datagrams;
 mod keyed;
 #[cfg(unix)]
 mod limits;
+mod nodes;
 mod private;
 mod probes;
 mod reload;

@@ -67,11 +67,12 @@ impl HandedOverChild {
     }
 }
 
+/// Registers a descriptor of a process with the runtime: it becomes readable when the process ends.
 #[allow(
     deprecated,
     reason = "an `OwnedFd` keeps its descriptor as long as it lives, which is all that is required"
 )]
-fn register_process(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(super) fn register_process(process: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(process, Interest::READABLE)
 }
 

@@ -1,12 +1,13 @@
 //! Child processes that never outlive adit, including everything they start in their process group.
 //! [`guarded`] has those that another process of adit can continue to supervise, [`login`] the programs of users,
-//! which may leave processes behind, and [`terminal`] the terminals they run in; [`detachable`] has children that may
-//! continue without adit.
+//! which may leave processes behind, and [`terminal`] the terminals they run in; `detachable` (on Linux) has processes that
+//! may continue without adit.
 //!
 //! Each child has its own thread here, which starts it, waits for it and kills the rest of its process
 //! group. This thread makes the parent-death signal reliable: Linux sends it when the *thread* that forked
 //! ends, and this one ends after the child, or with the process.
 
+#[cfg(target_os = "linux")]
 pub mod detachable;
 pub mod guarded;
 #[cfg(target_os = "linux")]

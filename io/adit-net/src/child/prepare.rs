@@ -118,3 +118,34 @@ pub(super) fn lead_session(command: &mut Command, terminal: Option<OwnedFd>) {
     // lock. The captured descriptor is only borrowed; `exec` closes it.
     unsafe { command.pre_exec(prepare) };
 }
+
+/// Starts the program of `command` in a child of the child, which then ends. The result reports the process ID of the
+/// program, in four bytes, once the child has started; it reports nothing if that failed.
+#[cfg(target_os = "linux")]
+#[allow(
+    unsafe_code,
+    reason = "only a fork in `pre_exec` starts a program that is no child of this process"
+)]
+pub(super) fn start_in_grandchild(command: &mut Command) -> io::Result<OwnedFd> {
+    let (report, reporter) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let prepare = move || {
+        // SAFETY: the arguments are numbers: `fork` without the handlers of the C library, which might wait for a lock
+        // that another thread has held.
+        let forked = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+        let id = match libc::pid_t::try_from(forked) {
+            // The grandchild goes on to `exec`.
+            Ok(0) => return Ok(()),
+            Ok(id) if id > 0 => id,
+            _ => return Err(io::Error::last_os_error()),
+        };
+        // Without the report, the parent kills nothing and says so.
+        let _ = rustix::io::write(&reporter, &id.to_ne_bytes());
+        // SAFETY: ends the process without running code of the parent's.
+        unsafe { libc::_exit(0) }
+    };
+    // SAFETY: as above: `clone`, `write` and `_exit` are system calls that allocate nothing and take no lock. Until the
+    // grandchild calls `exec`, it is a copy of a child between `fork` and `exec`, with the same restrictions. The captured
+    // descriptor is only borrowed; `exec` closes it.
+    unsafe { command.pre_exec(prepare) };
+    Ok(report)
+}

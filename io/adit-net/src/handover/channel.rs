@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 
 use adit_wire::{subslice, subslice_mut, u64_from};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::cmsg_space;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -107,6 +109,16 @@ impl HandoverChannel {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         Self::from_stream(fd.into())
+    }
+
+    /// Returns the ID of the process that has created the channel of this descriptor.
+    ///
+    /// # Errors
+    /// The descriptor is not a Unix socket.
+    pub fn creator_of(fd: BorrowedFd<'_>) -> io::Result<u32> {
+        let of_peer = getsockopt(&fd, PeerCredentials)?;
+        // In another namespace of processes it has the ID 0.
+        Ok(of_peer.pid().unsigned_abs())
     }
 
     fn from_stream(stream: StdUnixStream) -> io::Result<Self> {

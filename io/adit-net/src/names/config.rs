@@ -311,12 +311,18 @@ impl SystemSources {
     }
 }
 
+/// Returns the host name of this machine at the first call; empty if it has none.
+#[must_use]
+pub fn own_host_name() -> &'static str {
+    // This is called for datagrams as well: avoid a system call for each.
+    static OWN: OnceLock<String> = OnceLock::new();
+    OWN.get_or_init(platform::host_name)
+}
+
 /// Returns true if `name` was the host name of this machine at the first call.
 #[must_use]
 pub fn is_own_host_name(name: &str) -> bool {
-    // This is called for datagrams as well: avoid a system call for each.
-    static OWN: OnceLock<String> = OnceLock::new();
-    let own = OWN.get_or_init(platform::host_name);
+    let own = own_host_name();
     !own.is_empty() && own.eq_ignore_ascii_case(name)
 }
 

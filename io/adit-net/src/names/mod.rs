@@ -39,7 +39,7 @@ use self::lookup_result::LookupResult;
 use crate::system;
 
 pub use address_order::sort_by_family;
-pub use config::{ResolverFiles, is_own_host_name, to_ascii_name};
+pub use config::{ResolverFiles, is_own_host_name, own_host_name, to_ascii_name};
 pub use lookup_limiter::{LookupLimiter, LookupPermit, LookupSlot};
 pub use lookup_origin::LookupOrigin;
 pub(crate) use lookup_result::no_address;

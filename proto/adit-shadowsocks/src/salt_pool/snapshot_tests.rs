@@ -140,19 +140,19 @@ fn the_space_is_bounded() {
 #[test]
 fn two_pools_agree_on_each_salt() {
     let before = filled();
-    before.decision_log().set_recording(true);
+    let log = before.decision_log();
     let after = copy_of(&before, NOW);
     for (n, stamp) in [(2000, Some(NOW)), (2001, None)] {
-        before.insert_salt(&salt(n), stamp, NOW).unwrap();
-        let entries = before.decision_log().take();
+        let (inserted, entries) = log.observe(|| before.insert_salt(&salt(n), stamp, NOW));
+        inserted.unwrap();
         assert_eq!(entries.len(), 1);
         assert_eq!(after.insert_logged(&entries[0], NOW), Ok(()));
         let again = after.insert_salt(&salt(n), stamp, NOW);
         assert_eq!(again, Err(ProtocolError::Replayed));
         let (n, salt) = (n + 10, salt(n + 10));
         after.insert_salt(&salt, stamp, NOW).unwrap();
-        before.insert_salt(&salt, stamp, NOW).unwrap();
-        let entries = before.decision_log().take();
+        let (inserted, entries) = log.observe(|| before.insert_salt(&salt, stamp, NOW));
+        inserted.unwrap();
         let refused = after.insert_logged(&entries[0], NOW);
         assert_eq!(refused, Err(ProtocolError::Replayed), "{n}");
         for len in [0, 8, 31, 33, 39] {
@@ -160,6 +160,6 @@ fn two_pools_agree_on_each_salt() {
             assert!(matches!(refused, Err(ProtocolError::Malformed(_))), "{len}");
         }
     }
-    assert!(before.insert_salt(&salt(1), Some(NOW), NOW).is_err());
-    assert!(before.decision_log().take().is_empty(), "a refused salt");
+    let (inserted, entries) = log.observe(|| before.insert_salt(&salt(1), Some(NOW), NOW));
+    assert!(inserted.is_err() && entries.is_empty(), "a refused salt");
 }

@@ -54,6 +54,8 @@ pub struct IncomingPacket {
     pub user: Option<UserId>,
     /// True if this is the first packet of its session; false in editions without sessions.
     pub new: bool,
+    /// The client's time stamp; `None` in editions without one.
+    pub stamp: Option<UnixTime>,
     /// The destination of the data.
     pub target: Target,
     /// The range of the data in the packet; may be empty.
@@ -230,6 +232,7 @@ impl ServerOpener {
             session: Some(ids.session),
             user: named.map(|_| owner),
             new,
+            stamp: Some(body.stamp),
             target: body.target,
             payload: body.payload,
         })
@@ -244,6 +247,7 @@ impl ServerOpener {
             session: None,
             user: None,
             new: false,
+            stamp: None,
             target,
             payload,
         })
@@ -275,6 +279,7 @@ impl ServerOpener {
                         session: None,
                         user: users.id_at(place).filter(|_| users.has_names()),
                         new: false,
+                        stamp: None,
                         target,
                         payload,
                     });

@@ -1,6 +1,6 @@
 //! Constructors of [`Users`], which check names and keys once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use adit_crypto::KdfContext;
@@ -164,6 +164,72 @@ impl Users {
     }
 }
 
+impl Users {
+    /// Returns no users behind an identity key, or found by trial with the passwords of `method`. They are added by
+    /// [`Users::with_updates`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if the method has no identity headers, or without a key if it is not of the AEAD edition.
+    pub fn without_users(method: Method, identity: Option<&Key>) -> Result<Arc<Self>, UsersError> {
+        match identity {
+            Some(identity) => Self::with_identity_key::<&str, &str>(identity, []),
+            None => Self::with_trial_keys::<&str, &str>(method, []),
+        }
+    }
+
+    /// Returns a copy without the users in `remove` and with those in `put`, pairs of name and key text, as
+    /// [`Users::with_changes`] does. A user of `put` that cannot be added is passed to `refused`, and missing. What the
+    /// other users have is not computed again.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a single unnamed key.
+    pub fn with_updates<'a, S: AsRef<str>>(
+        &self,
+        remove: &[&str],
+        put: impl IntoIterator<Item = (&'a str, S)>,
+        refused: &mut dyn FnMut(UsersError),
+    ) -> Result<Arc<Self>, UsersError> {
+        let (identity, limit) = match &self.mode {
+            LookupMode::Single(_) => return Err(UsersError::Method(self.method)),
+            LookupMode::Identified { identity, .. } => (Some(identity), MAX_USERS),
+            LookupMode::Trial => (None, MAX_TRIAL_USERS),
+        };
+        let put: Vec<(&str, S)> = put.into_iter().collect();
+        let gone = remove.iter().copied();
+        let gone: HashSet<&str> = gone.chain(put.iter().map(|(name, _)| *name)).collect();
+        let mut list = UserListBuilder::new(self.method, limit, identity, self.len() + put.len());
+        let stays = |entry: &&UserEntry| gone.is_empty() || !gone.contains(entry.user.name());
+        for entry in self.entries.iter().filter(stays) {
+            list.keep_user(entry);
+        }
+        let mut names = HashSet::with_capacity(put.len());
+        for (name, secret) in &put {
+            let material = KeyMaterial::parse(self.method, secret.as_ref());
+            let added = match material {
+                Err(why) => Err(UsersError::Key {
+                    name: (*name).into(),
+                    why,
+                }),
+                Ok(_) if !names.insert(*name) => Err(UsersError::SameName((*name).into())),
+                Ok(material) => list.add_checked_user((*name).into(), material),
+            };
+            if let Err(why) = added {
+                refused(why);
+            }
+        }
+        let mode = match &self.mode {
+            LookupMode::Identified { identity, .. } => LookupMode::Identified {
+                identity: identity.clone(),
+                by_hash: list.by_hash,
+            },
+            _ => LookupMode::Trial,
+        };
+        Ok(Arc::new(list.entries.into_users(mode)))
+    }
+}
+
 /// A list of users under construction; each user is checked against those before.
 struct UserListBuilder<'a> {
     entries: EntryList,
@@ -186,14 +252,47 @@ impl<'a> UserListBuilder<'a> {
     }
 
     fn add_user(&mut self, name: Box<str>, material: KeyMaterial) -> Result<(), UsersError> {
-        let place = self.entries.list.len();
-        let at = u32::try_from(place).ok().filter(|_| place < self.limit);
-        let at = at.ok_or(UsersError::TooMany { limit: self.limit })?;
-        if name.is_empty() {
-            return Err(UsersError::NoName { place: place + 1 });
-        }
+        self.next_place()?;
         if !self.names.insert(name.clone()) {
             return Err(UsersError::SameName(name));
+        }
+        self.add_checked_user(name, material)
+    }
+
+    /// Returns the place of the next user.
+    fn next_place(&self) -> Result<u32, UsersError> {
+        let place = self.entries.list.len();
+        let at = u32::try_from(place).ok().filter(|_| place < self.limit);
+        at.ok_or(UsersError::TooMany { limit: self.limit })
+    }
+
+    /// Adds a user of another snapshot.
+    fn keep_user(&mut self, known: &UserEntry) {
+        let Ok(at) = self.next_place() else { return };
+        let entries = &mut self.entries;
+        entries.list.push(UserEntry {
+            material: known.material.duplicate(),
+            hash: known.hash,
+            user: known.user.clone(),
+        });
+        let hash = |place| entries.get(place).map_or_else(Default::default, |e| e.hash);
+        let inserted = self.by_hash.insert(at, hash);
+        debug_assert!(
+            inserted.is_ok(),
+            "the users of a snapshot have different keys"
+        );
+    }
+
+    /// Adds a user whose name no other has.
+    fn add_checked_user(
+        &mut self,
+        name: Box<str>,
+        material: KeyMaterial,
+    ) -> Result<(), UsersError> {
+        let at = self.next_place()?;
+        if name.is_empty() {
+            let place = self.entries.list.len();
+            return Err(UsersError::NoName { place: place + 1 });
         }
         if self.identity.is_some_and(|i| *i.material() == material) {
             return Err(UsersError::IdentityKey(name));
@@ -203,10 +302,12 @@ impl<'a> UserListBuilder<'a> {
         let hash = |place| entries.get(place).map_or_else(Default::default, |e| e.hash);
         if let Err(taken) = self.by_hash.insert(at, hash) {
             let name = |place| entries.get(place).map(|entry| entry.user.0.name.clone());
-            return Err(UsersError::SameKey {
+            let why = UsersError::SameKey {
                 first: name(taken).unwrap_or_default(),
                 second: name(at).unwrap_or_default(),
-            });
+            };
+            entries.list.pop();
+            return Err(why);
         }
         Ok(())
     }

@@ -182,3 +182,47 @@ fn the_hinted_one_is_tried_first_and_everyone_once() {
     assert_eq!(order(users.id_at(3)), [3, 0, 1, 2, 4]);
     assert_eq!(order(Some(UserId(7))), [0, 1, 2, 3, 4], "a removed user");
 }
+
+#[test]
+fn updates_keep_the_users_that_they_do_not_name() {
+    let before = identified(&[("a", 1), ("b", 2), ("c", 3)]).unwrap();
+    let mut refused = Vec::new();
+    let keys = [4, 3, 5].map(|n| secret(AES, n));
+    let [new, taken, other] = &keys;
+    let put = [
+        ("b", new),
+        ("d", taken),
+        ("e", other),
+        ("e", other),
+        ("f", &String::new()),
+    ];
+    let after = before
+        .with_updates(&["a"], put, &mut |why| refused.push(why.to_string()))
+        .unwrap();
+    let names: Vec<String> = after.iter().map(|user| user.name().to_owned()).collect();
+    assert_eq!(names, ["c", "b", "e"]);
+    // The key of `c`, a name twice, and a text that is not a key.
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    let id = |users: &Users, name| users.find_by_name(name).unwrap().id();
+    assert!(after.still_has(id(&before, "c")));
+    assert!(!after.still_has(id(&before, "a")) && !after.still_has(id(&before, "b")));
+    let hash = |n| {
+        KeyMaterial::parse(AES, &secret(AES, n))
+            .unwrap()
+            .identity_hash()
+    };
+    assert_eq!(after.find_by_hash(hash(3)), Some(0));
+    assert_eq!(after.find_by_hash(hash(4)), Some(1));
+    assert_eq!(after.find_by_hash(hash(1)), None);
+    let none = Users::without_users(AES, Some(&identity())).unwrap();
+    let one = none
+        .with_updates(&[], [("a", &keys[0])], &mut |_| {})
+        .unwrap();
+    assert_eq!(one.len(), 1);
+    let single = Users::with_single_key(identity());
+    assert!(
+        single
+            .with_updates(&[], [("a", &keys[0])], &mut |_| {})
+            .is_err()
+    );
+}

@@ -1,6 +1,6 @@
 //! The first message of `auth_aes128_*`.
 
-use core::ops::Range;
+use core::ops::{Deref, Range};
 
 use adit_crypto::ct_eq;
 use adit_wire::{Entropy, HandshakeProgress, ProtocolError};
@@ -82,10 +82,10 @@ impl AesHead<'_> {
 
     /// Reads a message. `find` returns the key of a user id, if it is allowed, and `timely` is true
     /// for a time that may be valid.
-    pub(crate) fn read_message<'u>(
+    pub(crate) fn read_message<K: Deref<Target = UserKey>>(
         &self,
         plain: &[u8],
-        find: impl Fn(u32) -> Option<&'u UserKey>,
+        find: impl Fn(u32) -> Option<K>,
         timely: impl Fn(u32) -> bool,
     ) -> Result<HandshakeProgress<(VerifiedHead, u32)>, ProtocolError> {
         let need = |total| Ok(HandshakeProgress::NeedMore { total });

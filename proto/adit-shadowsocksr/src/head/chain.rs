@@ -1,5 +1,6 @@
 //! The first message of `auth_chain_*`: 36 bytes, and the initial state of both directions.
 
+use core::ops::Deref;
 use std::sync::Arc;
 
 use adit_crypto::{ct_eq, hmac_md5};
@@ -77,10 +78,10 @@ pub(crate) fn pack_message(
 }
 
 /// Reads a message; `find` returns the key of a user id, if it is allowed.
-pub(crate) fn read_message<'u>(
+pub(crate) fn read_message<K: Deref<Target = UserKey>>(
     iv_key: &[u8],
     plain: &[u8],
-    find: impl Fn(u32) -> Option<&'u UserKey>,
+    find: impl Fn(u32) -> Option<K>,
 ) -> Result<HandshakeProgress<(VerifiedHead, u32, ChainStart)>, ProtocolError> {
     let need = |total| Ok(HandshakeProgress::NeedMore { total });
     if plain.len() < CHECK {

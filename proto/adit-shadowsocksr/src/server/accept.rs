@@ -1,6 +1,8 @@
 //! From a first message to codecs: checks the MACs, then the time, then the replay store, in this
 //! order, so that only owners of a key can fill the store.
 
+use std::sync::Arc;
+
 use adit_wire::{HandshakeProgress, ProtocolError, UnixTime};
 
 use super::{AcceptedConnection, ServerHandshake, ServerSeal};
@@ -106,9 +108,9 @@ impl ServerHandshake {
                             .port()
                             .padding_sizes(kind, full_time(&found.hello, now));
                         let seal = start
-                            .answer_codec(sizes.clone(), user)
+                            .answer_codec(sizes.clone(), &user)
                             .reporting_mss(self.mss);
-                        let open = start.request_codec(sizes, user);
+                        let open = start.request_codec(sizes, &user);
                         let seal = FrameSeal::Chained(Box::new(seal));
                         let codecs = (seal, FrameOpener::Chained(Box::new(open)));
                         self.accept_head(&found, Some(uid), codecs)
@@ -127,7 +129,7 @@ impl ServerHandshake {
         Ok(HandshakeProgress::Done(accepted))
     }
 
-    fn user_key(&self, uid: u32) -> Result<&UserKey, ProtocolError> {
+    fn user_key(&self, uid: u32) -> Result<Arc<UserKey>, ProtocolError> {
         self.server.find_user(uid).ok_or(ProtocolError::Unauthentic)
     }
 

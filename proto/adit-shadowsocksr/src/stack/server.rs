@@ -52,6 +52,17 @@ impl ServerStack {
         self.server.kind()
     }
 
+    /// Removes the users in `remove`, then adds those in `put` (id and password), or replaces their passwords. Connections
+    /// that are open are not affected. A port without users stays without.
+    pub fn change_users<'a>(&self, remove: &[u32], put: impl IntoIterator<Item = (u32, &'a str)>) {
+        self.server.change_users(remove, put);
+    }
+
+    /// Replaces all users, as [`Self::change_users`] does with some.
+    pub fn replace_users<'a>(&self, put: impl IntoIterator<Item = (u32, &'a str)>) {
+        self.server.replace_users(put);
+    }
+
     /// Creates the handshake of one connection. `mss` is its segment size in bytes, which is
     /// reported to `auth_chain` clients.
     pub fn new_handshake(

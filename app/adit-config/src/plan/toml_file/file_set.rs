@@ -110,6 +110,11 @@ impl RouteReader<'_> {
             "admin" if self.define_once("admin", "", span) => {
                 content.admin = self.read_admin_settings(span, value);
             }
+            "fleet" if self.define_once("fleet", "", span) => {
+                content.names_fleet = true;
+                content.fleet = self.read_fleet_settings(span, value);
+            }
+            "webhook" => content.webhooks.extend(self.read_webhooks(span, value)),
             "route" => {
                 let Some(routes) = self.expect_table(key, value) else {
                     return;

@@ -1,13 +1,16 @@
 //! `[log]`: the log of the process.
 
+use core::time::Duration;
+
 use adit_wire::narrow_int;
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
 use super::reader::{RouteReader, Value, span_of};
-use crate::plan::{LogFileSettings, LogFormat, LogLevel, LogSettings};
+use crate::family::{Family, LeftOut};
+use crate::plan::{LogFileSettings, LogFormat, LogLevel, LogSettings, OtlpTarget};
 use crate::scheme::builder::secret_files::resolve_path;
-use crate::text::{ConfigError, Span, nearest_word};
+use crate::text::{ConfigError, Span, format_duration, nearest_word};
 
 /// Range of `max_size`, in MiB.
 const SIZES: (u64, u64) = (1, 1 << 20);
@@ -18,8 +21,11 @@ const COUNTS: (u64, u64) = (0, 1000);
 /// `keep` of a file without one.
 const DEFAULT_COUNT: u64 = 7;
 
+/// Minimum interval of exports over OTLP.
+const MIN_OTLP_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Keys of `[log]`.
-pub(super) static LOG_KEYS: [FileKey; 5] = [
+pub(super) static LOG_KEYS: [FileKey; 7] = [
     FileKey::new(
         "level",
         ValueType::Words(|| LogLevel::names().collect()),
@@ -45,6 +51,16 @@ pub(super) static LOG_KEYS: [FileKey; 5] = [
         ValueType::Number(COUNTS.0, COUNTS.1),
         "Number of earlier log files that are kept; with 0, the file grows until another program renames it.",
     ),
+    FileKey::new(
+        "otlp",
+        ValueType::Text,
+        "The URL of a collector that metrics and traces are exported to (OTLP/HTTP); `--otlp` takes precedence.",
+    ),
+    FileKey::new(
+        "otlp_interval",
+        ValueType::Duration,
+        "Interval of these exports.",
+    ),
 ];
 
 impl RouteReader<'_> {
@@ -56,17 +72,18 @@ impl RouteReader<'_> {
         };
         let (mut path, mut limits) = (None, None);
         let (mut max_size, mut keep) = (DEFAULT_SIZE, DEFAULT_COUNT);
+        let (mut collector, mut interval) = (None, None);
         for (key, value) in entries {
             let span = span_of(value.span());
             match key.get_ref().as_ref() {
                 "level" => {
                     settings.level = self
-                        .read_log_word("level", value, LogLevel::names)
+                        .read_word("level", value, LogLevel::names)
                         .and_then(LogLevel::from_name);
                 }
                 "format" => {
                     settings.format = self
-                        .read_log_word("format", value, LogFormat::names)
+                        .read_word("format", value, LogFormat::names)
                         .and_then(LogFormat::from_name);
                 }
                 "file" => path = self.read_log_path(value),
@@ -80,9 +97,26 @@ impl RouteReader<'_> {
                     let is = "`keep` must be a number of files";
                     keep = self.read_log_number(value, is, COUNTS).unwrap_or(keep);
                 }
+                "otlp" => collector = self.read_collector_url(value),
+                "otlp_interval" => interval = Some((self.read_otlp_interval(value), span)),
                 // Unknown keys are reported already.
                 _ => {}
             }
+        }
+        match (collector, interval) {
+            (Some(url), interval) => {
+                let mut target = OtlpTarget::new(&url);
+                if let Some((Some(interval), _)) = interval {
+                    target.interval = interval;
+                }
+                settings.otlp = Some(target);
+            }
+            (None, Some((_, span))) => {
+                let flaw = ConfigError::new(span, "`otlp_interval` without `otlp`")
+                    .with_help("add `otlp = \"http://127.0.0.1:4318\"`");
+                self.report_error(flaw);
+            }
+            (None, None) => {}
         }
         match (path, limits) {
             (Some(path), _) => {
@@ -104,7 +138,7 @@ impl RouteReader<'_> {
     }
 
     /// Returns the value of a key, which is one of these words.
-    fn read_log_word<'v, I: Iterator<Item = &'static str>>(
+    pub(super) fn read_word<'v, I: Iterator<Item = &'static str>>(
         &mut self,
         key: &str,
         value: &'v Value<'_>,
@@ -122,6 +156,35 @@ impl RouteReader<'_> {
         let all: Vec<&str> = words().collect();
         self.report_error(flaw.with_help(format!("{key}s: {}", all.join(", "))));
         None
+    }
+
+    /// Returns the URL of a collector.
+    fn read_collector_url(&mut self, value: &Value<'_>) -> Option<String> {
+        let span = span_of(value.span());
+        if !Family::Otlp.is_built() {
+            self.report_error(LeftOut(Family::Otlp).error_at(span));
+            return None;
+        }
+        let text = self.expect_string(value, "`otlp` must be the URL of a collector")?;
+        let is_http = text.starts_with("http://") || text.starts_with("https://");
+        if !is_http {
+            let flaw = ConfigError::new(span, "`otlp` must be the URL of a collector")
+                .with_help("OTLP over HTTP: `otlp = \"http://127.0.0.1:4318\"`");
+            self.report_error(flaw);
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    fn read_otlp_interval(&mut self, value: &Value<'_>) -> Option<Duration> {
+        let interval = self.read_duration(value, "otlp_interval")?;
+        if interval < MIN_OTLP_INTERVAL {
+            let flaw = ConfigError::new(span_of(value.span()), "`otlp_interval` is too short");
+            let min = format_duration(MIN_OTLP_INTERVAL);
+            self.report_error(flaw.with_help(format!("at least `{min}`")));
+            return None;
+        }
+        Some(interval)
     }
 
     /// Returns the path of the file. A relative one begins at the folder of the configuration file.
@@ -184,10 +247,47 @@ mod tests {
                 max_size: 3 << 20,
                 keep: 0,
             }),
+            otlp: None,
         };
         assert_eq!(settings(text), expected);
         let file = settings("[log]\nfile = \"/a.log\"\n").file.unwrap();
         assert_eq!((file.max_size, file.keep), (100 << 20, 7));
+    }
+
+    #[cfg(feature = "otlp")]
+    #[test]
+    fn a_collector_has_a_url_and_an_interval() {
+        use core::time::Duration;
+
+        let url = "otlp = \"https://otel.example/a\"";
+        let target = settings(&format!("[log]\n{url}\n")).otlp.unwrap();
+        assert_eq!(target.url, "https://otel.example/a");
+        assert_eq!(target.interval, Duration::from_secs(10));
+        let text = format!("[log]\n{url}\notlp_interval = \"1m\"\n");
+        assert_eq!(settings(&text).otlp.unwrap().interval.as_secs(), 60);
+        for (text, says) in [
+            ("otlp = 1".to_owned(), "`otlp` must be the URL"),
+            (
+                "otlp = \"127.0.0.1:4318\"".to_owned(),
+                "`otlp` must be the URL",
+            ),
+            ("otlp_interval = \"1s\"".to_owned(), "without `otlp`"),
+            (format!("{url}\notlp_interval = \"1ms\""), "too short"),
+        ] {
+            let text = format!("{ROUTE}[log]\n{text}\n");
+            let errors = Plan::from_toml(&text, "a.toml").unwrap_err();
+            let shown: String = errors.iter().map(ToString::to_string).collect();
+            assert!(shown.contains(says), "{text}: {shown}");
+        }
+    }
+
+    #[cfg(not(feature = "otlp"))]
+    #[test]
+    fn a_collector_that_is_left_out_is_named() {
+        let text = format!("{ROUTE}[log]\notlp = \"http://127.0.0.1:4318\"\n");
+        let errors = Plan::from_toml(&text, "a.toml").unwrap_err();
+        let shown: String = errors.iter().map(ToString::to_string).collect();
+        assert!(shown.contains("without the feature `otlp`"), "{shown}");
     }
 
     #[test]

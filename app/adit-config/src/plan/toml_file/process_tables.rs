@@ -18,7 +18,7 @@ use crate::text::{ConfigError, Span, format_duration, parse_duration};
 pub(super) const VERSIONS: (u64, u64) = (1, 1);
 
 /// Keys of `[admin]`.
-pub(super) static ADMIN_KEYS: [FileKey; 6] = [
+pub(super) static ADMIN_KEYS: [FileKey; 7] = [
     FileKey::new(
         "listen",
         ValueType::Text,
@@ -49,6 +49,11 @@ pub(super) static ADMIN_KEYS: [FileKey; 6] = [
         "metrics_users",
         ValueType::Boolean,
         "Metrics contain the names and the usage of users.",
+    ),
+    FileKey::new(
+        "audit",
+        ValueType::Text,
+        "A file that records who has changed what through the API, one JSON object per line.",
     ),
 ];
 
@@ -121,6 +126,7 @@ impl RouteReader<'_> {
                 false
             }
         });
+        let audit = find("audit").map(|value| self.read_audit_path(value));
         let listen = match address? {
             AdminAddress::Socket(path) => path,
             AdminAddress::Port(text) if tokens.is_some() => text,
@@ -139,6 +145,7 @@ impl RouteReader<'_> {
             public_host: public_host.flatten(),
             store: store.flatten().map(|path| StoreSettings { path, interval }),
             metrics_users,
+            audit: audit.flatten(),
         })
     }
 
@@ -184,6 +191,17 @@ impl RouteReader<'_> {
             let flaw = ConfigError::new(span, format!("bad path `{text}`"))
                 .with_help("`store` is a file of its own: `store = \"users.redb\"`");
             self.report_error(flaw);
+            return None;
+        }
+        Some(resolve_path(self.lookup, text))
+    }
+
+    /// Returns the path of the audit log.
+    fn read_audit_path(&mut self, value: &Value<'_>) -> Option<PathBuf> {
+        let text = self.expect_string(value, "`audit` must be the path of a file")?;
+        if text.is_empty() || text.starts_with('@') || text.ends_with('/') {
+            let flaw = ConfigError::new(span_of(value.span()), format!("bad path `{text}`"));
+            self.report_error(flaw.with_help("`audit = \"audit.jsonl\"`"));
             return None;
         }
         Some(resolve_path(self.lookup, text))

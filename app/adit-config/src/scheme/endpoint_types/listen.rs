@@ -9,8 +9,8 @@ use adit_wire::{Host, Target};
 use ipnet::IpNet;
 
 use crate::scheme::endpoint_types::{
-    AddressPreference, CarrierSettings, KcpSettings, Plugin, PrivateAccess, SsServer, SshServer,
-    SsrServer, UserPassword,
+    AddressPreference, CarrierSettings, KcpSettings, Plugin, PrivateAccess, SsRole, SsServer,
+    SshServer, SsrServer, UserPassword,
 };
 use crate::text::is_this_machine;
 
@@ -79,6 +79,18 @@ impl ListenerKind {
         }
     }
 
+    /// Returns true if it has users of the fleet.
+    #[must_use]
+    pub const fn has_fleet_users(&self) -> bool {
+        match self {
+            Self::Proxy(proxy) => proxy.fleet_users,
+            Self::Shadowsocks(server) => matches!(server.role, SsRole::Fleet { .. }),
+            Self::ShadowsocksR(server) => server.fleet_users,
+            Self::Ssh(server) => server.fleet_users,
+            Self::Forward(_) | Self::Transparent(_) | Self::Dns(_) => false,
+        }
+    }
+
     /// Returns the plugin, if there is one.
     #[must_use]
     pub const fn plugin(&self) -> Option<&Plugin> {
@@ -109,6 +121,8 @@ pub struct ProxyListener {
     pub users_file: Option<PathBuf>,
     /// True if the first user is that of the URL.
     pub has_url_user: bool,
+    /// True if the users of the fleet are accepted too.
+    pub fleet_users: bool,
     /// True if UDP ASSOCIATE is offered.
     pub udp: bool,
     /// True if BIND is offered.

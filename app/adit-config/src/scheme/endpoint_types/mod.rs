@@ -26,5 +26,6 @@ pub use ssh::{HostTrust, SshAlgorithms, SshHop, SshKey, SshServer};
 pub use ssr::{SsrHop, SsrServer};
 
 pub(crate) use crate::schema::{
-    AddressPreference, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy, UdpTransport,
+    AddressPreference, FleetIdentity, PluginMode, PrivateAccess, RejectPolicy, RestartPolicy,
+    UdpTransport,
 };

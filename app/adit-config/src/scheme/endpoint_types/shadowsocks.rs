@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use adit_shadowsocks::Method;
 use adit_wire::Target;
 
-use crate::scheme::endpoint_types::{PluginMode, RejectPolicy, RestartPolicy};
+use crate::scheme::endpoint_types::{FleetIdentity, PluginMode, RejectPolicy, RestartPolicy};
 use crate::text::Secret;
 
 /// A Shadowsocks server.
@@ -48,6 +48,11 @@ pub enum SsRole {
         users: Vec<SsUser>,
         /// The file they came from. [`read_users`](crate::read_users) reads it again.
         file: Option<PathBuf>,
+    },
+    /// Serves the users of the fleet of [`Plan::fleet`](crate::Plan::fleet), each with a separate key.
+    Fleet {
+        /// The server's own key, for methods with identity headers; others try every password.
+        identity: FleetIdentity,
     },
     /// Relays connections to other servers, chosen by their identity header (SIP023).
     Relay {

@@ -78,7 +78,9 @@ pub struct SshServer {
     pub user: Option<String>,
     /// The users with passwords.
     pub users: Vec<UserPassword>,
-    /// The file of authorized keys, read at every login. There is this or a user.
+    /// True if the users of the fleet are accepted too, with their passwords.
+    pub fleet_users: bool,
+    /// The file of authorized keys, read at every login. There is this, a user or a fleet.
     pub authorized_keys: Option<PathBuf>,
     /// The file of the host key, which is created if it does not exist.
     pub host_key: PathBuf,

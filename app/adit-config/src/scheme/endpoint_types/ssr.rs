@@ -20,6 +20,8 @@ pub struct SsrServer {
     pub protocol: Protocol,
     /// The users, in the format of [`ServerParam`](adit_shadowsocksr::ServerParam).
     pub protocol_param: Secret,
+    /// True if the users are those of the fleet, by their numbers.
+    pub fleet_users: bool,
     /// The obfs.
     pub obfs: ObfsKind,
     /// The treatment of clients without the obfs.

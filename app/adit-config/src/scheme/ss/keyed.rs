@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use adit_shadowsocks::{Edition, Method, UnknownMethod};
 
 use crate::family::{Family, LeftOut};
+use crate::schema::UserSource;
 use crate::scheme::builder::{EndpointBuilder, KeyTable, KeyTableEntries};
 use crate::scheme::endpoint_types::{RelayTarget, SsRole, SsUser};
 use crate::scheme::key_files::check::{self, KeyListKind};
@@ -45,19 +46,68 @@ pub(super) fn read_listener_role(
                 file,
             }
         }
+        Some(KeySource::Fleet) => {
+            check_fleet_method(builder, method, secret.is_some())?;
+            let identity = builder.get(&shared_keys::IDENTITY);
+            return Some((method, SsRole::Fleet { identity }));
+        }
         Some(KeySource::Relay(source)) => {
             let identity = listener_identity(builder, method, secret, "a relay")?;
             let next = load_relay(builder, method, &identity, source)?;
             SsRole::Relay { identity, next }
         }
     };
+    check_no_identity_choice(builder)?;
     Some((method, role))
+}
+
+/// Reports `identity` of a listener without users of the fleet.
+fn check_no_identity_choice(builder: &mut EndpointBuilder<'_, '_>) -> Option<()> {
+    if builder.param(&shared_keys::IDENTITY).is_none() {
+        return Some(());
+    }
+    let span = builder.key_span(&shared_keys::IDENTITY);
+    let flaw = ConfigError::new(span, "`identity` without `users=fleet`")
+        .with_help("the key in the URL is the server's own key");
+    builder.report_error(flaw);
+    None
+}
+
+/// Checks that a method can have users of the fleet, whose keys the URL does not contain.
+fn check_fleet_method(
+    builder: &mut EndpointBuilder<'_, '_>,
+    method: Method,
+    has_secret: bool,
+) -> Option<()> {
+    let span = secret_span(builder);
+    let flaw = if has_secret {
+        ConfigError::new(span, "a listener with `users=fleet` has no key in its URL")
+            .with_label("its key is derived from that of the fleet")
+            .with_help(format!("write `ss://{method}@HOST:PORT?users=fleet`"))
+    } else if !method.has_identities() && method.edition() != Edition::Aead {
+        ConfigError::new(
+            builder.user_span(),
+            format!("`{method}` cannot distinguish users"),
+        )
+        .with_help("use `2022-blake3-aes-128-gcm`, `2022-blake3-aes-256-gcm` or a method of the AEAD edition")
+    } else if !method.has_identities() && builder.param(&shared_keys::IDENTITY).is_some() {
+        ConfigError::new(
+            builder.key_span(&shared_keys::IDENTITY),
+            format!("`identity` is for methods with identity headers, not for `{method}`"),
+        )
+    } else {
+        return Some(());
+    };
+    builder.report_error(flaw);
+    None
 }
 
 /// The source of keys of a listener.
 enum KeySource {
     /// Keys of users.
     Users(FileOrTable<KeyEntry>),
+    /// Keys of users of the fleet.
+    Fleet,
     /// Keys of next servers.
     Relay(FileOrTable<key_files::NextServer>),
 }
@@ -84,7 +134,10 @@ fn key_source(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<KeySource>
         return None;
     }
     let written = users
-        .map(|path| KeySource::Users(FileOrTable::File(path.0)))
+        .map(|source| match source {
+            UserSource::File(path) => KeySource::Users(FileOrTable::File(path)),
+            UserSource::Fleet => KeySource::Fleet,
+        })
         .or_else(|| relay.map(|path| KeySource::Relay(FileOrTable::File(path.0))));
     let Some(KeyTable {
         entries: holders,
@@ -94,8 +147,8 @@ fn key_source(builder: &mut EndpointBuilder<'_, '_>) -> Option<Option<KeySource>
         return Some(written);
     };
     if written.is_some() {
-        let flaw = ConfigError::new(at, "the URL of the listener also names a file of keys");
-        builder.report_document_error(flaw.with_help("keep either the file or the table"));
+        let flaw = ConfigError::new(at, "the URL of the listener also names a source of keys");
+        builder.report_document_error(flaw.with_help("keep either the parameter or the table"));
         return None;
     }
     Some(Some(match holders {

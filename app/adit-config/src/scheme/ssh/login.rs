@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use adit_ssh_proto::key::{AuthorizedKeys, KeyError, PrivateKey};
 
 use super::{AGENT, KEY, PASSPHRASE};
-use crate::schema::{FilePath, ParamKey, Tristate};
+use crate::schema::{FilePath, ParamKey, Tristate, UserSource};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::endpoint_types::{SshKey, UserPassword};
 use crate::scheme::shared_keys;
@@ -174,11 +174,11 @@ fn unreadable_key_error(path: &str, span: Span, why: &KeyError) -> ConfigError {
     }
 }
 
-/// Returns the user name accepted with keys, and the users with passwords.
+/// Returns the user name accepted with keys, the users with passwords, and true for those of the fleet too.
 pub(super) fn listener_users(
     builder: &mut EndpointBuilder<'_, '_>,
     by_key: bool,
-) -> Option<(Option<String>, Vec<UserPassword>)> {
+) -> Option<(Option<String>, Vec<UserPassword>, bool)> {
     let endpoint = builder.endpoint();
     let (user, mut users) = match (&endpoint.user, &endpoint.secret) {
         (Some(user), None) if by_key => (Some(user.value.clone()), Vec::new()),
@@ -188,8 +188,10 @@ pub(super) fn listener_users(
             (user, login.into_iter().collect::<Vec<_>>())
         }
     };
-    if let Some(path) = builder.get(&shared_keys::USERS) {
-        for login in builder.read_users_file(&path.0)? {
+    let source = builder.get(&shared_keys::USERS);
+    let fleet = source == Some(UserSource::Fleet);
+    if let Some(UserSource::File(path)) = source {
+        for login in builder.read_users_file(&path)? {
             if users.iter().any(|other| other.user == login.user) {
                 let span = builder.value_span(&shared_keys::USERS);
                 let title = format!("user `{}` is defined twice", login.user);
@@ -199,14 +201,14 @@ pub(super) fn listener_users(
             users.push(login);
         }
     }
-    if users.is_empty() && !by_key {
+    if users.is_empty() && !by_key && !fleet {
         let flaw = ConfigError::new(endpoint.address, "no user could log in").with_help(
             "write `?authorized_keys=@FILE` for keys, or `USER:PASSWORD@` before the host",
         );
         builder.report_error(flaw);
         return None;
     }
-    Some((user, users))
+    Some((user, users, fleet))
 }
 
 /// Returns the path of the authorized keys after a check that all lines are valid.

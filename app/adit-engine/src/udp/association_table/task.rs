@@ -15,6 +15,7 @@ use tracing::{debug, trace};
 
 use super::{AssociationState, MAX_BATCHES, SCRATCH, SlotHold, TableState};
 use crate::DialError;
+use crate::session_span::record_end;
 use crate::session_table::SessionEntry;
 use crate::udp::client_side::ClientSender;
 use crate::udp::{AssociationKey, BoxDatagramPath};
@@ -44,6 +45,7 @@ pub(super) enum AssociationStage {
 
 impl Drop for AssociationTask {
     fn drop(&mut self) {
+        record_end(&self.session, "closed");
         self.common.mark_ended(self.key);
     }
 }
