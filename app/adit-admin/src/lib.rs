@@ -1,13 +1,16 @@
 //! Management of running servers, and clients that follow a subscription.
 //!
-//! There are six independent parts:
+//! There are nine independent parts:
 //!
 //! * [`manager`]: the datagram protocol of ss-manager, with one port for each server;
 //! * [`api`]: the server management API v1 over HTTP, `/metrics`, and subscriptions for users;
 //! * [`subscription`]: the client of a subscription, which fetches, stores and refreshes it;
 //! * [`rule_sets`]: the lists of rules, which are downloaded and refreshed;
 //! * [`selection_file`]: the file of the selections in manual groups;
-//! * [`user_store`]: the file of the limits and the usage of users.
+//! * [`user_store`]: the file of the limits and the usage of users;
+//! * `otlp`, with the feature of this name: the export of metrics and traces to a collector.
+//! * [`webhook`]: receivers of events;
+//! * `audit_log`: the record of changes through the API.
 //!
 //! Without the feature `management`, only [`rule_sets`], [`selection_file`] and [`user_record`] are built, and lists cannot be downloaded.
 //! [`outgoing_address`] finds the address that clients connect to; [`user_record`] is the serialized form of a user.
@@ -22,11 +25,15 @@ pub mod api;
 #[path = "api_left_out.rs"]
 pub mod api;
 #[cfg(feature = "management")]
+pub mod audit_log;
+#[cfg(feature = "management")]
 mod listen_address;
 #[cfg(feature = "management")]
 mod local_listener;
 #[cfg(feature = "management")]
 pub mod manager;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 pub mod outgoing_address;
 pub mod rule_sets;
 pub mod selection_file;
@@ -45,3 +52,8 @@ pub mod user_store;
 #[cfg(not(feature = "management"))]
 #[path = "user_store_left_out.rs"]
 pub mod user_store;
+#[cfg(feature = "management")]
+pub mod webhook;
+#[cfg(not(feature = "management"))]
+#[path = "webhook_left_out.rs"]
+pub mod webhook;

@@ -24,7 +24,7 @@ pub use file_watch::{FileVersions, FileWatch};
 pub use folder::state_folder;
 pub use report::{Failure, FailureCode};
 pub use runtime::{block_on, block_on_with_nofile};
-pub use service_manager::{notify_service_manager, reloading_state};
+pub use service_manager::{notify_service_manager, reloading_state, stopping_state};
 pub use signals::{EndRequest, SignalRequest, Signals, result_of_end};
 pub use time::parse_time;
 

@@ -166,6 +166,7 @@ impl From<StartError> for Failure {
             | StartError::Rule(_)
             | StartError::Dns(_)
             | StartError::LeftOut(_)
+            | StartError::NoFleet
             | StartError::PluginBehind(_) => Self::new(FailureCode::Config, what),
             StartError::RuleSets(errors) => {
                 let problems = errors.into_iter().map(RuleSetError::into_problem);

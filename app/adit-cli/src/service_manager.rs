@@ -1,6 +1,7 @@
 //! Notifications to the service manager (`sd_notify(3)` of systemd).
 
 use std::io;
+use std::time::Duration;
 
 /// Sends a state, such as `READY=1`, to the service manager. Returns false if there is none that waits for it.
 ///
@@ -30,6 +31,13 @@ pub fn notify_service_manager(state: &str) -> io::Result<bool> {
 #[cfg(not(target_os = "linux"))]
 pub fn notify_service_manager(_: &str) -> io::Result<bool> {
     Ok(false)
+}
+
+/// Returns the state that reports the begin of the end, which may take up to `time`, for [`notify_service_manager`]:
+/// systemd would kill a service after 90 seconds otherwise.
+#[must_use]
+pub fn stopping_state(time: Duration) -> String {
+    format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}", time.as_micros())
 }
 
 /// Returns the state that reports the begin of a reload, for [`notify_service_manager`]. `READY=1` reports its end.

@@ -4,6 +4,9 @@
 pub(crate) mod bench;
 #[cfg(feature = "classic")]
 pub(crate) mod classic;
+#[cfg(feature = "fleet")]
+pub(crate) mod fleet;
+pub(crate) mod json_option;
 #[cfg(feature = "kcp")]
 pub(crate) mod kcp;
 #[cfg(feature = "admin")]
@@ -24,13 +27,16 @@ use adit_wire::Target;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand};
 
+use self::json_option::JsonOption;
 #[cfg(feature = "admin")]
 pub(crate) use self::process::*;
-use crate::json::JsonOption;
 use crate::logging::{LogOptions, ModuleFilter};
 
 /// True in a build without the management API and subscriptions, whose options are errors there.
 const IS_UNMANAGED: bool = !cfg!(feature = "admin");
+
+/// True in a build without the export over OTLP, whose option is an error there.
+const IS_WITHOUT_OTLP: bool = !cfg!(feature = "otlp");
 
 /// Encrypted tunnels and proxies in one binary.
 ///
@@ -54,7 +60,7 @@ As in gost:      adit -L :1080 -F ss://…       is `adit run`
 
 Environment: ADIT_CPU=portable|avx2|avx2-vaes|avx512 limits the CPU instructions of ciphers and
 error correction, ADIT_IO=portable turns off splice and UDP batches, NO_COLOR turns off colours in
-the log
+the log; ADIT_LOG=FILTER and ADIT_LOG_FORMAT=FORMAT are --log and --log-format of every command
 
 Exit codes: 0 ok, 1 failure, 2 usage, 3 configuration, 4 network, 5 key, 6 clock,
 130 interrupted (Ctrl-C), 143 terminated before it served or had an answer")]
@@ -123,14 +129,21 @@ pub(crate) enum Command {
     /// continues unchanged. Without an API: `kill -USR2 PID`. Linux only.
     #[cfg(feature = "admin")]
     Upgrade(UpgradeArgs),
-    /// Add, limit, show and remove the users of a running `adit run`
+    /// Add, limit, show and remove the users of a running `adit run`, or of a realm
     ///
-    /// Speaks to the management API of the process. Users are those of `ss` servers and of proxies with a
+    /// Speaks to the management API of the process, or with a realm's store (`adit fleet`). Users are those of `ss` servers and of proxies with a
     /// file of users; limits are for each name, whatever listeners the user has: traffic, time, speed,
     /// sessions and devices.
     #[cfg(feature = "admin")]
     #[command(subcommand)]
     User(user::UserCommand),
+    /// Share users between several servers: realms, nodes, drains and upgrades
+    ///
+    /// A realm is one user base in a store server (Valkey or Redis), a node is a server with
+    /// `users=fleet`. `adit user` adds and limits the users of a realm.
+    #[cfg(feature = "fleet")]
+    #[command(subcommand)]
+    Fleet(fleet::FleetCommand),
     /// Install adit as a service of systemd, OpenRC or launchd, or remove it
     #[command(subcommand)]
     Service(service::ServiceCommand),
@@ -270,6 +283,9 @@ impl Command {
             Self::Run(run) => &run.log,
             #[cfg(feature = "admin")]
             Self::Manager(manager) => &manager.log,
+            #[cfg(feature = "admin")]
+            Self::Dashboard(dashboard) => &dashboard.log,
+            Self::Doctor(doctor) => &doctor.log,
             _ => return LogOptions::default(),
         };
         LogOptions {
@@ -296,6 +312,8 @@ impl Command {
             Self::User(typed) => typed.json(),
             #[cfg(feature = "admin")]
             Self::Upgrade(typed) => &typed.json,
+            #[cfg(feature = "fleet")]
+            Self::Fleet(typed) => return typed.is_json(),
             Self::Url(typed) | Self::Qr(typed) => &typed.json,
             Self::Keygen(typed) => &typed.json,
             Self::Check(typed) => &typed.json,
@@ -303,13 +321,17 @@ impl Command {
             #[cfg(feature = "bench")]
             Self::Bench(typed) => return typed.what.is_json(),
             Self::Doctor(typed) => &typed.json,
+            Self::Service(service::ServiceCommand::Status(typed)) => &typed.json,
+            Self::SystemProxy(service::SystemProxyCommand::Status(typed)) => &typed.json,
+            #[cfg(feature = "convert")]
+            Self::Convert(typed) => &typed.json,
             _ => return false,
         };
         option.json
     }
 }
 
-/// Options of the log, of commands that serve.
+// Options of the log, of commands that run for long.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct LogArgs {
     /// Levels of the log by module: `debug`, or `info,adit_engine::udp=debug`; lines name the module then
@@ -505,6 +527,12 @@ pub(crate) struct RunArgs {
     /// token lets it read keys
     #[arg(long, hide = IS_UNMANAGED, value_name = "@FILE")]
     pub(crate) admin_token: Option<String>,
+    /// Name users in the metrics, with their usage
+    #[arg(long, hide = IS_UNMANAGED)]
+    pub(crate) metrics_users: bool,
+    /// Export metrics and traces to this collector, over OTLP/HTTP: http://127.0.0.1:4318
+    #[arg(long, hide = IS_WITHOUT_OTLP, value_name = "URL")]
+    pub(crate) otlp: Option<String>,
     /// Host name or address of the servers for the subscriptions of their users
     #[arg(long, hide = IS_UNMANAGED, value_name = "HOST")]
     pub(crate) public_host: Option<String>,
@@ -555,6 +583,8 @@ pub(crate) struct ConvertArgs {
     /// The group or server of a subscription that requests use, instead of its first group
     #[arg(long, value_name = "NAME")]
     pub(crate) select: Option<String>,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 /// The ends of a tunnel.
@@ -569,6 +599,8 @@ pub(crate) enum ConvertRole {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     /// The server, or any other endpoint: every scheme of `adit help URLS`, a share link too
     pub(crate) url: String,
     /// A web server to send a HEAD request to through the server. It shows that the server carries

@@ -6,26 +6,29 @@ use std::sync::LazyLock;
 use adit_cli::{Failure, FailureCode};
 
 /// All features, and true for those of this build.
-const FEATURES: [(&str, bool); 11] = [
+const FEATURES: [(&str, bool); 13] = [
     ("admin", cfg!(feature = "admin")),
     ("bench", cfg!(feature = "bench")),
     ("classic", cfg!(feature = "classic")),
     ("convert", cfg!(feature = "convert")),
     ("encrypted-dns", cfg!(feature = "encrypted-dns")),
+    ("fleet", cfg!(feature = "fleet")),
     ("kcp", cfg!(feature = "kcp")),
     ("legacy-ciphers", cfg!(feature = "legacy-ciphers")),
     ("manual", cfg!(feature = "manual")),
+    ("otlp", cfg!(feature = "otlp")),
     ("ssh", cfg!(feature = "ssh")),
     ("ssr", cfg!(feature = "ssr")),
     ("top", cfg!(feature = "top")),
 ];
 
 /// The commands that need a feature.
-const COMMANDS: [(&str, &str); 25] = [
+const COMMANDS: [(&str, &str); 26] = [
     ("bench", "bench"),
     ("complete", "manual"),
     ("completion", "manual"),
     ("convert", "convert"),
+    ("fleet", "fleet"),
     ("install-aliases", "classic"),
     ("kcp", "kcp"),
     ("man", "manual"),
@@ -121,6 +124,26 @@ mod tests {
         }
         check_command(&["adit", "-V"].map(OsString::from)).unwrap();
         check_command(&["adit", "run", "ssh"].map(OsString::from)).unwrap();
+    }
+
+    /// Documentation of arguments that several commands flatten would replace that of the commands.
+    #[test]
+    fn each_command_has_a_description_of_its_own() {
+        fn visit(command: &clap::Command, known: &mut std::collections::BTreeMap<String, String>) {
+            let about = command.get_about().map(ToString::to_string);
+            let about = about.unwrap_or_default();
+            let name = command.get_name().to_owned();
+            assert!(!about.is_empty(), "{name} has no description");
+            if let Some(other) = known.insert(about.clone(), name.clone()) {
+                assert!(name == "help" || other == name, "{other}, {name}: {about}");
+            }
+            for inner in command.get_subcommands() {
+                visit(inner, known);
+            }
+        }
+        let mut command = Args::command();
+        command.build();
+        visit(&command, &mut std::collections::BTreeMap::new());
     }
 
     #[test]

@@ -84,6 +84,10 @@ fn read_until_end(
 struct HiddenModes {
     #[cfg(unix)]
     before: rustix::termios::Termios,
+    #[cfg(windows)]
+    console: crossterm_winapi::ConsoleMode,
+    #[cfg(windows)]
+    before: u32,
 }
 
 #[cfg(unix)]
@@ -112,10 +116,28 @@ impl Drop for HiddenModes {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 impl HiddenModes {
+    /// Modes of the console's input.
+    const PROCESSED_INPUT: u32 = 0x1;
+    const LINE_INPUT: u32 = 0x2;
+    const ECHO_INPUT: u32 = 0x4;
+
     fn set() -> io::Result<Self> {
-        Ok(Self {})
+        use crossterm_winapi::{ConsoleMode, Handle};
+        let console = ConsoleMode::from(Handle::input_handle()?);
+        let before = console.mode()?;
+        let keys = Self::PROCESSED_INPUT | Self::LINE_INPUT | Self::ECHO_INPUT;
+        console.set_mode(before & !keys)?;
+        Ok(Self { console, before })
+    }
+}
+
+#[cfg(windows)]
+impl Drop for HiddenModes {
+    fn drop(&mut self) {
+        // A console that is gone has no modes.
+        let _ = self.console.set_mode(self.before);
     }
 }
 

@@ -21,14 +21,6 @@ const USAGE: u8 = FailureCode::Usage as u8;
 /// Name of the option.
 const OPTION: &str = "json";
 
-/// The option of commands that print facts.
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct JsonOption {
-    /// Print JSON instead of text: one document, or one per line for a command that keeps running
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Prints the result of a command.
 pub(crate) fn print_result(command: &str, result: &impl Serialize) {
     print_document(&json!({ "command": command, "result": result }));

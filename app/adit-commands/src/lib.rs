@@ -27,11 +27,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use adit_cli::{Failure, FailureCode};
+use adit_config::LogFormat;
 use adit_crypto::CpuLevel;
 use clap::Parser as _;
 
 use crate::args::Args;
-use crate::logging::LogOptions;
+use crate::logging::{LogOptions, ModuleFilter};
 
 /// Runs the command that the arguments of the process name, and returns the exit code.
 pub fn main() -> ExitCode {
@@ -70,11 +71,42 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Starts the log. The environment has what the arguments do not say: `ADIT_LOG` is `--log`, and `ADIT_LOG_FORMAT` is
+/// `--log-format`. Commands whose options are those of other programs have no others, and plugins no arguments at all.
 fn start_log(options: &LogOptions<'_>) -> Result<(), Failure> {
+    let (modules, format) = log_of_environment()?;
+    let options = &LogOptions {
+        modules: match options.verbose {
+            0 if !options.quiet => options.modules.or(modules.as_ref()),
+            _ => options.modules,
+        },
+        format: options.format.or(format),
+        ..*options
+    };
     logging::start_log(options).map_err(|why| {
         let name = options.file.unwrap_or_else(|| Path::new("")).display();
         Failure::new(FailureCode::Failure, format!("{name}: {why}"))
     })
+}
+
+/// Returns the filter and the format of the log in the environment.
+fn log_of_environment() -> Result<(Option<ModuleFilter>, Option<LogFormat>), Failure> {
+    let read = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(|value| value.to_string_lossy().into_owned())
+    };
+    let wrong =
+        |name: &str, why: String| Failure::new(FailureCode::Usage, format!("{why}, in {name}"));
+    let filter = read("ADIT_LOG").map(|text| ModuleFilter::parse(&text));
+    let filter = filter.transpose().map_err(|why| wrong("ADIT_LOG", why))?;
+    let format = read("ADIT_LOG_FORMAT").map(|name| {
+        let all: Vec<&str> = LogFormat::names().collect();
+        LogFormat::from_name(&name).ok_or_else(|| {
+            let why = format!("`{name}` is not a format; formats are {}", all.join(", "));
+            wrong("ADIT_LOG_FORMAT", why)
+        })
+    });
+    Ok((filter, format.transpose()?))
 }
 
 /// Limits the CPU instructions to those of `ADIT_CPU=portable|avx2|avx2-vaes|avx512`, before any key

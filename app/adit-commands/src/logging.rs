@@ -8,6 +8,8 @@ mod journal;
 mod log_file;
 mod log_filter;
 mod record;
+#[cfg(feature = "otlp")]
+mod span_export;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -20,6 +22,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber, warn};
+#[cfg(not(feature = "otlp"))]
+use tracing_subscriber::layer::Identity;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload::{self, Handle};
@@ -41,13 +45,58 @@ struct Log {
     output: Arc<Mutex<LogOutput>>,
     /// The level of the command line.
     level: Option<LogLevel>,
+    /// The level that applies.
+    current_level: Mutex<LogLevel>,
     modules: Option<ModuleFilter>,
     /// The format of the command line.
     format: Option<LogFormat>,
 }
 
+impl Log {
+    /// Applies the current level.
+    fn reload_filter(&self) {
+        let level = *lock(&self.current_level);
+        let targets = targets_of(level, self.modules.as_ref(), has_traces());
+        // Fails only after the end of the log.
+        let _ = self.filter.reload(targets);
+    }
+}
+
+#[cfg(feature = "otlp")]
+const fn span_layer() -> span_export::SpanLayer {
+    span_export::SpanLayer
+}
+
+/// Returns no layer: nothing is exported.
+#[cfg(not(feature = "otlp"))]
+fn span_layer() -> Identity {
+    Identity::new()
+}
+
+/// Returns true if the spans of sessions are exported.
+#[cfg(feature = "otlp")]
+fn has_traces() -> bool {
+    span_export::is_collecting()
+}
+
+/// Returns false: nothing is exported.
+#[cfg(not(feature = "otlp"))]
+const fn has_traces() -> bool {
+    false
+}
+
+/// Starts to collect the spans of sessions, and returns their queue.
+#[cfg(feature = "otlp")]
+pub(crate) fn export_spans() -> adit_admin::otlp::SpanQueue {
+    let queue = span_export::collect_spans();
+    if let Some(log) = LOG.get() {
+        log.reload_filter();
+    }
+    queue
+}
+
 /// The log as the command line describes it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LogOptions<'a> {
     /// Number of `-v`.
     pub(crate) verbose: u8,
@@ -81,16 +130,18 @@ pub(crate) fn start_log(options: &LogOptions<'_>) -> io::Result<()> {
         place,
         zone: None,
     }));
-    let targets = targets_of(level.unwrap_or_default(), options.modules);
+    let targets = targets_of(level.unwrap_or_default(), options.modules, false);
     let (targets, filter) = reload::Layer::new(targets);
     tracing_subscriber::registry()
         .with(targets)
+        .with(span_layer())
         .with(RecordLayer(output.clone()))
         .init();
     let _ = LOG.set(Log {
         filter,
         output,
         level,
+        current_level: Mutex::new(level.unwrap_or_default()),
         modules: options.modules.cloned(),
         format: options.format,
     });
@@ -108,8 +159,8 @@ pub(crate) fn apply_settings(settings: &LogSettings) -> io::Result<()> {
         return Ok(());
     };
     let level = log.level.or(settings.level).unwrap_or_default();
-    // Fails only after the end of the log.
-    let _ = log.filter.reload(targets_of(level, log.modules.as_ref()));
+    *lock(&log.current_level) = level;
+    log.reload_filter();
     let format = log.format.or(settings.format);
     let mut output = lock(&log.output);
     output.use_place(settings.file.as_ref(), format)?;

@@ -1,8 +1,8 @@
 //! adit as the SIP003 plugin of another Shadowsocks program.
 //!
 //! The host program starts adit without an argument and with `SS_REMOTE_HOST`, `SS_REMOTE_PORT`,
-//! `SS_LOCAL_HOST` and `SS_LOCAL_PORT` in the environment. The only other variable that is read is
-//! `SS_PLUGIN_OPTIONS`. A server needs the option `server`:
+//! `SS_LOCAL_HOST` and `SS_LOCAL_PORT` in the environment. Beside these, `SS_PLUGIN_OPTIONS` is read, and what every command
+//! reads: `ADIT_LOG` and `ADIT_LOG_FORMAT`. A server needs the option `server`:
 //!
 //! ```text
 //! ss-server … --plugin adit --plugin-opts server

@@ -6,7 +6,8 @@
 //!
 //! Start with [`convert`]. What has no equivalent becomes a [`Note`] with the path of the field;
 //! only what would change who may use a proxy, or which way the traffic takes, is a [`Problem`].
-//! [`plan_from_file`] runs such a file as it is; [`sip008`] reads and writes subscriptions.
+//! [`plan_from_file`] runs such a file as it is; [`sip008`] reads and writes subscriptions; [`users`] reads exports of
+//! users.
 //!
 //! Nothing here fetches anything: the addresses of subscriptions are returned to the caller.
 
@@ -35,6 +36,7 @@ mod sing_box;
 pub mod sip008;
 mod ssr;
 mod toml_output;
+pub mod users;
 mod xray;
 mod yaml;
 

@@ -30,6 +30,8 @@ pub struct Token {
 pub struct TokenScope {
     /// True if the token may read the keys of users and the secret paths of their subscriptions.
     pub reveal: bool,
+    /// The position of the token in its file, counted from 1; 0 without a token.
+    pub number: usize,
 }
 
 /// The tokens of a listener, each with its scope.
@@ -85,6 +87,7 @@ impl Tokens {
             if tokens.len() >= MAX_TOKENS {
                 return Err(TokensError::TooMany);
             }
+            scope.number = tokens.len() + 1;
             tokens.push((token, scope));
         }
         if tokens.is_empty() {
@@ -302,9 +305,21 @@ mod tests {
         let tokens = Tokens::parse(tokens).unwrap();
         let check = |list: &[_]| check_token(&headers(list), Some(&tokens));
         let revealing = [("authorization", "Bearer EBESExQVFhcYGRobHB0eHw==")];
-        assert_eq!(check(&revealing), Ok(TokenScope { reveal: true }));
+        assert_eq!(
+            check(&revealing),
+            Ok(TokenScope {
+                reveal: true,
+                number: 2
+            })
+        );
         let plain = [("authorization", "Bearer AAECAwQFBgcICQoLDA0ODw==")];
-        assert_eq!(check(&plain), Ok(TokenScope { reveal: false }));
+        assert_eq!(
+            check(&plain),
+            Ok(TokenScope {
+                reveal: false,
+                number: 1
+            })
+        );
         assert!(check(&[("authorization", "bearer  AAECAwQFBgcICQoLDA0ODw==")]).is_ok());
         for wrong in [
             "Bearer AAECAwQFBgcICQoLDA0ODw=",

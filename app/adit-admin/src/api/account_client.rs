@@ -5,7 +5,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::account_import::{ImportReply, ImportRequest};
 use super::client::{ApiClient, ApiRequestError};
+use super::given_secrets::GivenSecrets;
 
 /// A user of the process, with their limits and usage. Amounts are in bytes, times in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +108,9 @@ pub struct NewAccount {
     /// The limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Value>,
+    /// The secrets that the user has already; listeners that none of them fits get new ones.
+    #[serde(default, skip_serializing_if = "GivenSecrets::is_empty")]
+    pub secrets: GivenSecrets,
 }
 
 /// The changes of a user's limits: outside, `None` changes nothing; inside, `None` removes the limit.
@@ -186,6 +191,19 @@ impl ApiClient {
     ) -> Result<IssuedCredentials, ApiRequestError> {
         let body = serde_json::to_value(new).unwrap_or_default();
         self.call(Method::POST, "/accounts", Some(&body)).await
+    }
+
+    /// Makes users what the request says; a user who is like that already is left alone.
+    ///
+    /// # Errors
+    /// The API cannot be reached, or refuses the request as a whole: nothing has changed. That a user could not be
+    /// imported is in the reply.
+    pub async fn import_accounts(
+        &self,
+        request: &ImportRequest,
+    ) -> Result<ImportReply, ApiRequestError> {
+        let body = serde_json::to_value(request).unwrap_or_default();
+        self.call(Method::POST, "/v1/import", Some(&body)).await
     }
 
     /// Creates new keys and passwords for a user at these listeners; at all, if there is none.

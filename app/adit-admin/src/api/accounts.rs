@@ -42,6 +42,16 @@ impl AccountResource {
         })
     }
 
+    /// Returns the name of the user.
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::One(name) | Self::Limits(name) | Self::Reset(name) | Self::Rotate(name) => {
+                Some(name)
+            }
+        }
+    }
+
     /// Returns the methods that are allowed.
     pub(crate) const fn allowed_methods(&self) -> &'static str {
         match self {
@@ -69,15 +79,15 @@ struct AccountList {
 }
 
 /// The change of a user at one listener.
-struct UserStep<'a> {
-    listener: &'a UserListener,
+pub(super) struct UserStep<'a> {
+    pub(super) listener: &'a UserListener,
     /// The new secret; `None` removes the user.
-    put: Option<UserSecret>,
-    before: UserBefore,
+    pub(super) put: Option<UserSecret>,
+    pub(super) before: UserBefore,
 }
 
 /// The state of a user at a listener before a change.
-enum UserBefore {
+pub(super) enum UserBefore {
     Absent,
     Secret(UserSecret),
     /// Only what is derived from the secret is known.
@@ -99,6 +109,11 @@ impl Api {
         body: &[u8],
     ) -> ApiResult {
         let listener = query_value(ask.query, "listener");
+        if ask.method != Method::GET
+            && let Some(name) = about.name()
+        {
+            self.check_is_ours(name)?;
+        }
         match (about, ask.method) {
             (AccountResource::All, &Method::POST) => self.add_account(body).await,
             (AccountResource::All, _) => Ok(self.list_accounts()),
@@ -124,6 +139,15 @@ impl Api {
             }
             (AccountResource::Rotate(name), _) => self.rotate_account(&name, body).await,
         }
+    }
+
+    /// Refuses changes of a user of the fleet.
+    fn check_is_ours(&self, name: &str) -> Result<(), Refusal> {
+        if !self.engine.user_registry().is_fleet_user(name) {
+            return Ok(());
+        }
+        let why = format!("`{name}` is a user of the fleet: `adit fleet user` changes them");
+        Err(Refusal::new(StatusCode::CONFLICT, why))
     }
 
     /// Answers `GET /accounts`: all users, by name.
@@ -205,7 +229,7 @@ impl Api {
     }
 
     /// Returns the listeners of these names; without names, those whose users can be changed.
-    fn chosen_listeners(&self, names: &[String]) -> Result<Vec<UserListener>, Refusal> {
+    pub(super) fn chosen_listeners(&self, names: &[String]) -> Result<Vec<UserListener>, Refusal> {
         let all = self.user_listeners();
         let known: Vec<&str> = all.iter().map(|listener| listener.name.as_str()).collect();
         for name in names {
@@ -243,12 +267,14 @@ impl Api {
         Ok(chosen)
     }
 
-    /// Answers `POST /accounts`: adds a user to listeners, with new keys and passwords.
+    /// Answers `POST /accounts`: adds a user to listeners, with new keys and passwords unless the request has some.
     async fn add_account(&self, body: &[u8]) -> ApiResult {
         let new: NewAccount = serde_json::from_slice(body)
             .map_err(|why| Refusal::bad_request(format!("the body: {why}")))?;
         let name = new.name.as_str();
         check_name(name)?;
+        self.check_is_ours(name)?;
+        new.secrets.check().map_err(Refusal::bad_request)?;
         let host = parse_host(new.host.as_deref())?;
         let _alone = self.change_lock.lock().await;
         let registry = self.engine.user_registry();
@@ -272,7 +298,7 @@ impl Api {
         if let Some(limits) = limits {
             registry.set_limits(name, limits);
         }
-        let mut secrets = NewSecrets::default();
+        let mut secrets = NewSecrets::with_given(&new.secrets);
         let put = listeners
             .iter()
             .map(|listener| (listener, secrets.get(listener)));
@@ -291,6 +317,7 @@ impl Api {
             }
             return Err(why);
         }
+        self.announce_added(name);
         let issued = self.issue(name, &put, host.as_ref());
         Ok(Reply::json(StatusCode::CREATED, &issued))
     }
@@ -342,6 +369,7 @@ impl Api {
         let mut rest = self.user_listeners().into_iter();
         if !rest.any(|listener| listener.origin_of(name).is_some()) {
             self.engine.user_registry().remove(name);
+            self.announce_removed(name);
         }
         Ok(Reply::no_content())
     }
@@ -377,7 +405,11 @@ impl Api {
     }
 
     /// Changes a user at several listeners. If one fails, the others get back what they had.
-    async fn change_everywhere(&self, name: &str, steps: Vec<UserStep<'_>>) -> Result<(), Refusal> {
+    pub(super) async fn change_everywhere(
+        &self,
+        name: &str,
+        steps: Vec<UserStep<'_>>,
+    ) -> Result<(), Refusal> {
         let change = |secret: Option<&UserSecret>| match secret {
             Some(secret) => UserChange::Put(name.to_owned(), secret.clone()),
             None => UserChange::Remove(name.to_owned()),
@@ -426,7 +458,7 @@ impl Api {
     }
 }
 
-fn check_name(name: &str) -> Result<(), Refusal> {
+pub(super) fn check_name(name: &str) -> Result<(), Refusal> {
     if is_user_name(name) && name.trim() == name {
         return Ok(());
     }

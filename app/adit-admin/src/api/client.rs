@@ -309,6 +309,23 @@ pub async fn check_health(at: &str) -> Result<(), ApiRequestError> {
     }
 }
 
+/// Checks that the process whose API is at `at` accepts new connections. This needs no token.
+///
+/// # Errors
+/// The API cannot be reached, or does not answer `200` within four seconds; then the error has the reason that the
+/// process reports.
+pub async fn check_readiness(at: &str) -> Result<(), ApiRequestError> {
+    let client = ApiClient::new(at.to_owned(), None);
+    let request = client.request(Method::GET, "/readyz", Bytes::new())?;
+    match client.send(request, HEALTH_TIME).await? {
+        (StatusCode::OK, _) => Ok(()),
+        (status, body) => Err(ApiRequestError::Refused {
+            status: status.as_u16(),
+            why: String::from_utf8_lossy(&body).trim().to_owned(),
+        }),
+    }
+}
+
 /// A connection to an API.
 pub(super) trait ApiConnection: AsyncRead + AsyncWrite + Unpin + Send {}
 

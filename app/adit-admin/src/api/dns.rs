@@ -5,6 +5,7 @@ use adit_engine::Engine;
 use serde::Serialize;
 
 use super::Api;
+use super::metric_family::{Labels, MetricFamily, MetricKind, Sample};
 use super::reply::Reply;
 
 #[derive(Serialize)]
@@ -59,42 +60,41 @@ impl Api {
     }
 }
 
-/// Labels and a value of a metric.
-type Sample = (String, u64);
-
-/// The metrics of all tables: name, help and samples of each.
-pub(super) fn metrics(engine: &Engine) -> [(&'static str, &'static str, Vec<Sample>); 4] {
+/// Returns the metrics of all tables.
+pub(super) fn metrics(engine: &Engine) -> [MetricFamily; 4] {
     let (mut lookups, mut hits) = (Vec::new(), Vec::new());
     let (mut queries, mut failures) = (Vec::new(), Vec::new());
     for table in engine.dns_tables() {
-        // Names of tables and hosts of servers have no characters that need escaping.
-        let labels = format!("table=\"{}\"", table.name());
+        let labels = Labels::default().with("table", table.name());
         let counts = table.lookup_counts();
-        lookups.push((labels.clone(), counts.lookups));
-        hits.push((labels.clone(), counts.hits));
+        lookups.push((labels.clone(), counts.lookups.into()));
+        hits.push((labels.clone(), counts.hits.into()));
         for counts in table.server_counts() {
-            let labels = format!("{labels},server=\"{}\"", counts.server);
-            queries.push((labels.clone(), counts.queries));
-            failures.push((labels, counts.failures));
+            let labels = labels.clone().with("server", counts.server);
+            queries.push((labels.clone(), counts.queries.into()));
+            failures.push((labels, counts.failures.into()));
         }
     }
+    let counter = |name: &str, help: &str, samples: Vec<Sample>| {
+        MetricFamily::new(name, MetricKind::Counter, help, samples)
+    };
     [
-        (
+        counter(
             "adit_dns_lookups_total",
             "Lookups with a DNS table.",
             lookups,
         ),
-        (
+        counter(
             "adit_dns_cache_hits_total",
             "Lookups that the cache of a DNS table has answered.",
             hits,
         ),
-        (
+        counter(
             "adit_dns_queries_total",
             "Queries to a server of a DNS table.",
             queries,
         ),
-        (
+        counter(
             "adit_dns_failures_total",
             "Queries to a server of a DNS table without an answer.",
             failures,

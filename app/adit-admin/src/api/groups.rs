@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use super::Api;
-use super::metrics_text::{MetricKind, escape_label};
+use super::metric_family::{Labels, MetricFamily, MetricKind, MetricValue};
 use super::reply::{ApiResult, Refusal, Reply};
 
 #[derive(Serialize)]
@@ -114,44 +114,39 @@ impl Api {
     }
 }
 
-/// Labels and a value of a metric.
-type Sample = (String, String);
-
-/// The metrics of all groups: name, type, help and samples of each.
-pub(super) fn metrics(
-    groups: &[GroupReport],
-) -> [(&'static str, MetricKind, &'static str, Vec<Sample>); 3] {
+/// Returns the metrics of all groups.
+pub(super) fn metrics(groups: &[GroupReport]) -> [MetricFamily; 3] {
     let (mut up, mut seconds, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for group in groups {
         for member in &group.members {
-            let labels = format!(
-                "group=\"{}\",member=\"{}\"",
-                group.name,
-                escape_label(&member.name)
-            );
-            up.push((labels.clone(), u8::from(member.is_up).to_string()));
+            let labels = Labels::default()
+                .with("group", group.name.as_str())
+                .with("member", member.name.as_str());
+            up.push((labels.clone(), u64::from(member.is_up).into()));
             if let Some(time) = member.usual_time {
-                seconds.push((labels.clone(), format!("{:.3}", time.as_secs_f64())));
+                // Milliseconds are enough.
+                let usual = (time.as_secs_f64() * 1000.0).round() / 1000.0;
+                seconds.push((labels.clone(), MetricValue::Measure(usual)));
             }
             for (cause, count) in &member.failures {
-                failures.push((format!("{labels},cause=\"{cause}\""), count.to_string()));
+                failures.push((labels.clone().with("cause", *cause), (*count).into()));
             }
         }
     }
     [
-        (
+        MetricFamily::new(
             "adit_group_member_up",
             MetricKind::Gauge,
             "1 unless the member of a group has failed and not returned.",
             up,
         ),
-        (
+        MetricFamily::new(
             "adit_group_member_seconds",
             MetricKind::Gauge,
             "Time within which the answers of a member usually arrive.",
             seconds,
         ),
-        (
+        MetricFamily::new(
             "adit_group_member_failures_total",
             MetricKind::Counter,
             "Failures of a member, by cause.",
@@ -164,6 +159,7 @@ pub(super) fn metrics(
 mod tests {
     use std::time::Duration;
 
+    use super::super::metrics_text::{MetricsFormat, write_metrics};
     use super::*;
 
     #[test]
@@ -186,12 +182,16 @@ mod tests {
             kind: adit_config::GroupKind::Failover,
             members: vec![member("a \"b\"", true), member("c", false)],
         };
-        let [up, seconds, failures] = metrics(&[group]).map(|metric| metric.3);
-        let one = "group=\"home\",member=\"a \\\"b\\\"\"".to_owned();
-        let two = "group=\"home\",member=\"c\"".to_owned();
-        let failed = format!("{two},cause=\"silent\"");
-        assert_eq!(up, [(one.clone(), "1".to_owned()), (two, "0".to_owned())]);
-        assert_eq!(seconds, [(one, "0.250".to_owned())]);
-        assert_eq!(failures, [(failed, "3".to_owned())]);
+        let text = write_metrics(MetricsFormat::Prometheus, &metrics(&[group]));
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                r#"adit_group_member_up{group="home",member="a \"b\""} 1"#,
+                r#"adit_group_member_up{group="home",member="c"} 0"#,
+                r#"adit_group_member_seconds{group="home",member="a \"b\""} 0.25"#,
+                r#"adit_group_member_failures_total{group="home",member="c",cause="silent"} 3"#,
+            ]
+        );
     }
 }

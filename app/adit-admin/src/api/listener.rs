@@ -344,15 +344,15 @@ async fn answer_request(
         headers: &head.headers,
         by_port,
     };
-    let wish = match api.authorize(&ask) {
+    let (wish, scope) = match api.authorize(&ask) {
         Ok(Admitted {
             action: wish,
-            authenticated: proved,
+            scope,
         }) => {
-            if proved {
+            if scope.is_some() {
                 shown.notify_one();
             }
-            wish
+            (wish, scope)
         }
         Err(refusal) => return refusal.into(),
     };
@@ -364,7 +364,13 @@ async fn answer_request(
     } else {
         Zeroizing::default()
     };
-    match api.perform(wish, &ask, &body).await {
+    let audit = api.audit_of(&wish, &ask, scope, &body);
+    let done = api.perform(wish, &ask, &body).await;
+    let entry = audit.map(|audit| audit.finish(&done));
+    if let Some((log, entry)) = entry {
+        log.write(&entry).await;
+    }
+    match done {
         Ok(reply) => reply,
         Err(refusal) => refusal.into(),
     }

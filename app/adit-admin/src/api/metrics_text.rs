@@ -2,8 +2,9 @@
 
 use std::fmt::{Display, Write};
 
-use adit_engine::HistogramStats;
 use hyper::header::{ACCEPT, HeaderMap};
+
+use super::metric_family::{Labels, MetricFamily, MetricKind, MetricPoints};
 
 /// The format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,9 +14,6 @@ pub(super) enum MetricsFormat {
     /// OpenMetrics, version 1.0.0.
     OpenMetrics,
 }
-
-/// The units that the name of a metric can end with.
-const UNITS: [&str; 2] = ["seconds", "bytes"];
 
 impl MetricsFormat {
     /// Returns the format that a client prefers; Prometheus text if it states no preference.
@@ -50,140 +48,127 @@ impl MetricsFormat {
     }
 }
 
-/// The type of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MetricKind {
-    /// A counter; its name ends with `_total`.
-    Counter,
-    /// A value that rises and falls.
-    Gauge,
-    /// Labels with the value 1; its name ends with `_info`.
-    Info,
-    /// A histogram.
-    Histogram,
+/// Returns the text of metrics.
+pub(super) fn write_metrics(format: MetricsFormat, families: &[MetricFamily]) -> String {
+    let mut text = MetricsText {
+        format,
+        text: String::new(),
+    };
+    for family in families {
+        text.add_family(family);
+    }
+    if format == MetricsFormat::OpenMetrics {
+        text.text.push_str("# EOF\n");
+    }
+    text.text
 }
 
 /// Metrics that are being written.
 #[derive(Debug)]
-pub(super) struct MetricsText {
+struct MetricsText {
     format: MetricsFormat,
     text: String,
 }
 
 impl MetricsText {
-    pub(super) const fn new(format: MetricsFormat) -> Self {
-        Self {
-            format,
-            text: String::new(),
-        }
-    }
-
-    /// Appends the samples of a metric, each with its labels.
-    pub(super) fn add_family<V: Display>(
-        &mut self,
-        name: &str,
-        kind: MetricKind,
-        help: &str,
-        samples: impl IntoIterator<Item = (String, V)>,
-    ) {
-        self.add_head(name, kind, help);
-        for (labels, value) in samples {
-            self.add_sample(name, "", &labels, value);
-        }
-    }
-
-    /// Appends histograms of durations, each with its labels.
-    pub(super) fn add_histograms(
-        &mut self,
-        name: &str,
-        help: &str,
-        histograms: impl IntoIterator<Item = (String, HistogramStats)>,
-    ) {
-        self.add_head(name, MetricKind::Histogram, help);
-        for (labels, stats) in histograms {
-            for (bound, count) in &stats.buckets {
-                let labels = format!("{labels},le=\"{:?}\"", bound.as_secs_f64());
-                self.add_sample(name, "_bucket", &labels, count);
+    fn add_family(&mut self, family: &MetricFamily) {
+        self.add_head(family);
+        let name = &family.name;
+        match &family.points {
+            MetricPoints::Values(samples) => {
+                for (labels, value) in samples {
+                    self.add_sample(name, "", labels, value);
+                }
             }
-            let infinite = format!("{labels},le=\"+Inf\"");
-            self.add_sample(name, "_bucket", &infinite, stats.count);
-            self.add_sample(name, "_sum", &labels, stats.sum.as_secs_f64());
-            self.add_sample(name, "_count", &labels, stats.count);
+            MetricPoints::Histograms(histograms) => {
+                for (labels, stats) in histograms {
+                    for (bound, count) in &stats.buckets {
+                        let bound = format!("{:?}", bound.as_secs_f64());
+                        let labels = labels.clone().with("le", bound);
+                        self.add_sample(name, "_bucket", &labels, count);
+                    }
+                    let infinite = labels.clone().with("le", "+Inf");
+                    self.add_sample(name, "_bucket", &infinite, stats.count);
+                    self.add_sample(name, "_sum", labels, stats.sum.as_secs_f64());
+                    self.add_sample(name, "_count", labels, stats.count);
+                }
+            }
         }
     }
 
-    fn add_head(&mut self, name: &str, kind: MetricKind, help: &str) {
+    fn add_head(&mut self, family: &MetricFamily) {
         let is_open = self.format == MetricsFormat::OpenMetrics;
-        let (suffix, kind) = match kind {
-            MetricKind::Counter => ("_total", "counter"),
-            MetricKind::Info if is_open => ("_info", "info"),
-            MetricKind::Gauge | MetricKind::Info => ("", "gauge"),
-            MetricKind::Histogram => ("", "histogram"),
+        let kind = match family.kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Info if is_open => "info",
+            MetricKind::Gauge | MetricKind::Info => "gauge",
+            MetricKind::Histogram => "histogram",
         };
-        let family = name.strip_suffix(suffix);
-        debug_assert!(family.is_some(), "{name} does not end with {suffix}");
-        let family = family.unwrap_or(name);
         // OpenMetrics describes the family, whose samples have suffixes; Prometheus text the samples of a counter.
-        let described = if is_open { family } else { name };
+        let described = match is_open {
+            true => family.base_name(),
+            false => &family.name,
+        };
+        let help = &family.help;
         let _ = writeln!(
             self.text,
             "# HELP {described} {help}\n# TYPE {described} {kind}"
         );
-        let (_, last) = family.rsplit_once('_').unwrap_or_default();
-        if is_open && let Some(unit) = UNITS.iter().find(|unit| **unit == last) {
+        if is_open && let Some(unit) = family.unit() {
             let _ = writeln!(self.text, "# UNIT {described} {unit}");
         }
     }
 
-    fn add_sample(&mut self, name: &str, suffix: &str, labels: &str, value: impl Display) {
+    fn add_sample(&mut self, name: &str, suffix: &str, labels: &Labels, value: impl Display) {
         let _ = match labels.is_empty() {
             true => writeln!(self.text, "{name}{suffix} {value}"),
             false => writeln!(self.text, "{name}{suffix}{{{labels}}} {value}"),
         };
     }
-
-    /// Returns the text.
-    pub(super) fn finish(mut self) -> String {
-        if self.format == MetricsFormat::OpenMetrics {
-            self.text.push_str("# EOF\n");
-        }
-        self.text
-    }
-}
-
-/// Escapes the value of a label.
-pub(super) fn escape_label(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use adit_engine::HistogramStats;
     use hyper::header::HeaderValue;
 
     use super::*;
 
     fn write_all(format: MetricsFormat) -> String {
-        let mut text = MetricsText::new(format);
-        let one = |labels: &str| [(labels.to_owned(), 1_u64)];
-        text.add_family(
-            "a_bytes_total",
-            MetricKind::Counter,
-            "Bytes.",
-            one("b=\"c\""),
-        );
-        text.add_family("a_kilobytes", MetricKind::Gauge, "Not a unit.", one(""));
-        text.add_family("a_node_info", MetricKind::Info, "Labels.", one("v=\"1\""));
+        let labelled = || Labels::default().with("b", "c");
+        let one = |name, kind, help, labels| {
+            MetricFamily::new(name, kind, help, [(labels, 1_u64.into())])
+        };
         let stats = HistogramStats {
             buckets: vec![(Duration::from_micros(500), 2), (Duration::from_secs(1), 3)],
             count: 4,
             sum: Duration::from_millis(20_500),
         };
-        text.add_histograms("a_wait_seconds", "Time.", [("b=\"c\"".to_owned(), stats)]);
-        text.finish()
+        let families = [
+            one("a_bytes_total", MetricKind::Counter, "Bytes.", labelled()),
+            one(
+                "a_kilobytes",
+                MetricKind::Gauge,
+                "Not a unit.",
+                Labels::default(),
+            ),
+            one(
+                "a_node_info",
+                MetricKind::Info,
+                "Labels.",
+                Labels::default().with("v", "1"),
+            ),
+            MetricFamily::histograms("a_wait_seconds", "Time.", [(labelled(), stats)]),
+        ];
+        write_metrics(format, &families)
+    }
+
+    #[test]
+    fn values_of_labels_are_escaped() {
+        let labels = Labels::default().with("a", "b \"c\"\n\\").with("d", "e");
+        assert_eq!(labels.to_string(), r#"a="b \"c\"\n\\",d="e""#);
     }
 
     const HISTOGRAM: &str = "a_wait_seconds_bucket{b=\"c\",le=\"0.0005\"} 2\n\

@@ -22,6 +22,7 @@
 //! | `GET, DELETE /accounts/:name` | one of them; removes the user from all listeners |
 //! | `POST /accounts/:name/rotate` | creates new keys and passwords for a user |
 //! | `PUT, DELETE /accounts/:name/limits`, `POST /accounts/:name/reset` | changes the limits; starts to count from zero |
+//! | `POST /v1/import` | makes users what the request says, with given keys and limits |
 //! | `GET /metrics` | metrics for Prometheus |
 //! | `GET /healthz`, `GET /readyz` | a health check; whether new connections are accepted |
 //! | `GET /sip008/:name/:secret` | the servers of a user: SIP008, or another format by `?format=` or `User-Agent` |
@@ -30,25 +31,32 @@
 
 mod access;
 mod account_client;
+mod account_import;
 mod account_limits;
 mod accounts;
+mod audit;
 mod client;
 mod control;
 mod dashboard;
 mod dns;
 mod event_reader;
 mod events;
+mod fleet_servers;
 mod forwarder;
+mod given_secrets;
 mod groups;
 mod listener;
-mod metrics;
+pub(crate) mod metric_family;
+pub(crate) mod metrics;
 mod metrics_text;
 mod monitor;
 mod overview;
 mod page_sessions;
+mod process_part;
 mod reload;
 mod reply;
 mod route;
+mod server_uuid;
 mod sessions;
 mod stats;
 mod subscription;
@@ -62,23 +70,32 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use adit_config::{ListenerKind, Plan, Secret, SsRole};
+use adit_config::{ListenerKind, Plan, Secret, SsRole, WebhookEventKind};
 use adit_engine::Engine;
 use adit_wire::Host;
 use tokio::sync::Mutex;
 
+use crate::audit_log::AuditLog;
 use crate::selection_file::SelectionFile;
+use crate::webhook::WebhookHub;
 
 pub use access::{Token, TokenScope, Tokens, TokensError, WeakToken};
 pub use account_client::{
     AccountInfo, AccountList, IssuedCredential, IssuedCredentials, LimitsPatch, NewAccount,
 };
-pub use client::{ApiClient, ApiRequestError, check_health, request_upgrade};
+pub use account_import::{
+    ImportOutcome, ImportReply, ImportRequest, ImportResult, ImportedAccount, MAX_IMPORT,
+};
+pub use client::{ApiClient, ApiRequestError, check_health, check_readiness, request_upgrade};
 pub use control::ApiListenerControl;
 pub use event_reader::{EventReader, EventReaderEnd, ServerEvent};
+pub use fleet_servers::{OfferedServer, SubscriptionOffer, SubscriptionServers};
 pub use forwarder::DashboardForwarder;
+pub use given_secrets::GivenSecrets;
 pub use listener::{ApiListener, ApiListenerError};
+pub use process_part::{PartMetric, PartReadiness, ProcessPart};
 pub use reload::{ReloadReply, ReloadRequests};
+pub use subscription::subscription_path;
 pub use upgrade::{UpgradeRequest, UpgradeRequests, Upgraded};
 
 /// Answers the requests of the API.
@@ -99,10 +116,18 @@ pub struct Api {
     monitor: monitor::TrafficMonitor,
     /// The host of the servers in subscriptions.
     public_host: Option<Host>,
+    /// The servers of all nodes, if this process is a node of a fleet.
+    fleet_servers: Option<Arc<dyn SubscriptionServers>>,
     /// Number of listeners of the plan.
     expected_listeners: AtomicUsize,
     /// True if metrics contain the names and the usage of users.
     shows_users_in_metrics: bool,
+    /// Has metrics and a readiness of its own.
+    part: Option<Arc<dyn ProcessPart>>,
+    /// Records changes.
+    audit: Option<AuditLog>,
+    /// Receivers of events.
+    webhooks: Option<WebhookHub>,
     /// Held during a change of users or a selection in a group, which write a file.
     change_lock: Mutex<()>,
 }
@@ -134,8 +159,12 @@ impl Api {
             access: access::AccessControl::new(tokens),
             monitor: monitor::TrafficMonitor::new(),
             public_host,
+            fleet_servers: None,
             expected_listeners: AtomicUsize::new(listener_count(plan)),
             shows_users_in_metrics: false,
+            part: None,
+            audit: None,
+            webhooks: None,
             change_lock: Mutex::new(()),
         }
     }
@@ -158,12 +187,53 @@ impl Api {
         }
     }
 
+    /// Serves subscriptions with the servers of all nodes of a fleet to its users.
+    #[must_use]
+    pub fn with_subscription_servers(self, servers: Arc<dyn SubscriptionServers>) -> Self {
+        Self {
+            fleet_servers: Some(servers),
+            ..self
+        }
+    }
+
     /// Adds the names and the usage of users to the metrics.
     #[must_use]
     pub fn with_users_in_metrics(self) -> Self {
         Self {
             shows_users_in_metrics: true,
             ..self
+        }
+    }
+
+    /// Adds the metrics and the readiness of a part of the process.
+    #[must_use]
+    pub fn with_part(self, part: Arc<dyn ProcessPart>) -> Self {
+        Self {
+            part: Some(part),
+            ..self
+        }
+    }
+
+    /// Informs receivers of users that are added and removed.
+    #[must_use]
+    pub fn with_webhooks(self, webhooks: WebhookHub) -> Self {
+        Self {
+            webhooks: Some(webhooks),
+            ..self
+        }
+    }
+
+    fn announce_added(&self, name: &str) {
+        self.announce_user(WebhookEventKind::UserAdded, name);
+    }
+
+    fn announce_removed(&self, name: &str) {
+        self.announce_user(WebhookEventKind::UserRemoved, name);
+    }
+
+    fn announce_user(&self, kind: WebhookEventKind, name: &str) {
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.emit(kind, &serde_json::json!({ "user": name }));
         }
     }
 
@@ -202,6 +272,8 @@ fn servers_of(plan: &Plan) -> HashMap<String, Vec<ServerSettings>> {
             let identity = match &server.role {
                 // A relay has no users, and is not one of the servers.
                 SsRole::Relay { .. } => continue,
+                // The key is not in the plan, and clients get it from the fleet.
+                SsRole::Fleet { .. } => None,
                 SsRole::Users { identity, .. } => {
                     identity.as_ref().map(|key| Secret::from(key.expose()))
                 }
@@ -209,7 +281,10 @@ fn servers_of(plan: &Plan) -> HashMap<String, Vec<ServerSettings>> {
             };
             let settings = ServerSettings {
                 identity,
-                is_plain: server.plugin.is_none() && listen.carrier.is_none(),
+                // Only the fleet knows what its users need.
+                is_plain: server.plugin.is_none()
+                    && listen.carrier.is_none()
+                    && !matches!(server.role, SsRole::Fleet { .. }),
                 tcp: server.tcp,
                 udp: server.udp,
             };

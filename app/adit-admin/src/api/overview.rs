@@ -86,7 +86,7 @@ impl Overview {
 fn rejects_of(engine: &Engine) -> Vec<RejectCount> {
     let mut counts: BTreeMap<&'static str, u64> = BTreeMap::new();
     for (_, stats) in engine.stage_stats() {
-        for (cause, count) in stats.rejects {
+        for (cause, count) in stats.rejects.into_iter().chain(stats.datagram_rejects) {
             *counts.entry(cause.label()).or_default() += count;
         }
     }

@@ -207,7 +207,10 @@ mod tests {
     #[test]
     fn a_cookie_needs_its_key_and_its_page() {
         let pages = PageSessions::new();
-        let scope = TokenScope { reveal: true };
+        let scope = TokenScope {
+            reveal: true,
+            ..TokenScope::default()
+        };
         let LoginSecrets { cookie, key } = pages.open(scope);
         let other = pages.open(TokenScope::default());
         let same = ("sec-fetch-site", "same-origin");

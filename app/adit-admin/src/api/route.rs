@@ -8,7 +8,7 @@ use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
-use super::access::{check_json, check_source};
+use super::access::{TokenScope, check_json, check_source};
 use super::accounts::AccountResource;
 use super::dashboard::{self, DashboardPart};
 use super::reply::{ApiResult, Refusal, Reply};
@@ -40,6 +40,7 @@ pub(crate) enum Action {
     Metrics,
     Reload,
     Upgrade,
+    Import,
     Subscription {
         name: String,
         secret: String,
@@ -65,8 +66,8 @@ pub(crate) enum Action {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(crate) action: Action,
-    /// True if the request is authorized to use the API.
-    pub(crate) authenticated: bool,
+    /// The rights of a request that is authorized to use the API.
+    pub(crate) scope: Option<TokenScope>,
 }
 
 /// The resource of a server.
@@ -115,6 +116,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["v1", "reload"] => return Some(Action::Reload),
         ["dns"] => return Some(Action::Dns),
         ["v1", "upgrade"] => return Some(Action::Upgrade),
+        ["v1", "import"] => return Some(Action::Import),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["dashboard", rest @ ..] => return DashboardPart::of_path(rest).map(Action::Dashboard),
@@ -159,11 +161,13 @@ impl Api {
             Some(wish) => wish.is_page(ask.headers),
             None => false,
         };
+        let mut admitted = None;
         if !open {
             let scope = self.access.check(ask.method, ask.headers)?;
             if query_flag(ask.query, "reveal") && !scope.reveal {
                 return Err(Refusal::new(StatusCode::FORBIDDEN, NO_REVEAL));
             }
+            admitted = Some(scope);
         }
         let wish = wish.ok_or_else(|| Refusal::not_found("not found"))?;
         let allowed = wish.allowed_methods();
@@ -178,7 +182,7 @@ impl Api {
         }
         Ok(Admitted {
             action: wish,
-            authenticated: !open,
+            scope: admitted,
         })
     }
 
@@ -200,16 +204,18 @@ impl Api {
             Action::Subscription { name, secret } => {
                 let format = query_value(ask.query, "format");
                 let user_agent = ask.headers.get(header::USER_AGENT);
-                return self.get_subscription(&DocumentRequest {
+                let request = DocumentRequest {
                     name: &name,
                     secret: &secret,
                     format: format.as_deref(),
                     user_agent: user_agent
                         .and_then(|it| it.to_str().ok())
                         .unwrap_or_default(),
-                });
+                };
+                return self.get_subscription(&request).await;
             }
             Action::Accounts(about) => return self.answer_accounts(about, ask, body).await,
+            Action::Import => return self.import_accounts(body).await,
             Action::Servers => return Ok(self.list_servers()),
             Action::Dns => return Ok(self.list_dns()),
             Action::Dashboard(part) => return part.answer(&self.access, ask.headers, body),
@@ -322,7 +328,7 @@ impl Action {
                 Resource::User(_) => "GET, PATCH, DELETE",
             },
             Self::Accounts(about) => about.allowed_methods(),
-            Self::Reload | Self::Upgrade => "POST",
+            Self::Reload | Self::Upgrade | Self::Import => "POST",
             Self::Session(_) => "DELETE",
             Self::Dashboard(part) => part.allowed_methods(),
             Self::Group(_) => "GET, POST",
@@ -395,6 +401,7 @@ mod tests {
             ("/dashboard/../x", None),
             ("/v1/reload", Some(Action::Reload)),
             ("/v1/upgrade", Some(Action::Upgrade)),
+            ("/v1/import", Some(Action::Import)),
             ("/healthz", Some(Action::Health)),
             ("/accounts", Some(Action::Accounts(AccountResource::All))),
             (

@@ -10,17 +10,20 @@ use adit_convert::sip008::Server as Entry;
 use adit_convert::{DocumentFormat, QuotaUsage, write_document};
 use adit_crypto::{KdfContext, ct_eq};
 use adit_engine::{ByteCounts, KeyedServer, UserLimits};
-use adit_wire::substr;
 use adit_wire::u64_from;
+use hyper::StatusCode;
 use zeroize::Zeroizing;
 
 use super::reply::{ApiResult, Refusal, Reply};
+use super::server_uuid::stable_uuid;
 use super::{Api, ServerSettings};
 
 const KDF_CONTEXT: &str = "adit subscription path";
 
-/// Returns the path of a user's document.
-pub(super) fn document_path(name: &str, key: &str) -> String {
+/// Returns the path of a user's document in the API: `key` is the user's key, or one of the keys of a user of a
+/// [fleet](super::SubscriptionServers).
+#[must_use]
+pub fn subscription_path(name: &str, key: &str) -> String {
     let name_in_path =
         percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
     format!(
@@ -77,14 +80,56 @@ impl Api {
     }
 
     /// Answers `GET /sip008/:name/:secret`: all servers that have the user with this key.
-    pub(super) fn get_subscription(&self, request: &DocumentRequest<'_>) -> ApiResult {
-        let name = request.name;
-        // Wrong names and wrong secrets get the same answer.
-        let missing = || Refusal::not_found("not found");
-        let Some(host) = &self.public_host else {
-            return Err(missing());
+    pub(super) async fn get_subscription(&self, request: &DocumentRequest<'_>) -> ApiResult {
+        let is_key = |key: &str| {
+            let secret = derive_path_secret(request.name, key);
+            ct_eq(secret.as_bytes(), request.secret.as_bytes())
         };
+        // The key of a user of the fleet is the same at all of its listeners, so that this process has no others.
+        let offer = match &self.fleet_servers {
+            Some(fleet) => fleet.offer(request.name, &is_key).await,
+            None => None,
+        };
+        let (entries, used, limits) = match offer {
+            Some(offer) if offer.servers.is_empty() => {
+                let why = "no node of the fleet accepts connections now: try again later";
+                return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why));
+            }
+            Some(offer) => {
+                let entries = offer.servers.into_iter().map(Entry::from).collect();
+                (entries, offer.usage, offer.limits)
+            }
+            None => {
+                let entries = self.own_servers(request.name, &is_key);
+                let report = self.engine.user_registry().report(request.name);
+                let used = report.as_ref().map(|report| report.used_in_period);
+                let limits = report.map(|report| report.limits);
+                (
+                    entries,
+                    used.unwrap_or_default(),
+                    limits.unwrap_or_default(),
+                )
+            }
+        };
+        if entries.is_empty() {
+            // Wrong names and wrong secrets get the same answer.
+            return Err(Refusal::not_found("not found"));
+        }
+        let format = request.format()?;
+        let usage = limits.quota.map(|quota| QuotaUsage {
+            used: used.sum(),
+            remaining: quota.saturating_sub(used.sum()),
+        });
+        let text = write_document(format, &entries, usage);
+        Ok(Reply::text(format.media_type(), text).with_usage(&usage_header(used, limits)))
+    }
+
+    /// Returns the servers of this process that have a user with this name and a key for which `is_key` is true.
+    fn own_servers(&self, name: &str, is_key: &dyn Fn(&str) -> bool) -> Vec<Entry> {
         let mut entries = Vec::new();
+        let Some(host) = &self.public_host else {
+            return entries;
+        };
         for (server, settings) in self.servers_with_settings() {
             let (Some(identity), true) = (settings.identity, settings.is_plain) else {
                 continue;
@@ -96,10 +141,7 @@ impl Api {
             let Some(key) = users.secret_text(user.id()) else {
                 continue;
             };
-            if !ct_eq(
-                derive_path_secret(name, key.expose()).as_bytes(),
-                request.secret.as_bytes(),
-            ) {
+            if !is_key(key.expose()) {
                 continue;
             }
             let route = &server.listening.route;
@@ -116,20 +158,7 @@ impl Api {
                 plugin: None,
             });
         }
-        if entries.is_empty() {
-            return Err(missing());
-        }
-        let format = request.format()?;
-        let report = self.engine.user_registry().report(name);
-        let used = report.as_ref().map(|report| report.used_in_period);
-        let limits = report.map(|report| report.limits).unwrap_or_default();
-        let used = used.unwrap_or_default();
-        let usage = limits.quota.map(|quota| QuotaUsage {
-            used: used.sum(),
-            remaining: quota.saturating_sub(used.sum()),
-        });
-        let text = write_document(format, &entries, usage);
-        Ok(Reply::text(format.media_type(), text).with_usage(&usage_header(used, limits)))
+        entries
     }
 }
 
@@ -145,34 +174,19 @@ fn usage_header(used: ByteCounts, limits: UserLimits) -> String {
     text
 }
 
-/// Returns a UUID (version 8) that is stable for a route and port, as SIP008 requires.
-fn stable_uuid(route: &str, port: u16) -> String {
-    let hash = adit_crypto::sha256(format!("adit server {route} {port}").as_bytes());
-    let hex: String = hash.iter().take(16).map(|b| format!("{b:02x}")).collect();
-    let part = |from: usize, to: usize| substr(&hex, from..to).to_owned();
-    format!(
-        "{}-{}-8{}-8{}-{}",
-        part(0, 8),
-        part(8, 12),
-        part(13, 16),
-        part(17, 20),
-        part(20, 32)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn paths_differ_by_name_and_key() {
-        let one = document_path("anna", "AAECAwQFBgcICQoLDA0ODw==");
-        assert_eq!(one, document_path("anna", "AAECAwQFBgcICQoLDA0ODw=="));
+        let one = subscription_path("anna", "AAECAwQFBgcICQoLDA0ODw==");
+        assert_eq!(one, subscription_path("anna", "AAECAwQFBgcICQoLDA0ODw=="));
         assert_eq!(one.rsplit('/').next().unwrap().len(), 32);
-        assert_ne!(one, document_path("anna", "EBESExQVFhcYGRobHB0eHw=="));
+        assert_ne!(one, subscription_path("anna", "EBESExQVFhcYGRobHB0eHw=="));
         let of = |name: &str, key: &str| derive_path_secret(name, key).to_string();
         assert_ne!(of("ab", "c"), of("a", "bc"));
-        assert!(document_path("a/ b", "k").starts_with("/sip008/a%2F%20b/"));
+        assert!(subscription_path("a/ b", "k").starts_with("/sip008/a%2F%20b/"));
     }
 
     #[test]

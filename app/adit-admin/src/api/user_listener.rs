@@ -1,6 +1,6 @@
 //! The listeners that have users, and the credentials of a user at each of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use hyper::StatusCode;
 use zeroize::Zeroizing;
 
 use super::account_client::IssuedCredential;
+use super::given_secrets::GivenSecrets;
 use super::reply::Refusal;
 use super::users_file::{self, UserChange};
 use super::{Api, ServerSettings, subscription};
@@ -49,12 +50,27 @@ pub(super) enum UserOrigin {
 /// The secrets that were created for one user: listeners with the same kind of key share one, so that one subscription
 /// has all of them.
 #[derive(Default)]
-pub(super) struct NewSecrets(Vec<(Option<Method>, UserSecret)>);
+pub(super) struct NewSecrets<'g> {
+    known: Vec<(Option<Method>, UserSecret)>,
+    /// The secrets that are used where they fit.
+    given: Option<&'g GivenSecrets>,
+}
 
-impl NewSecrets {
+impl<'g> NewSecrets<'g> {
+    /// Uses these secrets where they fit, and new ones elsewhere.
+    pub(super) const fn with_given(given: &'g GivenSecrets) -> Self {
+        Self {
+            known: Vec::new(),
+            given: Some(given),
+        }
+    }
+
     /// Returns the secret for a listener.
     pub(super) fn get(&mut self, listener: &UserListener) -> UserSecret {
         let method = listener.method();
+        if let Some(given) = self.given.and_then(|given| given.secret_for(method)) {
+            return Zeroizing::new(given.to_owned());
+        }
         let fits = |known: Option<Method>, secret: &str| match (known, method) {
             (Some(known), Some(method)) => {
                 known.edition() == method.edition() && Key::parse(method, secret).is_ok()
@@ -62,7 +78,7 @@ impl NewSecrets {
             // A proxy's password crosses networks in clear text, and is never a key.
             (known, method) => known.is_none() && method.is_none(),
         };
-        let mut known = self.0.iter();
+        let mut known = self.known.iter();
         if let Some((_, secret)) = known.find(|(known, secret)| fits(*known, secret)) {
             return secret.clone();
         }
@@ -70,7 +86,7 @@ impl NewSecrets {
             Some(method) => Zeroizing::new(Key::generate(method, &mut SystemRng).1),
             None => generate_password(),
         };
-        self.0.push((method, secret.clone()));
+        self.known.push((method, secret.clone()));
         secret
     }
 }
@@ -152,7 +168,7 @@ impl Api {
             ListenerUsers::Keyed(_, settings) => {
                 let is_served = settings.identity.is_some() && settings.is_plain;
                 (is_served && self.public_host.is_some())
-                    .then(|| subscription::document_path(name, secret))
+                    .then(|| subscription::subscription_path(name, secret))
             }
             ListenerUsers::Proxy(_) => None,
         };
@@ -198,7 +214,7 @@ impl UserListener {
     }
 
     /// Returns the method of a keyed listener.
-    fn method(&self) -> Option<Method> {
+    pub(super) fn method(&self) -> Option<Method> {
         match &self.kind {
             ListenerUsers::Keyed(server, _) => Some(server.user_table.users().method()),
             ListenerUsers::Proxy(_) => None,
@@ -208,6 +224,9 @@ impl UserListener {
     /// Returns the reason why users cannot be added, if there is one.
     pub(super) fn reason_fixed(&self) -> Option<&'static str> {
         match &self.kind {
+            ListenerUsers::Keyed(server, _) if server.user_table.has_fleet_users() => {
+                Some("its users are those of the fleet: `adit fleet user` changes them")
+            }
             ListenerUsers::Keyed(server, _) => (!server.user_table.users().has_names())
                 .then_some("it has a single key and no users: add `users=@FILE` to its URL"),
             ListenerUsers::Proxy(server) => server
@@ -306,6 +325,75 @@ impl UserListener {
                 };
                 tokio::task::spawn_blocking(work).await.ok()?
             }
+        }
+    }
+
+    /// Returns the keys or passwords of those among `names` who are in a list, as far as they are known.
+    pub(super) async fn secrets_of(&self, names: &[&str]) -> HashMap<String, UserSecret> {
+        let listed = names
+            .iter()
+            .filter(|name| self.origin_of(name) == Some(UserOrigin::List));
+        let mut wanted: HashSet<String> = listed.map(|name| (*name).to_owned()).collect();
+        let mut found = HashMap::new();
+        if wanted.is_empty() {
+            return found;
+        }
+        match &self.kind {
+            ListenerUsers::Keyed(server, settings) => {
+                let users = server.user_table.users();
+                wanted.retain(|name| {
+                    let user = users.find_by_name(name);
+                    let secret = user.and_then(|user| users.secret_text(user.id()));
+                    match secret {
+                        Some(secret) => {
+                            let secret = Zeroizing::new(secret.expose().as_str().to_owned());
+                            found.insert(name.clone(), secret);
+                            false
+                        }
+                        None => true,
+                    }
+                });
+                let Some(path) = server.user_table.file().filter(|_| !wanted.is_empty()) else {
+                    return found;
+                };
+                let (method, identity) = (users.method(), settings.identity.clone());
+                let work = move || {
+                    let read = read_users(method, identity.as_ref(), &path, &SystemSources);
+                    let each = read.unwrap_or_default().into_iter();
+                    let each = each.filter(|user| wanted.contains(&user.name));
+                    each.map(|user| (user.name, Zeroizing::new(user.secret.expose().to_owned())))
+                        .collect::<Vec<_>>()
+                };
+                found.extend(tokio::task::spawn_blocking(work).await.unwrap_or_default());
+            }
+            ListenerUsers::Proxy(server) => {
+                let users = Arc::clone(&server.users);
+                let work = move || {
+                    let each = users.read_file().unwrap_or_default().into_iter();
+                    let each = each.filter(|login| wanted.contains(&login.user));
+                    each.map(|login| {
+                        let password = Zeroizing::new(login.password.expose().to_owned());
+                        (login.user, password)
+                    })
+                    .collect::<Vec<_>>()
+                };
+                found.extend(tokio::task::spawn_blocking(work).await.unwrap_or_default());
+            }
+        }
+        found
+    }
+
+    /// Checks that the listener could have these users and secrets.
+    pub(super) fn check_changes(&self, put: &[(&str, &str)]) -> Result<(), String> {
+        match &self.kind {
+            ListenerUsers::Keyed(server, _) => {
+                let users = server.user_table.users();
+                let changed = users.with_changes(&[], put);
+                changed
+                    .map(drop)
+                    .map_err(|why| format!("listener `{}`: {why}", self.name))
+            }
+            ListenerUsers::Proxy(_) => Ok(()),
         }
     }
 

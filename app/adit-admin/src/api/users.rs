@@ -96,7 +96,7 @@ impl Api {
         Ok(Reply::ok(&UserEntry {
             username: user.name(),
             key: text,
-            subscription: text.map(|key| subscription::document_path(user.name(), key)),
+            subscription: text.map(|key| subscription::subscription_path(user.name(), key)),
             numbers: Some(used.into()),
         }))
     }
@@ -120,6 +120,7 @@ impl Api {
         }
         let change = UserChange::Put(new.username.clone(), key);
         self.apply_change(server, change).await?;
+        self.announce_added(&new.username);
         Ok(Reply::json(
             StatusCode::CREATED,
             &UserEntry {
@@ -154,6 +155,7 @@ impl Api {
         find_user(&*named_users(&server.user_table)?, name)?;
         self.apply_change(server, UserChange::Remove(name.to_owned()))
             .await?;
+        self.announce_removed(name);
         Ok(Reply::no_content())
     }
 
@@ -168,10 +170,10 @@ impl Api {
         let change = Arc::new(change);
         let users = user_table.users();
         let (remove, put) = change.parts();
-        let (remove, put) = (remove.as_slice(), put.as_slice());
-        users.with_changes(remove, put).map_err(|e| bad(&e))?;
+        let remove = remove.as_slice();
+        users.with_changes(remove, &put).map_err(|e| bad(&e))?;
         let Some(path) = user_table.file() else {
-            return user_table.change_users(remove, put).map_err(|e| bad(&e));
+            return user_table.change_users(remove, &put).map_err(|e| bad(&e));
         };
         let (method, table, change) = (users.method(), user_table.clone(), change.clone());
         let work = move || {
@@ -179,7 +181,7 @@ impl Api {
                 let conflict = |why| Refusal::new(StatusCode::CONFLICT, why);
                 users_file::write_change(&path, method, &change).map_err(conflict)?;
                 let (remove, put) = change.parts();
-                let changed = table.change_users(remove.as_slice(), put.as_slice());
+                let changed = table.change_users(remove.as_slice(), &put);
                 changed.map_err(|why| Refusal::bad_request(why.to_string()))
             })
         };

@@ -1,5 +1,6 @@
 //! Updates of files of users, so that changes survive a restart.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -16,16 +17,23 @@ use crate::untrusted_text::join_places;
 pub(crate) enum UserChange {
     /// Adds a user, or changes the key.
     Put(String, Zeroizing<String>),
+    /// Does this for several users, with different names.
+    PutAll(Vec<(String, Zeroizing<String>)>),
     /// Removes a user.
     Remove(String),
 }
 
 impl UserChange {
-    /// Returns the name to remove, or the name to add with its key.
-    pub(crate) fn parts(&self) -> (Option<&str>, Option<(&str, &str)>) {
+    /// Returns the name to remove, and the names to add with their keys.
+    pub(crate) fn parts(&self) -> (Option<&str>, Vec<(&str, &str)>) {
         match self {
-            Self::Put(name, key) => (None, Some((name.as_str(), key.as_str()))),
-            Self::Remove(name) => (Some(name.as_str()), None),
+            Self::Put(name, key) => (None, vec![(name.as_str(), key.as_str())]),
+            Self::PutAll(users) => {
+                let put = users.iter();
+                let put = put.map(|(name, key)| (name.as_str(), key.as_str()));
+                (None, put.collect())
+            }
+            Self::Remove(name) => (Some(name.as_str()), Vec::new()),
         }
     }
 }
@@ -36,16 +44,23 @@ pub(crate) fn write_change(path: &Path, method: Method, change: &UserChange) -> 
     // If the path is a symbolic link, its target is replaced, not the link.
     let path = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut users = read_users(method, None, &path, &SystemSources).map_err(|p| join_places(&p))?;
-    match change {
-        UserChange::Put(name, key) => match users.iter_mut().find(|user| user.name == *name) {
-            Some(user) => user.secret = key.as_str().into(),
-            None => users.push(SsUser {
-                name: name.clone(),
-                secret: key.as_str().into(),
-            }),
-        },
-        UserChange::Remove(name) => users.retain(|user| user.name != *name),
+    let (remove, put) = change.parts();
+    if let Some(name) = remove {
+        users.retain(|user| user.name != name);
     }
+    let mut new: HashMap<&str, &str> = put.iter().copied().collect();
+    for user in &mut users {
+        if let Some(key) = new.remove(user.name.as_str()) {
+            user.secret = key.into();
+        }
+    }
+    // In the order of the change.
+    users.extend(put.iter().filter_map(|(name, _)| {
+        Some(SsUser {
+            secret: new.remove(name)?.into(),
+            name: (*name).to_owned(),
+        })
+    }));
     if users.is_empty() {
         return Err("cannot remove the last user of a file".to_owned());
     }
@@ -69,27 +84,32 @@ pub(crate) fn write_password_change(users: &ProxyUsers, change: &UserChange) -> 
 
 /// Returns the lines of a file of passwords after a change.
 fn changed_lines(text: &str, change: &UserChange) -> Result<Zeroizing<String>, String> {
-    let (name, mut put) = match change {
-        UserChange::Put(name, password) => (name.as_str(), Some(password.as_str())),
-        UserChange::Remove(name) => (name.as_str(), None),
-    };
+    let (remove, put) = change.parts();
     // A text that grows would leave copies of its passwords in memory.
-    let added = name.len() + put.map_or(0, str::len) + ":\n\n".len();
+    let len = |(name, password): &(&str, &str)| name.len() + password.len() + ":\n".len();
+    let added = put.iter().map(len).sum::<usize>() + "\n".len();
     let mut changed = Zeroizing::new(String::with_capacity(text.len() + added));
-    let mut has_users = put.is_some();
+    let mut has_users = !put.is_empty();
+    let mut new: HashMap<&str, &str> = put.iter().copied().collect();
+    let mut changes: HashSet<&str> = new.keys().copied().collect();
+    changes.extend(remove);
     for line in text.lines() {
         let is_user = !line.starts_with('#') && !line.trim().is_empty();
         let user = line.split_once(':').filter(|_| is_user);
         let user = user.map(|(user, _)| user);
-        if user != Some(name) {
+        let Some(name) = user.filter(|user| changes.contains(user)) else {
             has_users |= user.is_some();
             changed.extend([line, "\n"]);
-        } else if let Some(password) = put.take() {
+            continue;
+        };
+        if let Some(password) = new.remove(name) {
             changed.extend([name, ":", password, "\n"]);
         }
     }
-    if let Some(password) = put {
-        changed.extend([name, ":", password, "\n"]);
+    for (name, _) in &put {
+        if let Some(password) = new.remove(name) {
+            changed.extend([name, ":", password, "\n"]);
+        }
     }
     if !has_users {
         return Err("cannot remove the last user of a file".to_owned());
@@ -120,6 +140,14 @@ mod tests {
             (put("eve"), "# ours\nann:1\n\nbob:2:3\neve:new\n"),
             (remove("ann"), "# ours\n\nbob:2:3\n"),
             (remove("eve"), "# ours\nann:1\n\nbob:2:3\n"),
+            (
+                UserChange::PutAll(
+                    ["zoe", "ann", "eve"]
+                        .map(|name| (name.to_owned(), Zeroizing::new("new".to_owned())))
+                        .to_vec(),
+                ),
+                "# ours\nann:new\n\nbob:2:3\nzoe:new\neve:new\n",
+            ),
         ] {
             assert_eq!(*changed_lines(text, &change).unwrap(), expected);
         }

@@ -1,5 +1,6 @@
 //! Fetching of a document over HTTPS, with checked certificates and limits on size and time.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use adit_engine::NameResolver;
 use adit_engine::clock_reference::{self, ClockOffset};
 use adit_net::dial::{self, Family};
 use adit_wire::Host;
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -145,10 +146,63 @@ impl Fetcher {
             .unwrap_or(Err(FetchError::Late(self.patience)))
     }
 
+    /// Sends a document of JSON, and returns the answer. Redirections are not followed.
+    ///
+    /// # Errors
+    /// The connection, TLS or the request fails, or the status of the answer is not 200.
+    #[cfg(feature = "otlp")]
+    pub(crate) async fn post_json(
+        &self,
+        to: &Source,
+        names: &NameResolver,
+        body: Bytes,
+    ) -> Result<Vec<u8>, FetchError> {
+        let sent = async {
+            match self.once(to, names, Some(body)).await? {
+                FetchResponse::Document(bytes) => Ok(bytes),
+                FetchResponse::Redirect(_) => Err(FetchError::Redirected),
+            }
+        };
+        timeout(self.patience, sent)
+            .await
+            .unwrap_or(Err(FetchError::Late(self.patience)))
+    }
+
+    /// Posts a document, and returns the status of the answer, whose body is ignored. Redirections are not followed.
+    /// The request takes at most the time limit.
+    ///
+    /// # Errors
+    /// The connection, TLS or the request fails.
+    pub async fn post(
+        &self,
+        source: &Source,
+        names: &NameResolver,
+        headers: &[(HeaderName, HeaderValue)],
+        body: Bytes,
+    ) -> Result<StatusCode, FetchError> {
+        let mut request = Request::post(source.path.as_str())
+            .header(header::HOST, source.authority())
+            .header(header::USER_AGENT, AGENT)
+            .header(header::CONNECTION, HeaderValue::from_static("close"));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        // The parts come from a parsed URL, so they are valid.
+        let request = request.body(Full::new(body));
+        let request = request.map_err(|_| FetchError::Redirected)?;
+        let work = async {
+            let stream = self.open(source, names).await?;
+            let (response, _connection) = send(stream, request).await?;
+            Ok(response.status())
+        };
+        let done = timeout(self.patience, work).await;
+        done.unwrap_or(Err(FetchError::Late(self.patience)))
+    }
+
     async fn follow(&self, source: &Source, names: &NameResolver) -> Result<Vec<u8>, FetchError> {
         let mut at = source.clone();
         for _ in 0..=MAX_REDIRECTIONS {
-            match self.once(&at, names).await? {
+            match self.once(&at, names, None).await? {
                 FetchResponse::Document(bytes) => return Ok(bytes),
                 FetchResponse::Redirect(next) => at = next,
             }
@@ -156,10 +210,15 @@ impl Fetcher {
         Err(FetchError::Redirected)
     }
 
-    async fn once(&self, at: &Source, names: &NameResolver) -> Result<FetchResponse, FetchError> {
+    /// Opens a connection, with TLS if the URL says so.
+    async fn open(
+        &self,
+        at: &Source,
+        names: &NameResolver,
+    ) -> Result<Box<dyn FetchStream>, FetchError> {
         let tcp = connect(at, names).await?;
         if !at.tls {
-            return self.ask(at, tcp).await;
+            return Ok(Box::new(tcp));
         }
         let name = adit_dns_client::tls::server_name(&at.host)
             .map_err(|e| tls(at, io::Error::other(e)))?;
@@ -168,22 +227,24 @@ impl Fetcher {
         let connector = TlsConnector::from(Arc::new(config));
         let stream = timeout(DIAL, connector.connect(name, tcp)).await;
         let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        self.ask(at, stream.map_err(|e| tls(at, e))?).await
+        Ok(Box::new(stream.map_err(|e| tls(at, e))?))
     }
 
-    /// Sends one request on a separate stream.
-    async fn ask<S>(&self, at: &Source, stream: S) -> Result<FetchResponse, FetchError>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let (mut sender, connection) = http1::Builder::new()
-            .handshake(TokioIo::new(stream))
-            .await
-            .map_err(FetchError::Broken)?;
-        // Dropping the set at the end of this function stops the connection.
-        let mut driver = JoinSet::new();
-        driver.spawn(connection);
-        let request = Request::get(at.path.as_str())
+    /// Sends one request: `POST` of a document of JSON if there is a body, otherwise `GET`.
+    async fn once(
+        &self,
+        at: &Source,
+        names: &NameResolver,
+        body: Option<Bytes>,
+    ) -> Result<FetchResponse, FetchError> {
+        let stream = self.open(at, names).await?;
+        let request = match &body {
+            None => Request::get(at.path.as_str()),
+            Some(_) => {
+                Request::post(at.path.as_str()).header(header::CONTENT_TYPE, "application/json")
+            }
+        };
+        let request = request
             .header(header::HOST, at.authority())
             .header(header::USER_AGENT, AGENT)
             .header(
@@ -191,11 +252,11 @@ impl Fetcher {
                 "application/json, application/yaml, text/plain, */*",
             )
             .header(header::CONNECTION, HeaderValue::from_static("close"))
-            .body(Empty::<Bytes>::new());
+            .body(Full::new(body.unwrap_or_default()));
         // The parts come from a parsed URL, so they are valid.
         let request = request.map_err(|_| FetchError::Redirected)?;
-        let response = sender.send_request(request).await;
-        self.read(at, response.map_err(FetchError::Broken)?).await
+        let (response, _connection) = send(stream, request).await?;
+        self.read(at, response).await
     }
 
     async fn read(
@@ -235,6 +296,29 @@ impl Fetcher {
     }
 }
 
+/// A connection to a server.
+trait FetchStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> FetchStream for T {}
+
+/// Sends one request on a separate stream. The connection ends with the returned set.
+async fn send<B>(
+    stream: Box<dyn FetchStream>,
+    request: Request<B>,
+) -> Result<(Response<Incoming>, JoinSet<hyper::Result<()>>), FetchError>
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
+    let (mut sender, connection) = http1::Builder::new()
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(FetchError::Broken)?;
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let response = sender.send_request(request).await;
+    Ok((response.map_err(FetchError::Broken)?, driver))
+}
+
 enum FetchResponse {
     Document(Vec<u8>),
     Redirect(Source),
@@ -247,7 +331,7 @@ fn tls(at: &Source, why: io::Error) -> FetchError {
     }
 }
 
-fn text_of(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+fn text_of(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 

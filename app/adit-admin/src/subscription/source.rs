@@ -38,6 +38,18 @@ impl FromStr for Source {
     type Err = BadSource;
 
     fn from_str(text: &str) -> Result<Self, BadSource> {
+        Self::parse(text, false)
+    }
+}
+
+impl Source {
+    /// Parses the URL of something that has no keys, so that it may be on any host without TLS.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn parse_at_any_host(text: &str) -> Result<Self, BadSource> {
+        Self::parse(text, true)
+    }
+
+    fn parse(text: &str, is_public: bool) -> Result<Self, BadSource> {
         let (scheme, rest) = text.split_once("://").ok_or(BadSource::Scheme)?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "https" | "ssconf" => true,
@@ -63,7 +75,7 @@ impl FromStr for Source {
             Host::Ip(ip) => ip.is_loopback(),
             Host::Name(name) => name.as_str().eq_ignore_ascii_case("localhost"),
         };
-        if !tls && !here {
+        if !tls && !here && !is_public {
             return Err(BadSource::Plain);
         }
         let port = match (authority.port(), tls) {
@@ -97,8 +109,18 @@ impl Source {
     }
 
     /// Returns the whole URL, to derive a file name from.
-    pub(super) fn whole(&self) -> Zeroizing<String> {
+    pub(crate) fn whole(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{}{}", self.origin(), self.path.as_str()))
+    }
+
+    /// Returns the URL of a path below this one.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn joined(&self, path: &str) -> Self {
+        let path = format!("{}/{path}", self.path.trim_end_matches('/'));
+        Self {
+            path: Zeroizing::new(path),
+            ..self.clone()
+        }
     }
 
     fn origin(&self) -> String {

@@ -3,3 +3,4 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod https;
+mod webhook;

@@ -1,6 +1,6 @@
 //! The arguments of `adit bench`.
 
-use crate::json::JsonOption;
+use super::json_option::JsonOption;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
@@ -44,7 +44,7 @@ impl BenchCommand {
             Self::Fec(span) | Self::Kcp(span) => span.output.is_json(),
             Self::Ss(span) => span.output.is_json(),
             #[cfg(feature = "ssh")]
-            Self::Ssh(ssh) => ssh.json.json,
+            Self::Ssh(ssh) => ssh.output.is_json(),
             Self::Proxy(proxy) => proxy.output.is_json(),
         }
     }
@@ -61,7 +61,7 @@ pub(crate) enum BenchFormat {
     Svg,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct BenchOutput {
     /// Format of the results
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = BenchFormat::Table, conflicts_with = "json")]
@@ -108,7 +108,7 @@ pub(crate) struct BenchSshArgs {
     #[arg(value_name = "[USER@]HOST[:PORT]")]
     pub(crate) host: String,
     #[command(flatten)]
-    pub(crate) json: JsonOption,
+    pub(crate) output: BenchOutput,
     /// Milliseconds per cipher and MAC
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) millis: u32,

@@ -32,7 +32,7 @@ pub(crate) enum ClassicCommand {
     SsrServer(SsrServerArgs),
 }
 
-/// The options that all of these programs share.
+// The options that all of these programs share.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CommonOptions {
     /// Host of the server, or the address that a server listens on; can be repeated
@@ -86,7 +86,7 @@ pub(crate) struct CommonOptions {
     pub(crate) idle: IgnoredOptions,
 }
 
-/// The options of the process itself.
+// The options of the process itself.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ProcessOptions {
     /// Go into the background once the ports are open, and write the process ID to this file
@@ -103,7 +103,7 @@ pub(crate) struct ProcessOptions {
     pub(crate) interface: Option<String>,
 }
 
-/// Options that are accepted and have no effect, because adit decides them.
+// Options that are accepted and have no effect, because adit decides them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct IgnoredOptions {
     /// No effect
@@ -120,7 +120,7 @@ pub(crate) struct IgnoredOptions {
     pub(crate) mptcp: bool,
 }
 
-/// The additional options of ShadowsocksR programs.
+// The additional options of ShadowsocksR programs.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SsrOptions {
     /// Protocol plugin [default: origin]
@@ -137,7 +137,7 @@ pub(crate) struct SsrOptions {
     pub(crate) obfs_param: Option<String>,
 }
 
-/// The option for rules of destinations.
+// The option for rules of destinations.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct AclOptions {
     /// ACL file: destinations that are reached through the server, directly, or not at all

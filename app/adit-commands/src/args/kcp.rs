@@ -62,7 +62,7 @@ pub(crate) struct KcpClientArgs {
 }
 
 options! {
-    /// The options of the server only.
+    // The options of the server only.
     ServerOwn {
         /// UDP address to listen on; `MIN-MAX` is a range of ports [default: :29900]
         #[arg(short, long, value_name = "[HOST:]PORT", help_heading = "Ends")]
@@ -74,7 +74,7 @@ options! {
 }
 
 options! {
-    /// The options of the client only.
+    // The options of the client only.
     ClientOwn {
         /// TCP address to listen on [default: :12948]
         #[arg(short, long, value_name = "[HOST:]PORT", help_heading = "Ends")]
@@ -95,7 +95,7 @@ options! {
 }
 
 options! {
-    /// The options of both ends.
+    // The options of both ends, without documentation that clap would show for both commands.
     Both {
         /// Password, the same at both ends; the environment variable KCPTUN_KEY is harder to see
         #[arg(long, value_name = "KEY", help_heading = "Both ends alike")]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::json::JsonOption;
+use super::json_option::JsonOption;
 
-/// The running process of a command that asks its management API.
+// The running process of a command that asks its management API.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProcessArgs {
     /// The configuration file of the running process, whose `[admin]` has the API's address
@@ -21,6 +21,8 @@ pub(crate) struct ProcessArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct DashboardArgs {
     #[command(flatten)]
+    pub(crate) log: super::LogArgs,
+    #[command(flatten)]
     pub(crate) process: ProcessArgs,
     /// The port of the page; 0 is any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
@@ -29,6 +31,9 @@ pub(crate) struct DashboardArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
+    /// Fail unless new connections are accepted: for the readiness checks of containers
+    #[arg(long)]
+    pub(crate) ready: bool,
     #[command(flatten)]
     pub(crate) process: ProcessArgs,
     #[command(flatten)]

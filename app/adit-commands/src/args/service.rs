@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::json_option::JsonOption;
+
 /// The actions of `adit service`.
 #[derive(Debug, clap::Subcommand)]
 #[command(defer = true)]
@@ -14,7 +16,7 @@ pub(crate) enum ServiceCommand {
     /// sudo.
     Install(ServiceInstallArgs),
     /// Show if the service is installed and runs; exit code 1 if it does not run
-    Status(ServiceNameArgs),
+    Status(ServiceStatusArgs),
     /// Stop and disable the service, and remove its file
     ///
     /// The configuration, the state folder and the user `adit` are kept.
@@ -32,6 +34,14 @@ pub(crate) struct ServiceNameArgs {
     /// The service manager, instead of the one that runs here
     #[arg(long, value_enum, value_name = "systemd|openrc|launchd")]
     pub(crate) manager: Option<ServiceManager>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServiceStatusArgs {
+    #[command(flatten)]
+    pub(crate) service: ServiceNameArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]
@@ -76,7 +86,7 @@ pub(crate) enum SystemProxyCommand {
     /// Restore the settings that `on` has replaced
     Off(SystemProxyDesktopArgs),
     /// Print the current settings
-    Status(SystemProxyDesktopArgs),
+    Status(SystemProxyStatusArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -86,6 +96,14 @@ pub(crate) struct SystemProxyOnArgs {
     /// The proxy: a socks5://, http:// or mixed:// URL without a password
     #[arg(value_name = "URL", default_value = "mixed://127.0.0.1:1080")]
     pub(crate) url: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SystemProxyStatusArgs {
+    #[command(flatten)]
+    pub(crate) desktop: SystemProxyDesktopArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,12 @@
 //! The arguments of `adit user`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::ProcessArgs;
+use super::json_option::JsonOption;
 use crate::command::user_values::{self, Change, Quota};
-use crate::json::JsonOption;
 
 /// The commands of `adit user`.
 #[derive(Debug, Subcommand)]
@@ -27,12 +29,23 @@ pub(crate) enum UserCommand {
     Limit(UserLimitArgs),
     /// Start to count the quota of a user from zero
     Reset(UserResetArgs),
+    /// Import the users of another program, with their secrets and limits
+    ///
+    /// Reads an export of Outline, Marzban or 3x-ui, keys by name (shadowsocks-go), SIP008 or CSV. Users
+    /// who are right already stay as they are, so that an import can be repeated. Nothing that the
+    /// export limits is imported without its limit: such users are skipped, and the output says why.
+    Import(UserImportArgs),
 }
 
 impl UserCommand {
     /// Returns whether the result is JSON.
     pub(crate) const fn json(&self) -> &JsonOption {
-        let api = match self {
+        &self.api().json
+    }
+
+    /// Returns the process or realm.
+    pub(crate) const fn api(&self) -> &UserApiArgs {
+        match self {
             Self::Add(typed) => &typed.api,
             Self::List(typed) => &typed.api,
             Self::Show(typed) => &typed.api,
@@ -40,21 +53,27 @@ impl UserCommand {
             Self::Remove(typed) => &typed.api,
             Self::Limit(typed) => &typed.api,
             Self::Reset(typed) => &typed.api,
-        };
-        &api.json
+            Self::Import(typed) => &typed.api,
+        }
     }
 }
 
-/// The running process.
+// The running process, or the realm.
 #[derive(Debug, Args)]
 pub(crate) struct UserApiArgs {
     #[command(flatten)]
     pub(crate) process: ProcessArgs,
+    /// Act on the realm of this operator's membership, not on a process. Without FILE, and if no process
+    /// is named and the file exists: /etc/adit/fleet.json for root, else ~/.config/adit/fleet.json
+    #[cfg(feature = "fleet")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+        conflicts_with_all = ["config", "admin", "admin_token"])]
+    pub(crate) fleet: Option<Option<PathBuf>>,
     #[command(flatten)]
     pub(crate) json: JsonOption,
 }
 
-/// The limits of a user.
+// The limits of a user.
 #[derive(Debug, Args)]
 pub(crate) struct UserLimitOptions {
     /// Traffic of both directions: 50GB once, or 50GB/month (day, week, month); `none` removes it
@@ -74,7 +93,7 @@ pub(crate) struct UserLimitOptions {
     pub(crate) devices: Option<Change<u32>>,
 }
 
-/// The form of printed credentials.
+// The form of printed credentials.
 #[derive(Debug, Args)]
 pub(crate) struct UserUrlArgs {
     /// Host name or address for the printed URL, as clients reach this machine [default: `public_host`]
@@ -158,6 +177,26 @@ pub(crate) struct UserLimitArgs {
 pub(crate) struct UserResetArgs {
     /// The name of the user
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) api: UserApiArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UserImportArgs {
+    /// The export; `-` is standard input
+    pub(crate) file: PathBuf,
+    /// The format: outline, marzban, 3x-ui, upsk, sip008, csv, or auto, which finds it out
+    #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = user_values::parse_export_format)]
+    pub(crate) from: user_values::ExportFormat,
+    /// Print what would be added, changed and skipped, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Users who have another key get the one of the export, and their sessions end
+    #[arg(long)]
+    pub(crate) replace_keys: bool,
+    /// A listener that the users may use: a route, or ROUTE:PORT; can be repeated [default: all with users]
+    #[arg(long, value_name = "LISTENER")]
+    pub(crate) listener: Vec<String>,
     #[command(flatten)]
     pub(crate) api: UserApiArgs,
 }

@@ -1,15 +1,20 @@
 //! `adit run --admin`, and `[admin]` of a file: the management API of the running servers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use adit_admin::api::{Api, ApiListener, ApiListenerControl, ApiListenerError, Tokens};
+use adit_admin::audit_log::AuditLog;
+use adit_admin::subscription::TrustedRoots;
 use adit_admin::user_store::{UserStore, UserStoreControl, UserStoreError};
+use adit_admin::webhook::{self, WebhookContext, WebhookHub, WebhookTiming};
 use adit_cli::{Failure, FailureCode};
 use adit_config::{AdminSettings, FileText, Plan, Sources, StoreSettings, SystemSources};
 use adit_engine::Engine;
+use adit_net::names::own_host_name;
 use adit_wire::Host;
 use tokio::task::spawn_blocking;
+use tracing::warn;
 use zeroize::Zeroizing;
 
 use super::upgrade::InheritedApi;
@@ -22,6 +27,7 @@ pub(super) struct AdminApi {
     tokens: Option<Tokens>,
     public_host: Option<Host>,
     metrics_users: bool,
+    audit: Option<AuditLog>,
 }
 
 impl AdminApi {
@@ -33,7 +39,10 @@ impl AdminApi {
     ) -> Result<Option<Self>, Failure> {
         let at = typed.admin.as_deref();
         let Some(at) = at.or_else(|| file.map(|file| file.listen.as_str())) else {
+            // Metrics are exported over OTLP too.
+            let users_alone = typed.metrics_users && typed.otlp.is_none();
             return match (&typed.admin_token, &typed.public_host) {
+                (None, None) if users_alone => Err(without_listener("--metrics-users")),
                 (None, None) => Ok(None),
                 (Some(_), _) => Err(without_listener("--admin-token")),
                 (None, Some(_)) => Err(without_listener("--public-host")),
@@ -54,6 +63,10 @@ impl AdminApi {
             ),
             None => file.and_then(|file| file.public_host.clone()),
         };
+        let audit = match file.and_then(|file| file.audit.clone()) {
+            Some(path) => Some(open_audit_log(path).await?),
+            None => None,
+        };
         let mut continued = None;
         if let Some(inherited) = inherited {
             let listener = inherited.continue_at(at, tokens.is_some());
@@ -71,7 +84,8 @@ impl AdminApi {
             is_continued,
             tokens,
             public_host,
-            metrics_users: file.is_some_and(|file| file.metrics_users),
+            metrics_users: typed.metrics_users || file.is_some_and(|file| file.metrics_users),
+            audit,
         }))
     }
 
@@ -92,7 +106,10 @@ impl AdminApi {
 
     /// Creates the API of an engine that runs `plan`.
     pub(super) fn api(&mut self, engine: Arc<Engine>, plan: &Plan) -> Api {
-        let api = Api::new(engine, plan, self.tokens.take(), self.public_host.take());
+        let mut api = Api::new(engine, plan, self.tokens.take(), self.public_host.take());
+        if let Some(audit) = self.audit.take() {
+            api = api.with_audit_log(audit);
+        }
         if self.metrics_users {
             api.with_users_in_metrics()
         } else {
@@ -142,6 +159,52 @@ impl OpenStore {
     }
 }
 
+/// Starts the receivers of events of a configuration file, with the events that were not delivered before.
+pub(super) fn start_webhooks(
+    plan: &Plan,
+    config: &Path,
+    engine: &Engine,
+) -> Result<WebhookHub, Failure> {
+    let folder = adit_cli::state_folder(None).ok();
+    let folder = folder.map(|state| WebhookContext::folder_in(&state, config));
+    if folder.is_none() && !plan.webhooks.is_empty() {
+        warn!(
+            "there is no state folder: events for `[[webhook]]` are lost at the end of the process"
+        );
+    }
+    let hub = WebhookHub::new(WebhookContext {
+        node: own_host_name().to_owned(),
+        folder,
+        names: engine.names(),
+        roots: TrustedRoots::Machine,
+        timing: WebhookTiming::default(),
+    });
+    set_webhooks(&hub, plan).map_err(webhook_failure)?;
+    hub.watch_users(engine.user_registry().clone());
+    Ok(hub)
+}
+
+/// Sets the receivers of a plan.
+pub(super) fn set_webhooks(hub: &WebhookHub, plan: &Plan) -> Result<(), String> {
+    let set = hub.set_receivers(&plan.webhooks);
+    set.map_err(|why| why.to_string())
+}
+
+/// Checks the receivers of a plan.
+pub(super) fn check_webhooks(plan: &Plan) -> Result<(), String> {
+    webhook::check(&plan.webhooks).map_err(|why| why.to_string())
+}
+
+/// Returns the failure of settings that [`check_webhooks`] refuses.
+pub(super) fn webhook_failure(why: String) -> Failure {
+    Failure::new(FailureCode::Config, why)
+}
+
+/// Lets an API announce users who are added and removed.
+pub(super) fn announce_users(api: Api, hub: &WebhookHub) -> Api {
+    api.with_webhooks(hub.clone())
+}
+
 fn store_failure(path: &Path, why: &UserStoreError) -> Failure {
     let code = match why {
         UserStoreError::InUse => FailureCode::Failure,
@@ -162,8 +225,10 @@ fn store_failure(path: &Path, why: &UserStoreError) -> Failure {
     }
 }
 
-/// Checks what the file says about the API, without opening it.
-pub(super) fn check_settings(file: Option<&AdminSettings>) -> Result<(), Failure> {
+/// Checks what the file says about the API and receivers of events, without opening anything.
+pub(super) fn check_settings(plan: &Plan) -> Result<(), Failure> {
+    let file = plan.admin.as_ref();
+    check_webhooks(plan).map_err(webhook_failure)?;
     if let Some(StoreSettings { path, .. }) = file.and_then(|file| file.store.as_ref()) {
         UserStore::check(path).map_err(|why| store_failure(path, &why))?;
     }
@@ -171,6 +236,17 @@ pub(super) fn check_settings(file: Option<&AdminSettings>) -> Result<(), Failure
         Some(path) => read_tokens_of_file(path).map(drop),
         None => Ok(()),
     }
+}
+
+async fn open_audit_log(path: PathBuf) -> Result<AuditLog, Failure> {
+    let shown = path.display().to_string();
+    let opening = spawn_blocking(move || AuditLog::open(&path)).await;
+    let opened = opening.unwrap_or_else(|why| Err(std::io::Error::other(why)));
+    opened.map_err(|why| {
+        let what = format!("[admin] audit = \"{shown}\": {why}");
+        Failure::new(FailureCode::Config, what)
+            .with_hint("this account must be able to write to the file and its folder")
+    })
 }
 
 fn without_listener(option: &str) -> Failure {

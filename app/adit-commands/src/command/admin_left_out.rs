@@ -5,10 +5,12 @@
     reason = "the functions are those of the type that this one replaces"
 )]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use adit_admin::api::{Api, ApiListenerControl};
 use adit_admin::user_store::UserStoreControl;
+use adit_admin::webhook::WebhookHub;
 use adit_cli::{Failure, FailureCode};
 use adit_config::{AdminSettings, Family, LeftOut, Plan};
 use adit_engine::Engine;
@@ -26,8 +28,9 @@ impl AdminApi {
         file: Option<&AdminSettings>,
         inherited: Option<InheritedApi>,
     ) -> Result<Option<Self>, Failure> {
+        let names_users = typed.metrics_users;
         let typed = [&typed.admin, &typed.admin_token, &typed.public_host];
-        if file.is_some() || typed.iter().any(|option| option.is_some()) {
+        if file.is_some() || names_users || typed.iter().any(|option| option.is_some()) {
             return Err(left_out_failure());
         }
         if let Some(inherited) = inherited {
@@ -78,8 +81,33 @@ impl OpenStore {
 }
 
 /// Checks nothing: a plan with settings of the API has an error.
-pub(super) const fn check_settings(_: Option<&AdminSettings>) -> Result<(), Failure> {
+pub(super) const fn check_settings(_: &Plan) -> Result<(), Failure> {
     Ok(())
+}
+
+/// Fails: this build sends no events.
+pub(super) fn start_webhooks(_: &Plan, _: &Path, _: &Engine) -> Result<WebhookHub, Failure> {
+    Err(left_out_failure())
+}
+
+/// Never called.
+pub(super) const fn set_webhooks(hub: &WebhookHub, _: &Plan) -> Result<(), String> {
+    match *hub {}
+}
+
+/// Checks nothing: a plan with receivers has an error.
+pub(super) const fn check_webhooks(_: &Plan) -> Result<(), String> {
+    Ok(())
+}
+
+/// Never called.
+pub(super) fn webhook_failure(why: String) -> Failure {
+    Failure::new(FailureCode::Config, why)
+}
+
+/// Never called.
+pub(super) const fn announce_users(_: Api, hub: &WebhookHub) -> Api {
+    match *hub {}
 }
 
 /// Returns the failure of what needs the management API, or downloads.

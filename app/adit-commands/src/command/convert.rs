@@ -7,10 +7,11 @@ use std::path::Path;
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::text::decode_utf8;
 use adit_config::{MAX_FILE_LEN, Plan, Problem, Sources, SystemSources};
-use adit_convert::{AllowedPlugins, ConvertOptions, Note, Role};
+use adit_convert::{AllowedPlugins, ConvertOptions, Converted, Note, Role};
+use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::args;
+use crate::{args, json};
 
 pub(super) fn run_convert(typed: &args::ConvertArgs) -> CommandResult {
     let (name, text) = read_text(&typed.file)?;
@@ -23,6 +24,13 @@ pub(super) fn run_convert(typed: &args::ConvertArgs) -> CommandResult {
         select: typed.select.clone(),
     };
     let converted = adit_convert::convert(&text, &name, &wish, &SystemSources)?;
+    if typed.json.json {
+        if let Some(path) = &typed.output {
+            write_new_file(path, &converted.toml)?;
+        }
+        print_json(typed, &converted);
+        return Ok(());
+    }
     // Printed before the text, which may scroll them away, or go to a pipe that is closed.
     for note in &converted.notes {
         eprintln!("{note}");
@@ -36,6 +44,18 @@ pub(super) fn run_convert(typed: &args::ConvertArgs) -> CommandResult {
                 .map_err(|why| Failure::new(FailureCode::Failure, format!("cannot write: {why}")))
         }
     }
+}
+
+/// Prints the file, unless it was written to another, and what could not be converted.
+fn print_json(typed: &args::ConvertArgs, converted: &Converted) {
+    let note = |note: &Note| json!({ "path": note.path, "text": note.text });
+    let notes: Vec<_> = converted.notes.iter().map(note).collect();
+    let result = json!({
+        "toml": typed.output.is_none().then_some(&*converted.toml),
+        "file": typed.output,
+        "notes": notes,
+    });
+    json::print_result("convert", &result);
 }
 
 /// Returns the plan of a file of adit or of another program. Notes of the conversion are printed as

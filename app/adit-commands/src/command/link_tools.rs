@@ -5,7 +5,7 @@ use adit_config::{link, nearest_word};
 use adit_shadowsocks::{Key, Method};
 use serde_json::json;
 
-use super::{admin, decision, plan_keys, rule_sets, run};
+use super::{admin, decision, fleet_node, otlp, plan_keys, rule_sets, run};
 use crate::args;
 use crate::json;
 use crate::qr_code;
@@ -71,7 +71,9 @@ pub(super) fn check_plan(typed: &args::CheckArgs) -> CommandResult {
     if !is_json {
         run::print_warnings(&plan);
     }
-    admin::check_settings(plan.admin.as_ref())?;
+    admin::check_settings(&plan)?;
+    otlp::check_settings(&plan)?;
+    fleet_node::check_settings(&plan)?;
     let sets = rule_sets::check(&plan)?;
     let (routes, listeners) = (
         plan.routes.len(),

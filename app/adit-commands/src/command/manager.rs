@@ -56,6 +56,8 @@ pub(super) fn serve_commands(
             run: RunSettings::default(),
             log: adit_config::LogSettings::default(),
             admin: None,
+            fleet: None,
+            webhooks: Vec::new(),
         };
         let engine = Arc::new(Engine::start(&nothing).await?);
         let mut manager = Manager::new(engine.clone(), settings);

@@ -23,6 +23,13 @@ mod convert;
 mod dashboard;
 mod decision;
 mod doctor;
+#[cfg(feature = "fleet")]
+mod fleet;
+#[cfg(feature = "fleet")]
+mod fleet_node;
+#[cfg(not(feature = "fleet"))]
+#[path = "fleet_node_left_out.rs"]
+mod fleet_node;
 mod help;
 mod help_topic;
 #[cfg(feature = "kcp")]
@@ -32,6 +39,11 @@ mod link_tools;
 mod manager;
 #[cfg(feature = "manual")]
 mod manual;
+#[cfg(feature = "otlp")]
+mod otlp;
+#[cfg(not(feature = "otlp"))]
+#[path = "otlp_left_out.rs"]
+mod otlp;
 mod plan_keys;
 #[cfg(feature = "admin")]
 mod process_documents;
@@ -94,6 +106,8 @@ pub(crate) fn run_command(args: Args) -> CommandResult {
         Command::Upgrade(upgrade) => upgrade::run_upgrade(&upgrade),
         #[cfg(feature = "admin")]
         Command::User(user) => user::run_user(&user),
+        #[cfg(feature = "fleet")]
+        Command::Fleet(fleet) => fleet::run_fleet(&fleet),
         Command::Service(service) => service::run_service(&service),
         Command::SystemProxy(typed) => system_proxy::run_system_proxy(&typed),
         #[cfg(feature = "admin")]

@@ -98,6 +98,8 @@ fn server_key(server: &SsServer) -> PlanKey {
             key.users = Some(users.len());
             identity.as_ref()
         }
+        // They are not in the plan.
+        SsRole::Fleet { .. } => None,
         SsRole::Relay { identity, next } => {
             key.relay_servers = Some(next.len());
             Some(identity)

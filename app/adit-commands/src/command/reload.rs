@@ -17,7 +17,7 @@ use tracing::{error, info, warn};
 
 use super::rule_sets::PlanRuleSets;
 use super::upgrade::{UpgradeHost, UpgradeOutcome, UpgradeTrigger};
-use super::{convert, run};
+use super::{admin, convert, fleet_node, run};
 use crate::logging;
 
 /// The plan of a file, with everything that was read for it.
@@ -70,6 +70,8 @@ pub(super) struct ReloadableRun {
     pub(super) api: Option<(Arc<Api>, ReloadRequests)>,
     /// Hands over to another process.
     pub(super) upgrades: UpgradeHost,
+    /// The node of a fleet, which reports the servers of the current plan.
+    pub(super) node: Option<fleet_node::FleetControl>,
 }
 
 /// The reason why a running plan does something.
@@ -87,6 +89,8 @@ impl ReloadableRun {
         let mut watch = self.new_watch();
         let (mut is_due, mut upgrade_is_due) = (false, false);
         let admin_at_start = self.file.plan.admin.clone();
+        let otlp_at_start = self.file.plan.log.otlp.clone();
+        let fleet_at_start = self.file.plan.fleet.clone();
         loop {
             let drain = self.file.plan.run.drain;
             let event = tokio::select! {
@@ -106,7 +110,9 @@ impl ReloadableRun {
             };
             let reply = match event {
                 RunEvent::Reload(reply) => reply,
-                RunEvent::End(drain) => return drain_engine(&self.engine, drain, signals).await,
+                RunEvent::End(drain) => {
+                    return drain_engine(&self.engine, Some(&self.upgrades), drain, signals).await;
+                }
                 RunEvent::Upgrade(trigger) => {
                     let engine = &self.engine;
                     match self.upgrades.perform(trigger, engine, &mut signals).await {
@@ -116,7 +122,8 @@ impl ReloadableRun {
                         UpgradeOutcome::Failed { reload } => is_due |= reload,
                         UpgradeOutcome::Ended(request) => {
                             let drain = drain_time(request, drain).unwrap_or(drain);
-                            return drain_engine(engine, drain, signals).await;
+                            return drain_engine(engine, Some(&self.upgrades), drain, signals)
+                                .await;
                         }
                     }
                     continue;
@@ -139,7 +146,9 @@ impl ReloadableRun {
             };
             let result = match result {
                 Ok(result) => result,
-                Err(drain) => return drain_engine(&self.engine, drain, signals).await,
+                Err(drain) => {
+                    return drain_engine(&self.engine, Some(&self.upgrades), drain, signals).await;
+                }
             };
             // After an error the watch goes on: the next version of the file may be the right one.
             let is_new = result.is_ok();
@@ -149,9 +158,19 @@ impl ReloadableRun {
             }
             if is_new {
                 watch = self.new_watch();
+                if self.file.plan.log.otlp != otlp_at_start {
+                    warn!(
+                        "`otlp` in `[log]` is not what adit started with: restart it to apply the change"
+                    );
+                }
                 if self.file.plan.admin != admin_at_start {
                     warn!(
                         "`[admin]` is not what adit started with: restart it to apply the change"
+                    );
+                }
+                if self.file.plan.fleet != fleet_at_start {
+                    warn!(
+                        "`[fleet]` is not what adit started with: restart it to apply the change"
                     );
                 }
             }
@@ -188,6 +207,8 @@ impl ReloadableRun {
         };
         let before = &self.file.plan;
         let running = self.engine.rule_sets();
+        // Wrong settings must not leave a part of the file applied.
+        admin::check_webhooks(&file.plan)?;
         let loaded = self.sets.load_again(&file.plan, before, &running).await;
         let table = loaded.map_err(|problems| to_log_line(&problems))?;
         let applied = self
@@ -200,6 +221,12 @@ impl ReloadableRun {
         self.sets.follow(&file.plan, table, self.engine.names());
         if let Some((api, _)) = &self.api {
             api.set_plan(&file.plan);
+        }
+        if let Some(node) = &self.node {
+            fleet_node::set_plan(node, &self.engine, &file.plan);
+        }
+        if let Some(webhooks) = self.upgrades.webhooks() {
+            admin::set_webhooks(webhooks, &file.plan)?;
         }
         self.file = file;
         Ok(summary)
@@ -249,10 +276,15 @@ const SHORTEST_DRAIN: Duration = Duration::from_millis(1);
 /// Time for plugins to end after an interrupt; then they are killed.
 const INTERRUPT_TIME: Duration = Duration::from_millis(80);
 
+/// Time that the service manager waits beyond `drain`.
+const STOP_TIME: Duration = Duration::from_secs(15);
+
 /// Stops accepting, and lets open connections continue for at most `drain`, or until a further signal. Zero is an
-/// interrupt, whose exit code is 130.
+/// interrupt, whose exit code is 130. `upgrades` is the host of this process's upgrades, if it can have succeeded another
+/// one, whose connections continue too.
 pub(super) async fn drain_engine(
     engine: &Engine,
+    upgrades: Option<&UpgradeHost>,
     drain: Duration,
     mut signals: Signals,
 ) -> CommandResult {
@@ -265,8 +297,20 @@ pub(super) async fn drain_engine(
     if open > 0 {
         info!("{open} open connections have {drain:?} to end; a second signal ends them");
     }
+    // The service manager would kill what does not end within its own time.
+    report_state(&adit_cli::stopping_state(drain + STOP_TIME));
+    // When this process ends, the service manager ends the other one.
+    let all = async {
+        let others = async {
+            if let Some(upgrades) = upgrades {
+                // A process that stalls is not waited for.
+                let _ = timeout(drain, upgrades.wait_for_predecessor()).await;
+            }
+        };
+        tokio::join!(stop, others);
+    };
     tokio::select! {
-        () = stop => {}
+        () = all => {}
         _ = signals.next_end() => {}
     }
     Ok(())

@@ -29,9 +29,9 @@ use super::plan_keys::plan_keys;
 use super::reload::{PlanFile, ReloadableRun, drain_engine, drain_time};
 use super::rule_sets::PlanRuleSets;
 use super::upgrade::{
-    Predecessor, UpgradeHost, UpgradeOutcome, UpgradeTrigger, program_of_this_process,
+    Predecessor, ProcessFiles, UpgradeHost, UpgradeOutcome, UpgradeTrigger, program_of_this_process,
 };
-use super::{admin, convert};
+use super::{admin, convert, fleet_node, otlp};
 use crate::{args, json, logging};
 
 /// Time for the response to a request of the API that has ended this process.
@@ -59,12 +59,15 @@ struct PreparedRun {
     /// True if the start is printed as JSON.
     is_json: bool,
     admin: Option<admin::AdminApi>,
+    export: otlp::PendingExport,
     selections: Option<SelectionFile>,
     sets: PlanRuleSets,
     table: RuleSetTable,
     engine: PreparedEngine,
     /// The store of users; that of a predecessor is opened when it hands over.
     store: Option<admin::OpenStore>,
+    /// The node of a fleet; its file is opened when a predecessor hands over.
+    node: Option<fleet_node::PendingNode>,
 }
 
 /// The origin of a plan.
@@ -126,14 +129,17 @@ impl PreparedRun {
         if !typed.json.json {
             print_warnings(plan);
         }
+        admin::check_webhooks(plan).map_err(admin::webhook_failure)?;
         // Otherwise the largest part of the memory in use at the peak would be code for arguments and files.
         release_start_memory();
+        let export = otlp::PendingExport::new(typed, plan)?;
         let api = predecessor.as_mut().and_then(|before| before.take_api());
         let admin = admin::AdminApi::open(typed, plan.admin.as_ref(), api).await?;
         let store = match predecessor {
             None => admin::OpenStore::open(plan.admin.as_ref()).await?,
             Some(_) => None,
         };
+        let is_successor = predecessor.is_some();
         let inherited = predecessor.map(|before| std::mem::take(&mut before.inheritance));
         let mut inherited = inherited.unwrap_or_default();
         let selections = source.selection_file();
@@ -141,16 +147,23 @@ impl PreparedRun {
             inherited.selections = file.read();
         }
         let (sets, table) = PlanRuleSets::load(plan).await?;
-        let engine = Engine::prepare(plan, table.clone(), &inherited).await?;
+        let mut node = fleet_node::PendingNode::load(plan)?;
+        let users = fleet_node::PendingNode::users(node.as_ref());
+        let engine = Engine::prepare_with_fleet(plan, table.clone(), &inherited, users).await?;
+        if let Some(node) = node.as_mut().filter(|_| !is_successor) {
+            node.open(engine.engine()).await?;
+        }
         Ok(Self {
             source,
             is_json: typed.json.json,
             admin,
+            export,
             selections,
             sets,
             table,
             engine,
             store,
+            node,
         })
     }
 
@@ -181,6 +194,9 @@ impl PreparedRun {
                 if let Some(store) = &mut self.store {
                     store.restore(self.engine.engine());
                 }
+                if let Some(node) = &mut self.node {
+                    node.open(self.engine.engine()).await?;
+                }
                 let engine = Arc::new(handover.start(self.engine));
                 predecessor_end = Some(predecessor.follow(engine.clone()));
                 engine
@@ -203,8 +219,17 @@ impl PreparedRun {
         if predecessor_end.is_none() {
             report_start();
         }
+        let node = self.node.map(|node| node.follow(&engine, plan));
         let mut sets = self.sets;
         sets.follow(plan, self.table, engine.names());
+        let webhooks = match &self.source {
+            PlanSource::File(file) if cfg!(feature = "admin") => {
+                Some(admin::start_webhooks(plan, file.path(), &engine)?)
+            }
+            PlanSource::File(_) | PlanSource::Arguments(_) => None,
+        };
+        let nodes = node.as_ref().zip(webhooks.as_ref());
+        let _announced = nodes.map(|(node, hub)| fleet_node::announce_nodes(node, hub));
         let mut api = None;
         let mut upgrade_api = None;
         if let Some(admin) = &mut self.admin {
@@ -216,12 +241,24 @@ impl PreparedRun {
             if self.store.is_some() {
                 served = served.with_kept_limits();
             }
+            if let Some(node) = &node {
+                served = fleet_node::with_node(served, node);
+            }
+            if let Some(webhooks) = &webhooks {
+                served = admin::announce_users(served, webhooks);
+            }
             upgrade_api = Some((control, requests));
             api = Some(served);
         }
+        let export = self.export.start(&engine);
         let store = self.store.map(|store| store.follow(&engine));
+        let files = ProcessFiles {
+            store,
+            fleet: node.clone(),
+            webhooks,
+        };
         let upgrades =
-            UpgradeHost::new(program, upgrade_api, predecessor_end).with_user_store(store.clone());
+            UpgradeHost::new(program, upgrade_api, predecessor_end).with_files(files.clone());
         let done = match self.source {
             PlanSource::Arguments(_) => {
                 let run = serve_arguments(engine, upgrades, signals);
@@ -236,13 +273,16 @@ impl PreparedRun {
                     sets,
                     api: api.clone().zip(reloads),
                     upgrades,
+                    node: node.clone(),
                 };
                 serve_with_api(self.admin.zip(api), run.serve(signals)).await
             }
         };
-        if let Some(store) = store {
-            store.close().await;
+        if let Some(node) = node {
+            node.finish().await;
         }
+        files.close().await;
+        export.finish().await;
         done
     }
 }
@@ -316,7 +356,9 @@ pub(super) async fn serve_arguments(
     loop {
         let trigger = tokio::select! {
             request = signals.next_end_or_upgrade() => match request {
-                EndRequest::End(patience) => return drain_engine(&engine, patience, signals).await,
+                EndRequest::End(patience) => {
+                    return drain_engine(&engine, Some(&upgrades), patience, signals).await;
+                }
                 EndRequest::Upgrade => UpgradeTrigger::default(),
             },
             trigger = upgrades.next_request() => trigger,
@@ -330,7 +372,7 @@ pub(super) async fn serve_arguments(
             UpgradeOutcome::Ended(request) => {
                 let drain = adit_config::RunSettings::default().drain;
                 let patience = drain_time(request, drain).unwrap_or(drain);
-                return drain_engine(&engine, patience, signals).await;
+                return drain_engine(&engine, Some(&upgrades), patience, signals).await;
             }
         }
     }
@@ -458,7 +500,7 @@ pub(super) async fn serve_until_signal(
     mut signals: Signals,
 ) -> CommandResult {
     let patience = signals.next_end().await;
-    drain_engine(engine.borrow(), patience, signals).await
+    drain_engine(engine.borrow(), None, patience, signals).await
 }
 
 #[cfg(test)]

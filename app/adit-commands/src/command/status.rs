@@ -1,6 +1,6 @@
 //! `adit status`: asks a running process whether it answers, and for its figures.
 
-use adit_admin::api::{ApiClient, ApiRequestError, check_health};
+use adit_admin::api::{ApiClient, ApiRequestError, check_health, check_readiness};
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::text::{format_size, sanitize_for_terminal};
 use serde_json::{Value, json};
@@ -20,6 +20,12 @@ pub(super) fn check_status(typed: &args::StatusArgs) -> CommandResult {
             let at = client.address();
             let health = check_health(at).await;
             health.map_err(|why| Failure::new(FailureCode::Network, why.to_string()))?;
+            if typed.ready {
+                check_readiness(at).await.map_err(|why| {
+                    let why = sanitize_for_terminal(&why.to_string());
+                    Failure::new(FailureCode::Failure, format!("not ready: {why}"))
+                })?;
+            }
             let overview = read_overview(&client).await;
             if is_json {
                 let (overview, note) =

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use adit_config::parse_duration;
 use adit_config::text::{self, parse_date, parse_size};
+use adit_convert::users::UserFormat;
 use adit_engine::QuotaPeriod;
 
 /// The change of a limit.
@@ -40,6 +41,20 @@ fn change_of<T>(text: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<Cha
         "none" => Some(Change::Removed),
         text => parse(text).map(Change::To),
     }
+}
+
+/// The format of an export of users; `None` is found by the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ExportFormat(pub(crate) Option<UserFormat>);
+
+/// Parses the name of a format, or `auto`.
+pub(crate) fn parse_export_format(text: &str) -> Result<ExportFormat, String> {
+    if text == "auto" {
+        return Ok(ExportFormat(None));
+    }
+    let format = text.parse::<UserFormat>();
+    let format = format.map_err(|why| format!("{why}, or auto"))?;
+    Ok(ExportFormat(Some(format)))
 }
 
 /// Parses `50GB`, `50GB/month` or `none`.

@@ -5,7 +5,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// The target of the spans of sessions. They are created if any message of adit below `info` is logged, because a
 /// message of a module needs the spans that others create.
-const SESSION_TARGET: &str = "adit::session";
+pub(super) const SESSION_TARGET: &str = "adit::session";
 
 /// A filter of `--log`: `debug,adit_engine::udp=trace`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,12 @@ const fn max_level(level: LogLevel) -> LevelFilter {
 }
 
 /// Returns the targets of a level: adit's, and the libraries'; and those of single modules.
-pub(super) fn targets_of(level: LogLevel, filter: Option<&ModuleFilter>) -> Targets {
+/// Spans of sessions are created for traces too, whatever is logged.
+pub(super) fn targets_of(
+    level: LogLevel,
+    filter: Option<&ModuleFilter>,
+    has_traces: bool,
+) -> Targets {
     let level = filter.and_then(|filter| filter.level).unwrap_or(level);
     let adit = max_level(level);
     let others = match level {
@@ -88,7 +93,7 @@ pub(super) fn targets_of(level: LogLevel, filter: Option<&ModuleFilter>) -> Targ
     let modules = filter.map_or(&[][..], |filter| &filter.modules);
     let least = modules.iter().map(|(_, level)| *level).max();
     let least = least.unwrap_or(adit).max(adit);
-    let sessions = match least >= LevelFilter::DEBUG {
+    let sessions = match has_traces || least >= LevelFilter::DEBUG {
         true => LevelFilter::DEBUG,
         false => LevelFilter::OFF,
     };
@@ -111,7 +116,7 @@ mod tests {
 
     fn targets(level: LogLevel, filter: &str) -> Targets {
         let filter = (!filter.is_empty()).then(|| ModuleFilter::parse(filter).unwrap());
-        targets_of(level, filter.as_ref())
+        targets_of(level, filter.as_ref(), false)
     }
 
     #[test]
@@ -138,6 +143,9 @@ mod tests {
         assert!(!has_spans(LogLevel::Info, "adit_engine::udp=info"));
         assert!(has_spans(LogLevel::Debug, ""));
         assert!(has_spans(LogLevel::Info, "adit_engine::udp=debug"));
+        let traced = targets_of(LogLevel::Info, None, true);
+        assert!(traced.would_enable(SESSION_TARGET, &Level::DEBUG));
+        assert!(!traced.would_enable("adit_engine::serve", &Level::DEBUG));
     }
 
     #[test]

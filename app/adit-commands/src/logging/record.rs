@@ -18,6 +18,9 @@ pub(super) enum FieldValue {
     Plain(String),
 }
 
+/// The prefix of fields that are for traces alone: they would repeat what messages say.
+pub(super) const TRACE_PREFIX: &str = "trace.";
+
 /// The fields of a message or a span, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fields(pub(super) Vec<(&'static str, FieldValue)>);
@@ -25,6 +28,9 @@ pub(super) struct Fields(pub(super) Vec<(&'static str, FieldValue)>);
 impl Fields {
     /// Sets a field. One of an inner span, or of the message, replaces one of an outer span.
     pub(super) fn set(&mut self, name: &'static str, value: FieldValue) {
+        if name.starts_with(TRACE_PREFIX) {
+            return;
+        }
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some((_, old)) => *old = value,
             None => self.0.push((name, value)),
@@ -308,6 +314,7 @@ mod tests {
         fields.set("client", FieldValue::Text("a".to_owned()));
         fields.set("session", FieldValue::Plain("1".to_owned()));
         fields.set("client", FieldValue::Text("b".to_owned()));
+        fields.set("trace.up", FieldValue::Plain("3".to_owned()));
         assert_eq!(
             fields.0,
             [

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 
-/// Arguments that choose how a host is reached; shared by `ssh`, `sftp` and `scp`.
+// Arguments that choose how a host is reached; shared by `ssh`, `sftp` and `scp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HostArgs {
     /// A private key to authenticate with; can be repeated
@@ -110,7 +110,7 @@ pub struct SshArgs {
     pub(crate) unsupported: UnsupportedOptions,
 }
 
-/// Options of OpenSSH that ask for what adit does anyway (no X11, no GSSAPI, version 2) and change nothing.
+// Options of OpenSSH that ask for what adit does anyway (no X11, no GSSAPI, version 2) and change nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct IgnoredOptions {
     #[arg(short = 'x', hide = true)]
@@ -123,8 +123,8 @@ pub(crate) struct IgnoredOptions {
     version_2: bool,
 }
 
-/// Options of OpenSSH that are not supported. Each has its own message: reported as an unknown option it
-/// would look like a typing error.
+// Options of OpenSSH that are not supported. Each has its own message: reported as an unknown option it
+// would look like a typing error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnsupportedOptions {
     #[arg(short = 'M', hide = true, action = ArgAction::Count)]
@@ -270,7 +270,7 @@ pub struct ScpArgs {
     pub(crate) through: bool,
 }
 
-/// Arguments that choose how files are copied; shared by `sftp` and `scp`.
+// Arguments that choose how files are copied; shared by `sftp` and `scp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CopyArgs {
     /// The port to connect to

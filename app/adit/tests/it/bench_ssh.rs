@@ -45,6 +45,31 @@ fn what_sshd_offers_is_told_to_people() {
     assert!(!log.contains("Connection reset"), "{log}");
 }
 
+#[test]
+fn costs_are_tables_for_documents_and_charts() {
+    let sshd = Sshd::start(LISTS).unwrap();
+    let markdown = bench(sshd.port(), &["--format", "markdown"]);
+    let markdown = markdown.expect_success().unwrap();
+    let head = "| | tag | sending | receiving | both |\n|---|--:|--:|--:|--:|\n| aes128-";
+    assert!(markdown.contains(head), "{markdown}");
+    assert!(
+        markdown.contains("| aes128-ctr, umac-64-etm@openssh.com | 64 | "),
+        "{markdown}"
+    );
+    assert!(markdown.contains("\ntake: ssh -p "), "{markdown}");
+    let chart = bench(sshd.port(), &["--format", "svg"])
+        .expect_success()
+        .unwrap();
+    assert!(
+        chart.starts_with("<svg ") && chart.trim_end().ends_with("</svg>"),
+        "{chart}"
+    );
+    assert_eq!(chart.matches("<rect ").count(), 4, "{chart}");
+    assert!(chart.contains(">aes128-ctr, hmac-sha1</text>"), "{chart}");
+    let both = bench(sshd.port(), &["--format", "svg", "--json"]);
+    assert_eq!(both.code, Some(2), "{}", both.output);
+}
+
 /// A large difference of costs also shows on a busy machine, and weak MACs are not recommended.
 #[test]
 fn figures_hold_beside_other_work() {
@@ -72,7 +97,7 @@ fn figures_hold_beside_other_work() {
             .split_whitespace()
             .filter_map(|word| word.parse().ok())
             .collect();
-        let [_, send, receive] = figures[..] else {
+        let [_, send, receive, _] = figures[..] else {
             panic!("{line}");
         };
         assert!(send > 0.0 && receive > 0.0, "{line}");

@@ -49,7 +49,7 @@ use Moment::{Later, Says, Waits};
 
 /// Commands that run for long. `STATE` is a folder, `KEYS` and `HOST` are files, `PORT` is a free port, and `URL`, `AT`
 /// and `SERVER` name a server that never answers.
-const LONG: [(&str, Moment); 32] = [
+const LONG: [(&str, Moment); 33] = [
     ("up", Says("Ctrl-C stops this")),
     ("up", Later),
     (
@@ -63,6 +63,7 @@ const LONG: [(&str, Moment); 32] = [
     ("status --admin AT", Waits),
     ("upgrade --admin AT", Waits),
     ("user list --admin AT", Waits),
+    ("fleet init --engine valkey://AT --membership STATE", Waits),
     ("dashboard --admin AT", Waits),
     ("sessions --admin AT", Waits),
     ("routes --admin AT", Waits),

@@ -17,6 +17,7 @@ use crate::setup::{ALLOW, bin, ended, start};
 type Case = (&'static str, &'static [&'static str]);
 
 /// Commands that end. `FILE` is a configuration, `URL` a server, `SOCKET` the API of a process that runs `FILE`,
+/// `OTHER` the configuration of another program,
 /// `STATE` a folder with a key and a profile.
 const CASES: &[Case] = &[
     ("url URL", &["url"]),
@@ -63,6 +64,7 @@ const CASES: &[Case] = &[
     ),
     ("client --list --state STATE", &["profiles"]),
     ("doctor reject://", &["endpoint", "exitCode", "steps"]),
+    ("convert OTHER", &["file", "notes", "toml"]),
     ("status --admin SOCKET", &["address", "note", "overview"]),
     ("sessions --admin SOCKET", &["sessions", "total"]),
     ("routes --admin SOCKET", &["groups", "listeners"]),
@@ -123,11 +125,30 @@ const SERVING: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Commands whose tests are in `bench_ssh` and `top/real`: they need an SSH server, and a process to upgrade.
-const ELSEWHERE: [&str; 9] = [
+/// Commands whose tests are in `bench_ssh`, `top/real`, `user_commands`, `service`, `system_proxy` and `fleet_commands`: they
+/// need an SSH server, a process to upgrade, users, a service manager, a desktop, and a store server.
+const ELSEWHERE: [&str; 27] = [
     "bench ssh",
+    "fleet drain",
+    "fleet init",
+    "fleet join",
+    "fleet leave",
+    "fleet node remove",
+    "fleet node rename",
+    "fleet node show",
+    "fleet node weight",
+    "fleet pull",
+    "fleet push",
+    "fleet resync",
+    "fleet restore",
+    "fleet status",
+    "fleet token",
+    "fleet upgrade",
+    "service status",
+    "system-proxy status",
     "upgrade",
     "user add",
+    "user import",
     "user limit",
     "user list",
     "user remove",
@@ -177,6 +198,8 @@ impl World {
                     rules = [{ match = [\"*.example\"], via = \"direct://\" }]\n\n\
                     [group.home]\nkind = \"manual\"\nmembers = [\"socks5://127.0.0.1:9#one\"]\n";
         folder.write_file("adit.toml", text).unwrap();
+        let other = r#"{"server":"127.0.0.1","server_port":9,"password":"x","method":"aes-256-gcm","fast":1}"#;
+        folder.write_file("other.json", other).unwrap();
         Self {
             folder,
             url,
@@ -192,6 +215,7 @@ impl World {
     /// Replaces the names of what the commands need.
     fn fill(&self, text: &str) -> String {
         text.replace("FILE", &self.path("adit.toml"))
+            .replace("OTHER", &self.path("other.json"))
             .replace("SOCKET", &self.path("api.sock"))
             .replace("STATE", &self.path("state"))
             .replace("OCCUPIED", &self.occupied.local_addr().unwrap().to_string())
@@ -486,8 +510,30 @@ fn no_command_is_forgotten() {
                 lines.extend(kinds.map(|kind| format!("bench {kind}")));
             }
             "user" => {
-                let commands = ["add", "list", "show", "rotate", "remove", "limit", "reset"];
+                let commands = [
+                    "add", "list", "show", "rotate", "remove", "limit", "reset", "import",
+                ];
                 lines.extend(commands.map(|command| format!("user {command}")));
+            }
+            "fleet" => {
+                let commands = [
+                    "init",
+                    "token",
+                    "join",
+                    "leave",
+                    "status",
+                    "drain",
+                    "upgrade",
+                    "resync",
+                    "restore",
+                    "push",
+                    "pull",
+                    "node show",
+                    "node rename",
+                    "node weight",
+                    "node remove",
+                ];
+                lines.extend(commands.map(|command| format!("fleet {command}")));
             }
             "kcp" | "service" | "system-proxy" => {}
             name => lines.push(name.to_owned()),

@@ -27,6 +27,8 @@ mod crowd;
 mod curl;
 #[cfg(target_os = "linux")]
 mod dashboard;
+#[cfg(target_os = "linux")]
+mod deployment;
 mod dns;
 mod dns_leak;
 mod doctor;
@@ -40,6 +42,11 @@ mod empty_chunks;
 mod fast_open;
 #[cfg(unix)]
 mod file_settings;
+#[cfg(target_os = "linux")]
+mod fleet;
+#[cfg(target_os = "linux")]
+mod fleet_chaos;
+mod fleet_commands;
 mod forward;
 #[cfg(target_os = "linux")]
 mod group;

@@ -1,5 +1,6 @@
 //! `adit service` with a real systemd: process 1 of namespaces of its own, with nothing but the units that adit needs.
 
+mod stop;
 pub(crate) mod systemd_world;
 
 use std::fs;
@@ -60,6 +61,17 @@ fn a_service_is_installed_reloaded_upgraded_and_removed() {
         world.run(&["systemctl", "is-enabled", "adit"]).trim(),
         "enabled"
     );
+    let status = world.adit(&["service", "status", "--json"]);
+    let status: serde_json::Value =
+        serde_json::from_str(&status.expect_success().unwrap()).unwrap();
+    let result = &status["result"];
+    assert_eq!(status["command"], "service status");
+    assert_eq!(result["file"], "/etc/systemd/system/adit.service");
+    assert_eq!(
+        (&result["isRunning"], &result["isEnabled"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(result["process"].to_string(), first);
     // Port 80 is open without root, and the sandbox lets the API create its socket.
     assert_eq!(world.proxy_answer(80), "502");
     let health = [

@@ -90,6 +90,23 @@ fn the_proxy_of_gnome_is_switched_and_restored() {
             "switched on by adit",
         ],
     );
+    let status = desktop.proxy(&["status", "--json"]);
+    let status: serde_json::Value =
+        serde_json::from_str(&status.expect_success().unwrap()).unwrap();
+    let result = &status["result"];
+    assert_eq!(status["command"], "system-proxy status");
+    assert_eq!(
+        (&result["desktop"], &result["isOn"]),
+        (&"gnome".into(), &true.into())
+    );
+    let mode = serde_json::json!({
+        "key": ["org.gnome.system.proxy", "mode"],
+        "value": "'manual'",
+    });
+    assert!(
+        result["settings"].as_array().unwrap().contains(&mode),
+        "{result}"
+    );
 
     desktop.proxy(&["off"]).expect_success().unwrap();
     assert_eq!(

@@ -283,7 +283,7 @@ fn a_process_that_cannot_take_over_changes_nothing() {
     server.refuses(
         Some("/bin/true".as_ref()),
         &mut open,
-        &["is it adit?", "exit status: 0"],
+        &["ended before it was ready", "is it adit?"],
     );
     let no_program = server.folder.write_file("no-program", "text").unwrap();
     server.refuses(

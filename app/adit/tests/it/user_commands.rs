@@ -1,6 +1,7 @@
 //! `adit user` as an operator uses it, with a running process, and the documents that its users download.
 
 mod documents;
+mod import;
 mod mistakes;
 mod world;
 
@@ -236,4 +237,47 @@ fn a_file_of_passwords_is_read_again() {
     served.reload();
     assert!(lives(&mut eve) && lives(&mut admin));
     served.stop();
+}
+
+/// Changes through the API are recorded before they are answered, without secrets.
+#[test]
+fn changes_are_recorded() {
+    let served = Served::start();
+    served.prints(&["add", "anna", "--quota", "5GB"]);
+    served.prints(&["limit", "anna", "--rate", "1MB/s"]);
+    served.prints(&["list"]);
+    served.fails(&["remove", "nora"], 1);
+    served.prints(&["rotate", "anna"]);
+    let lines: Vec<serde_json::Value> = served
+        .file("audit.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let seen: Vec<(&str, u64)> = lines
+        .iter()
+        .map(|line| {
+            (
+                line["action"].as_str().unwrap(),
+                line["status"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("POST /accounts", 201),
+            ("PUT /accounts/anna/limits", 200),
+            ("DELETE /accounts/nora", 404),
+            ("POST /accounts/anna/rotate", 200),
+        ]
+    );
+    assert_eq!(lines[0]["about"]["name"], "anna");
+    assert_eq!(lines[1]["about"]["rate"], 1_000_000);
+    assert_eq!(lines[2]["error"], "no such user");
+    assert!(lines.iter().all(|line| line["by"] == "token 1"));
+    let anna = served.json(&["show", "anna", "--reveal"]);
+    let text = served.file("audit.jsonl");
+    for one in anna["credentials"].as_array().unwrap() {
+        assert!(!text.contains(one["secret"].as_str().unwrap()), "{text}");
+    }
 }

@@ -3,4 +3,4 @@
 mod kills;
 mod live;
 mod quotas;
-mod world;
+pub(crate) mod world;

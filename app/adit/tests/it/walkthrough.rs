@@ -6,6 +6,7 @@
 //! test` itself (`dev/xtask/src/documented.rs`).
 
 mod clients;
+mod fleet;
 mod gateway;
 mod hosts;
 mod kcp;
@@ -139,6 +140,8 @@ walkthroughs! {
     from_outline "docs/book/migrate/outline.md" migration::outline;
     book_libraries "docs/book/libraries.md" libraries::book;
     examples "examples/README.md" libraries::examples;
+    fleet "docs/fleet.md" fleet::fleet;
+    fleet_runbook "docs/fleet-runbook.md" fleet::runbook;
 }
 
 /// The page whose machine has systemd as process 1.

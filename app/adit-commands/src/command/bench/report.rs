@@ -89,7 +89,8 @@ impl ReportPrinter {
         self.json.is_none() && self.format != BenchFormat::Svg
     }
 
-    /// Shows the name of the row that is measured next, on a terminal. `total` is the number of rows.
+    /// Shows the name of the row that is measured next, on a terminal. `total` is the number of rows; 0 if it is not
+    /// known.
     pub(super) fn show_progress(&self, name: &str, total: usize) {
         self.progress.show(self.rows.borrow().len(), total, name);
     }
@@ -296,12 +297,15 @@ impl Progress {
         if !self.enabled {
             return;
         }
-        let filled = (done * WIDTH)
-            .checked_div(total)
-            .map_or(0, |filled| filled.min(WIDTH));
-        let (full, empty) = ("#".repeat(filled), ".".repeat(WIDTH - filled));
         // The cursor returns to the start of the line, which is cleared.
-        eprint!("\r\x1b[K[{full}{empty}] {done}/{total} {name}");
+        match (done * WIDTH).checked_div(total) {
+            Some(filled) => {
+                let filled = filled.min(WIDTH);
+                let (full, empty) = ("#".repeat(filled), ".".repeat(WIDTH - filled));
+                eprint!("\r\x1b[K[{full}{empty}] {done}/{total} {name}");
+            }
+            None => eprint!("\r\x1b[K{done} rows are measured{name}"),
+        }
         let _ = std::io::stderr().flush();
         self.is_shown.set(true);
     }
@@ -317,7 +321,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::JsonOption;
+    use crate::args::json_option::JsonOption;
 
     const LAYOUT: ReportLayout = ReportLayout {
         columns: &[

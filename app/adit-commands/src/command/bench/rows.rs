@@ -58,6 +58,7 @@ impl RowPrinter {
         let speed = (bytes > 0).then(|| f64::from(bytes) / ns);
         self.report
             .print_row(name, &[Some(f64::from(bytes)), Some(ns), speed]);
+        self.report.show_progress(" …", 0);
     }
 
     /// Returns the fastest row, in GB/s, among those that `names` selects, and its speed.

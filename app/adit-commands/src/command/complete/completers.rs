@@ -49,6 +49,11 @@ fn find_completer(arg: &Arg, topics: &[String]) -> Option<ArgValueCompleter> {
     match (value_name(arg).as_str(), arg.get_id().as_str()) {
         ("METHOD", _) => new(|word| candidates_starting_with(method_names(), word)),
         ("URL" | "URL|NAME|FILE|-" | "URL|[HOST:]PORT", _) => new(urls::complete_url),
+        #[cfg(feature = "admin")]
+        ("FORMAT", "from") => new(|word| {
+            let formats = adit_convert::users::UserFormat::names().chain(["auto"]);
+            candidates_starting_with(formats, word)
+        }),
         // Of a service: a command, or URLs.
         ("ARGS", _) => new(|word| {
             let mut found = candidates_starting_with(["run", "server", "client"], word);

@@ -6,6 +6,7 @@ use adit_cli::{Failure, FailureCode};
 use adit_config::{InterceptMethod, ListenerKind, Plan, RouteOption, WarningKind};
 use clap::Parser as _;
 
+use super::folders::config_home;
 use crate::args::{Args, Command, PlanArgs, RunArgs, ServerAction, ServerArgs, service};
 use crate::command::run;
 
@@ -297,7 +298,7 @@ fn default_config(scope: ServiceScope, name: &str) -> Result<PathBuf, Failure> {
     let file = format!("{name}.toml");
     Ok(match scope {
         ServiceScope::System => Path::new("/etc/adit").join(file),
-        ServiceScope::User => super::config_home()?.join("adit").join(file),
+        ServiceScope::User => config_home()?.join("adit").join(file),
     })
 }
 

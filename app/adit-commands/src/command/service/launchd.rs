@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_cli::{Failure, FailureCode};
 
 use super::definition::{ServiceDefinition, ServiceScope};
+use super::folders::home;
+use super::status::{ServiceStatus, not_installed};
 use super::steps::{MARK, Step, output_of};
 
 /// Returns the property list of a service. A system service runs as `user`.
@@ -69,7 +71,7 @@ fn log_path(definition: &ServiceDefinition) -> Option<String> {
     match definition.scope {
         ServiceScope::System => Some(format!("/var/log/{name}.log")),
         ServiceScope::User => {
-            let home = super::home().ok()?;
+            let home = home().ok()?;
             Some(
                 home.join("Library/Logs")
                     .join(format!("{name}.log"))
@@ -91,7 +93,7 @@ pub(super) fn path(scope: ServiceScope, name: &str) -> Result<PathBuf, Failure> 
     let file = format!("{name}.plist");
     Ok(match scope {
         ServiceScope::System => Path::new("/Library/LaunchDaemons").join(file),
-        ServiceScope::User => super::home()?.join("Library/LaunchAgents").join(file),
+        ServiceScope::User => home()?.join("Library/LaunchAgents").join(file),
     })
 }
 
@@ -144,24 +146,30 @@ pub(super) fn uninstall_steps(
 }
 
 /// Prints the state of the service.
-pub(super) fn print_status(scope: ServiceScope, name: &str, path: &Path) -> CommandResult {
+pub(super) fn status(
+    scope: ServiceScope,
+    name: &str,
+    path: &Path,
+) -> Result<ServiceStatus, Failure> {
     if !path.exists() {
-        return Err(super::not_installed(name));
+        return Err(not_installed(name));
     }
-    println!("file: {}", path.display());
     let target = format!("{}/{name}", domain(scope)?);
     let (_, text) = output_of(&["launchctl", "print", &target]).unwrap_or_default();
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(key));
         line.map(|rest| rest.trim_start_matches([' ', '=']))
     };
-    match (value("state"), value("pid")) {
-        (Some("running"), Some(pid)) => {
-            println!("{name}: running\nprocess: {pid}");
-            Ok(())
-        }
-        _ => Err(super::not_running(name)),
-    }
+    let state = value("state");
+    Ok(ServiceStatus {
+        name: name.to_owned(),
+        manager: "launchd",
+        is_running: state == Some("running"),
+        state: state.unwrap_or("not loaded").to_owned(),
+        file: path.to_owned(),
+        is_enabled: None,
+        process: value("pid").and_then(|process| process.parse().ok()),
+    })
 }
 
 /// Returns the domain of launchd that the services of this scope belong to.

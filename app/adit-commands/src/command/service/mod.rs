@@ -4,8 +4,10 @@
 //! the definition to the text of its file and to the steps of an installation; [`steps`] performs them.
 
 mod definition;
+mod folders;
 mod launchd;
 mod openrc;
+mod status;
 mod steps;
 mod systemd;
 #[cfg(test)]
@@ -17,7 +19,9 @@ use adit_cli::{CommandResult, Failure, FailureCode};
 
 use self::definition::{ServiceDefinition, ServiceScope};
 use super::upgrade::program_of_this_process;
-use crate::args::service::{ServiceCommand, ServiceInstallArgs, ServiceManager, ServiceNameArgs};
+use crate::args::service::{
+    ServiceCommand, ServiceInstallArgs, ServiceManager, ServiceNameArgs, ServiceStatusArgs,
+};
 
 pub(super) fn run_service(typed: &ServiceCommand) -> CommandResult {
     match typed {
@@ -72,15 +76,21 @@ fn install(typed: &ServiceInstallArgs) -> CommandResult {
     Ok(())
 }
 
-fn print_status(typed: &ServiceNameArgs) -> CommandResult {
-    let manager = chosen_manager(typed, false)?;
-    let (scope, name) = (scope_of(typed), &typed.name);
+fn print_status(typed: &ServiceStatusArgs) -> CommandResult {
+    let service = &typed.service;
+    let manager = chosen_manager(service, false)?;
+    let (scope, name) = (scope_of(service), &service.name);
     let path = path(manager, scope, name)?;
-    match manager {
-        ServiceManager::Systemd => systemd::print_status(scope, name),
-        ServiceManager::OpenRc => openrc::print_status(name, &path),
-        ServiceManager::Launchd => launchd::print_status(scope, name, &path),
-    }
+    let status = match manager {
+        ServiceManager::Systemd => systemd::status(scope, name),
+        ServiceManager::OpenRc => openrc::status(name, &path),
+        ServiceManager::Launchd => launchd::status(scope, name, &path),
+    };
+    let hint = match manager {
+        ServiceManager::Systemd => Some(systemd::log_hint(scope, name)),
+        ServiceManager::OpenRc | ServiceManager::Launchd => None,
+    };
+    status?.print(typed.json.json, hint)
 }
 
 fn uninstall(typed: &ServiceNameArgs) -> CommandResult {
@@ -90,7 +100,7 @@ fn uninstall(typed: &ServiceNameArgs) -> CommandResult {
     let is_own = steps::is_own_file(&path)
         .map_err(|why| why.with_hint("remove it by hand, or the package that it belongs to"))?;
     if !is_own {
-        return Err(not_installed(name));
+        return Err(status::not_installed(name));
     }
     let planned = match manager {
         ServiceManager::Systemd => systemd::uninstall_steps(scope, name, path.clone()),
@@ -159,33 +169,4 @@ fn running_manager() -> Option<ServiceManager> {
     Path::new("/run/openrc")
         .is_dir()
         .then_some(ServiceManager::OpenRc)
-}
-
-fn not_installed(name: &str) -> Failure {
-    Failure::new(
-        FailureCode::Failure,
-        format!("the service `{name}` is not installed"),
-    )
-    .with_hint("`adit service install` installs it; --user and --name select another one")
-}
-
-fn not_running(name: &str) -> Failure {
-    Failure::new(
-        FailureCode::Failure,
-        format!("the service `{name}` does not run"),
-    )
-}
-
-/// Returns the folder of the user's settings.
-fn config_home() -> Result<PathBuf, Failure> {
-    match std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
-        Some(folder) => Ok(folder.into()),
-        None => Ok(home()?.join(".config")),
-    }
-}
-
-fn home() -> Result<PathBuf, Failure> {
-    let home = std::env::var_os("HOME").filter(|folder| !folder.is_empty());
-    home.map(PathBuf::from)
-        .ok_or_else(|| Failure::new(FailureCode::Failure, "HOME is not set"))
 }

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_cli::{Failure, FailureCode};
 
 use super::definition::{SERVICE_USER, ServiceDefinition, ServiceScope};
+use super::status::{ServiceStatus, not_installed};
 use super::steps::{MARK, Step, output_of};
 
 /// Returns the script of a service. `supervise-daemon` restarts the process when it fails.
@@ -141,18 +142,25 @@ pub(super) fn uninstall_steps(name: &str, path: PathBuf) -> Vec<Step> {
 }
 
 /// Prints the state of the service.
-pub(super) fn print_status(name: &str, path: &Path) -> CommandResult {
+pub(super) fn status(name: &str, path: &Path) -> Result<ServiceStatus, Failure> {
     if !path.exists() {
-        return Err(super::not_installed(name));
+        return Err(not_installed(name));
     }
-    println!("script: {}", path.display());
-    match output_of(&["rc-service", name, "status"]) {
-        Some((true, text)) => {
-            println!("{text}");
-            Ok(())
-        }
-        _ => Err(super::not_running(name)),
-    }
+    let (is_running, text) = output_of(&["rc-service", name, "status"]).unwrap_or_default();
+    let text = text.trim_start_matches([' ', '*']);
+    let state = text.strip_prefix("status: ").unwrap_or(text);
+    Ok(ServiceStatus {
+        name: name.to_owned(),
+        manager: "openrc",
+        is_running,
+        state: match state {
+            "" => "unknown".to_owned(),
+            state => state.to_owned(),
+        },
+        file: path.to_owned(),
+        is_enabled: None,
+        process: None,
+    })
 }
 
 #[cfg(test)]

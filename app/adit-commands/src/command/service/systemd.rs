@@ -4,9 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use adit_cli::{CommandResult, Failure, FailureCode};
+use adit_cli::{Failure, FailureCode};
 
 use super::definition::{SERVICE_USER, ServiceDefinition, ServiceScope};
+use super::folders::config_home;
+use super::status::{ServiceStatus, not_installed};
 use super::steps::{MARK, Step, output_of};
 
 /// The sandbox of both scopes: it needs no privilege of the service manager.
@@ -83,6 +85,8 @@ impl UnitText<'_> {
         }
         line("Restart=on-failure");
         line("RestartSec=2");
+        // Wrong arguments or a wrong configuration stay wrong.
+        line("RestartPreventExitStatus=2 3");
         line("LimitNOFILE=1048576");
         if is_system {
             let (folder, capabilities) = (self.folder, definition.privileges.capabilities());
@@ -132,7 +136,7 @@ pub(super) fn path(scope: ServiceScope, name: &str) -> Result<PathBuf, Failure> 
     let file = format!("{name}.service");
     Ok(match scope {
         ServiceScope::System => Path::new("/etc/systemd/system").join(file),
-        ServiceScope::User => super::config_home()?.join("systemd/user").join(file),
+        ServiceScope::User => config_home()?.join("systemd/user").join(file),
     })
 }
 
@@ -172,7 +176,7 @@ pub(super) fn uninstall_steps(scope: ServiceScope, name: &str, path: PathBuf) ->
 }
 
 /// Prints the state of the service.
-pub(super) fn print_status(scope: ServiceScope, name: &str) -> CommandResult {
+pub(super) fn status(scope: ServiceScope, name: &str) -> Result<ServiceStatus, Failure> {
     let unit = format!("{name}.service");
     let properties = "--property=LoadState,ActiveState,SubState,UnitFileState,MainPID,FragmentPath";
     let output = output_of(&control(scope, &["show", &unit, properties]));
@@ -189,19 +193,20 @@ pub(super) fn print_status(scope: ServiceScope, name: &str) -> CommandResult {
         found.unwrap_or_default()
     };
     if value("LoadState") == "not-found" {
-        return Err(super::not_installed(name));
+        return Err(not_installed(name));
     }
-    println!("{name}: {} ({})", value("ActiveState"), value("SubState"));
-    println!(
-        "unit: {}, {}",
-        value("FragmentPath"),
-        value("UnitFileState")
-    );
-    if value("ActiveState") == "active" {
-        println!("process: {}", value("MainPID"));
-        return Ok(());
-    }
-    Err(super::not_running(name).with_hint(log_hint(scope, name)))
+    Ok(ServiceStatus {
+        name: name.to_owned(),
+        manager: "systemd",
+        is_running: value("ActiveState") == "active",
+        state: format!("{} ({})", value("ActiveState"), value("SubState")),
+        file: value("FragmentPath").into(),
+        is_enabled: Some(value("UnitFileState") == "enabled"),
+        process: value("MainPID")
+            .parse()
+            .ok()
+            .filter(|process| *process != 0),
+    })
 }
 
 /// Returns the command that shows the log of the service.

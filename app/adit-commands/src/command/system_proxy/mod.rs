@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use self::proxy_address::ProxyAddress;
 use crate::args::service::{DesktopKind, SystemProxyCommand};
+use crate::json;
 
 /// The file of the previous settings, in the state folder.
 const FILE: &str = "system-proxy.json";
@@ -34,7 +35,9 @@ pub(super) fn run_system_proxy(typed: &SystemProxyCommand) -> CommandResult {
             switch_on(chosen_desktop(typed.desktop.desktop)?, &proxy)
         }
         SystemProxyCommand::Off(typed) => switch_off(typed.desktop),
-        SystemProxyCommand::Status(typed) => print_status(chosen_desktop(typed.desktop)?),
+        SystemProxyCommand::Status(typed) => {
+            print_status(chosen_desktop(typed.desktop.desktop)?, typed.json.json)
+        }
     }
 }
 
@@ -171,22 +174,44 @@ fn switch_off(typed: Option<DesktopKind>) -> CommandResult {
     Ok(())
 }
 
-fn print_status(desktop: DesktopKind) -> CommandResult {
+/// The output of `adit system-proxy status`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProxyStatus {
+    desktop: DesktopKind,
+    /// True if the settings are those of adit, which `off` replaces by the previous ones.
+    is_on: bool,
+    settings: Vec<Setting>,
+}
+
+fn print_status(desktop: DesktopKind, is_json: bool) -> CommandResult {
     // The address does not matter: the names of the settings are those of any.
-    let settings = desktop.settings_for(&ProxyAddress::parse("mixed://127.0.0.1:1080")?)?;
-    for setting in settings {
+    let mut settings = desktop.settings_for(&ProxyAddress::parse("mixed://127.0.0.1:1080")?)?;
+    for setting in &mut settings {
         let value = desktop.read(&setting.key_parts())?;
+        setting.value = value;
+    }
+    let is_on = read_previous(&file_path()?)?.is_some();
+    if is_json {
+        let status = ProxyStatus {
+            desktop,
+            is_on,
+            settings,
+        };
+        json::print_result("system-proxy status", &status);
+        return Ok(());
+    }
+    for setting in settings {
         println!(
             "{} = {}",
             setting.key.join(" "),
-            value.as_deref().unwrap_or("(not set)")
+            setting.value.as_deref().unwrap_or("(not set)")
         );
     }
-    match read_previous(&file_path()?)? {
-        Some(_) => {
-            println!("switched on by adit: `adit system-proxy off` restores the previous settings");
-        }
-        None => println!("not switched on by adit"),
+    if is_on {
+        println!("switched on by adit: `adit system-proxy off` restores the previous settings");
+    } else {
+        println!("not switched on by adit");
     }
     Ok(())
 }

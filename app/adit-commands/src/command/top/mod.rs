@@ -9,10 +9,13 @@
 //! [`screen`] sets the terminal up and restores it.
 
 mod feed;
+#[cfg(feature = "fleet")]
+mod fleet;
 mod model;
 mod rows;
 mod screen;
 mod table;
+mod table_view;
 mod view;
 
 use std::time::{Duration, Instant};
@@ -22,6 +25,8 @@ use adit_cli::{CommandResult, Failure, FailureCode, Signals, result_of_end};
 use tokio::time::{MissedTickBehavior, interval};
 
 use self::feed::{Feed, Update};
+#[cfg(feature = "fleet")]
+pub(super) use self::fleet::run_fleet_top;
 use self::model::{Model, Outcome};
 use self::screen::{Input, Screen};
 use self::view::Look;
@@ -42,7 +47,8 @@ pub(super) fn run_top(typed: &args::TopArgs) -> CommandResult {
         process.admin = Some(address.clone());
     }
     let client = running_process::client_of(&process)?;
-    screen::check_terminal()?;
+    let hint = "`adit status`, `adit sessions` and `adit routes` print the same, with `--json` for programs";
+    screen::check_terminal("adit top", hint)?;
     adit_cli::block_on(|mut signals| async move {
         let feed = signals.run_until_ended(Feed::open(client.clone())).await?;
         show(&client, feed, signals).await

@@ -29,17 +29,18 @@ pub(super) struct Screen {
     input: mpsc::Receiver<Input>,
 }
 
-/// Checks that the standard streams are a terminal that can show the view.
-pub(super) fn check_terminal() -> Result<(), Failure> {
-    let hint = "`adit status`, `adit sessions` and `adit routes` print the same, with `--json` for programs";
-    let fault = |what: &str| Err(Failure::new(FailureCode::Usage, what).with_hint(hint));
+/// Checks that the standard streams are a terminal that can show the view of a command.
+pub(super) fn check_terminal(command: &str, hint: &str) -> Result<(), Failure> {
+    let fault = |what: String| Err(Failure::new(FailureCode::Usage, what).with_hint(hint));
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        return fault("`adit top` needs a terminal as standard input and output");
+        return fault(format!(
+            "`{command}` needs a terminal as standard input and output"
+        ));
     }
     match std::env::var("TERM").as_deref() {
-        Ok("dumb") => {
-            fault("this terminal (TERM=dumb) cannot move its cursor, as `adit top` needs")
-        }
+        Ok("dumb") => fault(format!(
+            "this terminal (TERM=dumb) cannot move its cursor, as `{command}` needs"
+        )),
         _ => Ok(()),
     }
 }

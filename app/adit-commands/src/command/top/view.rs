@@ -4,23 +4,21 @@ use std::time::Instant;
 
 use adit_config::text::format_size;
 use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Block, Clear, Padding, Paragraph, Row as TableRow, Table, TableState};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
 
 use super::model::{Mode, Model, Tab};
 use super::rows::empty_text;
-use super::table::{Column, Width};
+use super::table_view::{self, TableView};
 use crate::command::age::format_age;
 
 /// The smallest terminal for the view.
-const SMALLEST: (u16, u16) = (40, 8);
+pub(super) const SMALLEST: (u16, u16) = (40, 8);
 /// Characters for eight levels, and without a character set that has them.
 const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const ASCII_LEVELS: [&str; 8] = ["_", ".", ":", "-", "=", "+", "*", "#"];
-/// Mark of the selected row, which shows without colours too.
-const MARK: &str = "> ";
 
 /// Help on the keys.
 const HELP: &str = "\
@@ -40,7 +38,7 @@ A target is shown as its class and port only.";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     has_colours: bool,
-    levels: &'static [&'static str; 8],
+    pub(super) levels: &'static [&'static str; 8],
 }
 
 impl Look {
@@ -53,7 +51,7 @@ impl Look {
         Self::new(std::env::var_os("NO_COLOR").is_none(), is_unicode)
     }
 
-    const fn new(has_colours: bool, is_unicode: bool) -> Self {
+    pub(super) const fn new(has_colours: bool, is_unicode: bool) -> Self {
         Self {
             has_colours,
             levels: match is_unicode {
@@ -63,18 +61,18 @@ impl Look {
         }
     }
 
-    fn colour(self, colour: Color) -> Style {
+    pub(super) fn colour(self, colour: Color) -> Style {
         match self.has_colours {
             true => Style::new().fg(colour),
             false => Style::new(),
         }
     }
 
-    const fn strong() -> Style {
+    pub(super) const fn strong() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    fn warning(self) -> Style {
+    pub(super) fn warning(self) -> Style {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 }
@@ -101,7 +99,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: &Look, now: I
     draw_table(frame, table, model, *look);
     draw_status(frame, status, model, *look, now);
     if model.mode == Mode::Help {
-        draw_help(frame, area);
+        table_view::draw_help(frame, area, "adit top", HELP);
     }
 }
 
@@ -164,7 +162,7 @@ fn draw_traffic(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
 }
 
 /// Returns the newest values, relative to the largest of them; zero is blank.
-fn sparkline(values: &[u64], width: usize, levels: &[&str; 8]) -> String {
+pub(super) fn sparkline(values: &[u64], width: usize, levels: &[&str; 8]) -> String {
     let shown = &values
         .get(values.len().saturating_sub(width)..)
         .unwrap_or_default();
@@ -215,72 +213,18 @@ fn tab_line(model: &Model) -> Line<'static> {
 }
 
 fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, look: Look) {
-    // The head takes one line.
-    model.page = usize::from(area.height.saturating_sub(1));
+    model.page = table_view::page_of(area);
     let shown = model.shown_rows();
     let (sort, is_reversed) = model.sort();
-    let columns = model.columns();
-    let visible = |column: &Column| column.from_width <= frame.area().width;
-    let heads = columns
-        .iter()
-        .enumerate()
-        .filter(|(_, column)| visible(column));
-    let heads = heads.map(|(at, column)| {
-        let mark = match (sort == Some(at), is_reversed) {
-            (true, false) => "v",
-            (true, true) => "^",
-            (false, _) => "",
-        };
-        align(column, format!("{}{mark}", column.title))
-    });
-    let head = TableRow::new(heads).style(Look::strong().add_modifier(Modifier::UNDERLINED));
-    if shown.rows.is_empty() {
-        let table = Table::new([TableRow::new([""])], widths(columns, visible));
-        frame.render_widget(table.header(head), area);
-        let below = Rect {
-            y: area.y.saturating_add(1),
-            height: area.height.saturating_sub(1),
-            ..area
-        };
-        frame.render_widget(Line::raw(format!("{MARK}{}", empty_text(model))), below);
-        return;
-    }
-    // Rows that are not visible are not built: a list has a thousand of them.
-    let page = model.page.max(1);
-    let first = (shown.selected + 1).saturating_sub(page);
-    let rows = shown.rows.iter().skip(first).take(page).map(|row| {
-        let cells = row.cells.iter().zip(columns);
-        let cells = cells.filter(|(_, column)| visible(column));
-        let style = match (row.is_marked, row.is_warning) {
-            (true, false) => look.colour(Color::Green).add_modifier(Modifier::BOLD),
-            (_, true) => look.colour(Color::Red),
-            (false, false) => Style::new(),
-        };
-        TableRow::new(cells.map(|(cell, column)| align(column, cell.text.clone()))).style(style)
-    });
-    let table = Table::new(rows, widths(columns, visible))
-        .header(head)
-        .highlight_symbol(MARK)
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    let mut state = TableState::new().with_selected(Some(shown.selected - first));
-    frame.render_stateful_widget(table, area, &mut state);
-}
-
-fn align(column: &Column, text: String) -> Text<'static> {
-    let text = Text::raw(text);
-    match column.is_number {
-        true => text.alignment(Alignment::Right),
-        false => text,
-    }
-}
-
-fn widths(columns: &[Column], visible: impl Fn(&Column) -> bool) -> Vec<Constraint> {
-    let columns = columns.iter().filter(|column| visible(column));
-    let constraint = |column: &Column| match column.width {
-        Width::Fixed(width) => Constraint::Length(width),
-        Width::Rest(share) => Constraint::Fill(share),
+    let view = TableView {
+        columns: model.columns(),
+        rows: &shown.rows,
+        selected: shown.selected,
+        sort,
+        is_reversed,
+        empty: empty_text(model),
     };
-    columns.map(constraint).collect()
+    view.draw(frame, area, look);
 }
 
 fn draw_status(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look, now: Instant) {
@@ -319,30 +263,6 @@ fn hint_text(model: &Model) -> String {
         }
         _ => keys.to_owned(),
     }
-}
-
-fn draw_help(frame: &mut Frame<'_>, area: Rect) {
-    let lines = u16::try_from(HELP.lines().count()).unwrap_or(u16::MAX);
-    let longest = HELP.lines().map(|line| line.chars().count()).max();
-    let longest = longest
-        .and_then(|width| u16::try_from(width).ok())
-        .unwrap_or(u16::MAX);
-    // A border on each side, and a blank beside it.
-    let (width, height) = (
-        longest.saturating_add(4).min(area.width),
-        lines.saturating_add(2).min(area.height),
-    );
-    let area = Rect {
-        x: area.x + (area.width - width) / 2,
-        y: area.y + (area.height - height) / 2,
-        width,
-        height,
-    };
-    frame.render_widget(Clear, area);
-    let block = Block::bordered()
-        .title("adit top")
-        .padding(Padding::horizontal(1));
-    frame.render_widget(Paragraph::new(HELP).block(block), area);
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::super::feed::Update;
 use super::super::model::{Action, Outcome};
+use super::super::table_view::MARK;
 use super::*;
 use crate::command::process_documents::Overview;
 

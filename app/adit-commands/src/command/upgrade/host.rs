@@ -6,12 +6,14 @@ use std::pin::pin;
 
 use adit_admin::api::{ApiListenerControl, UpgradeRequest, UpgradeRequests, Upgraded};
 use adit_admin::user_store::UserStoreControl;
+use adit_admin::webhook::WebhookHub;
 use adit_cli::{SignalRequest, Signals};
 use adit_engine::Engine;
 use tokio::sync::{oneshot, watch};
 use tracing::{error, info};
 
 use super::{Exchange, Successor};
+use crate::command::fleet_node::FleetControl;
 
 /// Performs the upgrades of a running process.
 pub(crate) struct UpgradeHost {
@@ -21,8 +23,51 @@ pub(crate) struct UpgradeHost {
     api: Option<(ApiListenerControl, UpgradeRequests)>,
     /// The end of the process that this one has succeeded.
     predecessor: Option<PredecessorEnd>,
+    /// The files of this process, which another one opens.
+    files: ProcessFiles,
+}
+
+/// Files that one process has open at a time.
+#[derive(Clone, Default)]
+pub(crate) struct ProcessFiles {
     /// The store of users.
-    store: Option<UserStoreControl>,
+    pub(crate) store: Option<UserStoreControl>,
+    /// The node of a fleet.
+    pub(crate) fleet: Option<FleetControl>,
+    /// The queues of receivers of events.
+    pub(crate) webhooks: Option<WebhookHub>,
+}
+
+impl ProcessFiles {
+    /// Writes and closes them, so that another process can open them.
+    pub(crate) async fn close(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.close().await;
+        }
+        if let Some(store) = &self.store {
+            store.close().await;
+        }
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.close().await;
+        }
+    }
+
+    /// Opens them again: there is no other process.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "nothing is handed over there")
+    )]
+    pub(crate) async fn reopen(&self, engine: &Engine) {
+        if let Some(store) = &self.store {
+            store.reopen().await;
+        }
+        if let Some(fleet) = &self.fleet {
+            fleet.reopen().await;
+        }
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.reopen(engine.user_registry().clone());
+        }
+    }
 }
 
 /// The end of the process that this one has succeeded.
@@ -45,7 +90,6 @@ impl PredecessorEnd {
     ///
     /// # Cancel safety
     /// Cancel-safe.
-    #[cfg(target_os = "linux")]
     pub(super) async fn wait(&mut self) {
         while self.0.changed().await.is_ok() {}
     }
@@ -79,7 +123,7 @@ impl From<UpgradeRequest> for UpgradeTrigger {
 
 impl UpgradeHost {
     /// Creates the host of a process that was started from `program`, and has an API if `api` is set.
-    pub(crate) const fn new(
+    pub(crate) fn new(
         program: Exchange<PathBuf>,
         api: Option<(ApiListenerControl, UpgradeRequests)>,
         predecessor: Option<PredecessorEnd>,
@@ -88,27 +132,52 @@ impl UpgradeHost {
             program,
             api,
             predecessor,
-            store: None,
+            files: ProcessFiles::default(),
         }
     }
 
-    /// Sets the store of users, which is handed over.
-    pub(crate) fn with_user_store(mut self, store: Option<UserStoreControl>) -> Self {
-        self.store = store;
+    /// Sets the files that are handed over.
+    pub(crate) fn with_files(mut self, files: ProcessFiles) -> Self {
+        self.files = files;
         self
     }
 
-    /// Waits for a request of the API.
+    /// Returns the receivers of events.
+    pub(crate) const fn webhooks(&self) -> Option<&WebhookHub> {
+        self.files.webhooks.as_ref()
+    }
+
+    /// Waits for the end of the process that this one has succeeded, if it still ends connections.
+    pub(crate) async fn wait_for_predecessor(&self) {
+        if let Some(mut predecessor) = self.predecessor.clone() {
+            predecessor.wait().await;
+        }
+    }
+
+    /// Waits for a request of the API, or of an operator of the fleet.
     ///
     /// # Cancel safety
     /// Cancel-safe.
     pub(crate) async fn next_request(&mut self) -> UpgradeTrigger {
-        match &mut self.api {
-            Some((_, requests)) => match requests.recv().await {
-                Some(request) => request.into(),
+        let api = self.api.as_mut();
+        let by_api = async {
+            match api {
+                Some((_, requests)) => match requests.recv().await {
+                    Some(request) => request.into(),
+                    None => pending().await,
+                },
                 None => pending().await,
-            },
-            None => pending().await,
+            }
+        };
+        let by_fleet = async {
+            match &self.files.fleet {
+                Some(fleet) => fleet.next_upgrade().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            trigger = by_api => trigger,
+            program = by_fleet => UpgradeTrigger { program, reply: None },
         }
     }
 
@@ -142,7 +211,12 @@ impl UpgradeHost {
                 let Upgraded { pid, version } = &successor.about;
                 info!("upgraded: process {pid}, adit {version}, continues");
             }
-            Err(why) => error!("not upgraded, this process continues unchanged: {why}"),
+            Err(why) => {
+                error!("not upgraded, this process continues unchanged: {why}");
+                if let Some(fleet) = &self.files.fleet {
+                    fleet.set_upgrade_result(format!("not upgraded: {why}"));
+                }
+            }
         }
         if let Some(reply) = reply {
             let about = result.as_ref().map(|successor| successor.about.clone());
@@ -165,7 +239,7 @@ impl UpgradeHost {
             None => self.program.clone()?,
         };
         let api = self.api.as_ref().map(|(control, _)| control);
-        let store = self.store.as_ref();
-        Successor::start(&program, engine, api, self.predecessor.clone(), store).await
+        let files = &self.files;
+        Successor::start(&program, engine, api, self.predecessor.clone(), files).await
     }
 }

@@ -25,7 +25,7 @@ mod successor;
 mod unsupported;
 
 use host::PredecessorEnd;
-pub(super) use host::{UpgradeHost, UpgradeOutcome, UpgradeTrigger};
+pub(super) use host::{ProcessFiles, UpgradeHost, UpgradeOutcome, UpgradeTrigger};
 #[cfg(target_os = "linux")]
 pub(super) use predecessor::{InheritedApi, Predecessor};
 pub(super) use program::program_of_this_process;

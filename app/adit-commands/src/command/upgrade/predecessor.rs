@@ -56,19 +56,18 @@ impl InheritedApi {
 impl Predecessor {
     /// Receives the sockets, if this process was started by another one to succeed it.
     pub(crate) async fn from_environment() -> Result<Option<Self>, Failure> {
-        let Some(parent) = rustix::process::getppid() else {
+        let Ok(named) = std::env::var(ENVIRONMENT) else {
             return Ok(None);
         };
-        let parent = parent.as_raw_nonzero().get().unsigned_abs();
-        // A process that has inherited the variable by accident has another parent.
-        let named = std::env::var(ENVIRONMENT).is_ok_and(|id| id == parent.to_string());
-        if !named {
-            return Ok(None);
-        }
-        match Self::receive_from(parent).await {
+        // A process that has inherited the variable by accident has another standard input.
+        let id = match HandoverChannel::creator_of(std::io::stdin().as_fd()) {
+            Ok(id) if id.to_string() == named => id,
+            _ => return Ok(None),
+        };
+        match Self::receive_from(id).await {
             Ok(predecessor) => Ok(Some(predecessor)),
             Err(why) => {
-                let what = format!("cannot take over from process {parent}: {why}");
+                let what = format!("cannot take over from process {id}: {why}");
                 Err(Failure::new(FailureCode::Failure, what))
             }
         }

@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use adit_admin::api::{ApiListenerControl, Upgraded};
-use adit_admin::user_store::UserStoreControl;
 use adit_cli::{CommandResult, SignalRequest, Signals, notify_service_manager};
 use adit_engine::{Engine, EngineCounters, HandoverSocket, ReplayClaim, ReplayPart, StoredUser};
 use adit_net::child::detachable::{DetachableChild, spawn_detachable};
@@ -21,7 +20,7 @@ use super::message::{
     CountersMessage, ENVIRONMENT, Hello, PluginMessage, Ready, SOCKETS_PER_MESSAGE, SelectedMember,
     SocketOwner, UserMessage, VERSION, kind,
 };
-use super::{Exchange, PredecessorEnd, to_json};
+use super::{Exchange, PredecessorEnd, ProcessFiles, to_json};
 
 /// Time for the first message of the new process; a program that is not adit sends none.
 const HELLO_TIME: Duration = Duration::from_secs(10);
@@ -74,9 +73,9 @@ impl Successor {
         engine: &Engine,
         api: Option<&ApiListenerControl>,
         predecessor: Option<PredecessorEnd>,
-        store: Option<&UserStoreControl>,
+        files: &ProcessFiles,
     ) -> Exchange<Self> {
-        let started = Self::start_or_fail(program, engine, api, predecessor, store).await;
+        let started = Self::start_or_fail(program, engine, api, predecessor, files).await;
         if started.is_err() {
             engine.resume_plugins();
             engine.end_claims();
@@ -89,7 +88,7 @@ impl Successor {
         engine: &Engine,
         api: Option<&ApiListenerControl>,
         predecessor: Option<PredecessorEnd>,
-        store: Option<&UserStoreControl>,
+        files: &ProcessFiles,
     ) -> Exchange<Self> {
         check_service_manager()?;
         let sockets = engine.export_sockets().map_err(|why| why.to_string())?;
@@ -106,7 +105,7 @@ impl Successor {
         let child = spawn_detachable(command).await;
         let mut child =
             child.map_err(|why| format!("cannot start `{}`: {why}", program.display()))?;
-        let hello = next_message(&mut channel, &mut child, HELLO_TIME).await?;
+        let hello = next_message(&mut channel, &child, HELLO_TIME).await?;
         let hello: Hello = expect(&hello, kind::HELLO)?;
         if hello.handover != VERSION {
             return Err(format!(
@@ -123,26 +122,22 @@ impl Successor {
         }
         send_replays(&mut channel, &engine.replay_snapshot()).await?;
         super::send(&mut channel, kind::PREPARE, &[], &[]).await?;
-        let ready = next_message(&mut channel, &mut child, READY_TIME).await?;
+        let ready = next_message(&mut channel, &child, READY_TIME).await?;
         let ready: Ready = expect(&ready, kind::READY)?;
 
         engine.pause_accepting().await;
-        if let Some(store) = store {
-            store.close().await;
-        }
+        files.close().await;
         let mut counted = engine.counters();
         // The users are handed over with their limits; only what is added later is counted.
         let users: Vec<StoredUser> = engine.user_registry().to_stored().collect();
         counted.users.clear();
-        let started = Self::request_start(&mut channel, &mut child, engine, &counted, &users);
+        let started = Self::request_start(&mut channel, &child, engine, &counted, &users);
         let started = started.await;
         counted.users = users.into_iter().map(Into::into).collect();
         let (claims, recorded) = match started {
             Ok(started) => started,
             Err(why) => {
-                if let Some(store) = store {
-                    store.reopen().await;
-                }
+                files.reopen(engine).await;
                 // The sockets were not closed: nothing was refused.
                 engine.resume_accepting();
                 return Err(why);
@@ -177,7 +172,7 @@ impl Successor {
 
     async fn request_start(
         channel: &mut HandoverChannel,
-        child: &mut DetachableChild,
+        child: &DetachableChild,
         engine: &Engine,
         counted: &EngineCounters,
         users: &[StoredUser],
@@ -235,6 +230,10 @@ impl Successor {
         let mut counter_timer = interval(COUNTER_INTERVAL);
         let mut predecessor = self.predecessor.take();
         loop {
+            if is_ending && self.claims.has_ended {
+                // The new process has failed, and the service manager waits for this one to start the service again.
+                break;
+            }
             let left = until.saturating_duration_since(Instant::now());
             let end = async {
                 if let Some(predecessor) = &mut predecessor {
@@ -254,7 +253,7 @@ impl Successor {
                     Ok(None) | Err(_) => self.end_claims(engine),
                 },
                 request = signals.next_request() => match request {
-                    // The service manager ends both processes.
+                    // The service manager ends both processes, and the new one waits for this one.
                     SignalRequest::Drain if !is_ending => is_ending = true,
                     SignalRequest::Drain | SignalRequest::Stop => break,
                     SignalRequest::Reload | SignalRequest::Upgrade => {
@@ -425,7 +424,7 @@ async fn send_counters(channel: &mut HandoverChannel, counters: &EngineCounters)
 /// Receives the next message of the new process within `limit`.
 async fn next_message(
     channel: &mut HandoverChannel,
-    child: &mut DetachableChild,
+    child: &DetachableChild,
     limit: Duration,
 ) -> Exchange<HandoverMessage> {
     let received = match timeout(limit, channel.receive()).await {
@@ -443,9 +442,7 @@ async fn next_message(
         }
     };
     Err(match timeout(EXIT_TIME, child.wait_for_exit()).await {
-        Ok(Ok(status)) => {
-            format!("the new process ended ({status}) before it was ready; is it adit?")
-        }
+        Ok(Ok(())) => "the new process ended before it was ready; is it adit?".to_owned(),
         _ => format!("the new process: {received}"),
     })
 }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_admin::api::{ApiListener, ApiListenerControl, ApiListenerError, Upgraded};
-use adit_admin::user_store::UserStoreControl;
 use adit_cli::{CommandResult, Failure, Signals};
 use adit_engine::{Engine, Inheritance, PreparedEngine};
 
-use super::{Exchange, PredecessorEnd};
+use super::{Exchange, PredecessorEnd, ProcessFiles};
 
 /// A process that this one succeeds; there is none.
 pub(crate) struct Predecessor {
@@ -74,7 +73,7 @@ impl Successor {
         _: &Engine,
         _: Option<&ApiListenerControl>,
         _: Option<PredecessorEnd>,
-        _: Option<&UserStoreControl>,
+        _: &ProcessFiles,
     ) -> Exchange<Self> {
         Err("only a process on Linux can be upgraded".to_owned())
     }

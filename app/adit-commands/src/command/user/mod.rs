@@ -1,18 +1,32 @@
-//! `adit user`: the users of a running process, through its management API.
+//! `adit user`: the users of a running process, through its management API, or those of a realm.
 
+mod import;
 mod output;
+#[cfg(feature = "fleet")]
+mod realm;
+#[cfg(feature = "fleet")]
+mod realm_import;
 
 use adit_admin::api::{ApiClient, ApiRequestError, LimitsPatch, NewAccount};
 use adit_cli::{CommandResult, Failure, FailureCode};
 use serde::Serialize;
 
+use self::output::OpenSessions;
 use super::running_process;
 use super::user_values::Change;
 use crate::args::user::{UserApiArgs, UserCommand, UserLimitOptions};
 use crate::json;
 
+/// Number of attempts to change a user while others write too.
+#[cfg(feature = "fleet")]
+const ATTEMPTS: usize = 50;
+
 /// Runs a command of `adit user`.
 pub(super) fn run_user(command: &UserCommand) -> CommandResult {
+    #[cfg(feature = "fleet")]
+    if let realm::Subject::Realm(membership) = realm::subject_of(command.api())? {
+        return realm::run_realm_user(command, &membership);
+    }
     match command {
         UserCommand::Add(typed) => {
             let limits = to_patch(&typed.limits);
@@ -21,6 +35,7 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
                 listeners: typed.listener.clone(),
                 host: typed.url.host.clone(),
                 limits: (!limits.is_empty()).then(|| limits.to_json()),
+                ..NewAccount::default()
             };
             let (issued, info) = send(&typed.api, false, async |api| {
                 let issued = api.add_account(&new).await?;
@@ -41,7 +56,7 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
                 json::print_result("user list", &list);
                 return Ok(());
             }
-            output::print_list(&list.accounts);
+            output::print_list(&list.accounts, OpenSessions::Known);
             Ok(())
         }
         UserCommand::Show(typed) => {
@@ -53,7 +68,7 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
                 json::print_result("user show", &info);
                 return Ok(());
             }
-            output::print_account(&info, typed.url.no_qr)
+            output::print_account(&info, typed.url.no_qr, OpenSessions::Known)
         }
         UserCommand::Rotate(typed) => {
             let host = typed.url.host.as_deref();
@@ -76,11 +91,7 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
         UserCommand::Limit(typed) => {
             let changes = to_patch(&typed.limits);
             if changes.is_empty() {
-                let what = "no limit to change";
-                return Err(Failure::new(FailureCode::Usage, what).with_hint(
-                    "--quota 50GB/month, --expires 30d, --rate 10MB/s, --sessions 3, --devices 2; \
-                     `none` removes a limit",
-                ));
+                return Err(no_limit_failure());
             }
             let info = send(&typed.api, false, async |api| {
                 api.set_account_limits(&typed.name, &changes).await
@@ -89,8 +100,9 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
                 json::print_result("user limit", &info);
                 return Ok(());
             }
-            output::print_account(&info, true)
+            output::print_account(&info, true, OpenSessions::Known)
         }
+        UserCommand::Import(typed) => import::run_import(typed),
         UserCommand::Reset(typed) => {
             send(&typed.api, false, async |api| {
                 api.reset_account(&typed.name).await
@@ -104,6 +116,13 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
             )
         }
     }
+}
+
+fn no_limit_failure() -> Failure {
+    Failure::new(FailureCode::Usage, "no limit to change").with_hint(
+        "--quota 50GB/month, --expires 30d, --rate 10MB/s, --sessions 3, --devices 2; \
+         `none` removes a limit",
+    )
 }
 
 fn print_done(

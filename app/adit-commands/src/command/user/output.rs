@@ -59,7 +59,7 @@ pub(super) fn print_issued(what: &str, issued: &IssuedCredentials, no_qr: bool) 
 }
 
 /// Prints credentials, with a QR code of the first URL that phones read.
-fn print_credentials(credentials: &[IssuedCredential], no_qr: bool) -> CommandResult {
+pub(super) fn print_credentials(credentials: &[IssuedCredential], no_qr: bool) -> CommandResult {
     for one in credentials {
         match &one.url {
             Some(url) => println!("url           {url}"),
@@ -134,8 +134,18 @@ fn expiry_text(at: u64) -> String {
     }
 }
 
+/// The available information about the open sessions of users.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenSessions {
+    /// Their number, as a process knows it.
+    Known,
+    /// Nothing: each node of a realm has its own.
+    #[cfg(feature = "fleet")]
+    Unknown,
+}
+
 /// Prints one user.
-pub(super) fn print_account(info: &AccountInfo, no_qr: bool) -> CommandResult {
+pub(super) fn print_account(info: &AccountInfo, no_qr: bool, open: OpenSessions) -> CommandResult {
     println!("{}  {}", shown(&info.name), info.state);
     let used = info.used_up.saturating_add(info.used_down);
     let of = info.quota.map_or_else(String::new, |quota| {
@@ -147,16 +157,18 @@ pub(super) fn print_account(info: &AccountInfo, no_qr: bool) -> CommandResult {
         format_size(info.used_up),
         format_size(info.used_down)
     );
-    println!(
-        "total         up {}, down {}",
-        format_size(info.total_up),
-        format_size(info.total_down)
-    );
-    println!(
-        "open          {}, {}",
-        counted(info.sessions_open, "session"),
-        counted(info.devices_open, "device")
-    );
+    if open == OpenSessions::Known {
+        println!(
+            "total         up {}, down {}",
+            format_size(info.total_up),
+            format_size(info.total_down)
+        );
+        println!(
+            "open          {}, {}",
+            counted(info.sessions_open, "session"),
+            counted(info.devices_open, "device")
+        );
+    }
     print_limits(info);
     if let Some(listeners) = info.listeners.as_ref().filter(|all| !all.is_empty()) {
         println!("listeners     {}", listeners.join(", "));
@@ -168,17 +180,17 @@ pub(super) fn print_account(info: &AccountInfo, no_qr: bool) -> CommandResult {
 }
 
 /// Prints all users in a table of at most 80 columns.
-pub(super) fn print_list(accounts: &[AccountInfo]) {
+pub(super) fn print_list(accounts: &[AccountInfo], open: OpenSessions) {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let is_terminal = std::io::stdout().is_terminal();
-    for line in table(accounts, now.as_secs(), is_terminal) {
+    for line in table(accounts, now.as_secs(), is_terminal, open) {
         println!("{line}");
     }
 }
 
-fn table(accounts: &[AccountInfo], now: u64, with_bars: bool) -> Vec<String> {
+fn table(accounts: &[AccountInfo], now: u64, with_bars: bool, open: OpenSessions) -> Vec<String> {
     if accounts.is_empty() {
         return vec!["no users".to_owned()];
     }
@@ -197,7 +209,16 @@ fn table(accounts: &[AccountInfo], now: u64, with_bars: bool) -> Vec<String> {
             format!("{name:width$}  {state:10}  {used:>8}  {quota:15}  {expires:10}  {open}");
         line.trim_end().to_owned()
     };
-    let mut lines = vec![row("NAME", "STATE", "USED", "QUOTA", "EXPIRES", "OPEN")];
+    let is_known = open == OpenSessions::Known;
+    let of_open = |text: &str| {
+        if is_known {
+            text.to_owned()
+        } else {
+            String::new()
+        }
+    };
+    let open = of_open("OPEN");
+    let mut lines = vec![row("NAME", "STATE", "USED", "QUOTA", "EXPIRES", &open)];
     for (account, name) in accounts.iter().zip(&names) {
         let used = account.used_up.saturating_add(account.used_down);
         let quota = match account.quota {
@@ -213,7 +234,7 @@ fn table(accounts: &[AccountInfo], now: u64, with_bars: bool) -> Vec<String> {
         let expires = account
             .expires
             .map_or_else(|| "-".to_owned(), |at| time_left(at, now));
-        let open = account.sessions_open.to_string();
+        let open = of_open(&account.sessions_open.to_string());
         lines.push(row(
             name,
             &account.state,
@@ -296,7 +317,7 @@ mod tests {
             },
         ];
         for with_bars in [false, true] {
-            let lines = table(&accounts, 0, with_bars);
+            let lines = table(&accounts, 0, with_bars, OpenSessions::Known);
             for line in &lines {
                 assert!(line.chars().count() <= 80, "{line}");
                 assert!(!line.contains('\u{1b}'), "{line:?}");
@@ -308,7 +329,7 @@ mod tests {
             assert_eq!(column(&lines[3]), "-", "{lines:?}");
             assert_eq!(lines[1].contains('█'), with_bars);
         }
-        assert_eq!(table(&[], 0, true), ["no users"]);
+        assert_eq!(table(&[], 0, true, OpenSessions::Known), ["no users"]);
     }
 
     #[test]

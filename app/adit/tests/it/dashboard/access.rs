@@ -1,13 +1,14 @@
 //! Access to the dashboard: other pages, other programs, and too much of everything.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use adit_interop::hostile_clients::open_idle_connections;
 use adit_interop::{ChildProcess, TEST_TIMEOUT, TempFolder};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::browser::{Browser, Look};
 use super::world::{TOKEN, World, echoes};
@@ -111,7 +112,7 @@ fn only_the_page_itself_uses_its_cookie() {
     world.adit.stop().unwrap();
 }
 
-/// A body of a gigabyte, hundreds of connections, and heads without an end: the proxy serves on.
+/// A body of a gigabyte, ten thousand connections, and heads without an end: the proxy serves on.
 #[test]
 fn too_much_of_everything_does_not_disturb_the_proxy() {
     let world = World::start_proxy();
@@ -135,6 +136,15 @@ fn too_much_of_everything_does_not_disturb_the_proxy() {
     let idle = open_idle_connections(world.api, 500);
     assert!(idle.len() > 400, "{} connections", idle.len());
     assert!(echoes(&mut session));
+    let flood = open_ten_thousand(&world);
+    assert!(flood.len() > 9000, "{} connections", flood.len());
+    assert!(echoes(&mut session));
+    // Those who have a token have no more streams than others.
+    let streams = flood
+        .iter()
+        .filter(|stream| has_answer(stream, "HTTP/1.1 200") && is_open(stream));
+    let streams = streams.count();
+    assert!((1..=64).contains(&streams), "{streams} event streams");
     // The newest connections are served.
     let start = Instant::now();
     let (cookie, key) = log_in(world.api, TOKEN);
@@ -152,8 +162,52 @@ fn too_much_of_everything_does_not_disturb_the_proxy() {
     }
     assert_eq!(world.json("/overview")["sessionsOpen"], 1);
     assert!(echoes(&mut session));
-    drop(idle);
+    drop((idle, flood));
     world.adit.stop().unwrap();
+}
+
+/// Opens ten thousand connections, each of which asks for the event stream, and returns those that were opened.
+fn open_ten_thousand(world: &World) -> Vec<TcpStream> {
+    const COUNT: usize = 10_000;
+    let mut limits = getrlimit(Resource::Nofile);
+    limits.current = limits.maximum;
+    setrlimit(Resource::Nofile, limits).unwrap();
+    let request = format!(
+        "GET /events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n",
+        world.api
+    );
+    let begun = Instant::now();
+    let mut streams = Vec::with_capacity(COUNT);
+    for _ in 0..COUNT {
+        let opened = TcpStream::connect_timeout(&world.api, TEST_TIMEOUT);
+        if let Ok(mut stream) = opened {
+            // The API may have closed it already.
+            let _ = stream.write_all(request.as_bytes());
+            streams.push(stream);
+        }
+    }
+    eprintln!("{} connections in {:?}", streams.len(), begun.elapsed());
+    streams
+}
+
+/// Returns true if these are the first bytes that have arrived. It waits for nothing.
+/// Returns true if the other side has not closed the connection. What has arrived is read.
+fn is_open(mut stream: &TcpStream) -> bool {
+    let mut piece = [0; 4096];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(why) => return why.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+fn has_answer(stream: &TcpStream, expected: &str) -> bool {
+    let mut head = [0; 64];
+    stream.set_nonblocking(true).unwrap();
+    let n = stream.peek(&mut head).unwrap_or(0);
+    head[..n].starts_with(expected.as_bytes())
 }
 
 #[test]

@@ -236,6 +236,16 @@ impl Browser {
         fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
     }
 
+    /// Writes a picture of an element.
+    pub(super) fn take_picture_of(&mut self, selector: &str, path: &Path) {
+        let place = self.value(&format!(
+            "(() => {{ const b = document.querySelector('{selector}').getBoundingClientRect(); \
+             return {{x: b.x + scrollX, y: b.y + scrollY, width: b.width, height: b.height, scale: 2}}; }})()"
+        ));
+        let picture = self.call("Page.captureScreenshot", json!({"clip": place}));
+        fs::write(path, decode_base64(picture["data"].as_str().unwrap())).unwrap();
+    }
+
     /// Returns the serious faults that axe-core finds.
     pub(super) fn accessibility_faults(&mut self) -> Vec<String> {
         if self.value("typeof axe") == "undefined" {

@@ -5,4 +5,5 @@ mod browser;
 mod events;
 mod page;
 mod sessions;
+mod users;
 mod world;

@@ -15,6 +15,9 @@ use crate::setup::{ALLOW, bin};
 
 pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
+/// A token that may read keys, of [`World::start_managed`].
+pub(super) const REVEALING_TOKEN: &str = "fedcba9876543210fedcba9876543210";
+
 /// A proxy with the user `ann`, an SSH server for her, and the API at a port.
 pub(super) struct World {
     pub(super) adit: AditProcess,
@@ -43,7 +46,20 @@ impl World {
         let mut args = vec!["run"];
         args.extend(plan);
         args.extend(["--admin", "127.0.0.1:0", "--admin-token", &token]);
-        let mut adit = AditProcess::start_with(&bin(), &args, 1).unwrap();
+        Self::start_process(folder, &args, 1)
+    }
+
+    /// Starts two listeners of a configuration file with the API at a port, whose tokens are [`TOKEN`] and
+    /// [`REVEALING_TOKEN`] in the file `tokens`.
+    pub(super) fn start_managed(folder: TempFolder, text: &str) -> Self {
+        let tokens = format!("{TOKEN}\n{REVEALING_TOKEN} reveal\n");
+        folder.write_file("tokens", tokens).unwrap();
+        let file = folder.write_file("adit.toml", text).unwrap();
+        Self::start_process(folder, &["run", "-c", &file.display().to_string()], 2)
+    }
+
+    fn start_process(folder: TempFolder, args: &[&str], listeners: usize) -> Self {
+        let mut adit = AditProcess::start_with(&bin(), args, listeners).unwrap();
         let lines = adit.process().wait_lines("api at ", 1, TEST_TIMEOUT);
         let api = lines.unwrap()[0].rsplit(' ').next().unwrap().parse();
         Self {

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use adit_interop::origin::OriginServer;
-use adit_interop::socks_client::{self, Destination};
+use adit_interop::socks_client::{self, Destination, UdpAssociation};
 use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr, traffic};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -126,6 +126,99 @@ fn associations_have_ids_too() {
     assert!(start["session"].as_u64() > Some(0), "{start}");
     assert_eq!(start["client"], client.local_addr().unwrap().to_string());
     adit.stop().unwrap();
+}
+
+/// Returns the ID of the session in the only message that starts with these words.
+fn id_of(messages: &[Value], words: &str) -> u64 {
+    let found: Vec<&Value> = messages
+        .iter()
+        .filter(|one| one["message"].as_str().unwrap().starts_with(words))
+        .collect();
+    assert_eq!(found.len(), 1, "{words}: {messages:?}");
+    found[0]["session"]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{}", found[0]))
+}
+
+#[test]
+fn datagrams_in_streams_and_bind_have_ids_too() {
+    let key = "ss://2022-blake3-aes-128-gcm:AAECAwQFBgcICQoLDA0ODw%3D%3D";
+    let url = format!("{key}@127.0.0.1:0?{ALLOW}");
+    let mut server = start(&["run", &url, "--log=debug", "--log-format=json"]);
+    let hop = format!("{key}@{}?udp=over-tcp", server.addr());
+    let client = start(&["run", "socks5://127.0.0.1:0", &hop]);
+    let origin = OriginServer::start().unwrap();
+    let association = UdpAssociation::open(client.addr(), None).unwrap();
+    let to = Destination::Addr(origin.addr());
+    association.send_to(&to, b"four").unwrap();
+    assert_eq!(association.recv().unwrap().1, b"four");
+    drop(association);
+    client.stop().unwrap();
+    let ends = "UDP over TCP ends";
+    server.process().wait_lines(ends, 1, TEST_TIMEOUT).unwrap();
+    let all = messages(&server.process().output());
+    let id = id_of(&all, "UDP over TCP is open");
+    assert_eq!((id > 0, id_of(&all, ends)), (true, id));
+    server.stop().unwrap();
+
+    let url = format!("mixed://127.0.0.1:0?{ALLOW}&bind=true");
+    let mut adit = start(&["run", &url, "--log=debug", "--log-format=json"]);
+    let any = Destination::Addr("0.0.0.0:0".parse().unwrap());
+    let bind = socks_client::perform_request(adit.addr(), None, socks_client::BIND, &any);
+    let (mut near, first) = bind.unwrap();
+    let peer = traffic::connect_directly(first.bound).unwrap();
+    assert_eq!(socks_client::read_reply(&mut near).unwrap().code, 0);
+    drop((near, peer));
+    adit.process()
+        .wait_lines("\"message\":\"closed", 1, TEST_TIMEOUT)
+        .unwrap();
+    let all = messages(&adit.process().output());
+    let id = id_of(&all, "BIND waits on");
+    assert_eq!((id > 0, id_of(&all, "closed")), (true, id));
+    adit.stop().unwrap();
+}
+
+#[test]
+fn the_environment_has_the_options_of_every_command() {
+    let mut command = Command::new(bin());
+    command.args(["kcp", "server", "-l", "127.0.0.1:0", "-t", "127.0.0.1:9"]);
+    command
+        .env("ADIT_LOG", "trace")
+        .env("ADIT_LOG_FORMAT", "json");
+    let mut adit = AditProcess::start_command(command, 1).unwrap();
+    let noise = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    noise.send_to(&[7; 100], adit.addr()).unwrap();
+    let lines = adit.process().wait_lines("{\"time\"", 1, TEST_TIMEOUT);
+    assert!(!messages(&lines.unwrap().join("\n")).is_empty());
+    adit.stop().unwrap();
+    // Options take precedence.
+    let url = format!("mixed://127.0.0.1:0?{ALLOW}");
+    let mut command = Command::new(bin());
+    command.args(["run", &url, "--log", "debug", "--log-format", "logfmt"]);
+    command
+        .env("ADIT_LOG", "error")
+        .env("ADIT_LOG_FORMAT", "json");
+    let mut adit = AditProcess::start_command(command, 1).unwrap();
+    let origin = OriginServer::start().unwrap();
+    drop(session(adit.addr(), &Destination::Addr(origin.addr())));
+    adit.process()
+        .wait_lines("msg=\"closed", 1, TEST_TIMEOUT)
+        .unwrap();
+    adit.stop().unwrap();
+    for (name, value, says_what) in [
+        ("ADIT_LOG", "loud", "`loud` is not a level"),
+        (
+            "ADIT_LOG_FORMAT",
+            "xml",
+            "`xml` is not a format; formats are human, json, logfmt",
+        ),
+    ] {
+        let mut command = Command::new(bin());
+        command.arg("keygen").env(name, value);
+        let done = adit_interop::external_tools::run_to_end(command, TEST_TIMEOUT).unwrap();
+        assert_eq!(done.code, Some(2), "{}", done.output);
+        says(&done.output, &[says_what, &format!("in {name}")]);
+    }
 }
 
 #[test]

@@ -96,8 +96,8 @@ fn openmetrics_is_sent_on_request() {
     world.adit.stop().unwrap();
 }
 
-/// Starts a server of SOCKS with two users, whose metrics have users or not.
-fn start_with_logins(folder: &TempFolder, metrics_users: bool) -> AditProcess {
+/// Starts a server of SOCKS with two users, with this setting of metrics and these options.
+fn start_with_logins(folder: &TempFolder, metrics_users: bool, options: &[&str]) -> AditProcess {
     let socket = folder.path().join("admin.sock");
     let file = format!(
         "[admin]\nlisten = {socket:?}\nmetrics_users = {metrics_users}\n\n[route.main]\n\
@@ -105,7 +105,8 @@ fn start_with_logins(folder: &TempFolder, metrics_users: bool) -> AditProcess {
     );
     folder.write_file("users", "ann:one\nbo\"b:two\n").unwrap();
     let file = folder.write_file("adit.toml", file).unwrap();
-    AditProcess::start_with(&bin(), &["run", "-c", file.to_str().unwrap()], 1).unwrap()
+    let args = [&["run", "-c", file.to_str().unwrap()], options].concat();
+    AditProcess::start_with(&bin(), &args, 1).unwrap()
 }
 
 fn metrics_of(folder: &TempFolder) -> String {
@@ -132,8 +133,9 @@ fn users_are_in_the_metrics_if_they_are_opted_in() {
     let folder = TempFolder::new("metrics-users").unwrap();
     let origin = OriginServer::start().unwrap();
     let to = Destination::Addr(origin.addr());
-    for metrics_users in [false, true] {
-        let adit = start_with_logins(&folder, metrics_users);
+    for (in_file, options) in [(false, &[][..]), (true, &[]), (false, &["--metrics-users"])] {
+        let metrics_users = in_file || !options.is_empty();
+        let adit = start_with_logins(&folder, in_file, options);
         let at = labels("main", &adit);
         // Proxies escape the names of users in logs, and so here.
         for login in [("ann", "one"), ("bo\"b", "two")] {
@@ -155,6 +157,57 @@ fn users_are_in_the_metrics_if_they_are_opted_in() {
         assert_eq!(text.contains("user=\""), metrics_users, "{text}");
         adit.stop().unwrap();
     }
+}
+
+#[test]
+fn refused_users_and_rejected_datagrams_are_counted_by_cause() {
+    let folder = TempFolder::new("metrics-causes").unwrap();
+    let socket = folder.path().join("admin.sock");
+    let file = format!(
+        "[admin]\nlisten = {socket:?}\n\n[route.main]\nlisten = \"mixed://ann:one@127.0.0.1:0?{ALLOW}\"\n\n\
+         [route.keyed]\nlisten = \"ss://{METHOD}:{KEY}@127.0.0.1:0\"\n"
+    );
+    let file = folder.write_file("adit.toml", file).unwrap();
+    let adit = AditProcess::start_with(&bin(), &["run", "-c", file.to_str().unwrap()], 2).unwrap();
+    let [proxy, keyed] = *adit.addrs() else {
+        panic!("two listeners");
+    };
+    let headers = ["Host: localhost", "Content-Type: application/json"];
+    let stream = UnixStream::connect(&socket).unwrap();
+    let limits = ask(
+        stream,
+        "PUT /accounts/ann/limits",
+        &headers,
+        "{\"sessions\": 1}",
+    );
+    assert_eq!(limits.status, 200, "{}", limits.body);
+    let origin = OriginServer::start().unwrap();
+    let to = Destination::Addr(origin.addr());
+    let login = Some(("ann", "one"));
+    let _open = socks_client::connect_through(proxy, login, &to).unwrap();
+    socks_client::connect_through(proxy, login, &to).unwrap_err();
+    let at = |route: &str, listen, cause: &str| {
+        format!("{{route=\"{route}\",listen=\"{listen}\",cause=\"{cause}\"}}")
+    };
+    let refused = at("main", proxy, "too-many-sessions");
+    let text = metrics_with(&folder, &format!("adit_rejects_total{refused}"), 1);
+    assert!(
+        text.contains("# HELP adit_datagram_rejects_total "),
+        "{text}"
+    );
+    let noise = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for packet in [&[7; 100][..], &[7; 100], &[7; 3]] {
+        noise.send_to(packet, keyed).unwrap();
+    }
+    for (cause, count) in [("unauthentic", 2), ("malformed", 1)] {
+        let rejected = at("keyed", keyed, cause);
+        metrics_with(
+            &folder,
+            &format!("adit_datagram_rejects_total{rejected}"),
+            count,
+        );
+    }
+    adit.stop().unwrap();
 }
 
 #[test]

@@ -198,6 +198,32 @@ impl Prometheus {
     }
 }
 
+/// Read strictly, by the schema that Grafana publishes for Go.
+#[test]
+fn the_board_is_one_of_grafana() {
+    let read_board = |path: &Path| {
+        let program = external_tools::peer_path("grafanaboard");
+        let what = external_tools::missing_program_message("grafanaboard");
+        assert!(program.is_file(), "{what}");
+        let mut command = Command::new(program);
+        command.arg(path);
+        external_tools::run_to_end(command, Duration::from_secs(30)).unwrap()
+    };
+    let board = packaging().join("grafana/adit.json");
+    read_board(&board).expect_success().unwrap();
+    // It would find a mistake.
+    let folder = TempFolder::new("board").unwrap();
+    let text = read("grafana/adit.json");
+    for (right, wrong) in [
+        ("\"panels\"", "\"pannels\""),
+        ("\"refresh\": \"", "\"refresh\": 5, \"x\": \""),
+    ] {
+        assert!(text.contains(right), "{right}");
+        let file = folder.write_file("board.json", text.replacen(right, wrong, 1));
+        assert_ne!(read_board(&file.unwrap()).code, Some(0), "{wrong}");
+    }
+}
+
 #[test]
 fn every_query_of_the_board_and_the_rules_works() {
     let folder = TempFolder::new("prometheus").unwrap();

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use adit_interop::ChildProcess;
 use adit_interop::external_tools::{self, ToolOutput};
+use adit_link::NetworkNamespace;
 
 use crate::setup::bin;
 
@@ -170,6 +171,11 @@ impl SystemdWorld {
         let words = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-x"];
         let words = [&words[..], &[&proxy, "http://192.0.2.1:9/"]].concat();
         self.try_run(&words).output.trim().to_owned()
+    }
+
+    /// Returns the network of the services.
+    pub(crate) fn network(&self) -> NetworkNamespace {
+        NetworkNamespace::open(format!("/proc/{}/ns/net", self.id)).unwrap()
     }
 
     pub(crate) fn start_user_manager(&self) {

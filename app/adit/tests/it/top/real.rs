@@ -4,13 +4,14 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 
+use adit_interop::openssh::{Sshd, current_user, ssh_command};
 use adit_interop::origin::OriginServer;
 use adit_interop::socks_client::{self, Destination};
 use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::tmux::Tmux;
+use super::tmux::{Tmux, is_coloured};
 use crate::setup::{ALLOW, bin, ended, start};
 
 /// A process with a manual group of two proxies.
@@ -129,6 +130,74 @@ fn a_session_ends_and_a_member_is_used() {
     top.press(&["5"]);
     top.press(&["q"]);
     top.wait_words("exit code 0.");
+    world.stop();
+}
+
+/// On another machine, in a terminal of the usual size and without colours.
+#[test]
+fn it_is_usable_over_ssh_without_colours() {
+    let world = World::start();
+    let (mut first, mut second) = (world.open(), world.open());
+    let sshd = Sshd::start("").unwrap();
+    let program = bin();
+    let key = sshd.folder().join("id");
+    let (own, host) = (
+        program.display().to_string(),
+        format!("{}@127.0.0.1", current_user()),
+    );
+    let openssh: Vec<String> = std::iter::once("ssh".to_owned())
+        .chain(
+            ssh_command(sshd.port(), &key)
+                .get_args()
+                .map(|word| word.to_str().unwrap().to_owned()),
+        )
+        .collect();
+    let port = sshd.port().to_string();
+    let ours = [
+        "ssh",
+        "-F",
+        "none",
+        "-p",
+        &port,
+        "-i",
+        key.to_str().unwrap(),
+    ];
+    let known = [
+        "-o",
+        "StrictHostKeyChecking=no",
+        "-o",
+        "UserKnownHostsFile=/dev/null",
+    ];
+    let ours: Vec<String> = std::iter::once(own.clone())
+        .chain(ours.iter().chain(&known).map(|word| (*word).to_owned()))
+        .collect();
+    for (client, session) in [(openssh, &mut second), (ours, &mut first)] {
+        let api = world.api();
+        let there = ["-t", &host, "env", "NO_COLOR=1", &own, "top", &api];
+        let mut words: Vec<&str> = client.iter().map(String::as_str).collect();
+        words.extend(there);
+        let top = Tmux::start((80, 24), &[], &words);
+        let listen = world.adit.addr().port().to_string();
+        let screen = top.wait_for(|screen| {
+            let mut rows = screen.iter();
+            rows.any(|line| line.contains("tcp ") && line.contains(&listen))
+        });
+        assert!(screen.len() <= 24, "{screen:?}");
+        assert!(
+            screen.iter().all(|line| line.chars().count() <= 80),
+            "{screen:?}"
+        );
+        let coloured = top.coloured_screen();
+        assert!(!is_coloured(&coloured), "{coloured:?}");
+        // A letter alone ends nothing: `k` moves.
+        top.press(&["j", "k", "g", "K"]);
+        top.wait_words("end session ");
+        top.press(&["y"]);
+        top.wait_words("ended session ");
+        assert!(!lives(session), "the session has not ended");
+        top.press(&["q"]);
+        top.wait_words("exit code 0.");
+    }
     world.stop();
 }
 

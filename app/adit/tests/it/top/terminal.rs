@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::scripted::{ScriptedApi, sessions};
-use super::tmux::Tmux;
+use super::tmux::{Tmux, is_coloured};
 use crate::setup::{bin, ended};
 
 const SMALL: (u16, u16) = (80, 24);
@@ -123,14 +123,6 @@ fn a_large_terminal_shows_rates_and_routes() {
 #[test]
 fn colours_can_be_turned_off() {
     let api = ScriptedApi::start(sessions(&["anna"]));
-    let is_coloured = |screen: &str| {
-        // Foreground and background colours, of 8 and of more.
-        let codes = screen.split("\u{1b}[").skip(1);
-        let mut codes = codes
-            .filter_map(|rest| rest.split_once('m'))
-            .flat_map(|(code, _)| code.split(';'));
-        codes.any(|code| matches!(code.parse(), Ok(30..=38 | 40..=48 | 90..=107)))
-    };
     let top = start(SMALL, &[], &api);
     top.wait_words("anna");
     top.press(&["3"]);

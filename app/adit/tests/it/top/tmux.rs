@@ -18,6 +18,15 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// Returns true if a screen with its sequences has foreground or background colours, of 8 or of more.
+pub(super) fn is_coloured(screen: &str) -> bool {
+    let codes = screen.split("\u{1b}[").skip(1);
+    let mut codes = codes
+        .filter_map(|rest| rest.split_once('m'))
+        .flat_map(|(code, _)| code.split(';'));
+    codes.any(|code| matches!(code.parse(), Ok(30..=38 | 40..=48 | 90..=107)))
+}
+
 impl Tmux {
     /// Starts a program in a terminal of this size, with these variables. When it has ended, the screen has its exit code.
     pub(super) fn start(size: (u16, u16), variables: &[(&str, &str)], words: &[&str]) -> Self {

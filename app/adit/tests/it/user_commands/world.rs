@@ -37,7 +37,7 @@ impl Served {
         );
         let socket = folder.path().join("api.sock");
         let text = format!(
-            "[admin]\nlisten = \"{}\"\ntokens = \"@tokens\"\npublic_host = \"127.0.0.1\"\nstore = \"users.redb\"\n\
+            "[admin]\nlisten = \"{}\"\ntokens = \"@tokens\"\npublic_host = \"127.0.0.1\"\nstore = \"users.redb\"\naudit = \"audit.jsonl\"\n\
              [route.main]\nlisten = \"ss://{METHOD}:@server.key@127.0.0.1:0?users=@users.json&{ALLOW}\"\n\
              [route.proxy]\nlisten = \"mixed://127.0.0.1:0?users=@proxy.users&{ALLOW}\"\n",
             socket.display()
@@ -67,7 +67,7 @@ impl Served {
         self.adit.addrs()[1]
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 

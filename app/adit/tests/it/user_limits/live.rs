@@ -10,7 +10,7 @@ use adit_interop::origin::OriginServer;
 use adit_interop::socks_client::{self, Destination, UdpAssociation};
 use adit_wire::UnixTime;
 
-use super::world::{ByteServer, World, curl, read_rate, read_until_cut};
+use super::world::{ByteServer, CUT_WITHIN, World, curl, read_rate, read_until_cut};
 use crate::setup::{ALLOW, resident};
 
 const LOGIN: Option<(&str, &str)> = Some(("ann", "one"));
@@ -52,7 +52,7 @@ fn expiry_ends_live_sessions() {
     let late = cut.checked_sub(Duration::from_secs(expires.0));
     let late = late.expect("cut too early");
     eprintln!("cut {late:?} after the expiry");
-    assert!(late < Duration::from_secs(10), "{late:?}");
+    assert!(late < CUT_WITHIN, "{late:?}");
     let refused = socks_client::connect_through(proxy, LOGIN, &to);
     assert!(refused.unwrap_err().to_string().contains("0x02"));
     world.wait_for("refused: the time of the user has expired");

@@ -21,6 +21,9 @@ use crate::setup::bin;
 /// One mebibyte.
 pub(super) const MIB: u64 = 1 << 20;
 
+/// Time within which the live sessions of a user end: the promise is one second, and the clock of the test has a share.
+pub(super) const CUT_WITHIN: Duration = Duration::from_millis(1200);
+
 /// A running process with a store.
 pub(super) struct World {
     pub(super) folder: TempFolder,
@@ -106,13 +109,13 @@ pub(super) fn stored(folder: &TempFolder, user: &str) -> StoredUser {
 }
 
 /// A server that sends forever after a request that begins with `GET`, and reads anything else to its end.
-pub(super) struct ByteServer {
-    pub(super) addr: SocketAddr,
+pub(crate) struct ByteServer {
+    pub(crate) addr: SocketAddr,
     received: Arc<AtomicU64>,
 }
 
 impl ByteServer {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let addr = listener.local_addr().unwrap();
         let received = Arc::new(AtomicU64::new(0));
@@ -128,7 +131,7 @@ impl ByteServer {
     }
 
     /// Returns the number of bytes that it has read.
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::SeqCst)
     }
 

@@ -16,6 +16,12 @@ fn user_works(hosts: &Hosts, server_key: &str, user_key: &str) {
     hosts.home.browses(SOCKS);
 }
 
+/// A key of another panel.
+const ERINS_KEY: &str = "AQEBAQEBAQEBAQEBAQEBAQ==";
+/// An export of that panel.
+const EXPORT: &str = r#"{"protocol": "shadowsocks", "remark": "ss", "settings": {"method": "2022-blake3-aes-128-gcm",
+    "clients": [{"email": "erin", "password": "AQEBAQEBAQEBAQEBAQEBAQ==", "totalGB": 1000000000}]}}"#;
+
 /// Returns the key of a user in `users.json`.
 fn key_of(host: &Host, user: &str) -> String {
     let users: serde_json::Value = serde_json::from_str(&host.read("users.json")).unwrap();
@@ -55,6 +61,13 @@ pub(super) fn operator(hosts: &Hosts, walk: &mut Walk) {
     assert!(limited.contains("12.5 MB/s"), "{limited}");
     vps.run(&walk.next("adit user remove"));
     assert!(!vps.read("users.json").contains("carol"));
+    vps.write("export.json", EXPORT);
+    let planned = vps.run(&walk.next("adit user import"));
+    assert!(planned.contains("3x-ui: would add 1"), "{planned}");
+    assert!(!vps.read("users.json").contains("erin"));
+    vps.run(&walk.next("adit user import"));
+    user_works(hosts, &server_key, ERINS_KEY);
+    assert_eq!(key_of(vps, "erin"), ERINS_KEY);
     let page = vps.start_until(&walk.next("adit dashboard"), "/dashboard#token=", 1);
     drop((page, server));
 

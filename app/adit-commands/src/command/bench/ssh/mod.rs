@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::args;
+use crate::args::bench::BenchOutput;
 use offer::{AlgorithmListsReader, ServerOffer};
 use recommendation::CipherRecommendation;
 
@@ -30,12 +31,12 @@ pub(super) fn bench_ssh(typed: &args::bench::BenchSshArgs) -> CommandResult {
     let (user, host) = split_user(&typed.host)?;
     let target = parse_target(host)?;
     let user = user.map(str::to_owned);
-    let (json, spend) = (typed.json.json, Duration::from_millis(typed.millis.into()));
+    let (format, spend) = (typed.output, Duration::from_millis(typed.millis.into()));
     adit_cli::block_on(|mut signals| async move {
         let offer = signals.run_until_ended(read_offer(&target)).await?;
         // On another thread, so that an interrupt ends the command meanwhile.
         let measured = tokio::task::spawn_blocking(move || {
-            print_measurements(&target, user.as_deref(), &offer, spend, json);
+            print_measurements(&target, user.as_deref(), &offer, spend, &format);
         });
         let measured = async {
             measured.await.context("measuring")?;
@@ -51,20 +52,22 @@ fn print_measurements(
     user: Option<&str>,
     offer: &ServerOffer,
     spend: Duration,
-    json: bool,
+    format: &BenchOutput,
 ) {
+    let json = format.is_json();
     if json {
         output::print_offer_json(target, offer);
-    } else {
-        output::print_offer(target, offer);
     }
+    let table = output::CostTable::new(format, target, offer);
+    let pairs = common_pairs(offer);
     let mut costs = Vec::new();
-    for (cipher, mac) in common_pairs(offer) {
+    for &(cipher, mac) in &pairs {
+        table.show_progress(cipher, mac, pairs.len());
         let cost = cost::measure_cost(cipher, mac, spend);
         if json {
             output::print_cost_json(&cost);
         } else {
-            output::print_cost(&cost, costs.is_empty());
+            table.print(&cost);
         }
         costs.push(cost);
     }
@@ -72,7 +75,7 @@ fn print_measurements(
     if json {
         output::print_recommendation_json(&recommendation);
     } else {
-        output::print_recommendation(target, user, &recommendation);
+        table.finish(target, user, &recommendation);
     }
 }
 

@@ -1,18 +1,20 @@
-//! Output of the findings, as text or as one JSON document per line.
+//! Output of the findings: as text, as Markdown, as a chart, or as one JSON document per line.
 
 use adit_ssh_proto::algorithm::{Cipher, Compression, Kex, KeyAlgorithm, Mac};
 use adit_wire::Target;
 use serde_json::{Value, json};
 
+use super::super::report::{Column, ReportLayout, ReportPrinter};
 use super::cost::CipherCost;
 use super::offer::{DirectionalNames, ServerOffer};
 use super::recommendation::CipherRecommendation;
+use crate::args::bench::{BenchFormat, BenchOutput};
 use crate::json;
 
 /// The mark of an algorithm that adit does not support.
 const UNKNOWN: &str = "~";
 
-pub(super) fn print_offer(target: &Target, offer: &ServerOffer) {
+fn print_offer(target: &Target, offer: &ServerOffer) {
     println!("{target} is {}", offer.version);
     let strict = if offer.strict { "yes" } else { "no" };
     println!("{:<22} {strict}", "strict key exchange");
@@ -48,25 +50,105 @@ fn print_names(what: &str, names: &[String], known: fn(&str) -> bool) {
     println!("{what:<22} {}", shown.collect::<Vec<_>>().join(" "));
 }
 
-pub(super) fn print_cost(cost: &CipherCost, first: bool) {
-    if first {
-        println!(
-            "\n{:<30} {:<30} {:>5} {:>9} {:>9}",
-            "one end here, CPU s/GiB", "", "tag", "sending", "receiving"
-        );
-    }
-    println!(
-        "{:<30} {:<30} {:>5} {:>9.3} {:>9.3}",
-        cost.cipher.name(),
-        cost.mac.map_or("", Mac::name),
-        cost.tag_bits(),
-        cost.send,
-        cost.receive
-    );
+/// The costs, as a table, as Markdown or as a chart.
+pub(super) struct CostTable {
+    report: ReportPrinter,
+    format: BenchFormat,
 }
 
-/// Prints the advice. `user` is the user of the argument.
-pub(super) fn print_recommendation(
+/// The columns of a cost.
+const LAYOUT: ReportLayout = ReportLayout {
+    columns: &[
+        Column {
+            head: "tag",
+            key: "",
+            width: 5,
+            digits: 0,
+        },
+        Column {
+            head: "sending",
+            key: "",
+            width: 9,
+            digits: 3,
+        },
+        Column {
+            head: "receiving",
+            key: "",
+            width: 9,
+            digits: 3,
+        },
+        Column {
+            head: "both",
+            key: "",
+            width: 9,
+            digits: 3,
+        },
+    ],
+    chart: 3,
+    chart_label: None,
+    chart_title: "CPU s/GiB of sending and receiving: less is better",
+    name_width: NAME_WIDTH,
+};
+
+/// Width of the names of a cipher and a MAC, in characters.
+const NAME_WIDTH: usize = 61;
+
+impl CostTable {
+    /// Prints what the server offers, and the head of the table. A chart has neither.
+    pub(super) fn new(output: &BenchOutput, target: &Target, offer: &ServerOffer) -> Self {
+        if !output.is_json() {
+            match output.format {
+                BenchFormat::Table => {
+                    print_offer(target, offer);
+                    println!("\none end here, CPU s/GiB:");
+                }
+                BenchFormat::Markdown => {
+                    println!("```text");
+                    print_offer(target, offer);
+                    println!("```\n\nOne end here, CPU s/GiB:\n");
+                }
+                BenchFormat::Svg => {}
+            }
+        }
+        Self {
+            report: ReportPrinter::new("bench ssh", output, LAYOUT),
+            format: output.format,
+        }
+    }
+
+    /// Shows what is measured next, on a terminal.
+    pub(super) fn show_progress(&self, cipher: Cipher, mac: Option<Mac>, total: usize) {
+        let name = format!("{cipher} {}", mac.map_or("", Mac::name));
+        self.report.show_progress(&name, total);
+    }
+
+    pub(super) fn print(&self, cost: &CipherCost) {
+        let (cipher, mac) = (cost.cipher.name(), cost.mac.map_or("", Mac::name));
+        let name = match (self.format, mac) {
+            (BenchFormat::Table, _) => format!("{cipher:<30} {mac}"),
+            (_, "") => cipher.to_owned(),
+            _ => format!("{cipher}, {mac}"),
+        };
+        let figures = [cost.tag_bits() as f64, cost.send, cost.receive, cost.sum()];
+        self.report.print_row(&name, &figures.map(Some));
+    }
+
+    /// Prints the chart, or the advice. `user` is the user of the argument.
+    pub(super) fn finish(
+        self,
+        target: &Target,
+        user: Option<&str>,
+        recommendation: &CipherRecommendation,
+    ) {
+        let is_for_people = self.report.is_for_people();
+        self.report.finish(None);
+        if is_for_people {
+            print_recommendation(target, user, recommendation);
+        }
+    }
+}
+
+fn print_recommendation(
     target: &Target,
     user: Option<&str>,
     recommendation: &CipherRecommendation,

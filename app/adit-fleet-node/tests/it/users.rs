@@ -1,0 +1,198 @@
+//! Users at all nodes: they appear, change, are kicked and removed.
+
+use std::time::Duration;
+
+use adit_fleet::{NodeOp, NodeState, RecordLimits, Store};
+use adit_fleet_node::NodeReadiness;
+use tokio::io::AsyncWriteExt;
+
+use crate::world::{ByteServer, Realm, closed, connect, keyed_client, stays_open, until, upload};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_appears_everywhere_and_a_removal_cuts_live_sessions() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let early = realm.add("early", RecordLimits::default()).await;
+    let nodes = [realm.node("a").await, realm.node("b").await];
+    let late = realm.add("late", RecordLimits::default()).await;
+    for node in &nodes {
+        let took = node.admits(&late, server.addr).await;
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        assert!(
+            connect(node.proxy, Some(("late", "wrong")), server.addr)
+                .await
+                .is_err()
+        );
+        assert!(
+            connect(node.proxy, Some(("nora", "x")), server.addr)
+                .await
+                .is_err()
+        );
+    }
+    let [a, b] = &nodes;
+    let mut others = b.session(&early, server.addr).await.unwrap();
+    let mut sessions = [
+        a.session(&late, server.addr).await.unwrap(),
+        b.session(&late, server.addr).await.unwrap(),
+    ];
+    realm.writer.delete(&[late.id]).await.unwrap();
+    for session in &mut sessions {
+        let took = closed(session).await;
+        assert!(took < Duration::from_secs(1), "{took:?}");
+    }
+    assert!(
+        stays_open(&mut others).await,
+        "another user has lost a session"
+    );
+    assert!(a.session(&late, server.addr).await.is_err());
+    assert_eq!(a.engine.fleet_users().registry().to_stored().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_limits_keeps_sessions_and_another_secret_ends_them() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let mut ann = realm.add("ann", RecordLimits::default()).await;
+    let node = realm.node("a").await;
+    let (_client, at) = keyed_client(node.keyed, &keys(&realm, 1, &ann)).await;
+    let mut by_password = node.session(&ann, server.addr).await.unwrap();
+    let mut by_key = connect(at, None, server.addr).await.unwrap();
+    by_key.write_all(b"x").await.unwrap();
+    until("the first byte arrives", async || server.received() == 1).await;
+    ann.limits.sessions = Some(9);
+    realm.writer.put(std::slice::from_ref(&ann)).await.unwrap();
+    let registry = node.engine.user_registry().clone();
+    until("the limit is applied", async || {
+        registry
+            .limits("ann")
+            .is_some_and(|limits| limits.sessions == Some(9))
+    })
+    .await;
+    assert!(stays_open(&mut by_password).await && stays_open(&mut by_key).await);
+    ann.secret = adit_fleet::RealmWriter::new_secret();
+    realm.writer.put(std::slice::from_ref(&ann)).await.unwrap();
+    closed(&mut by_password).await;
+    closed(&mut by_key).await;
+    node.admits(&ann, server.addr).await;
+    // Disabled, and enabled again.
+    let mut live = node.session(&ann, server.addr).await.unwrap();
+    ann.disabled = true;
+    realm.writer.put(std::slice::from_ref(&ann)).await.unwrap();
+    closed(&mut live).await;
+    assert!(node.session(&ann, server.addr).await.is_err());
+    ann.disabled = false;
+    ann.name = "anna".to_owned();
+    realm.writer.put(std::slice::from_ref(&ann)).await.unwrap();
+    node.admits(&ann, server.addr).await;
+}
+
+fn keys(realm: &Realm, node: u32, user: &adit_fleet::FleetUser) -> String {
+    let identity = realm.key.identity_psk(node, 16).unwrap();
+    let own = user.psk(16).unwrap();
+    format!("{}:{}", &*identity, &*own)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_key_of_one_node_is_none_at_another() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let ann = realm.add("ann", RecordLimits::default()).await;
+    let (a, b) = (realm.node("a").await, realm.node("b").await);
+    for (node, number, expected) in [(&a, 1, true), (&b, 2, true), (&b, 1, false), (&a, 2, false)] {
+        let before = server.received();
+        let (client, at) = keyed_client(node.keyed, &keys(&realm, number, &ann)).await;
+        let stream = connect(at, None, server.addr).await;
+        if let Ok(mut stream) = stream {
+            let _ = stream.write_all(b"12345").await;
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        assert_eq!(server.received() == before + 5, expected, "{number}");
+        client.drain_and_stop(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kick_ends_sessions_and_not_the_user() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let ann = realm.add("ann", RecordLimits::default()).await;
+    let node = realm.node("a").await;
+    let mut session = node.session(&ann, server.addr).await.unwrap();
+    realm.writer.kick(ann.id).await.unwrap();
+    closed(&mut session).await;
+    node.admits(&ann, server.addr).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn devices_are_counted_over_nodes() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let limits = RecordLimits {
+        devices: Some(1),
+        ..RecordLimits::default()
+    };
+    let ann = realm.add("ann", limits).await;
+    let (a, b) = (realm.node("a").await, realm.node("b").await);
+    // Both are the same device: the address is the same.
+    let _one = a.session(&ann, server.addr).await.unwrap();
+    let _two = b.session(&ann, server.addr).await.unwrap();
+    // Another device at another node, as its report says.
+    let digest = realm.writer.cipher().device_digest(&[192, 0, 2, 9]);
+    let activity = adit_fleet::UserActivity {
+        user: ann.id,
+        sessions: 1,
+        max_devices: Some(2),
+        devices: vec![digest],
+    };
+    realm.memory.report_activity(99, &[activity]).await.unwrap();
+    drop((_one, _two));
+    let registry = a.engine.user_registry().clone();
+    until("the device elsewhere counts", async || {
+        let _ = a.session(&ann, server.addr).await;
+        registry
+            .report("ann")
+            .is_some_and(|report| report.sessions == 0)
+            && a.session(&ann, server.addr).await.is_err()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drained_node_reports_when_it_is_empty() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let ann = realm.add("ann", RecordLimits::default()).await;
+    let node = realm.node("a").await;
+    let session = node.session(&ann, server.addr).await.unwrap();
+    let state = async || {
+        let nodes = realm.memory.nodes().await.unwrap();
+        nodes[0].status.as_ref().map(|status| status.state)
+    };
+    until("the node reports", async || {
+        state().await == Some(NodeState::Active)
+    })
+    .await;
+    assert_eq!(node.control.readiness(), NodeReadiness::Ready);
+    realm.writer.send_node_op(1, &NodeOp::Drain).await.unwrap();
+    until("it drains", async || {
+        state().await == Some(NodeState::Draining)
+    })
+    .await;
+    assert!(matches!(
+        node.control.readiness(),
+        NodeReadiness::NotReady(_)
+    ));
+    // It accepts until the grace is over.
+    until("it accepts nothing", async || {
+        node.session(&ann, server.addr).await.is_err()
+    })
+    .await;
+    assert_eq!(upload(session, 1000).await, 1000);
+    until("it is drained", async || {
+        state().await == Some(NodeState::Drained)
+    })
+    .await;
+    let nodes = realm.memory.nodes().await.unwrap();
+    let status = nodes[0].status.clone().unwrap();
+    assert_eq!((status.users, status.version.as_str()), (1, "test"));
+}

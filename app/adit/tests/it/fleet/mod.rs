@@ -1,0 +1,8 @@
+//! Nodes of a fleet with a real store server.
+
+mod outages;
+mod quotas;
+mod replay;
+mod subscription;
+mod users;
+mod world;
