@@ -29,8 +29,6 @@ target() {
 	case "$system/$machine" in
 	Linux/x86_64 | Linux/amd64) echo x86_64-unknown-linux-musl ;;
 	Linux/aarch64 | Linux/arm64) echo aarch64-unknown-linux-musl ;;
-	Linux/armv7* | Linux/armv8l) echo armv7-unknown-linux-musleabihf ;;
-	Linux/riscv64) echo riscv64gc-unknown-linux-musl ;;
 	Darwin/arm64) echo aarch64-apple-darwin ;;
 	Darwin/x86_64) echo x86_64-apple-darwin ;;
 	*) fail "there is no archive for $system on $machine; build it from source: $DOWNLOADS" ;;

@@ -70,6 +70,14 @@ quantities! {
     CPU_SHARE = Less, "percent_of_a_core", "% of a core";
     PER_SESSION = Less, "kib_per_session", "KiB/session";
     OVER_CIPHER = Less, "times_bare_cipher", "× bare cipher";
+    STORE_CPU = Less, "store_cpu_us", "store CPU µs";
+    STORE_MEMORY = Less, "store_bytes", "store B";
+    STORE_SHARE = Less, "store_percent_of_a_core", "store % of a core";
+    DURATION = Less, "duration_ms", "ms";
+    GROWTH = Less, "growth_mib", "MiB";
+    BYTES = Less, "bytes", "B";
+    COUNT = Less, "count", "";
+    PERCENT = Less, "percent", "%";
 }
 
 /// A quantity of one process of a rig, or of all of them together.

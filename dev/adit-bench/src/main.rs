@@ -28,6 +28,7 @@ mod process_cost;
 mod report;
 mod sample_log;
 mod short_turns;
+mod simulation;
 mod suite;
 mod syscall_counter;
 mod terminal;

@@ -225,6 +225,11 @@ impl ProcessRig {
     pub(crate) const fn route_to(&self, origin: SocketAddr) -> OriginRoute {
         match self.route {
             OriginRoute::Socks { proxy, .. } => OriginRoute::Socks { proxy, to: origin },
+            OriginRoute::Login { proxy, login, .. } => OriginRoute::Login {
+                proxy,
+                to: origin,
+                login,
+            },
             OriginRoute::Entry(_) if self.members.is_empty() => OriginRoute::Entry(origin),
             entry @ OriginRoute::Entry(_) => entry,
         }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use crate::LinkPath;
+use crate::{LinkPath, SplitMix64};
 
 /// Counters of packets so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,7 +44,7 @@ impl DelayLine {
     pub const fn new(path: LinkPath, seed: u64) -> Self {
         Self {
             path,
-            rng: SplitMix64(seed),
+            rng: SplitMix64::new(seed),
             rate_free_at: Duration::ZERO,
             in_flight: BinaryHeap::new(),
             count: 0,
@@ -112,20 +112,6 @@ impl DelayLine {
     #[must_use]
     pub const fn counts(&self) -> PacketCounts {
         self.counts
-    }
-}
-
-/// SplitMix64: short, and good enough to choose lost packets.
-#[derive(Debug)]
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    /// Returns true with a probability of `share` in a thousand.
-    const fn roll_per_mille(&mut self, share: u16) -> bool {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % 1000 < share as u64
     }
 }
 

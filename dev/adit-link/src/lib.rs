@@ -24,6 +24,7 @@ mod namespace;
 mod offload;
 #[cfg(target_os = "linux")]
 mod root_rights;
+mod split_mix;
 #[cfg(target_os = "linux")]
 mod tun;
 
@@ -35,3 +36,4 @@ pub use link_path::LinkPath;
 pub use namespace::NetworkNamespace;
 #[cfg(target_os = "linux")]
 pub use root_rights::run_as_root;
+pub use split_mix::SplitMix64;

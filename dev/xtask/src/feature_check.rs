@@ -14,6 +14,9 @@ const TESTS: &[(&str, &str)] = &[
     ("adit-commands", "features::"),
 ];
 
+/// The crates with tests of the feature that is off by default.
+const OTLP_TESTS: [&str; 3] = ["adit-admin", "adit-commands", "adit-config"];
+
 /// Checks the build without features, and with each of them alone, and tests what a build says about those that it
 /// leaves out.
 pub(crate) fn check_features() -> Result<String> {
@@ -34,7 +37,27 @@ pub(crate) fn check_features() -> Result<String> {
             "{package} has no tests `{tests}`"
         );
     }
+    test_otlp()?;
     Ok(format!("{} features, each alone", features.len()))
+}
+
+/// Runs the tests of the export over OTLP, which no other build has.
+fn test_otlp() -> Result<()> {
+    let mut run = CommandRun::cargo(["test", "--lib"]);
+    for package in OTLP_TESTS {
+        run = run.args([
+            "--package",
+            package,
+            "--features",
+            &format!("{package}/otlp"),
+        ]);
+    }
+    run.with_limit(15).run_captured("otlp-units")?;
+    CommandRun::cargo(["test", "--package", PROGRAM, "--features", "otlp"])
+        .args(["--test", "otlp"])
+        .with_limit(15)
+        .run_captured("otlp")?;
+    Ok(())
 }
 
 /// Returns the features of the program, `minimal` among them.

@@ -80,6 +80,11 @@ pub(crate) fn run(steps: &mut StepRunner, wish: &FuzzOptions) {
     }
 }
 
+/// Builds the targets, which a later run does not do again.
+pub(crate) fn build_all() -> Result<String> {
+    build_targets().map(|_| String::new())
+}
+
 /// Builds the targets and returns their folder.
 fn build_targets() -> Result<PathBuf> {
     let triple = host_triple()?;

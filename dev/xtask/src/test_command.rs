@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::command::{CommandRun, find_program, root};
 use crate::install::{self, InstallScope};
-use crate::steps::StepRunner;
+use crate::steps::{LaneStep, StepRunner};
 use crate::test_run::{self, PassedTests};
 use crate::{
     book_build, dependants, dist, doc_links, documented, feature_check, fuzz, license_texts,
     oldest_rust, package, packages, public_api, release, release_check, supply_chain, tidy,
-    workflows,
+    windows, workflows,
 };
 
 /// Number of tests that run at the same time. Those of the binary mostly wait for other processes:
@@ -51,6 +51,7 @@ const PORTABLE: &[(&str, &[&str])] = &[
             "documented",
             "documented_commands",
             "file_settings",
+            "fleet_chaos",
             "group",
             "group_link",
             "health",
@@ -125,29 +126,25 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         CommandRun::cargo(["fmt", "--all", "--check"]).run_captured("fmt")?;
         check_separate_format()
     });
-    steps.run_step("clippy", || {
-        let lint = [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ];
-        CommandRun::cargo(lint)
-            .with_limit(20)
-            .run_captured("clippy")?;
-        Ok(String::new())
-    });
     steps.run_step("tidy", tidy::check_tree);
     steps.run_step("workflows", workflows::check_workflows);
-    steps.run_step("licences", supply_chain::check_supply_chain);
-    steps.run_step("licence texts", license_texts::check_texts);
-    steps.run_step("packages", packages::check_packages);
-    steps.run_step("public api", || public_api::check_api(false));
-    steps.run_step("msrv", oldest_rust::check_msrv);
-    steps.run_step("no_std", oldest_rust::check_no_std);
-    steps.run_step("features", feature_check::check_features);
+    // Both lanes compile one crate after the other for most of their time; the second has build folders of its own.
+    let mut checks = vec![
+        LaneStep::new("clippy", run_clippy),
+        LaneStep::new("public api", || public_api::check_api(false)),
+        LaneStep::new("features", feature_check::check_features),
+    ];
+    checks.extend(doc_steps());
+    let others = vec![
+        LaneStep::new("licences", supply_chain::check_supply_chain),
+        LaneStep::new("licence texts", license_texts::check_texts),
+        LaneStep::new("packages", packages::check_packages),
+        LaneStep::new("msrv", oldest_rust::check_msrv),
+        LaneStep::new("no_std", oldest_rust::check_no_std),
+        LaneStep::new("windows", windows::check_adit),
+        LaneStep::new("fuzz build", fuzz::build_all),
+    ];
+    steps.run_lanes(vec![checks, others]);
     steps.run_step("crates on russh", dependants::check_dependants);
     if wish.scope == InstallScope::All {
         steps.run_step("cargo-deny", run_cargo_deny);
@@ -179,7 +176,6 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     }
     steps.run_step("packages of systems", package::check_packages);
     steps.run_step("instructions", check_instructions);
-    check_docs(steps);
     steps.run_step("bench smoke", || {
         release_check::bench_command(["--smoke", "--only", SMOKE])?
             .with_limit(10)
@@ -193,6 +189,21 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         eprintln!("warning: cannot record that the tests passed: {why:#}");
     }
     passed
+}
+
+fn run_clippy() -> Result<String> {
+    let lint = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    CommandRun::cargo(lint)
+        .with_limit(20)
+        .run_captured("clippy")?;
+    Ok(String::new())
 }
 
 /// Compares the cost of hot loops with the committed counts.
@@ -303,6 +314,10 @@ pub(crate) fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary>
 /// The documentation of private items is built first: its links name modules and functions as they were
 /// called, and only rustdoc notices when one is renamed. The public one remains in the target folder.
 pub(crate) fn check_docs(steps: &mut StepRunner) {
+    steps.run_lanes(vec![doc_steps().into()]);
+}
+
+fn doc_steps() -> [LaneStep; 3] {
     let build = |log: &str, flags: &str, options: &[&str]| {
         CommandRun::cargo(["doc", "--workspace", "--no-deps"])
             .args(options.iter().copied())
@@ -310,14 +325,17 @@ pub(crate) fn check_docs(steps: &mut StepRunner) {
             .with_limit(20)
             .run_captured(log)
     };
-    steps.run_step("docs", || {
+    let docs = move || {
         let private = "-D warnings -A rustdoc::private_intra_doc_links";
         build("docs-private", private, &["--document-private-items"])?;
         build("docs", "-D warnings", &[])?;
         Ok(String::new())
-    });
-    steps.run_step("links", doc_links::check_links);
-    steps.run_step("book", book_build::build_book);
+    };
+    [
+        LaneStep::new("docs", docs),
+        LaneStep::new("links", doc_links::check_links),
+        LaneStep::new("book", book_build::build_book),
+    ]
 }
 
 /// Checks the format of what is outside of the workspace, where `cargo fmt --all` does not see it.

@@ -58,7 +58,7 @@ pub(crate) fn run_steps(steps: &mut StepRunner) {
 }
 
 /// Checks adit for Windows. A warning is an error: code that is not used there is a mistake.
-fn check_adit() -> Result<String> {
+pub(crate) fn check_adit() -> Result<String> {
     cargo("check")?
         .args(["--package", "adit"])
         .run_captured("windows-check")?;

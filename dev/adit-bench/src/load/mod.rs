@@ -29,6 +29,12 @@ pub(crate) enum OriginRoute {
     Entry(SocketAddr),
     /// SOCKS5 CONNECT.
     Socks { proxy: SocketAddr, to: SocketAddr },
+    /// The same with a name and a password.
+    Login {
+        proxy: SocketAddr,
+        to: SocketAddr,
+        login: (&'static str, &'static str),
+    },
 }
 
 impl OriginRoute {
@@ -39,6 +45,9 @@ impl OriginRoute {
             Self::Socks { proxy, to } => {
                 socks_client::connect_through(proxy, None, &Destination::Addr(to))
             }
+            Self::Login { proxy, to, login } => {
+                socks_client::connect_through(proxy, Some(login), &Destination::Addr(to))
+            }
         }
     }
 
@@ -47,9 +56,13 @@ impl OriginRoute {
     fn dial_from(self, lane: Ipv4Addr) -> Result<TcpStream> {
         match self {
             Self::Entry(addr) => dial_from(lane, addr),
-            Self::Socks { proxy, to } => {
+            Self::Socks { proxy, to } | Self::Login { proxy, to, .. } => {
+                let login = match self {
+                    Self::Login { login, .. } => Some(login),
+                    _ => None,
+                };
                 let mut stream = dial_from(lane, proxy)?;
-                socks_client::authenticate(&mut stream, None)?;
+                socks_client::authenticate(&mut stream, login)?;
                 let to = Destination::Addr((lane, to.port()).into());
                 stream.write_all(&socks_client::encode_request(socks_client::CONNECT, &to))?;
                 let reply = socks_client::read_reply(&mut stream)?;

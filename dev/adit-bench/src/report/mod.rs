@@ -1,6 +1,7 @@
 //! The results of a run: for the reader, for machines, and in the documents.
 
 mod docs_writer;
+mod gate_table;
 mod json_lines;
 mod method_grid;
 mod plots;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::gate_table::fleet_tables;
 use super::method_grid::method_grids;
 use super::ssr_stacks::stack_tables;
 use crate::environment::RunEnvironment;
@@ -29,11 +30,8 @@ pub(crate) fn suite_tables(journal: &SampleLog, suite: Suite) -> String {
     match suite {
         Suite::SsTable => out.push_str(&method_grids(journal)),
         Suite::Ssr => out.push_str(&stack_tables(journal)),
-        _ => {
-            for table in journal.case_tables(suite) {
-                let _ = write!(out, "\n**{}**\n\n{}", table.case, table_rows(&table));
-            }
-        }
+        Suite::Fleet => out.push_str(&fleet_tables(journal)),
+        _ => out.push_str(&plain_tables(&journal.case_tables(suite))),
     }
     for line in journal.missing_lines(suite) {
         let _ = write!(out, "\nNot measured: {line}\n");
@@ -55,6 +53,12 @@ pub(super) fn markdown_grid<'a>(
         out.push_str(&line(&name, &cells.join(" | ")));
     }
     out
+}
+
+/// Returns tables with a row for each implementation.
+pub(super) fn plain_tables(tables: &[CaseTable]) -> String {
+    let table = |table: &CaseTable| format!("\n**{}**\n\n{}", table.case, table_rows(table));
+    tables.iter().map(table).collect()
 }
 
 fn table_rows(table: &CaseTable) -> String {

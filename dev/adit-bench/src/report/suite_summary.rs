@@ -5,7 +5,7 @@ use super::suite_page::markdown_grid;
 use crate::figures::{
     AT_MOST, CONNECTIONS, CPU_PER_CONNECTION, CPU_PER_GIB, CPU_SHARE, GBIT, MB_PER_SECOND,
     MEMORY_PER_IDLE, Metric, NS_PER_OP, OVER_CIPHER, P99, PER_SESSION, Quantity, RoundSpread,
-    SEAL_RATE, WHOLE_PARTS, format_short,
+    SEAL_RATE, STORE_CPU, WHOLE_PARTS, format_short,
 };
 use crate::peers::is_floor;
 use crate::sample_log::{CaseTable, SampleLog};
@@ -202,6 +202,19 @@ pub(super) const HEADLINES: &[(Suite, &[(&str, Quantity)])] = &[
             (
                 "a handshake in the AEAD edition, users found by trial: 100 users, a new address",
                 NS_PER_OP,
+            ),
+        ],
+    ),
+    (
+        Suite::Fleet,
+        &[
+            (
+                "calls of the store: a batch of 1,000 users, per user",
+                STORE_CPU,
+            ),
+            (
+                "calls of the store: a question for changes with one change",
+                STORE_CPU,
             ),
         ],
     ),

@@ -2,6 +2,7 @@
 
 mod cpu_classes;
 mod crypto;
+pub(crate) mod fleet;
 mod headers;
 mod idle;
 mod kcp;
@@ -10,6 +11,7 @@ mod linked_world;
 mod lossy;
 mod memory_steps;
 pub(crate) mod method_table;
+mod quotas;
 mod rate;
 mod rounds;
 mod ssh;
@@ -44,5 +46,6 @@ pub(crate) fn run_suite(suite: Suite, bench: &mut BenchRun) {
         Suite::Fec => memory_steps::run_suite(bench, suite),
         Suite::Headers => headers::run_suite(bench),
         Suite::Users => users::run_suite(bench),
+        Suite::Fleet => fleet::run_suite(bench),
     }
 }

@@ -7,6 +7,7 @@ use clap::builder::PossibleValue;
 
 use crate::figures::{
     CONNECTIONS, CPU_PER_GIB, MB_PER_SECOND, MEMORY_PER_IDLE, NS_PER_OP, P99, Quantity, SEAL_RATE,
+    STORE_CPU,
 };
 
 /// A set of measurements that belong together.
@@ -46,15 +47,23 @@ pub(crate) enum Suite {
     Kcp,
     /// Forward error correction in memory, compared with the library that kcp-go uses
     Fec,
-    /// Handshakes of servers with many users, in memory, and the salts they store
+    /// Many users: handshakes and salts in memory, transfers with quotas, the dashboard beside sessions
     Users,
+    /// A fleet: users, quotas and faults over many nodes and a store server, and what each costs
+    Fleet,
 }
 
 impl Suite {
     /// Returns true if the suite measures processes, adit's and its rivals', and not code in this
     /// one.
     pub(crate) const fn has_peers(self) -> bool {
-        !matches!(self, Self::Crypto | Self::Headers | Self::Users)
+        !matches!(self, Self::Crypto | Self::Headers)
+    }
+
+    /// Returns true if the documents have a page of its figures. That of a fleet is written at the first release that
+    /// has one.
+    pub(crate) const fn has_page(self) -> bool {
+        !matches!(self, Self::Fleet)
     }
 
     /// Returns the heading of its report.
@@ -78,6 +87,7 @@ impl Suite {
             Self::Fec => "Forward error correction",
             Self::Headers => "Keys, headers and packets",
             Self::Users => "Many users",
+            Self::Fleet => "A fleet",
         }
     }
 
@@ -224,7 +234,19 @@ impl Suite {
                  come in random order; the figure is the fastest tenth of groups of eight. By \
                  trial, a server tries the user last seen at the client's address first and all \
                  others after that, which costs a key derivation and an AEAD key each, once per \
-                 connection."
+                 connection. Transfers with quotas are those of one of 10,000 users of a SOCKS5 \
+                 proxy, beside the same proxy without quotas, in turn; the share of a core is \
+                 that of a process with 10,000 idle sessions, of which a dashboard shows the \
+                 newest at each event."
+            }
+            Self::Fleet => {
+                "Processes of adit as nodes, around one `redis-server` on a Unix socket, all on \
+                 this machine with the load beside them. A gate is a bound that the fleet must \
+                 keep whatever happens; faults are real signals to the processes, and commands to \
+                 the store. The costs of the store are the user and system time of its process, \
+                 per call of adit's client. What many machines would do is simulated: the leases, \
+                 batches and the store of adit in virtual time, with messages that are delayed and \
+                 lost, and nodes that are killed."
             }
         }
     }
@@ -246,6 +268,7 @@ impl Suite {
             Self::Rate | Self::Workers => CONNECTIONS,
             Self::Crypto => SEAL_RATE,
             Self::Cpu | Self::Fec | Self::Headers | Self::Users => NS_PER_OP,
+            Self::Fleet => STORE_CPU,
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Suite `users`: the cost of many users for a server, in memory: whole handshakes, and the salts
-//! that are stored against replays.
+//! that are stored against replays. Quotas and the dashboard are in `quotas`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use adit_wire::{
 };
 use anyhow::{Context, Result, bail, ensure};
 
-use super::Suite;
 use super::crypto::cpu_clock;
 use super::rounds::BenchRun;
+use super::{Suite, quotas};
 use crate::figures::{Figures, NS_PER_OP, as_float, whole_figure};
 
 /// The clock of all clients and servers.
@@ -113,10 +113,11 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
                 .record_outcome(Suite::Users, case, who, round, outcome);
         }
     }
+    quotas::run_suite(bench);
 }
 
 /// Returns the wire bytes of a single record.
-fn seal_record(seal: &mut impl Seal, payload: &[u8]) -> Result<Vec<u8>> {
+pub(super) fn seal_record(seal: &mut impl Seal, payload: &[u8]) -> Result<Vec<u8>> {
     let overhead = seal.overhead();
     ensure!(
         payload.len() <= overhead.max_payload,

@@ -88,7 +88,7 @@ impl CrossTools {
             .env("CRATE_CC_NO_DEFAULTS", "1")
     }
 
-    /// Returns a command that builds with the cross compiler, and links with it.
+    /// Returns a command that builds with the cross compiler, and links with it unless the flags name another linker.
     pub(crate) fn cargo_build(&self) -> Result<CommandRun> {
         Ok(CommandRun::cargo(["zigbuild"]).env("PATH", self.path()?))
     }

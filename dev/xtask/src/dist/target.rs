@@ -95,6 +95,12 @@ impl DistTarget {
         self.system == System::Windows
     }
 
+    /// Returns true if the static programs of the target can be loaded at any address: Rust makes such programs with musl
+    /// for this processor alone.
+    pub(crate) fn is_position_independent(self) -> bool {
+        self.triple == "x86_64-unknown-linux-musl"
+    }
+
     /// Returns the emulator that runs the target's programs on this machine; `None` if it needs none.
     pub(crate) fn emulator(self) -> Option<EmulatorName> {
         match self.system {

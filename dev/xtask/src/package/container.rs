@@ -45,8 +45,6 @@ fn architecture(processor: &str) -> Option<(&'static str, &'static str)> {
     match processor {
         "x86_64" => Some(("amd64", "")),
         "aarch64" => Some(("arm64", "v8")),
-        "armv7" => Some(("arm", "v7")),
-        "riscv64gc" => Some(("riscv64", "")),
         _ => None,
     }
 }

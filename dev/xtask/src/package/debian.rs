@@ -31,9 +31,6 @@ fn architecture(processor: &str) -> Option<&'static str> {
     match processor {
         "x86_64" => Some("amd64"),
         "aarch64" => Some("arm64"),
-        "armv7" => Some("armhf"),
-        "i686" => Some("i386"),
-        "riscv64gc" => Some("riscv64"),
         _ => None,
     }
 }

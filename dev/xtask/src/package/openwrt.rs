@@ -14,7 +14,6 @@ pub(super) fn build(source: &PackageSource, output: &Path) -> Result<String> {
     for (name, target) in [
         ("SUM_X86_64", "x86_64-unknown-linux-musl"),
         ("SUM_AARCH64", "aarch64-unknown-linux-musl"),
-        ("SUM_ARMV7", "armv7-unknown-linux-musleabihf"),
     ] {
         values.set(name, source.archives.sum(target)?);
     }

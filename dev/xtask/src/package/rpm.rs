@@ -27,8 +27,6 @@ fn architecture(processor: &str) -> Option<&'static str> {
     match processor {
         "x86_64" => Some("x86_64"),
         "aarch64" => Some("aarch64"),
-        "armv7" => Some("armv7hl"),
-        "riscv64gc" => Some("riscv64"),
         _ => None,
     }
 }

@@ -45,10 +45,9 @@ pub(crate) const PACKAGE_TOOLS: &[(&str, &str)] = &[
 
 /// Targets of archives that other packages name, and whose contents no check here can run: the archive of this
 /// machine is used in their place.
-const FOREIGN_TARGETS: [&str; 6] = [
+const FOREIGN_TARGETS: [&str; 5] = [
     "x86_64-unknown-linux-musl",
     "aarch64-unknown-linux-musl",
-    "armv7-unknown-linux-musleabihf",
     "aarch64-apple-darwin",
     "x86_64-apple-darwin",
     "x86_64-pc-windows-gnu",

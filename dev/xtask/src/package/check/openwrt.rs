@@ -84,7 +84,6 @@ fn check_makefile(packages: &BuiltPackages) -> Result<()> {
     for (processor, target) in [
         ("x86_64", "x86_64-unknown-linux-musl"),
         ("aarch64", "aarch64-unknown-linux-musl"),
-        ("arm", "armv7-unknown-linux-musleabihf"),
     ] {
         let file = archive_name(&release.version, target);
         let expected = format!(

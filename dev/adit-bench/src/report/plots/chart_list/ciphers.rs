@@ -1,6 +1,6 @@
 //! Charts of ciphers, keys and kernels, measured in memory.
 
-use super::{ChartSpec, cell_bars, column_bars};
+use super::chart_spec::{ChartSpec, cell_bars, column_bars};
 use crate::figures::BetterWhen;
 use crate::suite::Suite;
 

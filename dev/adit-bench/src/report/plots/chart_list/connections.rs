@@ -1,6 +1,6 @@
 //! Charts of SSH and of connections: their number, memory and latency.
 
-use super::{ChartSpec, row_bars, row_bars_and_no_relay};
+use super::chart_spec::{ChartSpec, row_bars, row_bars_and_no_relay};
 use crate::figures::BetterWhen;
 use crate::suite::Suite;
 

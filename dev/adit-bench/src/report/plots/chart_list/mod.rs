@@ -1,59 +1,14 @@
 //! The charts of the documents: the message of each, and where its figures are.
 
+mod chart_spec;
 mod ciphers;
 mod connections;
+mod fleet;
 mod kcp;
 mod proxies;
 
-use crate::figures::BetterWhen;
 use crate::suite::Suite;
-
-/// The contents of a chart. The first chart of a suite has the name of the suite, and the names of
-/// all others begin with it.
-#[derive(Debug)]
-pub(super) struct ChartSpec {
-    pub(super) suite: Suite,
-    /// The name of its file, without `.svg`.
-    pub(super) name: &'static str,
-    /// Its message.
-    pub(super) title: &'static str,
-    pub(super) detail: &'static str,
-    /// The label of the axis.
-    pub(super) unit: &'static str,
-    pub(super) better: BetterWhen,
-    pub(super) groups: &'static [GroupSource],
-}
-
-/// The place of a group's bars on the page of the suite.
-#[derive(Debug)]
-pub(super) struct GroupSource {
-    pub(super) label: &'static str,
-    pub(super) bars: BarSource,
-}
-
-/// The place of bars on a page.
-#[derive(Debug)]
-pub(super) enum BarSource {
-    /// A bar for each row of a table.
-    Rows {
-        table: &'static str,
-        column: &'static str,
-        /// True if the load without a proxy is a bar too. In other charts, it would make all others
-        /// look alike.
-        shows_no_relay: bool,
-    },
-    /// A bar for each column of a row: the columns of a quantity, or all columns of a grid.
-    Columns {
-        table: &'static str,
-        row: &'static str,
-        quantity: &'static str,
-    },
-    /// Bars with their own names, each with a table and a row.
-    Cells {
-        column: &'static str,
-        cells: &'static [(&'static str, &'static str, &'static str)],
-    },
-}
+pub(super) use chart_spec::{BarSource, ChartSpec, GroupSource};
 
 /// Returns the charts of a suite.
 pub(super) fn charts_of(suite: Suite) -> impl Iterator<Item = &'static ChartSpec> {
@@ -62,52 +17,8 @@ pub(super) fn charts_of(suite: Suite) -> impl Iterator<Item = &'static ChartSpec
         connections::CHARTS,
         ciphers::CHARTS,
         kcp::CHARTS,
+        fleet::CHARTS,
     ];
     let all = all.into_iter().flatten();
     all.filter(move |plot| plot.suite == suite)
-}
-
-const fn row_bars(label: &'static str, table: &'static str, column: &'static str) -> GroupSource {
-    let bars = BarSource::Rows {
-        table,
-        column,
-        shows_no_relay: false,
-    };
-    GroupSource { label, bars }
-}
-
-const fn row_bars_and_no_relay(
-    label: &'static str,
-    table: &'static str,
-    column: &'static str,
-) -> GroupSource {
-    let bars = BarSource::Rows {
-        table,
-        column,
-        shows_no_relay: true,
-    };
-    GroupSource { label, bars }
-}
-
-const fn column_bars(
-    label: &'static str,
-    table: &'static str,
-    row: &'static str,
-    quantity: &'static str,
-) -> GroupSource {
-    let bars = BarSource::Columns {
-        table,
-        row,
-        quantity,
-    };
-    GroupSource { label, bars }
-}
-
-const fn cell_bars(
-    label: &'static str,
-    column: &'static str,
-    cells: &'static [(&'static str, &'static str, &'static str)],
-) -> GroupSource {
-    let bars = BarSource::Cells { column, cells };
-    GroupSource { label, bars }
 }

@@ -1,6 +1,6 @@
 //! Charts of proxies: what a GiB costs.
 
-use super::{ChartSpec, cell_bars, column_bars, row_bars};
+use super::chart_spec::{ChartSpec, cell_bars, column_bars, row_bars};
 use crate::figures::BetterWhen;
 use crate::suite::Suite;
 

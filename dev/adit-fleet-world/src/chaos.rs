@@ -1,0 +1,294 @@
+//! A fleet under load, whose nodes and store are killed, stopped, cut off and emptied at random.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use adit_fleet::FleetUser;
+use adit_interop::TEST_TIMEOUT;
+use adit_interop::store_server::StoreServer;
+use adit_link::SplitMix64;
+use anyhow::{Context, Result, ensure};
+
+use crate::{CountingSink, FleetNode, FleetWorld, NodeOptions, StoreProxy, Upload, open_stream};
+
+const NODES: usize = 4;
+/// Users who exist from the beginning to the end.
+const USERS: usize = 20;
+/// Bytes per second of each of them.
+const RATE: u64 = 256 << 10;
+/// Lost replies of the store, in thousandths.
+const LOST: u16 = 20;
+/// Time in which all nodes know everything, once nothing happens any more.
+const CALM: Duration = Duration::from_secs(45);
+
+/// The events of a run, and the faults that were found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChaosReport {
+    /// The events, and how often each has happened.
+    pub events: BTreeMap<&'static str, u32>,
+    /// Replies of the store that were lost.
+    pub lost_replies: u64,
+    /// Attempts to get in without the password.
+    pub checks: u32,
+    /// Attempts of these that succeeded.
+    pub strangers: u32,
+    /// Pairs of a user and a node that refuses the user at the end.
+    pub refused: u32,
+    /// Pairs of a removed user and a node that lets the user in at the end.
+    pub let_in: u32,
+    /// Users that the store does not have at the end, or has and should not.
+    pub differing: u32,
+    /// Users of whom the store has counted more bytes than they have sent.
+    pub counted_twice: u32,
+    /// Nodes that have panicked.
+    pub panics: u32,
+    /// Bytes that were sent and counted; what the store had counted before it was emptied is not included.
+    pub sent: u64,
+    /// See `sent`.
+    pub counted: u64,
+    /// The time until all nodes knew everything at the end.
+    pub calm_after: Duration,
+}
+
+impl ChaosReport {
+    /// Returns the number of faults.
+    #[must_use]
+    pub const fn faults(&self) -> u32 {
+        self.strangers
+            + self.refused
+            + self.let_in
+            + self.differing
+            + self.counted_twice
+            + self.panics
+    }
+}
+
+struct Chaos {
+    world: FleetWorld,
+    proxy: StoreProxy,
+    sink: CountingSink,
+    rng: SplitMix64,
+    /// Users who were added meanwhile, and those who were removed.
+    added: Vec<FleetUser>,
+    removed: Vec<FleetUser>,
+    report: ChaosReport,
+}
+
+/// Lets a fleet of `program` run for this time, while the seed decides what happens to it.
+pub fn run_chaos(program: &Path, time: Duration, seed: u64) -> Result<ChaosReport> {
+    let (mut chaos, users) = Chaos::start(program, seed)?;
+    let upload =
+        |(node, user): (&FleetNode, _)| Upload::start(node.addr(), user, chaos.sink.addr(), RATE);
+    let nodes = chaos.world.nodes.iter().cycle();
+    let uploads: Vec<Upload> = nodes.zip(&users).map(upload).collect();
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        chaos.step()?;
+        chaos.check_stranger(users.first().context("a user")?);
+        chaos.pause(100..1000);
+    }
+    let sent = users.iter().zip(uploads);
+    let sent: BTreeMap<u32, u64> = sent
+        .map(|(user, upload)| (user.id, upload.stop().sent))
+        .collect();
+    chaos.check_users(&users)?;
+    chaos.world.settled_count()?;
+    chaos.check_counters(&sent)?;
+    chaos.check_names(&users)?;
+    for at in 0..NODES {
+        let log = chaos.node(at)?.stop()?;
+        chaos.check_log(&log);
+    }
+    chaos.report.lost_replies = chaos.proxy.lost_count();
+    Ok(chaos.report)
+}
+
+/// Calls the store until it answers: a connection to a store that was killed fails.
+fn until_answered<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        match call() {
+            Err(_) if start.elapsed() < TEST_TIMEOUT => sleep(Duration::from_millis(50)),
+            outcome => return outcome,
+        }
+    }
+}
+
+impl Chaos {
+    fn start(program: &Path, seed: u64) -> Result<(Self, Vec<FleetUser>)> {
+        let mut world = FleetWorld::new(StoreServer::start_persistent()?)?;
+        let proxy = StoreProxy::start(&world.store.socket(), LOST, seed)?;
+        let names = (0..USERS).map(|n| format!("user-{n}"));
+        let set = |user: &mut FleetUser| user.limits.quota = Some(1 << 40);
+        let users = world.operator.add_users(names, set)?;
+        let options = NodeOptions::default();
+        // Half of the nodes have a bad path to the store.
+        for _ in 0..NODES / 2 {
+            world.start_node_behind(program, &proxy, &options)?;
+        }
+        world.start_nodes(program, NODES - NODES / 2, &options)?;
+        world.wait_for_tables(TEST_TIMEOUT)?;
+        let chaos = Self {
+            world,
+            proxy,
+            sink: CountingSink::start()?,
+            rng: SplitMix64::new(seed),
+            added: Vec::new(),
+            removed: Vec::new(),
+            report: ChaosReport::default(),
+        };
+        Ok((chaos, users))
+    }
+
+    fn node(&mut self, at: usize) -> Result<&mut FleetNode> {
+        self.world.nodes.get_mut(at).context("a node")
+    }
+
+    fn pause(&mut self, millis: std::ops::Range<u64>) {
+        sleep(Duration::from_millis(self.rng.pick(millis)));
+    }
+
+    /// Lets one thing happen, and ends what must end.
+    fn step(&mut self) -> Result<()> {
+        let what = match self.rng.pick(0..100) {
+            0..30 => self.kill_node(),
+            30..45 => self.stall_store(),
+            45..55 => self.restart_store(),
+            55..62 => self.empty_store(),
+            62..72 => Ok(self.cut_nodes()),
+            72..90 => self.add_user(),
+            _ => self.remove_user(),
+        }?;
+        *self.report.events.entry(what).or_default() += 1;
+        Ok(())
+    }
+
+    fn kill_node(&mut self) -> Result<&'static str> {
+        let at = usize::try_from(self.rng.pick(0..NODES as u64))?;
+        let log = self.node(at)?.kill()?;
+        self.check_log(&log);
+        self.node(at)?.start_process()?;
+        Ok("a node is killed")
+    }
+
+    fn stall_store(&mut self) -> Result<&'static str> {
+        self.world.store.stall()?;
+        self.pause(200..3000);
+        self.world.store.resume()?;
+        Ok("the store stands still")
+    }
+
+    fn restart_store(&mut self) -> Result<&'static str> {
+        self.world.store.kill()?;
+        self.pause(0..1500);
+        self.world.store.restart()?;
+        Ok("the store is killed")
+    }
+
+    /// Empties the store, and restores it from what the operator has.
+    fn empty_store(&mut self) -> Result<&'static str> {
+        let records = until_answered(|| self.world.operator.snapshot())?;
+        let reply = self.world.store.run(&["FLUSHALL"])?;
+        ensure!(reply == "OK", "FLUSHALL: {reply}");
+        self.pause(200..3000);
+        until_answered(|| self.world.operator.restore(&records))?;
+        Ok("the store is emptied and restored")
+    }
+
+    fn cut_nodes(&mut self) -> &'static str {
+        self.proxy.set_cut(true);
+        self.pause(200..4000);
+        self.proxy.set_cut(false);
+        "half of the nodes are cut off"
+    }
+
+    fn add_user(&mut self) -> Result<&'static str> {
+        let name = format!("new-{}", self.added.len() + self.removed.len());
+        let user = until_answered(|| self.world.operator.add_user(&name))?;
+        self.added.push(user);
+        Ok("a user is added")
+    }
+
+    fn remove_user(&mut self) -> Result<&'static str> {
+        let Some(user) = self.added.pop() else {
+            return self.add_user();
+        };
+        until_answered(|| self.world.operator.delete_user(&user))?;
+        self.removed.push(user);
+        Ok("a user is removed")
+    }
+
+    fn is_let_in(&self, node: &FleetNode, user: &FleetUser) -> bool {
+        open_stream(node.addr(), user, self.sink.addr()).is_ok()
+    }
+
+    /// Tries to get in without the password, at every node.
+    fn check_stranger(&mut self, known: &FleetUser) {
+        let stranger = FleetUser::new(known.id, known.name.clone(), [7; 32]);
+        let nodes = self.world.nodes.iter();
+        let let_in = nodes.filter(|node| self.is_let_in(node, &stranger)).count();
+        self.report.strangers += count(let_in);
+        self.report.checks += count(NODES);
+    }
+
+    /// Waits until all users are let in everywhere, and those who were removed nowhere.
+    fn check_users(&mut self, users: &[FleetUser]) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let wrong = |user: &FleetUser, wanted: bool| {
+                let nodes = self.world.nodes.iter();
+                nodes
+                    .filter(|node| self.is_let_in(node, user) != wanted)
+                    .count()
+            };
+            let refused: usize = users
+                .iter()
+                .chain(&self.added)
+                .map(|user| wrong(user, true))
+                .sum();
+            let let_in: usize = self.removed.iter().map(|user| wrong(user, false)).sum();
+            if (refused, let_in) == (0, 0) || start.elapsed() > CALM {
+                self.report.refused = count(refused);
+                self.report.let_in = count(let_in);
+                self.report.calm_after = start.elapsed();
+                return Ok(());
+            }
+            sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn check_counters(&mut self, sent: &BTreeMap<u32, u64>) -> Result<()> {
+        self.report.sent = sent.values().sum();
+        for total in self.world.usage()? {
+            // The other users have sent nothing.
+            if let Some(sent) = sent.get(&total.user) {
+                self.report.counted += total.sum();
+                self.report.counted_twice += u32::from(total.sum() > *sent);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_names(&mut self, users: &[FleetUser]) -> Result<()> {
+        let stored = self.world.operator.user_names()?;
+        let wanted: Vec<&String> = users
+            .iter()
+            .chain(&self.added)
+            .map(|user| &user.name)
+            .collect();
+        let missing = wanted.iter().filter(|name| !stored.contains(name)).count();
+        let foreign = stored.iter().filter(|name| !wanted.contains(name)).count();
+        self.report.differing = count(missing + foreign);
+        Ok(())
+    }
+
+    fn check_log(&mut self, log: &str) {
+        self.report.panics += u32::from(log.contains("panicked"));
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
