@@ -21,8 +21,12 @@ pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 pub(crate) const WINE64: &str = "/usr/lib/wine/wine64";
 const LINKER: &str = "x86_64-w64-mingw32-gcc";
 /// The commands, each with the Debian package that provides it.
-pub(crate) const TOOLS: [(&str, &str); 2] =
-    [("wine", "wine"), (LINKER, "gcc-mingw-w64-x86-64-win32")];
+pub(crate) const TOOLS: [(&str, &str); 3] = [
+    ("wine", "wine"),
+    (LINKER, "gcc-mingw-w64-x86-64-win32"),
+    // AWS-LC, in a build of libraries without rustls, which would select its own objects.
+    ("nasm", "nasm"),
+];
 /// The libraries whose tests run in wine.
 const TESTED: [&str; 10] = [
     "adit-dns",

@@ -72,10 +72,6 @@ impl ProcessFiles {
 
 /// The end of the process that this one has succeeded.
 #[derive(Clone)]
-#[cfg_attr(
-    not(target_os = "linux"),
-    expect(dead_code, reason = "no process has a predecessor there")
-)]
 pub(crate) struct PredecessorEnd(watch::Receiver<()>);
 
 impl PredecessorEnd {
