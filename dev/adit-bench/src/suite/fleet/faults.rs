@@ -160,7 +160,7 @@ pub(super) fn measure_partition(adit: &Path, extent: &FleetExtent) -> Result<Vec
     let user = users.first().context("a user")?;
     let (apart, grace) = (extent.nodes / 2, 1_u64 << 20);
     let options = NodeOptions {
-        fleet: format!("grace_bytes = \"{grace}\"\n"),
+        fleet: format!("grace_bytes = \"{}MiB\"\n", grace >> 20),
         ..NodeOptions::default()
     };
     for _ in 0..apart {

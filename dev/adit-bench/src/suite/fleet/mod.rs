@@ -48,6 +48,12 @@ const GROUPS: [GateGroup; 13] = [
     ("the data path", data_path::measure_data_path),
 ];
 
+/// Groups that a smoke run leaves out: emulated distances and partitions take their time whatever the amounts are.
+const NOT_IN_SMOKE: [&str; 2] = [
+    "changes of users with a far store",
+    "half of the nodes apart",
+];
+
 /// Measures the gates once, and the costs in every round.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let extent = match bench.settings.smoke {
@@ -59,6 +65,9 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
         return;
     };
     for (name, measure) in GROUPS {
+        if bench.settings.smoke && NOT_IN_SMOKE.contains(&name) {
+            continue;
+        }
         match measure(&adit, &extent).with_context(|| name.to_owned()) {
             Ok(gates) => {
                 for gate in gates {

@@ -46,7 +46,7 @@ pub(super) fn measure_far_changes(adit: &Path, extent: &FleetExtent) -> Result<V
         .far()
         .run_inside(|| StoreServer::start_with(&options, port))?;
     let mut world = FleetWorld::new(store)?;
-    let url = format!("valkey://{FAR}:{port}");
+    let url = format!("valkey://{FAR}:{port}?plain=yes");
     link.near().run_inside(|| {
         for _ in 0..extent.nodes {
             world.start_node(adit, Some(&url), &NodeOptions::default())?;
