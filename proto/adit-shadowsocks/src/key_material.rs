@@ -95,12 +95,15 @@ impl KeyMaterial {
         Self { bytes, method }
     }
 
-    /// Copies the key, for a session's [`Key`](crate::Key).
-    pub(crate) fn duplicate(&self) -> Self {
-        Self {
-            bytes: Secret::new(*self.bytes.expose()),
-            method: self.method,
-        }
+    /// Returns the key of a method whose bytes are these, followed by zeros.
+    pub(crate) fn from_bytes(bytes: [u8; 32], method: Method) -> Self {
+        let bytes = Secret::new(bytes);
+        Self { bytes, method }
+    }
+
+    /// Returns the bytes for [`Self::from_bytes`].
+    pub(crate) fn copy_bytes(&self) -> Secret<[u8; 32]> {
+        Secret::new(*self.bytes.expose())
     }
 
     pub(crate) const fn method(&self) -> Method {

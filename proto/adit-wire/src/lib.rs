@@ -44,6 +44,7 @@ pub mod codec_laws;
 mod error;
 mod handshake;
 mod invariant;
+mod quota_period;
 mod reader;
 mod record;
 mod rng;
@@ -58,6 +59,7 @@ pub use handshake::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgres
 pub use invariant::{
     Number, array_prefix, narrow_int, subslice, subslice_mut, substr, u64_from, usize_from,
 };
+pub use quota_period::QuotaPeriod;
 pub use reader::{EndOfInput, Reader, trim_leading_zeros};
 pub use record::{Open, Opened, Overhead, Seal};
 pub use rng::{Entropy, FixedEntropy};

@@ -72,17 +72,16 @@ pub(super) struct CachedBodyKey {
 }
 
 impl CachedBodyKey {
-    /// Calls `work` with the key of `session`, derived from `key`.
+    /// Calls `work` with the key of the session: the kept one, or the one that `derive` returns.
     pub(super) fn with_key<T>(
         &mut self,
-        key: &KeyMaterial,
-        session: u64,
-        work: impl FnOnce(&BodyKey) -> T,
-    ) -> T {
+        derive: impl FnOnce() -> Result<BodyKey, ProtocolError>,
+        work: impl FnOnce(&BodyKey) -> Result<T, ProtocolError>,
+    ) -> Result<T, ProtocolError> {
         if let Some(kept) = &self.kept {
             return work(kept);
         }
-        let derived = BodyKey::derive(key, session);
+        let derived = derive()?;
         let done = work(&derived);
         self.uses += 1;
         if self.uses >= KEEP_AFTER_PACKETS {

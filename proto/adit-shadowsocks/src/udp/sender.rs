@@ -99,7 +99,8 @@ impl PacketSender {
         }
         let (chain, key) = (&self.chain, self.chain.user_key().material());
         let seal = |body_key: &BodyKey| out.seal_packet(chain, body_key, packet, payload);
-        session.body_key.with_key(key, session.id, seal)
+        let derive = || Ok(BodyKey::derive(key, session.id));
+        session.body_key.with_key(derive, seal)
     }
 }
 
@@ -146,6 +147,7 @@ impl PacketSender {
         out.nonce = nonce;
         let (chain, key) = (&self.chain, self.chain.user_key().material());
         let seal = |body_key: &BodyKey| out.seal_packet(chain, body_key, packet, payload);
-        session.body_key.with_key(key, session.id, seal)
+        let derive = || Ok(BodyKey::derive(key, session.id));
+        session.body_key.with_key(derive, seal)
     }
 }

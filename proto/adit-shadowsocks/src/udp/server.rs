@@ -198,7 +198,12 @@ impl ServerOpener {
                 .ok_or(ProtocolError::Unauthentic)?;
             let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
             let key = &mut session.body_key;
-            let body = key.with_key(users.material_at(place)?, ids.session, open)?;
+            let derive = || {
+                users
+                    .material_at(place)
+                    .map(|key| BodyKey::derive(&key, ids.session))
+            };
+            let body = key.with_key(derive, open)?;
             session.window.accept(ids.packet);
             (body, session.owner)
         } else {
@@ -208,7 +213,12 @@ impl ServerOpener {
             let owner = users.id_at(place).ok_or(ProtocolError::Unauthentic)?;
             let mut body_key = CachedBodyKey::default();
             let open = |key: &BodyKey| open_body(outer, key, packet, skip, None, now);
-            let body = body_key.with_key(users.material_at(place)?, ids.session, open)?;
+            let derive = || {
+                users
+                    .material_at(place)
+                    .map(|key| BodyKey::derive(&key, ids.session))
+            };
+            let body = body_key.with_key(derive, open)?;
             if self.sessions.len() >= MAX_SESSIONS {
                 return Err(ProtocolError::Exhausted("the table of UDP sessions"));
             }
@@ -273,7 +283,7 @@ impl ServerOpener {
                 // A wrong key has destroyed the packet.
                 packet.copy_from_slice(&self.sealed);
             }
-            match sessionless::open_with_material(users.material_at(place)?, packet) {
+            match sessionless::open_with_material(&users.material_at(place)?, packet) {
                 Ok((target, payload)) => {
                     return Ok(IncomingPacket {
                         session: None,

@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
-use adit_crypto::KdfContext;
+use adit_crypto::{KdfContext, Secret};
 use hashbrown::HashTable;
 
-use super::{LookupMode, UserEntry, UserId, UserInfo, UserRef, Users};
+use super::{LookupMode, UserEntry, UserId, UserRef, Users};
 use crate::identity::IdentityHashIndex;
 use crate::key_material::KeyMaterial;
 use crate::{Edition, Key, KeyError, Method};
@@ -71,7 +71,7 @@ impl Users {
     #[must_use]
     pub fn with_single_key(key: Key) -> Arc<Self> {
         let mut entries = EntryList::new(key.method(), 1);
-        entries.push(Box::default(), key.material().duplicate());
+        entries.push("", key.material());
         Arc::new(entries.into_users(LookupMode::Single(key)))
     }
 
@@ -141,7 +141,8 @@ impl Users {
         for entry in self.entries.iter() {
             let name = entry.user.name();
             if !remove.contains(&name) && !put.iter().any(|(put, _)| *put == name) {
-                list.add_user(name.into(), entry.material.duplicate())?;
+                let material = KeyMaterial::from_bytes(*entry.key.expose(), self.method);
+                list.add_user(name.into(), material)?;
             }
         }
         for (name, secret) in put {
@@ -271,7 +272,7 @@ impl<'a> UserListBuilder<'a> {
         let Ok(at) = self.next_place() else { return };
         let entries = &mut self.entries;
         entries.list.push(UserEntry {
-            material: known.material.duplicate(),
+            key: Secret::new(*known.key.expose()),
             hash: known.hash,
             user: known.user.clone(),
         });
@@ -298,10 +299,10 @@ impl<'a> UserListBuilder<'a> {
             return Err(UsersError::IdentityKey(name));
         }
         let entries = &mut self.entries;
-        entries.push(name, material);
+        entries.push(&name, &material);
         let hash = |place| entries.get(place).map_or_else(Default::default, |e| e.hash);
         if let Err(taken) = self.by_hash.insert(at, hash) {
-            let name = |place| entries.get(place).map(|entry| entry.user.0.name.clone());
+            let name = |place| entries.get(place).map(|entry| entry.user.name().into());
             let why = UsersError::SameKey {
                 first: name(taken).unwrap_or_default(),
                 second: name(at).unwrap_or_default(),
@@ -351,7 +352,7 @@ impl EntryList {
         self.list.get(usize::try_from(place).ok()?)
     }
 
-    fn push(&mut self, name: Box<str>, material: KeyMaterial) {
+    fn push(&mut self, name: &str, material: &KeyMaterial) {
         // A method's keys have one length, so the concatenation is unambiguous.
         let method = self.method.name().as_bytes();
         let mut id = [0; 8];
@@ -359,8 +360,8 @@ impl EntryList {
         let id = UserId(u64::from_be_bytes(id));
         self.list.push(UserEntry {
             hash: material.identity_hash(),
-            material,
-            user: UserRef(Arc::new(UserInfo { id, name })),
+            key: material.copy_bytes(),
+            user: UserRef::new(id, name),
         });
     }
 

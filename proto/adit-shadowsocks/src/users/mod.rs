@@ -10,7 +10,7 @@ mod builder;
 use core::fmt;
 use std::sync::Arc;
 
-use adit_wire::ProtocolError;
+use adit_wire::{ProtocolError, subslice};
 use hashbrown::HashTable;
 
 use adit_crypto::Secret;
@@ -57,7 +57,8 @@ enum LookupMode {
 /// Sized to one CPU cache line, because a handshake touches one user of many.
 #[repr(align(64))]
 struct UserEntry {
-    material: KeyMaterial,
+    /// The bytes of the key; the method is that of all users.
+    key: Secret<[u8; 32]>,
     /// The hash that names the user in an identity header.
     hash: IdentityHash,
     user: UserRef,
@@ -69,26 +70,35 @@ struct UserEntry {
 pub struct UserId(u64);
 
 /// A user of a server. Cheap to clone; outlives the snapshot it came from.
+///
+/// The identifier and the name are in one allocation: there is one for each user of a listener.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct UserRef(Arc<UserInfo>);
-
-#[derive(PartialEq, Eq, Hash)]
-struct UserInfo {
-    id: UserId,
-    name: Box<str>,
-}
+pub struct UserRef(Arc<[u8]>);
 
 impl UserRef {
+    fn new(id: UserId, name: &str) -> Self {
+        let id = id.0.to_be_bytes();
+        Self(id.into_iter().chain(name.bytes()).collect())
+    }
+
     /// Returns the name, for logs, counters and rules.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.name
+        let name = core::str::from_utf8(self.name_bytes());
+        debug_assert!(name.is_ok(), "it was text");
+        name.unwrap_or_default()
+    }
+
+    fn name_bytes(&self) -> &[u8] {
+        subslice(&self.0, size_of::<UserId>()..)
     }
 
     /// Returns the identifier; see [`Users::still_has`].
     #[must_use]
     pub fn id(&self) -> UserId {
-        self.0.id
+        let id = self.0.first_chunk().copied();
+        debug_assert!(id.is_some(), "it begins with the identifier");
+        UserId(id.map_or(0, u64::from_be_bytes))
     }
 }
 
@@ -178,17 +188,16 @@ impl Users {
     /// Returns the user with this name, by linear search.
     #[must_use]
     pub fn find_by_name(&self, name: &str) -> Option<UserRef> {
-        self.iter().find(|user| user.name() == name)
+        let is = |user: &UserRef| user.name_bytes() == name.as_bytes();
+        self.iter().find(is)
     }
 
     /// Returns the text of a user's key. `None` if it cannot be restored from the key, as in all
     /// editions but the 2022 edition.
     #[must_use]
     pub fn secret_text(&self, id: UserId) -> Option<Secret<String>> {
-        let entry = self.entries.get(self.index_of(id)?)?;
-        self.has_names()
-            .then(|| entry.material.to_base64())
-            .flatten()
+        let material = self.material_at(self.index_of(id)?).ok()?;
+        self.has_names().then(|| material.to_base64()).flatten()
     }
 
     /// True if users are found by trial decryption.
@@ -217,19 +226,16 @@ impl Users {
         self.entries.get(place).map(|entry| entry.user.id())
     }
 
-    pub(crate) fn material_at(&self, place: usize) -> Result<&KeyMaterial, ProtocolError> {
+    pub(crate) fn material_at(&self, place: usize) -> Result<KeyMaterial, ProtocolError> {
         let entry = self.entries.get(place).ok_or(ProtocolError::Unauthentic)?;
-        Ok(&entry.material)
+        Ok(KeyMaterial::from_bytes(*entry.key.expose(), self.method))
     }
 
     /// Returns the key at an index with its ciphers expanded, for a session.
     pub(crate) fn key_at(&self, place: usize) -> Option<Key> {
         match &self.mode {
             LookupMode::Single(key) => Some(key.clone()),
-            _ => {
-                let entry = self.entries.get(place)?;
-                Some(Key::from_material(entry.material.duplicate()))
-            }
+            _ => Some(Key::from_material(self.material_at(place).ok()?)),
         }
     }
 
