@@ -10,13 +10,12 @@ use std::time::Duration;
 use adit_config::{CarrierSettings, Family, FecSettings, KcpSettings, LeftOut, ListenerConfig};
 use adit_wire::Target;
 
-use crate::connector::{ConnectedStream, Connector};
 use crate::dns::NameResolver;
 use crate::handover::{SharedSocketAnswer, SocketSource};
+use crate::left_out_connector::impl_left_out_connector;
 use crate::listener::{ListenerState, OpenSockets};
 use crate::serve::ConnectionHandler;
-use crate::udp::BoxDatagramPath;
-use crate::{BoxFuture, DialError, StartError};
+use crate::{DialError, StartError};
 
 /// The error of a plan with a carrier.
 #[derive(Debug, thiserror::Error)]
@@ -198,23 +197,5 @@ impl CarrierUpdate {
     }
 }
 
-/// Both carriers are connectors.
-macro_rules! impl_connector {
-    ($($name:ident),*) => {$(
-        impl Connector for $name {
-            fn connect<'a>(
-                &'a self,
-                _: &'a Target,
-                _: &'a [u8],
-            ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
-                match *self {}
-            }
-
-            fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
-                match *self {}
-            }
-        }
-    )*};
-}
-
-impl_connector!(FecHop, KcpCarrier);
+impl_left_out_connector!(FecHop);
+impl_left_out_connector!(KcpCarrier);

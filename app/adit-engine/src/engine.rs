@@ -537,13 +537,25 @@ impl Engine {
     }
 
     /// Stops accepting, and lets open connections continue for at most `drain`.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, nothing is accepted, and open connections continue: [`Self::resume`] accepts again.
     pub async fn drain_and_stop(&self, drain: Duration) {
         self.draining.store(true, Ordering::Relaxed);
         let mut running = std::mem::take(&mut *self.lock_running());
+        // The sums continue if the listeners are opened again.
+        self.count_closed(&running);
+        for listener in &mut running {
+            listener.spares_sessions = true;
+        }
         for listener in &mut running {
             listener.stop().await;
         }
         self.wait_until_idle(drain).await;
+        for listener in &mut running {
+            listener.spares_sessions = false;
+        }
     }
 
     /// Binds a listener, which accepts nothing yet.

@@ -66,6 +66,8 @@ mod handover;
 mod handshake_limiter;
 mod health;
 mod inflated_stream;
+#[cfg(not(all(feature = "kcp", feature = "ssh")))]
+mod left_out_connector;
 mod listen_port;
 mod listener;
 mod loop_detection;
@@ -123,7 +125,7 @@ pub use start_error::StartError;
 pub use usage::{ByteCounts, Usage, UserCounters};
 pub use user_account::UserAccount;
 pub use user_registry::{
-    FleetLimitSource, FleetQuota, FleetUsage, FleetUserLimits, QuotaPeriod, StoredUser, UserLimits,
+    FleetLimitSource, FleetQuota, FleetUsage, FleetUserLimits, StoredUser, UserLimits,
     UserRegistry, UserReport, UserState,
 };
 pub use user_table::{UserTable, UserTableError};

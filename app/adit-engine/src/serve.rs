@@ -343,11 +343,12 @@ impl ConnectionHandler {
             return self.serve_streams(&mut *many, peer, rounds).await;
         };
         let why = match account.admit_connection(peer.remote.ip()) {
-            Ok(_permit) => {
+            Ok(permit) => {
+                let permit = permit.as_ref();
                 let streams = self.serve_streams(&mut *many, peer, rounds);
-                match account.run_until_ended(streams).await {
+                match account.run_until_ended(permit, streams).await {
                     Some(()) => return,
-                    None => account.end_text(),
+                    None => account.end_text(permit),
                 }
             }
             Err(why) => {
@@ -479,7 +480,7 @@ impl ConnectionHandler {
         };
         let asker = client_lookup_owner(account.as_ref(), peer.remote.ip());
         if let Some(version) = uot::requested_version(&target).filter(|_| self.over_tcp) {
-            let (pending, _permit) = self.settle(pending, permit, peer).await?;
+            let (pending, permit) = self.settle(pending, permit, peer).await?;
             let client = DatagramClient {
                 account: account.as_ref(),
                 user: pending.request.user.clone(),
@@ -488,7 +489,7 @@ impl ConnectionHandler {
             };
             let carried = self.serve_udp_over_tcp(pending, version, client);
             let carried = Box::pin(asker.scope(carried));
-            let end = run_until_ended(account.as_deref(), carried).await;
+            let end = run_until_ended(account.as_deref(), permit.as_ref(), carried).await;
             debug!(client = %peer.remote, user, "UDP over TCP ends: {end:?}");
             return None;
         }
@@ -620,7 +621,7 @@ impl ConnectionHandler {
                 target,
                 flow: FlowState::default(),
                 rounds,
-                _permit: permit,
+                permit,
                 requested,
                 _chain: connector.clone(),
             }),
@@ -649,6 +650,6 @@ mod tests {
             size_of::<F>()
         }
         let size = size_of_future(|worker, io, peer| worker.serve_connection(io, peer));
-        assert!(size <= 1100, "{size} bytes");
+        assert!(size <= 1152, "{size} bytes");
     }
 }

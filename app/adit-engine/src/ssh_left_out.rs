@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use adit_config::{Family, LeftOut, ServerHop, SshHop as Plan, SshServer};
 use adit_stream::BoxStream;
-use adit_wire::Target;
 
 use crate::acceptor::{InboundRequest, RequestAcceptor};
-use crate::connector::{ConnectedStream, Connector};
+use crate::connector::Connector;
 use crate::credentials::ListenerCredentials;
 use crate::handshake_limiter::HandshakeSlot;
-use crate::udp::BoxDatagramPath;
-use crate::{AcceptError, BoxFuture, ConnectionAddrs, DialError};
+use crate::left_out_connector::impl_left_out_connector;
+use crate::{AcceptError, BoxFuture, ConnectionAddrs};
 
 /// The error of a plan with SSH.
 #[derive(Debug, thiserror::Error)]
@@ -36,19 +35,7 @@ impl SshHop {
     }
 }
 
-impl Connector for SshHop {
-    fn connect<'a>(
-        &'a self,
-        _: &'a Target,
-        _: &'a [u8],
-    ) -> BoxFuture<'a, Result<ConnectedStream, DialError>> {
-        match *self {}
-    }
-
-    fn open_datagrams(&self) -> BoxFuture<'_, Result<BoxDatagramPath, DialError>> {
-        match *self {}
-    }
-}
+impl_left_out_connector!(SshHop);
 
 /// An SSH server that only serves streams.
 pub(crate) enum SshAcceptor {}

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -29,7 +29,9 @@ pub struct UserAccount {
     /// Parts of these counters that some readers subtract, once there are any.
     offsets: Mutex<Option<Box<CounterOffsets>>>,
     removed: AtomicBool,
-    /// Notifies all open sessions that they have to end.
+    /// Number of times that all open sessions were ended.
+    interrupts: AtomicU32,
+    /// Notifies all open sessions to look whether they have to end.
     end: Arc<Notify>,
     /// True for the account of one user; false for that of all clients with the same key.
     one_user: bool,
@@ -167,6 +169,12 @@ impl UserAccount {
 
     /// Ends all sessions that are open.
     pub(crate) fn interrupt_sessions(&self) {
+        self.interrupts.fetch_add(1, Ordering::Release);
+        self.end.notify_waiters();
+    }
+
+    /// Lets all sessions that are open look whether their device has to end.
+    pub(crate) fn recheck_sessions(&self) {
         self.end.notify_waiters();
     }
 
@@ -176,8 +184,11 @@ impl UserAccount {
             || self.entry.as_ref().is_some_and(|entry| entry.is_blocked())
     }
 
-    /// Returns the reason why the sessions of the user end, for logs.
-    pub(crate) fn end_text(&self) -> &'static str {
+    /// Returns the reason why a session of the user has ended, for logs.
+    pub(crate) fn end_text(&self, permit: Option<&SessionPermit>) -> &'static str {
+        if permit.is_some_and(SessionPermit::is_ended) {
+            return UserRefusal::TooManyDevices.text();
+        }
         match &self.entry {
             Some(entry) if !self.removed.load(Ordering::Acquire) => entry.end_text(),
             _ => "the user was removed",
@@ -237,37 +248,86 @@ impl UserAccount {
         }
     }
 
-    /// Returns a future that completes when the sessions of the user have to end; `None` if they may have none.
-    pub(crate) fn end_notice(&self) -> Option<Pin<Box<OwnedNotified>>> {
-        let mut leave = Box::pin(self.end.clone().notified_owned());
-        leave.as_mut().enable();
-        (!self.is_ended()).then_some(leave)
+    /// Returns the notice that a session with this permit has to end; `None` if the user may have none.
+    pub(crate) fn end_notice(&self, permit: Option<&SessionPermit>) -> Option<EndNotice> {
+        let notice = EndNotice {
+            interrupts: self.interrupts.load(Ordering::Acquire),
+            leave: self.next_notice(),
+        };
+        (!self.is_over(notice.interrupts, permit)).then_some(notice)
     }
 
-    /// Runs `work` until it completes, the user is removed, or their limits end the session; returns `None` in the
-    /// latter cases.
-    pub(crate) async fn run_until_ended<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut leave = std::pin::pin!(self.end.notified());
-        // Subscribe before reading the flags, so that a removal in between is noticed.
+    fn next_notice(&self) -> Pin<Box<OwnedNotified>> {
+        let mut leave = Box::pin(self.end.clone().notified_owned());
         leave.as_mut().enable();
-        if self.is_ended() {
-            return None;
-        }
-        tokio::select! {
-            biased;
-            () = leave => None,
-            done = work => Some(done),
+        leave
+    }
+
+    /// Returns true if a session that began after this number of interruptions has to end.
+    fn is_over(&self, interrupts: u32, permit: Option<&SessionPermit>) -> bool {
+        self.is_ended()
+            || self.interrupts.load(Ordering::Acquire) != interrupts
+            || permit.is_some_and(SessionPermit::is_ended)
+    }
+
+    /// Runs `work` until it completes, the user is removed, or their limits end the session of this permit; returns
+    /// `None` in the latter cases.
+    pub(crate) async fn run_until_ended<T>(
+        &self,
+        permit: Option<&SessionPermit>,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let interrupts = self.interrupts.load(Ordering::Acquire);
+        let mut work = std::pin::pin!(work);
+        loop {
+            let mut leave = std::pin::pin!(self.end.notified());
+            // Subscribe before reading the flags, so that a removal in between is noticed.
+            leave.as_mut().enable();
+            if self.is_over(interrupts, permit) {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                // Of the devices of a user, others may have to end.
+                () = leave => {}
+                done = work.as_mut() => return Some(done),
+            }
         }
     }
 }
 
-/// Runs `work` until it completes or the sessions of the user, if there is one, have to end.
+/// The notice that a session has to end.
+pub(crate) struct EndNotice {
+    interrupts: u32,
+    leave: Pin<Box<OwnedNotified>>,
+}
+
+impl EndNotice {
+    /// Completes when the session has to end. Account and permit are those that the notice is from.
+    pub(crate) fn poll_ended(
+        &mut self,
+        cx: &mut Context<'_>,
+        account: &UserAccount,
+        permit: Option<&SessionPermit>,
+    ) -> Poll<()> {
+        while self.leave.as_mut().poll(cx).is_ready() {
+            self.leave = account.next_notice();
+            if account.is_over(self.interrupts, permit) {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// Runs `work` until it completes or the session of this permit, if there is a user, has to end.
 pub(crate) async fn run_until_ended<T>(
     account: Option<&UserAccount>,
+    permit: Option<&SessionPermit>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     match account {
-        Some(account) => account.run_until_ended(work).await,
+        Some(account) => account.run_until_ended(permit, work).await,
         None => Some(work.await),
     }
 }
@@ -317,12 +377,13 @@ mod tests {
     async fn an_end_reaches_sessions_before_and_after() {
         let account = Arc::new(UserAccount::default());
         let other = account.clone();
-        let session = tokio::spawn(async move { other.run_until_ended(pending::<()>()).await });
+        let session =
+            tokio::spawn(async move { other.run_until_ended(None, pending::<()>()).await });
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert!(!session.is_finished());
         account.end_sessions();
         assert_eq!(session.await.unwrap(), None);
-        assert_eq!(account.run_until_ended(async { 1 }).await, None);
+        assert_eq!(account.run_until_ended(None, async { 1 }).await, None);
     }
 
     #[test]

@@ -350,7 +350,7 @@ mod tests {
         table.change_users(&["alice"], &[]).unwrap();
         let during = async |name: &str| {
             let account = table.account_of(snapshot.find_by_name(name).as_ref());
-            account.run_until_ended(async { "served" }).await
+            account.run_until_ended(None, async { "served" }).await
         };
         assert_eq!(during("alice").await, None);
         assert_eq!(during("bob").await, Some("served"));
@@ -365,11 +365,11 @@ mod tests {
         let change = async { table.change_users(&["alice"], &[]).unwrap() };
         let session = timeout(
             Duration::from_secs(5),
-            alice.run_until_ended(pending::<()>()),
+            alice.run_until_ended(None, pending::<()>()),
         );
         let (end, ()) = tokio::join!(session, change);
         assert_eq!(end, Ok(None), "a removed user keeps their session");
-        assert_eq!(bob.run_until_ended(async {}).await, Some(()));
+        assert_eq!(bob.run_until_ended(None, async {}).await, Some(()));
         assert_eq!(table.total_usage(false).up, 7);
     }
 }

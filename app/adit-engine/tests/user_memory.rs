@@ -5,8 +5,8 @@
 
 use std::fs;
 
-use adit_engine::{QuotaPeriod, UserLimits, UserRegistry};
-use adit_wire::UnixTime;
+use adit_engine::{UserLimits, UserRegistry};
+use adit_wire::{QuotaPeriod, UnixTime};
 
 /// The promise, in bytes per user, the allocator's share included.
 const LIMIT: u64 = 300;

@@ -227,6 +227,25 @@ impl Engine {
         Ok(summary)
     }
 
+    /// Opens the listeners of the plan again that [`Self::drain_and_stop`] has closed. Connections that are still open
+    /// continue.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::apply`]; the engine accepts nothing then, as before.
+    pub async fn resume(&self, plan: &Plan) -> Result<(), ApplyError> {
+        for _ in 1..REBIND_TRIES {
+            match self.apply(plan, plan).await {
+                // The system may not have released an address yet.
+                Err(failed) if is_in_use(&failed.why) => sleep(REBIND_PAUSE).await,
+                done => return done.map(|_| self.announce_drain(false)),
+            }
+        }
+        self.apply(plan, plan).await?;
+        self.announce_drain(false);
+        Ok(())
+    }
+
     async fn prepare_step<'a>(
         &self,
         step: ListenerTransition,

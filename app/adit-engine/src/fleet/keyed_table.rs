@@ -1,12 +1,12 @@
 //! The users of a fleet at a Shadowsocks listener.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use adit_config::Secret;
 use adit_shadowsocks::{Key, MAX_TRIAL_USERS, Method, Users, UsersError};
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{FleetDirectory, FleetTable, FleetUser};
 use crate::UserTable;
@@ -17,8 +17,8 @@ pub(crate) struct KeyedFleetTable {
     /// `None` with the AEAD edition.
     identity: Option<Key>,
     table: Weak<UserTable>,
-    /// True once users were too many, which is logged once.
-    is_full: AtomicBool,
+    /// Number of users beyond those that the listener can try.
+    left_out: AtomicUsize,
 }
 
 impl KeyedFleetTable {
@@ -27,7 +27,7 @@ impl KeyedFleetTable {
             method,
             identity,
             table: Arc::downgrade(table),
-            is_full: AtomicBool::new(false),
+            left_out: AtomicUsize::new(0),
         }
     }
 
@@ -47,18 +47,18 @@ impl KeyedFleetTable {
         secret
     }
 
-    fn report_refused(&self, why: &UsersError) {
-        match why {
-            UsersError::TooMany { .. } => {
-                if !self.is_full.swap(true, Ordering::Relaxed) {
-                    let method = self.method;
-                    warn!(
-                        "{method} finds users by trying every password: those of the fleet after the first \
-                         {MAX_TRIAL_USERS} are not served there"
-                    );
-                }
-            }
-            why => warn!("a user of the fleet is not served: {why}"),
+    /// Records the number of users who are not served, which is logged when there are any, and when there are none again.
+    fn set_left_out(&self, count: usize) {
+        let before = self.left_out.swap(count, Ordering::Relaxed);
+        let method = self.method;
+        match (before, count) {
+            (0, 1..) => warn!(
+                "{method} finds users by trying every password, and serves the first {MAX_TRIAL_USERS}: {count} users of \
+                 the fleet are not served there, and get no URL of it. A listener of the 2022 edition \
+                 (ss://2022-blake3-aes-128-gcm@:PORT?users=fleet) serves all"
+            ),
+            (1.., 0) => info!("{method} serves all users of the fleet again"),
+            _ => {}
         }
     }
 
@@ -70,15 +70,24 @@ impl KeyedFleetTable {
         let Some(table) = self.table.upgrade() else {
             return;
         };
-        let mut report = |why| self.report_refused(&why);
+        let mut left_out = 0;
+        let mut report = |why| match why {
+            UsersError::TooMany { .. } => left_out += 1,
+            why => warn!("a user of the fleet is not served: {why}"),
+        };
         match make(&table.users(), &mut report) {
             Ok(users) => table.replace_users(users),
             Err(why) => report(why),
         }
+        self.set_left_out(left_out);
     }
 }
 
 impl FleetTable for KeyedFleetTable {
+    fn is_full(&self) -> bool {
+        self.left_out.load(Ordering::Relaxed) > 0
+    }
+
     fn load(&self, directory: &dyn FleetDirectory) {
         let mut put: Vec<(Box<str>, Secret)> = Vec::new();
         directory.for_each(&mut |user| {
@@ -107,5 +116,94 @@ impl FleetTable for KeyedFleetTable {
             let put = put.iter().map(|(name, secret)| (*name, secret.expose()));
             before.with_updates(&gone, put, refused)
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use adit_config::FleetIdentity;
+
+    use super::*;
+    use crate::fleet::FleetUsers;
+    use crate::user_registry::{FleetLimitSource, FleetUserLimits};
+
+    #[derive(Debug, Default)]
+    struct Directory(Mutex<BTreeMap<u32, Named>>);
+
+    #[derive(Debug, Clone)]
+    struct Named(u32, String);
+
+    impl FleetUser for Named {
+        fn id(&self) -> u32 {
+            self.0
+        }
+
+        fn name(&self) -> &str {
+            &self.1
+        }
+
+        fn password(&self) -> Secret {
+            Secret::from(self.1.as_str())
+        }
+
+        fn key(&self, _: usize) -> Option<Secret> {
+            None
+        }
+    }
+
+    impl FleetLimitSource for Directory {
+        fn limits_of(&self, _: &str) -> Option<FleetUserLimits> {
+            None
+        }
+    }
+
+    impl FleetDirectory for Directory {
+        fn identity_key(&self, _: FleetIdentity, _: usize) -> Secret {
+            Secret::from("")
+        }
+
+        fn for_each(&self, each: &mut dyn FnMut(&dyn FleetUser)) {
+            self.0.lock().unwrap().values().for_each(|user| each(user));
+        }
+    }
+
+    /// A user who leaves makes room for the next, in the order of the numbers.
+    #[test]
+    fn the_first_users_are_served_by_trial_after_each_change() {
+        let most = u32::try_from(MAX_TRIAL_USERS).unwrap();
+        let directory = Arc::new(Directory::default());
+        let set = |id: u32| {
+            let user = Named(id, format!("user-{id}"));
+            directory.0.lock().unwrap().insert(id, user.clone());
+            user
+        };
+        (2..=most + 1).for_each(|id| drop(set(id)));
+        let users = FleetUsers::new(directory.clone());
+        let method = Method::Aes256Gcm;
+        let table = Users::without_users(method, None).unwrap();
+        let table = Arc::new(UserTable::new(table, None));
+        let filled = Arc::new(KeyedFleetTable::new(method, None, &table));
+        let served: Arc<dyn FleetTable> = filled.clone();
+        users.serve(&served).unwrap();
+        let has = |id: u32| table.users().find_by_name(&format!("user-{id}")).is_some();
+        let left_out = || filled.left_out.load(Ordering::Relaxed);
+        assert_eq!((table.users().len(), left_out()), (MAX_TRIAL_USERS, 0));
+        // Two more: one at the end, and one who was disabled.
+        let (late, early) = (set(most + 2), set(1));
+        users.change(&[], &[&late, &early]);
+        assert_eq!((table.users().len(), left_out()), (MAX_TRIAL_USERS, 2));
+        assert_eq!(
+            [1, most, most + 1, most + 2].map(has),
+            [true, true, false, false]
+        );
+        directory.0.lock().unwrap().remove(&5);
+        users.change(&[(5, "user-5")], &[]);
+        assert_eq!([5, most + 1, most + 2].map(has), [false, true, false]);
+        directory.0.lock().unwrap().remove(&6);
+        users.change(&[(6, "user-6")], &[]);
+        assert_eq!((has(most + 2), left_out()), (true, 0));
     }
 }

@@ -48,6 +48,10 @@ pub(crate) trait FleetTable: Send + Sync {
     fn load(&self, directory: &dyn FleetDirectory);
     /// Removes the users in `removed`, and adds or changes those in `put`.
     fn change(&self, removed: &[(u32, &str)], put: &[&dyn FleetUser]);
+    /// Returns true if there are more users than the table can have: after a change, others may be the first.
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// The users of the fleet that an engine serves, if its process is a node of one.
@@ -100,7 +104,12 @@ impl FleetUsers {
     /// or have other secrets. Sessions of removed users end, and those of users with other secrets.
     pub fn change(&self, removed: &[(u32, &str)], put: &[&dyn FleetUser]) {
         for table in &self.lock_tables() {
-            table.change(removed, put);
+            if !table.is_full() {
+                table.change(removed, put);
+            }
+            if let Some(directory) = self.directory.get().filter(|_| table.is_full()) {
+                table.load(&**directory);
+            }
         }
         // The name of a removed user may be that of a new one.
         let is_put = |name: &str| put.iter().any(|user| user.name() == name);

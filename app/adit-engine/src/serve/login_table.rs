@@ -215,13 +215,13 @@ mod tests {
 
         let same = table.successor(&kind("socks5://ann:one@127.0.0.1:0"), &Arc::default());
         table.end_sessions_missing_in(&same);
-        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(None, async {}).await, Some(()));
 
         let other = same.successor(&kind("mixed://ann:two@127.0.0.1:0"), &Arc::default());
         same.end_sessions_missing_in(&other);
-        assert_eq!(ann.run_until_ended(async {}).await, None);
+        assert_eq!(ann.run_until_ended(None, async {}).await, None);
         let ann = other.account_of("ann").unwrap();
-        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(None, async {}).await, Some(()));
     }
 
     #[tokio::test]
@@ -237,14 +237,14 @@ mod tests {
             _ => Vec::new(),
         };
         table.replace(users(ann_again).iter().chain(&users(bob)));
-        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(None, async {}).await, Some(()));
         assert!(table.account_of("bob").is_some());
         // A reload with the same users, although the settings before it had others.
         let same = table.successor(&kind("mixed://ann:one@127.0.0.1:0"), &Arc::default());
         table.end_sessions_missing_in(&same);
-        assert_eq!(ann.run_until_ended(async {}).await, Some(()));
+        assert_eq!(ann.run_until_ended(None, async {}).await, Some(()));
         let none: [UserPassword; 0] = [];
         same.replace(&none);
-        assert_eq!(ann.run_until_ended(async {}).await, None);
+        assert_eq!(ann.run_until_ended(None, async {}).await, None);
     }
 }

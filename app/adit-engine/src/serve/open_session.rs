@@ -48,7 +48,7 @@ pub(super) struct SessionInfo {
     /// The state of its flow.
     pub(super) flow: FlowState,
     /// Counts the session of a user.
-    pub(super) _permit: Option<SessionPermit>,
+    pub(super) permit: Option<SessionPermit>,
     /// Time of the request.
     pub(super) requested: Instant,
     /// Keeps the plugins of the chain running, after a reload too.
@@ -80,6 +80,7 @@ impl ConnectionHandler {
             entry,
             peer,
             target,
+            permit,
             ..
         } = &**about;
         let user = entry.user();
@@ -88,7 +89,7 @@ impl ConnectionHandler {
             near.abort();
             far.abort();
             let why = match (outcome, account) {
-                (None, Some(account)) => account.end_text(),
+                (None, Some(account)) => account.end_text(permit.as_ref()),
                 _ => "this was requested",
             };
             record_end(entry, why);
@@ -112,7 +113,10 @@ impl ConnectionHandler {
             let mut relay = pin!(relay(near, far, &self.limits, &asked));
             let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
             let watched = asked.about.entry.run_until_ended(watched);
-            run_until_ended(asked.about.account.as_deref(), watched).await
+            let SessionInfo {
+                account, permit, ..
+            } = asked.about;
+            run_until_ended(account.as_deref(), permit.as_ref(), watched).await
         };
         if let (Some(eye), Some(Some(outcome))) = (&eye, &outcome) {
             eye.update_at_end(outcome, asked.has_request_bytes());

@@ -116,7 +116,7 @@ impl ConnectionHandler {
         let span = session_span(id, SessionKind::Udp, peer.remote, &self.sessions);
         let work = async {
             let permit = self.admit_user(account.as_deref(), peer);
-            let _permit = match permit {
+            let permit = match permit {
                 Ok(permit) => permit,
                 // The protocol has no words for a refusal.
                 Err(why) => return record_refusal(why.cause()),
@@ -132,7 +132,7 @@ impl ConnectionHandler {
             };
             let relay = self.relay_datagrams(carried.datagrams, None, client);
             let relay = Box::pin(asker.scope(relay));
-            let end = run_until_ended(account.as_deref(), relay).await;
+            let end = run_until_ended(account.as_deref(), permit.as_ref(), relay).await;
             debug!(client = %peer.remote, "UDP over TCP ends: {end:?}");
         };
         run_in_span(span, work).await;
@@ -243,7 +243,7 @@ impl ConnectionHandler {
                 target,
                 flow: FlowState::default(),
                 rounds: 0,
-                _permit: permit,
+                permit,
                 // The wait for the peer to connect is not that for its answer.
                 requested: Instant::now(),
                 _chain: connector,
@@ -257,7 +257,7 @@ impl ConnectionHandler {
         let account = user
             .as_deref()
             .and_then(|user| self.logins.account_of(user));
-        let _permit = match self.admit_user(account.as_deref(), peer) {
+        let permit = match self.admit_user(account.as_deref(), peer) {
             Ok(permit) => permit,
             Err(why) => {
                 let why = DialError::refused_user(why);
@@ -315,11 +315,13 @@ impl ConnectionHandler {
                 () = discard_until_close(&mut control) => {}
             }
         };
-        let served = run_until_ended(account.as_deref(), served);
+        let permit = permit.as_ref();
+        let served = run_until_ended(account.as_deref(), permit, served);
         match place.run_until_evicted(served).await {
             Some(Some(())) => {}
             Some(None) => {
-                let why = account.as_ref().map_or("", |account| account.end_text());
+                let account = account.as_ref();
+                let why = account.map_or("", |account| account.end_text(permit));
                 debug!(client = %peer.remote, "the association ends: {why}");
             }
             None => debug!(client = %peer.remote, "the association's slot is needed"),

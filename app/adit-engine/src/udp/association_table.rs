@@ -113,7 +113,7 @@ struct AssociationState {
     /// The counters of the session.
     session: Arc<SessionRecord>,
     /// Counts the session of a user; the creator of a single association has counted it already.
-    _permit: Option<SessionPermit>,
+    permit: Option<SessionPermit>,
     place: SlotHold,
     /// Destination of replies: the source of the last authentic packet.
     reply_addr: Mutex<SocketAddr>,
@@ -545,7 +545,7 @@ impl UdpListener {
         let mut removed = None;
         if let Some(account) = &account {
             if account.is_one_user() {
-                let Some(leaves) = account.end_notice() else {
+                let Some(leaves) = account.end_notice(permit.as_ref()) else {
                     self.common.mark_ended(key);
                     return None;
                 };
@@ -565,7 +565,7 @@ impl UdpListener {
         let entry = Arc::new(AssociationState {
             account,
             session: session.record(),
-            _permit: permit,
+            permit,
             place,
             path: way,
             waiting: Mutex::default(),

@@ -4,37 +4,32 @@ use std::mem::take;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, ready};
 
 use adit_net::system;
 use adit_wire::{UnixTime, source_network};
 use tracing::info;
 
-use super::fleet::{FleetPart, FleetQuota};
+use super::devices::{Device, SessionPermit};
+use super::fleet::FleetQuota;
+use super::fleet_part::FleetPart;
 use super::packed_limits::PackedLimits;
-use super::token_bucket::{QueueTicket, TokenBucket};
+use super::token_bucket::TokenBucket;
 use super::{StoredUser, UserLimits, UserRefusal, UserReport, UserState};
 use crate::usage::{ByteCounts, Usage, UserCounters};
 use crate::user_account::UserAccount;
 
 /// The user has a quota.
-const HAS_QUOTA: u8 = 1;
+pub(super) const HAS_QUOTA: u8 = 1;
 /// The user has a rate.
-const HAS_RATE: u8 = 1 << 1;
+pub(super) const HAS_RATE: u8 = 1 << 1;
 /// The quota of the period is used up.
-const OVER_QUOTA: u8 = 1 << 2;
+pub(super) const OVER_QUOTA: u8 = 1 << 2;
 /// The time of the user has expired.
 const EXPIRED: u8 = 1 << 3;
 /// The quota is a lease, which a node of a fleet renews.
-const LEASED: u8 = 1 << 4;
+pub(super) const LEASED: u8 = 1 << 4;
 /// States in which the user has no sessions.
-const BLOCKED: u8 = OVER_QUOTA | EXPIRED;
-
-/// A session moves no more than 1/`QUOTA_PART` of what is left of the quota at once, so that all that are polled at
-/// the same time exceed it by little.
-const QUOTA_PART: i64 = 64;
-/// Minimum of that number of bytes.
-const MIN_PIECE: usize = 16 << 10;
+pub(super) const BLOCKED: u8 = OVER_QUOTA | EXPIRED;
 
 /// The entry of one user in the registry. All of the user's accounts share it.
 ///
@@ -43,7 +38,7 @@ const MIN_PIECE: usize = 16 << 10;
 pub(crate) struct UserEntry {
     name: Box<str>,
     /// The checks on the path of bytes; 0 for users without quota and rate.
-    checks: AtomicU8,
+    pub(super) checks: AtomicU8,
     /// The refusals that were logged, one bit per cause.
     logged: AtomicU8,
     /// The rest of the quota.
@@ -51,14 +46,15 @@ pub(crate) struct UserEntry {
     /// Present if the user is, or was, one of a fleet.
     pub(super) fleet: OnceLock<Box<FleetPart>>,
     /// The rates of both directions, once the user has had a rate.
-    rates: OnceLock<Box<DirectionRates>>,
+    pub(super) rates: OnceLock<Box<DirectionRates>>,
     record: Mutex<Record>,
 }
 
+/// The rates of a user.
 #[derive(Debug)]
-struct DirectionRates {
-    up: Arc<TokenBucket>,
-    down: Arc<TokenBucket>,
+pub(super) struct DirectionRates {
+    pub(super) up: Arc<TokenBucket>,
+    pub(super) down: Arc<TokenBucket>,
 }
 
 #[derive(Debug, Default)]
@@ -83,34 +79,8 @@ pub(super) struct Record {
 pub(super) struct LiveState {
     pub(super) accounts: Vec<Arc<UserAccount>>,
     pub(super) sessions: u32,
-    /// The client networks, with the number of their sessions and connections.
-    pub(super) devices: Vec<(IpAddr, u32)>,
-}
-
-/// An open session of a user, or a connection that has none yet; it is counted until it is dropped.
-#[derive(Debug)]
-pub(crate) struct SessionPermit {
-    entry: Arc<UserEntry>,
-    network: IpAddr,
-    is_session: bool,
-}
-
-impl Drop for SessionPermit {
-    fn drop(&mut self) {
-        let mut record = self.entry.lock();
-        let Some(live) = &mut record.live else {
-            return;
-        };
-        live.sessions = live.sessions.saturating_sub(self.is_session.into());
-        let at = live.devices.iter().position(|(at, _)| *at == self.network);
-        if let Some((at, (_, count))) = at.and_then(|at| Some((at, live.devices.get_mut(at)?))) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                live.devices.swap_remove(at);
-            }
-        }
-        record.release_memory();
-    }
+    /// The client networks, in the order of their arrival.
+    pub(super) devices: Vec<Device>,
 }
 
 impl UserEntry {
@@ -184,6 +154,7 @@ impl UserEntry {
         record.limits = limits.into();
         record.is_removed = false;
         self.apply(&mut record, now);
+        self.end_excess_devices(&mut record);
     }
 
     /// Restores the state of an earlier process. What was counted since stays, if it is more.
@@ -242,7 +213,7 @@ impl UserEntry {
         self.refresh(&mut record, now);
         let total = record.total();
         let (sessions, devices) = match &record.live {
-            Some(live) => (live.sessions, live.devices.len()),
+            Some(live) => (live.sessions, live.device_count()),
             None => (0, 0),
         };
         UserReport {
@@ -251,7 +222,7 @@ impl UserEntry {
             used_in_period: ByteCounts::from(total).reduced_by(record.before_period),
             total,
             sessions,
-            devices: u32::try_from(devices).unwrap_or(u32::MAX),
+            devices,
             state: self.state(),
         }
     }
@@ -348,7 +319,7 @@ impl UserEntry {
     }
 
     /// Ends the open sessions of a user that is blocked from now on.
-    fn interrupt_sessions(&self, record: &Record, blocks: u8) {
+    pub(super) fn interrupt_sessions(&self, record: &Record, blocks: u8) {
         let Some(live) = &record.live else { return };
         for account in &live.accounts {
             account.interrupt_sessions();
@@ -422,140 +393,30 @@ impl UserEntry {
             .get()
             .map_or(0, |part| part.devices_elsewhere.load(Ordering::Relaxed));
         let live = record.live.get_or_insert_default();
-        let device = live.devices.iter_mut().find(|(at, _)| *at == network);
-        let refusal = if is_session && live.sessions >= limits.sessions {
-            Some(UserRefusal::TooManySessions)
-        } else if let Some((_, count)) = device {
-            *count += 1;
-            None
-        } else if u32::try_from(live.devices.len())
-            .unwrap_or(u32::MAX)
-            .saturating_add(elsewhere)
-            >= limits.devices
-        {
-            Some(UserRefusal::TooManyDevices)
-        } else {
-            live.devices.push((network, 1));
-            None
+        let counted = live.device_count().saturating_add(elsewhere);
+        let mut devices = live.devices.iter_mut();
+        let device = devices.find(|device| device.network == network);
+        let refusal = match device {
+            _ if is_session && live.sessions >= limits.sessions => {
+                Some(UserRefusal::TooManySessions)
+            }
+            Some(device) if device.is_ended => Some(UserRefusal::TooManyDevices),
+            Some(device) => {
+                device.count += 1;
+                None
+            }
+            None if counted >= limits.devices => Some(UserRefusal::TooManyDevices),
+            None => {
+                live.devices.push(Device::new(network));
+                None
+            }
         };
         if let Some(refusal) = refusal {
             record.release_memory();
             return Err(refusal);
         }
         live.sessions += u32::from(is_session);
-        Ok(SessionPermit {
-            entry: self.clone(),
-            network,
-            is_session,
-        })
-    }
-
-    /// Returns the number of bytes that a session may move now, or wakes the task of `cx` later. A user that is blocked
-    /// may move nothing: their sessions are about to end.
-    pub(crate) fn poll_allowance(
-        &self,
-        cx: &Context<'_>,
-        is_up: bool,
-        ticket: &QueueTicket,
-    ) -> Poll<usize> {
-        let checks = self.checks.load(Ordering::Relaxed);
-        if checks == 0 {
-            return Poll::Ready(usize::MAX);
-        }
-        if checks & BLOCKED != 0 {
-            return Poll::Pending;
-        }
-        let mut most = usize::MAX;
-        if checks & HAS_QUOTA != 0 {
-            let mut left = self.budget.load(Ordering::Relaxed);
-            if left <= 0
-                && checks & LEASED != 0
-                && let Some(part) = self.fleet.get()
-            {
-                let lease = || self.budget.load(Ordering::Relaxed);
-                ready!(part.poll_lease(cx, lease));
-                left = lease();
-            }
-            let piece = usize::try_from(left / QUOTA_PART).unwrap_or_default();
-            let left = usize::try_from(left).unwrap_or_default();
-            most = piece.max(MIN_PIECE).min(left.max(1));
-        }
-        match self.bucket(checks, is_up) {
-            Some(bucket) => bucket.poll_turn(cx, ticket).map(|turn| turn.min(most)),
-            None => Poll::Ready(most),
-        }
-    }
-
-    /// Charges bytes that a session has moved.
-    pub(crate) fn charge(&self, n: usize, is_up: bool) {
-        let checks = self.checks.load(Ordering::Relaxed);
-        if checks == 0 {
-            return;
-        }
-        if let Some(bucket) = self.bucket(checks, is_up) {
-            bucket.take(n);
-        }
-        if checks & HAS_QUOTA != 0 {
-            self.spend(n, checks);
-        }
-    }
-
-    /// Charges a datagram; returns false if it must not pass.
-    pub(crate) fn charge_datagram(&self, n: usize, is_up: bool) -> bool {
-        let checks = self.checks.load(Ordering::Relaxed);
-        if checks == 0 {
-            return true;
-        }
-        if checks & BLOCKED != 0 {
-            return false;
-        }
-        // A datagram waits for nothing, but requests a lease.
-        if checks & LEASED != 0 && self.budget.load(Ordering::Relaxed) <= 0 {
-            self.spend(0, checks);
-            return false;
-        }
-        if self
-            .bucket(checks, is_up)
-            .is_some_and(|bucket| !bucket.try_take(n))
-        {
-            return false;
-        }
-        if checks & HAS_QUOTA != 0 {
-            self.spend(n, checks);
-        }
-        true
-    }
-
-    fn bucket(&self, checks: u8, is_up: bool) -> Option<&Arc<TokenBucket>> {
-        let rates = self.rates.get().filter(|_| checks & HAS_RATE != 0)?;
-        Some(if is_up { &rates.up } else { &rates.down })
-    }
-
-    /// Takes bytes from the quota.
-    fn spend(&self, n: usize, checks: u8) {
-        let n = i64::try_from(n).unwrap_or(i64::MAX);
-        let before = self.budget.fetch_sub(n, Ordering::Relaxed);
-        if checks & LEASED != 0 {
-            if let Some(part) = self.fleet.get() {
-                part.check_lease(before.saturating_sub(n));
-            }
-        } else if before <= n {
-            self.end_quota();
-        }
-    }
-
-    /// Blocks the user, whose quota is used up.
-    #[cold]
-    fn end_quota(&self) {
-        let record = self.lock();
-        // The quota may have been raised meanwhile.
-        if self.budget.load(Ordering::Relaxed) > 0 {
-            return;
-        }
-        let before = self.checks.fetch_or(OVER_QUOTA, Ordering::AcqRel);
-        if before & OVER_QUOTA == 0 {
-            self.interrupt_sessions(&record, OVER_QUOTA);
-        }
+        Ok(SessionPermit::new(self.clone(), network, is_session))
     }
 
     /// Ignores poisoning: a panic of another thread leaves the record intact.
@@ -588,7 +449,7 @@ impl Record {
     }
 
     /// Frees the state of a user who has neither accounts nor sessions.
-    fn release_memory(&mut self) {
+    pub(super) fn release_memory(&mut self) {
         let is_idle = |live: &LiveState| live.accounts.is_empty() && live.devices.is_empty();
         if self.live.as_deref().is_some_and(is_idle) {
             drop(take(&mut self.live));

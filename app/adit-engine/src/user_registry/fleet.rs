@@ -10,20 +10,13 @@
 //! waits for it but the sessions of a user whose lease is used up.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-
-use adit_net::system;
-use tokio::sync::Notify;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::UserRegistry;
-use super::entry::UserEntry;
-use super::limits::{QuotaPeriod, UserLimits};
+use super::fleet_part::lock;
+use super::limits::UserLimits;
 use crate::usage::ByteCounts;
-
-/// A lease is renewed when less than 1/`LOW_PART` of it is left.
-const LOW_PART: i64 = 4;
 
 /// The decision of a fleet about a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,232 +64,6 @@ pub struct FleetUsage {
     pub devices: Vec<IpAddr>,
     /// True if the user was removed, and this is the last report.
     pub is_last: bool,
-}
-
-/// The numbers of users whose lease is nearly used up.
-#[derive(Debug, Default)]
-pub(super) struct LeaseSignal {
-    wanted: Mutex<Vec<u32>>,
-    notify: Notify,
-}
-
-impl LeaseSignal {
-    fn request(&self, id: u32) {
-        let mut wanted = lock(&self.wanted);
-        if !wanted.contains(&id) {
-            wanted.push(id);
-        }
-        drop(wanted);
-        self.notify.notify_one();
-    }
-}
-
-/// The part of an entry whose user is one of a fleet.
-#[derive(Debug)]
-pub(super) struct FleetPart {
-    /// The number of the user; 0 after the user was removed, and reported for the last time.
-    id: AtomicU32,
-    /// The rest of the lease at which a new one is requested; `i64::MIN` once it was.
-    low: AtomicI64,
-    /// Number of devices at other nodes.
-    pub(super) devices_elsewhere: AtomicU32,
-    /// The tasks that wait for a lease.
-    waiting: Mutex<Vec<Waker>>,
-    /// Usage that was reported.
-    reported: Mutex<ByteCounts>,
-    signal: Arc<LeaseSignal>,
-}
-
-impl FleetPart {
-    fn new(signal: Arc<LeaseSignal>, used: ByteCounts) -> Self {
-        Self {
-            id: AtomicU32::new(0),
-            low: AtomicI64::new(i64::MIN),
-            devices_elsewhere: AtomicU32::new(0),
-            waiting: Mutex::default(),
-            // What was counted before is not the fleet's.
-            reported: Mutex::new(used),
-            signal,
-        }
-    }
-
-    /// Returns the number of the user; `None` if the user is not one of a fleet any more.
-    pub(super) fn id(&self) -> Option<u32> {
-        Some(self.id.load(Ordering::Relaxed)).filter(|id| *id != 0)
-    }
-
-    /// Requests a lease if less than a quarter of the last one is left.
-    pub(super) fn check_lease(&self, left: i64) {
-        let low = self.low.load(Ordering::Relaxed);
-        if left <= low {
-            self.request_lease();
-        }
-    }
-
-    #[cold]
-    fn request_lease(&self) {
-        if self.low.swap(i64::MIN, Ordering::Relaxed) == i64::MIN {
-            return;
-        }
-        if let Some(id) = self.id() {
-            self.signal.request(id);
-        }
-    }
-
-    /// Wakes the task of `cx` when there is a lease again.
-    pub(super) fn poll_lease(&self, cx: &Context<'_>, left: impl Fn() -> i64) -> Poll<()> {
-        let mut waiting = lock(&self.waiting);
-        // It may have been granted meanwhile.
-        if left() > 0 {
-            return Poll::Ready(());
-        }
-        if !waiting.iter().any(|known| known.will_wake(cx.waker())) {
-            waiting.push(cx.waker().clone());
-        }
-        drop(waiting);
-        self.request_lease();
-        Poll::Pending
-    }
-
-    /// Wakes the tasks that wait for a lease.
-    pub(super) fn wake_waiting(&self) {
-        let waiting = std::mem::take(&mut *lock(&self.waiting));
-        waiting.into_iter().for_each(Waker::wake);
-    }
-
-    /// Returns the bytes of `total` that were not reported.
-    pub(super) fn unreported(&self, total: ByteCounts) -> ByteCounts {
-        total.reduced_by(*lock(&self.reported))
-    }
-}
-
-impl UserEntry {
-    /// Makes the user one of a fleet, or changes what the fleet has decided.
-    pub(super) fn set_fleet(&self, decided: &FleetUserLimits, signal: &Arc<LeaseSignal>) {
-        let mut record = self.lock();
-        let total = || ByteCounts::from(record.total());
-        let part = self
-            .fleet
-            .get_or_init(|| Box::new(FleetPart::new(signal.clone(), total())));
-        if part.id.swap(decided.id, Ordering::Relaxed) == 0 {
-            *lock(&part.reported) = total();
-        }
-        let has_lease = matches!(record.fleet_quota, FleetQuota::Lease(_));
-        record.limits = UserLimits {
-            quota: None,
-            period: QuotaPeriod::Total,
-            ..decided.limits
-        }
-        .into();
-        record.is_removed = false;
-        // A lease in use is worth more than the first one of a new user.
-        if !(has_lease && matches!(decided.quota, FleetQuota::Lease(_))) {
-            record.fleet_quota = decided.quota;
-            if let FleetQuota::Lease(bytes) = decided.quota {
-                self.put_lease(part, bytes, 0);
-                // The first lease is small.
-                part.request_lease();
-            }
-        }
-        self.apply(&mut record, system::unix_now());
-        drop(record);
-        part.wake_waiting();
-    }
-
-    /// Sets the lease. `spent` bytes of it are spent already.
-    fn put_lease(&self, part: &FleetPart, bytes: u64, spent: u64) {
-        let lease = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let left = lease.saturating_sub(i64::try_from(spent).unwrap_or(i64::MAX));
-        self.budget.store(left, Ordering::Relaxed);
-        part.low.store(lease / LOW_PART, Ordering::Relaxed);
-    }
-
-    /// Grants a lease, of which everything is spent that was counted since the last report.
-    fn grant_lease(&self, bytes: u64) {
-        let Some(part) = self.fleet.get().filter(|part| part.id().is_some()) else {
-            return;
-        };
-        let mut record = self.lock();
-        let spent = part.unreported(record.total().into()).sum();
-        self.put_lease(part, bytes, spent);
-        if !matches!(record.fleet_quota, FleetQuota::Lease(_)) {
-            record.fleet_quota = FleetQuota::Lease(bytes);
-            self.apply(&mut record, system::unix_now());
-        }
-        drop(record);
-        part.wake_waiting();
-        part.check_lease(self.budget.load(Ordering::Relaxed));
-    }
-
-    /// Ends the quota: open sessions end. Returns false if it had ended before.
-    fn block_quota(&self) -> bool {
-        let Some(part) = self.fleet.get().filter(|part| part.id().is_some()) else {
-            return false;
-        };
-        let mut record = self.lock();
-        if record.fleet_quota == FleetQuota::UsedUp {
-            return false;
-        }
-        record.fleet_quota = FleetQuota::UsedUp;
-        self.apply(&mut record, system::unix_now());
-        drop(record);
-        part.wake_waiting();
-        true
-    }
-
-    /// Returns what the user has done since the last report; `None` for a user who is not one of a fleet.
-    fn take_usage(&self) -> Option<FleetUsage> {
-        let part = self.fleet.get()?;
-        let id = part.id()?;
-        let mut record = self.lock();
-        record.settle_accounts();
-        let total = ByteCounts::from(record.total());
-        let (sessions, devices) = match &record.live {
-            Some(live) => {
-                let devices = live.devices.iter().map(|(network, _)| *network);
-                (live.sessions, devices.collect())
-            }
-            None => (0, Vec::new()),
-        };
-        let is_last = record.is_removed && record.live.is_none();
-        if is_last {
-            part.id.store(0, Ordering::Relaxed);
-        }
-        let lease = matches!(record.fleet_quota, FleetQuota::Lease(_));
-        drop(record);
-        let mut reported = lock(&part.reported);
-        let bytes = total.reduced_by(*reported);
-        *reported = total;
-        Some(FleetUsage {
-            id,
-            name: self.name().into(),
-            bytes,
-            lease: lease.then(|| self.budget.load(Ordering::Relaxed)),
-            sessions,
-            devices,
-            is_last,
-        })
-    }
-
-    /// Marks the user as removed. What is not reported yet stays until it is.
-    fn leave_fleet(&self) {
-        let Some(part) = self.fleet.get() else { return };
-        let mut record = self.lock();
-        record.is_removed = true;
-        record.limits = UserLimits::default().into();
-        record.fleet_quota = FleetQuota::None;
-        self.apply(&mut record, system::unix_now());
-        drop(record);
-        part.wake_waiting();
-    }
-
-    /// Ends the open sessions.
-    fn interrupt(&self) {
-        let record = self.lock();
-        for account in record.live.iter().flat_map(|live| &live.accounts) {
-            account.interrupt_sessions();
-        }
-    }
 }
 
 impl UserRegistry {
@@ -353,6 +120,14 @@ impl UserRegistry {
         }
     }
 
+    /// Ends the sessions of these devices of a user, which are beyond the limit over all nodes.
+    pub fn end_fleet_devices(&self, name: &str, networks: &[IpAddr]) {
+        if let Some(entry) = self.find(name) {
+            let mut record = entry.lock();
+            entry.end_devices(&mut record, |network| networks.contains(&network));
+        }
+    }
+
     /// Ends the open sessions of a user, who may start others. Returns false if no such user is known.
     pub fn kick(&self, name: &str) -> bool {
         let entry = self.find(name);
@@ -391,15 +166,11 @@ impl UserRegistry {
     }
 }
 
-/// Ignores poisoning: a panic of another thread leaves the value intact.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
     use std::future::poll_fn;
+    use std::sync::Mutex;
     use std::time::Duration;
 
     use tokio::time::timeout;
@@ -456,9 +227,9 @@ mod tests {
         assert_eq!(registry.lease_wanted().await, [7]);
         registry.grant_lease("ann", 900);
         assert_eq!(registry.take_fleet_usage()[0].lease, Some(100));
-        assert!(ann.run_until_ended(async {}).await.is_some());
+        assert!(ann.run_until_ended(None, async {}).await.is_some());
         registry.block_fleet_user("ann");
-        assert!(ann.run_until_ended(async {}).await.is_none());
+        assert!(ann.run_until_ended(None, async {}).await.is_none());
         assert!(ann.admit_session(here).is_err());
         registry.grant_lease("ann", 10);
         assert!(ann.admit_session(here).is_ok());

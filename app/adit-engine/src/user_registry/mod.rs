@@ -9,8 +9,12 @@
 //! Accounts count; an entry adds its accounts up when it is read. Only users with a quota or a rate cost anything on
 //! the path of bytes. A timer ends periods and sessions.
 
+mod allowance;
+mod devices;
 mod entry;
 mod fleet;
+mod fleet_entry;
+mod fleet_part;
 mod limits;
 mod packed_limits;
 mod refusal;
@@ -33,9 +37,10 @@ use tokio::time::timeout;
 use crate::usage::{ByteCounts, Usage, UserCounters};
 use crate::user_account::UserAccount;
 
-pub(crate) use entry::{SessionPermit, UserEntry};
+pub(crate) use devices::SessionPermit;
+pub(crate) use entry::UserEntry;
 pub use fleet::{FleetLimitSource, FleetQuota, FleetUsage, FleetUserLimits};
-pub use limits::{QuotaPeriod, UserLimits, UserReport, UserState};
+pub use limits::{UserLimits, UserReport, UserState};
 pub(crate) use refusal::UserRefusal;
 pub(crate) use token_bucket::QueueTicket;
 
@@ -77,7 +82,7 @@ pub struct UserRegistry {
     /// The fleet that the process is a node of.
     fleet_source: OnceLock<Arc<dyn FleetLimitSource>>,
     /// Wakes the node of the fleet.
-    lease_signal: Arc<fleet::LeaseSignal>,
+    lease_signal: Arc<fleet_part::LeaseSignal>,
 }
 
 /// An entry in the set, found by its name.

@@ -1,8 +1,8 @@
 //! The limits of a user in an entry.
 
-use adit_wire::UnixTime;
+use adit_wire::{QuotaPeriod, UnixTime};
 
-use super::limits::{QuotaPeriod, UserLimits};
+use super::limits::UserLimits;
 
 /// The limits of a user in less memory: the maximum of a type is no limit.
 #[derive(Debug, Clone, Copy)]

@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::task::Waker;
 
 use adit_stream::{CountBytes, TrafficMeter};
+use adit_wire::QuotaPeriod;
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use std::task::{Context, Poll};
@@ -44,7 +46,7 @@ async fn sessions_at_all_listeners_share_a_quota_and_end_with_it() {
     let bob = registry.new_account("bob", "bob");
     let watched = other.clone();
     let _permit = other.admit_session(HERE).unwrap();
-    let session = tokio::spawn(async move { watched.run_until_ended(pending::<()>()).await });
+    let session = tokio::spawn(async move { watched.run_until_ended(None, pending::<()>()).await });
     sleep(Duration::from_millis(20)).await;
     move_bytes(&one, 500, 499);
     assert!(!session.is_finished());
@@ -60,7 +62,7 @@ async fn sessions_at_all_listeners_share_a_quota_and_end_with_it() {
             UserRefusal::OverQuota
         );
         assert!(!account.pass_datagram(1, true));
-        assert_eq!(account.run_until_ended(async {}).await, None);
+        assert_eq!(account.run_until_ended(None, async {}).await, None);
     }
     move_bytes(&bob, 10_000, 0);
     assert!(bob.admit_session(HERE).is_ok(), "bob has no quota");
@@ -117,7 +119,7 @@ async fn expiry_ends_sessions_without_traffic() {
     let _timer = registry.start_timer();
     let ann = registry.new_account("ann", "ann");
     let _permit = ann.admit_session(HERE).unwrap();
-    let session = ann.run_until_ended(pending::<()>());
+    let session = ann.run_until_ended(None, pending::<()>());
     let at = UnixTime(system::unix_now().0 + 2);
     let expires = Some(at);
     registry.set_limits(
@@ -282,6 +284,64 @@ fn a_removed_user_is_forgotten_and_counted_anew() {
     let report = registry.report("ann").unwrap();
     assert_eq!((report.total.up, report.total.down), (1, 2));
     assert_eq!(report.limits, limits());
+}
+
+/// The devices that came last end, whichever account their sessions have; the others go on until a kick.
+#[tokio::test]
+async fn devices_beyond_a_lower_limit_end() {
+    let registry = UserRegistry::default();
+    let (one, two) = (
+        registry.new_account("ann", "ann"),
+        registry.new_account("ann", "ann"),
+    );
+    let at = |n| IpAddr::from([192, 0, 2, n]);
+    let mut sessions = Vec::new();
+    for (n, account) in [(1, &one), (2, &two), (3, &one)] {
+        let permit = account.admit_session(at(n)).unwrap();
+        let account = account.clone();
+        sessions.push(tokio::spawn(async move {
+            let end = account.run_until_ended(permit.as_ref(), pending::<()>());
+            end.await.is_none()
+        }));
+    }
+    let udp = two.admit_session(at(2)).unwrap();
+    let mut notice = two.end_notice(udp.as_ref()).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let settle = || sleep(Duration::from_millis(50));
+    let set = |devices| {
+        let devices = Some(devices);
+        registry.set_limits(
+            "ann",
+            UserLimits {
+                devices,
+                ..limits()
+            },
+        );
+    };
+    settle().await;
+    set(2);
+    settle().await;
+    let over = |sessions: &[JoinHandle<bool>]| {
+        let over = sessions.iter().map(JoinHandle::is_finished);
+        over.collect::<Vec<_>>()
+    };
+    assert_eq!(over(&sessions), [false, false, true]);
+    assert!(notice.poll_ended(&mut cx, &two, udp.as_ref()).is_pending());
+    assert!(one.admit_session(at(3)).is_err());
+    set(1);
+    settle().await;
+    assert_eq!(over(&sessions), [false, true, true]);
+    assert!(notice.poll_ended(&mut cx, &two, udp.as_ref()).is_ready());
+    assert!(one.admit_session(at(2)).is_err(), "it is ending");
+    assert!(one.admit_session(at(1)).is_ok());
+    assert_eq!(registry.report("ann").unwrap().devices, 1);
+    drop(udp);
+    assert!(registry.kick("ann"));
+    for session in sessions {
+        assert!(session.await.unwrap());
+    }
+    // Nothing remembers the devices.
+    assert!(one.admit_session(at(3)).is_ok());
 }
 
 /// Ten thousand users with limits may take 300 bytes each. Besides the entry these are its name, the counts of its

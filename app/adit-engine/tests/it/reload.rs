@@ -120,6 +120,38 @@ async fn another_key_ends_sessions_and_counters_continue() {
 }
 
 #[tokio::test]
+async fn closed_listeners_are_opened_again() {
+    let target = echo().await;
+    let port = free_port();
+    let plan = ss(port, KEY, "");
+    let engine = Engine::start(&plan).await.unwrap();
+    let (_near, proxy) = client(port, KEY).await;
+    let mut open = socks(proxy, target).await.unwrap();
+    talk(&mut open, &[7; 1000]).await.unwrap();
+    let drain = engine.drain_and_stop(Duration::from_secs(60));
+    timeout(Duration::from_millis(300), drain)
+        .await
+        .unwrap_err();
+    assert!(engine.is_draining() && engine.listeners().is_empty());
+    assert!(!works(proxy, target).await);
+    assert_eq!(engine.total_counts().up, 1000);
+
+    // While another program has the address, nothing is open.
+    let thief = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    engine.resume(&plan).await.unwrap_err();
+    assert!(engine.is_draining() && engine.listeners().is_empty());
+    drop(thief);
+    engine.resume(&plan).await.unwrap();
+    assert!(!engine.is_draining());
+    assert!(works(proxy, target).await);
+    talk(&mut open, &[7; 1000]).await.unwrap();
+    assert_eq!(engine.total_counts().up, 2005);
+    // It can be drained again, to the end.
+    engine.drain_and_stop(Duration::ZERO).await;
+    assert!(!works(proxy, target).await);
+}
+
+#[tokio::test]
 async fn datagrams_come_and_go_with_the_setting() {
     let target = udp_echo().await;
     let port = free_port();

@@ -9,7 +9,6 @@ use std::time::Duration;
 use adit_net::system;
 use adit_stream::CountBytes;
 use adit_stream::time_slice::yield_to_others;
-use tokio::sync::futures::OwnedNotified;
 use tokio::time::{Instant, Sleep, sleep};
 use tracing::{debug, trace};
 
@@ -19,6 +18,7 @@ use crate::session_span::record_end;
 use crate::session_table::SessionEntry;
 use crate::udp::client_side::ClientSender;
 use crate::udp::{AssociationKey, BoxDatagramPath};
+use crate::user_account::EndNotice;
 
 /// A path that is being opened.
 pub(super) type OpeningPath =
@@ -33,7 +33,7 @@ pub(super) struct AssociationTask {
     pub(super) common: Arc<TableState>,
     pub(super) stage: AssociationStage,
     /// Completes when the sessions of the user end. The end of all users is the end of the table.
-    pub(super) removed: Option<Pin<Box<OwnedNotified>>>,
+    pub(super) removed: Option<EndNotice>,
     pub(super) key: AssociationKey,
 }
 
@@ -66,11 +66,11 @@ impl Future for AssociationTask {
             debug!("the association ends: this was requested");
             return Poll::Ready(());
         }
-        if let Some(removed) = &mut this.removed
-            && removed.as_mut().poll(cx).is_ready()
+        let permit = this.entry.permit.as_ref();
+        if let (Some(removed), Some(account)) = (&mut this.removed, &this.entry.account)
+            && removed.poll_ended(cx, account, permit).is_ready()
         {
-            let account = this.entry.account.as_ref();
-            let why = account.map_or("", |account| account.end_text());
+            let why = account.end_text(permit);
             debug!("the association ends: {why}");
             return Poll::Ready(());
         }
