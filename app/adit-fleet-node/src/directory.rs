@@ -1,10 +1,9 @@
 //! The users of the fleet in memory: what listeners and limits need, and no sealed records.
 
-use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use adit_config::{FleetIdentity, Secret};
 use adit_engine::{
@@ -12,9 +11,10 @@ use adit_engine::{
     UserLimits,
 };
 use adit_fleet::lease::MIN_LEASE;
-use adit_fleet::{FleetUser, PeriodLabel, QuotaPeriod, RateScope, RealmKey, RecordLimits};
+use adit_fleet::{FleetUser, PackedUser, PeriodLabel, RateScope, RealmKey, RecordLimits};
 use adit_net::system;
-use adit_wire::UnixTime;
+use adit_wire::{QuotaPeriod, UnixTime};
+use hashbrown::HashTable;
 use zeroize::Zeroizing;
 
 /// The users of the fleet, with what is known of their usage.
@@ -35,39 +35,56 @@ impl fmt::Debug for Directory {
 #[derive(Default)]
 struct UserIndex {
     by_id: HashMap<u32, Entry>,
-    by_name: HashSet<NamedUser>,
+    /// The numbers of the users, found by their names.
+    by_name: HashTable<u32>,
+    hasher: RandomState,
 }
 
 struct Entry {
-    user: Arc<FleetUser>,
-    /// Bytes of the period over all nodes, as far as this node knows; only with a quota.
-    used: u64,
+    user: PackedUser,
     /// Number of nodes where the user has sessions, for rates that they share.
     nodes: u32,
+    /// Bytes of the period over all nodes, as far as this node knows; only with a quota.
+    used: u64,
 }
 
-/// A user in the set, found by the name.
-struct NamedUser(Arc<FleetUser>);
+impl UserIndex {
+    /// Returns the number of the user of this name.
+    fn find(&self, name: &str) -> Option<u32> {
+        let is = |id: &u32| self.is_named(*id, name);
+        self.by_name.find(self.hasher.hash_one(name), is).copied()
+    }
 
-impl Borrow<str> for NamedUser {
-    fn borrow(&self) -> &str {
-        &self.0.name
+    /// Sets the number of the user of this name.
+    fn set_name(&mut self, name: &str, id: u32) {
+        self.remove_name(name);
+        let Self {
+            by_id,
+            by_name,
+            hasher,
+        } = self;
+        // A number in the table is that of a user.
+        let hash_of = |id: &u32| {
+            let known = by_id.get(id).map_or("", |entry| entry.user.name());
+            hasher.hash_one(known)
+        };
+        by_name.insert_unique(hasher.hash_one(name), id, hash_of);
+    }
+
+    fn remove_name(&mut self, name: &str) {
+        let hash = self.hasher.hash_one(name);
+        let by_id = &self.by_id;
+        let is = |id: &u32| by_id.get(id).is_some_and(|entry| entry.user.name() == name);
+        if let Ok(found) = self.by_name.find_entry(hash, is) {
+            found.remove();
+        }
+    }
+
+    fn is_named(&self, id: u32, name: &str) -> bool {
+        let known = self.by_id.get(&id);
+        known.is_some_and(|entry| entry.user.name() == name)
     }
 }
-
-impl Hash for NamedUser {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.name.as_str().hash(state);
-    }
-}
-
-impl PartialEq for NamedUser {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl Eq for NamedUser {}
 
 /// The effect of a change of the directory on listeners.
 #[derive(Default)]
@@ -75,7 +92,7 @@ pub(crate) struct DirectoryChange {
     /// Numbers and names of users who may not connect any more.
     pub(crate) removed: Vec<(u32, Box<str>)>,
     /// Users who are new or changed.
-    pub(crate) put: Vec<Arc<FleetUser>>,
+    pub(crate) put: Vec<(u32, PackedUser)>,
 }
 
 impl DirectoryChange {
@@ -106,7 +123,7 @@ impl EngineUser for Served<'_> {
 }
 
 impl Entry {
-    fn limits(&self) -> FleetUserLimits {
+    fn limits(&self, id: u32) -> FleetUserLimits {
         let RecordLimits {
             quota,
             expires,
@@ -115,7 +132,7 @@ impl Entry {
             sessions,
             devices,
             ..
-        } = self.user.limits;
+        } = self.user.limits();
         let nodes = match rate_scope {
             RateScope::Node => 1,
             RateScope::Fleet => u64::from(self.nodes.max(1)),
@@ -127,7 +144,7 @@ impl Entry {
             Some(left) => FleetQuota::Lease(left.min(MIN_LEASE)),
         };
         FleetUserLimits {
-            id: self.user.id,
+            id,
             limits: UserLimits {
                 quota: None,
                 expires: expires.map(UnixTime),
@@ -160,8 +177,8 @@ impl Directory {
         let now = system::unix_now().0;
         let mut states = [0; 3];
         for entry in self.read().by_id.values() {
-            let limits = entry.user.limits;
-            let at = match (entry.user.disabled, limits.expires) {
+            let expires = entry.user.limits().expires;
+            let at = match (entry.user.is_disabled(), expires) {
                 (true, _) => 1,
                 (false, Some(at)) if at <= now => 2,
                 _ => 0,
@@ -174,35 +191,52 @@ impl Directory {
     }
 
     /// Returns a user.
-    pub(crate) fn user(&self, id: u32) -> Option<Arc<FleetUser>> {
+    pub(crate) fn user(&self, id: u32) -> Option<FleetUser> {
+        self.packed(id)?.unpack(id)
+    }
+
+    /// Returns the user of this name.
+    pub(crate) fn user_named(&self, name: &str) -> Option<FleetUser> {
+        let users = self.read();
+        let id = users.find(name)?;
+        let packed = users.by_id.get(&id)?.user.clone();
+        drop(users);
+        packed.unpack(id)
+    }
+
+    /// Returns the limits of a user.
+    pub(crate) fn limits(&self, id: u32) -> Option<RecordLimits> {
+        let users = self.read();
+        users.by_id.get(&id).map(|entry| entry.user.limits())
+    }
+
+    fn packed(&self, id: u32) -> Option<PackedUser> {
         let users = self.read();
         users.by_id.get(&id).map(|entry| entry.user.clone())
     }
 
-    /// Returns the user of this name.
-    pub(crate) fn user_named(&self, name: &str) -> Option<Arc<FleetUser>> {
-        let users = self.read();
-        users.by_name.get(name).map(|named| named.0.clone())
-    }
-
     /// Returns the period that usage of a user now belongs to; that of all time for a user who is gone.
     pub(crate) fn period_of(&self, id: u32) -> PeriodLabel {
-        let user = self.user(id);
-        let period = user.map_or(QuotaPeriod::Total, |user| user.limits.period);
-        period.label(system::unix_now())
+        let limits = self.limits(id);
+        let period = limits.map_or(QuotaPeriod::Total, |limits| limits.period);
+        PeriodLabel::new(period, system::unix_now())
     }
 
     /// Returns the numbers of users with a quota, by the period that usage now belongs to.
     pub(crate) fn users_with_quota(&self) -> Vec<(PeriodLabel, Vec<u32>)> {
         let now = system::unix_now();
-        let users = self.read();
-        let with_quota = |period: QuotaPeriod| {
-            let each = users.by_id.values().map(|entry| &entry.user);
-            let each =
-                each.filter(|user| user.limits.quota.is_some() && user.limits.period == period);
-            (period.label(now), each.map(|user| user.id).collect())
-        };
-        QuotaPeriod::ALL.into_iter().map(with_quota).collect()
+        let mut by_period = QuotaPeriod::ALL.map(|period| (period, Vec::new()));
+        for (id, entry) in &self.read().by_id {
+            let limits = entry.user.limits();
+            let own = by_period.iter_mut().find(|own| own.0 == limits.period);
+            if let Some((_, ids)) = own.filter(|_| limits.quota.is_some()) {
+                ids.push(*id);
+            }
+        }
+        let labels = by_period.into_iter();
+        labels
+            .map(|(period, ids)| (PeriodLabel::new(period, now), ids))
+            .collect()
     }
 
     /// Records the usage of a user, and returns the name and the quota; `None` for a user without a quota.
@@ -210,7 +244,8 @@ impl Directory {
         let mut users = self.write();
         let entry = users.by_id.get_mut(&id)?;
         entry.used = used;
-        Some((entry.user.name.as_str().into(), entry.user.limits.quota?))
+        let quota = entry.user.limits().quota?;
+        Some((entry.user.name().into(), quota))
     }
 
     /// Returns the usage of a user over all nodes, as far as it is known.
@@ -226,69 +261,85 @@ impl Directory {
             return false;
         };
         let before = std::mem::replace(&mut entry.nodes, nodes);
-        let limits = entry.user.limits;
+        let limits = entry.user.limits();
         before != nodes && limits.rate_scope == RateScope::Fleet && limits.rate.is_some()
     }
 
     /// Returns the numbers of users whose quota is used up, as far as this node knows.
     pub(crate) fn over_quota(&self) -> Vec<u32> {
         let users = self.read();
-        let each = users.by_id.values();
-        let each = each.filter(|entry| {
-            let quota = entry.user.limits.quota;
+        let each = users.by_id.iter().filter(|(_, entry)| {
+            let quota = entry.user.limits().quota;
             quota.is_some_and(|quota| entry.used >= quota)
         });
-        each.map(|entry| entry.user.id).collect()
+        each.map(|(id, _)| *id).collect()
     }
 
     /// Adds or replaces a user.
-    pub(crate) fn put(&self, user: &Arc<FleetUser>, done: &mut DirectoryChange) {
+    pub(crate) fn put(&self, id: u32, user: &PackedUser, done: &mut DirectoryChange) {
         let mut users = self.write();
-        let before = users.by_id.get(&user.id);
-        // Another period has its own usage.
-        let same = before.filter(|known| known.user.limits.period == user.limits.period);
-        let used = same.map_or(0, |known| known.used);
-        let nodes = before.map_or(0, |known| known.nodes);
-        let before = before.map(|known| known.user.clone());
+        let (period, name) = (user.limits().period, user.name());
+        let (mut used, mut nodes) = (0, 0);
+        let before = users.by_id.get(&id).map(|known| {
+            // Another period has its own usage.
+            let same = known.user.limits().period == period;
+            (used, nodes) = (if same { known.used } else { 0 }, known.nodes);
+            known.user.clone()
+        });
         if let Some(known) = before {
-            users.by_name.remove(known.name.as_str());
-            let is_gone = known.name != user.name || user.disabled;
-            if is_gone && !known.disabled {
-                done.removed.push((known.id, known.name.as_str().into()));
+            let is_gone = known.name() != name || user.is_disabled();
+            if is_gone && !known.is_disabled() {
+                done.removed.push((id, known.name().into()));
+            }
+            if users.find(known.name()) == Some(id) {
+                users.remove_name(known.name());
             }
         }
-        users.by_name.replace(NamedUser(user.clone()));
         let entry = Entry {
             user: user.clone(),
-            used,
             nodes,
+            used,
         };
-        users.by_id.insert(user.id, entry);
-        if !user.disabled {
-            done.put.push(user.clone());
+        users.by_id.insert(id, entry);
+        users.set_name(name, id);
+        if !user.is_disabled() {
+            done.put.push((id, user.clone()));
         }
     }
 
     /// Removes a user.
     pub(crate) fn remove(&self, id: u32, done: &mut DirectoryChange) {
         let mut users = self.write();
-        let Some(Entry { user, .. }) = users.by_id.remove(&id) else {
+        let Some(known) = users.by_id.get(&id).map(|known| known.user.clone()) else {
             return;
         };
-        let named = users.by_name.get(user.name.as_str());
         // Another user may have the name by now.
-        if named.is_some_and(|named| named.0.id == id) {
-            users.by_name.remove(user.name.as_str());
+        if users.find(known.name()) == Some(id) {
+            users.remove_name(known.name());
         }
-        done.put.retain(|put| put.id != id);
-        done.removed.push((id, user.name.as_str().into()));
+        users.by_id.remove(&id);
+        done.put.retain(|(put, _)| *put != id);
+        done.removed.push((id, known.name().into()));
+    }
+
+    /// Returns true if fewer than `count` users before this one may connect: a listener for this number of users serves
+    /// the user.
+    pub(crate) fn is_among_first(&self, id: u32, count: usize) -> bool {
+        let users = self.read();
+        if users.by_id.len() <= count {
+            return true;
+        }
+        let before = users.by_id.iter().filter(|(other, _)| **other < id);
+        let enabled = before.filter(|(_, entry)| !entry.user.is_disabled());
+        enabled.count() < count
     }
 
     /// Returns what the fleet has decided about a user, for the registry.
     pub(crate) fn decided(&self, name: &str) -> Option<FleetUserLimits> {
         let users = self.read();
-        let entry = users.by_id.get(&users.by_name.get(name)?.0.id)?;
-        (!entry.user.disabled).then(|| entry.limits())
+        let id = users.find(name)?;
+        let entry = users.by_id.get(&id)?;
+        (!entry.user.is_disabled()).then(|| entry.limits(id))
     }
 
     /// Ignores poisoning: a panic of another thread leaves the users intact.
@@ -319,12 +370,72 @@ impl FleetDirectory for Directory {
     }
 
     fn for_each(&self, each: &mut dyn FnMut(&dyn EngineUser)) {
-        let users = self.read();
         // In the order of their numbers: a listener for a limited number of users serves the same ones everywhere.
-        let mut all: Vec<&Entry> = users.by_id.values().collect();
-        all.sort_unstable_by_key(|entry| entry.user.id);
-        for entry in all.iter().filter(|entry| !entry.user.disabled) {
-            each(&Served(&entry.user));
+        let mut all: Vec<(u32, PackedUser)> = {
+            let users = self.read();
+            let enabled = users.by_id.iter();
+            let enabled = enabled.filter(|(_, entry)| !entry.user.is_disabled());
+            enabled
+                .map(|(id, entry)| (*id, entry.user.clone()))
+                .collect()
+        };
+        all.sort_unstable_by_key(|(id, _)| *id);
+        for (id, user) in all {
+            if let Some(user) = user.unpack(id) {
+                each(&Served(&user));
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, disabled: bool) -> PackedUser {
+        let mut user = FleetUser::new(0, name, [1; 32]);
+        user.disabled = disabled;
+        PackedUser::new(&user).unwrap()
+    }
+
+    fn directory() -> Directory {
+        Directory::new(RealmKey::new([1; 32]), 1)
+    }
+
+    #[test]
+    fn users_are_found_by_their_current_names() {
+        let (directory, mut change) = (directory(), DirectoryChange::default());
+        for (id, name) in [(1, "anna"), (2, "bert"), (3, "cleo")] {
+            directory.put(id, &named(name, false), &mut change);
+        }
+        let found = |name: &str| directory.user_named(name).map(|user| user.id);
+        assert_eq!(found("bert"), Some(2));
+        // A name passes to another user before its last one is renamed, and removed.
+        directory.put(3, &named("bert", false), &mut change);
+        assert_eq!((found("bert"), found("cleo")), (Some(3), None));
+        directory.put(2, &named("doro", false), &mut change);
+        assert_eq!((found("bert"), found("doro")), (Some(3), Some(2)));
+        directory.put(1, &named("doro", false), &mut change);
+        directory.remove(2, &mut change);
+        assert_eq!((found("doro"), found("anna")), (Some(1), None));
+        directory.remove(1, &mut change);
+        assert_eq!((found("doro"), directory.len()), (None, 1));
+        for id in 10..1000 {
+            directory.put(id, &named(&format!("user-{id}"), false), &mut change);
+        }
+        for id in 10..1000 {
+            assert_eq!(found(&format!("user-{id}")), Some(id));
+        }
+    }
+
+    #[test]
+    fn the_first_users_are_those_who_may_connect() {
+        let (directory, mut change) = (directory(), DirectoryChange::default());
+        for id in 1..=5 {
+            let user = named(&format!("user-{id}"), id == 2);
+            directory.put(id, &user, &mut change);
+        }
+        let first = |count| (1..=5).filter(move |id| directory.is_among_first(*id, count));
+        assert!(first(3).eq([1, 2, 3, 4]));
     }
 }

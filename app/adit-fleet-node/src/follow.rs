@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adit_fleet::{
-    ChangeId, Feed, FeedEvent, FeedNext, FeedStep, NodeOp, RealmInfo, Snapshot, StoreCall,
-    StoreError, StoreErrorKind,
+    CLAIM_TIME, ChangeId, Feed, FeedEvent, FeedNext, FeedStep, NodeOp, PackedUser, RealmInfo,
+    Snapshot, StoreCall, StoreError, StoreErrorKind, UserChange,
 };
 use adit_net::system::SystemRng;
 use tokio::sync::mpsc;
@@ -36,7 +36,10 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 enum Source {
     Snapshot,
     /// Changes, and the time when they arrived.
-    Changes(Instant),
+    Changes {
+        received: Instant,
+        is_recent: bool,
+    },
     /// No changes.
     Nothing,
 }
@@ -51,6 +54,8 @@ pub(crate) struct Follower {
     accepts_loss: bool,
     complained: Option<Instant>,
     announced_regression: bool,
+    /// The last time when this node had all changes of the store: those that it reads now were made since.
+    current: Option<Instant>,
 }
 
 impl Follower {
@@ -59,15 +64,16 @@ impl Follower {
         local: Arc<LocalFile>,
         orders: mpsc::Sender<NodeOp>,
     ) -> Self {
-        let is_empty = lock(&node.feed).position() == ChangeId::default();
+        let needs_snapshot = lock(&node.feed).needs_snapshot();
         Self {
             node,
             local,
             orders,
-            needs_snapshot: is_empty,
+            needs_snapshot,
             accepts_loss: false,
             complained: None,
             announced_regression: false,
+            current: None,
         }
     }
 
@@ -136,11 +142,16 @@ impl Follower {
             true => CHANGE_WAIT,
             false => Duration::ZERO,
         };
+        let asked = Instant::now();
         let changes = node.store.changes(after, wait);
         let batch = node.call(StoreCall::Changes, changes).await?;
         let received = Instant::now();
         let count = batch.changes.len();
         let step = lock(&node.feed).apply_batch(&batch);
+        let is_recent = self.current.is_some_and(|at| at.elapsed() < CLAIM_TIME);
+        if step.next == FeedNext::Continue && lock(&node.feed).position() >= batch.head {
+            self.current = Some(asked);
+        }
         if let FeedNext::Regression(_) = step.next
             && count == 0
         {
@@ -149,7 +160,10 @@ impl Follower {
         }
         let source = match count {
             0 => Source::Nothing,
-            _ => Source::Changes(received),
+            _ => Source::Changes {
+                received,
+                is_recent,
+            },
         };
         self.finish_step(step, source).await;
         Ok(())
@@ -171,8 +185,15 @@ impl Follower {
 
     async fn finish_step(&mut self, step: FeedStep, source: Source) {
         let is_first = !self.node.facts.has_synced.load(Ordering::Relaxed);
-        let (put, deleted) = self.apply_events(step.events).await;
-        if let Source::Changes(received) = source {
+        let is_recent = matches!(
+            source,
+            Source::Changes {
+                is_recent: true,
+                ..
+            }
+        );
+        let (put, deleted) = self.apply_events(step.events, is_recent).await;
+        if let Source::Changes { received, .. } = source {
             let lag = u64::try_from(received.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.node.facts.lag_ms.store(lag, Ordering::Relaxed);
         }
@@ -209,7 +230,7 @@ impl Follower {
         match source {
             Source::Snapshot => self.local.save_table(&self.node).await,
             // Orders are not obeyed again, so that their numbers count too.
-            Source::Changes(_) => self.local.save_changes(&self.node, put, deleted).await,
+            Source::Changes { .. } => self.local.save_changes(&self.node, put, deleted).await,
             Source::Nothing => {}
         }
         if changes_users {
@@ -217,22 +238,40 @@ impl Follower {
         }
     }
 
-    /// Applies events. Returns the numbers of users that were put and deleted.
-    async fn apply_events(&mut self, events: Vec<FeedEvent>) -> (Vec<u32>, Vec<u32>) {
+    /// Applies events. Returns the numbers of users that were put and deleted. Recent ones are announced.
+    async fn apply_events(
+        &mut self,
+        events: Vec<FeedEvent>,
+        is_recent: bool,
+    ) -> (Vec<u32>, Vec<u32>) {
         let node = self.node.clone();
         let mut change = DirectoryChange::default();
         let mut kicked = Vec::new();
         let (mut put, mut deleted) = (Vec::new(), Vec::new());
+        let mut news = Vec::new();
+        let mut note = |id: u32, user: &PackedUser, is_added| {
+            if is_recent {
+                news.push(UserChange {
+                    id,
+                    name: user.name().to_owned(),
+                    is_added,
+                });
+            }
+        };
         for event in events {
             match event {
-                FeedEvent::Put(user) => {
-                    node.directory.put(&user, &mut change);
-                    put.push(user.id);
+                FeedEvent::Put(id, user) => {
+                    if node.directory.limits(id).is_none() {
+                        note(id, &user, true);
+                    }
+                    node.directory.put(id, &user, &mut change);
+                    put.push(id);
                 }
-                FeedEvent::Delete(user) => {
-                    node.directory.remove(user.id, &mut change);
-                    deleted.push(user.id);
-                    put.retain(|id| *id != user.id);
+                FeedEvent::Delete(id, user) => {
+                    note(id, &user, false);
+                    node.directory.remove(id, &mut change);
+                    deleted.push(id);
+                    put.retain(|put| *put != id);
                 }
                 FeedEvent::Kick(id) => kicked.push(id),
                 FeedEvent::Node {
@@ -266,6 +305,7 @@ impl Follower {
             // The keys of many users take a while.
             let _ = spawn_blocking(publish).await;
         }
+        announce(&node, news);
         for id in kicked {
             if let Some(user) = node.directory.user(id) {
                 node.counters.kicks.fetch_add(1, Ordering::Relaxed);
@@ -339,13 +379,26 @@ impl Follower {
     }
 }
 
+/// Passes changes of users on, if anybody wants to hear of them.
+fn announce(node: &Shared, news: Vec<UserChange>) {
+    let listener = lock(&node.user_changes);
+    if let Some(sender) = listener.as_ref().filter(|_| !news.is_empty())
+        && let Err(TrySendError::Full(news)) = sender.try_send(news)
+    {
+        warn!(
+            "too many changes of users at once: {} are not announced",
+            news.len()
+        );
+    }
+}
+
 /// Fills a directory with the users of a feed.
 pub(crate) fn load_directory(node: &Shared) {
     let mut change = DirectoryChange::default();
     {
         let feed: std::sync::MutexGuard<'_, Feed> = lock(&node.feed);
-        for user in feed.users() {
-            node.directory.put(user, &mut change);
+        for (id, user) in feed.packed_users() {
+            node.directory.put(id, user, &mut change);
         }
     }
     node.publish(&change);

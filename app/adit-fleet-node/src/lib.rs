@@ -27,6 +27,8 @@ mod settings;
 mod state;
 mod subscription;
 mod usage;
+mod used_up;
+mod view;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -37,8 +39,8 @@ use std::time::Duration;
 use adit_engine::{Engine, FleetUsers};
 use adit_fleet::replay::ClaimBatcher;
 use adit_fleet::{
-    Feed, LocalContent, LocalStateError, Membership, NodeServer, NodeState, Store, StoreHealth,
-    UsageLedger,
+    Feed, LocalContent, LocalStateError, Membership, NodeServer, Store, StoreHealth, UsageLedger,
+    UserChange,
 };
 use adit_net::system;
 use adit_wire::{Entropy, u64_from};
@@ -49,20 +51,23 @@ use tracing::{error, info, warn};
 use directory::Directory;
 use follow::Follower;
 use local::LocalFile;
-use metrics::{Counters, gauge, to_f64};
+use metrics::Counters;
 use replay::share_replays;
 use report::Reporter;
 use state::{Facts, NodeIdentity, Shared, lock};
 use usage::{UsageCommand, UsageTask};
+use used_up::UsedUpQuotas;
 
 pub use metrics::{CallDurations, Labels, Metric, MetricKind};
 pub use readiness::NodeReadiness;
-pub use report::UpgradeOrder;
+pub use report::{ResumeOrder, UpgradeOrder};
 pub use settings::NodeSettings;
 pub use subscription::RealmDocuments;
 
 /// Time that the start waits for the store if there is no local copy, and if there is one.
 const FIRST_SYNC: Duration = Duration::from_secs(3);
+/// Maximum number of answers of the log whose changes of users wait to be announced.
+const MAX_USER_CHANGES: usize = 256;
 /// Maximum number of an operator's operations that wait.
 const MAX_ORDERS: usize = 16;
 const SYNC_WITH_CACHE: Duration = Duration::from_millis(1500);
@@ -88,6 +93,7 @@ pub struct FleetNode {
     shared: Arc<Shared>,
     local: Arc<LocalFile>,
     ledger: UsageLedger,
+    used_up: UsedUpQuotas,
     membership: Membership,
     /// The checks of replays at other nodes, if there are any.
     replays: Option<Arc<ClaimBatcher>>,
@@ -121,6 +127,7 @@ impl FleetNode {
         let documents = RealmDocuments::new(key, directory.clone(), store.clone());
         let shared = Shared {
             node: NodeIdentity {
+                realm: membership.realm.clone(),
                 id,
                 name: membership.name.clone(),
                 instance: u64::from_ne_bytes(instance),
@@ -133,11 +140,13 @@ impl FleetNode {
             counters: Counters::default(),
             facts: Facts::default(),
             documents: Arc::new(documents),
+            user_changes: Mutex::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
             local,
             ledger: UsageLedger::default(),
+            used_up: UsedUpQuotas::default(),
             membership: membership.clone(),
             replays: None,
         })
@@ -181,12 +190,14 @@ impl FleetNode {
                 });
                 // The runtime ends.
                 let _ = loaded.await;
-                has_cache = true;
+                // Under another key it has no users that this process could know.
+                has_cache = !lock(&self.shared.feed).needs_snapshot();
             } else {
                 warn!("the local copy of the users is older than `cache_max_age`: it is not used");
             }
         }
         let node = &self.shared;
+        self.used_up = UsedUpQuotas::restore(&content.used_up, &node.directory);
         node.facts.has_cache.store(has_cache, Ordering::Relaxed);
         let (orders, _) = mpsc::channel(MAX_ORDERS);
         let mut follower = Follower::new(node.clone(), self.local.clone(), orders);
@@ -228,21 +239,25 @@ impl FleetNode {
             shared,
             local,
             ledger,
+            used_up,
             replays,
             ..
         } = self;
         let (upgrades, upgrade_orders) = mpsc::channel(MAX_ORDERS);
+        let (resumes, resume_orders) = mpsc::channel(MAX_ORDERS);
         let control = NodeControl(Arc::new(ControlInner {
             shared,
             local,
             engine,
             version: version.to_owned(),
             upgrades,
+            resumes,
             replays,
             running: Mutex::default(),
             upgrade_orders: tokio::sync::Mutex::new(upgrade_orders),
+            resume_orders: tokio::sync::Mutex::new(resume_orders),
         }));
-        control.start(ledger);
+        control.start(ledger, used_up);
         control
     }
 }
@@ -267,9 +282,11 @@ struct ControlInner {
     engine: Arc<Engine>,
     version: String,
     upgrades: mpsc::Sender<UpgradeOrder>,
+    resumes: mpsc::Sender<ResumeOrder>,
     replays: Option<Arc<ClaimBatcher>>,
     running: Mutex<Option<Running>>,
     upgrade_orders: tokio::sync::Mutex<mpsc::Receiver<UpgradeOrder>>,
+    resume_orders: tokio::sync::Mutex<mpsc::Receiver<ResumeOrder>>,
 }
 
 /// The tasks of a node.
@@ -295,13 +312,14 @@ impl fmt::Debug for NodeControl {
 }
 
 impl NodeControl {
-    fn start(&self, ledger: UsageLedger) {
+    fn start(&self, ledger: UsageLedger, used_up: UsedUpQuotas) {
         let ControlInner {
             shared,
             local,
             engine,
             version,
             upgrades,
+            resumes,
             running,
             ..
         } = &*self.0;
@@ -312,10 +330,11 @@ impl NodeControl {
             engine.clone(),
             received,
             upgrades.clone(),
+            resumes.clone(),
             version,
         );
         let (usage, commands) = mpsc::channel(1);
-        let task = UsageTask::new(shared.clone(), local.clone(), ledger);
+        let task = UsageTask::new(shared.clone(), local.clone(), ledger, used_up);
         tokio::spawn(task.run(commands));
         let tasks = [
             tokio::spawn(follower.run()).abort_handle(),
@@ -341,7 +360,11 @@ impl NodeControl {
     pub async fn reopen(&self) {
         let local = self.0.local.clone();
         match spawn_blocking(move || local.open()).await {
-            Ok(Ok(content)) => self.start(ledger_of(&content)),
+            Ok(Ok(content)) => {
+                let directory = &self.0.shared.directory;
+                let used_up = UsedUpQuotas::restore(&content.used_up, directory);
+                self.start(ledger_of(&content), used_up);
+            }
             Ok(Err(why)) => {
                 let path = self.0.local.path().display().to_string();
                 error!("{path}: {why}; the fleet is not followed any more");
@@ -374,6 +397,32 @@ impl NodeControl {
         }
     }
 
+    /// Waits for an order to open the listeners of the engine again, with [`Engine::resume`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel-safe.
+    pub async fn next_resume(&self) -> ResumeOrder {
+        let mut orders = self.0.resume_orders.lock().await;
+        loop {
+            match orders.recv().await {
+                // Others are not waited for any more.
+                Some(order) if order.is_closed() => {}
+                Some(order) => return order,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Returns the users that are added and removed from now on, as this node reads it in the log, for
+    /// [`UserChange::claim`]. What it learns too late to claim it is left out. The last caller receives them.
+    #[must_use]
+    pub fn watch_users(&self) -> mpsc::Receiver<Vec<UserChange>> {
+        let (sender, changes) = mpsc::channel(MAX_USER_CHANGES);
+        *lock(&self.0.shared.user_changes) = Some(sender);
+        changes
+    }
+
     /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -401,74 +450,7 @@ impl NodeControl {
     /// Returns the metrics of the node.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
-        let node = &self.0.shared;
-        let facts = &node.facts;
-        let flag = |yes: bool| if yes { 1.0 } else { 0.0 };
-        let offset = facts.clock_offset_ms.load(Ordering::Relaxed);
-        let seconds = to_f64(offset.unsigned_abs()) / 1000.0;
-        let states = ["active", "disabled", "expired"]
-            .into_iter()
-            .zip(node.directory.states());
-        let states =
-            states.map(|(state, count)| (vec![("state", state.to_owned())], to_f64(count)));
-        let mut metrics = vec![
-            gauge(
-                "adit_fleet_up",
-                "1 while the store of the fleet answers.",
-                flag(facts.store_is_up.load(Ordering::Relaxed)),
-            ),
-            gauge(
-                "adit_fleet_lag_seconds",
-                "Time from the arrival of the last change until it was applied.",
-                to_f64(facts.lag_ms.load(Ordering::Relaxed)) / 1000.0,
-            ),
-            gauge(
-                "adit_fleet_change_number",
-                "The number of the last change that was applied.",
-                to_f64(node.position().0),
-            ),
-            gauge(
-                "adit_fleet_unacked_bytes",
-                "Bytes of users that the store has not acknowledged.",
-                to_f64(facts.unacknowledged_bytes.load(Ordering::Relaxed)),
-            ),
-            gauge(
-                "adit_fleet_regression",
-                "1 while the store has lost changes, and this node keeps its users.",
-                flag(node.regression().is_some()),
-            ),
-            gauge(
-                "adit_fleet_nodes",
-                "Nodes that report to the store.",
-                f64::from(facts.live_nodes.load(Ordering::Relaxed)),
-            ),
-            gauge(
-                "adit_fleet_outage_seconds",
-                "Time for which the store has not answered.",
-                facts.outage().unwrap_or_default().as_secs_f64(),
-            ),
-            gauge(
-                "adit_fleet_draining",
-                "1 while the node is drained.",
-                flag(facts.state() != NodeState::Active),
-            ),
-            gauge(
-                "adit_clock_offset_seconds",
-                "The clock of this machine minus that of the store server.",
-                if offset < 0 { -seconds } else { seconds },
-            ),
-            Metric {
-                name: "adit_fleet_users",
-                kind: MetricKind::Gauge,
-                help: "Users of the fleet, by state.",
-                samples: states.collect(),
-            },
-        ];
-        metrics.extend(node.counters.metrics());
-        if let Some(replays) = &self.0.replays {
-            metrics.extend(replay::metrics(&replays.stats()));
-        }
-        metrics
+        metrics::node_metrics(&self.0.shared, self.0.replays.as_deref())
     }
 
     /// Returns the documents of the users of the fleet, for the API.

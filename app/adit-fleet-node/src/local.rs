@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adit_fleet::{LocalContent, LocalState, LocalStateError, UsageBatch, UsageLedger, UserUsage};
+use adit_fleet::{
+    LocalContent, LocalState, LocalStateError, UsageBatch, UsageLedger, UsedQuota, UserUsage,
+};
 use adit_net::system::{self, SystemRng};
 use tokio::task::spawn_blocking;
 use tracing::error;
 
 use crate::state::{Shared, lock};
+use crate::used_up::UsedUpQuotas;
 
 /// The name of the file in the folder of the state.
 const FILE: &str = "node.state";
@@ -109,14 +112,24 @@ impl LocalFile {
             .await;
     }
 
+    /// Records that quotas were used up, or are not any more.
+    pub(crate) async fn save_used_up(self: &Arc<Self>, changed: Vec<UsedQuota>) {
+        self.write(move |state| state.save_used_up(changed)).await;
+    }
+
     /// Rewrites the file if it has become long.
-    pub(crate) async fn shorten_with(self: &Arc<Self>, node: &Arc<Shared>, ledger: &UsageLedger) {
+    pub(crate) async fn shorten_with(
+        self: &Arc<Self>,
+        node: &Arc<Shared>,
+        ledger: &UsageLedger,
+        used_up: &UsedUpQuotas,
+    ) {
         if !lock(&self.state).as_ref().is_some_and(LocalState::is_long) {
             return;
         }
         let node = node.clone();
         let (last_batch, unacknowledged) = (ledger.last(), ledger.unacknowledged().cloned());
-        let pending = ledger.pending();
+        let (pending, used_up) = (ledger.pending(), used_up.to_vec());
         self.write(move |state| {
             let table = lock(&node.feed).to_table(&mut SystemRng);
             state.rewrite(&LocalContent {
@@ -125,6 +138,7 @@ impl LocalFile {
                 last_batch,
                 unacknowledged,
                 pending,
+                used_up,
             })
         })
         .await;

@@ -4,7 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use adit_fleet::StoreCall;
+use adit_fleet::replay::ClaimBatcher;
+use adit_fleet::{NodeState, StoreCall};
+
+use crate::replay;
+use crate::state::Shared;
 
 /// Upper bounds of the buckets of calls, in microseconds.
 const BOUNDS: [u64; 9] = [
@@ -45,6 +49,76 @@ pub struct CallDurations {
     pub count: u64,
     /// Sum of their durations.
     pub sum: Duration,
+}
+
+/// Returns the metrics of a node, and those of its checks of replays if it has any.
+pub(crate) fn node_metrics(node: &Shared, replays: Option<&ClaimBatcher>) -> Vec<Metric> {
+    let facts = &node.facts;
+    let flag = |yes: bool| if yes { 1.0 } else { 0.0 };
+    let offset = facts.clock_offset_ms.load(Ordering::Relaxed);
+    let seconds = to_f64(offset.unsigned_abs()) / 1000.0;
+    let states = ["active", "disabled", "expired"]
+        .into_iter()
+        .zip(node.directory.states());
+    let states = states.map(|(state, count)| (vec![("state", state.to_owned())], to_f64(count)));
+    let mut metrics = vec![
+        gauge(
+            "adit_fleet_up",
+            "1 while the store of the fleet answers.",
+            flag(facts.store_is_up.load(Ordering::Relaxed)),
+        ),
+        gauge(
+            "adit_fleet_lag_seconds",
+            "Time from the arrival of the last change until it was applied.",
+            to_f64(facts.lag_ms.load(Ordering::Relaxed)) / 1000.0,
+        ),
+        gauge(
+            "adit_fleet_change_number",
+            "The number of the last change that was applied.",
+            to_f64(node.position().0),
+        ),
+        gauge(
+            "adit_fleet_unacked_bytes",
+            "Bytes of users that the store has not acknowledged.",
+            to_f64(facts.unacknowledged_bytes.load(Ordering::Relaxed)),
+        ),
+        gauge(
+            "adit_fleet_regression",
+            "1 while the store has lost changes, and this node keeps its users.",
+            flag(node.regression().is_some()),
+        ),
+        gauge(
+            "adit_fleet_nodes",
+            "Nodes that report to the store.",
+            f64::from(facts.live_nodes.load(Ordering::Relaxed)),
+        ),
+        gauge(
+            "adit_fleet_outage_seconds",
+            "Time for which the store has not answered.",
+            facts.outage().unwrap_or_default().as_secs_f64(),
+        ),
+        gauge(
+            "adit_fleet_draining",
+            "1 while the node is drained.",
+            flag(facts.state() != NodeState::Active),
+        ),
+        gauge(
+            "adit_clock_offset_seconds",
+            "The clock of this machine minus that of the store server.",
+            if offset < 0 { -seconds } else { seconds },
+        ),
+        Metric {
+            name: "adit_fleet_users",
+            kind: MetricKind::Gauge,
+            help: "Users of the fleet, by state.",
+            samples: states.collect(),
+        },
+    ];
+    metrics.extend(node.counters.metrics());
+    if let Some(replays) = replays {
+        metrics.extend(replay::metrics(&replays.stats()));
+    }
+    metrics
 }
 
 /// The outcome of a call to the store.

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use adit_engine::Engine;
-use adit_fleet::{NodeOp, NodeState, NodeStatus, StoreCall, StoreError};
+use adit_fleet::{NodeOp, NodeState, NodeStatus, StoreCall, StoreError, SubscriptionAddress};
 use adit_wire::u64_from;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{error, info, warn};
 
 use crate::load::LoadMeter;
@@ -21,8 +21,13 @@ const REPORT: Duration = Duration::from_secs(5);
 /// Difference of the clocks at which a warning is logged.
 const CLOCK_WARNING: Duration = Duration::from_secs(5);
 
+/// Time in which listeners are opened again.
+const RESUME_TIME: Duration = Duration::from_secs(5);
+
 /// A request to continue in a new process, from this program or the same one.
 pub type UpgradeOrder = Option<PathBuf>;
+/// A request to open the listeners again that a drain has closed; the reply is true if they are open.
+pub type ResumeOrder = oneshot::Sender<bool>;
 
 /// Reports until the future is dropped.
 pub(crate) struct Reporter {
@@ -30,6 +35,7 @@ pub(crate) struct Reporter {
     pub(crate) engine: Arc<Engine>,
     pub(crate) orders: mpsc::Receiver<NodeOp>,
     pub(crate) upgrades: mpsc::Sender<UpgradeOrder>,
+    pub(crate) resumes: mpsc::Sender<ResumeOrder>,
     load: LoadMeter,
     drain: Option<JoinHandle<()>>,
     /// True if the record of this node has asked for it.
@@ -54,6 +60,7 @@ impl Reporter {
         engine: Arc<Engine>,
         orders: mpsc::Receiver<NodeOp>,
         upgrades: mpsc::Sender<UpgradeOrder>,
+        resumes: mpsc::Sender<ResumeOrder>,
         version: &str,
     ) -> Self {
         Self {
@@ -61,6 +68,7 @@ impl Reporter {
             engine,
             orders,
             upgrades,
+            resumes,
             load: LoadMeter::default(),
             drain: None,
             drained_by_record: false,
@@ -81,7 +89,7 @@ impl Reporter {
                 }
                 op = self.orders.recv() => match op {
                     Some(op) => {
-                        self.obey(op);
+                        self.obey(op).await;
                         due = Instant::now();
                     }
                     None => sleep_until(due).await,
@@ -114,7 +122,7 @@ impl Reporter {
         let own = own.map(|own| own.record.state);
         node.documents.set_nodes(nodes);
         match own {
-            Some(NodeState::Active) | None if self.drained_by_record => self.undrain(),
+            Some(NodeState::Active) | None if self.drained_by_record => self.undrain().await,
             Some(NodeState::Active) | None => {}
             Some(_) => {
                 self.drained_by_record = true;
@@ -154,6 +162,11 @@ impl Reporter {
         let load = self.load.sample(&self.engine);
         let (public_host, servers) = lock(&node.facts.servers).clone();
         let upgrade = lock(&node.facts.upgrade).clone();
+        let subscriptions = node
+            .settings
+            .subscriptions
+            .as_deref()
+            .map(|url| SubscriptionAddress::new(url, node.node.id, lock(&node.feed).cipher()));
         NodeStatus {
             id: node.node.id,
             name: node.node.name.clone(),
@@ -173,16 +186,17 @@ impl Reporter {
             handshake_p99_us: load.handshake_p99_us,
             unacknowledged_bytes: node.facts.unacknowledged_bytes.load(Ordering::Relaxed),
             public_host,
+            subscriptions,
             servers,
             upgrade,
             ..NodeStatus::default()
         }
     }
 
-    fn obey(&mut self, op: NodeOp) {
+    async fn obey(&mut self, op: NodeOp) {
         match op {
             NodeOp::Drain => self.drain(),
-            NodeOp::Undrain => self.undrain(),
+            NodeOp::Undrain => self.undrain().await,
             NodeOp::Upgrade { program } => {
                 info!("an operator has requested an upgrade of this node");
                 // One is under way, or the process cannot be upgraded.
@@ -200,35 +214,55 @@ impl Reporter {
         if self.drain.is_some() {
             return;
         }
-        let (node, engine) = (self.node.clone(), self.engine.clone());
-        let (grace, patience) = (node.settings.drain_grace, node.settings.drain_timeout);
+        let settings = &self.node.settings;
+        let (grace, patience) = (settings.drain_grace, settings.drain_timeout);
         info!(
             "this node is drained: it accepts connections for {grace:?} more, and open ones have {patience:?} then"
         );
-        *lock(&node.facts.state) = NodeState::Draining;
-        engine.announce_drain(true);
-        self.drain = Some(tokio::spawn(async move {
-            sleep(grace).await;
-            engine.drain_and_stop(patience).await;
-            *lock(&node.facts.state) = NodeState::Drained;
-            info!("this node is drained: no connections are left");
-        }));
+        self.engine.announce_drain(true);
+        self.drain = Some(self.start_drain(grace));
     }
 
-    /// Accepts connections as before, if it still does.
-    fn undrain(&mut self) {
-        self.drained_by_record = false;
-        let Some(drain) = self.drain.take() else {
+    /// Stops to accept connections after `grace`.
+    fn start_drain(&self, grace: Duration) -> JoinHandle<()> {
+        let (node, engine) = (self.node.clone(), self.engine.clone());
+        *lock(&node.facts.state) = NodeState::Draining;
+        tokio::spawn(async move {
+            sleep(grace).await;
+            engine.drain_and_stop(node.settings.drain_timeout).await;
+            *lock(&node.facts.state) = NodeState::Drained;
+            info!("this node is drained: no connections are left");
+        })
+    }
+
+    /// Accepts connections as before. Listeners that are closed already are opened again.
+    async fn undrain(&mut self) {
+        let Some(drain) = self.drain.as_mut() else {
+            self.drained_by_record = false;
             return;
         };
-        if self.engine.listeners().is_empty() {
-            self.drain = Some(drain);
-            warn!("this node accepts nothing any more: restart adit to use it again");
+        drain.abort();
+        // Until then it may close listeners; only its end matters.
+        let _ = drain.await;
+        if self.engine.listeners().is_empty() && !self.resume().await {
+            // The next report tries it again.
+            self.drained_by_record = true;
+            error!("this node cannot accept connections again yet");
+            self.drain = Some(self.start_drain(Duration::ZERO));
             return;
         }
-        drain.abort();
+        self.drain = None;
+        self.drained_by_record = false;
         self.engine.announce_drain(false);
         *lock(&self.node.facts.state) = NodeState::Active;
         info!("this node is used again");
+    }
+
+    /// Has the listeners opened. Returns true if they are.
+    async fn resume(&self) -> bool {
+        let (reply, done) = oneshot::channel();
+        // Without room, or a receiver, the reply is dropped.
+        let _ = self.resumes.try_send(reply);
+        matches!(timeout(RESUME_TIME, done).await, Ok(Ok(true)))
     }
 }

@@ -27,6 +27,8 @@ pub struct NodeSettings {
     pub drain_grace: Duration,
     /// Time that open connections have to end then.
     pub drain_timeout: Duration,
+    /// The address under which clients fetch subscriptions.
+    pub subscriptions: Option<String>,
 }
 
 impl From<&FleetSettings> for NodeSettings {
@@ -44,6 +46,7 @@ impl From<&FleetSettings> for NodeSettings {
             replay_outage: settings.replay_outage,
             drain_grace: settings.drain_grace,
             drain_timeout: settings.drain_timeout,
+            subscriptions: settings.subscriptions.clone(),
         }
     }
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use adit_engine::FleetUsers;
 use adit_fleet::{
-    ChangeId, Feed, NodeServer, NodeState, Regression, Store, StoreCall, StoreError, StoreFuture,
+    ChangeId, Feed, FleetUser, NodeServer, NodeState, Regression, Store, StoreCall, StoreError,
+    StoreFuture, UserChange,
 };
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -22,6 +24,7 @@ const MANY: usize = 2;
 /// The identity of a node.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeIdentity {
+    pub(crate) realm: String,
     pub(crate) id: u32,
     pub(crate) name: String,
     /// Another number in each process.
@@ -39,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) facts: Facts,
     pub(crate) documents: Arc<RealmDocuments>,
+    /// The receiver of news about users that are added and removed, if there is one.
+    pub(crate) user_changes: Mutex<Option<mpsc::Sender<Vec<UserChange>>>>,
 }
 
 /// The current knowledge about the fleet and this node.
@@ -172,9 +177,9 @@ impl Shared {
         }
         let registry = self.users.registry();
         // Limits first: no user is unlimited in between.
-        for user in &change.put {
-            if let Some(decided) = self.directory.decided(&user.name) {
-                registry.update_fleet_user(&user.name, &decided);
+        for (_, user) in &change.put {
+            if let Some(decided) = self.directory.decided(user.name()) {
+                registry.update_fleet_user(user.name(), &decided);
             }
         }
         let removed: Vec<(u32, &str)> = change
@@ -187,7 +192,9 @@ impl Shared {
             self.users.replace_all();
             return;
         }
-        let served: Vec<Served<'_>> = change.put.iter().map(|user| Served(user)).collect();
+        let put = change.put.iter();
+        let put: Vec<FleetUser> = put.filter_map(|(id, user)| user.unpack(*id)).collect();
+        let served: Vec<Served<'_>> = put.iter().map(Served).collect();
         let put: Vec<&dyn adit_engine::FleetUser> = served
             .iter()
             .map(|user| user as &dyn adit_engine::FleetUser)

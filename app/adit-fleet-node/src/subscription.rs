@@ -8,8 +8,9 @@ use adit_admin::api::{OfferedServer, SubscriptionOffer, SubscriptionServers};
 use adit_config::Secret;
 use adit_engine::{BoxFuture, ByteCounts, UserLimits};
 use adit_fleet::subscription::{document_keys, servers_of_user};
-use adit_fleet::{FleetUser, NodeEntry, RealmKey, Store};
+use adit_fleet::{FleetUser, NodeEntry, PeriodLabel, RealmKey, Store};
 use adit_net::system;
+use adit_shadowsocks::MAX_TRIAL_USERS;
 use adit_wire::UnixTime;
 use tokio::time::timeout;
 
@@ -49,7 +50,8 @@ impl RealmDocuments {
         *self.nodes.write().unwrap_or_else(PoisonError::into_inner) = nodes.into();
     }
 
-    fn nodes(&self) -> Arc<[NodeEntry]> {
+    /// Returns the nodes that the store had when it answered last.
+    pub(crate) fn nodes(&self) -> Arc<[NodeEntry]> {
         let nodes = self.nodes.read().unwrap_or_else(PoisonError::into_inner);
         nodes.clone()
     }
@@ -57,7 +59,7 @@ impl RealmDocuments {
     /// Returns what a user has used in the period, over all nodes. Without the store, it is what this node knows, which
     /// has no directions.
     async fn usage_of(&self, user: &FleetUser) -> ByteCounts {
-        let period = user.limits.period.label(system::unix_now());
+        let period = PeriodLabel::new(user.limits.period, system::unix_now());
         let ids = [user.id];
         let asked = timeout(USAGE_TIMEOUT, self.store.usage(&period, Some(&ids)));
         match asked.await {
@@ -76,7 +78,8 @@ impl RealmDocuments {
     }
 
     async fn offer_to(&self, user: &FleetUser) -> SubscriptionOffer {
-        let servers = servers_of_user(user, &self.key, &self.nodes());
+        let is_tried = self.directory.is_among_first(user.id, MAX_TRIAL_USERS);
+        let servers = servers_of_user(user, is_tried, &self.key, &self.nodes());
         let servers = servers.into_iter().map(|server| OfferedServer {
             name: server.name,
             host: server.host,
@@ -120,7 +123,7 @@ mod tests {
     use adit_admin::api::subscription_path;
     use adit_fleet::{
         Fault, FaultyStore, MemoryStore, NodeIdentity, NodeRecord, NodeServer, NodeStatus,
-        UsageBatch, UserUsage,
+        PackedUser, UsageBatch, UserUsage,
     };
 
     use super::*;
@@ -154,7 +157,8 @@ mod tests {
     fn documents(user: &FleetUser) -> (RealmDocuments, FaultyStore) {
         let key = RealmKey::new([1; 32]);
         let directory = Arc::new(Directory::new(key.clone(), 1));
-        directory.put(&Arc::new(user.clone()), &mut DirectoryChange::default());
+        let packed = PackedUser::new(user).unwrap();
+        directory.put(user.id, &packed, &mut DirectoryChange::default());
         let store = FaultyStore::new(Arc::new(MemoryStore::new()));
         let documents = RealmDocuments::new(key, directory, Arc::new(store.clone()));
         documents.set_nodes(vec![node(1), node(2)]);
@@ -183,7 +187,7 @@ mod tests {
             number: 1,
             entries: vec![UserUsage {
                 user: 7,
-                period: user.limits.period.label(system::unix_now()),
+                period: PeriodLabel::new(user.limits.period, system::unix_now()),
                 up: 3,
                 down: 4,
             }],

@@ -8,6 +8,7 @@
 //! While the store does not answer, users with a quota have a grace, which ends by bytes and by time.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,11 +26,14 @@ use tracing::warn;
 use crate::local::LocalFile;
 use crate::metrics::CutReason;
 use crate::state::{Shared, lock};
+use crate::used_up::UsedUpQuotas;
 
 /// Interval at which usage is sent, on average.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Minimum time between two flushes: leases of many sessions run low together.
 const MIN_PAUSE: Duration = Duration::from_millis(10);
+/// Minimum time between two looks for users whose devices have changed, which flushes of leases must not multiply.
+const LOOK: Duration = Duration::from_millis(500);
 /// Interval at which sessions and devices are reported, and the totals of users that were cut are read again.
 const REPORT: Duration = Duration::from_secs(5);
 /// Maximum number of users of one question.
@@ -49,8 +53,13 @@ pub(crate) struct UsageTask {
     local: Arc<LocalFile>,
     ledger: UsageLedger,
     outage: Outage,
+    used_up: UsedUpQuotas,
     /// Users with sessions here at the last flush, with the devices.
     active: HashMap<u32, FleetUsage>,
+    /// The last report of each to the store.
+    reported: HashMap<u32, UserActivity>,
+    /// The last look for users whose devices have changed.
+    looked: Instant,
     /// True once the totals of all users with a quota were read.
     knows_totals: bool,
     /// True once the number of the last batch was compared with the store's.
@@ -66,13 +75,21 @@ struct Outage {
 }
 
 impl UsageTask {
-    pub(crate) fn new(node: Arc<Shared>, local: Arc<LocalFile>, ledger: UsageLedger) -> Self {
+    pub(crate) fn new(
+        node: Arc<Shared>,
+        local: Arc<LocalFile>,
+        ledger: UsageLedger,
+        used_up: UsedUpQuotas,
+    ) -> Self {
         Self {
             node,
             local,
             ledger,
             outage: Outage::default(),
+            used_up,
             active: HashMap::new(),
+            reported: HashMap::new(),
+            looked: Instant::now(),
             knows_totals: false,
             knows_last_batch: false,
         }
@@ -83,7 +100,7 @@ impl UsageTask {
         let registry = self.node.users.registry().clone();
         let mut next_report = Instant::now();
         loop {
-            let due = Instant::now() + spread(FLUSH);
+            let due = Instant::now().min(self.looked) + spread(FLUSH);
             let wanted = tokio::select! {
                 command = commands.recv() => {
                     let Some(UsageCommand::Close(reply)) = command else { return };
@@ -100,7 +117,15 @@ impl UsageTask {
                 next_report = Instant::now() + spread(REPORT);
                 self.report().await;
             }
+            self.save_used_up().await;
             tokio::time::sleep(MIN_PAUSE).await;
+        }
+    }
+
+    async fn save_used_up(&mut self) {
+        let changed = self.used_up.take_unsaved();
+        if !changed.is_empty() {
+            self.local.save_used_up(changed).await;
         }
     }
 
@@ -108,9 +133,16 @@ impl UsageTask {
     async fn flush(&mut self, wanted: &[u32]) {
         let collected = self.collect();
         match self.send(wanted).await {
-            Ok(()) => self.end_outage().await,
+            Ok(()) => {
+                self.end_outage().await;
+                if self.looked.elapsed() >= LOOK {
+                    self.looked = Instant::now();
+                    self.report_activity(false).await;
+                }
+            }
             // Of other faults an operator has to mend, users know nothing.
             Err(_) => {
+                self.looked = Instant::now();
                 self.grant_grace(wanted);
                 if collected {
                     self.local.save_pending(self.ledger.pending()).await;
@@ -174,8 +206,8 @@ impl UsageTask {
     }
 
     /// Reads the totals of these users, and renews their leases.
-    async fn ask_totals(&self, users: Vec<u32>) -> Result<(), StoreError> {
-        let node = &self.node;
+    async fn ask_totals(&mut self, users: Vec<u32>) -> Result<(), StoreError> {
+        let node = self.node.clone();
         let mut by_period: HashMap<PeriodLabel, Vec<u32>> = HashMap::new();
         for id in users {
             by_period
@@ -195,7 +227,7 @@ impl UsageTask {
     }
 
     /// Renews the lease of a user, or ends the quota.
-    fn renew(&self, total: &UserTotal) {
+    fn renew(&mut self, total: &UserTotal) {
         let node = &self.node;
         // Usage of a period that is over decides nothing.
         if total.period != node.directory.period_of(total.user) {
@@ -205,6 +237,7 @@ impl UsageTask {
         let Some((name, quota)) = node.directory.set_used(total.user, used) else {
             return;
         };
+        self.used_up.note(total.user, &total.period, used, quota);
         let nodes = node.facts.live_nodes.load(Ordering::Relaxed);
         let registry = node.users.registry();
         match lease(quota, used, nodes) {
@@ -282,12 +315,19 @@ impl UsageTask {
         if node.facts.store_is_up.load(Ordering::Relaxed) && node.regression().is_none() {
             self.local.save_contact().await;
         }
-        self.local.shorten_with(&node, &self.ledger).await;
-        let activity: Vec<UserActivity> = self
-            .active
-            .values()
-            .filter_map(|usage| self.activity_of(usage))
-            .collect();
+        self.local
+            .shorten_with(&node, &self.ledger, &self.used_up)
+            .await;
+        self.report_activity(true).await;
+        self.active.retain(|_, usage| usage.sessions > 0);
+    }
+
+    /// Reports sessions and devices: those of all active users, or of users whose devices or limit of them have changed.
+    async fn report_activity(&mut self, all: bool) {
+        let node = self.node.clone();
+        let each = self.active.values();
+        let each = each.filter_map(|usage| self.activity_of(usage));
+        let activity: Vec<UserActivity> = each.filter(|now| all || self.is_news(now)).collect();
         for some in activity.chunks(MANY) {
             let reporting = node.store.report_activity(node.node.id, some);
             let Ok(totals) = node.call(StoreCall::ReportActivity, reporting).await else {
@@ -295,33 +335,53 @@ impl UsageTask {
             };
             for (here, total) in some.iter().zip(&totals) {
                 self.apply_activity(here, total);
+                match here.devices.is_empty() {
+                    true => drop(self.reported.remove(&here.user)),
+                    false => drop(self.reported.insert(here.user, here.clone())),
+                }
             }
         }
-        self.active.retain(|_, usage| usage.sessions > 0);
+    }
+
+    /// Returns true if the store has to decide about the devices of a user.
+    fn is_news(&self, now: &UserActivity) -> bool {
+        match self.reported.get(&now.user) {
+            _ if now.max_devices.is_none() => false,
+            None => !now.devices.is_empty(),
+            Some(before) => {
+                (&before.devices, before.max_devices) != (&now.devices, now.max_devices)
+            }
+        }
     }
 
     /// Returns what other nodes need to know about a user.
     fn activity_of(&self, usage: &FleetUsage) -> Option<UserActivity> {
-        let user = self.node.directory.user(usage.id)?;
-        let limits = user.limits;
+        let limits = self.node.directory.limits(usage.id)?;
         let shares_rate = limits.rate.is_some() && limits.rate_scope == RateScope::Fleet;
         if limits.devices.is_none() && !shares_rate {
             return None;
         }
-        let feed = lock(&self.node.feed);
-        let digest = |network: &std::net::IpAddr| {
-            let bytes = match network {
-                std::net::IpAddr::V4(v4) => v4.octets().to_vec(),
-                std::net::IpAddr::V6(v6) => v6.octets().to_vec(),
-            };
-            feed.cipher().device_digest(&bytes)
-        };
+        let devices = self.digests_of(&usage.devices);
+        let before = self.reported.get(&usage.id);
+        let before = before.iter().flat_map(|before| &before.devices);
+        let gone = before.filter(|device| !devices.contains(device));
         Some(UserActivity {
             user: usage.id,
             sessions: usage.sessions,
             max_devices: limits.devices,
-            devices: usage.devices.iter().map(digest).collect(),
+            gone: gone.copied().collect(),
+            devices,
         })
+    }
+
+    /// Returns what the store knows networks of clients by.
+    fn digests_of(&self, networks: &[IpAddr]) -> Vec<[u8; 8]> {
+        let feed = lock(&self.node.feed);
+        let digest = |network: &IpAddr| match network {
+            IpAddr::V4(v4) => feed.cipher().device_digest(&v4.octets()),
+            IpAddr::V6(v6) => feed.cipher().device_digest(&v6.octets()),
+        };
+        networks.iter().map(digest).collect()
     }
 
     fn apply_activity(&self, here: &UserActivity, total: &ActivityTotal) {
@@ -333,6 +393,14 @@ impl UsageTask {
         let own = u32::try_from(here.devices.len()).unwrap_or(u32::MAX);
         let own = own.saturating_sub(u32::try_from(total.refused.len()).unwrap_or(0));
         registry.set_devices_elsewhere(&user.name, total.devices.saturating_sub(own));
+        if !total.refused.is_empty() {
+            let active = self.active.get(&total.user);
+            let networks = active.iter().flat_map(|usage| &usage.devices);
+            let refused = here.devices.iter().zip(networks);
+            let refused = refused.filter(|(digest, _)| total.refused.contains(digest));
+            let refused: Vec<IpAddr> = refused.map(|(_, network)| *network).collect();
+            registry.end_fleet_devices(&user.name, &refused);
+        }
         if node.directory.set_nodes(total.user, total.nodes)
             && let Some(decided) = node.directory.decided(&user.name)
         {
@@ -349,6 +417,7 @@ impl UsageTask {
         if !self.ledger.is_empty() {
             self.local.save_pending(self.ledger.pending()).await;
         }
+        self.save_used_up().await;
         let node = &self.node;
         let registry = node.users.registry();
         for id in self.active.keys() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::seal::SealedRecord;
+use crate::sealed_record::SealedRecord;
 
 /// The number of a change. The first change of a realm has number 1.
 #[derive(

@@ -11,14 +11,15 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use adit_wire::Entropy;
 
 use crate::change::{Change, ChangeBatch, ChangeId, ChangeOp, Snapshot};
 use crate::node_op::{NodeOp, NodeOrder};
+use crate::packed_user::PackedUser;
 use crate::record::FleetUser;
-use crate::seal::{RecordCipher, RecordError, SealedRecord};
+use crate::seal::RecordCipher;
+use crate::sealed_record::{RecordError, SealedRecord};
 
 /// Maximum number of users whose refused records are remembered.
 const MAX_SUSPECTS: usize = 10_000;
@@ -28,9 +29,9 @@ const MAX_SUSPECTS: usize = 10_000;
 #[non_exhaustive]
 pub enum FeedEvent {
     /// A user was added or replaced.
-    Put(Arc<FleetUser>),
+    Put(u32, PackedUser),
     /// A user was deleted.
-    Delete(Arc<FleetUser>),
+    Delete(u32, PackedUser),
     /// The sessions of a user end.
     Kick(u32),
     /// An operation for a node.
@@ -88,7 +89,7 @@ pub struct FeedStep {
 #[derive(Debug)]
 struct Held {
     number: ChangeId,
-    user: Arc<FleetUser>,
+    user: PackedUser,
 }
 
 /// The users of the realm.
@@ -106,6 +107,8 @@ pub struct Feed {
     last_order_unix: u64,
     /// True if the log says that the users were written anew, so that the next snapshot is the truth.
     is_restored: bool,
+    /// True if the table of the earlier process was sealed under another key of the realm.
+    has_other_key: bool,
     refused: u64,
 }
 
@@ -122,22 +125,36 @@ impl Feed {
             looked_at: ChangeId::default(),
             last_order_unix: 0,
             is_restored: false,
+            has_other_key: false,
             refused: 0,
         }
     }
 
-    /// Creates a feed that continues from a table of an earlier process. Records that cannot be opened are ignored.
+    /// Creates a feed that continues from a table of an earlier process. Records that cannot be opened are ignored. If that
+    /// is all of them, the key of the realm was replaced: the number of the table holds on, and the users are those of the
+    /// next snapshot.
     #[must_use]
     pub fn from_table(cipher: RecordCipher, table: &Snapshot) -> Self {
         let mut feed = Self::new(cipher);
         for (id, sealed) in &table.users {
-            match (feed.cipher.open(*id, sealed), sealed.number()) {
-                (Ok(user), Some(number)) => feed.hold(*id, number, Arc::new(user)),
+            match (feed.cipher.open_packed(*id, sealed), sealed.number()) {
+                (Ok(user), Some(number)) => feed.hold(*id, number, user),
                 _ => feed.suspect(*id),
             }
         }
         feed.position = table.version;
+        if feed.users.is_empty() && !table.users.is_empty() {
+            feed.has_other_key = true;
+            feed.suspects.clear();
+        }
+        feed.fill_nodes();
         feed
+    }
+
+    /// Returns true if a snapshot is to be read before changes.
+    #[must_use]
+    pub fn needs_snapshot(&self) -> bool {
+        self.position == ChangeId::default() || self.has_other_key
     }
 
     /// Returns the table for [`Self::from_table`] and for [`Store::restore`](crate::Store::restore). The users are
@@ -160,14 +177,20 @@ impl Feed {
     }
 
     /// Returns the users, in the order of their numbers.
-    pub fn users(&self) -> impl Iterator<Item = &Arc<FleetUser>> {
-        self.users.values().map(|held| &held.user)
+    pub fn users(&self) -> impl Iterator<Item = FleetUser> {
+        let users = self.users.iter();
+        users.filter_map(|(id, held)| held.user.unpack(*id))
+    }
+
+    /// Returns the users with their numbers, in the order of these.
+    pub fn packed_users(&self) -> impl Iterator<Item = (u32, &PackedUser)> {
+        self.users.iter().map(|(id, held)| (*id, &held.user))
     }
 
     /// Returns a user.
     #[must_use]
-    pub fn user(&self, id: u32) -> Option<&Arc<FleetUser>> {
-        self.users.get(&id).map(|held| &held.user)
+    pub fn user(&self, id: u32) -> Option<FleetUser> {
+        self.users.get(&id)?.user.unpack(id)
     }
 
     /// Returns the record of a user, sealed anew, for [`LocalState`](crate::LocalState).
@@ -175,7 +198,8 @@ impl Feed {
     pub fn sealed(&self, id: u32, rng: &mut dyn Entropy) -> Option<SealedRecord> {
         let held = self.users.get(&id)?;
         // It was decoded, so that it can be encoded.
-        self.cipher.seal(&held.user, held.number, rng).ok()
+        let sealed = self.cipher.seal_packed(id, &held.user, held.number, rng);
+        sealed.ok()
     }
 
     /// Returns the number after which changes are to be read: [`Self::position`], or, while the store has lost changes,
@@ -305,16 +329,16 @@ impl Feed {
                 if held.is_some_and(|held| held.number >= change.number) {
                     return Ok(None);
                 }
-                let user = Arc::new(self.cipher.open(*target, sealed)?);
+                let user = self.cipher.open_packed(*target, sealed)?;
                 self.hold(*target, change.number, user.clone());
-                Some(FeedEvent::Put(user))
+                Some(FeedEvent::Put(*target, user))
             }
             ChangeOp::Delete => {
                 order(op)?;
                 let held = self.users.get(target);
                 let is_older = held.is_some_and(|held| held.number < change.number);
                 let held = is_older.then(|| self.users.remove(target)).flatten();
-                held.map(|held| FeedEvent::Delete(held.user))
+                held.map(|held| FeedEvent::Delete(*target, held.user))
             }
             ChangeOp::Kick => {
                 order(op)?;
@@ -360,18 +384,20 @@ impl Feed {
         for (id, sealed) in &snapshot.users {
             absent.remove(id);
             match self.apply_record(*id, sealed, is_truth) {
-                Ok(event) => events.extend(event.map(FeedEvent::Put)),
+                Ok(event) => events.extend(event.map(|user| FeedEvent::Put(*id, user))),
                 Err(error) => events.push(self.refuse(snapshot.version, *id, error)),
             }
         }
         for id in absent {
             // Written after the snapshot began, and deleted since: the log has both.
             let deleted = self.users.remove(&id);
-            events.extend(deleted.map(|held| FeedEvent::Delete(held.user)));
+            events.extend(deleted.map(|held| FeedEvent::Delete(id, held.user)));
         }
+        self.fill_nodes();
         self.position = snapshot.version;
         self.regression = None;
         self.is_restored = false;
+        self.has_other_key = false;
         FeedStep {
             events,
             next: FeedNext::Continue,
@@ -384,31 +410,36 @@ impl Feed {
         id: u32,
         sealed: &SealedRecord,
         is_truth: bool,
-    ) -> Result<Option<Arc<FleetUser>>, RecordError> {
+    ) -> Result<Option<PackedUser>, RecordError> {
         let number = sealed.number().ok_or(RecordError::Forged)?;
         let oldest = match self.users.get(&id) {
             Some(held) if held.number == number && !is_truth => {
-                let is_same = self.cipher.open(id, sealed)? == *held.user;
+                let is_same = self.cipher.open_packed(id, sealed)? == held.user;
                 return is_same.then_some(None).ok_or(RecordError::Forged);
             }
             Some(held) => held.number.next(),
             // This node has applied all changes so far: it would have the user, unless the user was deleted.
-            None if self.suspects.contains(&id) => ChangeId::default(),
+            None if self.has_other_key || self.suspects.contains(&id) => ChangeId::default(),
             None => self.position.next(),
         };
         let is_first = self.position == ChangeId::default();
         if number < oldest && !is_truth && !is_first {
             return Err(RecordError::RolledBack);
         }
-        let user = Arc::new(self.cipher.open(id, sealed)?);
+        let user = self.cipher.open_packed(id, sealed)?;
         let is_same = self.users.get(&id).is_some_and(|held| held.user == user);
         self.hold(id, number, user.clone());
         Ok((!is_same).then_some(user))
     }
 
-    fn hold(&mut self, id: u32, number: ChangeId, user: Arc<FleetUser>) {
+    fn hold(&mut self, id: u32, number: ChangeId, user: PackedUser) {
         self.suspects.remove(&id);
         self.users.insert(id, Held { number, user });
+    }
+
+    /// Rebuilds the tree after many users: a tree that was filled in order is half empty.
+    fn fill_nodes(&mut self) {
+        self.users = std::mem::take(&mut self.users).into_iter().collect();
     }
 
     fn suspect(&mut self, id: u32) {

@@ -201,23 +201,7 @@ mod tests {
     use adit_net::system::SystemRng;
 
     use super::*;
-    use crate::membership::Role;
-    use crate::realm_key::RealmKey;
-
-    fn membership() -> Membership {
-        Membership {
-            version: Membership::VERSION,
-            realm: "main".to_owned(),
-            realm_key: RealmKey::new([7; 32]),
-            role: Role::Node,
-            node_id: Some(3),
-            name: "fra-1".to_owned(),
-            store: "valkeys://store.example:6380".to_owned(),
-            store_user: None,
-            store_password: None,
-            ca_pem: Some("-----BEGIN CERTIFICATE-----".to_owned()),
-        }
-    }
+    use crate::membership::tests::membership;
 
     #[test]
     fn a_token_opens_its_membership_alone() {

@@ -35,6 +35,7 @@
 
 #![forbid(unsafe_code)]
 
+mod announcement;
 mod change;
 mod feed;
 mod frame_file;
@@ -45,36 +46,47 @@ mod local_state;
 mod membership;
 mod node_op;
 mod node_status;
+mod node_view;
 mod node_watch;
+mod packed_user;
 mod period;
 mod realm_key;
 mod record;
 pub mod replay;
+mod rotation;
 mod seal;
+mod sealed_record;
 pub mod store;
 pub mod subscription;
+mod subscription_address;
 pub mod usage_batch;
 mod writer;
 
+pub use announcement::{CLAIM_TIME, UserChange};
 pub use change::{Change, ChangeBatch, ChangeId, ChangeOp, ChangeRequest, Snapshot};
 pub use feed::{Feed, FeedEvent, FeedNext, FeedStep, Regression};
 pub use join_token::{JOIN_TIME, JoinToken, JoinTokenError};
 pub use lease::{Grace, UserLease, lease};
-pub use local_state::{LocalContent, LocalState, LocalStateError};
+pub use local_state::{LocalContent, LocalState, LocalStateError, UsedQuota};
 pub use membership::{Membership, MembershipError, Role, check_name};
 pub use node_op::NodeOp;
 pub use node_status::{
     DEFAULT_WEIGHT, NodeEntry, NodeIdentity, NodeRecord, NodeServer, NodeState, NodeStatus,
 };
+pub use node_view::NodeView;
 pub use node_watch::{NodeChange, NodeWatch};
-pub use period::{PeriodLabel, QuotaPeriod};
+pub use packed_user::PackedUser;
+pub use period::PeriodLabel;
 pub use realm_key::RealmKey;
 pub use record::{EncodeError, FleetUser, MAX_CREDENTIAL, MAX_NAME, RateScope, RecordLimits};
-pub use seal::{MAX_SEALED, NameDigest, RecordCipher, RecordError, SealedRecord};
+pub use rotation::reseal;
+pub use seal::RecordCipher;
+pub use sealed_record::{MAX_SEALED, NameDigest, RecordError, SealedRecord};
 pub use store::{
     ActivityTotal, AuditEntry, EmbeddedStore, Fault, FaultyStore, MemoryStore, RealmInfo,
     SaltClaim, Store, StoreCall, StoreError, StoreErrorKind, StoreFuture, StoreHealth, StoreLogin,
     UserActivity, open_store,
 };
+pub use subscription_address::{SubscriptionAddress, subscription_addresses};
 pub use usage_batch::{UsageBatch, UsageLedger, UsageReply, UserTotal, UserUsage};
 pub use writer::{RealmWriter, WriteError};

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{ChangeId, Snapshot};
 use crate::frame_file::{FrameFile, read_frames};
-use crate::seal::SealedRecord;
+use crate::period::PeriodLabel;
+use crate::sealed_record::SealedRecord;
 use crate::usage_batch::{UsageBatch, UserUsage};
 
 const MAGIC: [u8; 8] = *b"aditfls1";
@@ -51,6 +52,19 @@ pub struct LocalContent {
     pub unacknowledged: Option<UsageBatch>,
     /// Usage that no batch contained when it was last saved.
     pub pending: Vec<UserUsage>,
+    /// The last known usage of users whose quota is, or was, used up.
+    pub used_up: Vec<UsedQuota>,
+}
+
+/// The part of a quota that was used over all nodes, as far as a node knew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedQuota {
+    /// The number of the user.
+    pub user: u32,
+    /// The period of the quota.
+    pub period: PeriodLabel,
+    /// Bytes of both directions together.
+    pub used: u64,
 }
 
 /// A frame of the file.
@@ -67,6 +81,8 @@ enum Entry {
         unacknowledged: Option<UsageBatch>,
         #[serde(default)]
         pending: Vec<UserUsage>,
+        #[serde(default)]
+        used_up: Vec<UsedQuota>,
     },
     Table(Snapshot, u64),
     Changes {
@@ -80,6 +96,8 @@ enum Entry {
     Batch(UsageBatch, Vec<UserUsage>),
     Pending(Vec<UserUsage>),
     Acknowledged(u64),
+    /// Users whose quota was used up, or is not any more.
+    UsedUp(Vec<UsedQuota>),
 }
 
 /// The open file of a node's local state. Its functions block.
@@ -203,6 +221,15 @@ impl LocalState {
         self.append(&Entry::Acknowledged(number))
     }
 
+    /// Records that quotas were used up, or are not any more. Another record of a user replaces the last one.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written. After a start without the store, these users have a lease again.
+    pub fn save_used_up(&mut self, changed: Vec<UsedQuota>) -> Result<(), LocalStateError> {
+        self.append(&Entry::UsedUp(changed))
+    }
+
     /// Returns true if the file has become long, and [`Self::rewrite`] is due.
     #[must_use]
     pub const fn is_long(&self) -> bool {
@@ -223,6 +250,7 @@ impl LocalState {
             last_batch: content.last_batch,
             unacknowledged: content.unacknowledged.clone(),
             pending: content.pending.clone(),
+            used_up: content.used_up.clone(),
         };
         Ok(self.file.replace(&to_json(&entry)?)?)
     }
@@ -292,6 +320,7 @@ fn replay_entry(content: &mut LocalContent, users: &mut BTreeMap<u32, SealedReco
             last_batch,
             unacknowledged,
             pending,
+            used_up,
             ..
         } => {
             set_table(content, table);
@@ -299,6 +328,7 @@ fn replay_entry(content: &mut LocalContent, users: &mut BTreeMap<u32, SealedReco
             content.last_batch = last_batch;
             content.unacknowledged = unacknowledged;
             content.pending = pending;
+            content.used_up = used_up;
         }
         Entry::Table(table, contact) => {
             set_table(content, Some(table));
@@ -334,6 +364,11 @@ fn replay_entry(content: &mut LocalContent, users: &mut BTreeMap<u32, SealedReco
                 content.unacknowledged = None;
             }
         }
+        Entry::UsedUp(changed) => {
+            let is_other = |known: &UsedQuota| changed.iter().all(|new| new.user != known.user);
+            content.used_up.retain(is_other);
+            content.used_up.extend(changed);
+        }
     }
 }
 
@@ -342,7 +377,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::period::PeriodLabel;
 
     fn path(test: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("adit-local-{test}-{}", std::process::id()));
@@ -366,6 +400,11 @@ mod tests {
                 down,
             }],
         }
+    }
+
+    fn used_up(user: u32, used: u64) -> UsedQuota {
+        let period = PeriodLabel::from_text("2026-11").unwrap();
+        UsedQuota { user, period, used }
     }
 
     fn fill(state: &mut LocalState) -> Vec<LocalContent> {
@@ -399,6 +438,12 @@ mod tests {
         step(&mut |content| content.unacknowledged = None);
         state.save_contact(120).unwrap();
         step(&mut |content| content.contact_unix = 120);
+        let [one, two] = [1, 2].map(|user| used_up(user, 500));
+        state.save_used_up(vec![one.clone(), two.clone()]).unwrap();
+        step(&mut |content| content.used_up = vec![one.clone(), two.clone()]);
+        let reset = used_up(1, 0);
+        state.save_used_up(vec![reset.clone()]).unwrap();
+        step(&mut |content| content.used_up = vec![two.clone(), reset.clone()]);
         contents
     }
 

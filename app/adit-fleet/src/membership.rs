@@ -185,10 +185,11 @@ fn read_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RealmKey, D::E
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn membership() -> Membership {
+    /// Returns the membership of a node, with all fields.
+    pub(crate) fn membership() -> Membership {
         Membership {
             version: Membership::VERSION,
             realm: "main".to_owned(),
@@ -199,7 +200,7 @@ mod tests {
             store: "valkeys://store.example:6380".to_owned(),
             store_user: Some("adit-main-3".to_owned()),
             store_password: Some(Zeroizing::new("very secret".to_owned())),
-            ca_pem: None,
+            ca_pem: Some("-----BEGIN CERTIFICATE-----".to_owned()),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::subscription_address::SubscriptionAddress;
+
 /// The state of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -99,6 +101,9 @@ pub struct NodeStatus {
     /// The name or address for clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub public_host: Option<String>,
+    /// The address under which clients fetch subscriptions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscriptions: Option<SubscriptionAddress>,
     /// The servers.
     pub servers: Vec<NodeServer>,
     /// The result of the last upgrade.

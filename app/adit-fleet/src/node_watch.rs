@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::announcement::claim_events;
 use crate::node_status::{NodeEntry, NodeState};
-use crate::store::{SaltClaim, Store, StoreError};
-
-/// Minutes for which a second announcement of the same change is suppressed.
-const CLAIMED_MINUTES: u64 = 3;
+use crate::store::{Store, StoreError};
 
 /// A node that has stopped reporting, or reports again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,22 +57,9 @@ impl NodeChange {
     /// The errors of the store.
     pub async fn claim(&self, store: &dyn Store, unix: u64) -> Result<bool, StoreError> {
         let kind = if self.is_up { "up" } else { "down" };
-        let hash = adit_crypto::sha256(format!("node.{kind} {}", self.id).as_bytes());
-        let mut digest = [0; 8];
-        digest
-            .iter_mut()
-            .zip(hash)
-            .for_each(|(to, from)| *to = from);
-        let minute = unix / 60;
-        // Others may ask in the next minutes, and look back.
-        let claims: Vec<SaltClaim> = (0..CLAIMED_MINUTES)
-            .map(|back| SaltClaim {
-                bucket: minute.saturating_sub(back),
-                digest,
-            })
-            .collect();
-        let new = store.claim_salts(&claims).await?;
-        Ok(new.len() == claims.len() && new.into_iter().all(|is_new| is_new))
+        let names = [format!("node.{kind} {}", self.id)];
+        let ours = claim_events(store, unix, &names).await?;
+        Ok(ours == [true])
     }
 }
 

@@ -1,90 +1,29 @@
-//! Accounting periods, and the labels of the counters that the store has for them.
+//! The labels of counters that the store has for a period of quotas, and the byte in its records.
 
 use std::fmt;
 
-use adit_wire::UnixTime;
+use adit_wire::{QuotaPeriod, UnixTime};
 use serde::{Deserialize, Serialize};
 
 /// A day, in seconds.
 const DAY: u64 = 86_400;
-/// The number of days before the first Monday after 1970-01-01, a Thursday.
-const FIRST_MONDAY: u64 = 4;
 /// Maximum length of a label, in bytes.
 const MAX_LABEL: usize = 16;
 
-/// The period of a quota. Periods begin at midnight UTC.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum QuotaPeriod {
-    /// All time: the quota is used up once.
-    #[default]
-    Total,
-    /// A day.
-    Day,
-    /// A week, from Monday on.
-    Week,
-    /// A month of the calendar.
-    Month,
+/// Returns the byte that stands for a period in records.
+pub(crate) const fn period_byte(period: QuotaPeriod) -> u8 {
+    match period {
+        QuotaPeriod::Total => 0,
+        QuotaPeriod::Day => 1,
+        QuotaPeriod::Week => 2,
+        QuotaPeriod::Month => 3,
+    }
 }
 
-impl QuotaPeriod {
-    /// All periods.
-    pub const ALL: [Self; 4] = [Self::Total, Self::Day, Self::Week, Self::Month];
-
-    /// Returns the name of the period: `total`, `day`, `week` or `month`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Total => "total",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
-    }
-
-    /// Returns the period with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|period| period.name() == name)
-    }
-
-    /// Returns the label of the period that contains `now`: `total`, `2026-11-28` for a day, `w2026-11-23` for a week
-    /// (its Monday), `2026-11` for a month.
-    #[must_use]
-    pub fn label(self, now: UnixTime) -> PeriodLabel {
-        let days = now.0 / DAY;
-        let date = |days: u64| {
-            let (year, month, day) = UnixTime(days.saturating_mul(DAY)).utc_date();
-            format!("{year:04}-{month:02}-{day:02}")
-        };
-        PeriodLabel(match self {
-            Self::Total => "total".to_owned(),
-            Self::Day => date(days),
-            // The first days of 1970 are those of a week that began before.
-            Self::Week => {
-                let monday = days.saturating_sub((days + 7 - FIRST_MONDAY) % 7);
-                format!("w{}", date(monday))
-            }
-            Self::Month => {
-                let (year, month, _) = now.utc_date();
-                format!("{year:04}-{month:02}")
-            }
-        })
-    }
-
-    pub(crate) const fn to_byte(self) -> u8 {
-        match self {
-            Self::Total => 0,
-            Self::Day => 1,
-            Self::Week => 2,
-            Self::Month => 3,
-        }
-    }
-
-    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|period| period.to_byte() == byte)
-    }
+/// Returns the period that [`period_byte`] returns this byte for.
+pub(crate) fn period_from_byte(byte: u8) -> Option<QuotaPeriod> {
+    let mut all = QuotaPeriod::ALL.into_iter();
+    all.find(|period| period_byte(*period) == byte)
 }
 
 /// The label of one period, which is a part of keys in the store: 1 to 16 digits, lower-case letters and `-`.
@@ -101,6 +40,33 @@ impl TryFrom<String> for PeriodLabel {
 }
 
 impl PeriodLabel {
+    /// Returns the label of the period that contains `now`: `total`, `2026-11-28` for a day, `w2026-11-23` for a week
+    /// (its Monday), `2026-11` for a month.
+    #[must_use]
+    pub fn new(period: QuotaPeriod, now: UnixTime) -> Self {
+        let (year, month, day) = period.start(now).utc_date();
+        Self(match period {
+            QuotaPeriod::Total => period.name().to_owned(),
+            QuotaPeriod::Day => format!("{year:04}-{month:02}-{day:02}"),
+            QuotaPeriod::Week => format!("w{year:04}-{month:02}-{day:02}"),
+            QuotaPeriod::Month => format!("{year:04}-{month:02}"),
+        })
+    }
+
+    /// Returns the labels of the period that contains `now`, and of those before it whose counters stores keep.
+    #[must_use]
+    pub fn kept(period: QuotaPeriod, now: UnixTime) -> Vec<Self> {
+        let current = Self::new(period, now);
+        let Some(kept) = current.retention() else {
+            return vec![current];
+        };
+        let at = |days: u64| UnixTime(now.0.saturating_sub(days * DAY));
+        let labels = (0..=kept / DAY).map(|days| Self::new(period, at(days)));
+        let mut labels: Vec<Self> = labels.collect();
+        labels.dedup();
+        labels
+    }
+
     /// Returns the label with this text.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
@@ -142,12 +108,24 @@ mod tests {
     fn labels_name_the_period() {
         // 2026-11-28, a Saturday, 12:00.
         let now = UnixTime(1_795_867_200);
-        let labels = QuotaPeriod::ALL.map(|period| period.label(now));
+        let labels = QuotaPeriod::ALL.map(|period| PeriodLabel::new(period, now));
         let texts = labels.each_ref().map(PeriodLabel::as_str);
         assert_eq!(texts, ["total", "2026-11-28", "w2026-11-23", "2026-11"]);
         for label in labels {
             assert_eq!(PeriodLabel::from_text(label.as_str()), Some(label));
         }
+    }
+
+    #[test]
+    fn labels_of_past_periods_are_kept_for_a_while() {
+        let now = UnixTime(1_795_867_200);
+        let kept = QuotaPeriod::ALL.map(|period| PeriodLabel::kept(period, now));
+        let counts = kept.each_ref().map(Vec::len);
+        assert_eq!(counts, [1, 41, 15, 14]);
+        let second = |labels: &[PeriodLabel]| labels[1].to_string();
+        assert_eq!(second(&kept[1]), "2026-11-27");
+        assert_eq!(second(&kept[2]), "w2026-11-16");
+        assert_eq!(second(&kept[3]), "2026-10");
     }
 
     #[test]
@@ -158,11 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_back() {
+    fn bytes_are_read_back() {
+        // They are part of records, and never change.
+        assert_eq!(QuotaPeriod::ALL.map(period_byte), [0, 1, 2, 3]);
         for period in QuotaPeriod::ALL {
-            assert_eq!(QuotaPeriod::from_name(period.name()), Some(period));
-            assert_eq!(QuotaPeriod::from_byte(period.to_byte()), Some(period));
+            assert_eq!(period_from_byte(period_byte(period)), Some(period));
         }
-        assert_eq!(QuotaPeriod::from_byte(4), None);
+        assert_eq!(period_from_byte(4), None);
     }
 }

@@ -4,11 +4,11 @@
 use std::fmt;
 
 use adit_crypto::KdfContext;
-use adit_wire::{EndOfInput, Reader};
+use adit_wire::{EndOfInput, QuotaPeriod, Reader};
 use zeroize::Zeroizing;
 
 use crate::key_text::{decode_key, encode_key, to_hex};
-use crate::period::QuotaPeriod;
+use crate::period::{period_byte, period_from_byte};
 
 /// Maximum length of a user's name, in bytes.
 pub const MAX_NAME: usize = 255;
@@ -166,7 +166,7 @@ impl FleetUser {
                 | flag(self.psk.is_some(), HAS_PSK)
                 | flag(limits.rate_scope == RateScope::Fleet, RATE_OF_FLEET),
         );
-        out.push(limits.period.to_byte());
+        out.push(period_byte(limits.period));
         let present = [
             limits.quota.is_some(),
             limits.expires.is_some(),
@@ -206,19 +206,44 @@ impl FleetUser {
     }
 
     fn decode(id: u32, bytes: &[u8]) -> Result<Self, DecodeError> {
+        let fields = UserFields::decode(bytes)?;
+        let own = |text: Option<&str>| text.map(|text| Zeroizing::new(text.to_owned()));
+        Ok(Self {
+            id,
+            name: fields.name.to_owned(),
+            secret: Zeroizing::new(*fields.secret),
+            password: own(fields.password),
+            psk: own(fields.psk),
+            limits: fields.limits,
+            disabled: fields.disabled,
+        })
+    }
+}
+
+/// The fields of a user in the encoding, which is not copied.
+pub(crate) struct UserFields<'a> {
+    pub(crate) name: &'a str,
+    secret: &'a [u8; 32],
+    password: Option<&'a str>,
+    psk: Option<&'a str>,
+    pub(crate) limits: RecordLimits,
+    pub(crate) disabled: bool,
+}
+
+impl<'a> UserFields<'a> {
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let flags = reader.u8()?;
-        let period = QuotaPeriod::from_byte(reader.u8()?).ok_or(DecodeError)?;
+        let period = period_from_byte(reader.u8()?).ok_or(DecodeError)?;
         let mask = reader.u8()?;
         if flags & !ALL_FLAGS != 0 || mask >= 1 << 5 {
             return Err(DecodeError);
         }
-        let name = take_text(&mut reader, MAX_NAME)?.to_owned();
-        let secret = Zeroizing::new(reader.array::<32>()?);
+        let name = take_text(&mut reader, MAX_NAME)?;
+        let secret = reader.take(32)?.first_chunk().ok_or(DecodeError)?;
         let mut credential = |flag: u8| match flags & flag {
             0 => Ok(None),
-            _ => take_text(&mut reader, MAX_CREDENTIAL)
-                .map(|text| Some(Zeroizing::new(text.to_owned()))),
+            _ => take_text(&mut reader, MAX_CREDENTIAL).map(Some),
         };
         let (password, psk) = (credential(HAS_PASSWORD)?, credential(HAS_PSK)?);
         let has = |bit: u8| mask & (1 << bit) != 0;
@@ -233,7 +258,6 @@ impl FleetUser {
             return Err(DecodeError);
         }
         Ok(Self {
-            id,
             name,
             secret,
             password,
@@ -283,7 +307,7 @@ pub enum EncodeError {
 
 /// The error of bytes that are no encoding of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct DecodeError;
+pub(crate) struct DecodeError;
 
 impl From<EndOfInput> for DecodeError {
     fn from(EndOfInput: EndOfInput) -> Self {
@@ -345,7 +369,7 @@ mod tests {
                     psk: psk.then(|| encode_key(&secret)),
                     limits: RecordLimits {
                         quota,
-                        period: QuotaPeriod::from_byte(period).unwrap(),
+                        period: period_from_byte(period).unwrap(),
                         expires,
                         rate,
                         rate_scope: if fleet {

@@ -1,146 +1,19 @@
-//! Sealed records: the only form in which the store, and its backups, have users.
-//!
-//! ```text
-//! 1 || digest of the name (16) || change number (8) || nonce (12) || AES-256-GCM(user or order) || tag (16)
-//! ```
-//!
-//! The key of each record is derived from the key of the realm, its name, the kind of the record, the user's (or
-//! node's) number, the change number and the digest: a record that the store moved to another user, another change or
-//! another realm cannot be opened. Nonces are random, and each key seals one record.
+//! Seals and opens the records of a realm.
 
 use std::fmt;
 
 use adit_crypto::{AeadKey, AeadKind, KdfContext};
-use adit_wire::{Entropy, Reader};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use adit_wire::Entropy;
 use zeroize::Zeroizing;
 
 use crate::change::{ChangeId, ChangeOp, ChangeRequest};
-use crate::key_text::{decode_key, encode_key};
 use crate::node_op::{NodeOp, NodeOrder};
+use crate::packed_user::PackedUser;
 use crate::realm_key::RealmKey;
-use crate::record::{EncodeError, FleetUser};
-
-/// Version of the format.
-const VERSION: u8 = 1;
-/// Length of the tag, in bytes.
-const TAG: usize = 16;
-/// Length of the nonce, in bytes.
-const NONCE: usize = 12;
-/// Length of everything before the ciphertext.
-const HEADER: usize = 1 + 16 + 8 + NONCE;
-/// Maximum length of a sealed record, in bytes.
-pub const MAX_SEALED: usize = 8 << 10;
-
-/// The error of a record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RecordError {
-    /// Too short or too long.
-    #[error("a record is cut off, or too long")]
-    Length,
-    /// A newer adit has written it.
-    #[error("a newer adit has written this record, in format {0}")]
-    NewerFormat(u8),
-    /// It does not belong to this place, or has been changed, or the key of the realm is another one.
-    #[error("a record was changed or moved, or belongs to another realm")]
-    Forged,
-    /// It is older than what this node has applied.
-    #[error("a record is older than the changes that this node has applied")]
-    RolledBack,
-    /// Its content is none that this adit writes.
-    #[error("a record has content that this adit does not know")]
-    Content,
-    /// The user cannot be sealed.
-    #[error(transparent)]
-    Encode(#[from] EncodeError),
-    /// The node operation cannot be sealed.
-    #[error("a node operation is too long")]
-    TooLong,
-}
-
-/// A sealed user or order. It is not checked before it is opened.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SealedRecord(Vec<u8>);
-
-impl fmt::Debug for SealedRecord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "SealedRecord({} bytes, {:?})",
-            self.0.len(),
-            self.number()
-        )
-    }
-}
-
-impl SealedRecord {
-    /// Returns a record with these bytes, which need not be one.
-    #[must_use]
-    pub const fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self(bytes)
-    }
-
-    /// Returns the bytes.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// Returns the number of the change that wrote the record, as the record itself states it.
-    #[must_use]
-    pub fn number(&self) -> Option<ChangeId> {
-        self.header().ok().map(|header| header.number)
-    }
-
-    /// Returns the digest of the user's name.
-    #[must_use]
-    pub fn name_digest(&self) -> Option<NameDigest> {
-        self.header().ok().map(|header| header.digest)
-    }
-
-    fn header(&self) -> Result<Header, RecordError> {
-        let mut reader = Reader::new(&self.0);
-        if self.0.len() < HEADER + TAG || self.0.len() > MAX_SEALED {
-            return Err(RecordError::Length);
-        }
-        let length = |_| RecordError::Length;
-        match reader.u8().map_err(length)? {
-            VERSION => {}
-            newer => return Err(RecordError::NewerFormat(newer)),
-        }
-        Ok(Header {
-            digest: NameDigest(reader.array().map_err(length)?),
-            number: ChangeId(reader.u64().map_err(length)?),
-            nonce: reader.array().map_err(length)?,
-        })
-    }
-}
-
-impl Serialize for SealedRecord {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&encode_key(&self.0))
-    }
-}
-
-impl<'de> Deserialize<'de> for SealedRecord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
-        let bytes = decode_key(&text).ok_or_else(|| D::Error::custom("no base64"))?;
-        Ok(Self(bytes.to_vec()))
-    }
-}
-
-struct Header {
-    digest: NameDigest,
-    number: ChangeId,
-    nonce: [u8; NONCE],
-}
-
-/// The keyed digest of a user's name, by which the store finds a user and keeps names unique.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NameDigest(pub [u8; 16]);
+use crate::record::FleetUser;
+use crate::sealed_record::{
+    HEADER, MAX_SEALED, NONCE, NameDigest, RecordError, SealedRecord, TAG, VERSION,
+};
 
 /// The kinds of sealed records, each of which has other keys.
 #[derive(Clone, Copy)]
@@ -197,15 +70,37 @@ impl RecordCipher {
         self.seal_bytes(Kind::User, user.id, digest, number, &user.to_bytes()?, rng)
     }
 
+    /// Seals a user who is packed, as [`Self::seal`] does.
+    pub(crate) fn seal_packed(
+        &self,
+        id: u32,
+        user: &PackedUser,
+        number: ChangeId,
+        rng: &mut dyn Entropy,
+    ) -> Result<SealedRecord, RecordError> {
+        let digest = self.name_digest(user.name());
+        self.seal_bytes(Kind::User, id, digest, number, user.as_bytes(), rng)
+    }
+
     /// Opens the record of user `id`.
     ///
     /// # Errors
     ///
     /// The record is another user's or another realm's, or was changed.
     pub fn open(&self, id: u32, record: &SealedRecord) -> Result<FleetUser, RecordError> {
+        let user = self.open_packed(id, record)?;
+        user.unpack(id).ok_or(RecordError::Content)
+    }
+
+    /// Opens the record of user `id`, as [`Self::open`] does.
+    pub(crate) fn open_packed(
+        &self,
+        id: u32,
+        record: &SealedRecord,
+    ) -> Result<PackedUser, RecordError> {
         let plain = self.open_bytes(Kind::User, id, record)?;
-        let user = FleetUser::from_bytes(id, &plain).ok_or(RecordError::Content)?;
-        match record.name_digest() == Some(self.name_digest(&user.name)) {
+        let user = PackedUser::from_bytes(&plain).ok_or(RecordError::Content)?;
+        match record.name_digest() == Some(self.name_digest(user.name())) {
             true => Ok(user),
             false => Err(RecordError::Content),
         }
@@ -340,7 +235,7 @@ impl RecordCipher {
         self.digest("adit fleet key check v1", self.realm.as_bytes())
     }
 
-    fn digest<const N: usize>(&self, context: &str, content: &[u8]) -> [u8; N] {
+    pub(crate) fn digest<const N: usize>(&self, context: &str, content: &[u8]) -> [u8; N] {
         let mut digest = [0; N];
         KdfContext::new(context).derive_key(&[self.key.expose(), content], &mut digest);
         digest
@@ -394,7 +289,7 @@ impl RecordCipher {
             &cipher_text,
             &tag,
         ];
-        Ok(SealedRecord(parts.concat()))
+        Ok(SealedRecord::from_bytes(parts.concat()))
     }
 
     fn open_bytes(
@@ -404,7 +299,7 @@ impl RecordCipher {
         record: &SealedRecord,
     ) -> Result<Zeroizing<Vec<u8>>, RecordError> {
         let header = record.header()?;
-        let sealed = record.0.get(HEADER..).ok_or(RecordError::Length)?;
+        let sealed = record.as_bytes().get(HEADER..).ok_or(RecordError::Length)?;
         let (cipher_text, tag) = sealed
             .split_last_chunk::<TAG>()
             .ok_or(RecordError::Length)?;
@@ -461,13 +356,15 @@ mod tests {
     #[test]
     fn any_changed_bit_is_noticed() {
         let record = sealed();
-        for index in 0..record.0.len() {
+        for index in 0..record.as_bytes().len() {
             for bit in 0..8 {
-                let mut bytes = record.0.clone();
+                let mut bytes = record.as_bytes().to_vec();
                 bytes[index] ^= 1 << bit;
-                cipher("main", 1).open(7, &SealedRecord(bytes)).unwrap_err();
+                cipher("main", 1)
+                    .open(7, &SealedRecord::from_bytes(bytes))
+                    .unwrap_err();
             }
-            let cut = SealedRecord(record.0[..index].to_vec());
+            let cut = SealedRecord::from_bytes(record.as_bytes()[..index].to_vec());
             cipher("main", 1).open(7, &cut).unwrap_err();
         }
     }
@@ -490,7 +387,12 @@ mod tests {
     #[test]
     fn the_record_shows_nothing_of_the_user() {
         let record = sealed();
-        let shows = |part: &[u8]| record.0.windows(part.len()).any(|found| found == part);
+        let shows = |part: &[u8]| {
+            record
+                .as_bytes()
+                .windows(part.len())
+                .any(|found| found == part)
+        };
         assert!(!shows(b"alice") && !shows(&[3; 8]));
     }
 

@@ -26,8 +26,16 @@ pub struct UserServer {
 
 /// Returns the Shadowsocks servers that a user can choose from: those of nodes that are
 /// [listed](NodeEntry::is_listed), with the highest weight first. A user that is disabled has none.
+///
+/// Servers of the AEAD edition try the passwords of some users only: with `is_tried` false the user is none of them, and
+/// these servers are left out.
 #[must_use]
-pub fn servers_of_user(user: &FleetUser, key: &RealmKey, nodes: &[NodeEntry]) -> Vec<UserServer> {
+pub fn servers_of_user(
+    user: &FleetUser,
+    is_tried: bool,
+    key: &RealmKey,
+    nodes: &[NodeEntry],
+) -> Vec<UserServer> {
     if user.disabled {
         return Vec::new();
     }
@@ -36,7 +44,8 @@ pub fn servers_of_user(user: &FleetUser, key: &RealmKey, nodes: &[NodeEntry]) ->
     let servers = offered
         .into_iter()
         .flat_map(|node| servers_of_node(user, key, node));
-    servers.collect()
+    let serves = |server: &UserServer| is_tried || psk_len(&server.method).is_some();
+    servers.filter(serves).collect()
 }
 
 /// Returns the keys with which the path of a user's documents can be made: the one of the fleet first, then those of
@@ -154,7 +163,7 @@ mod tests {
             node(1, "fra", 100, usual("in")),
             node(2, "ams", 100, usual("in")),
         ];
-        let servers = servers_of_user(&user, &key, &nodes);
+        let servers = servers_of_user(&user, true, &key, &nodes);
         assert_eq!(names(&servers), ["ams", "fra"]);
         for (server, id) in servers.iter().zip([2, 1]) {
             let identity = key.identity_psk(id, 16).unwrap();
@@ -185,7 +194,10 @@ mod tests {
             ssr,
             behind_plugin,
         ];
-        let servers = servers_of_user(&user, &key, &[node(1, "fra", 1, servers)]);
+        let nodes = [node(1, "fra", 1, servers)];
+        let untried = servers_of_user(&user, false, &key, &nodes);
+        assert_eq!(names(&untried), ["fra pool", "fra alone"]);
+        let servers = servers_of_user(&user, true, &key, &nodes);
         assert_eq!(names(&servers), ["fra pool", "fra alone", "fra else"]);
         let passwords = servers.iter().map(|server| server.password.to_string());
         let shared = key.shared_psk(32).unwrap();
@@ -208,7 +220,7 @@ mod tests {
         nodes[1].record.state = NodeState::Draining;
         nodes[2].status.as_mut().unwrap().state = NodeState::Drained;
         nodes[3].record.weight = 0;
-        let offered = |user| servers_of_user(user, &key, &nodes);
+        let offered = |user| servers_of_user(user, true, &key, &nodes);
         assert_eq!(names(&offered(&user)), ["n6", "n5"]);
         let disabled = FleetUser {
             disabled: true,

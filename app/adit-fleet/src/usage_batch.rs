@@ -215,11 +215,12 @@ impl UsageLedger {
 
 #[cfg(test)]
 mod tests {
+    use adit_wire::{QuotaPeriod, UnixTime};
+
     use super::*;
-    use crate::period::QuotaPeriod;
 
     fn total() -> PeriodLabel {
-        QuotaPeriod::Total.label(adit_wire::UnixTime(0))
+        PeriodLabel::new(QuotaPeriod::Total, UnixTime(0))
     }
 
     #[test]

@@ -9,7 +9,8 @@ use zeroize::Zeroizing;
 use crate::change::{ChangeId, ChangeRequest};
 use crate::node_op::NodeOp;
 use crate::record::FleetUser;
-use crate::seal::{RecordCipher, RecordError};
+use crate::seal::RecordCipher;
+use crate::sealed_record::RecordError;
 use crate::store::{Store, StoreError, StoreErrorKind};
 
 /// Maximum number of users that are written together.

@@ -144,6 +144,42 @@ async fn a_quota_has_a_grace_while_the_store_is_away() {
     assert_eq!(upload(session, 100 << 20).await, 100 << 20);
 }
 
+/// Neither a lease nor the grace begins anew: the file of the node remembers that the quota is used up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_that_is_used_up_stays_so_when_a_node_starts_without_the_store() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let quota = |bytes| RecordLimits {
+        quota: Some(bytes),
+        ..RecordLimits::default()
+    };
+    let ann = realm.add("ann", quota(4 << 20)).await;
+    let bob = realm.add("bob", quota(1 << 40)).await;
+    let node = realm.node("a").await;
+    let session = node.session(&ann, server.addr).await.unwrap();
+    upload(session, u64::MAX).await;
+    until("the quota is used up", async || {
+        node.session(&ann, server.addr).await.is_err()
+    })
+    .await;
+    node.faults.set_outage(Some(Fault::LostRequest));
+    node.control.close().await;
+    node.engine.drain_and_stop(Duration::ZERO).await;
+    drop(node);
+    let faults = FaultyStore::new(Arc::new(realm.memory.clone()));
+    faults.set_outage(Some(Fault::LostRequest));
+    let node = realm.start("a", 1, faults, |_| {}).await;
+    node.session(&bob, server.addr).await.unwrap();
+    for _ in 0..3 {
+        assert!(node.session(&ann, server.addr).await.is_err());
+    }
+    // The store decides, once it answers.
+    let label = adit_fleet::PeriodLabel::new(ann.limits.period, adit_net::system::unix_now());
+    realm.memory.reset_usage(ann.id, &[label]).await.unwrap();
+    node.faults.set_outage(None);
+    node.admits(&ann, server.addr).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flushed_store_loses_nobody_and_is_restored() {
     let realm = Realm::new().await;

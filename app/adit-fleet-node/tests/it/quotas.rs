@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use adit_fleet::{Fault, FaultyStore, FleetUser, QuotaPeriod, RecordLimits, Store, StoreCall};
+use adit_fleet::{Fault, FaultyStore, FleetUser, PeriodLabel, RecordLimits, Store, StoreCall};
+use adit_wire::QuotaPeriod;
 use tokio::time::{Instant, sleep};
 
 use crate::world::{ByteServer, Realm, closed, until, upload};
@@ -17,7 +18,7 @@ fn quota(bytes: u64) -> RecordLimits {
 
 /// Returns what the store has counted for a user.
 async fn counted(realm: &Realm, user: &FleetUser) -> u64 {
-    let label = user.limits.period.label(adit_net::system::unix_now());
+    let label = PeriodLabel::new(user.limits.period, adit_net::system::unix_now());
     let totals = realm.memory.usage(&label, Some(&[user.id])).await.unwrap();
     totals.first().map_or(0, adit_fleet::UserTotal::sum)
 }
@@ -89,7 +90,7 @@ async fn the_end_of_a_quota_cuts_sessions_that_move_bytes_elsewhere() {
     assert!(took < Duration::from_millis(2500), "{took:?}");
     closed(&mut slow).await;
     // An operator resets the usage.
-    let label = ann.limits.period.label(adit_net::system::unix_now());
+    let label = PeriodLabel::new(ann.limits.period, adit_net::system::unix_now());
     realm.memory.reset_usage(ann.id, &[label]).await.unwrap();
     b.admits(&ann, server.addr).await;
 }

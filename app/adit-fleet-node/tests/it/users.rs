@@ -143,6 +143,7 @@ async fn devices_are_counted_over_nodes() {
         sessions: 1,
         max_devices: Some(2),
         devices: vec![digest],
+        gone: Vec::new(),
     };
     realm.memory.report_activity(99, &[activity]).await.unwrap();
     drop((_one, _two));
@@ -155,6 +156,45 @@ async fn devices_are_counted_over_nodes() {
             && a.session(&ann, server.addr).await.is_err()
     })
     .await;
+}
+
+/// Other addresses of this machine are other devices.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn devices_beyond_the_limit_end() {
+    use crate::world::connect_from;
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let limits = |devices| RecordLimits {
+        devices: Some(devices),
+        ..RecordLimits::default()
+    };
+    let mut ann = realm.add("ann", limits(3)).await;
+    let (a, b) = (realm.node("a").await, realm.node("b").await);
+    let mut first = connect_from(1, &a, &ann, server.addr).await.unwrap();
+    let mut second = connect_from(2, &a, &ann, server.addr).await.unwrap();
+    let mut third = connect_from(3, &b, &ann, server.addr).await.unwrap();
+    // At one node, the device that came last ends.
+    ann.limits = limits(1);
+    realm.writer.put(std::slice::from_ref(&ann)).await.unwrap();
+    let took = closed(&mut second).await;
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    // Of two nodes, one keeps its device.
+    let took = tokio::select! {
+        took = closed(&mut first) => took,
+        took = closed(&mut third) => took,
+    };
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let stay = [stays_open(&mut first).await, stays_open(&mut third).await];
+    assert_ne!(stay[0], stay[1]);
+    // Longer than the interval of reports.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let (node, kept) = match stay[0] {
+        true => (&a, &mut first),
+        false => (&b, &mut third),
+    };
+    assert!(stays_open(kept).await, "the last device");
+    assert!(connect_from(9, node, &ann, server.addr).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -195,4 +235,44 @@ async fn a_drained_node_reports_when_it_is_empty() {
     let nodes = realm.memory.nodes().await.unwrap();
     let status = nodes[0].status.clone().unwrap();
     assert_eq!((status.users, status.version.as_str()), (1, "test"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drained_node_opens_its_listeners_again() {
+    let realm = Realm::new().await;
+    let node = realm.node("a").await;
+    let state = async || {
+        let nodes = realm.memory.nodes().await.unwrap();
+        nodes[0].status.as_ref().map(|status| status.state)
+    };
+    // Orders from before its first look at the store are not for this process.
+    until("it reports", async || {
+        state().await == Some(NodeState::Active)
+    })
+    .await;
+    realm.writer.send_node_op(1, &NodeOp::Drain).await.unwrap();
+    until("it is drained", async || {
+        state().await == Some(NodeState::Drained)
+    })
+    .await;
+    // The process that has the plan cannot open them at first.
+    realm
+        .writer
+        .send_node_op(1, &NodeOp::Undrain)
+        .await
+        .unwrap();
+    let first = node.control.next_resume().await;
+    first.send(false).unwrap();
+    // The node tries it again on its own.
+    let second = node.control.next_resume().await;
+    assert!(matches!(
+        node.control.readiness(),
+        NodeReadiness::NotReady(_)
+    ));
+    second.send(true).unwrap();
+    until("it serves", async || {
+        state().await == Some(NodeState::Active)
+    })
+    .await;
+    assert_eq!(node.control.readiness(), NodeReadiness::Ready);
 }

@@ -133,6 +133,7 @@ impl Realm {
             open_quota: false,
             drain_grace: Duration::from_millis(300),
             drain_timeout: Duration::from_secs(5),
+            subscriptions: None,
         };
         set(&mut settings);
         let store: Arc<dyn Store> = Arc::new(faults.clone());
@@ -209,8 +210,32 @@ pub(crate) async fn connect(
     login: Option<(&str, &str)>,
     to: SocketAddr,
 ) -> io::Result<TcpStream> {
+    request(TcpStream::connect(proxy).await?, login, to).await
+}
+
+/// Connects as a client at another address of this machine, 127.0.0.N.
+#[cfg(target_os = "linux")]
+pub(crate) async fn connect_from(
+    n: u8,
+    node: &Node,
+    user: &FleetUser,
+    to: SocketAddr,
+) -> io::Result<TcpStream> {
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.bind(([127, 0, 0, n], 0).into())?;
+    let login = Some((user.name.as_str(), user.password()));
+    let login = login
+        .as_ref()
+        .map(|(name, password)| (*name, password.as_str()));
+    request(socket.connect(node.proxy).await?, login, to).await
+}
+
+async fn request(
+    mut stream: TcpStream,
+    login: Option<(&str, &str)>,
+    to: SocketAddr,
+) -> io::Result<TcpStream> {
     let refused = |what| io::Error::new(io::ErrorKind::PermissionDenied, what);
-    let mut stream = TcpStream::connect(proxy).await?;
     stream
         .write_all(if login.is_some() {
             b"\x05\x01\x02"

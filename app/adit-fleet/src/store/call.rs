@@ -12,7 +12,7 @@ pub enum StoreCall {
     Head,
     /// `snapshot`
     Snapshot,
-    /// `restore`
+    /// `restore` and `replace_key`
     Restore,
     /// `changes`
     Changes,

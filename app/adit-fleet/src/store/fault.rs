@@ -14,7 +14,7 @@ use super::{
 use crate::change::{ChangeBatch, ChangeId, ChangeRequest, Snapshot};
 use crate::node_status::{NodeEntry, NodeRecord, NodeStatus};
 use crate::period::PeriodLabel;
-use crate::seal::{NameDigest, SealedRecord};
+use crate::sealed_record::{NameDigest, SealedRecord};
 use crate::usage_batch::{UsageBatch, UsageReply, UserTotal};
 
 /// The fault of one call.
@@ -141,6 +141,17 @@ impl Store for FaultyStore {
         snapshot: &'a Snapshot,
     ) -> StoreFuture<'a, ChangeId> {
         self.run(StoreCall::Restore, |store| store.restore(info, snapshot))
+    }
+
+    fn replace_key<'a>(
+        &'a self,
+        expected: ChangeId,
+        info: &'a RealmInfo,
+        snapshot: &'a Snapshot,
+    ) -> StoreFuture<'a, ChangeId> {
+        self.run(StoreCall::Restore, move |store| {
+            store.replace_key(expected, info, snapshot)
+        })
     }
 
     fn changes(&self, after: ChangeId, wait: Duration) -> StoreFuture<'_, ChangeBatch> {

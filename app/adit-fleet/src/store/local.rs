@@ -15,7 +15,7 @@ use super::{
 use crate::change::{ChangeBatch, ChangeId, ChangeRequest, Snapshot};
 use crate::node_status::{NodeEntry, NodeRecord, NodeStatus};
 use crate::period::PeriodLabel;
-use crate::seal::{NameDigest, SealedRecord};
+use crate::sealed_record::{NameDigest, SealedRecord};
 use crate::usage_batch::{UsageBatch, UsageReply, UserTotal};
 
 /// The place of a [`RealmState`].
@@ -121,6 +121,16 @@ impl<H: StateHolder> Store for H {
         now(head(self.mutate(mutation)))
     }
 
+    fn replace_key<'a>(
+        &'a self,
+        expected: ChangeId,
+        info: &'a RealmInfo,
+        snapshot: &'a Snapshot,
+    ) -> StoreFuture<'a, ChangeId> {
+        let mutation = Mutation::ReplaceKey(expected, info.clone(), snapshot.clone());
+        now(head(self.mutate(mutation)))
+    }
+
     fn changes(&self, after: ChangeId, wait: Duration) -> StoreFuture<'_, ChangeBatch> {
         Box::pin(wait_for_changes(self, after, wait))
     }
@@ -188,7 +198,7 @@ impl<H: StateHolder> Store for H {
     }
 
     fn heartbeat<'a>(&'a self, status: &'a NodeStatus) -> StoreFuture<'a, Option<NodeStatus>> {
-        let outcome = self.mutate(Mutation::Heartbeat(status.clone()));
+        let outcome = self.mutate(Mutation::Heartbeat(Box::new(status.clone())));
         now(outcome.and_then(|outcome| match outcome {
             Outcome::Report(previous) => Ok(previous.map(|status| *status)),
             _ => mismatch(),

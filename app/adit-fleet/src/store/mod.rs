@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use crate::change::{ChangeBatch, ChangeId, ChangeRequest, Snapshot};
 use crate::node_status::{NodeEntry, NodeRecord, NodeStatus};
 use crate::period::PeriodLabel;
-use crate::seal::{NameDigest, RecordCipher, SealedRecord};
+use crate::seal::RecordCipher;
+use crate::sealed_record::{NameDigest, SealedRecord};
 use crate::usage_batch::{UsageBatch, UsageReply, UserTotal};
 
 pub use call::StoreCall;
@@ -103,8 +104,12 @@ pub struct UserActivity {
     pub sessions: u32,
     /// The user's limit of devices.
     pub max_devices: Option<u32>,
-    /// The devices that are connected to this node: [`RecordCipher::device_digest`] of their addresses.
+    /// The devices that are connected to this node, in the order of their arrival: [`RecordCipher::device_digest`] of their
+    /// addresses.
     pub devices: Vec<[u8; 8]>,
+    /// Devices of the last report that are not connected any more.
+    #[serde(default)]
+    pub gone: Vec<[u8; 8]>,
 }
 
 /// Sessions and devices of a user at all nodes.
@@ -118,7 +123,7 @@ pub struct ActivityTotal {
     pub sessions: u64,
     /// Devices that were seen within a minute.
     pub devices: u32,
-    /// Reported devices beyond the limit: those that came last.
+    /// Reported devices beyond the limit, also if it was lowered: those that came last.
     pub refused: Vec<[u8; 8]>,
 }
 
@@ -179,6 +184,17 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// that has lost changes.
     fn restore<'a>(
         &'a self,
+        info: &'a RealmInfo,
+        snapshot: &'a Snapshot,
+    ) -> StoreFuture<'a, ChangeId>;
+
+    /// Does the same as [`Self::restore`] if the last change is `expected`: for another key of the realm, under which no
+    /// user may be lost who was written meanwhile.
+    ///
+    /// [`StoreErrorKind::Conflict`]; nothing is written then.
+    fn replace_key<'a>(
+        &'a self,
+        expected: ChangeId,
         info: &'a RealmInfo,
         snapshot: &'a Snapshot,
     ) -> StoreFuture<'a, ChangeId>;

@@ -12,7 +12,7 @@ use super::{
 use crate::change::{Change, ChangeBatch, ChangeId, ChangeOp, ChangeRequest, Snapshot};
 use crate::node_status::{NodeEntry, NodeRecord, NodeStatus};
 use crate::period::PeriodLabel;
-use crate::seal::{NameDigest, SealedRecord};
+use crate::sealed_record::{NameDigest, SealedRecord};
 use crate::usage_batch::{UsageBatch, UsageReply, UserTotal};
 
 /// The content of a realm.
@@ -51,11 +51,12 @@ pub struct RealmState {
 pub(super) enum Mutation {
     CreateRealm(RealmInfo),
     Restore(RealmInfo, Snapshot),
+    ReplaceKey(ChangeId, RealmInfo, Snapshot),
     Write(ChangeId, Vec<ChangeRequest>),
     AllocateUsers(u32),
     AddUsage(u32, UsageBatch),
     ResetUsage(u32, Vec<PeriodLabel>),
-    Heartbeat(NodeStatus),
+    Heartbeat(Box<NodeStatus>),
     AddNode(NodeRecord),
     PutNode(u32, NodeRecord),
     RemoveNode(u32),
@@ -105,12 +106,15 @@ impl RealmState {
                 Ok(Outcome::Done)
             }
             Mutation::Restore(info, snapshot) => {
-                let mut records = snapshot.users.iter();
-                if let Some((id, _)) = records.find(|(_, record)| record.number().is_none()) {
-                    let why = format!("the record of user {id} is none");
-                    return Err(StoreError::new(StoreErrorKind::Protocol, why));
-                }
+                check_records(snapshot)?;
                 Ok(Outcome::Head(self.restore(info, snapshot)))
+            }
+            Mutation::ReplaceKey(expected, info, snapshot) => {
+                check_records(snapshot)?;
+                match self.version == *expected {
+                    true => Ok(Outcome::Head(self.restore(info, snapshot))),
+                    false => Err(StoreErrorKind::Conflict { head: self.version }.into()),
+                }
             }
             Mutation::Write(expected, changes) => self.write(*expected, changes),
             Mutation::AllocateUsers(count) => {
@@ -139,7 +143,7 @@ impl RealmState {
                     name: status.name.clone(),
                     ..NodeRecord::default()
                 });
-                let report = (now.saturating_add(NODE_WINDOW_MS), status.clone());
+                let report = (now.saturating_add(NODE_WINDOW_MS), (**status).clone());
                 let previous = self.reports.insert(status.id, report);
                 let previous = previous.filter(|(until, _)| *until > now);
                 Ok(Outcome::Report(
@@ -407,7 +411,9 @@ impl RealmState {
             );
             sessions.retain(|_, (count, until)| *count > 0 && *until > now);
             let devices = self.devices.entry(activity.user).or_default();
-            devices.retain(|_, seen| seen.saturating_add(DEVICE_WINDOW_MS) > now);
+            devices.retain(|device, seen| {
+                seen.saturating_add(DEVICE_WINDOW_MS) > now && !activity.gone.contains(device)
+            });
             let mut refused = Vec::new();
             for device in &activity.devices {
                 let is_full = activity
@@ -417,6 +423,15 @@ impl RealmState {
                     refused.push(*device);
                 } else {
                     devices.insert(*device, now);
+                }
+            }
+            // The limit was lowered.
+            for device in activity.devices.iter().rev() {
+                let is_over = activity
+                    .max_devices
+                    .is_some_and(|max| count(devices.len()) > max);
+                if is_over && devices.remove(device).is_some() {
+                    refused.push(*device);
                 }
             }
             let total = ActivityTotal {
@@ -462,6 +477,18 @@ fn to_total(user: u32, period: &PeriodLabel, [up, down]: [u64; 2]) -> UserTotal 
         period: period.clone(),
         up,
         down,
+    }
+}
+
+/// Checks that the users of a snapshot have records.
+fn check_records(snapshot: &Snapshot) -> Result<(), StoreError> {
+    let mut records = snapshot.users.iter();
+    match records.find(|(_, record)| record.number().is_none()) {
+        Some((id, _)) => {
+            let why = format!("the record of user {id} is none");
+            Err(StoreError::new(StoreErrorKind::Protocol, why))
+        }
+        None => Ok(()),
     }
 }
 

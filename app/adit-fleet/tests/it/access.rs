@@ -74,6 +74,8 @@ async fn call_everything(store: &Arc<dyn Store>) -> Vec<adit_fleet::StoreError> 
         users: vec![(70, put.sealed)],
     };
     call!(store.restore(&info(), &snapshot));
+    let restored = call!(store.head()).unwrap_or_default();
+    call!(store.replace_key(restored, &info(), &snapshot));
     call!(store.snapshot());
     call!(store.user(70));
     call!(store.user_by_name(cipher().name_digest("everything")));
@@ -98,6 +100,7 @@ async fn call_everything(store: &Arc<dyn Store>) -> Vec<adit_fleet::StoreError> 
         sessions: 1,
         max_devices: Some(1),
         devices: vec![[1; 8]],
+        gone: vec![[2; 8]],
     };
     call!(store.report_activity(1, &[active]));
     let record = |name: String| NodeRecord {
@@ -124,8 +127,9 @@ async fn call_everything(store: &Arc<dyn Store>) -> Vec<adit_fleet::StoreError> 
 }
 
 /// Commands that the scripts alone call: the server does not name them.
-const INSIDE_SCRIPTS: [&str; 10] = [
-    "exists", "hexists", "hincrby", "hvals", "incr", "rename", "sadd", "zadd", "zcard", "zscore",
+const INSIDE_SCRIPTS: [&str; 11] = [
+    "exists", "hexists", "hincrby", "hvals", "incr", "rename", "sadd", "zadd", "zcard", "zrem",
+    "zscore",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

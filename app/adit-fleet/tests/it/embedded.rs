@@ -18,10 +18,13 @@ async fn the_laws_hold_in_memory() {
 async fn the_laws_hold_in_a_file() {
     let folder = TempFolder::new("embedded").unwrap();
     let path = folder.path().join("realm");
-    check_store_laws(open(format!("file://{}", path.display()))).await;
+    let store = open(format!("file://{}", path.display()));
+    check_store_laws(store.clone()).await;
     // Another process finds the same.
     let again = EmbeddedStore::open(&path, REALM).unwrap();
-    assert_eq!(again.realm_info().await.unwrap(), info());
+    let found = again.realm_info().await.unwrap();
+    assert_eq!(found, store.realm_info().await.unwrap());
+    assert_ne!(found, info(), "its key was replaced");
     assert!(again.head().await.unwrap() > ChangeId(40));
     assert_eq!(again.last_batch(5).await.unwrap(), 2);
     let other = EmbeddedStore::open(&path, "other").unwrap();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_fleet::{
-    ChangeId, Feed, FeedEvent, FeedNext, MemoryStore, NodeOp, RecordError, Regression, Snapshot,
-    Store,
+    ChangeId, Feed, FeedEvent, FeedNext, FeedStep, MemoryStore, NodeOp, RecordError, Regression,
+    Snapshot, Store,
 };
 use adit_net::system::{SystemRng, unix_now};
 
@@ -22,22 +22,24 @@ async fn world() -> (MemoryStore, Arc<dyn Store>, Feed) {
     (memory, store, feed)
 }
 
+/// Applies the next changes of the log.
+async fn read_changes(feed: &mut Feed, store: &Arc<dyn Store>) -> FeedStep {
+    let batch = store.changes(feed.position(), Duration::ZERO).await;
+    feed.apply_batch(&batch.unwrap())
+}
+
 #[tokio::test]
 async fn a_gap_leads_to_a_snapshot() {
     let (memory, store, mut feed) = world().await;
     add(&store, &["carol", "dave"]).await;
     writer(&store).delete(&[1]).await.unwrap();
     memory.tamper(|state| state.tamper_log(|log| drop(log.drain(..3))));
-    let batch = store
-        .changes(feed.position(), Duration::ZERO)
-        .await
-        .unwrap();
-    let step = feed.apply_batch(&batch);
+    let step = read_changes(&mut feed, &store).await;
     assert_eq!((step.next, step.events.len()), (FeedNext::Snapshot, 0));
     let events = follow(&mut feed, &store).await;
     assert_eq!(names(&feed), ["bob", "carol", "dave"]);
     let deleted =
-        |event: &FeedEvent| matches!(event, FeedEvent::Delete(user) if user.name == "alice");
+        |event: &FeedEvent| matches!(event, FeedEvent::Delete(_, user) if user.name() == "alice");
     assert!(events.iter().any(deleted), "{events:?}");
     // A log that is empty.
     add(&store, &["eve"]).await;
@@ -59,11 +61,7 @@ async fn changes_in_another_order_are_not_applied() {
             .unwrap();
     }
     memory.tamper(|state| state.tamper_log(|log| log.swap(2, 3)));
-    let batch = store
-        .changes(feed.position(), Duration::ZERO)
-        .await
-        .unwrap();
-    let step = feed.apply_batch(&batch);
+    let step = read_changes(&mut feed, &store).await;
     assert_eq!((step.next, step.events.len()), (FeedNext::Snapshot, 0));
     // The numbers in the right order, and the records exchanged.
     memory.tamper(|state| {
@@ -73,11 +71,7 @@ async fn changes_in_another_order_are_not_applied() {
             (log[2].sealed, log[3].sealed) = (second, first);
         });
     });
-    let batch = store
-        .changes(feed.position(), Duration::ZERO)
-        .await
-        .unwrap();
-    let step = feed.apply_batch(&batch);
+    let step = read_changes(&mut feed, &store).await;
     let forged = |event: &FeedEvent| {
         matches!(
             event,

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use adit_fleet::{
     ChangeId, ChangeOp, Feed, FeedEvent, FeedNext, NodeOp, NodeRecord, NodeState, NodeStatus,
-    PeriodLabel, RealmInfo, RecordCipher, SaltClaim, SealedRecord, Store, StoreErrorKind,
-    UsageBatch, UserActivity, UserUsage, WriteError,
+    PeriodLabel, RealmInfo, RecordCipher, RecordError, SaltClaim, SealedRecord, Store,
+    StoreErrorKind, UsageBatch, UserActivity, UserUsage, WriteError, reseal,
 };
 use adit_net::system::{SystemRng, unix_now};
 
-use crate::world::{PATIENCE, add, cipher, follow, info, key, names, user, writer};
+use crate::world::{PATIENCE, REALM, add, cipher, follow, info, key, names, user, writer};
 
 /// Checks all laws of an empty store.
 pub(crate) async fn check_store_laws(store: Arc<dyn Store>) {
@@ -26,6 +26,7 @@ pub(crate) async fn check_store_laws(store: Arc<dyn Store>) {
     a_membership_is_taken_once(&store).await;
     the_audit_log_is_in_order(&store).await;
     users_are_restored(&store).await;
+    a_key_is_replaced_unless_someone_writes(&store).await;
     let drift = store.time().await.unwrap() / 1000;
     assert!(drift.abs_diff(unix_now().0) < 60);
     assert!(store.health().is_up);
@@ -138,8 +139,8 @@ async fn users_are_written_together_or_not_at_all(store: &Arc<dyn Store>) {
 
 fn name_of(event: &FeedEvent) -> &'static str {
     match event {
-        FeedEvent::Put(_) => "put",
-        FeedEvent::Delete(_) => "delete",
+        FeedEvent::Put(..) => "put",
+        FeedEvent::Delete(..) => "delete",
         FeedEvent::Kick(_) => "kick",
         FeedEvent::Node { .. } => "node",
         FeedEvent::Policy(_) => "policy",
@@ -305,6 +306,7 @@ async fn devices_are_counted_over_nodes(store: &Arc<dyn Store>) {
         sessions,
         max_devices: Some(2),
         devices: devices.iter().map(|byte| [*byte; 8]).collect(),
+        gone: Vec::new(),
     };
     let first = store.report_activity(1, &[report(2, &[1])]).await.unwrap();
     assert_eq!(
@@ -327,6 +329,7 @@ async fn devices_are_counted_over_nodes(store: &Arc<dyn Store>) {
         sessions: 1,
         max_devices: None,
         devices: (0..50).map(|byte| [byte; 8]).collect(),
+        gone: Vec::new(),
     };
     let both = store
         .report_activity(1, &[report(1, &[1]), unlimited])
@@ -335,6 +338,19 @@ async fn devices_are_counted_over_nodes(store: &Arc<dyn Store>) {
     assert_eq!((both[0].user, both[1].user), (3, 4));
     assert_eq!((both[1].devices, both[1].refused.len()), (50, 0));
     assert!(store.report_activity(1, &[]).await.unwrap().is_empty());
+    // A device that has left makes room at once, and a lower limit refuses those that came last.
+    let left = UserActivity {
+        gone: vec![[2; 8]],
+        ..report(5, &[3, 1])
+    };
+    let third = store.report_activity(2, &[left]).await.unwrap();
+    assert_eq!((third[0].devices, third[0].refused.len()), (2, 0));
+    let lowered = UserActivity {
+        max_devices: Some(1),
+        ..report(5, &[3, 1])
+    };
+    let fourth = store.report_activity(2, &[lowered]).await.unwrap();
+    assert_eq!((fourth[0].devices, &*fourth[0].refused), (1, &[[1; 8]][..]));
 }
 
 async fn nodes_are_known_while_they_do_not_report(store: &Arc<dyn Store>) {
@@ -458,4 +474,57 @@ async fn users_are_restored(store: &Arc<dyn Store>) {
             .map(|user| user.id),
         Some(found.id)
     );
+}
+
+/// The last law: the realm has another key afterwards.
+async fn a_key_is_replaced_unless_someone_writes(store: &Arc<dyn Store>) {
+    let new = RecordCipher::new(REALM, &adit_fleet::RealmKey::new([9; 32]));
+    let new_info = RealmInfo::new(&new, info().created_unix);
+    let mut feed = Feed::new(cipher());
+    follow(&mut feed, store).await;
+    let before = names(&feed);
+    let seal = async || {
+        let snapshot = store.snapshot().await.unwrap();
+        reseal(&snapshot, &cipher(), &new, |_| {}, &mut SystemRng).unwrap()
+    };
+    let late = seal().await;
+    let added = add(store, &["written-meanwhile"]).await;
+    let head = store.head().await.unwrap();
+    let refused = store.replace_key(late.version, &new_info, &late).await;
+    let conflict = StoreErrorKind::Conflict { head };
+    assert_eq!(refused.unwrap_err().kind, conflict);
+    assert_eq!(store.realm_info().await.unwrap(), info());
+    assert!(writer(store).find(&added[0].name).await.unwrap().is_some());
+
+    let sealed = seal().await;
+    let number = store.replace_key(sealed.version, &new_info, &sealed).await;
+    let number = number.unwrap();
+    assert!(number > head && store.head().await.unwrap() == number);
+    store.realm_info().await.unwrap().check(&new).unwrap();
+    for (id, record) in store.snapshot().await.unwrap().users {
+        assert_eq!(cipher().open(id, &record), Err(RecordError::Forged));
+    }
+    // A member with the old key keeps what it had.
+    let events = follow(&mut feed, store).await;
+    let is_refused = |event: &FeedEvent| matches!(event, FeedEvent::Refused { .. });
+    assert!(!events.is_empty() && events.iter().all(is_refused));
+    assert_eq!(names(&feed), before);
+    // One that has the new key continues, also from its old table, whose number stays.
+    let all = before.len() + 1;
+    let mut other = Feed::from_table(new, &feed.to_table(&mut SystemRng));
+    let held = other.position();
+    assert!(other.needs_snapshot() && held == number);
+    follow(&mut other, store).await;
+    assert!(!other.needs_snapshot());
+    assert_eq!((other.len(), other.position()), (all, held));
+    let user = store
+        .user_by_name(other.cipher().name_digest(&before[0]))
+        .await;
+    assert!(user.unwrap().is_some());
+    let delete = other
+        .cipher()
+        .delete(added[0].id, number.next(), &mut SystemRng);
+    store.write(number, &[delete.unwrap()]).await.unwrap();
+    follow(&mut other, store).await;
+    assert_eq!(names(&other), before);
 }

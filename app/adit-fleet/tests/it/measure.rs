@@ -113,6 +113,7 @@ pub(crate) async fn print_costs(server: &StoreServer, store: &Arc<dyn Store>) {
             sessions: 3,
             max_devices: Some(5),
             devices: vec![[1; 8], [2; 8]],
+            gone: Vec::new(),
         };
         let reports: Vec<UserActivity> = (0..size).map(report).collect();
         measure(&format!("activity of {size}"), server, 200, |_| async {

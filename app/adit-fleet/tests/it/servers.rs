@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adit_fleet::StoreLogin;
 use adit_fleet::store::valkey::{AclRole, acl_rule};
-use adit_interop::store_server::StoreServer;
+use adit_interop::store_server::{StoreServer, store_command, tls_store_command};
 use adit_interop::{
     ChildProcess, TEST_TIMEOUT, TempFolder, Transport, external_tools, free_port, wait_port,
 };
@@ -20,7 +20,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
     external_tools::run_to_end(command, Duration::from_secs(90))?.expect_success()
 }
 
-/// A process of `redis-server` on a loopback port.
+/// A store server on a loopback port.
 pub(crate) struct PortServer {
     pub(crate) port: u16,
     process: ChildProcess,
@@ -31,7 +31,7 @@ impl PortServer {
     /// Starts a server with these options, or a sentinel with these lines of its file.
     fn start(port: u16, ready: &str, make: impl FnOnce(&TempFolder, &mut Command)) -> Result<Self> {
         let folder = TempFolder::new("store-port")?;
-        let mut command = Command::new("redis-server");
+        let mut command = store_command();
         make(&folder, &mut command);
         let mut process = ChildProcess::spawn(command)?;
         process.wait_lines(ready, 1, TEST_TIMEOUT)?;
@@ -149,7 +149,7 @@ impl TlsServer {
             ],
         )?;
         let port = free_port();
-        let mut command = Command::new("redis-server");
+        let mut command = tls_store_command();
         command.args([
             "--port",
             "0",
@@ -339,5 +339,5 @@ pub(crate) fn wait_for(what: &str, check: impl Fn() -> Result<bool>) -> Result<(
 
 /// Starts a server without persistence.
 pub(crate) fn plain() -> StoreServer {
-    StoreServer::start().expect("redis-server runs: `cargo xtask install`")
+    StoreServer::start().expect("the store server runs: `cargo xtask install`")
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adit_fleet::{
-    ChangeId, Feed, FeedEvent, FeedNext, FleetUser, RealmInfo, RealmKey, RealmWriter, RecordCipher,
-    Store, StoreLogin, open_store,
+    Feed, FeedEvent, FeedNext, FleetUser, RealmInfo, RealmKey, RealmWriter, RecordCipher, Store,
+    StoreLogin, open_store,
 };
 
 /// The name of the realm.
@@ -60,7 +60,7 @@ pub(crate) async fn add(store: &Arc<dyn Store>, names: &[&str]) -> Vec<FleetUser
 pub(crate) async fn follow(feed: &mut Feed, store: &Arc<dyn Store>) -> Vec<FeedEvent> {
     let mut events = Vec::new();
     for _ in 0..1000 {
-        if feed.position() == ChangeId::default() {
+        if feed.needs_snapshot() {
             let step = feed.apply_snapshot(&store.snapshot().await.unwrap(), false);
             events.extend(step.events);
         }
@@ -85,7 +85,7 @@ pub(crate) async fn follow(feed: &mut Feed, store: &Arc<dyn Store>) -> Vec<FeedE
 
 /// Returns the names of a feed's users.
 pub(crate) fn names(feed: &Feed) -> Vec<String> {
-    let mut names: Vec<String> = feed.users().map(|user| user.name.clone()).collect();
+    let mut names: Vec<String> = feed.users().map(|user| user.name).collect();
     names.sort();
     names
 }

@@ -7,7 +7,7 @@ use super::keys::Keys;
 use crate::key_text::to_hex;
 
 /// The commands that the calls of [`Store`](crate::Store) and their scripts use.
-pub const COMMANDS: [&str; 29] = [
+pub const COMMANDS: [&str; 30] = [
     "del",
     "evalsha",
     "exists",
@@ -36,6 +36,7 @@ pub const COMMANDS: [&str; 29] = [
     "xrevrange",
     "zadd",
     "zcard",
+    "zrem",
     "zscore",
 ];
 

@@ -188,8 +188,9 @@ impl ValkeyStore {
                 command
                     .arg(activity.sessions)
                     .arg(limit)
-                    .arg(activity.devices.len());
-                for device in &activity.devices {
+                    .arg(activity.devices.len())
+                    .arg(activity.gone.len());
+                for device in activity.devices.iter().chain(&activity.gone) {
                     command.arg(device.as_slice());
                 }
             }

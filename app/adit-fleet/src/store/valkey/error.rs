@@ -4,8 +4,10 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use crate::store::{StoreError, StoreErrorKind};
 
-/// The words of a server for a command that a script may not call.
+/// The words of Redis up to 7.0 for a command that a script may not call.
 const INSIDE_SCRIPT: &str = "executing the script can't run this command";
+/// The words of Valkey and of later Redis for a command, which they name, or a key.
+const INSIDE_SCRIPT_NAMED: &str = "ACL failure in script";
 
 /// Maximum length of the words of a server, in characters.
 const MAX_DETAIL: usize = 300;
@@ -19,6 +21,9 @@ pub(super) fn to_store_error(error: &RedisError) -> StoreError {
     let detail: String = detail.chars().take(MAX_DETAIL).collect();
     let kind = match (error.kind(), code.as_str()) {
         (ErrorKind::Server(ServerErrorKind::NoPerm), _) | (_, "NOPERM") => StoreErrorKind::Denied {
+            command: quoted(&detail).map(str::to_owned),
+        },
+        _ if detail.contains(INSIDE_SCRIPT_NAMED) => StoreErrorKind::Denied {
             command: quoted(&detail).map(str::to_owned),
         },
         // The words for a command inside a script, which the server does not name.
@@ -96,5 +101,22 @@ mod tests {
         let words = "this user has no permissions to run the 'evalsha' command";
         assert_eq!(quoted(words), Some("evalsha"));
         assert_eq!(quoted("no permissions to access one of the keys"), None);
+    }
+
+    #[test]
+    fn commands_inside_scripts_are_refused_in_two_ways() {
+        let refusal = |words: &'static str| {
+            let error = RedisError::from((ErrorKind::Extension, "ERR", words.to_owned()));
+            to_store_error(&error)
+        };
+        let valkey = refusal(
+            "ACL failure in script: User adit-main-3 has no permissions to run the 'exists' command \
+             script: on @user_script:3.",
+        );
+        let command = Some("exists".to_owned());
+        assert_eq!(valkey.kind, StoreErrorKind::Denied { command });
+        let redis = refusal("The user executing the script can't run this command or subcommand");
+        assert_eq!(redis.kind, StoreErrorKind::Denied { command: None });
+        assert!(is_inside_script(&redis) && !is_inside_script(&valkey));
     }
 }

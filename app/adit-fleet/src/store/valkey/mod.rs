@@ -27,7 +27,7 @@ use super::{
 use crate::change::{ChangeBatch, ChangeId, ChangeRequest, Snapshot};
 use crate::node_status::{NodeEntry, NodeRecord, NodeStatus};
 use crate::period::PeriodLabel;
-use crate::seal::{NameDigest, SealedRecord};
+use crate::sealed_record::{NameDigest, SealedRecord};
 use crate::usage_batch::{UsageBatch, UsageReply, UserTotal};
 use keys::Keys;
 use link::Connector;
@@ -116,7 +116,16 @@ impl Store for ValkeyStore {
         info: &'a RealmInfo,
         snapshot: &'a Snapshot,
     ) -> StoreFuture<'a, ChangeId> {
-        Box::pin(self.write_snapshot(info, snapshot))
+        Box::pin(self.write_snapshot(info, snapshot, None))
+    }
+
+    fn replace_key<'a>(
+        &'a self,
+        expected: ChangeId,
+        info: &'a RealmInfo,
+        snapshot: &'a Snapshot,
+    ) -> StoreFuture<'a, ChangeId> {
+        Box::pin(self.write_snapshot(info, snapshot, Some(expected)))
     }
 
     fn changes(&self, after: ChangeId, wait: Duration) -> StoreFuture<'_, ChangeBatch> {

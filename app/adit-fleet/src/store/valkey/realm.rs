@@ -14,7 +14,7 @@ use super::value::{
 };
 use crate::change::{Change, ChangeBatch, ChangeId, ChangeOp, ChangeRequest, Snapshot};
 use crate::key_text::to_hex;
-use crate::seal::{NameDigest, SealedRecord};
+use crate::sealed_record::{NameDigest, SealedRecord};
 use crate::store::{MAX_LOG, RealmInfo, StoreError, StoreErrorKind};
 
 /// Number of users and changes that one call reads or writes, approximately.
@@ -78,6 +78,7 @@ impl ValkeyStore {
         &self,
         info: &RealmInfo,
         snapshot: &Snapshot,
+        expected: Option<ChangeId>,
     ) -> Result<ChangeId, StoreError> {
         let keys = &self.0.keys;
         let mut nonce = [0; 8];
@@ -115,8 +116,18 @@ impl ValkeyStore {
         all.extend([new_user, new_name]);
         let answer = self.run(Script::Restore, &all, |command| {
             command.arg(&description).arg(newest.0).arg(last_user);
+            if let Some(expected) = expected {
+                command.arg(expected.0);
+            }
         });
-        number(answer.await?).map(ChangeId)
+        match answer.await? {
+            Value::Array(conflict) => {
+                let [_, head] = array(Value::Array(conflict))?;
+                let head = ChangeId(number(head)?);
+                Err(StoreErrorKind::Conflict { head }.into())
+            }
+            last => number(last).map(ChangeId),
+        }
     }
 
     pub(super) async fn read_changes(

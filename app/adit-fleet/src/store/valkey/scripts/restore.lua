@@ -1,6 +1,11 @@
 -- Replaces all users by those under temporary keys. KEYS: ver, user, name, log, info, uid, temporary user and name.
--- ARGV: description of the realm, highest number in the snapshot, highest user.
-local head = tonumber(redis.call('GET', KEYS[1]) or '0')
+-- ARGV: description of the realm, highest number in the snapshot, highest user, and the expected number if there is one.
+local current = redis.call('GET', KEYS[1]) or '0'
+if ARGV[4] and ARGV[4] ~= current then
+  redis.call('DEL', KEYS[7], KEYS[8])
+  return {'conflict', current}
+end
+local head = tonumber(current)
 local number = math.max(head, tonumber(ARGV[2])) + 1
 redis.call('DEL', KEYS[2], KEYS[3], KEYS[4])
 if redis.call('EXISTS', KEYS[7]) == 1 then
