@@ -3,13 +3,14 @@
 import { Chart } from "./chart.js";
 import { ApiError, followEvents, get, hasLogin, logIn, logOut, request, takeTokenFromAddress } from "./client.js";
 import { $, element, openDialog, showFacts, showTable } from "./elements.js";
+import { hasFleet, showFleet } from "./fleet.js";
 import {
     formatBytes, formatDuration, formatMilliseconds, formatNumber, formatPercent, formatRate, formatTime,
     preferredLanguage, setLanguage, t,
 } from "./text.js";
 import { hasAccounts, showUsers } from "./users.js";
 
-const TABS = ["overview", "sessions", "groups", "users"];
+const TABS = ["overview", "sessions", "groups", "users", "fleet"];
 const MAX_SESSIONS = 200;
 const LIVE_SECONDS = 120;
 
@@ -95,6 +96,7 @@ async function open() {
     showOverview();
     $("tab-groups").hidden = (await get("/groups")).groups.length === 0;
     $("tab-users").hidden = !(await hasAccounts());
+    $("tab-fleet").hidden = !(await hasFleet());
     selectTab(TABS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "overview");
     following?.abort();
     following = new AbortController();
@@ -145,6 +147,7 @@ async function refreshTab() {
         if (tab === "sessions") showSessions(await get(`/sessions?limit=${MAX_SESSIONS}`));
         if (tab === "groups") showGroups((await get("/groups")).groups);
         if (tab === "users") await showUsers(refreshTab);
+        if (tab === "fleet") await showFleet();
         $("problem").textContent = "";
     } catch (error) {
         showProblem(error);
@@ -178,7 +181,7 @@ function onEvent(event) {
     if (document.hidden) return;
     if (hourTicks % 5 === 0) loadHour();
     if (tab === "overview") showOverview();
-    // Groups and users change slowly.
+    // Groups, users and nodes change slowly.
     else if (tab === "sessions" || hourTicks % 5 === 0) refreshTab();
 }
 

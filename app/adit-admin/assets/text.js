@@ -34,6 +34,10 @@ const ENGLISH = {
     active: "active", "over-quota": "quota used up", expired: "expired", disabled: "disabled",
     failed: "adit refused: {why}", expiredLogin: "Your login has ended.", chartLabel: "{title}: download {down}, upload {up}",
     ago: "{time} ago", tcp: "TCP", udp: "UDP", ssh: "SSH", nameClass: "name", private: "private", unknown: "various",
+    fleet: "Fleet", node: "Node", thisNode: "{name} (this one)", weight: "Weight", problem: "Problem",
+    fleetCount: "Realm {realm}: {up} of {nodes} nodes report; users: {users}",
+    "node-active": "active", "node-draining": "draining", "node-drained": "drained", "node-missing": "missing",
+    nodeSilent: "sends no reports", clockOff: "its clock is off by {time}", nodeBehind: "is behind by {time}",
 };
 
 const CHINESE = {
@@ -69,6 +73,10 @@ const CHINESE = {
     active: "正常", "over-quota": "配额已用完", expired: "已到期", disabled: "已停用",
     failed: "adit 拒绝了请求：{why}", expiredLogin: "登录已失效。", chartLabel: "{title}：下载 {down}，上传 {up}",
     ago: "{time}前", tcp: "TCP", udp: "UDP", ssh: "SSH", nameClass: "域名", private: "内网", unknown: "多个",
+    fleet: "节点", node: "节点", thisNode: "{name}（本机）", weight: "权重", problem: "问题",
+    fleetCount: "用户域 {realm}：{nodes} 个节点中 {up} 个在线，{users} 个用户",
+    "node-active": "正常", "node-draining": "正在排空", "node-drained": "已排空", "node-missing": "失联",
+    nodeSilent: "没有上报", clockOff: "时钟相差 {time}", nodeBehind: "落后 {time}",
 };
 
 const TEXTS = { en: ENGLISH, zh: CHINESE };

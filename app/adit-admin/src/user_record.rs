@@ -1,7 +1,7 @@
 //! The serialized form of a user with limits and usage, in the store and between a process and its successor.
 
-use adit_engine::{ByteCounts, QuotaPeriod, StoredUser, Usage, UserLimits};
-use adit_wire::UnixTime;
+use adit_engine::{ByteCounts, StoredUser, Usage, UserLimits};
+use adit_wire::{QuotaPeriod, UnixTime};
 use serde::{Deserialize, Serialize};
 
 /// A user without the name.

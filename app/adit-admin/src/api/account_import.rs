@@ -5,15 +5,14 @@
 
 use std::collections::HashMap;
 
-use adit_config::text::{format_date, format_size};
-use adit_engine::{ByteCounts, QuotaPeriod, StoredUser, Usage, UserLimits};
+use adit_engine::{ByteCounts, StoredUser, Usage, UserLimits};
 use adit_net::system;
 use adit_wire::UnixTime;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Api;
-use super::account_limits::merge_limits;
+use super::account_limits::{changed_limits, merge_limits};
 use super::accounts::{UserBefore, UserStep, check_name};
 use super::given_secrets::GivenSecrets;
 use super::reply::{ApiResult, Refusal, Reply};
@@ -392,44 +391,4 @@ fn reason_unacceptable(planned: &[PlannedUser<'_>], listeners: &[UserListener]) 
             .collect();
         (!put.is_empty()).then(|| listener.check_changes(&put).err())?
     })
-}
-
-/// Returns the limits that change, with their values before and after.
-fn changed_limits(before: UserLimits, after: UserLimits) -> Vec<String> {
-    let size = |limits: UserLimits| {
-        let period = match limits.period {
-            QuotaPeriod::Total => String::new(),
-            period => format!("/{}", period.name()),
-        };
-        limits.quota.map(|bytes| format_size(bytes) + &period)
-    };
-    let expires = |limits: UserLimits| limits.expires.map(|at| format_date(at.0));
-    let rate = |limits: UserLimits| limits.rate.map(|rate| format_size(rate) + "/s");
-    let pairs = [
-        ("quota", size(before), size(after)),
-        ("expires", expires(before), expires(after)),
-        ("rate", rate(before), rate(after)),
-        (
-            "sessions",
-            before.sessions.map(|n| n.to_string()),
-            after.sessions.map(|n| n.to_string()),
-        ),
-        (
-            "devices",
-            before.devices.map(|n| n.to_string()),
-            after.devices.map(|n| n.to_string()),
-        ),
-    ];
-    let changed = pairs
-        .into_iter()
-        .filter(|(_, before, after)| before != after);
-    changed
-        .map(|(name, before, after)| {
-            let after = after.as_deref().unwrap_or("none");
-            match before {
-                Some(before) => format!("{name} {before} to {after}"),
-                None => format!("{name} {after}"),
-            }
-        })
-        .collect()
 }

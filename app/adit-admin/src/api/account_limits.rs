@@ -1,7 +1,8 @@
-//! The limits of a user in a request: each field is checked.
+//! The limits of a user in a request, of which each field is checked, and their changes as text.
 
-use adit_engine::{QuotaPeriod, UserLimits};
-use adit_wire::UnixTime;
+use adit_config::text::{format_date, format_size};
+use adit_engine::UserLimits;
+use adit_wire::{QuotaPeriod, UnixTime};
 use serde_json::Value;
 
 use super::reply::Refusal;
@@ -30,7 +31,7 @@ pub(super) fn merge_limits(before: UserLimits, changes: &Value) -> Result<UserLi
             "period" => {
                 let period = value.as_str().and_then(QuotaPeriod::from_name);
                 limits.period = period.ok_or_else(|| {
-                    let names: Vec<&str> = QuotaPeriod::names().collect();
+                    let names = QuotaPeriod::ALL.map(QuotaPeriod::name);
                     bad(format!("`period` must be one of {}", names.join(", ")))
                 })?;
             }
@@ -79,6 +80,47 @@ fn small(field: &str, value: &Value) -> Result<Option<u32>, Refusal> {
             "`{field}` must be a whole number from 1 to 1000000, or null for no limit"
         ))
     })
+}
+
+/// Returns the limits that change, with their values before and after.
+#[must_use]
+pub fn changed_limits(before: UserLimits, after: UserLimits) -> Vec<String> {
+    let size = |limits: UserLimits| {
+        let period = match limits.period {
+            QuotaPeriod::Total => String::new(),
+            period => format!("/{}", period.name()),
+        };
+        limits.quota.map(|bytes| format_size(bytes) + &period)
+    };
+    let expires = |limits: UserLimits| limits.expires.map(|at| format_date(at.0));
+    let rate = |limits: UserLimits| limits.rate.map(|rate| format_size(rate) + "/s");
+    let pairs = [
+        ("quota", size(before), size(after)),
+        ("expires", expires(before), expires(after)),
+        ("rate", rate(before), rate(after)),
+        (
+            "sessions",
+            before.sessions.map(|n| n.to_string()),
+            after.sessions.map(|n| n.to_string()),
+        ),
+        (
+            "devices",
+            before.devices.map(|n| n.to_string()),
+            after.devices.map(|n| n.to_string()),
+        ),
+    ];
+    let changed = pairs
+        .into_iter()
+        .filter(|(_, before, after)| before != after);
+    changed
+        .map(|(name, before, after)| {
+            let after = after.as_deref().unwrap_or("none");
+            match before {
+                Some(before) => format!("{name} {before} to {after}"),
+                None => format!("{name} {after}"),
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -504,7 +504,7 @@ impl AccountInfo {
             name,
             state: adit_engine::UserState::Active.name().to_owned(),
             quota: None,
-            period: adit_engine::QuotaPeriod::default().name().to_owned(),
+            period: adit_wire::QuotaPeriod::default().name().to_owned(),
             expires: None,
             rate: None,
             sessions: None,

@@ -50,13 +50,14 @@ macro_rules! page_files {
     };
 }
 
-static FILES: [PageFile; 9] = page_files![
+static FILES: [PageFile; 10] = page_files![
     "dashboard.html" "text/html; charset=utf-8",
     "dashboard.css" "text/css; charset=utf-8",
     "dashboard.js" "text/javascript; charset=utf-8",
     "chart.js" "text/javascript; charset=utf-8",
     "client.js" "text/javascript; charset=utf-8",
     "elements.js" "text/javascript; charset=utf-8",
+    "fleet.js" "text/javascript; charset=utf-8",
     "text.js" "text/javascript; charset=utf-8",
     "users.js" "text/javascript; charset=utf-8",
     "icon.svg" "image/svg+xml",

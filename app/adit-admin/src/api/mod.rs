@@ -41,6 +41,8 @@ mod dashboard;
 mod dns;
 mod event_reader;
 mod events;
+mod fleet_answer;
+mod fleet_nodes;
 mod fleet_servers;
 mod forwarder;
 mod given_secrets;
@@ -86,9 +88,11 @@ pub use account_client::{
 pub use account_import::{
     ImportOutcome, ImportReply, ImportRequest, ImportResult, ImportedAccount, MAX_IMPORT,
 };
+pub use account_limits::changed_limits;
 pub use client::{ApiClient, ApiRequestError, check_health, check_readiness, request_upgrade};
 pub use control::ApiListenerControl;
 pub use event_reader::{EventReader, EventReaderEnd, ServerEvent};
+pub use fleet_nodes::{FleetDescription, FleetNodes};
 pub use fleet_servers::{OfferedServer, SubscriptionOffer, SubscriptionServers};
 pub use forwarder::DashboardForwarder;
 pub use given_secrets::GivenSecrets;
@@ -118,6 +122,8 @@ pub struct Api {
     public_host: Option<Host>,
     /// The servers of all nodes, if this process is a node of a fleet.
     fleet_servers: Option<Arc<dyn SubscriptionServers>>,
+    /// The nodes, if this process is one of them.
+    fleet_nodes: Option<Arc<dyn FleetNodes>>,
     /// Number of listeners of the plan.
     expected_listeners: AtomicUsize,
     /// True if metrics contain the names and the usage of users.
@@ -160,6 +166,7 @@ impl Api {
             monitor: monitor::TrafficMonitor::new(),
             public_host,
             fleet_servers: None,
+            fleet_nodes: None,
             expected_listeners: AtomicUsize::new(listener_count(plan)),
             shows_users_in_metrics: false,
             part: None,
@@ -192,6 +199,15 @@ impl Api {
     pub fn with_subscription_servers(self, servers: Arc<dyn SubscriptionServers>) -> Self {
         Self {
             fleet_servers: Some(servers),
+            ..self
+        }
+    }
+
+    /// Shows the nodes of a fleet.
+    #[must_use]
+    pub fn with_fleet_nodes(self, nodes: Arc<dyn FleetNodes>) -> Self {
+        Self {
+            fleet_nodes: Some(nodes),
             ..self
         }
     }

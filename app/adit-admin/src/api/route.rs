@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use adit_engine::KeyedServer;
+use adit_net::system;
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -47,6 +48,7 @@ pub(crate) enum Action {
     },
     Servers,
     Dns,
+    Fleet,
     Groups,
     Group(String),
     Overview,
@@ -117,6 +119,7 @@ pub(crate) fn action_for_path(path: &str) -> Option<Action> {
         ["dns"] => return Some(Action::Dns),
         ["v1", "upgrade"] => return Some(Action::Upgrade),
         ["v1", "import"] => return Some(Action::Import),
+        ["fleet"] => return Some(Action::Fleet),
         ["groups"] => return Some(Action::Groups),
         ["groups", name] => return Some(Action::Group((*name).to_owned())),
         ["dashboard", rest @ ..] => return DashboardPart::of_path(rest).map(Action::Dashboard),
@@ -225,6 +228,7 @@ impl Api {
             Action::Events => return self.stream_events(),
             Action::Sessions => return self.list_sessions(ask.query),
             Action::Session(id) => return self.end_session(id),
+            Action::Fleet => return self.get_fleet(system::unix_now().0),
             Action::Groups => return Ok(self.list_groups()),
             Action::Group(name) if *ask.method == Method::POST => {
                 return self.select_member(&name, body).await;
@@ -382,6 +386,7 @@ mod tests {
             ("/servers/main/v1/users/x", of(Some("main"), user("x"))),
             ("/servers/main/v1/stats", of(Some("main"), Resource::Stats)),
             ("/dns", Some(Action::Dns)),
+            ("/fleet", Some(Action::Fleet)),
             ("/groups", Some(Action::Groups)),
             ("/groups/home.1", Some(Action::Group("home.1".to_owned()))),
             ("/groups/a/b", None),

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use adit_engine::{ByteCounts, QuotaPeriod, Usage, UserLimits};
-use adit_wire::UnixTime;
+use adit_engine::{ByteCounts, Usage, UserLimits};
+use adit_wire::{QuotaPeriod, UnixTime};
 use tokio::time::timeout;
 
 use super::*;

@@ -9,10 +9,8 @@ use std::time::Duration;
 use adit_admin::subscription::TrustedRoots;
 use adit_admin::webhook::{WebhookContext, WebhookHub, WebhookTiming, sign};
 use adit_config::{Secret, WebhookEventKind, WebhookSettings};
-use adit_engine::{
-    ByteCounts, NameResolver, QuotaPeriod, StoredUser, Usage, UserLimits, UserRegistry,
-};
-use adit_wire::UnixTime;
+use adit_engine::{ByteCounts, NameResolver, StoredUser, Usage, UserLimits, UserRegistry};
+use adit_wire::{QuotaPeriod, UnixTime};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

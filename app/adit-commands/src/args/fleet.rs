@@ -36,6 +36,10 @@ pub(crate) enum FleetCommand {
     /// Watch the nodes live: sorts, filters, and drains the selected one
     #[cfg(feature = "top")]
     Top(FleetTopArgs),
+    /// Print what operators have done in the realm, and which nodes joined and left
+    ///
+    /// The newest entry is the last. The store server keeps about 10,000 of them.
+    Audit(FleetAuditArgs),
     /// Show, rename, weight or remove a node
     #[command(subcommand)]
     Node(FleetNodeCommand),
@@ -58,6 +62,12 @@ pub(crate) enum FleetCommand {
     Resync(FleetResyncArgs),
     /// Write the users that a node knows to a store server that has lost them
     Restore(FleetRestoreArgs),
+    /// Replace the key of the realm, because someone has it who should not
+    ///
+    /// Seals all users under a new key, replaces the logins of all members, and prints a token for each
+    /// node, which joins again with it: the new key is never sent under the old one. Until then, nodes
+    /// serve the users they know. Clients of the 2022 edition need new URLs, which subscriptions have.
+    RotateKey(FleetRotateKeyArgs),
     /// Without a store server: copy the sealed users to nodes, over SSH
     ///
     /// For a realm in a file (`--engine file:///PATH`). A machine that is no node yet becomes one. A running
@@ -86,6 +96,7 @@ impl FleetCommand {
             Self::Join(typed) => &typed.json,
             Self::Leave(typed) => &typed.json,
             Self::Status(typed) => &typed.json,
+            Self::Audit(typed) => &typed.json,
             #[cfg(feature = "top")]
             Self::Top(_) => return false,
             Self::Node(FleetNodeCommand::Show(typed) | FleetNodeCommand::Remove(typed)) => {
@@ -97,6 +108,7 @@ impl FleetCommand {
             Self::Upgrade(typed) => &typed.json,
             Self::Resync(typed) => &typed.json,
             Self::Restore(typed) => &typed.json,
+            Self::RotateKey(typed) => &typed.json,
             #[cfg(feature = "ssh")]
             Self::Push(typed) | Self::Pull(typed) => &typed.json,
             #[cfg(feature = "ssh")]
@@ -143,6 +155,9 @@ pub(crate) struct FleetTokenArgs {
     /// The name of the node [default: node-1, node-2 …]
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
+    /// A node of the realm that joins again, with `adit fleet join --replace`; its login ends
+    #[arg(long, value_name = "NODE", conflicts_with = "node")]
+    pub(crate) again: Option<String>,
     /// The store server as this node reaches it, if that differs from the operator's address
     #[arg(long, value_name = "URL")]
     pub(crate) node_engine: Option<String>,
@@ -157,6 +172,9 @@ pub(crate) struct FleetJoinArgs {
     /// The token, or `@FILE` with it, or `-` for standard input
     #[arg(value_name = "TOKEN")]
     pub(crate) token: String,
+    /// Replace the membership of this node, which joins again
+    #[arg(long)]
+    pub(crate) replace: bool,
     /// Where the node's membership is kept [default: /var/lib/adit/fleet/membership.json for root, else
     /// in the state folder]
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
@@ -179,6 +197,17 @@ pub(crate) struct FleetLeaveArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct FleetStatusArgs {
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetAuditArgs {
+    /// Number of entries
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) last: u16,
     #[command(flatten)]
     pub(crate) operator: OperatorArgs,
     #[command(flatten)]
@@ -301,6 +330,20 @@ pub(crate) struct FleetRestoreArgs {
     /// On the node itself, while adit does not run there: the folder of its local state
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+    #[command(flatten)]
+    pub(crate) json: JsonOption,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FleetRotateKeyArgs {
+    /// All users get new keys and passwords, too: those who had the old key may know them
+    #[arg(long)]
+    pub(crate) users: bool,
+    /// The store server as nodes reach it, if that differs from the operator's address
+    #[arg(long, value_name = "URL")]
+    pub(crate) node_engine: Option<String>,
     #[command(flatten)]
     pub(crate) operator: OperatorArgs,
     #[command(flatten)]

@@ -31,9 +31,10 @@ pub(crate) enum UserCommand {
     Reset(UserResetArgs),
     /// Import the users of another program, with their secrets and limits
     ///
-    /// Reads an export of Outline, Marzban or 3x-ui, keys by name (shadowsocks-go), SIP008 or CSV. Users
-    /// who are right already stay as they are, so that an import can be repeated. Nothing that the
-    /// export limits is imported without its limit: such users are skipped, and the output says why.
+    /// Reads an export of Outline, Marzban or 3x-ui, keys by name (shadowsocks-go), SIP008, CSV, or `ss://`
+    /// URLs, one in each line. Users who are right already stay as they are, so that an import can be
+    /// repeated. Nothing that the export limits is imported without its limit: such users are skipped, and
+    /// the output says why.
     Import(UserImportArgs),
 }
 
@@ -185,7 +186,7 @@ pub(crate) struct UserResetArgs {
 pub(crate) struct UserImportArgs {
     /// The export; `-` is standard input
     pub(crate) file: PathBuf,
-    /// The format: outline, marzban, 3x-ui, upsk, sip008, csv, or auto, which finds it out
+    /// The format: outline, marzban, 3x-ui, upsk, sip008, csv, links, or auto, which finds it out
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = user_values::parse_export_format)]
     pub(crate) from: user_values::ExportFormat,
     /// Print what would be added, changed and skipped, and change nothing

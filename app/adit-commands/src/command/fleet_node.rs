@@ -12,10 +12,12 @@ use adit_config::{
 };
 use adit_engine::{Engine, FleetUsers, HistogramStats};
 use adit_fleet::{
-    Membership, MembershipError, NodeServer, NodeWatch, Store, StoreError, StoreLogin, open_store,
+    Membership, MembershipError, NodeServer, NodeWatch, Store, StoreError, StoreLogin, UserChange,
+    open_store,
 };
 use adit_fleet_node::{FleetNode, MetricKind, NodeControl, NodeError, NodeReadiness, NodeSettings};
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::warn;
@@ -77,11 +79,43 @@ impl PendingNode {
     }
 }
 
-/// Announces nodes that stop reporting, or report again, to receivers of events, until the returned set is dropped.
-pub(super) fn announce_nodes(node: &FleetControl, hub: &WebhookHub) -> JoinSet<()> {
+/// Announces nodes that stop reporting, or report again, and users who are added and removed, to receivers of events,
+/// until the returned set is dropped.
+pub(super) fn announce_changes(node: &FleetControl, hub: &WebhookHub) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(watch_nodes(node.store().clone(), hub.clone()));
+    let changes = node.watch_users();
+    tasks.spawn(watch_users(node.store().clone(), changes, hub.clone()));
     tasks
+}
+
+async fn watch_users(
+    store: Arc<dyn Store>,
+    mut news: mpsc::Receiver<Vec<UserChange>>,
+    hub: WebhookHub,
+) {
+    let kind_of = |change: &UserChange| match change.is_added {
+        true => WebhookEventKind::UserAdded,
+        false => WebhookEventKind::UserRemoved,
+    };
+    while let Some(mut changes) = news.recv().await {
+        // What no receiver of this node wants is left to other nodes.
+        changes.retain(|change| hub.wants(&[kind_of(change)]));
+        if changes.is_empty() {
+            continue;
+        }
+        let count = changes.len();
+        let claimed = async {
+            let unix = store.time().await? / 1000;
+            UserChange::claim(changes, &*store, unix).await
+        };
+        match claimed.await {
+            Ok(ours) => ours
+                .iter()
+                .for_each(|change| hub.emit(kind_of(change), &json!({ "user": change.name }))),
+            Err(why) => warn!("changes of {count} users are not announced: {why}"),
+        }
+    }
 }
 
 async fn watch_nodes(store: Arc<dyn Store>, hub: WebhookHub) {
@@ -114,6 +148,7 @@ async fn watch_nodes(store: Arc<dyn Store>, hub: WebhookHub) {
 pub(super) fn with_node(api: Api, node: &FleetControl) -> Api {
     api.with_part(Arc::new(NodePart(node.clone())))
         .with_subscription_servers(node.documents())
+        .with_fleet_nodes(Arc::new(node.clone()))
 }
 
 /// Reports the servers of a plan that has been applied.

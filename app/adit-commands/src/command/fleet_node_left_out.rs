@@ -15,6 +15,7 @@ use adit_admin::webhook::WebhookHub;
 use adit_cli::Failure;
 use adit_config::Plan;
 use adit_engine::{Engine, FleetUsers};
+use tokio::sync::oneshot;
 
 /// The control of a node: there is none.
 #[derive(Clone)]
@@ -34,6 +35,10 @@ impl FleetControl {
     }
 
     pub(super) async fn next_upgrade(&self) -> Option<PathBuf> {
+        match self.0 {}
+    }
+
+    pub(super) async fn next_resume(&self) -> oneshot::Sender<bool> {
         match self.0 {}
     }
 
@@ -66,7 +71,7 @@ impl PendingNode {
     }
 }
 
-pub(super) const fn announce_nodes(node: &FleetControl, _: &WebhookHub) {
+pub(super) const fn announce_changes(node: &FleetControl, _: &WebhookHub) {
     match node.0 {}
 }
 

@@ -12,6 +12,7 @@ use adit_cli::{
 };
 use adit_config::{Plan, Problem, RecordingSources, RuleSetSource};
 use adit_engine::{Engine, ReloadSummary};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
@@ -79,6 +80,8 @@ enum RunEvent {
     /// The file is read again; the reply is for a client of the API.
     Reload(Option<ReloadReply>),
     Upgrade(UpgradeTrigger),
+    /// The listeners that a drain of the node has closed are opened again; the reply is true if they are.
+    Resume(oneshot::Sender<bool>),
     /// Open connections have this time to end.
     End(Duration),
 }
@@ -88,6 +91,7 @@ impl ReloadableRun {
     pub(super) async fn serve(mut self, mut signals: Signals) -> CommandResult {
         let mut watch = self.new_watch();
         let (mut is_due, mut upgrade_is_due) = (false, false);
+        let mut missed_reload = false;
         let admin_at_start = self.file.plan.admin.clone();
         let otlp_at_start = self.file.plan.log.otlp.clone();
         let fleet_at_start = self.file.plan.fleet.clone();
@@ -107,9 +111,23 @@ impl ReloadableRun {
                 () = wait_for_change(watch.as_mut()) => RunEvent::Reload(None),
                 reply = next_api_request(self.api.as_mut()) => RunEvent::Reload(Some(reply)),
                 trigger = self.upgrades.next_request() => RunEvent::Upgrade(trigger),
+                order = next_resume(self.node.as_ref()) => RunEvent::Resume(order),
             };
             let reply = match event {
+                RunEvent::Reload(reply) if self.is_drained() => {
+                    missed_reload = true;
+                    is_due = false;
+                    refuse_reload(reply);
+                    continue;
+                }
                 RunEvent::Reload(reply) => reply,
+                RunEvent::Resume(order) => {
+                    let is_open = self.resume().await;
+                    is_due |= is_open && std::mem::take(&mut missed_reload);
+                    // The node may have stopped to wait: its next request finds open listeners.
+                    let _ = order.send(is_open);
+                    continue;
+                }
                 RunEvent::End(drain) => {
                     return drain_engine(&self.engine, Some(&self.upgrades), drain, signals).await;
                 }
@@ -177,6 +195,24 @@ impl ReloadableRun {
         }
     }
 
+    /// Returns true if the node was drained, and its listeners are closed.
+    fn is_drained(&self) -> bool {
+        self.node.is_some() && self.engine.is_draining() && self.engine.listeners().is_empty()
+    }
+
+    /// Opens the listeners of the running plan again. Returns true if they are open.
+    async fn resume(&self) -> bool {
+        let plan = &self.file.plan;
+        if let Err(why) = self.engine.resume(plan).await {
+            error!("the listeners of this node are not opened again: {why}");
+            return false;
+        }
+        if let Some(node) = &self.node {
+            fleet_node::set_plan(node, &self.engine, plan);
+        }
+        true
+    }
+
     fn new_watch(&self) -> Option<FileWatch> {
         let run = self.file.plan.run;
         run.watch.then(|| FileWatch::new(self.file.read.clone()))
@@ -233,6 +269,19 @@ impl ReloadableRun {
     }
 }
 
+/// Refuses to read the file while the node is drained: its listeners would be opened.
+fn refuse_reload(reply: Option<ReloadReply>) {
+    let why = "this node is drained: the file is read when it serves again";
+    // The service manager waits for both.
+    report_state(&adit_cli::reloading_state());
+    report_state("READY=1");
+    info!("{why}");
+    if let Some(reply) = reply {
+        // The client may have closed the connection.
+        let _ = reply.send(Err(why.to_owned()));
+    }
+}
+
 /// Reports a state to the service manager: `systemctl reload` waits for the end of the reload.
 fn report_state(state: &str) {
     if let Err(why) = notify_service_manager(state) {
@@ -267,6 +316,13 @@ async fn next_api_request(api: Option<&mut (Arc<Api>, ReloadRequests)>) -> Reloa
             Some(reply) => reply,
             None => pending().await,
         },
+        None => pending().await,
+    }
+}
+
+async fn next_resume(node: Option<&fleet_node::FleetControl>) -> oneshot::Sender<bool> {
+    match node {
+        Some(node) => node.next_resume().await,
         None => pending().await,
     }
 }

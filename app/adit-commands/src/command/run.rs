@@ -229,7 +229,7 @@ impl PreparedRun {
             PlanSource::File(_) | PlanSource::Arguments(_) => None,
         };
         let nodes = node.as_ref().zip(webhooks.as_ref());
-        let _announced = nodes.map(|(node, hub)| fleet_node::announce_nodes(node, hub));
+        let _announced = nodes.map(|(node, hub)| fleet_node::announce_changes(node, hub));
         let mut api = None;
         let mut upgrade_api = None;
         if let Some(admin) = &mut self.admin {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use adit_config::parse_duration;
 use adit_config::text::{self, parse_date, parse_size};
 use adit_convert::users::UserFormat;
-use adit_engine::QuotaPeriod;
+use adit_wire::QuotaPeriod;
 
 /// The change of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,6 +28,8 @@ pub struct FleetSettings {
     pub drain_grace: Duration,
     /// Time that open connections of a drained node have to end.
     pub drain_timeout: Duration,
+    /// The address under which clients fetch subscriptions: `https://HOST`, without a slash at its end.
+    pub subscriptions: Option<String>,
 }
 
 impl FleetSettings {
@@ -47,6 +49,7 @@ impl FleetSettings {
             shared_replay_filter: false,
             drain_grace: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(3600),
+            subscriptions: None,
         }
     }
 }

@@ -2,14 +2,14 @@
 
 mod keyed;
 
-use adit_shadowsocks::{Edition, Method};
+use adit_shadowsocks::{Edition, MAX_TRIAL_USERS, Method};
 
 use crate::schema::{EndpointRoles, hop_param as for_hop, listener_param, shared_param};
 use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::carrier_table::STREAM_CARRIERS;
 use crate::scheme::definition::Scheme;
 use crate::scheme::endpoint_types::{
-    Hop, HopKind, ListenerConfig, ListenerKind, ServerHop, SsServer, UdpTransport,
+    Hop, HopKind, ListenerConfig, ListenerKind, ServerHop, SsRole, SsServer, UdpTransport,
 };
 use crate::scheme::{shared_keys, ss_share_link};
 use crate::text::{ConfigError, WarningKind};
@@ -86,6 +86,9 @@ fn build_listener(builder: &mut EndpointBuilder<'_, '_>) -> Option<ListenerConfi
         warn_no_encryption(builder, method);
     }
     warn_legacy_method(builder, method);
+    if matches!(role, SsRole::Fleet { .. }) {
+        warn_trial(builder, method);
+    }
     let state = state.filter(|_| {
         // The 2022 edition has timestamps, and ciphers without an IV have nothing to remember.
         let kept = match method.edition() {
@@ -183,6 +186,20 @@ fn warn_legacy_method(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
                  `adit keygen 2022-blake3-aes-128-gcm` makes a key for a secure method",
         );
         builder.add_warning(WarningKind::LegacyCipher, about);
+    }
+}
+
+/// Warns about a method that finds the users of a fleet by trial.
+fn warn_trial(builder: &mut EndpointBuilder<'_, '_>, method: Method) {
+    if method.edition() == Edition::Aead {
+        let title = format!("`{method}` serves the first {MAX_TRIAL_USERS} users of the fleet");
+        let about = ConfigError::new(builder.user_span(), title)
+            .with_label("finds a user by trying every password")
+            .with_help(
+                "users after these get no URL of this listener, and the log says how many they are",
+            )
+            .with_help("`2022-blake3-aes-128-gcm` has identity headers, and serves all users");
+        builder.add_warning(WarningKind::SomeUsers, about);
     }
 }
 

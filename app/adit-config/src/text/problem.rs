@@ -91,6 +91,8 @@ pub enum WarningKind {
     NeverReached,
     /// Rules about names cannot match requests of a listener, or it finds names for no rule.
     NamelessRules,
+    /// A listener serves only some users of a fleet, if there are many.
+    SomeUsers,
     /// A keyword of an SSH configuration is unknown or has no effect here.
     UnknownKeyword,
 }

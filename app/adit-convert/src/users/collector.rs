@@ -9,6 +9,8 @@ use super::user_export::{
     ExportedLimits, ExportedUser, MAX_EXPORT_USERS, SkippedUser, UserExport, UserFormat,
 };
 use crate::conversion_context::ConversionContext;
+use crate::json::Json;
+use crate::server_entry::item_path;
 
 /// The longest name, in bytes.
 const MAX_NAME: usize = 255;
@@ -119,6 +121,20 @@ impl<'a> UserCollector<'a> {
             used: used.filter(|used| *used > 0),
             is_disabled,
         });
+    }
+
+    /// Adds the users that `read` returns for the items of a list at `place`; it is called with an item and its place.
+    pub(super) fn add_all<'j>(
+        &mut self,
+        place: &str,
+        items: &'j [Json],
+        mut read: impl FnMut(&'j Json, String, &mut Self) -> Result<UserDraft, (String, String)>,
+    ) {
+        for (i, item) in items.iter().enumerate() {
+            let place = item_path(place, i);
+            let user = read(item, place.clone(), self);
+            self.add(&place, user);
+        }
     }
 
     /// Returns the user of a name, who was found before.

@@ -6,7 +6,6 @@ use super::collector::{UserCollector, UserDraft};
 use crate::conversion_context::ConversionContext;
 use crate::fields::ObjectFields;
 use crate::json::Json;
-use crate::server_entry::item_path;
 
 /// The method of users that name none.
 const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";
@@ -34,11 +33,9 @@ pub(super) fn read(tree: &Json, found: &mut UserCollector<'_>) -> Option<()> {
         }
         _ => return None,
     };
-    for (i, item) in items.iter().enumerate() {
-        let path = item_path("users", i);
-        let user = read_user(item, path.clone(), &mut found.clerk);
-        found.add(&path, user);
-    }
+    found.add_all("users", items, |item, path, found| {
+        read_user(item, path, &mut found.clerk)
+    });
     Some(())
 }
 

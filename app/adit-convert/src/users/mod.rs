@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! JSON → tree → one reader per program ─┐
-//! CSV ──────────────────────────────────┴→ UserCollector → UserExport: users, skipped users, notes
+//! CSV, links ───────────────────────────┴→ UserCollector → UserExport: users, skipped users, notes
 //! ```
 //!
 //! A user is never imported with more rights than before: one whose expiry or quota cannot be read is skipped, with the
@@ -10,6 +10,7 @@
 
 mod collector;
 mod csv;
+mod links;
 mod marzban;
 mod outline;
 mod sip008;
@@ -53,7 +54,8 @@ pub fn read_user_export(
     let mut found = UserCollector::new(clerk);
     let is_json = text.trim_start().starts_with(['{', '[']);
     let format = match format {
-        Some(UserFormat::Csv) => UserFormat::Csv,
+        Some(format @ (UserFormat::Csv | UserFormat::Links)) => format,
+        None if links::is_list(text) => UserFormat::Links,
         None if !is_json => UserFormat::Csv,
         wanted => {
             let tree = json::parse_strict(text, name)?;
@@ -64,8 +66,10 @@ pub fn read_user_export(
             format
         }
     };
-    if format == UserFormat::Csv {
-        csv::read(text, name, &mut found)?;
+    match format {
+        UserFormat::Csv => csv::read(text, name, &mut found)?,
+        UserFormat::Links => links::read(text, &mut found),
+        _ => {}
     }
     found.finish(format)
 }
@@ -89,7 +93,7 @@ fn read_tree(
         UserFormat::ThreeXUi => three_x_ui::read(tree, found),
         UserFormat::Upsk => upsk::read(tree, found),
         UserFormat::Sip008 => sip008::read(tree, found),
-        UserFormat::Csv => Some(()),
+        UserFormat::Csv | UserFormat::Links => Some(()),
     };
     match has_read {
         Some(()) => Ok(()),
@@ -175,6 +179,7 @@ mod tests {
             (r#"{"version":1,"servers":[]}"#, UserFormat::Sip008),
             ("\u{feff}name,password\n", UserFormat::Csv),
             ("", UserFormat::Csv),
+            ("\u{feff}# a\n\nss://\n", UserFormat::Links),
         ] {
             let found = read_user_export(text, "a", None).unwrap();
             assert_eq!(found.format, format, "{text}");

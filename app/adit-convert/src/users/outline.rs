@@ -3,7 +3,6 @@
 use super::collector::{UserCollector, UserDraft};
 use crate::fields::ObjectFields;
 use crate::json::Json;
-use crate::server_entry::item_path;
 
 /// The method of keys that name none.
 const DEFAULT_METHOD: &str = "chacha20-ietf-poly1305";
@@ -15,15 +14,10 @@ pub(super) fn read(tree: &Json, found: &mut UserCollector<'_>) -> Option<()> {
         return None;
     }
     let mut ports = Vec::new();
-    for (i, item) in top
-        .list_field("accessKeys", &mut found.clerk)
-        .iter()
-        .enumerate()
-    {
-        let path = item_path("accessKeys", i);
-        let user = read_key(item, path.clone(), &mut ports, found);
-        found.add(&path, user);
-    }
+    let items = top.list_field("accessKeys", &mut found.clerk);
+    found.add_all("accessKeys", items, |item, path, found| {
+        read_key(item, path, &mut ports, found)
+    });
     for (port, method) in ports {
         found.clerk.add_note(
             "accessKeys",

@@ -5,7 +5,6 @@ use super::collector::{UserCollector, UserDraft};
 use crate::conversion_context::ConversionContext;
 use crate::fields::ObjectFields;
 use crate::json::Json;
-use crate::server_entry::item_path;
 
 /// Reads the users; `None` if it is not such a document.
 pub(super) fn read(tree: &Json, found: &mut UserCollector<'_>) -> Option<()> {
@@ -29,11 +28,9 @@ pub(super) fn read(tree: &Json, found: &mut UserCollector<'_>) -> Option<()> {
         }
         _ => return None,
     };
-    for (i, item) in items.iter().enumerate() {
-        let path = item_path("servers", i);
-        let user = read_server(item, path.clone(), &mut found.clerk);
-        found.add(&path, user);
-    }
+    found.add_all("servers", items, |item, path, found| {
+        read_server(item, path, &mut found.clerk)
+    });
     Some(())
 }
 

@@ -8,7 +8,6 @@ use zeroize::Zeroizing;
 use super::collector::{UserCollector, UserDraft};
 use crate::fields::ObjectFields;
 use crate::json::Json;
-use crate::server_entry::item_path;
 
 /// The lengths of keys, in bytes.
 const KEY_LENGTHS: [usize; 2] = [16, 32];
@@ -35,19 +34,14 @@ pub(super) fn read(tree: &Json, found: &mut UserCollector<'_>) -> Option<()> {
         },
         _ => return None,
     };
-    for (i, item) in items.iter().enumerate() {
-        let path = item_path("users", i);
-        let fields = ObjectFields::of_object(item, path.clone(), &mut found.clerk);
-        let user = match fields {
-            Some(mut fields) => {
-                let name = fields.string_field("username", &mut found.clerk);
-                let key = fields.string_field("uPSK", &mut found.clerk);
-                draft(name.unwrap_or_default(), key.unwrap_or_default())
-            }
-            None => Ok(UserDraft::default()),
+    found.add_all("users", items, |item, path, found| {
+        let Some(mut fields) = ObjectFields::of_object(item, path, &mut found.clerk) else {
+            return Ok(UserDraft::default());
         };
-        found.add(&path, user);
-    }
+        let name = fields.string_field("username", &mut found.clerk);
+        let key = fields.string_field("uPSK", &mut found.clerk);
+        draft(name.unwrap_or_default(), key.unwrap_or_default())
+    });
     Some(())
 }
 

@@ -26,16 +26,19 @@ pub enum UserFormat {
     Sip008,
     /// Comma-separated values.
     Csv,
+    /// `ss://` URLs, one in each line.
+    Links,
 }
 
 /// All formats with their names.
-const FORMATS: [(&str, UserFormat); 6] = [
+const FORMATS: [(&str, UserFormat); 7] = [
     ("outline", UserFormat::Outline),
     ("marzban", UserFormat::Marzban),
     ("3x-ui", UserFormat::ThreeXUi),
     ("upsk", UserFormat::Upsk),
     ("sip008", UserFormat::Sip008),
     ("csv", UserFormat::Csv),
+    ("links", UserFormat::Links),
 ];
 
 impl UserFormat {
@@ -54,6 +57,7 @@ impl UserFormat {
             Self::Upsk => "upsk",
             Self::Sip008 => "sip008",
             Self::Csv => "csv",
+            Self::Links => "links",
         }
     }
 }

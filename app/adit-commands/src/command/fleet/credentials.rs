@@ -1,17 +1,94 @@
 //! The credentials of a user of a realm at each node, as clients need them.
 
-use adit_admin::api::IssuedCredential;
+use adit_admin::api::{IssuedCredential, subscription_path};
+use adit_cli::Failure;
 use adit_config::link::shadowsocks_link;
 use adit_config::text::escape::encode_part;
-use adit_fleet::{FleetUser, NodeEntry, NodeIdentity, NodeServer, RealmKey};
-use adit_shadowsocks::{Edition, Method};
+use adit_fleet::subscription::servers_of_user;
+use adit_fleet::{
+    FleetUser, NodeEntry, NodeIdentity, NodeServer, RealmKey, SealedRecord, subscription_addresses,
+};
+use adit_shadowsocks::{Edition, MAX_TRIAL_USERS, Method};
 use adit_wire::{Host, Target};
 use zeroize::Zeroizing;
 
-/// Returns the credentials of a user at every node that subscriptions list.
-pub(in crate::command) fn credentials(
+use super::realm::Realm;
+
+/// The credentials of a user of a realm, and the addresses of the subscription.
+pub(in crate::command) struct UserAccess {
+    /// At every node that subscriptions list.
+    pub(in crate::command) credentials: Vec<IssuedCredential>,
+    /// The addresses, all of the same documents, or the reason why there is none.
+    pub(in crate::command) subscriptions: Result<Vec<String>, &'static str>,
+}
+
+impl UserAccess {
+    /// Finds what a user of a realm with these nodes has.
+    pub(in crate::command) async fn find(
+        realm: &Realm,
+        user: &FleetUser,
+        nodes: &[NodeEntry],
+    ) -> Result<Self, Failure> {
+        let addresses = subscription_addresses(nodes, realm.cipher());
+        let is_tried = is_tried(realm, user, nodes).await?;
+        Ok(Self {
+            credentials: credentials(realm.key(), user, is_tried, nodes),
+            subscriptions: subscriptions(realm.key(), user, is_tried, nodes, &addresses),
+        })
+    }
+}
+
+/// Returns true if a server tries the passwords of its users one by one, which only the first of them have.
+fn tries_passwords(server: &NodeServer) -> bool {
+    let method = server.method.parse::<Method>();
+    server.dialect == "ss" && method.is_ok_and(|method| method.edition() == Edition::Aead)
+}
+
+/// Returns true if servers that try passwords try that of this user, who is among the first who may connect.
+async fn is_tried(realm: &Realm, user: &FleetUser, nodes: &[NodeEntry]) -> Result<bool, Failure> {
+    let servers = nodes.iter().flat_map(|node| &node.status);
+    let mut servers = servers.flat_map(|status| &status.servers);
+    // No number is assigned twice, so that a low one needs no look at the others.
+    let is_early = usize::try_from(user.id).is_ok_and(|id| id <= MAX_TRIAL_USERS);
+    if is_early || !servers.any(tries_passwords) {
+        return Ok(true);
+    }
+    let snapshot = realm.ask(realm.store.snapshot()).await?;
+    let before = snapshot.users.iter().filter(|(id, _)| *id < user.id);
+    let is_enabled = |(id, sealed): &&(u32, SealedRecord)| {
+        let known = realm.cipher().open(*id, sealed);
+        known.is_ok_and(|known| !known.disabled)
+    };
+    Ok(before.filter(is_enabled).count() < MAX_TRIAL_USERS)
+}
+
+/// Returns the addresses of a user's subscription, below those of nodes.
+fn subscriptions(
     key: &RealmKey,
     user: &FleetUser,
+    is_tried: bool,
+    nodes: &[NodeEntry],
+    addresses: &[String],
+) -> Result<Vec<String>, &'static str> {
+    if addresses.is_empty() {
+        return Err("no node has the address of its web server: `subscriptions` in `[fleet]`");
+    }
+    if user.disabled {
+        return Err("the user is disabled");
+    }
+    if servers_of_user(user, is_tried, key, nodes).is_empty() {
+        return Err("no node in service has a Shadowsocks server for this user");
+    }
+    let path = subscription_path(&user.name, &user.subscription_key());
+    Ok(addresses.iter().map(|at| format!("{at}{path}")).collect())
+}
+
+/// Returns the credentials of a user at every node that subscriptions list. With `is_tried` false, the user is none of
+/// those whose passwords are tried.
+fn credentials(
+    key: &RealmKey,
+    user: &FleetUser,
+    is_tried: bool,
     nodes: &[NodeEntry],
 ) -> Vec<IssuedCredential> {
     let mut all = Vec::new();
@@ -27,10 +104,27 @@ pub(in crate::command) fn credentials(
                 &server.host
             };
             let name = format!("{}/{}", node.record.name, server.name);
-            all.push(credential(key, user, node.id, server, host, name));
+            all.push(match is_tried || !tries_passwords(server) {
+                true => credential(key, user, node.id, server, host, name),
+                false => not_tried(server, name),
+            });
         }
     }
     all
+}
+
+/// Returns the entry of a server that does not serve the user.
+fn not_tried(server: &NodeServer, name: String) -> IssuedCredential {
+    let method = &server.method;
+    IssuedCredential {
+        listener: name,
+        note: Some(format!(
+            "{method} serves the first {MAX_TRIAL_USERS} users: this one needs a server of the 2022 edition"
+        )),
+        secret: String::new(),
+        url: None,
+        subscription: None,
+    }
 }
 
 fn credential(
@@ -150,7 +244,12 @@ mod tests {
             ("socks5", ""),
             ("http", ""),
         ];
-        let all = credentials(&key, &user, &[node(1, &kinds), node(2, &kinds)]);
+        let nodes = [node(1, &kinds), node(2, &kinds)];
+        let untried = credentials(&key, &user, false, &nodes);
+        assert!(untried[1].note.as_ref().unwrap().contains("first 1024"));
+        let with_url = untried.iter().filter(|one| one.url.is_some());
+        assert_eq!(with_url.count(), 6);
+        let all = credentials(&key, &user, true, &nodes);
         assert_eq!(all.len(), 8);
         for one in &all {
             let url = one.url.clone().unwrap();
@@ -165,6 +264,27 @@ mod tests {
     }
 
     #[test]
+    fn a_subscription_has_an_address_or_a_reason() {
+        let (key, mut user) = (RealmKey::new([3; 32]), FleetUser::new(7, "an/na", [5; 32]));
+        let nodes = [node(1, &[("ss", "aes-256-gcm")])];
+        let at = [
+            "https://a.example".to_owned(),
+            "https://b.example/x".to_owned(),
+        ];
+        let found = subscriptions(&key, &user, true, &nodes, &at).unwrap();
+        let path = subscription_path("an/na", &user.subscription_key());
+        assert_eq!(found, at.clone().map(|at| format!("{at}{path}")));
+        let proxies = [node(1, &[("socks5", "")])];
+        let why = |user: &FleetUser, nodes: &[NodeEntry], at: &[String]| {
+            subscriptions(&key, user, true, nodes, at).unwrap_err()
+        };
+        assert!(why(&user, &nodes, &[]).contains("`subscriptions`"));
+        assert!(why(&user, &proxies, &at).contains("no node in service"));
+        user.disabled = true;
+        assert!(why(&user, &nodes, &at).contains("disabled"));
+    }
+
+    #[test]
     fn nodes_out_of_service_are_omitted() {
         let (key, user) = (RealmKey::new([3; 32]), FleetUser::new(7, "anna", [5; 32]));
         let mut draining = node(1, &[("socks5", "")]);
@@ -174,7 +294,7 @@ mod tests {
         let mut gone = node(3, &[("socks5", "")]);
         gone.status = None;
         let nodes = [draining, weightless, gone, node(4, &[("socks5", "")])];
-        let all = credentials(&key, &user, &nodes);
+        let all = credentials(&key, &user, true, &nodes);
         assert_eq!(all.len(), 1, "{all:?}");
         assert_eq!(all[0].listener, "n4/socks5");
     }

@@ -21,6 +21,24 @@ pub(super) enum Logins {
     Shared { note: String },
 }
 
+impl Logins {
+    /// Sets the login of a membership, which has the other member's so far. Returns what there is to say about it.
+    pub(super) fn put_into(self, membership: &mut Membership) -> Option<String> {
+        match self {
+            Self::Created {
+                user,
+                password,
+                note,
+            } => {
+                membership.store_user = Some(user);
+                membership.store_password = Some(password);
+                note
+            }
+            Self::Shared { note } => Some(note),
+        }
+    }
+}
+
 /// Returns the name of the operator's login.
 fn operator_name(realm: &str) -> String {
     format!("adit-{realm}-operator")
@@ -46,6 +64,35 @@ fn new_password() -> Zeroizing<String> {
 /// Creates the operator's login.
 pub(super) async fn create_operator(admin: &StoreLogin) -> Logins {
     create(admin, operator_name(&admin.realm), AclRole::Operator).await
+}
+
+/// Creates another login for the operator, under a name that the current one does not have: only its end ends the
+/// connections of those who know it.
+pub(super) async fn replace_operator(current: &StoreLogin) -> Logins {
+    let own = operator_name(&current.realm);
+    let name = match current.user.as_deref() == Some(own.as_str()) {
+        true => format!("{own}-2"),
+        false => own,
+    };
+    create(current, name, AclRole::Operator).await
+}
+
+/// Deletes the login that [`replace_operator`] has replaced. Returns what there is to say about it.
+pub(super) async fn remove_operator(operator: &StoreLogin, old: &str) -> Option<String> {
+    let own = operator_name(&operator.realm);
+    let is_ours = old == own || old == format!("{own}-2");
+    let still = |why: &str| {
+        let why = format!("the login `{old}` at the store server still works: {why}");
+        Some(sanitize_for_terminal(&why))
+    };
+    if !is_ours {
+        return still("adit has not made it");
+    }
+    let deleted = async { AccessAdmin::new(operator)?.delete(&[old.to_owned()]).await };
+    match deleted.await {
+        Ok(_) => None,
+        Err(why) => still(&why.to_string()),
+    }
 }
 
 /// Creates the login of a node.
@@ -141,5 +188,45 @@ pub(super) async fn remove_node(membership: &Membership, node: u32) -> Option<St
         Err(why) => Some(sanitize_for_terminal(&format!(
             "its login at the store server, if it has one, still works: {why}"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adit_fleet::{RealmKey, Role};
+
+    use super::*;
+
+    #[test]
+    fn a_shared_login_stays() {
+        let shared = Membership {
+            version: Membership::VERSION,
+            realm: "main".to_owned(),
+            realm_key: RealmKey::new([7; 32]),
+            role: Role::Operator,
+            node_id: None,
+            name: "operator".to_owned(),
+            store: "valkeys://store.example:6380".to_owned(),
+            store_user: Some("default".to_owned()),
+            store_password: Some(Zeroizing::new("shared".to_owned())),
+            ca_pem: None,
+        };
+        let mut membership = shared.clone();
+        let note = "the members share one login".to_owned();
+        let login = Logins::Shared { note: note.clone() };
+        assert_eq!(login.put_into(&mut membership), Some(note));
+        assert_eq!(membership, shared);
+        let login = Logins::Created {
+            user: "adit-main-operator".to_owned(),
+            password: Zeroizing::new("own".to_owned()),
+            note: None,
+        };
+        assert_eq!(login.put_into(&mut membership), None);
+        let expected = Membership {
+            store_user: Some("adit-main-operator".to_owned()),
+            store_password: Some(Zeroizing::new("own".to_owned())),
+            ..shared
+        };
+        assert_eq!(membership, expected);
     }
 }

@@ -1,76 +1,32 @@
-//! Nodes as commands show them: lines of 80 columns, and documents.
+//! Nodes as commands show them, in lines of 80 columns.
 
 use adit_config::text::sanitize_for_terminal;
-use serde::Serialize;
+use adit_fleet::NodeView;
 
 use crate::command::age::format_age;
 
 /// Width of names in a table.
 const NAME_WIDTH: usize = 12;
-/// Clock difference from which a node reports a fault.
-const CLOCK_FAULT: f64 = 5.0;
 /// A day, in seconds.
 const DAY: u64 = 86_400;
-/// Lag from which a node is behind.
-const LAG_FAULT: f64 = 5.0;
 
-/// A node.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(in crate::command) struct NodeView {
-    pub(in crate::command) id: u32,
-    pub(in crate::command) name: String,
-    /// `active`, `draining`, `drained`, or `missing` if it sends no heartbeat.
-    pub(in crate::command) state: String,
-    pub(in crate::command) version: Option<String>,
-    /// Seconds since the start of the process.
-    pub(in crate::command) uptime: Option<u64>,
-    pub(in crate::command) sessions: u64,
-    /// Bytes per second, from clients and to them.
-    pub(in crate::command) up_rate: u64,
-    pub(in crate::command) down_rate: u64,
-    pub(in crate::command) users: u64,
-    /// The last change of users that it has applied.
-    pub(in crate::command) change: u64,
-    pub(in crate::command) lag_seconds: f64,
-    pub(in crate::command) clock_offset_seconds: f64,
-    /// The share of clients that subscriptions send to it.
-    pub(in crate::command) weight: u32,
-    /// A fault that it reports.
-    pub(in crate::command) fault: Option<String>,
-}
-
-impl NodeView {
-    pub(in crate::command) fn is_up(&self) -> bool {
-        self.state != "missing"
-    }
-
-    /// Returns true if the node is up and reports no fault.
-    pub(in crate::command) fn is_well(&self) -> bool {
-        self.is_up()
-            && self.fault.is_none()
-            && self.clock_offset_seconds.abs() <= CLOCK_FAULT
-            && self.lag_seconds <= LAG_FAULT
-    }
-
-    /// Returns the cells of the table.
-    pub(in crate::command) fn cells(&self) -> [String; 9] {
-        let of = |text: String| if self.is_up() { text } else { "-".to_owned() };
-        [
-            cut(&sanitize_for_terminal(&self.name)),
-            of(self.version.as_deref().map_or_else(
-                || "-".to_owned(),
-                |version| sanitize_for_terminal(version).chars().take(7).collect(),
-            )),
-            of(self.uptime.map_or_else(|| "-".to_owned(), short_age)),
-            of(short_count(self.sessions)),
-            of(megabits(self.up_rate.saturating_add(self.down_rate))),
-            of(short_count(self.users)),
-            of(short_seconds(self.lag_seconds)),
-            of(signed_seconds(self.clock_offset_seconds)),
-            sanitize_for_terminal(&self.state),
-        ]
-    }
+/// Returns the cells of a node in the table.
+pub(in crate::command) fn cells(node: &NodeView) -> [String; 9] {
+    let of = |text: String| if node.is_up() { text } else { "-".to_owned() };
+    [
+        cut(&sanitize_for_terminal(&node.name)),
+        of(node.version.as_deref().map_or_else(
+            || "-".to_owned(),
+            |version| sanitize_for_terminal(version).chars().take(7).collect(),
+        )),
+        of(node.uptime.map_or_else(|| "-".to_owned(), short_age)),
+        of(short_count(node.sessions)),
+        of(megabits(node.up_rate.saturating_add(node.down_rate))),
+        of(short_count(node.users)),
+        of(short_seconds(node.lag_seconds)),
+        of(signed_seconds(node.clock_offset_seconds)),
+        sanitize_for_terminal(&node.state),
+    ]
 }
 
 /// Titles of the columns.
@@ -88,7 +44,7 @@ pub(in crate::command) fn table(nodes: &[NodeView]) -> Vec<String> {
     };
     let mut lines = vec![row(TITLES)];
     for node in nodes {
-        let cells = node.cells();
+        let cells = cells(node);
         lines.push(row(cells.each_ref().map(String::as_str)));
     }
     // What does not fit into a column is in lines below the table.
@@ -97,7 +53,7 @@ pub(in crate::command) fn table(nodes: &[NodeView]) -> Vec<String> {
         if let Some(fault) = &node.fault {
             lines.push(format!("{name}: {}", sanitize_for_terminal(fault)));
         }
-        if node.is_up() && node.clock_offset_seconds.abs() > CLOCK_FAULT {
+        if node.is_up() && node.is_clock_off() {
             let offset = signed_seconds(node.clock_offset_seconds);
             lines.push(format!("{name}: the clock is off by {offset}: set it"));
         }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::text::sanitize_for_terminal;
-use adit_fleet::{NodeOp, NodeServer, NodeState};
+use adit_fleet::{NodeOp, NodeServer, NodeState, NodeView};
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::interrupt::run;
 use super::logins;
-use super::node_view::{NodeView, table};
+use super::node_view::table;
 use super::realm::Realm;
 use crate::args::fleet::{FleetDrainArgs, FleetNodeCommand, FleetStatusArgs};
 use crate::json;
@@ -78,7 +78,7 @@ pub(super) fn run_node(command: &FleetNodeCommand) -> CommandResult {
                 let realm = Realm::open(typed.operator.membership.as_deref()).await?;
                 let entry = realm.find_node(&typed.node).await?;
                 let now = realm.ask(realm.store.time()).await? / 1000;
-                let view = super::realm::view_of(&entry, now);
+                let view = NodeView::new(&entry, now);
                 let status = entry.status.unwrap_or_default();
                 let public = status.public_host.unwrap_or_else(|| "?".to_owned());
                 let line = |server: NodeServer| {

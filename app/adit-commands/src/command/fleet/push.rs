@@ -5,40 +5,33 @@
 //!           sum of usage      ◀── totals, over SSH ───────  node
 //! ```
 //!
-//! The node's end is `adit fleet receive` and `adit fleet report`, which read standard input and print one document.
+//! The node's end is in `push_target`.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::text::sanitize_for_terminal;
 use adit_fleet::{
-    DEFAULT_WEIGHT, Membership, NodeEntry, NodeRecord, NodeState, PeriodLabel, QuotaPeriod,
-    RealmInfo, Role, Snapshot, UsageBatch, UserTotal, UserUsage,
+    DEFAULT_WEIGHT, Membership, NodeEntry, NodeRecord, NodeState, PeriodLabel, RealmInfo, Role,
+    Snapshot, UsageBatch, UserTotal, UserUsage,
 };
 use adit_net::persistent_file::{read_bounded, write_atomically};
-use adit_wire::UnixTime;
+use adit_wire::{QuotaPeriod, UnixTime};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::interrupt::run;
 use super::nodes::check_name;
-use super::realm::{Realm, node_file, read_membership};
-use crate::args::fleet::{FleetNodeEndArgs, FleetPushArgs};
+use super::realm::Realm;
+use crate::args::fleet::FleetPushArgs;
 use crate::json;
 
-/// Maximum size of what a node receives or reports.
-const MAX_DOCUMENT: u64 = 256 << 20;
 /// Maximum number of entries of a batch of usage.
 const MAX_BATCH: usize = adit_fleet::usage_batch::MAX_BATCH;
-/// The file of a node's realm, beside its membership.
-const STORE_FILE: &str = "realm.store";
-/// The file with the change of the last push, beside the membership.
-const PUSHED_FILE: &str = "pushed";
-
 /// A machine of the file of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NodeHost {
@@ -50,18 +43,18 @@ struct NodeHost {
 
 /// The data that a node receives.
 #[derive(Serialize, Deserialize)]
-struct Bundle {
-    membership: Membership,
-    info: RealmInfo,
-    users: Snapshot,
+pub(super) struct Bundle {
+    pub(super) membership: Membership,
+    pub(super) info: RealmInfo,
+    pub(super) users: Snapshot,
 }
 
 /// The report of a node.
 #[derive(Debug, Serialize, Deserialize)]
-struct Report {
-    realm: String,
-    node: u32,
-    usage: Vec<UserTotal>,
+pub(super) struct Report {
+    pub(super) realm: String,
+    pub(super) node: u32,
+    pub(super) usage: Vec<UserTotal>,
 }
 
 /// The totals of a node at the last pull, and before it: the store may not have the last batch yet.
@@ -303,11 +296,13 @@ async fn add_report(
     };
     let last = realm.ask(realm.store.last_batch(node)).await?;
     // What was not added is added with the rest.
-    let base = if pulled.number > last {
+    let mut base = if pulled.number > last {
         pulled.before
     } else {
         pulled.after
     };
+    let now = UnixTime(realm.ask(realm.store.time()).await? / 1000);
+    forget_old_periods(&mut base, now);
     let entries = difference(&base, &report.usage);
     let bytes = entries
         .iter()
@@ -337,6 +332,18 @@ async fn add_report(
 
 /// Maximum size of the file of a node's totals.
 const MAX_STATE: usize = 256 << 20;
+
+pub(super) fn kept_labels(now: UnixTime) -> impl Iterator<Item = PeriodLabel> {
+    let periods = QuotaPeriod::ALL.into_iter();
+    periods.flat_map(move |period| PeriodLabel::kept(period, now))
+}
+
+/// Removes totals of periods that no node reports any more. The clocks of nodes may be a day behind.
+fn forget_old_periods(totals: &mut Vec<UserTotal>, now: UnixTime) {
+    let yesterday = UnixTime(now.0.saturating_sub(86_400));
+    let kept: BTreeSet<PeriodLabel> = kept_labels(now).chain(kept_labels(yesterday)).collect();
+    totals.retain(|total| kept.contains(&total.period));
+}
 
 /// Returns what is in the new totals and not in the old ones. A node that has lost its file starts from zero.
 fn difference(old: &[UserTotal], new: &[UserTotal]) -> Vec<UserUsage> {
@@ -385,90 +392,6 @@ fn apply(base: &[UserTotal], batches: &[UsageBatch], until: u64) -> Vec<UserTota
     totals.into_iter().map(total).collect()
 }
 
-/// The node's end of `push`.
-pub(super) fn run_receive(typed: &FleetNodeEndArgs) -> CommandResult {
-    let failed = |why: String| Failure::new(FailureCode::Config, why);
-    let mut input = Zeroizing::new(Vec::new());
-    let read = io::stdin()
-        .lock()
-        .take(MAX_DOCUMENT)
-        .read_to_end(&mut input);
-    read.map_err(|why| failed(format!("standard input: {why}")))?;
-    let bundle: Bundle = serde_json::from_slice(&input).map_err(|_| {
-        failed("standard input has no users: `adit fleet push` runs this".to_owned())
-    })?;
-    let path = node_file(typed.membership.as_deref())?;
-    let folder = path.parent().unwrap_or_else(|| Path::new(".")).to_owned();
-    let pushed = folder.join(PUSHED_FILE);
-    let membership = receive_membership(&path, &folder, bundle.membership)?;
-    let version = bundle.users.version.0;
-    let before = read_bounded(&pushed, 32).ok();
-    let before = before.and_then(|bytes| String::from_utf8(bytes).ok()?.trim().parse::<u64>().ok());
-    if let Some(before) = before.filter(|before| *before > version) {
-        return Err(failed(format!(
-            "this node has users up to change {before}, and was sent those up to {version}: an old copy of the realm"
-        )));
-    }
-    run(async {
-        let realm = Realm::of_membership(membership)?;
-        let checked = bundle.info.check(realm.cipher());
-        realm.ask(std::future::ready(checked)).await?;
-        realm
-            .ask(realm.store.restore(&bundle.info, &bundle.users))
-            .await
-    })?;
-    write_atomically(&pushed, format!("{version}\n").as_bytes())
-        .map_err(|why| failed(format!("{}: {why}", pushed.display())))
-}
-
-/// Returns the membership of this node, which is written if there is none.
-fn receive_membership(path: &Path, folder: &Path, sent: Membership) -> Result<Membership, Failure> {
-    if path.exists() {
-        let own = read_membership(path)?;
-        let is_same = own.realm == sent.realm
-            && own.realm_key == sent.realm_key
-            && own.node_id == sent.node_id
-            && own.store.starts_with("file://");
-        return match is_same {
-            true => Ok(own),
-            false => {
-                let what = format!(
-                    "{}: this machine is another node, or uses a store server",
-                    path.display()
-                );
-                Err(Failure::new(FailureCode::Config, what).with_hint("`adit fleet leave` on it"))
-            }
-        };
-    }
-    let store: PathBuf = std::path::absolute(folder.join(STORE_FILE)).unwrap_or_default();
-    let membership = Membership {
-        store: format!("file://{}", store.display()),
-        ..sent
-    };
-    membership
-        .write(path)
-        .map_err(|why| Failure::new(FailureCode::Failure, format!("{}: {why}", path.display())))?;
-    Ok(membership)
-}
-
-/// The node's end of `pull`.
-pub(super) fn run_report(typed: &FleetNodeEndArgs) -> CommandResult {
-    let report = run(async {
-        let (realm, node) = Realm::open_own(typed.membership.as_deref()).await?;
-        let now = UnixTime(realm.ask(realm.store.time()).await? / 1000);
-        let mut usage = Vec::new();
-        for period in QuotaPeriod::ALL {
-            let label = period.label(now);
-            usage.extend(realm.ask(realm.store.usage(&label, None)).await?);
-        }
-        let realm = realm.membership.realm;
-        Ok(Report { realm, node, usage })
-    })?;
-    let text = serde_json::to_string(&report);
-    println!("{}", text.unwrap_or_default());
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -505,7 +428,7 @@ mod tests {
     fn total(user: u32, up: u64, down: u64) -> UserTotal {
         UserTotal {
             user,
-            period: QuotaPeriod::Total.label(UnixTime(0)),
+            period: PeriodLabel::new(QuotaPeriod::Total, UnixTime(0)),
             up,
             down,
         }
@@ -527,5 +450,19 @@ mod tests {
         let batches = vec![UsageBatch { number: 4, entries }];
         assert_eq!(apply(&old, &batches, 5), new);
         assert_eq!(apply(&old, &batches, 4), old);
+    }
+
+    #[test]
+    fn totals_of_old_periods_are_forgotten() {
+        let now = UnixTime(1_795_867_200);
+        let mut totals: Vec<UserTotal> = ["total", "2026-11", "2026-10", "2020-01", "2020-01-01"]
+            .map(|label| UserTotal {
+                period: PeriodLabel::from_text(label).unwrap(),
+                ..total(1, 1, 1)
+            })
+            .into();
+        forget_old_periods(&mut totals, now);
+        let labels: Vec<&str> = totals.iter().map(|one| one.period.as_str()).collect();
+        assert_eq!(labels, ["total", "2026-11", "2026-10"]);
     }
 }

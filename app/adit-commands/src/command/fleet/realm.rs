@@ -6,14 +6,13 @@ use std::sync::Arc;
 use adit_cli::{Failure, FailureCode};
 use adit_config::text::sanitize_for_terminal;
 use adit_fleet::{
-    Membership, NodeEntry, NodeOp, NodeState, RealmKey, RealmWriter, RecordCipher, Role, Store,
-    StoreError, StoreErrorKind, StoreLogin, WriteError, open_store,
+    ChangeId, Membership, NodeEntry, NodeOp, NodeView, RealmKey, RealmWriter, RecordCipher, Role,
+    Store, StoreError, StoreErrorKind, StoreLogin, WriteError, open_store,
 };
 use serde_json::{Value, json};
 use tracing::warn;
 
 use super::failure::{to_failure, to_record_failure};
-use super::node_view::NodeView;
 
 /// A realm that a command acts on.
 pub(in crate::command) struct Realm {
@@ -148,11 +147,10 @@ impl Realm {
         self.writer.cipher()
     }
 
-    /// Sends an operation to a node.
-    pub(super) async fn send(&self, node: u32, op: &NodeOp) -> Result<(), Failure> {
+    /// Sends an operation to a node. Returns its number among the changes.
+    pub(super) async fn send(&self, node: u32, op: &NodeOp) -> Result<ChangeId, Failure> {
         let sent = self.writer.send_node_op(node, op).await;
-        sent.map(drop)
-            .map_err(|why| self.to_failure(&why, "the operation"))
+        sent.map_err(|why| self.to_failure(&why, "the operation"))
     }
 
     /// Returns the failure of a change of `what`.
@@ -182,7 +180,10 @@ impl Realm {
     pub(in crate::command) async fn nodes(&self) -> Result<Vec<NodeView>, Failure> {
         let entries = self.ask(self.store.nodes()).await?;
         let now = self.ask(self.store.time()).await? / 1000;
-        Ok(entries.iter().map(|entry| view_of(entry, now)).collect())
+        Ok(entries
+            .iter()
+            .map(|entry| NodeView::new(entry, now))
+            .collect())
     }
 
     /// Returns the node with this name or number.
@@ -226,37 +227,4 @@ pub(super) fn read_membership(path: &Path) -> Result<Membership, Failure> {
              `--membership FILE` names another one",
         )
     })
-}
-
-/// Returns a node as it is shown.
-pub(super) fn view_of(entry: &NodeEntry, now: u64) -> NodeView {
-    let record = &entry.record;
-    let mut view = NodeView {
-        id: entry.id,
-        name: record.name.clone(),
-        state: "missing".to_owned(),
-        weight: record.weight,
-        ..NodeView::default()
-    };
-    let Some(status) = &entry.status else {
-        return view;
-    };
-    view.state = match (record.state, status.state) {
-        (_, NodeState::Drained) => "drained",
-        (NodeState::Active, NodeState::Active) => "active",
-        // What the operator has requested holds, even if the node has not yet said so.
-        _ => "draining",
-    }
-    .to_owned();
-    view.version = Some(status.version.clone());
-    view.uptime = Some(now.saturating_sub(status.started_unix));
-    view.sessions = status.sessions;
-    view.up_rate = status.up_per_second;
-    view.down_rate = status.down_per_second;
-    view.users = status.users;
-    view.change = status.change;
-    view.lag_seconds = status.lag_ms as f64 / 1e3;
-    view.clock_offset_seconds = status.clock_offset_ms as f64 / 1e3;
-    view.fault.clone_from(&status.degraded);
-    view
 }

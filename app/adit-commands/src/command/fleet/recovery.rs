@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::text::sanitize_for_terminal;
 use adit_fleet::{
-    ChangeId, LocalState, Membership, NodeEntry, NodeOp, RealmInfo, Role, Snapshot, StoreErrorKind,
+    ChangeId, LocalState, Membership, NodeEntry, NodeOp, NodeStatus, RealmInfo, Role, Snapshot,
+    StoreErrorKind,
 };
 use adit_net::persistent_file::read_bounded;
 use serde_json::json;
@@ -28,6 +29,9 @@ const MAX_STATE: usize = 1 << 30;
 const LIMIT: Duration = Duration::from_secs(60);
 /// Time within which each node that runs reports.
 const REPORT: Duration = Duration::from_secs(8);
+/// Time within which a node that runs notices that the store has lost changes, for which it asks every five seconds, and
+/// reports it.
+const NOTICE: Duration = Duration::from_secs(15);
 /// Time between two looks at the store.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -252,15 +256,15 @@ async fn restore_by_node(
         Err(why) if why.kind == StoreErrorKind::RealmExists => {}
         done => realm.ask(std::future::ready(done)).await?,
     }
-    let node = reporting(&realm, word).await?;
+    let node = wait_for_notice(&realm, word).await?;
     let Some(status) = &node.status else {
         let what = format!("{} is not running", sanitize_for_terminal(word));
         return Err(Failure::new(FailureCode::Failure, what).with_hint(
             "name a node that is, or run `adit fleet restore` on that node: it reads the local state",
         ));
     };
-    realm.send(node.id, &NodeOp::Restore).await?;
-    let sent = realm.ask(realm.store.head()).await?;
+    // The node may have written its users before the next look at the store: its answer has a number above this one.
+    let sent = realm.send(node.id, &NodeOp::Restore).await?;
     let held = status.change.max(sent.0);
     let since = Instant::now();
     loop {
@@ -294,6 +298,21 @@ async fn reporting(realm: &Realm, word: &str) -> Result<NodeEntry, Failure> {
         let is_there = found.as_ref().is_ok_and(|node| node.status.is_some());
         if is_there || since.elapsed() >= REPORT {
             return found;
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until a node that is ahead of the store reports that the store has lost changes. An operation for it is a change
+/// of the store, whose number could then be that of the node, and hide the loss from it.
+async fn wait_for_notice(realm: &Realm, word: &str) -> Result<NodeEntry, Failure> {
+    let since = Instant::now();
+    loop {
+        let node = reporting(realm, word).await?;
+        let head = realm.ask(realm.store.head()).await?;
+        let is_ahead = |status: &NodeStatus| status.change > head.0 && status.degraded.is_none();
+        if !node.status.as_ref().is_some_and(is_ahead) || since.elapsed() >= NOTICE {
+            return Ok(node);
         }
         sleep(LOOK).await;
     }

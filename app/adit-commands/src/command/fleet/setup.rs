@@ -1,6 +1,5 @@
-//! `adit fleet init`, `token`, `join` and `leave`.
+//! `adit fleet init` and `token`.
 
-use std::io::Read;
 use std::path::Path;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
@@ -15,25 +14,25 @@ use zeroize::Zeroizing;
 
 use super::failure::to_failure;
 use super::interrupt::run;
-use super::logins::{self, Logins};
+use super::logins;
 use super::nodes::check_name;
-use super::realm::{Realm, node_file, operator_file, read_membership};
-use crate::args::fleet::{FleetInitArgs, FleetJoinArgs, FleetLeaveArgs, FleetTokenArgs};
+use super::realm::{Realm, operator_file};
+use crate::args::fleet::{FleetInitArgs, FleetTokenArgs};
 use crate::json;
 
 /// Maximum size of a file with a certificate, a password or a token.
-const MAX_FILE: u64 = 128 << 10;
+pub(super) const MAX_FILE: u64 = 128 << 10;
 /// The name of the operator.
 const OPERATOR: &str = "operator";
 /// Number of names that are tried for a node without a name.
 const MAX_NUMBERED: u32 = 100_000;
 
 /// A token, and what there is to say about it.
-struct Issued {
-    node: u32,
-    name: String,
-    token: Zeroizing<String>,
-    notes: Vec<String>,
+pub(super) struct Issued {
+    pub(super) node: u32,
+    pub(super) name: String,
+    pub(super) token: Zeroizing<String>,
+    pub(super) notes: Vec<String>,
 }
 
 pub(super) fn run_init(typed: &FleetInitArgs) -> CommandResult {
@@ -89,7 +88,7 @@ pub(super) fn run_init(typed: &FleetInitArgs) -> CommandResult {
 }
 
 /// Returns true for a realm in a file, which only this machine reaches.
-fn is_file(address: &str) -> bool {
+pub(super) fn is_file(address: &str) -> bool {
     address.starts_with("file://")
 }
 
@@ -110,18 +109,8 @@ async fn create(
     }
     let mut notes = Vec::new();
     if !is_file(&at) {
-        match logins::create_operator(&admin).await {
-            Logins::Created {
-                user,
-                password,
-                note,
-            } => {
-                membership.store_user = Some(user);
-                membership.store_password = Some(password);
-                notes.extend(note);
-            }
-            Logins::Shared { note } => notes.push(note),
-        }
+        let login = logins::create_operator(&admin).await;
+        notes.extend(login.put_into(&mut membership));
     }
     // The key must not exist in the store alone.
     write(&membership, path)?;
@@ -148,7 +137,11 @@ pub(super) fn run_token(typed: &FleetTokenArgs) -> CommandResult {
     }
     let issued = run(async {
         let realm = Realm::open(typed.operator.membership.as_deref()).await?;
-        issue(&realm, typed.node.as_deref(), typed.node_engine.as_deref()).await
+        let address = typed.node_engine.as_deref();
+        match &typed.again {
+            Some(word) => issue_again(&realm, &realm.find_node(word).await?, address).await,
+            None => issue(&realm, typed.node.as_deref(), address).await,
+        }
     })?;
     if typed.json.json {
         let result = json!({
@@ -162,31 +155,38 @@ pub(super) fn run_token(typed: &FleetTokenArgs) -> CommandResult {
         return Ok(());
     }
     print_notes(&issued.notes);
-    print_token(&issued);
+    match typed.again {
+        Some(_) => print_token_again(&issued),
+        None => print_token(&issued),
+    }
     Ok(())
 }
 
-fn print_notes(notes: &[String]) {
+pub(super) fn print_notes(notes: &[String]) {
     for note in notes {
         println!("note          {note}");
     }
 }
 
 fn print_token(issued: &Issued) {
-    let minutes = JOIN_TIME.as_secs() / 60;
-    println!(
-        "token         for node {}, valid once and for {minutes} minutes; on the node:",
-        sanitize_for_terminal(&issued.name)
-    );
+    println!("{}", token_line(issued));
     println!("adit fleet join {}", *issued.token);
 }
 
-/// Makes a membership for one more node, and puts it into the store, sealed for the token.
-async fn issue(
-    realm: &Realm,
-    name: Option<&str>,
-    address: Option<&str>,
-) -> Result<Issued, Failure> {
+/// Prints the token of a node that has a membership already.
+pub(super) fn print_token_again(issued: &Issued) {
+    println!("{}", token_line(issued));
+    println!("adit fleet join --replace {}", *issued.token);
+}
+
+fn token_line(issued: &Issued) -> String {
+    let minutes = JOIN_TIME.as_secs() / 60;
+    let name = sanitize_for_terminal(&issued.name);
+    format!("token         for node {name}, valid once and for {minutes} minutes; on the node:")
+}
+
+/// Checks that nodes of the realm can join, at `address` if there is one.
+pub(super) fn check_joinable(realm: &Realm, address: Option<&str>) -> Result<(), Failure> {
     if let Some(address) = address {
         check_address(address)?;
     }
@@ -198,6 +198,16 @@ async fn issue(
         return Err(Failure::new(FailureCode::Usage, what)
             .with_hint("`adit fleet push --nodes FILE` copies its users to nodes"));
     }
+    Ok(())
+}
+
+/// Makes a membership for one more node.
+async fn issue(
+    realm: &Realm,
+    name: Option<&str>,
+    address: Option<&str>,
+) -> Result<Issued, Failure> {
+    check_joinable(realm, address)?;
     let now = realm.ask(realm.store.time()).await? / 1000;
     let nodes = realm.ask(realm.store.nodes()).await?;
     logins::forget_joined(&StoreLogin::from(&realm.membership), &nodes).await;
@@ -222,27 +232,40 @@ async fn issue(
         }
         None => add_numbered(realm, &nodes, &mut record).await?,
     };
+    issue_for(realm, node, record.name, address).await
+}
+
+/// Makes another membership for a node, whose login ends.
+pub(super) async fn issue_again(
+    realm: &Realm,
+    node: &NodeEntry,
+    address: Option<&str>,
+) -> Result<Issued, Failure> {
+    check_joinable(realm, address)?;
+    // The old membership connects no one any more.
+    let note = logins::remove_node(&realm.membership, node.id).await;
+    let mut issued = issue_for(realm, node.id, node.record.name.clone(), address).await?;
+    issued.notes.extend(note);
+    Ok(issued)
+}
+
+/// Makes the membership of a node, and puts it into the store, sealed for the token.
+async fn issue_for(
+    realm: &Realm,
+    node: u32,
+    name: String,
+    address: Option<&str>,
+) -> Result<Issued, Failure> {
     let own = &realm.membership;
     let mut membership = Membership {
         role: Role::Node,
         node_id: Some(node),
-        name: record.name.clone(),
+        name: name.clone(),
         ..own.clone()
     };
-    let mut notes = Vec::new();
     let operator = StoreLogin::from(own);
-    match logins::create_node(&operator, node).await {
-        Logins::Created {
-            user,
-            password,
-            note,
-        } => {
-            membership.store_user = Some(user);
-            membership.store_password = Some(password);
-            notes.extend(note);
-        }
-        Logins::Shared { note } => notes.push(note),
-    }
+    let login = logins::create_node(&operator, node).await;
+    let notes = Vec::from_iter(login.put_into(&mut membership));
     if let Some(address) = address {
         membership.store = address.to_owned();
     }
@@ -255,11 +278,11 @@ async fn issue(
         .ask(realm.store.put_join(&token.id(), &sealed, JOIN_TIME))
         .await?;
     realm
-        .audit("token", json!({ "node": node, "name": record.name }))
+        .audit("token", json!({ "node": node, "name": name }))
         .await;
     Ok(Issued {
         node,
-        name: record.name,
+        name,
         token: token.to_text().map_err(unfit)?,
         notes,
     })
@@ -287,142 +310,16 @@ async fn add_numbered(
     Err(Failure::new(FailureCode::Failure, what).with_hint("--node NAME"))
 }
 
-pub(super) fn run_join(typed: &FleetJoinArgs) -> CommandResult {
-    let text = read_token(&typed.token)?;
-    let token = JoinToken::from_text(&text).map_err(|why| {
-        Failure::new(FailureCode::Usage, why.to_string())
-            .with_hint("`adit fleet token` prints one, on the operator's machine")
-    })?;
-    let path = node_file(typed.membership.as_deref())?;
-    refuse_existing(
-        &path,
-        "`adit fleet leave` deletes it; --membership FILE writes another one",
-    )?;
-    // Before the token is used up.
-    check_writable(&path)?;
-    let membership = run(async {
-        let failed = |why| to_failure(&why, &token.store);
-        let store = open_store(&StoreLogin::from(&token)).map_err(failed)?;
-        let sealed = store.take_join(&token.id()).await.map_err(failed)?;
-        let Some(sealed) = sealed else {
-            let what = "this token was used already, or has expired";
-            return Err(Failure::new(FailureCode::Failure, what)
-                .with_hint("`adit fleet token` prints another one, on the operator's machine"));
-        };
-        let membership = token.open(&sealed).map_err(|why| {
-            Failure::new(FailureCode::Failure, why.to_string())
-                .with_hint("someone has changed the store server's data: make another token")
-        })?;
-        write(&membership, &path)?;
-        let realm = Realm::of_membership(membership)?;
-        realm.check().await?;
-        let about = json!({ "node": realm.membership.node_id, "name": realm.membership.name });
-        realm.audit("join", about).await;
-        Ok(realm.membership)
-    })?;
-    let shown = path.display().to_string();
-    if typed.json.json {
-        let result = json!({
-            "realm": membership.realm,
-            "store": membership.store,
-            "node": membership.name,
-            "id": membership.node_id,
-            "membership": shown,
-        });
-        json::print_result("fleet join", &result);
-        return Ok(());
-    }
-    println!(
-        "joined        realm {} as {}",
-        sanitize_for_terminal(&format!("{} at {}", membership.realm, membership.store)),
-        sanitize_for_terminal(&membership.name)
-    );
-    println!("membership    {shown}");
-    println!("Add this to the configuration file, and `users=fleet` to the listeners of users:\n");
-    print!("{}", config_lines(&path));
-    Ok(())
-}
-
-/// Returns the lines that the configuration of a node needs.
-fn config_lines(membership: &Path) -> String {
-    let state = membership.parent().unwrap_or_else(|| Path::new("."));
-    // A string of TOML in JSON's notation.
-    let quoted = |path: &Path| json!(path.display().to_string()).to_string();
-    format!(
-        "[fleet]\nmembership = {}\nstate = {}\n\n[route.users]\n\
-         listen = \"ss://2022-blake3-aes-128-gcm@:8388?users=fleet\"\n",
-        quoted(membership),
-        quoted(state)
-    )
-}
-
-pub(super) fn run_leave(typed: &FleetLeaveArgs) -> CommandResult {
-    let path = node_file(typed.membership.as_deref())?;
-    let membership = read_membership(&path)?;
-    let Some(node) = membership.node_id else {
-        let what = format!("{}: this is the membership of an operator", path.display());
-        return Err(Failure::new(FailureCode::Config, what)
-            .with_hint("--membership FILE names that of a node, which `adit fleet join` wrote"));
-    };
-    let name = membership.name.clone();
-    let note =
-        run(async {
-            let realm = Realm::of_membership(membership)?;
-            let left = async {
-                realm.check().await?;
-                match realm.store.remove_node(node).await {
-                    // An operator has removed it.
-                    Err(why) if why.kind == StoreErrorKind::Gone => Ok(()),
-                    removed => realm.ask(std::future::ready(removed)).await,
-                }
-            };
-            match left.await {
-            Ok(()) => {
-                realm.audit("leave", json!({ "node": node, "name": name })).await;
-                Ok(None)
-            }
-            Err(why) if typed.force => Ok(Some(why.to_log_line())),
-            Err(why) => Err(why.with_hint(
-                "--force deletes the membership all the same; then `adit fleet node remove` on the \
-                 operator's machine",
-            )),
-        }
-        })?;
-    std::fs::remove_file(&path).map_err(|why| {
-        Failure::new(
-            FailureCode::Failure,
-            format!("cannot delete {}: {why}", path.display()),
-        )
-    })?;
-    if typed.json.json {
-        let result =
-            json!({ "name": name, "membership": path.display().to_string(), "note": note });
-        json::print_result("fleet leave", &result);
-        return Ok(());
-    }
-    println!(
-        "{}  has left the realm; {} is deleted",
-        sanitize_for_terminal(&name),
-        path.display()
-    );
-    if let Some(note) = note {
-        println!("note          {note}");
-    }
-    println!(
-        "note          its login at the store server ends with `adit fleet node remove`, or was shared"
-    );
-    Ok(())
-}
-
 /// Writes a membership, and creates its folder.
-fn write(membership: &Membership, path: &Path) -> Result<(), Failure> {
+pub(super) fn write(membership: &Membership, path: &Path) -> Result<(), Failure> {
     membership.write(path).map_err(|why| {
         let what = format!("cannot write {}: {why}", path.display());
         Failure::new(FailureCode::Failure, what).with_hint("--membership FILE names another file")
     })
 }
 
-fn refuse_existing(path: &Path, hint: &str) -> Result<(), Failure> {
+/// Refuses to replace a membership.
+pub(super) fn refuse_existing(path: &Path, hint: &str) -> Result<(), Failure> {
     if !path.exists() {
         return Ok(());
     }
@@ -435,21 +332,6 @@ fn refuse_existing(path: &Path, hint: &str) -> Result<(), Failure> {
         None => format!("{} exists already", path.display()),
     };
     Err(Failure::new(FailureCode::Failure, what).with_hint(hint))
-}
-
-/// Checks that a file can be created.
-fn check_writable(path: &Path) -> Result<(), Failure> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or_else(|| Path::new("."));
-    let probe = folder.join(format!(".adit-join-{}", std::process::id()));
-    let done = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&probe, ""));
-    let _ = std::fs::remove_file(&probe);
-    done.map_err(|why| {
-        let what = format!("cannot write into {}: {why}", folder.display());
-        Failure::new(FailureCode::Failure, what).with_hint("--membership FILE names another file")
-    })
 }
 
 /// Refuses an address with a password, which all users of this machine could read.
@@ -479,7 +361,8 @@ fn read_certificate(path: &Path) -> Result<String, Failure> {
     }
 }
 
-fn read_file(path: &Path) -> Result<Zeroizing<String>, String> {
+/// Reads a file with a certificate, a password or a token.
+pub(super) fn read_file(path: &Path) -> Result<Zeroizing<String>, String> {
     let file = adit_config::text::read_file(path, MAX_FILE);
     Ok(file.map_err(|why| why.to_string())?.text)
 }
@@ -514,32 +397,6 @@ fn read_login(typed: &str) -> Result<UserPassword, Failure> {
     })
 }
 
-/// Returns a token: as typed, or from a file or standard input.
-fn read_token(typed: &str) -> Result<Zeroizing<String>, Failure> {
-    let failed = |place: &str, why: String| {
-        Failure::new(FailureCode::Config, format!("{place}: {why}"))
-            .with_hint("the token is one word, which `adit fleet token` prints")
-    };
-    let text = if typed == "-" {
-        let mut text = Zeroizing::new(String::new());
-        let mut input = std::io::stdin().lock().take(MAX_FILE);
-        let read = input.read_to_string(&mut text);
-        read.map_err(|why| failed("standard input", why.to_string()))?;
-        text
-    } else if let Some(path) = typed.strip_prefix('@') {
-        read_file(Path::new(path)).map_err(|why| failed(path, why))?
-    } else {
-        Zeroizing::new(typed.to_owned())
-    };
-    // The whole line that `adit fleet token` prints is as good.
-    let word = text
-        .split_whitespace()
-        .find(|word| word.starts_with("adit-join:"));
-    Ok(Zeroizing::new(
-        word.unwrap_or_else(|| text.trim()).to_owned(),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -557,21 +414,5 @@ mod tests {
         assert!(check_address("valkey://:secret@h").is_err());
         let why = check_address("redis://user:secret@h:1/0").unwrap_err();
         assert!(!why.to_log_line().contains("secret"));
-    }
-
-    #[test]
-    fn the_lines_are_toml() {
-        let text = config_lines(Path::new("/var/lib/adit/fleet/membership.json"));
-        assert!(
-            text.starts_with("[fleet]\nmembership = \"/var/lib/adit/fleet/membership.json\"\n")
-        );
-        assert!(text.contains("state = \"/var/lib/adit/fleet\"\n"), "{text}");
-    }
-
-    #[test]
-    fn a_token_is_found_in_its_line() {
-        let token = read_token("adit fleet join adit-join:abc\n").unwrap();
-        assert_eq!(*token, "adit-join:abc");
-        assert_eq!(*read_token("adit-join:abc").unwrap(), "adit-join:abc");
     }
 }

@@ -304,7 +304,7 @@ async fn give_up(realm: &Realm, node: &Subject, previous: Option<&str>, why: Fai
         program: Some(previous.to_owned()),
     };
     match realm.send(node.id, &op).await {
-        Ok(()) => why.with_hint(format!(
+        Ok(_) => why.with_hint(format!(
             "{} starts {} again, and the other nodes were not touched",
             sanitize_for_terminal(&node.name),
             sanitize_for_terminal(previous)

@@ -4,14 +4,14 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use adit_admin::api::{ApiClient, ApiRequestError, EventReader};
-use adit_cli::Failure;
-use adit_config::text::sanitize_for_terminal;
+use adit_cli::{Failure, FailureCode};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::model::{Action, Tab};
+use super::live_view::LiveFeed;
+use super::model::{Action, Model, Tab};
 use crate::command::process_documents::{AccountList, GroupList, Overview, SessionList};
 use crate::command::running_process::{is_unknown_path, to_figures_failure};
 
@@ -38,17 +38,18 @@ pub(super) enum Update {
     Groups(GroupList),
     /// An action was performed, or refused.
     Performed(Result<String, String>),
-    /// The process has ended.
-    Ended,
 }
+
+/// An update, or `None` after the process has ended.
+type News = Option<Update>;
 
 /// The tasks that ask the process, and what they report.
 #[derive(Debug)]
 pub(super) struct Feed {
     client: ApiClient,
     first: Box<Overview>,
-    updates: mpsc::Receiver<Update>,
-    sender: mpsc::Sender<Update>,
+    updates: mpsc::Receiver<News>,
+    sender: mpsc::Sender<News>,
     tab: watch::Sender<Tab>,
     tasks: JoinSet<()>,
 }
@@ -61,7 +62,7 @@ impl Feed {
         let first = first.ok().flatten().ok_or_else(|| {
             let at = client.address();
             let what = format!("the management API at {at} sends no figures");
-            Failure::new(adit_cli::FailureCode::Network, what)
+            Failure::new(FailureCode::Network, what)
         })?;
         let (sender, updates) = mpsc::channel(QUEUE);
         let (tab, tab_reader) = watch::channel(Tab::Sessions);
@@ -82,18 +83,18 @@ impl Feed {
     pub(super) fn first(&self) -> Overview {
         (*self.first).clone()
     }
+}
 
-    /// Waits for the next update.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe: no update is lost.
-    pub(super) async fn next_update(&mut self) -> Update {
-        // There is a sender in this value.
-        self.updates.recv().await.unwrap_or(Update::Ended)
+impl LiveFeed for Feed {
+    type Model = Model;
+
+    async fn next_update(&mut self) -> Result<Update, Failure> {
+        let update = self.updates.recv().await.flatten();
+        update.ok_or_else(|| Failure::new(FailureCode::Network, "the process has ended"))
     }
 
-    /// Asks for the list of this tab from now on.
-    pub(super) fn look_at(&self, tab: Tab) {
+    fn follow(&mut self, model: &Model) {
+        let tab = model.tab();
         self.tab.send_if_modified(|now| {
             let changed = *now != tab;
             *now = tab;
@@ -101,13 +102,12 @@ impl Feed {
         });
     }
 
-    /// Starts an action. Its result is an update.
-    pub(super) fn perform(&mut self, action: Action) {
+    fn perform(&mut self, action: Action) {
         let (client, sender, tab) = (self.client.clone(), self.sender.clone(), self.tab.clone());
         self.tasks.spawn(async move {
             let done = perform(&client, &action).await;
-            let done = done.map_err(|why| sanitize_for_terminal(&why.to_string()));
-            let _ = sender.send(Update::Performed(done)).await;
+            let done = done.map_err(|why| why.to_string());
+            let _ = sender.send(Some(Update::Performed(done))).await;
             // The list has changed.
             tab.send_modify(|_| {});
         });
@@ -124,11 +124,7 @@ async fn perform(client: &ApiClient, action: &Action) -> Result<String, ApiReque
             let path = format!("/groups/{}", path_segment(group));
             let body = json!({ "selected": member });
             client.post::<serde_json::Value>(&path, &body).await?;
-            Ok(format!(
-                "{} uses {}",
-                sanitize_for_terminal(group),
-                sanitize_for_terminal(member)
-            ))
+            Ok(format!("{group} uses {member}"))
         }
     }
 }
@@ -157,12 +153,13 @@ async fn next_overview(events: &mut EventReader) -> Option<Box<Overview>> {
 
 /// Reports the totals of each event. If the stream ends, another one is opened: the process may have handed over to a new
 /// one.
-async fn follow_events(client: ApiClient, mut events: EventReader, sender: mpsc::Sender<Update>) {
+async fn follow_events(client: ApiClient, mut events: EventReader, sender: mpsc::Sender<News>) {
     let mut refusals = 0;
     loop {
         while let Some(overview) = next_overview(&mut events).await {
             refusals = 0;
-            if sender.send(Update::Overview(overview)).await.is_err() {
+            let update = Update::Overview(overview);
+            if sender.send(Some(update)).await.is_err() {
                 return;
             }
         }
@@ -172,7 +169,7 @@ async fn follow_events(client: ApiClient, mut events: EventReader, sender: mpsc:
                 Err(why) if is_closed(&why) => {
                     refusals += 1;
                     if refusals >= ATTEMPTS {
-                        let _ = sender.send(Update::Ended).await;
+                        let _ = sender.send(None).await;
                         return;
                     }
                 }
@@ -196,11 +193,7 @@ fn is_closed(why: &ApiRequestError) -> bool {
 }
 
 /// Reports the list of the tab that is shown, once a second and as soon as another one is shown.
-async fn follow_tab(
-    client: ApiClient,
-    mut tab: watch::Receiver<Tab>,
-    sender: mpsc::Sender<Update>,
-) {
+async fn follow_tab(client: ApiClient, mut tab: watch::Receiver<Tab>, sender: mpsc::Sender<News>) {
     loop {
         let shown = *tab.borrow_and_update();
         let update = tokio::select! {
@@ -210,9 +203,7 @@ async fn follow_tab(
                 Err(_) => return,
             },
         };
-        if let Some(update) = update
-            && sender.send(update).await.is_err()
-        {
+        if update.is_some() && sender.send(update).await.is_err() {
             return;
         }
         tokio::select! {

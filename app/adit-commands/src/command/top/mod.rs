@@ -5,36 +5,34 @@
 //! keys ─────────────────▶ Key ────────┘  └──▶ Action ──▶ feed
 //! ```
 //!
-//! [`feed`] asks the management API, [`model`] holds what is shown and decides what a key does, [`view`] draws it, and
-//! [`screen`] sets the terminal up and restores it.
+//! [`feed`] asks the management API, [`model`] holds what is shown, [`view`] draws it, and [`screen`] sets the terminal up
+//! and restores it. The loop between them ([`live_view`]) and most of the keys ([`keys`]) are those of all live views.
 
 mod feed;
 #[cfg(feature = "fleet")]
 mod fleet;
+mod keys;
+mod live_view;
+mod look;
 mod model;
 mod rows;
 mod screen;
 mod table;
 mod table_view;
+#[cfg(test)]
+mod test_terminal;
 mod view;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use adit_admin::api::ApiClient;
-use adit_cli::{CommandResult, Failure, FailureCode, Signals, result_of_end};
-use tokio::time::{MissedTickBehavior, interval};
+use adit_cli::CommandResult;
 
-use self::feed::{Feed, Update};
+use self::feed::Feed;
 #[cfg(feature = "fleet")]
 pub(super) use self::fleet::run_fleet_top;
-use self::model::{Model, Outcome};
-use self::screen::{Input, Screen};
-use self::view::Look;
+use self::model::Model;
 use super::running_process;
 use crate::args;
-
-/// Time between two looks at the clock, for the messages about it.
-const TICK: Duration = Duration::from_millis(250);
 
 /// Shows the process until a key or a signal ends it, or until the process has ended.
 pub(super) fn run_top(typed: &args::TopArgs) -> CommandResult {
@@ -51,45 +49,7 @@ pub(super) fn run_top(typed: &args::TopArgs) -> CommandResult {
     screen::check_terminal("adit top", hint)?;
     adit_cli::block_on(|mut signals| async move {
         let feed = signals.run_until_ended(Feed::open(client.clone())).await?;
-        show(&client, feed, signals).await
+        let model = Model::new(client.address(), feed.first(), Instant::now());
+        live_view::show(feed, model, signals).await
     })
-}
-
-async fn show(client: &ApiClient, mut feed: Feed, mut signals: Signals) -> CommandResult {
-    let mut model = Model::new(client.address(), feed.first(), Instant::now());
-    let look = Look::of_environment();
-    let mut screen = Screen::open()?;
-    let mut ticks = interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    loop {
-        screen.draw(|frame| view::draw(frame, &mut model, &look, Instant::now()))?;
-        tokio::select! {
-            update = feed.next_update() => match update {
-                Update::Ended => {
-                    drop(screen);
-                    return Err(Failure::new(FailureCode::Network, "the process has ended"));
-                }
-                update => model.update(update, Instant::now()),
-            },
-            input = screen.next_input() => match input {
-                Input::Key(key) => match model.press(key, Instant::now()) {
-                    Outcome::Continue => feed.look_at(model.tab()),
-                    Outcome::Perform(action) => feed.perform(action),
-                    Outcome::Quit => return Ok(()),
-                    Outcome::Interrupt => return result_of_end(Duration::ZERO),
-                },
-                Input::Resized => {}
-                Input::Closed => {
-                    drop(screen);
-                    return Err(Failure::new(FailureCode::Failure, "the terminal is closed"));
-                }
-            },
-            // SIGHUP too: the terminal is gone.
-            request = signals.next_request() => return result_of_end(match request {
-                adit_cli::SignalRequest::Stop => Duration::ZERO,
-                _ => Duration::from_secs(1),
-            }),
-            _ = ticks.tick() => {}
-        }
-    }
 }

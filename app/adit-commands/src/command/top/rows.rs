@@ -137,7 +137,7 @@ pub(super) fn rows(model: &Model, tab: Tab) -> Vec<Row<RowKey>> {
 
 /// Returns the sentence for a tab without rows.
 pub(super) fn empty_text(model: &Model) -> &'static str {
-    if !model.filter().is_empty() {
+    if !model.shown_table().filter.is_empty() {
         return "nothing matches the filter; Esc clears it";
     }
     match model.tab() {

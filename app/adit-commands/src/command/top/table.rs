@@ -72,9 +72,11 @@ pub(super) struct Row<K> {
     pub(super) is_warning: bool,
 }
 
-/// The order of a table, and the selected row.
+/// The order of a table, its filter, and the selected row.
 #[derive(Debug, Clone)]
 pub(super) struct TableState<K> {
+    /// The text that rows contain; all do if it is empty.
+    pub(super) filter: String,
     /// The column to sort by; `None` keeps the order of the process.
     pub(super) sort: Option<usize>,
     pub(super) is_reversed: bool,
@@ -86,6 +88,7 @@ pub(super) struct TableState<K> {
 impl<K> Default for TableState<K> {
     fn default() -> Self {
         Self {
+            filter: String::new(),
             sort: None,
             is_reversed: false,
             selected: None,
@@ -96,8 +99,8 @@ impl<K> Default for TableState<K> {
 
 impl<K: PartialEq + Clone> TableState<K> {
     /// Returns the rows that contain the text of the filter, in order, and the position of the selected one.
-    pub(super) fn arrange(&mut self, mut rows: Vec<Row<K>>, filter: &str) -> (Vec<Row<K>>, usize) {
-        let filter = filter.to_lowercase();
+    pub(super) fn arrange(&mut self, mut rows: Vec<Row<K>>) -> (Vec<Row<K>>, usize) {
+        let filter = self.filter.to_lowercase();
         let matches = |cell: &Cell| cell.text.to_lowercase().contains(&filter);
         rows.retain(|row| filter.is_empty() || row.cells.iter().any(matches));
         if let Some(column) = self.sort {
@@ -155,14 +158,15 @@ mod tests {
     fn rows_are_sorted_and_filtered() {
         let rows = || vec![row(1, "bert", 9), row(2, "Anna", 10), row(3, "cleo", 9)];
         let mut state = TableState::default();
-        assert_eq!(keys(&state.arrange(rows(), "").0), [1, 2, 3]);
+        assert_eq!(keys(&state.arrange(rows()).0), [1, 2, 3]);
         state.sort_by_next(2);
-        assert_eq!(keys(&state.arrange(rows(), "").0), [2, 1, 3]);
+        assert_eq!(keys(&state.arrange(rows()).0), [2, 1, 3]);
         state.sort_by_next(2);
-        assert_eq!(keys(&state.arrange(rows(), "").0), [2, 1, 3]);
+        assert_eq!(keys(&state.arrange(rows()).0), [2, 1, 3]);
         state.is_reversed = true;
-        assert_eq!(keys(&state.arrange(rows(), "").0), [3, 1, 2]);
-        assert_eq!(keys(&state.arrange(rows(), "AN").0), [2]);
+        assert_eq!(keys(&state.arrange(rows()).0), [3, 1, 2]);
+        state.filter = "AN".to_owned();
+        assert_eq!(keys(&state.arrange(rows()).0), [2]);
         state.sort_by_next(2);
         assert_eq!(state.sort, None);
     }
@@ -171,13 +175,13 @@ mod tests {
     fn the_selected_row_stays_selected() {
         let mut state = TableState::default();
         let rows = vec![row(1, "a", 1), row(2, "b", 2), row(3, "c", 3)];
-        let (rows, _) = state.arrange(rows, "");
+        let (rows, _) = state.arrange(rows);
         state.select(&rows, 1);
         let more = vec![row(9, "z", 0), row(1, "a", 1), row(2, "b", 2)];
-        assert_eq!(state.arrange(more, "").1, 2);
+        assert_eq!(state.arrange(more).1, 2);
         // It has gone: the row in its place is selected.
         let fewer = vec![row(9, "z", 0), row(1, "a", 1)];
-        assert_eq!(state.arrange(fewer, "").1, 1);
-        assert_eq!(state.arrange(Vec::new(), "").1, 0);
+        assert_eq!(state.arrange(fewer).1, 1);
+        assert_eq!(state.arrange(Vec::new()).1, 0);
     }
 }

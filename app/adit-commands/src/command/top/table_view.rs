@@ -6,8 +6,8 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Clear, Padding, Paragraph, Row as TableRow, Table, TableState};
 
+use super::look::Look;
 use super::table::{Column, Row, Width};
-use super::view::Look;
 
 /// Mark of the selected row, which shows without colours too.
 pub(super) const MARK: &str = "> ";

@@ -5,21 +5,19 @@ use std::time::Instant;
 use adit_config::text::format_size;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Modifier};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::model::{Mode, Model, Tab};
+use super::keys::{Dialogue, Mode, TableModel};
+use super::look::Look;
+use super::model::{Model, Tab};
 use super::rows::empty_text;
 use super::table_view::{self, TableView};
 use crate::command::age::format_age;
 
 /// The smallest terminal for the view.
 pub(super) const SMALLEST: (u16, u16) = (40, 8);
-/// Characters for eight levels, and without a character set that has them.
-const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
-const ASCII_LEVELS: [&str; 8] = ["_", ".", ":", "-", "=", "+", "*", "#"];
-
 /// Help on the keys.
 const HELP: &str = "\
 arrows, j k      select a row
@@ -34,51 +32,8 @@ q                quit
 
 A target is shown as its class and port only.";
 
-/// The means of the terminal.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
-    has_colours: bool,
-    pub(super) levels: &'static [&'static str; 8],
-}
-
-impl Look {
-    /// Returns the look for the variables of the environment: `NO_COLOR`, and the character set.
-    pub(super) fn of_environment() -> Self {
-        let value = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(value);
-        let locale = locale.unwrap_or_default().to_lowercase();
-        let is_unicode = cfg!(windows) || locale.contains("utf-8") || locale.contains("utf8");
-        Self::new(std::env::var_os("NO_COLOR").is_none(), is_unicode)
-    }
-
-    pub(super) const fn new(has_colours: bool, is_unicode: bool) -> Self {
-        Self {
-            has_colours,
-            levels: match is_unicode {
-                true => &LEVELS,
-                false => &ASCII_LEVELS,
-            },
-        }
-    }
-
-    pub(super) fn colour(self, colour: Color) -> Style {
-        match self.has_colours {
-            true => Style::new().fg(colour),
-            false => Style::new(),
-        }
-    }
-
-    pub(super) const fn strong() -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    pub(super) fn warning(self) -> Style {
-        self.colour(Color::Red).add_modifier(Modifier::BOLD)
-    }
-}
-
 /// Draws the model.
-pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: &Look, now: Instant) {
+pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: Look, now: Instant) {
     let area = frame.area();
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let text = format!("adit top needs {} x {}", SMALLEST.0, SMALLEST.1);
@@ -92,13 +47,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: &Look, now: I
     let [title, traffic, counts, tabs, table, status] = *areas else {
         return;
     };
-    draw_title(frame, title, model, *look, now);
-    draw_traffic(frame, traffic, model, *look);
+    draw_title(frame, title, model, look, now);
+    draw_traffic(frame, traffic, model, look);
     frame.render_widget(Line::raw(counts_text(model)), counts);
     frame.render_widget(tab_line(model), tabs);
-    draw_table(frame, table, model, *look);
-    draw_status(frame, status, model, *look, now);
-    if model.mode == Mode::Help {
+    draw_table(frame, table, model, look);
+    let line = status_line(&model.dialogue, &model.shown_table().filter, look, now);
+    frame.render_widget(line.unwrap_or_else(|| hint_text(model).into()), status);
+    if model.dialogue.mode == Mode::Help {
         table_view::draw_help(frame, area, "adit top", HELP);
     }
 }
@@ -113,7 +69,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look, now:
         model.address
     );
     frame.render_widget(Line::styled(left, Look::strong()), area);
-    let state = match (model.silence(now), model.is_paused) {
+    let state = match (model.dialogue.silence(now), model.dialogue.is_paused) {
         (Some(silence), _) => format!(" no answer for {} s", silence.as_secs()),
         (None, true) => " paused".to_owned(),
         (None, false) => return,
@@ -213,34 +169,38 @@ fn tab_line(model: &Model) -> Line<'static> {
 }
 
 fn draw_table(frame: &mut Frame<'_>, area: Rect, model: &mut Model, look: Look) {
-    model.page = table_view::page_of(area);
-    let shown = model.shown_rows();
-    let (sort, is_reversed) = model.sort();
+    model.dialogue.page = table_view::page_of(area);
+    let (rows, selected) = model.shown_rows();
+    let table = model.shown_table();
     let view = TableView {
         columns: model.columns(),
-        rows: &shown.rows,
-        selected: shown.selected,
-        sort,
-        is_reversed,
+        rows: &rows,
+        selected,
+        sort: table.sort,
+        is_reversed: table.is_reversed,
         empty: empty_text(model),
     };
     view.draw(frame, area, look);
 }
 
-fn draw_status(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look, now: Instant) {
-    let line = match &model.mode {
-        Mode::Filter => Line::styled(format!("/{}_", model.filter()), Look::strong()),
-        Mode::ConfirmEnd(id) => Line::styled(
-            format!("end session {id}? y ends it, any other key does not"),
-            look.warning(),
-        ),
-        Mode::Normal | Mode::Help => match model.message(now) {
-            Some(message) if message.is_error => Line::styled(message.text.clone(), look.warning()),
-            Some(message) => Line::styled(message.text.clone(), Look::strong()),
-            None => Line::raw(hint_text(model)),
-        },
-    };
-    frame.render_widget(line, area);
+/// Returns the last line: the filter that is typed, the question, or the message; `None` leaves it to hints.
+pub(super) fn status_line<A>(
+    dialogue: &Dialogue<A>,
+    filter: &str,
+    look: Look,
+    now: Instant,
+) -> Option<Line<'static>> {
+    match &dialogue.mode {
+        Mode::Filter => Some(Line::styled(format!("/{filter}_"), Look::strong())),
+        Mode::Confirm { question, .. } => Some(Line::styled(question.clone(), look.warning())),
+        Mode::Normal | Mode::Help => dialogue.message(now).map(|message| {
+            let style = match message.is_error {
+                true => look.warning(),
+                false => Look::strong(),
+            };
+            Line::styled(message.text.clone(), style)
+        }),
+    }
 }
 
 /// Returns the keys, and what of the list is not shown.
@@ -250,8 +210,9 @@ fn hint_text(model: &Model) -> String {
         Tab::Groups => "q quit  Tab next  s sort  / filter  Enter use  p pause  ? help",
         _ => "q quit  Tab next  s sort  / filter  p pause  ? help",
     };
-    if !model.filter().is_empty() {
-        return format!("{keys}  [/{}]", model.filter());
+    let filter = &model.shown_table().filter;
+    if !filter.is_empty() {
+        return format!("{keys}  [/{filter}]");
     }
     let sessions = model
         .sessions

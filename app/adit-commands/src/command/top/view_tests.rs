@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
 
 use super::super::feed::Update;
-use super::super::model::{Action, Outcome};
+use super::super::keys::Outcome;
+use super::super::live_view::LiveModel;
+use super::super::look::{ASCII_LEVELS, LEVELS};
+use super::super::model::Action;
 use super::super::table_view::MARK;
+use super::super::test_terminal::{drawn, press};
 use super::*;
 use crate::command::process_documents::Overview;
 
@@ -46,41 +47,7 @@ fn model() -> Model {
     model
 }
 
-fn drawn(model: &mut Model, size: (u16, u16), look: Look, now: Instant) -> Vec<String> {
-    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-    terminal
-        .draw(|frame| draw(frame, model, &look, now))
-        .unwrap();
-    let buffer = terminal.backend().buffer().clone();
-    let width = usize::from(size.0);
-    let cells: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-    if !look.has_colours {
-        let plain =
-            |cell: &ratatui::buffer::Cell| cell.fg == Color::Reset && cell.bg == Color::Reset;
-        assert!(buffer.content().iter().all(plain), "a colour");
-    }
-    cells
-        .chunks(width)
-        .map(|line| line.concat().trim_end().to_owned())
-        .collect()
-}
-
 const PLAIN: Look = Look::new(false, true);
-
-fn press(model: &mut Model, keys: &str) -> Outcome {
-    let mut last = Outcome::Continue;
-    for key in keys.chars() {
-        let code = match key {
-            '\n' => KeyCode::Enter,
-            '\t' => KeyCode::Tab,
-            '\u{1b}' => KeyCode::Esc,
-            '\u{8}' => KeyCode::Backspace,
-            key => KeyCode::Char(key),
-        };
-        last = model.press(KeyEvent::new(code, KeyModifiers::NONE), Instant::now());
-    }
-    last
-}
 
 #[test]
 fn eighty_columns_show_sessions() {
@@ -193,13 +160,17 @@ fn a_session_is_ended_after_a_question() {
     let lines = drawn(&mut model, (80, 24), PLAIN, Instant::now());
     assert!(lines[23].starts_with("end session 11? "), "{}", lines[23]);
     assert_eq!(press(&mut model, "n"), Outcome::Continue);
-    assert_eq!(model.mode, Mode::Normal);
+    assert_eq!(model.dialogue.mode, Mode::Normal);
     let ended = press(&mut model, "Ky");
     assert_eq!(ended, Outcome::Perform(Action::EndSession(11)));
     let now = Instant::now();
     model.update(Update::Performed(Ok("ended session 11".to_owned())), now);
     let lines = drawn(&mut model, (80, 24), PLAIN, now);
     assert_eq!(lines[23], "ended session 11");
+    let fault = Err("no\u{1b} such session".to_owned());
+    model.update(Update::Performed(fault), now);
+    let lines = drawn(&mut model, (80, 24), PLAIN, now);
+    assert_eq!(lines[23], "no\u{fffd} such session");
 }
 
 #[test]

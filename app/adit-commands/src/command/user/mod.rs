@@ -5,7 +5,11 @@ mod output;
 #[cfg(feature = "fleet")]
 mod realm;
 #[cfg(feature = "fleet")]
+mod realm_account;
+#[cfg(feature = "fleet")]
 mod realm_import;
+#[cfg(feature = "fleet")]
+mod realm_users;
 
 use adit_admin::api::{ApiClient, ApiRequestError, LimitsPatch, NewAccount};
 use adit_cli::{CommandResult, Failure, FailureCode};
@@ -16,10 +20,6 @@ use super::running_process;
 use super::user_values::Change;
 use crate::args::user::{UserApiArgs, UserCommand, UserLimitOptions};
 use crate::json;
-
-/// Number of attempts to change a user while others write too.
-#[cfg(feature = "fleet")]
-const ATTEMPTS: usize = 50;
 
 /// Runs a command of `adit user`.
 pub(super) fn run_user(command: &UserCommand) -> CommandResult {
@@ -68,7 +68,7 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
                 json::print_result("user show", &info);
                 return Ok(());
             }
-            output::print_account(&info, typed.url.no_qr, OpenSessions::Known)
+            output::print_account(&info, &[], typed.url.no_qr, OpenSessions::Known)
         }
         UserCommand::Rotate(typed) => {
             let host = typed.url.host.as_deref();
@@ -100,7 +100,7 @@ pub(super) fn run_user(command: &UserCommand) -> CommandResult {
                 json::print_result("user limit", &info);
                 return Ok(());
             }
-            output::print_account(&info, true, OpenSessions::Known)
+            output::print_account(&info, &[], true, OpenSessions::Known)
         }
         UserCommand::Import(typed) => import::run_import(typed),
         UserCommand::Reset(typed) => {

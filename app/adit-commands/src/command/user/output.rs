@@ -55,14 +55,20 @@ pub(super) fn print_issued(what: &str, issued: &IssuedCredentials, no_qr: bool) 
         shown(&issued.name),
         listeners.join(", ")
     );
-    print_credentials(&issued.credentials, no_qr)
+    print_credentials(&issued.credentials, &[], no_qr)
 }
 
-/// Prints credentials, with a QR code of the first URL that phones read.
-pub(super) fn print_credentials(credentials: &[IssuedCredential], no_qr: bool) -> CommandResult {
+/// Prints credentials and the addresses of the subscription, those of the credentials and `further` ones, with a QR code
+/// of the first URL that phones read.
+pub(super) fn print_credentials(
+    credentials: &[IssuedCredential],
+    further: &[String],
+    no_qr: bool,
+) -> CommandResult {
     for one in credentials {
         match &one.url {
             Some(url) => println!("url           {url}"),
+            None if one.secret.is_empty() => {}
             None => println!("secret        {} (at {})", one.secret, one.listener),
         }
         if let Some(note) = &one.note {
@@ -74,6 +80,7 @@ pub(super) fn print_credentials(credentials: &[IssuedCredential], no_qr: bool) -
         .filter_map(|one| one.subscription.as_deref())
         .collect();
     paths.dedup();
+    paths.extend(further.iter().map(String::as_str));
     for path in paths {
         println!("subscription  {path}");
     }
@@ -145,7 +152,12 @@ pub(super) enum OpenSessions {
 }
 
 /// Prints one user.
-pub(super) fn print_account(info: &AccountInfo, no_qr: bool, open: OpenSessions) -> CommandResult {
+pub(super) fn print_account(
+    info: &AccountInfo,
+    subscriptions: &[String],
+    no_qr: bool,
+    open: OpenSessions,
+) -> CommandResult {
     println!("{}  {}", shown(&info.name), info.state);
     let used = info.used_up.saturating_add(info.used_down);
     let of = info.quota.map_or_else(String::new, |quota| {
@@ -174,7 +186,7 @@ pub(super) fn print_account(info: &AccountInfo, no_qr: bool, open: OpenSessions)
         println!("listeners     {}", listeners.join(", "));
     }
     match &info.credentials {
-        Some(credentials) => print_credentials(credentials, no_qr),
+        Some(credentials) => print_credentials(credentials, subscriptions, no_qr),
         None => Ok(()),
     }
 }

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use adit_admin::api::{ImportOutcome, ImportResult};
-use adit_cli::{Failure, FailureCode};
-use adit_config::text::{format_date, format_size};
+use adit_admin::api::{ImportOutcome, ImportResult, changed_limits};
+use adit_cli::Failure;
 use adit_convert::users::{ExportedUser, UserExport};
-use adit_fleet::{
-    ChangeRequest, FleetUser, QuotaPeriod, RealmWriter, RecordLimits, StoreError, StoreErrorKind,
-};
+use adit_engine::UserLimits;
+use adit_fleet::{ChangeRequest, FleetUser, RealmWriter, RecordLimits, StoreError, StoreErrorKind};
 use adit_net::system::{self, SystemRng};
+use adit_wire::{QuotaPeriod, UnixTime};
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use super::realm_users::{ATTEMPTS, all_users, contention_failure};
 use crate::args::user::UserImportArgs;
 use crate::command::fleet::{Realm, run};
 
@@ -45,13 +45,12 @@ pub(super) fn import_into_realm(
         let realm = Realm::open(Some(membership)).await?;
         let mut results = Results::new();
         // Another operator may write at the same time: what is right by then is not written again.
-        for _ in 0..super::ATTEMPTS {
+        for _ in 0..ATTEMPTS {
             if write_all(&realm, typed, export, &mut results).await? {
                 return Ok(results);
             }
         }
-        let what = "others change the realm all the time";
-        Err(Failure::new(FailureCode::Failure, what).with_hint("try again"))
+        Err(contention_failure())
     })?;
     Ok(results.into_values().collect())
 }
@@ -64,7 +63,8 @@ async fn write_all(
     results: &mut Results,
 ) -> Result<bool, Failure> {
     let mut head = realm.ask(realm.store.head()).await?;
-    let known = known_users(realm).await?;
+    let known = all_users(realm).await?.into_iter();
+    let known: HashMap<String, FleetUser> = known.map(|user| (user.name.clone(), user)).collect();
     let mut planned = Vec::new();
     let mut keys = keys_of(&known);
     for (at, user) in export.users.iter().enumerate() {
@@ -122,17 +122,6 @@ async fn write_all(
         realm.audit("user import", about).await;
     }
     Ok(true)
-}
-
-async fn known_users(realm: &Realm) -> Result<HashMap<String, FleetUser>, Failure> {
-    let snapshot = realm.ask(realm.store.snapshot()).await?;
-    let mut users = HashMap::with_capacity(snapshot.users.len());
-    for (id, sealed) in &snapshot.users {
-        let user = realm.cipher().open(*id, sealed);
-        let user = user.map_err(|why| realm.to_failure(&why.into(), &format!("number {id}")))?;
-        users.insert(user.name.clone(), user);
-    }
-    Ok(users)
 }
 
 fn keys_of(known: &HashMap<String, FleetUser>) -> KeyDigests {
@@ -200,9 +189,10 @@ fn plan(
             result.details.push("the key of the export".to_owned());
         }
     }
-    let before = record.limits;
+    let before = to_user_limits(record.limits);
     apply(&mut record.limits, user);
-    result.details.extend(changed_limits(before, record.limits));
+    let after = to_user_limits(record.limits);
+    result.details.extend(changed_limits(before, after));
     if record.disabled != user.is_disabled {
         let name = if user.is_disabled {
             "disabled"
@@ -243,32 +233,16 @@ fn apply(limits: &mut RecordLimits, user: &ExportedUser) {
     limits.devices = new.devices.or(limits.devices);
 }
 
-fn changed_limits(before: RecordLimits, after: RecordLimits) -> Vec<String> {
-    let mut changes = Vec::new();
-    if let Some(quota) = after.quota
-        && (before.quota, before.period) != (after.quota, after.period)
-    {
-        let period = match after.period {
-            QuotaPeriod::Total => String::new(),
-            period => format!("/{}", period.name()),
-        };
-        changes.push(format!("quota {}{period}", format_size(quota)));
+/// Returns the limits as a process has them.
+fn to_user_limits(limits: RecordLimits) -> UserLimits {
+    UserLimits {
+        quota: limits.quota,
+        period: limits.period,
+        expires: limits.expires.map(UnixTime),
+        rate: limits.rate,
+        sessions: limits.sessions,
+        devices: limits.devices,
     }
-    if let Some(at) = after.expires.filter(|_| before.expires != after.expires) {
-        changes.push(format!("expires {}", format_date(at)));
-    }
-    if let Some(rate) = after.rate.filter(|_| before.rate != after.rate) {
-        changes.push(format!("rate {}/s", format_size(rate)));
-    }
-    for (name, before, after) in [
-        ("sessions", before.sessions, after.sessions),
-        ("devices", before.devices, after.devices),
-    ] {
-        if let Some(count) = after.filter(|_| before != after) {
-            changes.push(format!("{name} {count}"));
-        }
-    }
-    changes
 }
 
 #[cfg(test)]
@@ -304,6 +278,10 @@ mod tests {
         let (changed, result) = one("name,password,rate\nanna,pw,1MB/s\n", Some(&record), false);
         assert_eq!(result.outcome, ImportOutcome::Changed);
         assert_eq!(changed.unwrap().limits.quota, Some(50_000_000_000));
+        // A change is shown as a process shows it.
+        let more = "name,password,quota\nanna,pw,60GB/month\n";
+        let (_, result) = one(more, Some(&record), false);
+        assert_eq!(result.details, ["quota 50.0 GB/month to 60.0 GB/month"]);
     }
 
     #[test]

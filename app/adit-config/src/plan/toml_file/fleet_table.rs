@@ -12,8 +12,11 @@ use crate::plan::{FleetSettings, OutagePolicy};
 use crate::scheme::builder::secret_files::resolve_path;
 use crate::text::{ConfigError, Span, parse_size};
 
+/// Maximum length of the address of subscriptions, in bytes.
+const MAX_ADDRESS: usize = 512;
+
 /// Keys of `[fleet]`.
-pub(super) static FLEET_KEYS: [FileKey; 11] = [
+pub(super) static FLEET_KEYS: [FileKey; 12] = [
     FileKey::new(
         "membership",
         ValueType::Text,
@@ -70,6 +73,11 @@ pub(super) static FLEET_KEYS: [FileKey; 11] = [
         ValueType::Duration,
         "Time that open connections of a drained node have to end.",
     ),
+    FileKey::new(
+        "subscriptions",
+        ValueType::Text,
+        "The address of the web server that forwards subscriptions to the API of this node, such as `https://vps.example`.",
+    ),
 ];
 
 impl RouteReader<'_> {
@@ -115,6 +123,7 @@ impl RouteReader<'_> {
                 "replay_outage" => {
                     self.set_policy(&mut settings.replay_outage, "replay_outage", value);
                 }
+                "subscriptions" => settings.subscriptions = self.read_subscriptions(value),
                 // Unknown keys are reported already.
                 _ => {}
             }
@@ -143,6 +152,22 @@ impl RouteReader<'_> {
             return None;
         }
         Some(resolve_path(self.lookup, text))
+    }
+
+    /// Returns the address of subscriptions, which the secret path of a user follows.
+    fn read_subscriptions(&mut self, value: &Value<'_>) -> Option<String> {
+        let text = self.expect_string(value, "`subscriptions` must be a URL")?;
+        let host = text.strip_prefix("https://");
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#@".contains(&byte);
+        let is_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/');
+        let is_address = host.is_some_and(is_host) && text.bytes().all(is_plain);
+        if !is_address || text.len() > MAX_ADDRESS {
+            let flaw = ConfigError::new(span_of(value.span()), format!("bad address `{text}`"))
+                .with_help("`subscriptions = \"https://vps.example\"`: the path of a user follows");
+            self.report_error(flaw);
+            return None;
+        }
+        Some(text.trim_end_matches('/').to_owned())
     }
 
     fn set_duration(&mut self, setting: &mut Duration, key: &str, value: &Value<'_>) {
@@ -204,7 +229,7 @@ mod tests {
             "[fleet]\nmembership = \"/f/membership.json\"\nstate = \"/s\"\ngrace_bytes = \"2MiB\"\n\
              grace_time = \"2m\"\nquota_outage = \"open\"\nreplay_outage = \"closed\"\n\
              require_store = true\nshared_replay_filter = true\ncache_max_age = \"1h\"\n\
-             drain_grace = \"1s\"\ndrain_timeout = \"5s\"\n",
+             drain_grace = \"1s\"\ndrain_timeout = \"5s\"\nsubscriptions = \"https://a.example:8443/x/\"\n",
         );
         let fleet = fleet.fleet.unwrap();
         assert_eq!(fleet.state, Path::new("/s"));
@@ -215,6 +240,8 @@ mod tests {
         let policies = (fleet.quota_outage, fleet.replay_outage);
         assert_eq!(policies, (OutagePolicy::Open, OutagePolicy::Closed));
         assert!(fleet.require_store && fleet.shared_replay_filter);
+        let address = fleet.subscriptions.as_deref();
+        assert_eq!(address, Some("https://a.example:8443/x"));
         let times = (fleet.cache_max_age, fleet.drain_grace, fleet.drain_timeout);
         assert_eq!(
             times,
@@ -243,6 +270,22 @@ mod tests {
             (
                 "[fleet]\nmembership = \"a\"\nrequire_store = 1\n",
                 "`require_store` must be true or false",
+            ),
+            (
+                "[fleet]\nmembership = \"a\"\nsubscriptions = \"http://a.example\"\n",
+                "bad address `http://a.example`",
+            ),
+            (
+                "[fleet]\nmembership = \"a\"\nsubscriptions = \"https://a b\"\n",
+                "bad address `https://a b`",
+            ),
+            (
+                "[fleet]\nmembership = \"a\"\nsubscriptions = \"https:///a\"\n",
+                "bad address `https:///a`",
+            ),
+            (
+                "[fleet]\nmembership = \"a\"\nsubscriptions = \"https://a?b\"\n",
+                "bad address `https://a?b`",
             ),
             (
                 "[fleet]\nmembership = \"a\"\ngrace = 1\n",
@@ -278,6 +321,9 @@ mod tests {
             let text = format!("{text}[fleet]\nmembership = \"/m\"\n");
             let plan = Plan::from_toml(&text, "a.toml").unwrap();
             assert!(plan.routes[0].listen[0].kind.has_fleet_users(), "{url}");
+            let mut kinds = plan.warnings.iter().map(|warning| warning.kind);
+            let warned = kinds.any(|kind| kind == crate::WarningKind::SomeUsers);
+            assert_eq!(warned, url.contains("ss://aes-256-gcm"), "{url}");
         }
         assert!(Plan::from_words(&["mixed://127.0.0.1:0?users=fleet".to_owned()]).is_err());
     }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_cli::Failure;
+use adit_fleet::NodeView;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::model::Action;
-use crate::command::fleet::{NodeView, Realm, set_drain};
+use super::model::{Action, Model};
+use crate::command::fleet::{Realm, set_drain};
+use crate::command::top::live_view::LiveFeed;
 
 /// Time between two questions.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -62,21 +64,20 @@ impl Feed {
     pub(super) fn first(&self) -> Vec<NodeView> {
         self.first.clone()
     }
+}
 
-    /// Waits for the next update.
-    ///
-    /// # Cancel safety
-    /// Cancel-safe: no update is lost.
-    pub(super) async fn next_update(&mut self) -> Update {
+impl LiveFeed for Feed {
+    type Model = Model;
+
+    async fn next_update(&mut self) -> Result<Update, Failure> {
         match self.updates.recv().await {
-            Some(update) => update,
+            Some(update) => Ok(update),
             // There is a sender in this value.
             None => std::future::pending().await,
         }
     }
 
-    /// Starts an action. Its result is an update.
-    pub(super) fn perform(&mut self, action: Action) {
+    fn perform(&mut self, action: Action) {
         let (realm, sender) = (self.realm.clone(), self.sender.clone());
         self.tasks.spawn(async move {
             let done = set_drain(&realm, action.node, action.is_drain).await;

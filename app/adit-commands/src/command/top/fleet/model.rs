@@ -1,23 +1,20 @@
 //! The state of the view: the nodes, and the dialogue with the user.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use adit_config::text::sanitize_for_terminal;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use adit_fleet::NodeView;
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
 
 use super::feed::Update;
-use crate::command::fleet::{NodeView, TITLES};
+use super::view;
+use crate::command::fleet::{TITLES, cells};
+use crate::command::top::keys::{Dialogue, Outcome, TableModel};
+use crate::command::top::live_view::{HISTORY, LiveModel, push_value};
+use crate::command::top::look::Look;
 use crate::command::top::table::{Cell, Column, Row, TableState, Width};
-
-/// Number of seconds in the graph of the traffic.
-const HISTORY: usize = 120;
-/// Time for which the result of an action is shown.
-const MESSAGE_TIME: Duration = Duration::from_secs(6);
-/// Time after which a missing answer is a message.
-const SILENCE: Duration = Duration::from_secs(3);
-/// Maximum length of a filter, in characters.
-const MAX_FILTER: usize = 64;
 
 const fn column(title: &'static str, width: Width, is_number: bool) -> Column {
     Column {
@@ -41,19 +38,6 @@ pub(super) const COLUMNS: [Column; TITLES.len()] = [
     column(TITLES[8], Width::Fixed(8), false),
 ];
 
-/// The meaning of the keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// They are commands.
-    Normal,
-    /// They change the filter.
-    Filter,
-    /// `y` drains the node.
-    Confirm(Action),
-    /// Any of them closes the help.
-    Help,
-}
-
 /// A request to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Action {
@@ -63,16 +47,6 @@ pub(super) struct Action {
     pub(super) is_drain: bool,
 }
 
-/// The effect of a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Continue,
-    Perform(Action),
-    Quit,
-    /// Ctrl-C.
-    Interrupt,
-}
-
 /// The state of the view.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -80,165 +54,104 @@ pub(super) struct Model {
     pub(super) nodes: Vec<NodeView>,
     /// Bytes per second of all nodes, the newest last.
     pub(super) rates: VecDeque<u64>,
-    pub(super) mode: Mode,
-    pub(super) is_paused: bool,
-    pub(super) filter: String,
+    pub(super) dialogue: Dialogue<Action>,
     pub(super) table: TableState<u32>,
-    message: Option<(String, bool, Instant)>,
-    fault: Option<String>,
-    last_answer: Instant,
-    /// Number of rows that fit, which the view sets.
-    pub(super) page: usize,
+    /// Why the store server does not answer.
+    pub(super) fault: Option<String>,
 }
 
 impl Model {
-    pub(super) fn new(title: String, first: Vec<NodeView>, now: Instant) -> Self {
+    pub(super) fn new(title: &str, first: Vec<NodeView>, now: Instant) -> Self {
         let mut model = Self {
-            title: sanitize_for_terminal(&title),
+            title: sanitize_for_terminal(title),
             nodes: Vec::new(),
             rates: VecDeque::with_capacity(HISTORY),
-            mode: Mode::Normal,
-            is_paused: false,
-            filter: String::new(),
+            dialogue: Dialogue::new(now),
             table: TableState::default(),
-            message: None,
             fault: None,
-            last_answer: now,
-            page: 1,
         };
         model.update(Update::Nodes(first), now);
         model
     }
 
-    /// Takes over what the store server has answered.
-    pub(super) fn update(&mut self, update: Update, now: Instant) {
-        match update {
-            Update::Performed(Ok(text)) => self.show_message(text, false, now),
-            Update::Performed(Err(text)) => self.show_message(text, true, now),
-            Update::Failed(why) => self.fault = Some(sanitize_for_terminal(&why)),
-            Update::Nodes(nodes) => {
-                self.last_answer = now;
-                self.fault = None;
-                if self.is_paused {
-                    return;
-                }
-                if self.rates.len() == HISTORY {
-                    self.rates.pop_front();
-                }
-                let rate = |node: &NodeView| node.up_rate.saturating_add(node.down_rate);
-                let total = nodes.iter().map(rate).fold(0, u64::saturating_add);
-                self.rates.push_back(total);
-                self.nodes = nodes;
-            }
-        }
+    fn selected_node(&mut self) -> Option<NodeView> {
+        let key = self.selected_key()?;
+        self.nodes.iter().find(|node| node.id == key).cloned()
+    }
+}
+
+impl TableModel for Model {
+    type Action = Action;
+    type Key = u32;
+
+    fn dialogue(&mut self) -> &mut Dialogue<Action> {
+        &mut self.dialogue
     }
 
-    /// Returns the time for which the store server has not answered, if that is long, with the last fault.
-    pub(super) fn silence(&self, now: Instant) -> Option<(Duration, Option<&str>)> {
-        let silence = now.saturating_duration_since(self.last_answer);
-        (silence >= SILENCE).then_some((silence, self.fault.as_deref()))
+    fn columns(&self) -> &'static [Column] {
+        &COLUMNS
     }
 
-    /// Returns the message to show, and true if it is an error.
-    pub(super) fn message(&self, now: Instant) -> Option<(&str, bool)> {
-        let (text, is_error, since) = self.message.as_ref()?;
-        (now.saturating_duration_since(*since) < MESSAGE_TIME).then_some((text, *is_error))
+    fn rows(&self) -> Vec<Row<u32>> {
+        self.nodes.iter().map(row).collect()
     }
 
-    fn show_message(&mut self, text: impl Into<String>, is_error: bool, since: Instant) {
-        let text = sanitize_for_terminal(&text.into());
-        self.message = Some((text, is_error, since));
+    fn table(&mut self) -> &mut TableState<u32> {
+        &mut self.table
     }
 
-    /// Returns the rows in their order, and the position of the selected one.
-    pub(super) fn shown_rows(&mut self) -> (Vec<Row<u32>>, usize) {
-        let rows = self.nodes.iter().map(row).collect();
-        self.table.arrange(rows, &self.filter)
-    }
-
-    /// Performs the command of a key.
-    pub(super) fn press(&mut self, key: KeyEvent, now: Instant) -> Outcome {
-        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Outcome::Interrupt;
-        }
-        match self.mode.clone() {
-            Mode::Normal => return self.press_command(key.code, now),
-            Mode::Filter => self.press_in_filter(key.code),
-            Mode::Confirm(action) => {
-                self.mode = Mode::Normal;
-                if matches!(key.code, KeyCode::Char('y' | 'Y')) {
-                    return Outcome::Perform(action);
-                }
-            }
-            Mode::Help => self.mode = Mode::Normal,
-        }
-        Outcome::Continue
-    }
-
-    fn press_command(&mut self, code: KeyCode, now: Instant) -> Outcome {
-        let page = self.page.max(1);
+    fn press_own(&mut self, code: KeyCode, now: Instant) -> Outcome<Action> {
         match code {
-            KeyCode::Char('q') => return Outcome::Quit,
-            KeyCode::Down | KeyCode::Char('j') => self.select(|at, _| at.saturating_add(1)),
-            KeyCode::Up | KeyCode::Char('k') => self.select(|at, _| at.saturating_sub(1)),
-            KeyCode::PageDown => self.select(|at, _| at.saturating_add(page)),
-            KeyCode::PageUp => self.select(|at, _| at.saturating_sub(page)),
-            KeyCode::Home | KeyCode::Char('g') => self.select(|_, _| 0),
-            KeyCode::End | KeyCode::Char('G') => self.select(|_, last| last),
-            KeyCode::Char('s') => self.table.sort_by_next(COLUMNS.len()),
-            KeyCode::Char('r') => self.table.is_reversed = !self.table.is_reversed,
-            KeyCode::Char('/') => self.mode = Mode::Filter,
-            KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('p') => self.is_paused = !self.is_paused,
-            KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
             KeyCode::Char('d') => match self.selected_node() {
                 Some(node) if node.state == "active" => {
-                    self.mode = Mode::Confirm(action_of(&node, true));
+                    let name = &node.name;
+                    let question = format!("drain {name}? y drains it, any other key does not");
+                    self.dialogue.ask(action_of(&node, true), &question);
                 }
                 Some(node) if node.is_up() => {
-                    self.show_message("u puts this node back into service", false, now);
+                    let text = "u puts this node back into service";
+                    self.dialogue.show_message(text, now);
                 }
-                _ => self.show_message("d drains a node that is up: select one", false, now),
+                _ => {
+                    let text = "d drains a node that is up: select one";
+                    self.dialogue.show_message(text, now);
+                }
             },
             KeyCode::Char('u') => match self.selected_node() {
                 Some(node) if node.state.starts_with("drain") => {
                     return Outcome::Perform(action_of(&node, false));
                 }
-                _ => self.show_message("this node is not drained", false, now),
+                _ => self.dialogue.show_message("this node is not drained", now),
             },
             _ => {}
         }
         Outcome::Continue
     }
+}
 
-    fn press_in_filter(&mut self, code: KeyCode) {
-        match code {
-            KeyCode::Enter => self.mode = Mode::Normal,
-            KeyCode::Esc => {
-                self.filter.clear();
-                self.mode = Mode::Normal;
+impl LiveModel for Model {
+    type Update = Update;
+
+    fn update(&mut self, update: Update, now: Instant) {
+        match update {
+            Update::Performed(done) => self.dialogue.show_result(&done, now),
+            Update::Failed(why) => self.fault = Some(sanitize_for_terminal(&why)),
+            Update::Nodes(nodes) => {
+                self.dialogue.note_answer(now);
+                self.fault = None;
+                if self.dialogue.is_paused {
+                    return;
+                }
+                let rate = |node: &NodeView| node.up_rate.saturating_add(node.down_rate);
+                let total = nodes.iter().map(rate).fold(0, u64::saturating_add);
+                push_value(&mut self.rates, total);
+                self.nodes = nodes;
             }
-            KeyCode::Backspace => {
-                self.filter.pop();
-            }
-            KeyCode::Char(c) if !c.is_control() && self.filter.chars().count() < MAX_FILTER => {
-                self.filter.push(c);
-            }
-            _ => {}
         }
     }
 
-    /// Selects the row that `choose` returns for the position of the selected one and of the last one.
-    fn select(&mut self, choose: impl FnOnce(usize, usize) -> usize) {
-        let (rows, selected) = self.shown_rows();
-        let last = rows.len().saturating_sub(1);
-        self.table.select(&rows, choose(selected, last).min(last));
-    }
-
-    fn selected_node(&mut self) -> Option<NodeView> {
-        let (rows, selected) = self.shown_rows();
-        let key = rows.get(selected)?.key;
-        self.nodes.iter().find(|node| node.id == key).cloned()
+    fn draw(&mut self, frame: &mut Frame<'_>, look: Look, now: Instant) {
+        view::draw(frame, self, look, now);
     }
 }
 
@@ -251,7 +164,7 @@ fn action_of(node: &NodeView, is_drain: bool) -> Action {
 }
 
 fn row(node: &NodeView) -> Row<u32> {
-    let [name, version, up, sessions, rate, users, lag, clock, state] = node.cells();
+    let [name, version, up, sessions, rate, users, lag, clock, state] = cells(node);
     let traffic = node.up_rate.saturating_add(node.down_rate);
     let millis = |seconds: f64| (seconds.abs() * 1e3) as u64;
     Row {

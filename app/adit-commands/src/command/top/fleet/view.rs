@@ -8,10 +8,12 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::model::{COLUMNS, Mode, Model};
+use super::model::Model;
 use crate::command::fleet::megabits;
+use crate::command::top::keys::{Mode, TableModel};
+use crate::command::top::look::Look;
 use crate::command::top::table_view::{self, TableView};
-use crate::command::top::view::{Look, SMALLEST, sparkline};
+use crate::command::top::view::{SMALLEST, sparkline, status_line};
 
 /// Help on the keys.
 const HELP: &str = "\
@@ -41,35 +43,43 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, look: Look, now: In
     let _ = blank;
     draw_title(frame, title, model, look, now);
     draw_traffic(frame, traffic, model, look);
-    model.page = table_view::page_of(table);
+    model.dialogue.page = table_view::page_of(table);
     let (rows, selected) = model.shown_rows();
     let view = TableView {
-        columns: &COLUMNS,
+        columns: model.columns(),
         rows: &rows,
         selected,
         sort: model.table.sort,
         is_reversed: model.table.is_reversed,
-        empty: match model.filter.is_empty() {
+        empty: match model.table.filter.is_empty() {
             true => "no nodes: `adit fleet token` prints a token for one",
             false => "nothing matches the filter; Esc clears it",
         },
     };
     view.draw(frame, table, look);
-    draw_status(frame, status, model, look, now);
-    if model.mode == Mode::Help {
+    let line = status_line(&model.dialogue, &model.table.filter, look, now);
+    frame.render_widget(line.unwrap_or_else(|| hint_text(model).into()), status);
+    if model.dialogue.mode == Mode::Help {
         table_view::draw_help(frame, area, "adit fleet top", HELP);
     }
 }
 
 fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look, now: Instant) {
-    if let Some((silence, why)) = model.silence(now) {
+    if let Some(silence) = model.dialogue.silence(now) {
         let seconds = silence.as_secs();
-        let why = why.unwrap_or("the store server does not answer");
+        let why = model
+            .fault
+            .as_deref()
+            .unwrap_or("the store server does not answer");
         let text = format!("no answer for {seconds} s: {why}");
         frame.render_widget(Line::styled(text, look.warning()), area);
         return;
     }
-    let paused = if model.is_paused { "  paused" } else { "" };
+    let paused = if model.dialogue.is_paused {
+        "  paused"
+    } else {
+        ""
+    };
     let text = format!("adit fleet  {}{paused}", model.title);
     frame.render_widget(Line::styled(text, Look::strong()), area);
 }
@@ -97,26 +107,12 @@ fn draw_traffic(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look) {
     frame.render_widget(line, area);
 }
 
-fn draw_status(frame: &mut Frame<'_>, area: Rect, model: &Model, look: Look, now: Instant) {
-    let line = match &model.mode {
-        Mode::Filter => Line::styled(format!("/{}_", model.filter), Look::strong()),
-        Mode::Confirm(action) => Line::styled(
-            format!("drain {}? y drains it, any other key does not", action.name),
-            look.warning(),
-        ),
-        Mode::Normal | Mode::Help => match model.message(now) {
-            Some((text, true)) => Line::styled(text.to_owned(), look.warning()),
-            Some((text, false)) => Line::styled(text.to_owned(), Look::strong()),
-            None => {
-                let keys = "q quit  s sort  / filter  d drain  u undo  p pause  ? help";
-                match model.filter.is_empty() {
-                    true => Line::raw(keys),
-                    false => Line::raw(format!("{keys}  [/{}]", model.filter)),
-                }
-            }
-        },
-    };
-    frame.render_widget(line, area);
+fn hint_text(model: &Model) -> String {
+    let keys = "q quit  s sort  / filter  d drain  u undo  p pause  ? help";
+    match model.table.filter.as_str() {
+        "" => keys.to_owned(),
+        filter => format!("{keys}  [/{filter}]"),
+    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-
 use super::super::feed::Update;
-use super::super::model::{Action, Outcome};
+use super::super::model::Action;
 use super::*;
-use crate::command::fleet::NodeView;
+use crate::command::top::keys::Outcome;
+use crate::command::top::live_view::LiveModel;
+use crate::command::top::test_terminal::{drawn, press};
+use adit_fleet::NodeView;
+
+const PLAIN: Look = Look::new(false, false);
 
 fn node(id: u32, name: &str, state: &str, rate: u64) -> NodeView {
     NodeView {
@@ -36,36 +37,13 @@ fn model() -> Model {
             ..NodeView::default()
         },
     ];
-    Model::new(
-        "main at valkey://s.example".to_owned(),
-        nodes,
-        Instant::now(),
-    )
-}
-
-fn drawn(model: &mut Model, size: (u16, u16), now: Instant) -> Vec<String> {
-    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-    let look = Look::new(false, false);
-    terminal
-        .draw(|frame| draw(frame, model, look, now))
-        .unwrap();
-    let buffer = terminal.backend().buffer().clone();
-    let width = usize::from(size.0);
-    let cells: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
-    cells
-        .chunks(width)
-        .map(|line| line.concat().trim_end().to_owned())
-        .collect()
-}
-
-fn press(model: &mut Model, code: KeyCode) -> Outcome {
-    model.press(KeyEvent::new(code, KeyModifiers::NONE), Instant::now())
+    Model::new("main at valkey://s.example", nodes, Instant::now())
 }
 
 #[test]
 fn nodes_fit_into_80_columns() {
     let mut model = model();
-    let lines = drawn(&mut model, (80, 10), Instant::now());
+    let lines = drawn(&mut model, (80, 10), PLAIN, Instant::now());
     assert!(lines[0].starts_with("adit fleet  main at valkey://s.example"));
     assert!(
         lines[1].starts_with("2 of 3 nodes up  10 sessions  30.0 Mbit/s"),
@@ -79,32 +57,29 @@ fn nodes_fit_into_80_columns() {
     assert!(lines[5].contains("os\u{fffd}aka") && lines[5].ends_with("draining"));
     assert!(lines[6].ends_with("missing"), "{lines:#?}");
     assert!(lines[9].starts_with("q quit"));
-    let small = drawn(&mut model, (30, 5), Instant::now());
+    let small = drawn(&mut model, (30, 5), PLAIN, Instant::now());
     assert!(small[0].starts_with("adit fleet top needs"));
 }
 
 #[test]
 fn a_drain_asks_first() {
     let mut model = model();
-    assert_eq!(press(&mut model, KeyCode::Char('d')), Outcome::Continue);
-    let lines = drawn(&mut model, (80, 10), Instant::now());
+    assert_eq!(press(&mut model, "d"), Outcome::Continue);
+    let lines = drawn(&mut model, (80, 10), PLAIN, Instant::now());
     assert!(lines[9].starts_with("drain paris?"), "{lines:#?}");
-    assert_eq!(press(&mut model, KeyCode::Char('n')), Outcome::Continue);
-    press(&mut model, KeyCode::Char('d'));
+    assert_eq!(press(&mut model, "n"), Outcome::Continue);
+    press(&mut model, "d");
     let action = Action {
         node: 1,
         name: "paris".to_owned(),
         is_drain: true,
     };
-    assert_eq!(
-        press(&mut model, KeyCode::Char('y')),
-        Outcome::Perform(action)
-    );
+    assert_eq!(press(&mut model, "y"), Outcome::Perform(action));
     // The next one drains already.
-    press(&mut model, KeyCode::Down);
-    assert_eq!(press(&mut model, KeyCode::Char('d')), Outcome::Continue);
-    assert_eq!(model.mode, Mode::Normal);
-    let undo = press(&mut model, KeyCode::Char('u'));
+    press(&mut model, "j");
+    assert_eq!(press(&mut model, "d"), Outcome::Continue);
+    assert_eq!(model.dialogue.mode, Mode::Normal);
+    let undo = press(&mut model, "u");
     assert!(
         matches!(&undo, Outcome::Perform(action) if action.node == 2 && !action.is_drain),
         "{undo:?}"
@@ -113,7 +88,7 @@ fn a_drain_asks_first() {
         Update::Performed(Err("no such node".to_owned())),
         Instant::now(),
     );
-    let lines = drawn(&mut model, (80, 10), Instant::now());
+    let lines = drawn(&mut model, (80, 10), PLAIN, Instant::now());
     assert_eq!(lines[9], "no such node");
 }
 
@@ -122,16 +97,16 @@ fn a_silent_server_shows() {
     let mut model = model();
     let later = Instant::now() + Duration::from_secs(9);
     model.update(Update::Failed("connection refused".to_owned()), later);
-    let lines = drawn(&mut model, (80, 10), later);
+    let lines = drawn(&mut model, (80, 10), PLAIN, later);
     assert!(
         lines[0].contains("no answer for 9 s: connection refused")
             || lines[0].contains("no answer for 8 s: connection refused"),
         "{lines:#?}"
     );
     // A new answer ends it, and a pause keeps the rows.
-    press(&mut model, KeyCode::Char('p'));
+    press(&mut model, "p");
     model.update(Update::Nodes(Vec::new()), later);
-    let lines = drawn(&mut model, (80, 10), later);
+    let lines = drawn(&mut model, (80, 10), PLAIN, later);
     assert!(
         lines[0].ends_with("paused") && lines[4].contains("paris"),
         "{lines:#?}"
@@ -141,20 +116,15 @@ fn a_silent_server_shows() {
 #[test]
 fn rows_are_sorted_and_filtered() {
     let mut model = model();
-    for _ in 0..5 {
-        press(&mut model, KeyCode::Char('s'));
-    }
-    let lines = drawn(&mut model, (80, 10), Instant::now());
+    press(&mut model, "sssss");
+    let lines = drawn(&mut model, (80, 10), PLAIN, Instant::now());
     assert!(
         lines[3].contains("MBIT/Sv") || lines[3].contains("MBIT/S"),
         "{lines:#?}"
     );
     assert!(lines[4].contains("aka"), "{lines:#?}");
-    press(&mut model, KeyCode::Char('/'));
-    for c in "lim".chars() {
-        press(&mut model, KeyCode::Char(c));
-    }
-    let lines = drawn(&mut model, (80, 10), Instant::now());
+    press(&mut model, "/lim");
+    let lines = drawn(&mut model, (80, 10), PLAIN, Instant::now());
     assert!(
         lines[4].contains("lima") && lines[9] == "/lim_",
         "{lines:#?}"
