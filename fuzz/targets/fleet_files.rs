@@ -19,7 +19,10 @@ fuzz_target!(|input: &[u8]| {
             };
             let again = token.to_text().expect("what was read can be written");
             assert_eq!(JoinToken::from_text(&again).ok().as_ref(), Some(&token));
-            assert!(token.open(input).is_err(), "no bytes of the fuzzer are authentic");
+            assert!(
+                token.open(input).is_err(),
+                "no bytes of the fuzzer are authentic"
+            );
         }
         1 => match Membership::from_json(input) {
             Ok(membership) => {

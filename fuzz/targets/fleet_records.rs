@@ -17,16 +17,24 @@ fuzz_target!(|input: &[u8]| {
     if let Some(user) = FleetUser::from_bytes(7, input) {
         let again = user.to_bytes().expect("what was decoded can be encoded");
         assert_eq!(again.as_slice(), input);
-        let sealed = cipher.seal(&user, ChangeId(9), &mut rng).expect("it is short");
+        let sealed = cipher
+            .seal(&user, ChangeId(9), &mut rng)
+            .expect("it is short");
         assert_eq!(cipher.open(7, &sealed), Ok(user));
         assert!(cipher.open(8, &sealed).is_err());
     }
     // What the store has: no bytes of the fuzzer are authentic.
-    assert!(cipher.open(7, &SealedRecord::from_bytes(input.to_vec())).is_err());
+    assert!(
+        cipher
+            .open(7, &SealedRecord::from_bytes(input.to_vec()))
+            .is_err()
+    );
     // A feed keeps its users, whatever the store answers.
     let mut script = ActionScript::new(input);
     let good = FleetUser::new(1, "good", [1; 32]);
-    let sealed = cipher.seal(&good, ChangeId(1), &mut rng).expect("it is short");
+    let sealed = cipher
+        .seal(&good, ChangeId(1), &mut rng)
+        .expect("it is short");
     let mut feed = Feed::new(cipher);
     let first = Snapshot {
         version: ChangeId(1),
@@ -56,7 +64,7 @@ fuzz_target!(|input: &[u8]| {
             head,
             changes: vec![change],
         });
-        assert!(feed.user(1).is_some_and(|user| **user == good));
+        assert!(feed.user(1).is_some_and(|user| user == good));
         assert_eq!(feed.len(), 1);
     }
 });

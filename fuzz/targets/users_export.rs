@@ -61,7 +61,9 @@ fuzz_target!(|input: &[u8]| {
     }
     // A user with a password in a well-formed document of each program.
     for text in [
-        format!(r#"{{"accessKeys":[{{"id":"1","name":"a","password":"{PLANTED_PASSWORD}","port":{text}}}]}}"#),
+        format!(
+            r#"{{"accessKeys":[{{"id":"1","name":"a","password":"{PLANTED_PASSWORD}","port":{text}}}]}}"#
+        ),
         format!(
             r#"{{"users":[{{"username":"a","proxies":{{"shadowsocks":{{"password":"{PLANTED_PASSWORD}"}}}},"expire":{text}}}]}}"#
         ),
@@ -69,6 +71,7 @@ fuzz_target!(|input: &[u8]| {
             r#"[{{"protocol":"shadowsocks","settings":{{"method":"aes-128-gcm","clients":[{{"email":"a","password":"{PLANTED_PASSWORD}","totalGB":{text}}}]}}}}]"#
         ),
         format!("name,password,quota\na,{PLANTED_PASSWORD},{text}"),
+        format!("ss://aes-128-gcm:{PLANTED_PASSWORD}@h:1#a{text}"),
     ] {
         let told = check(&text, None);
         assert!(!told.contains(PLANTED_PASSWORD), "{told}");

@@ -67,7 +67,8 @@ impl ChaosReport {
 
 struct Chaos {
     world: FleetWorld,
-    proxy: StoreProxy,
+    /// The path of each node to the store.
+    paths: Vec<StoreProxy>,
     sink: CountingSink,
     rng: SplitMix64,
     /// Users who were added meanwhile, and those who were removed.
@@ -101,7 +102,7 @@ pub fn run_chaos(program: &Path, time: Duration, seed: u64) -> Result<ChaosRepor
         let log = chaos.node(at)?.stop()?;
         chaos.check_log(&log);
     }
-    chaos.report.lost_replies = chaos.proxy.lost_count();
+    chaos.report.lost_replies = chaos.paths.iter().map(StoreProxy::lost_count).sum();
     Ok(chaos.report)
 }
 
@@ -119,20 +120,22 @@ fn until_answered<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
 impl Chaos {
     fn start(program: &Path, seed: u64) -> Result<(Self, Vec<FleetUser>)> {
         let mut world = FleetWorld::new(StoreServer::start_persistent()?)?;
-        let proxy = StoreProxy::start(&world.store.socket(), LOST, seed)?;
         let names = (0..USERS).map(|n| format!("user-{n}"));
         let set = |user: &mut FleetUser| user.limits.quota = Some(1 << 40);
         let users = world.operator.add_users(names, set)?;
         let options = NodeOptions::default();
-        // Half of the nodes have a bad path to the store.
-        for _ in 0..NODES / 2 {
-            world.start_node_behind(program, &proxy, &options)?;
+        let mut paths = Vec::with_capacity(NODES);
+        for (node, seed) in (0..NODES).zip(seed..) {
+            // Half of the nodes have a bad path to the store.
+            let lost = if node < NODES / 2 { LOST } else { 0 };
+            let path = StoreProxy::start(&world.store.socket(), lost, seed)?;
+            world.start_node_behind(program, &path, &options)?;
+            paths.push(path);
         }
-        world.start_nodes(program, NODES - NODES / 2, &options)?;
         world.wait_for_tables(TEST_TIMEOUT)?;
         let chaos = Self {
             world,
-            proxy,
+            paths,
             sink: CountingSink::start()?,
             rng: SplitMix64::new(seed),
             added: Vec::new(),
@@ -157,7 +160,9 @@ impl Chaos {
             30..45 => self.stall_store(),
             45..55 => self.restart_store(),
             55..62 => self.empty_store(),
-            62..72 => Ok(self.cut_nodes()),
+            62..66 => Ok(self.cut_nodes()),
+            66..69 => self.part_node(StoreProxy::set_cut, "a node is cut off"),
+            69..72 => self.part_node(StoreProxy::set_silent, "the path of a node is silent"),
             72..90 => self.add_user(),
             _ => self.remove_user(),
         }?;
@@ -198,10 +203,27 @@ impl Chaos {
     }
 
     fn cut_nodes(&mut self) -> &'static str {
-        self.proxy.set_cut(true);
+        let set = |chaos: &Self, is_cut| {
+            let half = chaos.paths.iter().take(NODES / 2);
+            half.for_each(|path| path.set_cut(is_cut));
+        };
+        set(self, true);
         self.pause(200..4000);
-        self.proxy.set_cut(false);
+        set(self, false);
         "half of the nodes are cut off"
+    }
+
+    /// Parts one node from the store, for longer than its calls wait.
+    fn part_node(
+        &mut self,
+        set: impl Fn(&StoreProxy, bool),
+        what: &'static str,
+    ) -> Result<&'static str> {
+        let at = usize::try_from(self.rng.pick(0..NODES as u64))?;
+        set(self.paths.get(at).context("a path")?, true);
+        self.pause(500..8000);
+        set(self.paths.get(at).context("a path")?, false);
+        Ok(what)
     }
 
     fn add_user(&mut self) -> Result<&'static str> {

@@ -59,6 +59,12 @@ impl Operator {
         &self.key
     }
 
+    /// Returns the cipher of the realm.
+    #[must_use]
+    pub fn cipher(&self) -> &RecordCipher {
+        self.writer.cipher()
+    }
+
     /// Returns the store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {

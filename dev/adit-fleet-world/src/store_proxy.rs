@@ -1,4 +1,4 @@
-//! A path to the store that loses replies, delays or is cut.
+//! A path to the store that loses replies, is cut, or stops forwarding.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -29,6 +29,7 @@ struct Shared {
     /// Replies that are lost, in thousandths.
     lost: u16,
     is_cut: AtomicBool,
+    is_silent: AtomicBool,
     lost_count: AtomicU64,
 }
 
@@ -41,6 +42,7 @@ impl StoreProxy {
             to: to.to_owned(),
             lost,
             is_cut: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
             lost_count: AtomicU64::new(0),
         });
         let own = shared.clone();
@@ -68,6 +70,12 @@ impl StoreProxy {
     /// Closes all connections and refuses others, or ends this.
     pub fn set_cut(&self, is_cut: bool) {
         self.shared.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    /// Forwards nothing while connections stay open and others are accepted, as a network that loses all packets, or ends
+    /// this: what was sent meanwhile arrives then.
+    pub fn set_silent(&self, is_silent: bool) {
+        self.shared.is_silent.store(is_silent, Ordering::SeqCst);
     }
 
     /// Returns the number of replies that were lost.
@@ -105,6 +113,10 @@ fn copy(
     let outcome = loop {
         if shared.is_cut.load(Ordering::SeqCst) {
             break Ok(());
+        }
+        if shared.is_silent.load(Ordering::SeqCst) {
+            thread::sleep(LOOK);
+            continue;
         }
         match from.read(&mut bytes) {
             Ok(0) => break Ok(()),
@@ -152,5 +164,13 @@ mod tests {
         ping(&whole).unwrap_err();
         whole.set_cut(false);
         assert_eq!(&ping(&whole).unwrap(), b"+PONG\r\n");
+        whole.set_silent(true);
+        thread::scope(|scope| {
+            let late = scope.spawn(|| ping(&whole));
+            thread::sleep(10 * LOOK);
+            assert!(!late.is_finished(), "it was forwarded");
+            whole.set_silent(false);
+            assert_eq!(&late.join().unwrap().unwrap(), b"+PONG\r\n");
+        });
     }
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use adit_fleet::{NodeStatus, QuotaPeriod, UserTotal};
+use adit_fleet::{NodeStatus, PeriodLabel, UserTotal};
 use adit_interop::store_server::StoreServer;
+use adit_wire::{QuotaPeriod, UnixTime};
 use anyhow::{Context, Result, ensure};
 
 use crate::{FleetNode, NodeOptions, Operator, StoreProxy};
@@ -105,7 +106,7 @@ impl FleetWorld {
 
     /// Returns what each user has used in all time.
     pub fn usage(&self) -> Result<Vec<UserTotal>> {
-        let period = QuotaPeriod::Total.label(adit_wire::UnixTime(0));
+        let period = PeriodLabel::new(QuotaPeriod::Total, UnixTime(0));
         self.operator.usage(&period)
     }
 

@@ -1,5 +1,6 @@
-//! A store server for fleets: a real `redis-server` on a Unix socket, in a folder of its own.
+//! A store server for fleets: a real `redis-server` or `valkey-server` on a Unix socket, in a folder of its own.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -10,6 +11,24 @@ use rustix::process::Signal;
 use crate::external_tools;
 use crate::ports::{Transport, wait_port, wait_socket};
 use crate::{ChildProcess, TEST_TIMEOUT, TempFolder};
+
+/// The variable of the environment with the path of another program than [`REDIS`], for a second run of the same tests.
+const PROGRAM_VARIABLE: &str = "ADIT_STORE_SERVER";
+/// Debian's store server.
+const REDIS: &str = "redis-server";
+
+/// Returns a command that starts a store server: `redis-server`, or the program that `ADIT_STORE_SERVER` names.
+#[must_use]
+pub fn store_command() -> Command {
+    Command::new(env::var_os(PROGRAM_VARIABLE).unwrap_or_else(|| REDIS.into()))
+}
+
+/// Returns a command that starts a store server with TLS: always `redis-server`, since the build of Valkey that the
+/// tests install has none.
+#[must_use]
+pub fn tls_store_command() -> Command {
+    Command::new(REDIS)
+}
 
 /// A running store server. It ends when it is dropped.
 #[derive(Debug)]
@@ -52,7 +71,7 @@ impl StoreServer {
     }
 
     fn start_process(&mut self) -> Result<()> {
-        let mut command = Command::new("redis-server");
+        let mut command = store_command();
         command.arg("--port").arg(self.port.to_string());
         if self.port != 0 {
             command.args(["--bind", "0.0.0.0", "--protected-mode", "no"]);

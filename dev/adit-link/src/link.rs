@@ -425,7 +425,7 @@ mod tests {
         let send = || socket.send_to(b"x", (NEAR, 9)).err();
         let why = (0..100).find_map(|_| {
             send().or_else(|| {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                thread::sleep(Duration::from_millis(20));
                 None
             })
         });

@@ -93,6 +93,12 @@ const PORTABLE: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The tests that need a store server, and that run again with Valkey: crates, and the beginnings of the tests' names.
+const VALKEY: [(&str, &[&str]); 2] = [
+    ("adit-fleet", &[]),
+    ("adit", &["fleet::", "fleet_commands::"]),
+];
+
 /// The arguments of `test`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TestOptions {
@@ -165,6 +171,7 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
         Ok(format!("{passed}{left_out}"))
     });
     steps.run_step("tests, portable", || run_portable_tests(wish.scope));
+    steps.run_step("tests, Valkey", || run_valkey_tests(wish.scope));
     // What these build is up to date for the steps after them.
     documented::run(steps, wish.scope);
     steps.run_step("release", release_check::check_release);
@@ -217,25 +224,15 @@ fn check_instructions() -> Result<String> {
 /// Runs the tests again without the fast paths: those of the crates that have one, and of the
 /// crates that carry bytes above them.
 fn run_portable_tests(scope: InstallScope) -> Result<String> {
-    // The binaries of the previous step: for other packages, cargo would choose other features and
-    // build most of them again.
-    let list = [
-        "test",
-        "--workspace",
-        "--no-run",
-        "--message-format=json-render-diagnostics",
-    ];
-    let told = CommandRun::cargo(list)
-        .with_limit(25)
-        .run_captured("tests-built")?;
+    let binaries = test_binaries()?;
     let (mut passed, mut failed) = (PassedTests::default(), Vec::new());
     for (name, _) in PORTABLE {
         ensure!(
-            parse_binaries(&told).any(|binary| binary.package == *name),
+            binaries.iter().any(|binary| binary.package == *name),
             "no tests of {name}"
         );
     }
-    for binary in parse_binaries(&told) {
+    for binary in &binaries {
         let Some((_, spared)) = PORTABLE.iter().find(|(name, _)| *name == binary.package) else {
             continue;
         };
@@ -263,6 +260,48 @@ fn run_portable_tests(scope: InstallScope) -> Result<String> {
         }
     }
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(passed.to_string())
+}
+
+/// Returns the test binaries of the workspace, as the step `tests` has built them: for other packages, cargo would choose
+/// other features and build most of them again.
+fn test_binaries() -> Result<Vec<TestBinary>> {
+    let list = [
+        "test",
+        "--workspace",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ];
+    let told = CommandRun::cargo(list)
+        .with_limit(25)
+        .run_captured("tests-built")?;
+    Ok(parse_binaries(&told).collect())
+}
+
+/// Runs the tests of fleets again, with Valkey as the store server.
+fn run_valkey_tests(scope: InstallScope) -> Result<String> {
+    let binaries = test_binaries()?;
+    let mut passed = PassedTests::default();
+    for (package, modules) in VALKEY {
+        let is_wanted = |binary: &&TestBinary| binary.package == package && binary.target == "it";
+        let binary = binaries.iter().find(is_wanted);
+        let binary = binary.with_context(|| format!("no tests of {package}"))?;
+        let with = |args: &[String]| {
+            let run = CommandRun::new(&binary.path, args)
+                .in_folder(&binary.folder)
+                .env("CARGO_MANIFEST_DIR", &binary.folder)
+                .env("ADIT_STORE_SERVER", install::valkey_program());
+            prepare_test_run(run, scope)
+        };
+        let filters: Vec<_> = modules.iter().map(|&name| name.to_owned()).collect();
+        let exact = |names: &[String]| [&["--exact".to_owned()], names].concat();
+        let one = test_run::run_tests(
+            &format!("valkey-{package}"),
+            || with(&filters),
+            |names| with(&exact(names)),
+        )?;
+        passed.merge(one);
+    }
     Ok(passed.to_string())
 }
 

@@ -21,4 +21,5 @@ fn users_and_counters_survive_everything() {
     let report = run_chaos(&bin(), Duration::from_secs(seconds), seed).unwrap();
     assert_eq!(report.faults(), 0, "{report:?}");
     assert!(report.counted > 0 && report.checks > 0, "{report:?}");
+    eprintln!("{report:?}");
 }

@@ -2,6 +2,7 @@
 
 mod mistakes;
 mod push;
+mod rotation;
 mod steering;
 mod users;
 mod world;

@@ -127,8 +127,9 @@ const SERVING: &[(&str, &[&str])] = &[
 
 /// Commands whose tests are in `bench_ssh`, `top/real`, `user_commands`, `service`, `system_proxy` and `fleet_commands`: they
 /// need an SSH server, a process to upgrade, users, a service manager, a desktop, and a store server.
-const ELSEWHERE: [&str; 27] = [
+const ELSEWHERE: [&str; 29] = [
     "bench ssh",
+    "fleet audit",
     "fleet drain",
     "fleet init",
     "fleet join",
@@ -141,6 +142,7 @@ const ELSEWHERE: [&str; 27] = [
     "fleet push",
     "fleet resync",
     "fleet restore",
+    "fleet rotate-key",
     "fleet status",
     "fleet token",
     "fleet upgrade",
@@ -522,10 +524,12 @@ fn no_command_is_forgotten() {
                     "join",
                     "leave",
                     "status",
+                    "audit",
                     "drain",
                     "upgrade",
                     "resync",
                     "restore",
+                    "rotate-key",
                     "push",
                     "pull",
                     "node show",

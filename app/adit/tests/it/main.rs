@@ -75,6 +75,8 @@ mod manager;
 mod names;
 #[cfg(target_os = "linux")]
 mod netns;
+#[cfg(unix)]
+mod notify_socket;
 #[cfg(target_os = "linux")]
 mod observe;
 #[cfg(unix)]

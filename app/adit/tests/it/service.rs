@@ -4,7 +4,6 @@ mod stop;
 pub(crate) mod systemd_world;
 
 use std::fs;
-use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 use rustix::process::Signal;
 
 use self::systemd_world::SystemdWorld;
+use crate::notify_socket::NotifySocket;
 use crate::setup::{ALLOW, bin, ended, says};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -237,31 +237,22 @@ fn a_service_of_openrc_is_not_upgraded() {
 /// systemd learns when a reload begins and when it has ended.
 #[test]
 fn the_service_manager_waits_for_a_reload() {
-    let folder = TempFolder::new("reload-notify").unwrap();
-    let path = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    let next = || {
-        let mut text = [0; 256];
-        let len = manager.recv(&mut text).unwrap();
-        String::from_utf8_lossy(&text[..len]).into_owned()
-    };
+    let manager = NotifySocket::new("reload-notify");
+    let folder = TempFolder::new("reload-notify-file").unwrap();
     let text = format!("[route.a]\nlisten = \"mixed://127.0.0.1:0?{ALLOW}\"\n");
     let file = folder.write_file("adit.toml", text).unwrap();
     let mut command = Command::new(bin());
-    command
-        .args(["run", "-c"])
-        .arg(&file)
-        .env("NOTIFY_SOCKET", &path);
+    command.args(["run", "-c"]).arg(&file);
+    manager.supervise(&mut command);
     let mut adit = AditProcess::start_command(command, 1).unwrap();
-    assert_eq!(next(), "READY=1");
+    assert_eq!(manager.next_report(), "READY=1");
     // A file with a mistake ends the reload as well.
     for text in [fs::read_to_string(&file).unwrap(), "[".to_owned()] {
         fs::write(&file, text).unwrap();
         adit.process().send_signal(Signal::HUP).unwrap();
-        let begin = next();
+        let begin = manager.next_report();
         assert!(begin.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{begin}");
-        assert_eq!(next(), "READY=1");
+        assert_eq!(manager.next_report(), "READY=1");
     }
     adit.stop().unwrap();
 }

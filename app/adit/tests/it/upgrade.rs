@@ -6,7 +6,6 @@ mod replays;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
@@ -19,6 +18,7 @@ use adit_interop::traffic::{self, ForwarderEntry};
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder, free_port, loopback_addr};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::notify_socket::NotifySocket;
 use crate::reload::flows::{BulkFlow, Connections, EchoStream, stop_working_flows};
 use crate::reload::world::{Server, Settings, request};
 use crate::setup::{ALLOW, bin, says, start};
@@ -359,24 +359,16 @@ fn a_new_binary_and_a_new_file_are_used() {
 /// systemd learns that the process is ready, and which process continues.
 #[test]
 fn the_service_manager_follows() {
-    let folder = TempFolder::new("upgrade-notify").unwrap();
-    let path = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&path).unwrap();
-    manager.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    let next = || {
-        let mut text = [0; 256];
-        let len = manager.recv(&mut text).unwrap();
-        String::from_utf8_lossy(&text[..len]).into_owned()
-    };
+    let manager = NotifySocket::new("upgrade-notify");
     let mut command = Command::new(bin());
-    command
-        .args(["run", &format!("mixed://127.0.0.1:0?{ALLOW}")])
-        .env("NOTIFY_SOCKET", &path);
+    command.args(["run", &format!("mixed://127.0.0.1:0?{ALLOW}")]);
+    manager.supervise(&mut command);
     let mut adit = AditProcess::start_command(command, 1).unwrap();
-    assert_eq!(next(), "READY=1");
+    assert_eq!(manager.next_report(), "READY=1");
     let mut lineage = Lineage::of(adit.process());
     lineage.upgrade_by_signal(adit.process());
-    assert_eq!(next(), format!("MAINPID={}\nREADY=1", lineage.current()));
+    let expected = format!("MAINPID={}\nREADY=1", lineage.current());
+    assert_eq!(manager.next_report(), expected);
     lineage.stop(adit.process());
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use adit_fleet::store::RealmState;
 use adit_fleet::{
-    ChangeBatch, ChangeId, ChangeRequest, FleetUser, MemoryStore, PeriodLabel, QuotaPeriod,
-    RealmInfo, RealmKey, RecordCipher, Snapshot, Store, StoreError, UsageBatch, UserTotal,
+    ChangeBatch, ChangeId, ChangeRequest, FleetUser, MemoryStore, PeriodLabel, RealmInfo, RealmKey,
+    RecordCipher, Snapshot, Store, StoreError, UsageBatch, UserTotal,
 };
 use adit_link::SplitMix64;
-use adit_wire::UnixTime;
+use adit_wire::{QuotaPeriod, UnixTime};
 use anyhow::{Context, Result};
 use futures_util::FutureExt;
 
@@ -75,7 +75,7 @@ impl StorePort {
             cipher,
             info,
             rng: SplitMix64::new(seed),
-            period: QuotaPeriod::Month.label(UnixTime(START / 1000)),
+            period: PeriodLabel::new(QuotaPeriod::Month, UnixTime(START / 1000)),
             last_user: 0,
             head: ChangeId(0),
             read: None,

@@ -9,6 +9,7 @@ mod kcp;
 mod latency;
 mod linked_world;
 mod lossy;
+mod managed_process;
 mod memory_steps;
 pub(crate) mod method_table;
 mod quotas;
@@ -20,6 +21,7 @@ mod suite_list;
 mod transfer;
 mod udp;
 mod users;
+mod watched;
 mod workers;
 
 pub(crate) use rounds::{BenchRun, NO_RELAY};

@@ -1,21 +1,16 @@
 //! The second part of suite `users`: what quotas cost on the path of bytes, and the dashboard beside many sessions, each
-//! beside the same process without it, in turn.
+//! beside the same process without it, in turn. [`watched`] has the same for all that looks at a process.
 
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle, sleep};
+use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use super::Suite;
+use super::managed_process::{ApiConnection, DashboardPage, ManagedProcess};
 use super::rounds::{BenchRun, CaseFigures};
+use super::{Suite, watched};
 use crate::args::LoadAmounts;
 use crate::connection_holder::HolderProcess;
 use crate::figures::{CPU_PER_GIB, CPU_SHARE, as_gib, whole_figure};
@@ -23,7 +18,6 @@ use crate::load::content::CheckMode;
 use crate::load::origin::{LoadOrigin, OriginService};
 use crate::load::tcp::transfer;
 use crate::load::{LoadDirection, OriginRoute};
-use crate::process_cost;
 
 /// Number of users of the server.
 const USERS: u32 = 10_000;
@@ -35,8 +29,6 @@ const QUOTA: u64 = 1 << 50;
 const SESSIONS: u32 = 10_000;
 /// Time over which the share of a processor is measured.
 const WATCH_TIME: Duration = Duration::from_secs(10);
-/// The number of sessions that the page asks for.
-const SHOWN: u32 = 200;
 
 /// Measures both, with and without, in every round.
 pub(super) fn run_suite(bench: &mut BenchRun) {
@@ -88,85 +80,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
                 .record_outcome(Suite::Users, case, who, round, outcome);
         }
     }
-}
-
-/// A process of adit with the API at a socket.
-struct ManagedProcess {
-    adit: AditProcess,
-    folder: TempFolder,
-}
-
-impl ManagedProcess {
-    /// Starts a proxy with these users; without users it needs no login.
-    fn start(program: &Path, users: u32) -> Result<Self> {
-        let folder = TempFolder::new("bench-users")?;
-        let mut text = String::new();
-        for number in 0..users {
-            let _ = writeln!(text, "user{number:05}:secret{number:05}");
-        }
-        folder.write_file("proxy.users", text)?;
-        let login = if users > 0 { "users=@proxy.users&" } else { "" };
-        let config = format!(
-            "[admin]\nlisten = \"admin.sock\"\n\n[route.main]\n\
-             listen = \"mixed://127.0.0.1:0?{login}allow_private=127.0.0.0/8\"\n"
-        );
-        let config = folder.write_file("adit.toml", config)?;
-        let config = config.to_str().context("the path of a folder")?;
-        let mut adit = AditProcess::start_with(program, &["run", "-c", config], 1)?;
-        adit.process().wait_lines("api at ", 1, TEST_TIMEOUT)?;
-        Ok(Self { adit, folder })
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("admin.sock")
-    }
-
-    fn cpu_time(&mut self) -> Result<Duration> {
-        process_cost::cpu_time(self.adit.process().id())
-    }
-}
-
-/// A connection to the API.
-struct ApiConnection(BufReader<UnixStream>);
-
-impl ApiConnection {
-    fn open(socket: &Path) -> Result<Self> {
-        let stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(TEST_TIMEOUT))?;
-        Ok(Self(BufReader::new(stream)))
-    }
-
-    /// Sends a request, and reads the head of its response. Returns the length of its body.
-    fn request(&mut self, line: &str, body: &str) -> Result<usize> {
-        let head = format!(
-            "{line} HTTP/1.1\r\nHost: adit\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        self.0.get_mut().write_all(head.as_bytes())?;
-        let mut status = String::new();
-        self.0.read_line(&mut status)?;
-        ensure!(status.starts_with("HTTP/1.1 2"), "{line}: {status}");
-        let mut length = 0;
-        loop {
-            let mut header = String::new();
-            ensure!(self.0.read_line(&mut header)? > 0, "{line}: no end");
-            let header = header.trim().to_ascii_lowercase();
-            if header.is_empty() {
-                return Ok(length);
-            }
-            if let Some(value) = header.strip_prefix("content-length: ") {
-                length = value.parse()?;
-            }
-        }
-    }
-
-    /// Sends a request, and reads the whole response.
-    fn exchange(&mut self, line: &str, body: &str) -> Result<()> {
-        let length = self.request(line, body)?;
-        let mut rest = vec![0; length];
-        self.0.read_exact(&mut rest)?;
-        Ok(())
-    }
+    watched::measure_watching(bench, &program);
 }
 
 /// Transfers as one of many users, and returns the cost of each direction.
@@ -176,7 +90,7 @@ fn measure_quotas(
     has_quotas: bool,
     amounts: LoadAmounts,
 ) -> Result<CaseFigures> {
-    let mut managed = ManagedProcess::start(program, users)?;
+    let mut managed = ManagedProcess::start_with_users(program, users)?;
     if has_quotas {
         let mut api = ApiConnection::open(&managed.socket())?;
         let limits = format!("{{\"quota\":{QUOTA},\"period\":\"month\"}}");
@@ -211,12 +125,12 @@ fn measure_dashboard(
     is_watched: bool,
     time: Duration,
 ) -> Result<f64> {
-    let mut managed = ManagedProcess::start(program, 0)?;
+    let mut managed = ManagedProcess::start_with_users(program, 0)?;
     let proxy: SocketAddr = managed.adit.addr();
     let mut holder = HolderProcess::start(proxy, sessions, 0)?;
     holder.wait_until_open()?;
     let page = match is_watched {
-        true => Some(DashboardPage::open(&managed.socket())?),
+        true => Some(DashboardPage::open(&managed.socket(), &[])?),
         false => None,
     };
     // The first look is larger than the others.
@@ -230,45 +144,4 @@ fn measure_dashboard(
     }
     drop(holder);
     Ok(share)
-}
-
-/// The page in a browser while it shows the sessions: it reads the event stream, and asks for the newest
-/// sessions at each event.
-struct DashboardPage {
-    has_ended: Arc<AtomicBool>,
-    task: JoinHandle<Result<u32>>,
-}
-
-impl DashboardPage {
-    fn open(socket: &Path) -> Result<Self> {
-        let mut events = ApiConnection::open(socket)?;
-        events.request("GET /events", "")?;
-        let mut requests = ApiConnection::open(socket)?;
-        let has_ended = Arc::new(AtomicBool::new(false));
-        let end = has_ended.clone();
-        let task = thread::spawn(move || {
-            let mut looks = 0;
-            while !end.load(Ordering::Relaxed) {
-                let mut line = String::new();
-                ensure!(events.0.read_line(&mut line)? > 0, "the stream has ended");
-                if line.starts_with("data: ") {
-                    requests.exchange(&format!("GET /sessions?limit={SHOWN}"), "")?;
-                    looks += 1;
-                }
-            }
-            Ok(looks)
-        });
-        Ok(Self { has_ended, task })
-    }
-
-    /// Ends, and fails if the page has seen nothing.
-    fn close(self) -> Result<()> {
-        self.has_ended.store(true, Ordering::Relaxed);
-        let looks = self
-            .task
-            .join()
-            .map_err(|_| anyhow::anyhow!("the page has failed"))??;
-        ensure!(looks > 0, "the page has seen no event");
-        Ok(())
-    }
 }

@@ -237,7 +237,8 @@ impl Suite {
                  connection. Transfers with quotas are those of one of 10,000 users of a SOCKS5 \
                  proxy, beside the same proxy without quotas, in turn; the share of a core is \
                  that of a process with 10,000 idle sessions, of which a dashboard shows the \
-                 newest at each event."
+                 newest at each event. Beside transfers through a process that logs sessions, a \
+                 dashboard is open and its metrics are read at each event."
             }
             Self::Fleet => {
                 "Processes of adit as nodes, around one `redis-server` on a Unix socket, all on \

@@ -33,6 +33,8 @@ func main() {
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
 				ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
+				// The scheme of a location that names none; by default that is one without a provider here.
+				DefaultScheme: "file",
 			},
 		},
 	}

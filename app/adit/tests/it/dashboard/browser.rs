@@ -178,7 +178,12 @@ impl Browser {
 
     /// Waits until an expression is true.
     pub(super) fn wait_until(&mut self, expression: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        self.wait_until_within(expression, PATIENCE);
+    }
+
+    /// Waits until an expression is true, for this time at most.
+    pub(super) fn wait_until_within(&mut self, expression: &str, limit: Duration) {
+        let deadline = Instant::now() + limit;
         while self.value(&format!("Boolean({expression})")) != true {
             if Instant::now() > deadline {
                 let page = self.value("document.body.innerText");

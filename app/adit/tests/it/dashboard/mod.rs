@@ -3,6 +3,7 @@
 mod access;
 mod browser;
 mod events;
+mod fleet;
 mod page;
 mod sessions;
 mod users;

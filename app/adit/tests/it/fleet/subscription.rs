@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use adit_admin::api::subscription_path;
-use adit_fleet::{NodeRecord, NodeState};
+use adit_fleet::{NodeRecord, NodeState, subscription_addresses};
 use adit_fleet_world::{FleetWorld, NodeOptions};
 use adit_interop::external_tools::{self, peer_path};
 use adit_interop::origin::OriginServer;
@@ -25,6 +25,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 fn world() -> FleetWorld {
     let mut world = FleetWorld::new(StoreServer::start().unwrap()).unwrap();
     let options = NodeOptions {
+        fleet: "subscriptions = \"https://sub.example/x/\"".to_owned(),
         listeners: vec![format!(
             "ss://{METHOD}@127.0.0.1:0?users=fleet&restart=lenient&allow_private=127.0.0.0/8"
         )],
@@ -81,6 +82,11 @@ fn each_node_offers_the_servers_of_all() {
     wait_for_names(&mut world, &path, &["node-1", "node-2", "node-3"]);
     let documents: Vec<String> = (0..3).map(|node| ask(&world, node, &path).1).collect();
     assert!(documents.iter().all(|document| *document == documents[0]));
+
+    // All nodes are behind one web server, whose address operators print.
+    let nodes = world.operator.call(|store| store.nodes()).unwrap();
+    let addresses = subscription_addresses(&nodes, world.operator.cipher());
+    assert_eq!(addresses, ["https://sub.example/x"]);
 
     // The weight orders, a drained node is left out, and a node that has ended.
     let id = world.nodes[2].id;

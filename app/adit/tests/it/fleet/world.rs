@@ -2,15 +2,15 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adit_fleet::{
-    FleetUser, Membership, NodeEntry, NodeRecord, RealmInfo, RealmKey, RealmWriter, RecordLimits,
-    Role, Store, StoreLogin, UserTotal, open_store,
+    FleetUser, Membership, NodeEntry, NodeRecord, PeriodLabel, RealmInfo, RealmKey, RealmWriter,
+    RecordLimits, Role, Store, StoreLogin, UserTotal, open_store,
 };
 use adit_interop::socks_client::{self, Destination};
+use adit_interop::store_server::store_command;
 use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder};
 use adit_net::system::{SystemRng, unix_now};
 use rustix::process::Signal;
@@ -39,7 +39,7 @@ pub(super) struct Node {
 
 fn start_server(folder: &TempFolder) -> ChildProcess {
     let socket = folder.path().join("store.sock");
-    let mut command = Command::new("redis-server");
+    let mut command = store_command();
     command.args([
         "--port",
         "0",
@@ -114,7 +114,7 @@ impl World {
 
     /// Returns the usage of a user over all nodes.
     pub(super) fn counted(&self, user: &FleetUser) -> u64 {
-        let label = user.limits.period.label(unix_now());
+        let label = PeriodLabel::new(user.limits.period, unix_now());
         let ids = [user.id];
         let totals = self.run(self.store.usage(&label, Some(&ids))).unwrap();
         totals.first().map_or(0, UserTotal::sum)

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use adit_fleet::{Feed, Membership, QuotaPeriod, StoreLogin, UsageBatch, UserUsage, open_store};
+use adit_fleet::{Feed, Membership, PeriodLabel, StoreLogin, UsageBatch, UserUsage, open_store};
 use adit_interop::{external_tools, free_port};
-use adit_wire::UnixTime;
+use adit_wire::{QuotaPeriod, UnixTime};
 
 use super::world::World;
 use crate::setup::{bin, says, start};
@@ -101,7 +101,7 @@ fn users_are_pushed_and_usage_is_pulled() {
     let names = || {
         let mut feed = Feed::new(membership.cipher());
         feed.apply_snapshot(&world.block_on(store.snapshot()).unwrap(), false);
-        let names: Vec<String> = feed.users().map(|user| user.name.clone()).collect();
+        let names: Vec<String> = feed.users().map(|user| user.name).collect();
         names
     };
     assert_eq!(names(), ["anna", "bert"]);
@@ -118,7 +118,7 @@ fn users_are_pushed_and_usage_is_pulled() {
     let count = |number, down| {
         let entries = vec![UserUsage {
             user: id,
-            period: QuotaPeriod::Total.label(UnixTime(0)),
+            period: PeriodLabel::new(QuotaPeriod::Total, UnixTime(0)),
             up: 10,
             down,
         }];
@@ -136,6 +136,22 @@ fn users_are_pushed_and_usage_is_pulled() {
         (&20.into(), &1500.into()),
         "{shown}"
     );
+    // What a node has counted at the end of a period comes with the first pull of the next one.
+    let now = adit_net::system::unix_now();
+    let past = PeriodLabel::kept(QuotaPeriod::Month, now).swap_remove(1);
+    let entry = UserUsage {
+        user: id,
+        period: past.clone(),
+        up: 7,
+        down: 0,
+    };
+    let batch = UsageBatch {
+        number: 3,
+        entries: vec![entry],
+    };
+    world.block_on(store.add_usage(1, &batch)).unwrap();
+    assert_eq!(run("pull"), "paris  7 new bytes");
+    assert_eq!(run("pull"), "paris  0 new bytes");
     // A push keeps what the node has counted.
     run("push");
     assert_eq!(run("pull"), "paris  0 new bytes");

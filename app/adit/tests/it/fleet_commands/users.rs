@@ -1,7 +1,7 @@
 //! `adit user` on a realm.
 
-use adit_fleet::{QuotaPeriod, UsageBatch, UserUsage};
-use adit_wire::UnixTime;
+use adit_fleet::{PeriodLabel, SubscriptionAddress, UsageBatch, UserUsage};
+use adit_wire::{QuotaPeriod, UnixTime};
 use serde_json::{Value, json};
 
 use super::world::World;
@@ -73,7 +73,7 @@ fn the_life_of_a_user_of_a_realm() {
 
     // Usage of two nodes is one user's.
     let id = u32::try_from(added["id"].as_u64().unwrap()).unwrap();
-    let label = QuotaPeriod::Total.label(UnixTime(0));
+    let label = PeriodLabel::new(QuotaPeriod::Total, UnixTime(0));
     for (number, node) in [(1, &paris), (1, &osaka)] {
         let entries = vec![UserUsage {
             user: id,
@@ -148,6 +148,79 @@ fn the_life_of_a_user_of_a_realm() {
         );
     }
     assert!(!texts.concat().contains(&secret(1)));
+    let log = world.prints(&["fleet", "audit", "--last", "2"]);
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    assert!(lines[0].contains("  user rotate   user anna"), "{log}");
+    assert!(lines[1].contains("  user remove   user anna"), "{log}");
+
+    // Everyone who has a login at the store server can write to it.
+    let forged = r#"{"action":"\u001b[2Jx","about":"\u009b","by":"a\nb"}"#;
+    world.block_on(paris.store.audit(forged)).unwrap();
+    world.block_on(paris.store.audit("\u{1b}[2J")).unwrap();
+    let log = world.prints(&["fleet", "audit"]);
+    assert!(
+        !log.contains(|c: char| c.is_control() && c != '\n'),
+        "{log:?}"
+    );
+    says(&log, &["user add", "node remove"]);
+    let log = world.json(&["fleet", "audit", "--last", "4"]);
+    let entries = log["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 4, "{log}");
+    assert_eq!(entries[0]["action"], "user rotate", "{log}");
+    assert_eq!(entries[0]["about"]["user"], "anna", "{log}");
+    assert!(entries[0]["unixMs"].as_u64() <= entries[3]["unixMs"].as_u64());
+    assert_eq!(entries[3]["action"], "\u{1b}[2J", "{log}");
+    world.fails(&["fleet", "audit", "--last", "0"], 2);
+}
+
+/// The address of a user's documents, as the nodes report it.
+#[test]
+fn a_subscription_has_the_addresses_of_the_nodes() {
+    let world = World::start();
+    world.init();
+    let (paris, osaka) = (world.node("paris"), world.node("osaka"));
+    let added = world.json(&["user", "add", "anna"]);
+    assert_eq!(added["subscriptions"], json!([]), "{added}");
+    let shown = world.prints(&["user", "show", "anna", "--reveal"]);
+    says(&shown, &["subscription  none: no node has the address"]);
+    let text = world.prints(&["user", "add", "bert"]);
+    assert!(!text.contains("subscription"), "{text}");
+
+    let report = |node: &super::world::Node, id: u32, url: &str| {
+        let cipher = node.membership.cipher();
+        let address = SubscriptionAddress::new(url, id, &cipher);
+        node.report(|status| status.subscriptions = Some(address));
+    };
+    let ids = [&paris, &osaka].map(|node| node.membership.node_id.unwrap());
+    report(&paris, ids[0], "https://a.example");
+    // What another node has signed is none of this node's.
+    report(&osaka, ids[0], "https://b.example");
+    let addresses = || world.json(&["user", "show", "anna", "--reveal"])["subscriptions"].clone();
+    world.wait("the address is there", || addresses() != json!([]));
+    let found = addresses();
+    let address = found[0].as_str().unwrap();
+    assert!(
+        address.starts_with("https://a.example/sip008/anna/"),
+        "{found}"
+    );
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
+    report(&osaka, ids[1], "https://b.example/x");
+    world.wait("both addresses are there", || {
+        addresses().as_array().unwrap().len() == 2
+    });
+    let text = world.prints(&["user", "rotate", "anna"]);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("subscription  "))
+        .collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(
+        !lines.contains(&address),
+        "a new key has a new path: {text}"
+    );
+    let hidden = world.json(&["user", "show", "anna"]);
+    assert!(hidden.get("subscriptions").is_none(), "{hidden}");
 }
 
 /// Names, and what is only for a process.

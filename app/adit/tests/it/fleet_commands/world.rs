@@ -192,7 +192,17 @@ impl World {
         let file = self.path(&format!("{name}.json"));
         let token = issued["token"].as_str().unwrap();
         self.json(&["fleet", "join", token, "--membership", &file]);
-        Node::start(self, Path::new(&file))
+        self.node_at(name)
+    }
+
+    /// Starts a node that has joined.
+    pub(super) fn node_at(&self, name: &str) -> Node {
+        Node::start(self, Path::new(&self.path(&format!("{name}.json"))))
+    }
+
+    /// Enters the runtime, in which stores are opened.
+    pub(super) fn runtime(&self) -> tokio::runtime::EnterGuard<'_> {
+        self.runtime.enter()
     }
 
     pub(super) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {

@@ -134,6 +134,33 @@ fn users_of_a_panel_keep_their_keys_and_limits() {
     assert_eq!(carol["usedDown"], 1100);
 }
 
+/// The URLs that users have are enough.
+#[test]
+fn urls_are_users() {
+    let served = Served::start();
+    let key = ANNAS_KEY.replace('=', "%3D");
+    let url = |name: &str| format!("ss://2022-blake3-aes-128-gcm:{key}@h.example:8388#{name}\n");
+    served.write(
+        "urls.txt",
+        &format!("# users\n{}vmess://x\n{}", url("anna"), url("")),
+    );
+    let file = served.path("urls.txt");
+    let file = file.to_str().unwrap();
+    let text = served.prints(&["import", file]);
+    says(
+        &text,
+        &[
+            "skipped       line 3",
+            "it has no name",
+            "links: added 1, skipped 2",
+        ],
+    );
+    let users: Value = serde_json::from_str(&served.file("users.json")).unwrap();
+    assert_eq!(users["anna"], ANNAS_KEY);
+    let again = served.json(&["import", file, "--from", "links"]);
+    assert_eq!(outcomes(&again), [pair("anna", "unchanged")]);
+}
+
 /// One user who cannot be imported keeps no other away; many users need several requests.
 #[test]
 fn mistakes_concern_their_user_alone() {

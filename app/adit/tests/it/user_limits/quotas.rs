@@ -6,13 +6,14 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use adit_engine::{QuotaPeriod, UserLimits};
+use adit_engine::UserLimits;
 use adit_interop::origin::OriginServer;
 use adit_interop::shadowsocks::{AES_256, ClientSetup, IDENTITY_KEYS, MethodKey, ShadowsocksPeer};
 use adit_interop::socks_client::{self, Destination, UdpAssociation};
 use adit_interop::ssr::{self, SsrSetup};
 use adit_interop::traffic::{self, DatagramLink, ForwarderEntry};
 use adit_interop::{ChildProcess, TEST_TIMEOUT, TempFolder, free_port, openssh};
+use adit_wire::QuotaPeriod;
 
 use super::world::{ByteServer, CUT_WITHIN, MIB, World, curl, download};
 use crate::setup::{ALLOW, UsersFile};

@@ -142,6 +142,8 @@ pub(super) fn fleet(hosts: &Hosts, walk: &mut Walk) {
     );
     vps.run(&walk.next("adit fleet node rename"));
     vps.run(&walk.next("adit fleet node weight"));
+    let audit = vps.run(&walk.next("adit fleet audit"));
+    assert!(audit.contains("node weight"), "{audit}");
     assert!(
         vps.run(&walk.next("adit fleet drain"))
             .contains("osaka  drains")
@@ -229,8 +231,25 @@ pub(super) fn runbook(hosts: &Hosts, walk: &mut Walk) {
     drop(running.pop());
     vps.run(&walk.next("adit fleet node remove"));
     token_of(&vps.run(&walk.next("adit fleet token")));
-    let rotated = vps.run(&walk.next("adit user rotate"));
-    urls_work(hosts, &rotated, 2);
+
+    // Others have the realm's key.
+    let rotated = vps.run(&walk.next("adit fleet rotate-key"));
+    let join = walk.next("adit fleet join --replace");
+    let mut lines = rotated.lines();
+    running.clear();
+    for node in nodes(hosts).into_iter().take(2) {
+        let (name, host, _) = node;
+        let start = format!("token         for node {name},");
+        assert!(lines.any(|line| line.starts_with(&start)), "{rotated}");
+        let token = token_of(lines.next().unwrap_or_default());
+        let joined = host.run(&on_node(name, &join.replace("TOKEN", &token)));
+        assert!(joined.contains(&format!("as {name}")), "{joined}");
+        running.push(start_node(node, "adit run -c adit.toml"));
+    }
+    wait_active(vps, 2);
+    wait_for(vps, "adit fleet node show osaka | grep -q ': ss '");
+    let shown = vps.run("adit user show carol --reveal");
+    urls_work(hosts, &shown, 2);
 
     // Another one leaves.
     let drained = vps.run(&walk.next("adit fleet drain"));

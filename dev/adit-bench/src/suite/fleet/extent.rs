@@ -55,7 +55,7 @@ pub(super) const USUAL: FleetExtent = FleetExtent {
     transfer: 2 << 30,
     pairs: 9,
     calls: 20_000,
-    fleet_sizes: &[1, 4, 16],
+    fleet_sizes: &[1, 4, 16, 64],
     simulated: (1000, 1_000_000),
 };
 

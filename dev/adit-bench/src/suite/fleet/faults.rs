@@ -18,6 +18,8 @@ use crate::figures::{COUNT, DURATION, GROWTH, PERCENT, as_float};
 
 /// Time that a recovery may take before the measurement fails.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Time within which a node notices that the store has lost changes: it asks for them every 5 s.
+const ALARM_LIMIT: Duration = Duration::from_secs(15);
 /// Number of flows, and bytes per second of each.
 const FLOWS: usize = 10;
 const FLOW_RATE: u64 = 2 << 20;
@@ -110,6 +112,20 @@ fn refused_users(world: &FleetWorld, users: &[FleetUser], sink: &CountingSink) -
     pairs.map(refused).filter(|refused| *refused).count()
 }
 
+/// Waits until every node has logged that the store has lost changes, or for [`ALARM_LIMIT`]. Returns the number of
+/// nodes that have not, and the time.
+fn wait_for_alarms(world: &mut FleetWorld) -> (usize, Duration) {
+    let start = Instant::now();
+    loop {
+        let logs = world.nodes.iter_mut().map(FleetNode::log);
+        let silent = logs.filter(|log| !log.contains("lost changes")).count();
+        if silent == 0 || start.elapsed() > ALARM_LIMIT {
+            return (silent, start.elapsed());
+        }
+        sleep(Duration::from_millis(50));
+    }
+}
+
 /// The store loses everything, and is seeded again.
 pub(super) fn measure_flush(adit: &Path, extent: &FleetExtent) -> Result<Vec<Gate>> {
     let mut world = FleetWorld::new(StoreServer::start()?)?;
@@ -122,10 +138,8 @@ pub(super) fn measure_flush(adit: &Path, extent: &FleetExtent) -> Result<Vec<Gat
     let sink = CountingSink::start()?;
     let records = world.operator.snapshot()?;
     world.store.run(&["FLUSHALL"])?;
-    sleep(Duration::from_secs(3));
+    let (silent, noticed) = wait_for_alarms(&mut world);
     let lost = refused_users(&world, &users, &sink);
-    let silent = world.nodes.iter_mut().map(|node| node.log().to_lowercase());
-    let silent = silent.filter(|log| !log.contains("lost changes")).count();
     let start = Instant::now();
     world.operator.restore(&records)?;
     wait_for_new_user(&world, &sink)?;
@@ -136,6 +150,11 @@ pub(super) fn measure_flush(adit: &Path, extent: &FleetExtent) -> Result<Vec<Gat
     Ok(vec![
         Gate::new(name("users refused by a node"), COUNT, lost as f64, 0.0),
         Gate::new(name("nodes without an alarm"), COUNT, silent as f64, 0.0),
+        Gate::free(
+            name("time until every node has raised it"),
+            DURATION,
+            noticed.as_secs_f64() * 1000.0,
+        ),
         Gate::new(
             name("users missing after the store was restored"),
             COUNT,

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use adit_fleet::{NodeStatus, QuotaPeriod, SaltClaim, Store, UsageBatch, UserUsage};
+use adit_fleet::{NodeStatus, PeriodLabel, SaltClaim, Store, UsageBatch, UserUsage};
 use adit_fleet_world::{FleetWorld, Operator};
 use adit_interop::store_server::StoreServer;
-use adit_wire::UnixTime;
+use adit_wire::{QuotaPeriod, UnixTime};
 use anyhow::Result;
 
 use super::extent::FleetExtent;
@@ -73,7 +73,7 @@ pub(super) fn measure_costs(
         record(CALLS, row, Ok(figures));
         Ok(each)
     };
-    let period = QuotaPeriod::Month.label(UnixTime(1_800_000_000));
+    let period = PeriodLabel::new(QuotaPeriod::Month, UnixTime(1_800_000_000));
     let batch = |number: u32, users: u32| UsageBatch {
         number: u64::from(number) + 1,
         entries: (1..=users)

@@ -1,24 +1,23 @@
 //! The container image: its configuration, and its program in the unpacked image, as the image's user.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Child;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::packages_under_test::BuiltPackages;
-use super::privilege::{privileged, privileged_words};
-use crate::command::{CommandRun, descendants, log_path};
+use super::privilege::{PATH, privileged, spawn_privileged, wait_for};
+use crate::command::{CommandRun, descendants};
 use crate::package::container::USER;
 use crate::package::staging::sorted_files;
 
-/// Where the commands are that enter the image; the program has no other variable.
-const PATH: &str = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 /// Time for the program to start, and to end.
 const TIME: Duration = Duration::from_secs(30);
+/// The name of the program's log.
+const LOG: &str = "image-program";
 
 pub(super) fn check(packages: &BuiltPackages) -> Result<()> {
     let files = sorted_files(&packages.folder("container"))?;
@@ -112,7 +111,6 @@ impl RunningImage<'_> {
     }
 
     fn start(&mut self, command: &[String]) -> Result<()> {
-        let log = File::create(log_path("image-program"))?;
         let script = "ip link set lo up && exec \"$@\"";
         let unshare = [
             "unshare",
@@ -129,15 +127,7 @@ impl RunningImage<'_> {
         let words = unshare
             .into_iter()
             .chain(program.iter().map(String::as_str));
-        let words = privileged_words(&words.collect::<Vec<_>>())?;
-        let process = Command::new(&words[0])
-            .args(&words[1..])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("unshare")?;
-        self.process = Some(process);
+        self.process = Some(spawn_privileged(&words.collect::<Vec<_>>(), LOG)?);
         Ok(())
     }
 
@@ -158,18 +148,7 @@ impl RunningImage<'_> {
     }
 
     fn wait_until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) -> Result<()> {
-        let start = Instant::now();
-        while !done(self) {
-            let late = start.elapsed() > TIME;
-            ensure!(
-                !late,
-                "not in {} s: {what}\n{}",
-                TIME.as_secs(),
-                fs::read_to_string(log_path("image-program")).unwrap_or_default()
-            );
-            thread::sleep(Duration::from_millis(100));
-        }
-        Ok(())
+        wait_for(what, TIME, LOG, || Ok(done(self).then_some(())))
     }
 }
 

@@ -1,16 +1,15 @@
 //! A Debian root folder, and its systemd as a process in namespaces.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Child;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use super::packages_under_test::script;
-use super::privilege::{privileged, privileged_words};
-use crate::command::{CommandRun, log_path, target_dir};
+use super::privilege::{PATH, privileged, spawn_privileged, wait_for};
+use crate::command::{CommandRun, target_dir};
 
 /// The release of Debian, which provides the tools of the checks as well.
 const SUITE: &str = "bookworm";
@@ -18,6 +17,9 @@ const SUITE: &str = "bookworm";
 const PACKAGES: &str = "systemd,systemd-sysv,procps";
 /// Time for systemd to start.
 const BOOT_TIME: Duration = Duration::from_secs(60);
+/// The name of the log of the start.
+const BOOT_LOG: &str = "debian-boot";
+
 fn archive() -> PathBuf {
     target_dir().join(format!("debian-{SUITE}-root.tar.gz"))
 }
@@ -82,16 +84,8 @@ impl BootedRoot {
     /// Starts the systemd of a root folder.
     pub(super) fn boot(folder: &Path) -> Result<Self> {
         let group = format!("adit-packages-{}", std::process::id());
-        let log = File::create(log_path("debian-boot"))?;
         let (script, folder) = (script("boot.sh"), folder.to_string_lossy());
-        let words = privileged_words(&["sh", &script, &folder, &group])?;
-        let process = Command::new(&words[0])
-            .args(&words[1..])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("boot.sh")?;
+        let process = spawn_privileged(&["sh", &script, &folder, &group], BOOT_LOG)?;
         let mut booted = Self {
             process,
             group,
@@ -103,21 +97,10 @@ impl BootedRoot {
 
     /// Waits for the process, and returns its ID.
     fn wait_for_systemd(&mut self) -> Result<u32> {
-        let start = Instant::now();
-        while start.elapsed() < BOOT_TIME {
-            let ended = self.process.try_wait()?;
-            let log = log_path("debian-boot");
-            ensure!(
-                ended.is_none(),
-                "systemd did not start:\n{}",
-                fs::read_to_string(&log).unwrap_or_default()
-            );
-            if let Some(id) = find_systemd(&self.group) {
-                return Ok(id);
-            }
-            thread::sleep(Duration::from_millis(100));
-        }
-        bail!("systemd did not start in {} s", BOOT_TIME.as_secs())
+        wait_for("systemd starts", BOOT_TIME, BOOT_LOG, || {
+            ensure!(self.process.try_wait()?.is_none(), "systemd did not start");
+            Ok(find_systemd(&self.group))
+        })
     }
 
     /// Creates a command that runs inside.
@@ -135,7 +118,7 @@ impl BootedRoot {
             "--wd",
             "env",
             "-i",
-            "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+            PATH,
             "LC_ALL=C.UTF-8",
             "HOME=/",
         ];
