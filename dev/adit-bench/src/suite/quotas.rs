@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::managed_process::{ApiConnection, DashboardPage, ManagedProcess};
-use super::rounds::{BenchRun, CaseFigures};
+use super::rounds::{BenchRun, CaseFigures, pair_in_turn};
 use super::{Suite, watched};
 use crate::args::LoadAmounts;
 use crate::connection_holder::HolderProcess;
@@ -39,11 +39,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
     let (amounts, smoke) = (bench.settings.amounts(), bench.settings.smoke);
     let users = if smoke { 100 } else { USERS };
     for round in 1..=bench.settings.rounds() {
-        // The second one of a pair would always find a warmer machine.
-        let mut pair = [false, true];
-        if round % 2 == 0 {
-            pair.reverse();
-        }
+        let pair = pair_in_turn(round);
         for has_quotas in pair {
             let who = match has_quotas {
                 true => "10,000 users with quotas",

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::Suite;
 use super::managed_process::{DashboardPage, ManagedProcess};
-use super::rounds::{BenchRun, CaseFigures};
+use super::rounds::{BenchRun, CaseFigures, pair_in_turn};
 use crate::args::LoadAmounts;
 use crate::figures::{CPU_PER_GIB, as_gib, whole_figure};
 use crate::load::content::CheckMode;
@@ -54,11 +54,7 @@ impl Dialect {
 pub(super) fn measure_watching(bench: &mut BenchRun, program: &Path) {
     let amounts = bench.settings.amounts();
     for round in 1..=bench.settings.rounds() {
-        // The second one of a pair would always find a warmer machine.
-        let mut pair = [false, true];
-        if round % 2 == 0 {
-            pair.reverse();
-        }
+        let pair = pair_in_turn(round);
         for dialect in Dialect::ALL {
             for is_watched in pair {
                 let who = match is_watched {
