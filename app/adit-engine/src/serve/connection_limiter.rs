@@ -22,7 +22,11 @@ const WARN_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Number of simultaneous connections after which it is worth returning memory to the system.
 const TRIM_THRESHOLD: usize = 1024;
-/// Delay of that after most of them have ended.
+/// Divisor of their number below which it is returned, and again: the last eighth of a crowd may end much later.
+const TRIM_DIVISOR: usize = 8;
+/// Number of connections whose memory is left to the allocator: about a megabyte.
+const TRIM_MIN: usize = 64;
+/// Delay of that, for those that end at the same time.
 const TRIM_DELAY: Duration = Duration::from_secs(1);
 
 /// Descriptors of a connection: its own, and that of its outgoing side.
@@ -161,6 +165,19 @@ impl ConnectionLimiter {
         }
     }
 
+    /// Returns true if memory is to be returned now that `open` connections are left of a crowd. What is left is the
+    /// crowd of the next time.
+    fn is_below_mark(&self, open: usize) -> bool {
+        let mark = self.high_water_mark.load(Ordering::Relaxed);
+        let left = mark / TRIM_DIVISOR;
+        let next = if left < TRIM_MIN { 0 } else { left };
+        open < left
+            && self
+                .high_water_mark
+                .compare_exchange(mark, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
     pub(super) fn try_acquire(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let outer = match &self.process_limiter {
             Some(outer) => Some(Box::new(outer.try_acquire()?)),
@@ -197,9 +214,7 @@ impl Drop for ConnectionPermit {
             descriptors.return_of_connection();
         }
         let open = self.gate.open.fetch_sub(1, Ordering::Relaxed) - 1;
-        if open < self.gate.high_water_mark.load(Ordering::Relaxed) / 8
-            && self.gate.high_water_mark.swap(0, Ordering::Relaxed) > 0
-        {
+        if self.gate.is_below_mark(open) {
             trim_memory_later();
         }
     }
@@ -283,6 +298,15 @@ mod tests {
         assert_eq!((associations(&first), connections(&first)), (40, 20));
         first.return_of_association(15);
         assert_eq!((connections(&first), associations(&first)), (7, 1));
+    }
+
+    #[test]
+    fn the_memory_of_a_crowd_is_returned_each_time_that_an_eighth_of_it_is_left() {
+        let gate = ConnectionLimiter::new(10_000, None);
+        gate.high_water_mark.store(8000, Ordering::Relaxed);
+        let returned = (0..8000).rev().filter(|open| gate.is_below_mark(*open));
+        assert_eq!(returned.collect::<Vec<_>>(), [999, 124, 14]);
+        assert!(!gate.is_below_mark(0));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use tokio::runtime::Builder;
 
 use crate::world::{Guest, Host, Log, new_key};
 
-const EXCHANGES: u32 = 3;
+/// Of these, the cheapest counts: interrupts and the first use of a page cost a thread its time too.
+const ROUNDS: usize = 5;
 
 /// Returns the CPU time of the calling thread.
 fn spent() -> Duration {
@@ -42,6 +43,17 @@ impl server::Server for Hosts {
 /// Both ends compute the same, each on a single-threaded runtime; the server uses other threads.
 #[test]
 fn nothing_is_computed_on_the_thread_of_the_connections() {
+    let rounds: Vec<_> = (0..ROUNDS).map(|_| cost_of_a_connection()).collect();
+    let server = rounds.iter().map(|(server, _)| server).min().unwrap();
+    let client = rounds.iter().map(|(_, client)| client).min().unwrap();
+    assert!(
+        *server < *client / 2,
+        "server's thread and client's thread: {rounds:?}"
+    );
+}
+
+/// Returns the CPU time of the threads of a server and of a client, for a key exchange and a login.
+fn cost_of_a_connection() -> (Duration, Duration) {
     let (host, id) = (new_key(), new_key());
     let (tell, told) = mpsc::channel();
     let (keys, mut hosts) = (vec![host.clone()], Hosts(id.clone()));
@@ -69,25 +81,18 @@ fn nothing_is_computed_on_the_thread_of_the_connections() {
         ..Default::default()
     });
     let before = spent();
-    for _ in 0..EXCHANGES {
-        runtime.block_on(async {
-            let guest = Guest {
-                host: Some(host.clone()),
-                log: Log::default(),
-                arrived: tokio::sync::mpsc::channel(1).0,
-            };
-            let to = ("127.0.0.1", port);
-            let client = client::connect(Arc::clone(&config), to, guest).await;
-            let key = PrivateKeyWithHashAlg::new(Arc::new(id.clone()), None::<HashAlg>);
-            let entered = client.unwrap().authenticate_publickey("me", key).await;
-            assert!(entered.unwrap().success());
-        });
-    }
-    let clients = spent() - before;
+    runtime.block_on(async {
+        let guest = Guest {
+            host: Some(host),
+            log: Log::default(),
+            arrived: tokio::sync::mpsc::channel(1).0,
+        };
+        let client = client::connect(config, ("127.0.0.1", port), guest).await;
+        let key = PrivateKeyWithHashAlg::new(Arc::new(id), None::<HashAlg>);
+        let entered = client.unwrap().authenticate_publickey("me", key).await;
+        assert!(entered.unwrap().success());
+    });
+    let client = spent() - before;
     handle.shutdown(String::new());
-    let servers = server.join().unwrap();
-    assert!(
-        servers < clients / 3,
-        "{EXCHANGES} exchanges: {servers:?} on the server's thread, {clients:?} on the client's"
-    );
+    (server.join().unwrap(), client)
 }
