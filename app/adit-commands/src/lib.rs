@@ -36,6 +36,7 @@ use crate::logging::{LogOptions, ModuleFilter};
 
 /// Runs the command that the arguments of the process name, and returns the exit code.
 pub fn main() -> ExitCode {
+    adit_net::memory::limit_free_memory();
     if let Some(invited) = plugin_mode::endpoint_from_env() {
         let serve = || plugin_mode::serve_endpoint(invited);
         return start_log(&LogOptions::default())

@@ -470,7 +470,7 @@ impl<'a> ListenerBuilder<'a> {
             started: process.started,
             logins: Arc::new(
                 LoginTable::new(&listen.kind, process.registry)
-                    .with_fleet(listen.kind.has_fleet_users().then_some(process.fleet)),
+                    .with_fleet(listen.kind.has_fleet_logins().then_some(process.fleet)),
             ),
             registry: process.registry,
             fleet: process.fleet,
@@ -512,7 +512,7 @@ impl<'a> ListenerBuilder<'a> {
             logins: Arc::new(
                 live.logins
                     .successor(&listen.kind, process.registry)
-                    .with_fleet(listen.kind.has_fleet_users().then_some(process.fleet)),
+                    .with_fleet(listen.kind.has_fleet_logins().then_some(process.fleet)),
             ),
             registry: process.registry,
             fleet: process.fleet,

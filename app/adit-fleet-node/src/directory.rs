@@ -1,6 +1,6 @@
 //! The users of the fleet in memory: what listeners and limits need, and no sealed records.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -34,14 +34,18 @@ impl fmt::Debug for Directory {
 
 #[derive(Default)]
 struct UserIndex {
-    by_id: HashMap<u32, Entry>,
+    /// A tree: one that was filled in order needs half of the memory of a hash table.
+    by_id: BTreeMap<u32, PackedUser>,
+    /// The activity of users who have any.
+    activity: HashMap<u32, Activity>,
     /// The numbers of the users, found by their names.
     by_name: HashTable<u32>,
     hasher: RandomState,
 }
 
-struct Entry {
-    user: PackedUser,
+/// What a node knows of the sessions of a user everywhere.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Activity {
     /// Number of nodes where the user has sessions, for rates that they share.
     nodes: u32,
     /// Bytes of the period over all nodes, as far as this node knows; only with a quota.
@@ -62,10 +66,11 @@ impl UserIndex {
             by_id,
             by_name,
             hasher,
+            ..
         } = self;
         // A number in the table is that of a user.
         let hash_of = |id: &u32| {
-            let known = by_id.get(id).map_or("", |entry| entry.user.name());
+            let known = by_id.get(id).map_or("", PackedUser::name);
             hasher.hash_one(known)
         };
         by_name.insert_unique(hasher.hash_one(name), id, hash_of);
@@ -74,7 +79,7 @@ impl UserIndex {
     fn remove_name(&mut self, name: &str) {
         let hash = self.hasher.hash_one(name);
         let by_id = &self.by_id;
-        let is = |id: &u32| by_id.get(id).is_some_and(|entry| entry.user.name() == name);
+        let is = |id: &u32| by_id.get(id).is_some_and(|user| user.name() == name);
         if let Ok(found) = self.by_name.find_entry(hash, is) {
             found.remove();
         }
@@ -82,7 +87,20 @@ impl UserIndex {
 
     fn is_named(&self, id: u32, name: &str) -> bool {
         let known = self.by_id.get(&id);
-        known.is_some_and(|entry| entry.user.name() == name)
+        known.is_some_and(|user| user.name() == name)
+    }
+
+    fn activity(&self, id: u32) -> Activity {
+        self.activity.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Sets the activity of a user, and returns the one before. Users without any take no memory.
+    fn set_activity(&mut self, id: u32, now: Activity) -> Activity {
+        let before = match now == Activity::default() {
+            true => self.activity.remove(&id),
+            false => self.activity.insert(id, now),
+        };
+        before.unwrap_or_default()
     }
 }
 
@@ -122,39 +140,38 @@ impl EngineUser for Served<'_> {
     }
 }
 
-impl Entry {
-    fn limits(&self, id: u32) -> FleetUserLimits {
-        let RecordLimits {
-            quota,
-            expires,
-            rate,
-            rate_scope,
+/// Returns what the fleet has decided about a user.
+fn limits_of(id: u32, user: &PackedUser, activity: Activity) -> FleetUserLimits {
+    let RecordLimits {
+        quota,
+        expires,
+        rate,
+        rate_scope,
+        sessions,
+        devices,
+        ..
+    } = user.limits();
+    let nodes = match rate_scope {
+        RateScope::Node => 1,
+        RateScope::Fleet => u64::from(activity.nodes.max(1)),
+    };
+    let quota = match quota.map(|quota| quota.saturating_sub(activity.used)) {
+        None => FleetQuota::None,
+        Some(0) => FleetQuota::UsedUp,
+        // Small: the first session of a user asks the store at once.
+        Some(left) => FleetQuota::Lease(left.min(MIN_LEASE)),
+    };
+    FleetUserLimits {
+        id,
+        limits: UserLimits {
+            quota: None,
+            expires: expires.map(UnixTime),
+            rate: rate.map(|rate| (rate / nodes).max(1)),
             sessions,
             devices,
-            ..
-        } = self.user.limits();
-        let nodes = match rate_scope {
-            RateScope::Node => 1,
-            RateScope::Fleet => u64::from(self.nodes.max(1)),
-        };
-        let quota = match quota.map(|quota| quota.saturating_sub(self.used)) {
-            None => FleetQuota::None,
-            Some(0) => FleetQuota::UsedUp,
-            // Small: the first session of a user asks the store at once.
-            Some(left) => FleetQuota::Lease(left.min(MIN_LEASE)),
-        };
-        FleetUserLimits {
-            id,
-            limits: UserLimits {
-                quota: None,
-                expires: expires.map(UnixTime),
-                rate: rate.map(|rate| (rate / nodes).max(1)),
-                sessions,
-                devices,
-                ..UserLimits::default()
-            },
-            quota,
-        }
+            ..UserLimits::default()
+        },
+        quota,
     }
 }
 
@@ -176,9 +193,9 @@ impl Directory {
     pub(crate) fn states(&self) -> [u64; 3] {
         let now = system::unix_now().0;
         let mut states = [0; 3];
-        for entry in self.read().by_id.values() {
-            let expires = entry.user.limits().expires;
-            let at = match (entry.user.is_disabled(), expires) {
+        for user in self.read().by_id.values() {
+            let expires = user.limits().expires;
+            let at = match (user.is_disabled(), expires) {
                 (true, _) => 1,
                 (false, Some(at)) if at <= now => 2,
                 _ => 0,
@@ -199,7 +216,7 @@ impl Directory {
     pub(crate) fn user_named(&self, name: &str) -> Option<FleetUser> {
         let users = self.read();
         let id = users.find(name)?;
-        let packed = users.by_id.get(&id)?.user.clone();
+        let packed = users.by_id.get(&id)?.clone();
         drop(users);
         packed.unpack(id)
     }
@@ -207,12 +224,12 @@ impl Directory {
     /// Returns the limits of a user.
     pub(crate) fn limits(&self, id: u32) -> Option<RecordLimits> {
         let users = self.read();
-        users.by_id.get(&id).map(|entry| entry.user.limits())
+        users.by_id.get(&id).map(PackedUser::limits)
     }
 
     fn packed(&self, id: u32) -> Option<PackedUser> {
         let users = self.read();
-        users.by_id.get(&id).map(|entry| entry.user.clone())
+        users.by_id.get(&id).cloned()
     }
 
     /// Returns the period that usage of a user now belongs to; that of all time for a user who is gone.
@@ -226,8 +243,8 @@ impl Directory {
     pub(crate) fn users_with_quota(&self) -> Vec<(PeriodLabel, Vec<u32>)> {
         let now = system::unix_now();
         let mut by_period = QuotaPeriod::ALL.map(|period| (period, Vec::new()));
-        for (id, entry) in &self.read().by_id {
-            let limits = entry.user.limits();
+        for (id, user) in &self.read().by_id {
+            let limits = user.limits();
             let own = by_period.iter_mut().find(|own| own.0 == limits.period);
             if let Some((_, ids)) = own.filter(|_| limits.quota.is_some()) {
                 ids.push(*id);
@@ -242,35 +259,35 @@ impl Directory {
     /// Records the usage of a user, and returns the name and the quota; `None` for a user without a quota.
     pub(crate) fn set_used(&self, id: u32, used: u64) -> Option<(Box<str>, u64)> {
         let mut users = self.write();
-        let entry = users.by_id.get_mut(&id)?;
-        entry.used = used;
-        let quota = entry.user.limits().quota?;
-        Some((entry.user.name().into(), quota))
+        let user = users.by_id.get(&id)?.clone();
+        let known = users.activity(id);
+        users.set_activity(id, Activity { used, ..known });
+        let quota = user.limits().quota?;
+        Some((user.name().into(), quota))
     }
 
     /// Returns the usage of a user over all nodes, as far as it is known.
     pub(crate) fn used(&self, id: u32) -> u64 {
-        let users = self.read();
-        users.by_id.get(&id).map_or(0, |entry| entry.used)
+        self.read().activity(id).used
     }
 
     /// Records the number of nodes where a user is active. Returns true if that changes the rate.
     pub(crate) fn set_nodes(&self, id: u32, nodes: u32) -> bool {
         let mut users = self.write();
-        let Some(entry) = users.by_id.get_mut(&id) else {
+        let Some(limits) = users.by_id.get(&id).map(PackedUser::limits) else {
             return false;
         };
-        let before = std::mem::replace(&mut entry.nodes, nodes);
-        let limits = entry.user.limits();
-        before != nodes && limits.rate_scope == RateScope::Fleet && limits.rate.is_some()
+        let known = users.activity(id);
+        users.set_activity(id, Activity { nodes, ..known });
+        known.nodes != nodes && limits.rate_scope == RateScope::Fleet && limits.rate.is_some()
     }
 
     /// Returns the numbers of users whose quota is used up, as far as this node knows.
     pub(crate) fn over_quota(&self) -> Vec<u32> {
         let users = self.read();
-        let each = users.by_id.iter().filter(|(_, entry)| {
-            let quota = entry.user.limits().quota;
-            quota.is_some_and(|quota| entry.used >= quota)
+        let each = users.by_id.iter().filter(|(id, user)| {
+            let quota = user.limits().quota;
+            quota.is_some_and(|quota| users.activity(**id).used >= quota)
         });
         each.map(|(id, _)| *id).collect()
     }
@@ -279,14 +296,13 @@ impl Directory {
     pub(crate) fn put(&self, id: u32, user: &PackedUser, done: &mut DirectoryChange) {
         let mut users = self.write();
         let (period, name) = (user.limits().period, user.name());
-        let (mut used, mut nodes) = (0, 0);
-        let before = users.by_id.get(&id).map(|known| {
-            // Another period has its own usage.
-            let same = known.user.limits().period == period;
-            (used, nodes) = (if same { known.used } else { 0 }, known.nodes);
-            known.user.clone()
-        });
-        if let Some(known) = before {
+        if let Some(known) = users.by_id.get(&id).cloned() {
+            let activity = users.activity(id);
+            if known.limits().period != period {
+                // Another period has its own usage.
+                let used = 0;
+                users.set_activity(id, Activity { used, ..activity });
+            }
             let is_gone = known.name() != name || user.is_disabled();
             if is_gone && !known.is_disabled() {
                 done.removed.push((id, known.name().into()));
@@ -295,22 +311,23 @@ impl Directory {
                 users.remove_name(known.name());
             }
         }
-        let entry = Entry {
-            user: user.clone(),
-            nodes,
-            used,
-        };
-        users.by_id.insert(id, entry);
+        users.by_id.insert(id, user.clone());
         users.set_name(name, id);
         if !user.is_disabled() {
             done.put.push((id, user.clone()));
         }
     }
 
+    /// Rebuilds the tree after many users, as the feed does with its own: one that was filled in order is half empty.
+    pub(crate) fn fill_nodes(&self) {
+        let mut users = self.write();
+        users.by_id = std::mem::take(&mut users.by_id).into_iter().collect();
+    }
+
     /// Removes a user.
     pub(crate) fn remove(&self, id: u32, done: &mut DirectoryChange) {
         let mut users = self.write();
-        let Some(known) = users.by_id.get(&id).map(|known| known.user.clone()) else {
+        let Some(known) = users.by_id.get(&id).cloned() else {
             return;
         };
         // Another user may have the name by now.
@@ -318,6 +335,7 @@ impl Directory {
             users.remove_name(known.name());
         }
         users.by_id.remove(&id);
+        users.activity.remove(&id);
         done.put.retain(|(put, _)| *put != id);
         done.removed.push((id, known.name().into()));
     }
@@ -329,8 +347,8 @@ impl Directory {
         if users.by_id.len() <= count {
             return true;
         }
-        let before = users.by_id.iter().filter(|(other, _)| **other < id);
-        let enabled = before.filter(|(_, entry)| !entry.user.is_disabled());
+        let before = users.by_id.range(..id);
+        let enabled = before.filter(|(_, user)| !user.is_disabled());
         enabled.count() < count
     }
 
@@ -338,8 +356,8 @@ impl Directory {
     pub(crate) fn decided(&self, name: &str) -> Option<FleetUserLimits> {
         let users = self.read();
         let id = users.find(name)?;
-        let entry = users.by_id.get(&id)?;
-        (!entry.user.is_disabled()).then(|| entry.limits(id))
+        let user = users.by_id.get(&id)?;
+        (!user.is_disabled()).then(|| limits_of(id, user, users.activity(id)))
     }
 
     /// Ignores poisoning: a panic of another thread leaves the users intact.
@@ -371,15 +389,12 @@ impl FleetDirectory for Directory {
 
     fn for_each(&self, each: &mut dyn FnMut(&dyn EngineUser)) {
         // In the order of their numbers: a listener for a limited number of users serves the same ones everywhere.
-        let mut all: Vec<(u32, PackedUser)> = {
+        let all: Vec<(u32, PackedUser)> = {
             let users = self.read();
             let enabled = users.by_id.iter();
-            let enabled = enabled.filter(|(_, entry)| !entry.user.is_disabled());
-            enabled
-                .map(|(id, entry)| (*id, entry.user.clone()))
-                .collect()
+            let enabled = enabled.filter(|(_, user)| !user.is_disabled());
+            enabled.map(|(id, user)| (*id, user.clone())).collect()
         };
-        all.sort_unstable_by_key(|(id, _)| *id);
         for (id, user) in all {
             if let Some(user) = user.unpack(id) {
                 each(&Served(&user));

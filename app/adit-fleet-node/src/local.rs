@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use adit_fleet::{
     LocalContent, LocalState, LocalStateError, UsageBatch, UsageLedger, UsedQuota, UserUsage,
 };
+use adit_net::memory;
 use adit_net::system::{self, SystemRng};
 use tokio::task::spawn_blocking;
 use tracing::error;
@@ -65,7 +66,11 @@ impl LocalFile {
         let node = node.clone();
         self.write(move |state| {
             let table = lock(&node.feed).to_table(&mut SystemRng);
-            state.save_table(&table, system::unix_now().0)
+            let saved = state.save_table(&table, system::unix_now().0);
+            drop(table);
+            // Of a snapshot of many users, and of their records in the file.
+            memory::release_free_pages();
+            saved
         })
         .await;
     }

@@ -188,6 +188,7 @@ impl Shared {
             .map(|(id, name)| (*id, &**name))
             .collect();
         if change.put.len() > self.directory.len() / MANY {
+            self.directory.fill_nodes();
             self.users.change(&removed, &[]);
             self.users.replace_all();
             return;

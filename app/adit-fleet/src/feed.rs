@@ -136,18 +136,19 @@ impl Feed {
     #[must_use]
     pub fn from_table(cipher: RecordCipher, table: &Snapshot) -> Self {
         let mut feed = Self::new(cipher);
+        let mut present = Vec::with_capacity(table.users.len());
         for (id, sealed) in &table.users {
             match (feed.cipher.open_packed(*id, sealed), sealed.number()) {
-                (Ok(user), Some(number)) => feed.hold(*id, number, user),
+                (Ok(user), Some(number)) => present.push((*id, Held { number, user })),
                 _ => feed.suspect(*id),
             }
         }
+        feed.users = present.into_iter().collect();
         feed.position = table.version;
         if feed.users.is_empty() && !table.users.is_empty() {
             feed.has_other_key = true;
             feed.suspects.clear();
         }
-        feed.fill_nodes();
         feed
     }
 
@@ -380,20 +381,28 @@ impl Feed {
                 return FeedStep { events, next };
             }
         }
-        let mut absent: BTreeSet<u32> = self.users.keys().copied().collect();
+        // The tree is built at the end: nodes that fill between the users leave gaps in the memory, and are half empty.
+        let mut present = Vec::with_capacity(snapshot.users.len());
         for (id, sealed) in &snapshot.users {
-            absent.remove(id);
-            match self.apply_record(*id, sealed, is_truth) {
-                Ok(event) => events.extend(event.map(|user| FeedEvent::Put(*id, user))),
-                Err(error) => events.push(self.refuse(snapshot.version, *id, error)),
+            let before = self.users.remove(id);
+            match self.open_record(*id, sealed, before.as_ref(), is_truth) {
+                Ok(held) => {
+                    self.suspects.remove(id);
+                    if before.is_none_or(|before| before.user != held.user) {
+                        events.push(FeedEvent::Put(*id, held.user.clone()));
+                    }
+                    present.push((*id, held));
+                }
+                Err(error) => {
+                    events.push(self.refuse(snapshot.version, *id, error));
+                    present.extend(before.map(|held| (*id, held)));
+                }
             }
         }
-        for id in absent {
-            // Written after the snapshot began, and deleted since: the log has both.
-            let deleted = self.users.remove(&id);
-            events.extend(deleted.map(|held| FeedEvent::Delete(id, held.user)));
-        }
-        self.fill_nodes();
+        // The others were written after the snapshot began, and deleted since: the log has both.
+        let absent = std::mem::take(&mut self.users).into_iter();
+        events.extend(absent.map(|(id, held)| FeedEvent::Delete(id, held.user)));
+        self.users = present.into_iter().collect();
         self.position = snapshot.version;
         self.regression = None;
         self.is_restored = false;
@@ -404,19 +413,19 @@ impl Feed {
         }
     }
 
-    /// Applies a record of a snapshot, and returns the user if it is another than before.
-    fn apply_record(
-        &mut self,
+    /// Opens a record of a snapshot, of a user who was known as `before`. A user who is the same stays in the memory that
+    /// others share.
+    fn open_record(
+        &self,
         id: u32,
         sealed: &SealedRecord,
+        before: Option<&Held>,
         is_truth: bool,
-    ) -> Result<Option<PackedUser>, RecordError> {
+    ) -> Result<Held, RecordError> {
         let number = sealed.number().ok_or(RecordError::Forged)?;
-        let oldest = match self.users.get(&id) {
-            Some(held) if held.number == number && !is_truth => {
-                let is_same = self.cipher.open_packed(id, sealed)? == held.user;
-                return is_same.then_some(None).ok_or(RecordError::Forged);
-            }
+        let is_repeated = !is_truth && before.is_some_and(|held| held.number == number);
+        let oldest = match before {
+            Some(held) if is_repeated => held.number,
             Some(held) => held.number.next(),
             // This node has applied all changes so far: it would have the user, unless the user was deleted.
             None if self.has_other_key || self.suspects.contains(&id) => ChangeId::default(),
@@ -427,19 +436,19 @@ impl Feed {
             return Err(RecordError::RolledBack);
         }
         let user = self.cipher.open_packed(id, sealed)?;
-        let is_same = self.users.get(&id).is_some_and(|held| held.user == user);
-        self.hold(id, number, user.clone());
-        Ok((!is_same).then_some(user))
+        match before.filter(|held| held.user == user) {
+            Some(held) => Ok(Held {
+                number,
+                user: held.user.clone(),
+            }),
+            None if is_repeated => Err(RecordError::Forged),
+            None => Ok(Held { number, user }),
+        }
     }
 
     fn hold(&mut self, id: u32, number: ChangeId, user: PackedUser) {
         self.suspects.remove(&id);
         self.users.insert(id, Held { number, user });
-    }
-
-    /// Rebuilds the tree after many users: a tree that was filled in order is half empty.
-    fn fill_nodes(&mut self) {
-        self.users = std::mem::take(&mut self.users).into_iter().collect();
     }
 
     fn suspect(&mut self, id: u32) {

@@ -16,6 +16,29 @@ pub fn release_free_pages() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub const fn release_free_pages() {}
 
+/// Size in bytes from which on a block is a mapping of its own, and free memory at the end of an arena is returned.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const MAX_FREE: libc::c_int = 1 << 20;
+
+/// Limits the free memory that the allocator retains at the end of each of its arenas. Call it once, at the start.
+///
+/// Glibc raises this limit to twice the size of the largest block that was ever freed, at most 64 MiB, and
+/// [`release_free_pages`] does not look at the ends of the arenas of threads: after 100,000 users were loaded, half of the
+/// processes kept 18 MB there, for which they had no use.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "no safe wrapper has this function")]
+pub fn limit_free_memory() {
+    for limit in [libc::M_MMAP_THRESHOLD, libc::M_TRIM_THRESHOLD] {
+        // SAFETY: it takes no pointer, and locks the allocator while it sets a number. Without an effect, memory is used
+        // as before.
+        unsafe { libc::mallopt(limit, MAX_FREE) };
+    }
+}
+
+/// Does nothing: other allocators have other limits.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub const fn limit_free_memory() {}
+
 /// Removes all code from the memory of this process. What runs again is mapped again, from the page cache: one short
 /// page fault for each 64 KiB. Call it once, when the process has started.
 ///

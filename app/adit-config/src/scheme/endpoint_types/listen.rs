@@ -91,6 +91,13 @@ impl ListenerKind {
         }
     }
 
+    /// Returns true if it has users of the fleet, who log in with passwords.
+    #[must_use]
+    pub const fn has_fleet_logins(&self) -> bool {
+        // The keys of Shadowsocks are in a table of each listener.
+        self.has_fleet_users() && !matches!(self, Self::Shadowsocks(_))
+    }
+
     /// Returns the plugin, if there is one.
     #[must_use]
     pub const fn plugin(&self) -> Option<&Plugin> {
