@@ -32,6 +32,17 @@ export async function request(method, path, body) {
 
 export const get = (path) => request("GET", path);
 
+// Returns true if this adit has this part of the API.
+export async function hasPart(path) {
+    try {
+        await get(path);
+        return true;
+    } catch (error) {
+        if (error instanceof ApiError && error.status !== 401) return false;
+        throw error;
+    }
+}
+
 export const hasLogin = () => localStorage.getItem(KEY) !== null;
 
 // Exchanges a token for a cookie and a key.

@@ -1,14 +1,14 @@
 // The dashboard: login, tabs, and everything that the event stream shows.
 
 import { Chart } from "./chart.js";
-import { ApiError, followEvents, get, hasLogin, logIn, logOut, request, takeTokenFromAddress } from "./client.js";
+import { ApiError, followEvents, get, hasLogin, hasPart, logIn, logOut, request, takeTokenFromAddress } from "./client.js";
 import { $, element, openDialog, showFacts, showTable } from "./elements.js";
-import { hasFleet, showFleet } from "./fleet.js";
+import { showFleet } from "./fleet.js";
 import {
     formatBytes, formatDuration, formatMilliseconds, formatNumber, formatPercent, formatRate, formatTime,
     preferredLanguage, setLanguage, t,
 } from "./text.js";
-import { hasAccounts, showUsers } from "./users.js";
+import { showUsers } from "./users.js";
 
 const TABS = ["overview", "sessions", "groups", "users", "fleet"];
 const MAX_SESSIONS = 200;
@@ -95,8 +95,8 @@ async function open() {
     startCharts();
     showOverview();
     $("tab-groups").hidden = (await get("/groups")).groups.length === 0;
-    $("tab-users").hidden = !(await hasAccounts());
-    $("tab-fleet").hidden = !(await hasFleet());
+    $("tab-users").hidden = !(await hasPart("/accounts"));
+    $("tab-fleet").hidden = !(await hasPart("/fleet"));
     selectTab(TABS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "overview");
     following?.abort();
     following = new AbortController();

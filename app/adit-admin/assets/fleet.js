@@ -1,38 +1,24 @@
 // The nodes of a fleet, if this process is one of them.
 
-import { ApiError, get } from "./client.js";
+import { get } from "./client.js";
 import { $, element, setText, showTable } from "./elements.js";
 import { formatDuration, formatNumber, formatRate, t } from "./text.js";
 
-const CLOCK_FAULT = 5;
-const LAG_FAULT = 5;
-
-// Returns true if this process is a node of a fleet.
-export async function hasFleet() {
-    try {
-        await get("/fleet");
-        return true;
-    } catch (error) {
-        if (error instanceof ApiError && error.status === 404) return false;
-        throw error;
-    }
-}
-
 const isUp = (node) => node.state !== "missing";
-const isWell = (node) =>
-    isUp(node) && !node.fault && Math.abs(node.clockOffsetSeconds) <= CLOCK_FAULT && node.lagSeconds <= LAG_FAULT;
 
 function stateOf(node) {
-    const kind = isWell(node) ? (node.state === "active" ? "good" : "muted") : "bad";
+    const kind = node.problem ? "bad" : node.state === "active" ? "good" : "muted";
     return element("span", { class: kind }, t(`node-${node.state}`));
 }
 
 function problemOf(node) {
-    if (node.fault) return node.fault;
-    if (!isUp(node)) return t("nodeSilent");
-    if (Math.abs(node.clockOffsetSeconds) > CLOCK_FAULT) return t("clockOff", { time: formatDuration(Math.abs(node.clockOffsetSeconds)) });
-    if (node.lagSeconds > LAG_FAULT) return t("nodeBehind", { time: formatDuration(node.lagSeconds) });
-    return t("none");
+    switch (node.problem) {
+        case "missing": return t("nodeSilent");
+        case "clock": return t("clockOff", { time: formatDuration(Math.abs(node.clockOffsetSeconds)) });
+        case "lag": return t("nodeBehind", { time: formatDuration(node.lagSeconds) });
+        case "fault": return node.fault;
+        default: return t("none");
+    }
 }
 
 export async function showFleet() {
@@ -50,7 +36,7 @@ export async function showFleet() {
         rows: fleet.nodes,
         columns: [
             { title: t("node"), cell: (node) => (node.id === fleet.node ? t("thisNode", { name: node.name }) : node.name) },
-            { title: t("state"), version: (node) => `${node.state} ${isWell(node)} ${t("none")}`, cell: stateOf },
+            { title: t("state"), version: (node) => `${node.state} ${node.problem} ${t("none")}`, cell: stateOf },
             { title: t("version"), cell: (node) => node.version ?? t("none") },
             { title: t("uptime"), class: "number", cell: (node) => whenUp(node, formatDuration(node.uptime ?? 0)) },
             { title: t("sessionsOpen"), class: "number", cell: (node) => whenUp(node, formatNumber(node.sessions)) },

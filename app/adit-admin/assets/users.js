@@ -1,6 +1,6 @@
 // The users of the process: limits, usage, keys.
 
-import { ApiError, get, request } from "./client.js";
+import { get, request } from "./client.js";
 import { $, element, openDialog, showTable } from "./elements.js";
 import { formatBytes, formatDate, formatNumber, formatPercent, formatRate, t } from "./text.js";
 
@@ -10,17 +10,6 @@ const GIGABYTE = 1e9;
 const MEGABYTE = 1e6;
 
 let refresh = () => {};
-
-// Returns true if this adit manages users.
-export async function hasAccounts() {
-    try {
-        await get("/accounts");
-        return true;
-    } catch (error) {
-        if (error instanceof ApiError && error.status === 401) throw error;
-        return false;
-    }
-}
 
 const pathOf = (account, more = "") => `/accounts/${encodeURIComponent(account.name)}${more}`;
 

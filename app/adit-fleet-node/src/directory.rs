@@ -43,7 +43,7 @@ struct UserIndex {
     hasher: RandomState,
 }
 
-/// What a node knows of the sessions of a user everywhere.
+/// The sessions and the usage of a user at all nodes, as far as this node knows.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Activity {
     /// Number of nodes where the user has sessions, for rates that they share.

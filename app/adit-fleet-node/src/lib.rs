@@ -415,7 +415,7 @@ impl NodeControl {
     }
 
     /// Returns the users that are added and removed from now on, as this node reads it in the log, for
-    /// [`UserChange::claim`]. What it learns too late to claim it is left out. The last caller receives them.
+    /// [`claim_events`](adit_fleet::claim_events). What it learns too late to claim it is left out. The last caller receives them.
     #[must_use]
     pub fn watch_users(&self) -> mpsc::Receiver<Vec<UserChange>> {
         let (sender, changes) = mpsc::channel(MAX_USER_CHANGES);

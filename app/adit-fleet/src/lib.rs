@@ -62,7 +62,9 @@ mod subscription_address;
 pub mod usage_batch;
 mod writer;
 
-pub use announcement::{CLAIM_TIME, UserChange};
+pub use announcement::{
+    ANNOUNCEMENT_TIME, CLAIM_TIME, UserChange, claim_events, claim_unannounced,
+};
 pub use change::{Change, ChangeBatch, ChangeId, ChangeOp, ChangeRequest, Snapshot};
 pub use feed::{Feed, FeedEvent, FeedNext, FeedStep, Regression};
 pub use join_token::{JOIN_TIME, JoinToken, JoinTokenError};
@@ -73,7 +75,7 @@ pub use node_op::NodeOp;
 pub use node_status::{
     DEFAULT_WEIGHT, NodeEntry, NodeIdentity, NodeRecord, NodeServer, NodeState, NodeStatus,
 };
-pub use node_view::NodeView;
+pub use node_view::{NodeProblem, NodeView};
 pub use node_watch::{NodeChange, NodeWatch};
 pub use packed_user::PackedUser;
 pub use period::PeriodLabel;

@@ -9,6 +9,21 @@ const CLOCK_FAULT: f64 = 5.0;
 /// Lag, in seconds, from which a node is behind.
 const LAG_FAULT: f64 = 5.0;
 
+/// The most important problem of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum NodeProblem {
+    /// It sends no heartbeat.
+    Missing,
+    /// It reports a fault.
+    Fault,
+    /// Its clock differs by more than five seconds from that of the store.
+    Clock,
+    /// It applies changes more than five seconds late.
+    Lag,
+}
+
 /// A node as it is shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +56,8 @@ pub struct NodeView {
     pub weight: u32,
     /// A fault that it reports.
     pub fault: Option<String>,
+    /// Its most important problem.
+    pub problem: Option<NodeProblem>,
 }
 
 impl NodeView {
@@ -53,6 +70,7 @@ impl NodeView {
             name: record.name.clone(),
             state: "missing".to_owned(),
             weight: record.weight,
+            problem: Some(NodeProblem::Missing),
             ..Self::default()
         };
         let Some(status) = &entry.status else {
@@ -75,6 +93,15 @@ impl NodeView {
         view.lag_seconds = status.lag_ms as f64 / 1e3;
         view.clock_offset_seconds = status.clock_offset_ms as f64 / 1e3;
         view.fault.clone_from(&status.degraded);
+        view.problem = if view.fault.is_some() {
+            Some(NodeProblem::Fault)
+        } else if view.is_clock_off() {
+            Some(NodeProblem::Clock)
+        } else if view.lag_seconds > LAG_FAULT {
+            Some(NodeProblem::Lag)
+        } else {
+            None
+        };
         view
     }
 
@@ -92,11 +119,8 @@ impl NodeView {
 
     /// Returns true if the node is up, reports no fault and is not behind.
     #[must_use]
-    pub fn is_well(&self) -> bool {
-        self.is_up()
-            && self.fault.is_none()
-            && !self.is_clock_off()
-            && self.lag_seconds <= LAG_FAULT
+    pub const fn is_well(&self) -> bool {
+        self.problem.is_none()
     }
 }
 
@@ -136,6 +160,28 @@ mod tests {
             state(NodeState::Draining, Some(NodeState::Drained)),
             "drained"
         );
+    }
+
+    #[test]
+    fn the_most_important_problem_is_named() {
+        let seen = |change: fn(&mut NodeStatus)| {
+            let mut entry = entry(NodeState::Active, Some(NodeState::Active));
+            change(entry.status.as_mut().unwrap());
+            NodeView::new(&entry, 160).problem
+        };
+        assert_eq!(seen(|_| ()), None);
+        assert_eq!(seen(|status| status.lag_ms = 5001), Some(NodeProblem::Lag));
+        let clock =
+            |status: &mut NodeStatus| (status.lag_ms, status.clock_offset_ms) = (6000, -5001);
+        assert_eq!(seen(clock), Some(NodeProblem::Clock));
+        let fault = |status: &mut NodeStatus| {
+            status.clock_offset_ms = 9000;
+            status.degraded = Some("full".to_owned());
+        };
+        assert_eq!(seen(fault), Some(NodeProblem::Fault));
+        let gone = NodeView::new(&entry(NodeState::Active, None), 160);
+        assert_eq!(gone.problem, Some(NodeProblem::Missing));
+        assert_eq!(serde_json::to_value(gone.problem).unwrap(), "missing");
     }
 
     #[test]

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::announcement::claim_events;
 use crate::node_status::{NodeEntry, NodeState};
-use crate::store::{Store, StoreError};
 
 /// A node that has stopped reporting, or reports again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,15 +49,11 @@ impl NodeWatch {
 }
 
 impl NodeChange {
-    /// Returns true for exactly one of the nodes that ask within some minutes: it announces the change.
-    ///
-    /// # Errors
-    /// The errors of the store.
-    pub async fn claim(&self, store: &dyn Store, unix: u64) -> Result<bool, StoreError> {
+    /// Returns the name of the event, which is the same at all nodes.
+    #[must_use]
+    pub fn event_name(&self) -> String {
         let kind = if self.is_up { "up" } else { "down" };
-        let names = [format!("node.{kind} {}", self.id)];
-        let ours = claim_events(store, unix, &names).await?;
-        Ok(ours == [true])
+        format!("node.{kind} {}", self.id)
     }
 }
 
@@ -67,7 +61,6 @@ impl NodeChange {
 mod tests {
     use super::*;
     use crate::node_status::{NodeRecord, NodeStatus};
-    use crate::store::MemoryStore;
 
     fn node(id: u32, is_up: bool, state: NodeState) -> NodeEntry {
         NodeEntry {
@@ -108,23 +101,22 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn one_of_all_nodes_announces_a_change() {
-        let store = MemoryStore::new();
+    #[test]
+    fn the_events_of_a_node_have_different_names() {
         let down = NodeChange {
             id: 7,
             name: "paris".to_owned(),
             is_up: false,
         };
-        let now = adit_net::system::unix_now().0;
-        assert!(down.claim(&store, now).await.unwrap());
-        // At the same time, and after the minute is over.
-        assert!(!down.claim(&store, now).await.unwrap());
-        assert!(!down.claim(&store, now + 60).await.unwrap());
         let up = NodeChange {
             is_up: true,
-            ..down
+            ..down.clone()
         };
-        assert!(up.claim(&store, now).await.unwrap());
+        let renamed = NodeChange {
+            name: "lyon".to_owned(),
+            ..down.clone()
+        };
+        assert_ne!(down.event_name(), up.event_name());
+        assert_eq!(down.event_name(), renamed.event_name());
     }
 }

@@ -372,7 +372,8 @@ fn install_python_peers() -> Result<String> {
     let names = PYTHON_PEERS.map(|(name, version)| format!("{name}=={version}"));
     let mark = peers_dir().join(format!("python-{}.stamp", names.join("-")));
     let dir = peers_dir().join("python");
-    if mark.is_file() && dir.join("bin/pproxy").is_file() {
+    let programs = [dir.join("bin/pproxy"), valkey_program()];
+    if mark.is_file() && programs.iter().all(|program| program.is_file()) {
         return Ok("present".to_owned());
     }
     fs::create_dir_all(peers_dir())?;

@@ -19,6 +19,7 @@ mod oldest_rust;
 mod package;
 mod package_graph;
 mod packages;
+mod privilege;
 mod public_api;
 mod release;
 mod release_check;

@@ -1,31 +1,18 @@
 //! `[fleet]` of a file: this process is a node.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use adit_admin::api::{Api, PartMetric, PartReadiness, ProcessPart};
-use adit_admin::webhook::WebhookHub;
 use adit_cli::{Failure, FailureCode};
 use adit_config::{
     CarrierSettings, FleetIdentity, FleetSettings, ListenerKind, Plan, Route, SsRole,
-    WebhookEventKind,
 };
 use adit_engine::{Engine, FleetUsers, HistogramStats};
-use adit_fleet::{
-    Membership, MembershipError, NodeServer, NodeWatch, Store, StoreError, StoreLogin, UserChange,
-    open_store,
-};
+use adit_fleet::{Membership, MembershipError, NodeServer, StoreLogin, open_store};
 use adit_fleet_node::{FleetNode, MetricKind, NodeControl, NodeError, NodeReadiness, NodeSettings};
-use serde_json::json;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 use tracing::warn;
 
-/// Interval at which nodes are looked at.
-const NODE_CHECK: Duration = Duration::from_secs(5);
-/// Time after an outage of the store in which nodes report again.
-const AFTER_OUTAGE: Duration = Duration::from_secs(30);
+pub(super) use super::fleet_announcer::announce_changes;
 
 /// The control of a node.
 pub(super) type FleetControl = NodeControl;
@@ -76,71 +63,6 @@ impl PendingNode {
         let control = self.0.follow(engine.clone(), env!("CARGO_PKG_VERSION"));
         set_plan(&control, engine, plan);
         control
-    }
-}
-
-/// Announces nodes that stop reporting, or report again, and users who are added and removed, to receivers of events,
-/// until the returned set is dropped.
-pub(super) fn announce_changes(node: &FleetControl, hub: &WebhookHub) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    tasks.spawn(watch_nodes(node.store().clone(), hub.clone()));
-    let changes = node.watch_users();
-    tasks.spawn(watch_users(node.store().clone(), changes, hub.clone()));
-    tasks
-}
-
-async fn watch_users(
-    store: Arc<dyn Store>,
-    mut news: mpsc::Receiver<Vec<UserChange>>,
-    hub: WebhookHub,
-) {
-    let kind_of = |change: &UserChange| match change.is_added {
-        true => WebhookEventKind::UserAdded,
-        false => WebhookEventKind::UserRemoved,
-    };
-    while let Some(mut changes) = news.recv().await {
-        // What no receiver of this node wants is left to other nodes.
-        changes.retain(|change| hub.wants(&[kind_of(change)]));
-        if changes.is_empty() {
-            continue;
-        }
-        let count = changes.len();
-        let claimed = async {
-            let unix = store.time().await? / 1000;
-            UserChange::claim(changes, &*store, unix).await
-        };
-        match claimed.await {
-            Ok(ours) => ours
-                .iter()
-                .for_each(|change| hub.emit(kind_of(change), &json!({ "user": change.name }))),
-            Err(why) => warn!("changes of {count} users are not announced: {why}"),
-        }
-    }
-}
-
-async fn watch_nodes(store: Arc<dyn Store>, hub: WebhookHub) {
-    let [down, up] = [WebhookEventKind::NodeDown, WebhookEventKind::NodeUp];
-    let mut watch = NodeWatch::default();
-    loop {
-        sleep(NODE_CHECK).await;
-        if !hub.wants(&[down, up]) {
-            continue;
-        }
-        let found = async { Ok::<_, StoreError>((store.nodes().await?, store.time().await?)) };
-        let Ok((nodes, unix_ms)) = found.await else {
-            // Reports are missing that were sent meanwhile: nothing follows from that.
-            watch = NodeWatch::default();
-            sleep(AFTER_OUTAGE).await;
-            continue;
-        };
-        for change in watch.observe(&nodes) {
-            let kind = if change.is_up { up } else { down };
-            match change.claim(&*store, unix_ms / 1000).await {
-                Ok(true) => hub.emit(kind, &json!({ "node": change.name, "id": change.id })),
-                Ok(false) => {}
-                Err(why) => warn!("node `{}`: its change is not announced: {why}", change.name),
-            }
-        }
     }
 }
 

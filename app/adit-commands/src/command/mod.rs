@@ -26,6 +26,8 @@ mod doctor;
 #[cfg(feature = "fleet")]
 mod fleet;
 #[cfg(feature = "fleet")]
+mod fleet_announcer;
+#[cfg(feature = "fleet")]
 mod fleet_node;
 #[cfg(not(feature = "fleet"))]
 #[path = "fleet_node_left_out.rs"]

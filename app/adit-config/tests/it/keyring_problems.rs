@@ -339,6 +339,10 @@ fn methods_without_identity_headers_are_refused() {
             "a listener has one key, not several joined by `:`",
         ),
         (
+            "ss://2022-blake3-aes-128-gcm:aes-256-gcm:secret@:1",
+            "the key begins with a method",
+        ),
+        (
             "ss://2022-blake3-aes-128-gcm:$OWN@:1?users=@/u&relay=@/u",
             "a listener has users or relays, not both",
         ),

@@ -1,6 +1,7 @@
 //! Store servers of all kinds, on loopback ports and Unix sockets.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adit_fleet::StoreLogin;
@@ -20,37 +21,158 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
     external_tools::run_to_end(command, Duration::from_secs(90))?.expect_success()
 }
 
+/// A certificate authority, and the certificate of servers on this machine.
+pub(crate) struct Authority {
+    folder: TempFolder,
+}
+
+impl Authority {
+    pub(crate) fn create() -> Result<Arc<Self>> {
+        let authority = Self {
+            folder: TempFolder::new("store-tls")?,
+        };
+        let files = [
+            "ca.pem", "ca.key", "site.pem", "site.key", "request", "names",
+        ];
+        let [ca, ca_key, site, site_key, request, names] = files.map(|name| authority.path(name));
+        let ec = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+        let make = |words: &str| run("openssl", &words.split_whitespace().collect::<Vec<_>>());
+        make(&format!(
+            "req -x509 -days 2 -subj /CN=authority {ec} -keyout {ca_key} -out {ca}"
+        ))?;
+        make(&format!(
+            "req -subj /CN=store {ec} -keyout {site_key} -out {request}"
+        ))?;
+        authority
+            .folder
+            .write_file("names", "subjectAltName=IP:127.0.0.1,DNS:localhost")?;
+        make(&format!(
+            "x509 -req -days 2 -in {request} -CA {ca} -CAkey {ca_key} -CAcreateserial -extfile {names} -out {site}"
+        ))?;
+        Ok(Arc::new(authority))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// Returns its certificate.
+    pub(crate) fn certificate(&self) -> String {
+        std::fs::read_to_string(self.path("ca.pem")).expect("the file was written")
+    }
+
+    /// Returns the settings of a server or a sentinel that speaks TLS alone.
+    fn settings(&self, port: u16) -> Vec<[String; 2]> {
+        let text = |name: &str, value: &str| [name.to_owned(), value.to_owned()];
+        vec![
+            text("port", "0"),
+            text("tls-port", &port.to_string()),
+            text("tls-cert-file", &self.path("site.pem")),
+            text("tls-key-file", &self.path("site.key")),
+            text("tls-ca-cert-file", &self.path("ca.pem")),
+            text("tls-auth-clients", "no"),
+            text("tls-replication", "yes"),
+        ]
+    }
+}
+
+/// The transport of a group of servers.
+#[derive(Clone, Default)]
+pub(crate) struct ServerTransport(Option<Arc<Authority>>);
+
+impl ServerTransport {
+    pub(crate) fn tls() -> Result<Self> {
+        Ok(Self(Some(Authority::create()?)))
+    }
+
+    fn command(&self) -> Command {
+        match self.0 {
+            Some(_) => tls_store_command(),
+            None => store_command(),
+        }
+    }
+
+    fn settings(&self, port: u16) -> Vec<[String; 2]> {
+        match &self.0 {
+            Some(authority) => authority.settings(port),
+            None => vec![["port".to_owned(), port.to_string()]],
+        }
+    }
+
+    /// Returns the options of `redis-cli`.
+    fn client_options(&self) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |authority| {
+            vec![
+                "--tls".to_owned(),
+                "--cacert".to_owned(),
+                authority.path("ca.pem"),
+            ]
+        })
+    }
+
+    fn scheme(&self) -> &'static str {
+        match self.0 {
+            Some(_) => "valkeys",
+            None => "valkey",
+        }
+    }
+
+    /// Returns the login of a client, which trusts no other authority.
+    fn login(&self, url: String) -> StoreLogin {
+        StoreLogin {
+            ca_pem: self.0.as_ref().map(|authority| authority.certificate()),
+            ..login(url)
+        }
+    }
+}
+
 /// A store server on a loopback port.
 pub(crate) struct PortServer {
     pub(crate) port: u16,
+    transport: ServerTransport,
     process: ChildProcess,
     _folder: TempFolder,
 }
 
 impl PortServer {
     /// Starts a server with these options, or a sentinel with these lines of its file.
-    fn start(port: u16, ready: &str, make: impl FnOnce(&TempFolder, &mut Command)) -> Result<Self> {
+    fn start(
+        transport: &ServerTransport,
+        port: u16,
+        ready: &str,
+        make: impl FnOnce(&TempFolder, &mut Command),
+    ) -> Result<Self> {
         let folder = TempFolder::new("store-port")?;
-        let mut command = store_command();
+        let mut command = transport.command();
         make(&folder, &mut command);
         let mut process = ChildProcess::spawn(command)?;
         process.wait_lines(ready, 1, TEST_TIMEOUT)?;
         wait_port(Transport::Tcp, port, TEST_TIMEOUT)?;
         Ok(Self {
             port,
+            transport: transport.clone(),
             process,
             _folder: folder,
         })
     }
 
     /// Starts a server with further options.
-    pub(crate) fn start_server(options: &[String]) -> Result<Self> {
+    pub(crate) fn start_server(transport: &ServerTransport, options: &[String]) -> Result<Self> {
         let port = free_port();
-        Self::start(port, "eady to accept connections", |folder, command| {
-            let port = port.to_string();
-            command.args(["--port", &port, "--bind", "127.0.0.1", "--save", ""]);
+        let ready = "eady to accept connections";
+        Self::start(transport, port, ready, |folder, command| {
+            for [name, value] in transport.settings(port) {
+                command.arg(format!("--{name}")).arg(value);
+            }
+            command.args(["--bind", "127.0.0.1", "--save", ""]);
             command.arg("--dir").arg(folder.path()).args(options);
         })
+    }
+
+    /// Returns the login of a client of this server.
+    pub(crate) fn login(&self) -> StoreLogin {
+        let url = format!("{}://127.0.0.1:{}", self.transport.scheme(), self.port);
+        self.transport.login(url)
     }
 
     /// Ends the process at once.
@@ -61,8 +183,10 @@ impl PortServer {
 
     /// Runs a command of the server.
     pub(crate) fn run(&self, words: &[&str]) -> Result<String> {
-        let port = self.port.to_string();
-        let arguments = [&["-p", port.as_str()], words].concat();
+        let (options, port) = (self.transport.client_options(), self.port.to_string());
+        let mut arguments: Vec<&str> = options.iter().map(String::as_str).collect();
+        arguments.extend(["-p", port.as_str()]);
+        arguments.extend(words);
         Ok(run("redis-cli", &arguments)?.trim_end().to_owned())
     }
 
@@ -75,107 +199,12 @@ impl PortServer {
     }
 
     /// Returns the login of that user.
-    pub(crate) fn node_login(url: String) -> StoreLogin {
+    pub(crate) fn node_login(operator: StoreLogin) -> StoreLogin {
         StoreLogin {
             user: Some("node".to_owned()),
             password: Some("password of the node".to_owned().into()),
-            ..login(url)
+            ..operator
         }
-    }
-}
-
-/// A server with TLS alone, and the certificate of its authority.
-pub(crate) struct TlsServer {
-    pub(crate) port: u16,
-    pub(crate) ca_pem: String,
-    _process: ChildProcess,
-    _folder: TempFolder,
-}
-
-impl TlsServer {
-    pub(crate) fn start() -> Result<Self> {
-        let folder = TempFolder::new("store-tls")?;
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        let ec = [
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-        ];
-        let [ca, ca_key, site, site_key, request, extensions] = [
-            "ca.pem",
-            "ca.key",
-            "site.pem",
-            "site.key",
-            "site.csr",
-            "extensions",
-        ]
-        .map(path);
-        let make_ca = ["req", "-x509", "-days", "2", "-subj", "/CN=authority"];
-        run(
-            "openssl",
-            &[&make_ca[..], &ec, &["-keyout", &ca_key, "-out", &ca]].concat(),
-        )?;
-        let make_request = ["req", "-subj", "/CN=store"];
-        run(
-            "openssl",
-            &[
-                &make_request[..],
-                &ec,
-                &["-keyout", &site_key, "-out", &request],
-            ]
-            .concat(),
-        )?;
-        folder.write_file("extensions", "subjectAltName=IP:127.0.0.1,DNS:localhost")?;
-        run(
-            "openssl",
-            &[
-                "x509",
-                "-req",
-                "-days",
-                "2",
-                "-in",
-                &request,
-                "-CA",
-                &ca,
-                "-CAkey",
-                &ca_key,
-                "-CAcreateserial",
-                "-extfile",
-                &extensions,
-                "-out",
-                &site,
-            ],
-        )?;
-        let port = free_port();
-        let mut command = tls_store_command();
-        command.args([
-            "--port",
-            "0",
-            "--tls-port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-        ]);
-        command.args(["--tls-cert-file", &site, "--tls-key-file", &site_key]);
-        command.args([
-            "--tls-ca-cert-file",
-            &ca,
-            "--tls-auth-clients",
-            "no",
-            "--save",
-            "",
-        ]);
-        command.arg("--dir").arg(folder.path());
-        let mut process = ChildProcess::spawn(command)?;
-        process.wait_lines("eady to accept connections", 1, TEST_TIMEOUT)?;
-        Ok(Self {
-            port,
-            ca_pem: std::fs::read_to_string(&ca)?,
-            _process: process,
-            _folder: folder,
-        })
     }
 }
 
@@ -189,15 +218,15 @@ impl Sentinels {
     /// The name of the service.
     pub(crate) const SERVICE: &str = "fleet";
 
-    pub(crate) fn start() -> Result<Self> {
-        let master = PortServer::start_server(&[])?;
+    pub(crate) fn start(transport: &ServerTransport) -> Result<Self> {
+        let master = PortServer::start_server(transport, &[])?;
         let follow = [
             "--replicaof".to_owned(),
             format!("127.0.0.1 {}", master.port),
         ];
         let mut servers = vec![
-            PortServer::start_server(&follow)?,
-            PortServer::start_server(&follow)?,
+            PortServer::start_server(transport, &follow)?,
+            PortServer::start_server(transport, &follow)?,
         ];
         let monitored = master.port;
         servers.insert(0, master);
@@ -211,20 +240,24 @@ impl Sentinels {
         let mut sentinels = Vec::new();
         for _ in 0..3 {
             let port = free_port();
-            sentinels.push(PortServer::start(port, "+monitor", |folder, command| {
+            let start = |folder: &TempFolder, command: &mut Command| {
                 let service = Self::SERVICE;
+                let settings = transport.settings(port);
+                let lines = settings.iter().map(|line| line.join(" ") + "\n");
                 let text = format!(
-                    "port {port}\nbind 127.0.0.1\ndir {}\n\
+                    "{}bind 127.0.0.1\ndir {}\n\
                      sentinel monitor {service} 127.0.0.1 {monitored} 2\n\
                      sentinel down-after-milliseconds {service} 1000\n\
                      sentinel failover-timeout {service} 5000\n",
+                    lines.collect::<String>(),
                     folder.path().display()
                 );
                 let file = folder
                     .write_file("sentinel.conf", text)
                     .expect("a file is written");
                 command.arg(file).arg("--sentinel");
-            })?);
+            };
+            sentinels.push(PortServer::start(transport, port, "+monitor", start)?);
         }
         for sentinel in &sentinels {
             wait_for("the sentinels", || {
@@ -242,13 +275,16 @@ impl Sentinels {
         Ok(Self { servers, sentinels })
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Returns the login of a client.
+    pub(crate) fn login(&self) -> StoreLogin {
         let hosts: Vec<String> = self
             .sentinels
             .iter()
             .map(|sentinel| format!("127.0.0.1:{}", sentinel.port))
             .collect();
-        format!("valkey+sentinel://{}/{}", hosts.join(","), Self::SERVICE)
+        let transport = &self.servers[0].transport;
+        let (scheme, hosts) = (transport.scheme(), hosts.join(","));
+        transport.login(format!("{scheme}+sentinel://{hosts}/{}", Self::SERVICE))
     }
 }
 
@@ -258,7 +294,9 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(transport: &ServerTransport) -> Result<Self> {
+        // Between the servers of a cluster too.
+        let is_tls = transport.0.is_some().then_some(["--tls-cluster", "yes"]);
         let mut servers = Vec::new();
         for _ in 0..9 {
             // The bus has a port of its own: the default one is 10000 higher, and may be none.
@@ -267,18 +305,17 @@ impl Cluster {
                 ["--cluster-node-timeout", "2000"],
                 ["--cluster-port", &free_port().to_string()],
             ];
-            let options: Vec<String> = options
-                .concat()
-                .iter()
-                .map(|text| (*text).to_owned())
-                .collect();
-            servers.push(PortServer::start_server(&options)?);
+            let options = options.iter().chain(&is_tls).flatten();
+            let options: Vec<String> = options.map(|text| (*text).to_owned()).collect();
+            servers.push(PortServer::start_server(transport, &options)?);
         }
         let hosts: Vec<String> = servers
             .iter()
             .map(|server| format!("127.0.0.1:{}", server.port))
             .collect();
-        let mut arguments = vec!["--cluster", "create"];
+        let client = transport.client_options();
+        let mut arguments: Vec<&str> = client.iter().map(String::as_str).collect();
+        arguments.extend(["--cluster", "create"]);
         arguments.extend(hosts.iter().map(String::as_str));
         arguments.extend(["--cluster-replicas", "2", "--cluster-yes"]);
         run("redis-cli", &arguments)?;
@@ -292,14 +329,17 @@ impl Cluster {
         Ok(Self { servers })
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Returns the login of a client.
+    pub(crate) fn login(&self) -> StoreLogin {
         let hosts: Vec<String> = self
             .servers
             .iter()
             .take(3)
             .map(|server| format!("127.0.0.1:{}", server.port))
             .collect();
-        format!("valkey+cluster://{}", hosts.join(","))
+        let transport = &self.servers[0].transport;
+        let (scheme, hosts) = (transport.scheme(), hosts.join(","));
+        transport.login(format!("{scheme}+cluster://{hosts}"))
     }
 
     /// Returns the index of the server that has the keys of a realm.

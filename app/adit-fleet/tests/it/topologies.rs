@@ -1,21 +1,47 @@
 //! Servers that replace each other: sentinels and clusters.
 
-use adit_fleet::{Feed, StoreErrorKind, open_store};
+use adit_fleet::{Feed, StoreErrorKind, StoreLogin, open_store};
 
 use crate::laws::check_store_laws;
-use crate::servers::{Cluster, PortServer, Sentinels};
-use crate::world::{REALM, add, cipher, eventually, follow, info, names, open, user, writer};
+use crate::servers::{Authority, Cluster, PortServer, Sentinels, ServerTransport};
+use crate::world::{REALM, add, cipher, eventually, follow, info, names, user, writer};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_laws_hold_with_sentinels() {
-    let sentinels = Sentinels::start().unwrap();
-    check_store_laws(open(sentinels.url())).await;
+    let sentinels = Sentinels::start(&ServerTransport::default()).unwrap();
+    check_store_laws(open_store(&sentinels.login()).unwrap()).await;
+}
+
+/// Checks that a store is reached with the authority of its servers, and with no other.
+async fn check_pinned_authority(pinned: StoreLogin) {
+    let authority = Authority::create().unwrap();
+    for ca_pem in [Some(authority.certificate()), None] {
+        let wrong = StoreLogin {
+            ca_pem,
+            ..pinned.clone()
+        };
+        let error = open_store(&wrong).unwrap().realm_info().await.unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::Unreachable, "{error}");
+    }
+    check_store_laws(open_store(&pinned).unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sentinels_and_their_servers_speak_tls() {
+    let sentinels = Sentinels::start(&ServerTransport::tls().unwrap()).unwrap();
+    check_pinned_authority(sentinels.login()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_servers_of_a_cluster_speak_tls() {
+    let cluster = Cluster::start(&ServerTransport::tls().unwrap()).unwrap();
+    check_pinned_authority(cluster.login()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_server_becomes_the_master() {
-    let mut sentinels = Sentinels::start().unwrap();
-    let store = open(sentinels.url());
+    let mut sentinels = Sentinels::start(&ServerTransport::default()).unwrap();
+    let store = open_store(&sentinels.login()).unwrap();
     store.create_realm(&info()).await.unwrap();
     add(&store, &["alice"]).await;
     let mut feed = Feed::new(cipher());
@@ -24,7 +50,7 @@ async fn another_server_becomes_the_master() {
     for server in &sentinels.servers {
         server.set_node_user();
     }
-    let node = open_store(&PortServer::node_login(sentinels.url())).unwrap();
+    let node = open_store(&PortServer::node_login(sentinels.login())).unwrap();
     assert_eq!(node.snapshot().await.unwrap().users.len(), 1);
     // Both replicas have what was written.
     let acknowledged = sentinels.servers[0].run(&["WAIT", "2", "5000"]).unwrap();
@@ -43,8 +69,8 @@ async fn another_server_becomes_the_master() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_laws_hold_in_a_cluster_which_loses_a_server() {
-    let mut cluster = Cluster::start().unwrap();
-    let store = open(cluster.url());
+    let mut cluster = Cluster::start(&ServerTransport::default()).unwrap();
+    let store = open_store(&cluster.login()).unwrap();
     check_store_laws(store.clone()).await;
     let mut feed = Feed::new(cipher());
     follow(&mut feed, &store).await;
@@ -53,7 +79,7 @@ async fn the_laws_hold_in_a_cluster_which_loses_a_server() {
     for server in &cluster.servers {
         server.set_node_user();
     }
-    let node = open_store(&PortServer::node_login(cluster.url())).unwrap();
+    let node = open_store(&PortServer::node_login(cluster.login())).unwrap();
     add(&node, &["of-a-node"]).await;
     follow(&mut feed, &node).await;
     assert_eq!(feed.len(), before.len() + 1);

@@ -12,7 +12,7 @@ use adit_interop::store_server::StoreServer;
 use adit_net::system::SystemRng;
 
 use crate::laws::check_store_laws;
-use crate::servers::{PortServer, TlsServer, plain};
+use crate::servers::{Authority, PortServer, ServerTransport, plain};
 use crate::world::{REALM, add, cipher, eventually, follow, info, login, names, open, writer};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,23 +23,19 @@ async fn the_laws_hold_on_a_unix_socket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_laws_hold_on_a_port() {
-    let server = PortServer::start_server(&[]).unwrap();
-    check_store_laws(open(format!("valkey://127.0.0.1:{}", server.port))).await;
+    let server = PortServer::start_server(&ServerTransport::default(), &[]).unwrap();
+    check_store_laws(open_store(&server.login()).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_laws_hold_over_tls_with_the_pinned_authority_alone() {
-    let server = TlsServer::start().unwrap();
-    let url = format!("valkeys://127.0.0.1:{}", server.port);
-    let pinned = adit_fleet::StoreLogin {
-        ca_pem: Some(server.ca_pem.clone()),
-        ..login(&url)
-    };
+    let server = PortServer::start_server(&ServerTransport::tls().unwrap(), &[]).unwrap();
+    let pinned = server.login();
+    let url = pinned.url.clone();
     check_store_laws(open_store(&pinned).unwrap()).await;
     // Another authority, or those of the system.
-    let other = TlsServer::start().unwrap();
     let other = adit_fleet::StoreLogin {
-        ca_pem: Some(other.ca_pem.clone()),
+        ca_pem: Some(Authority::create().unwrap().certificate()),
         ..login(&url)
     };
     for wrong in [other, login(&url)] {

@@ -135,6 +135,7 @@ mod top;
 #[cfg(target_os = "linux")]
 mod transparent;
 mod udp;
+#[cfg(target_os = "linux")]
 mod upgrade;
 mod user_commands;
 #[cfg(unix)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 
 use crate::command::{CommandRun, find_program};
+use crate::privilege::{has_privilege, privileged};
 
 /// Required commands, each with the Debian package that provides it.
 pub(super) const TOOLS: &[(&str, &str)] = &[
@@ -120,22 +121,22 @@ fn install_tools_and_libraries(
         return Ok("present".to_owned());
     }
     let words = missing.join(" ");
-    let Some(apt) = AptGet::detect() else {
+    if find_program("apt-get").is_none() || !has_privilege() {
         bail!(
             "packages are missing; as root, run:\n  apt-get update && apt-get install -y \
              --no-install-recommends {words}"
         );
-    };
+    }
     // A stale index fails at the installation, not here: the packages may be in the cache.
-    let _ = apt.command(&["update"]).run_captured("apt-update");
+    let _ = privileged_command("apt-get", &["update"])?.run_captured("apt-update");
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
-    apt.command(&install)
+    privileged_command("apt-get", &install)?
         .with_limit(15)
         .run_captured("apt-install")?;
     for (package, service) in SERVICES {
         if missing.contains(&package) {
-            apt.stop_service(service);
+            stop_service(service);
         }
     }
     for (name, package) in tools.iter().chain(libraries) {
@@ -176,54 +177,21 @@ fn missing_packages(
     names
 }
 
-/// The privilege to install packages: as root, or through a sudo that needs no password.
-#[derive(Debug)]
-struct AptGet {
-    sudo: bool,
+/// Returns a command with the rights of root that asks no questions.
+fn privileged_command(program: &str, args: &[&str]) -> Result<CommandRun> {
+    privileged(
+        "env",
+        &[&["DEBIAN_FRONTEND=noninteractive", program], args].concat(),
+    )
 }
 
-impl AptGet {
-    fn detect() -> Option<Self> {
-        find_program("apt-get")?;
-        let id = CommandRun::new("id", ["-u"]).run_captured("id").ok()?;
-        if id.trim() == "0" {
-            return Some(Self { sudo: false });
-        }
-        find_program("sudo")?;
-        CommandRun::new("sudo", ["-n", "true"])
-            .run_captured("sudo")
-            .ok()?;
-        Some(Self { sudo: true })
-    }
-
-    fn command(&self, args: &[&str]) -> CommandRun {
-        self.privileged_command("apt-get", args)
-    }
-
-    fn privileged_command(&self, program: &str, args: &[&str]) -> CommandRun {
-        let mut words = vec!["DEBIAN_FRONTEND=noninteractive", program];
-        words.extend(args);
-        if self.sudo {
-            words.splice(0..0, ["-n", "env"]);
-            CommandRun::new("sudo", words)
-        } else {
-            CommandRun::new("env", words)
-        }
-    }
-
-    /// Stops a service that Debian starts on installation; without a service manager there is
-    /// nothing to stop.
-    fn stop_service(&self, name: &str) {
-        if Path::new("/run/systemd/system").is_dir() {
-            let _ = self
-                .privileged_command("systemctl", &["disable", "--now", name])
-                .run_captured("systemctl");
-        } else {
-            let _ = self
-                .privileged_command("service", &[name, "stop"])
-                .run_captured("service");
-        }
-    }
+/// Stops a service that Debian starts on installation; without a service manager there is nothing to stop.
+fn stop_service(name: &str) {
+    let stop = match Path::new("/run/systemd/system").is_dir() {
+        true => privileged_command("systemctl", &["disable", "--now", name]),
+        false => privileged_command("service", &[name, "stop"]),
+    };
+    let _ = stop.and_then(|run| run.run_captured("stop-service"));
 }
 
 #[cfg(test)]

@@ -140,6 +140,7 @@ mod tests {
             clock_offset_seconds: -0.25,
             weight: 100,
             fault: None,
+            problem: None,
         }
     }
 

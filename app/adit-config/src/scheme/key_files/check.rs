@@ -51,6 +51,7 @@ pub(crate) fn check_joined_keys(method: Method, text: &str, span: Span) -> Resul
     if method.edition() != Edition::Aead2022 || !text.contains(':') {
         return check_key(method, text, span);
     }
+    check_no_method(text, span)?;
     if !has_identity_headers(method) {
         return Err(no_identity_headers_error(method, span));
     }
@@ -63,6 +64,17 @@ pub(crate) fn check_joined_keys(method: Method, text: &str, span: Span) -> Resul
         })?;
     }
     Ok(())
+}
+
+/// Checks that no method is before the keys of the 2022 edition, as in a file with `METHOD:KEY`.
+pub(crate) fn check_no_method(text: &str, span: Span) -> Result<(), ConfigError> {
+    let first = text.split_once(':').map(|(first, _)| first);
+    match first.filter(|first| first.parse::<Method>().is_ok()) {
+        Some(name) => Err(ConfigError::new(span, "the key begins with a method")
+            .with_label("the URL has the method before the key already")
+            .with_help(format!("remove `{name}:` from the key, or from its file"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the error of several keys, users or a relay with a method that has no identity headers.

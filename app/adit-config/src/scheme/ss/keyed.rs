@@ -295,6 +295,7 @@ fn check_listener_key(
 ) -> Result<(), ConfigError> {
     let span = secret_span(builder);
     if method.edition() == Edition::Aead2022 && secret.expose().contains(':') {
+        check::check_no_method(secret.expose(), span)?;
         return Err(
             ConfigError::new(span, "a listener has one key, not several joined by `:`").with_help(
                 "keep the first, the server's own; put users into a file: `?users=@FILE`",

@@ -4,9 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use adit_fleet::{NodeOp, RealmInfo, RecordLimits};
-use adit_interop::TEST_TIMEOUT;
 use adit_net::system::unix_now;
-use rustix::process::Signal;
 
 use super::world::{World, until};
 use crate::user_limits::world::ByteServer;
@@ -32,7 +30,7 @@ fn a_stalled_store_server_stops_no_traffic() {
         since.elapsed()
     };
     let before = move_bytes(64);
-    world.server.send_signal(Signal::STOP).unwrap();
+    world.server.stall().unwrap();
     std::thread::sleep(Duration::from_secs(3));
     let during = move_bytes(64);
     assert!(
@@ -46,7 +44,7 @@ fn a_stalled_store_server_stops_no_traffic() {
             .body
             .starts_with("degraded: the store has not answered")
     });
-    world.server.send_signal(Signal::CONT).unwrap();
+    world.server.resume().unwrap();
     let since = Instant::now();
     until("the node is ready again", || {
         world.ask(&node, "/readyz").body == "ready\n"
@@ -69,8 +67,7 @@ fn a_node_starts_from_its_copy_and_without_one_accepts_nobody() {
     node.admits(&ann, server.addr);
     let id = node.id;
     node.adit.stop().unwrap();
-    world.server.send_signal(Signal::KILL).unwrap();
-    world.server.wait(TEST_TIMEOUT).unwrap();
+    world.server.kill().unwrap();
     let again = world.start_node("a", id);
     again.admits(&ann, server.addr);
     let reply = world.ask(&again, "/readyz");
@@ -81,7 +78,7 @@ fn a_node_starts_from_its_copy_and_without_one_accepts_nobody() {
     assert!(fresh.session(&ann, server.addr).is_none());
     assert_eq!(world.ask(&fresh, "/readyz").status, 503);
     // The store server comes back empty: no user is lost where users were known.
-    world.restart_server();
+    world.server.restart().unwrap();
     until("the loss is noticed", || {
         world
             .ask(&again, "/metrics")
@@ -102,9 +99,7 @@ fn a_flushed_store_loses_nobody_and_a_node_restores_it() {
     let ann = world.add("ann", RecordLimits::default());
     let (a, b) = (world.node("a"), world.node("b"));
     let mut session = a.session(&ann, server.addr).unwrap();
-    let socket = world.folder.path().join("store.sock");
-    let mut flush = std::os::unix::net::UnixStream::connect(socket).unwrap();
-    flush.write_all(b"FLUSHALL\r\n").unwrap();
+    assert_eq!(world.server.run(&["FLUSHALL"]).unwrap(), "OK");
     for node in [&a, &b] {
         until("the loss is noticed", || {
             world

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
+use adit_fleet::{ANNOUNCEMENT_TIME, StoreFuture, UserChange, claim_events};
 use adit_fleet_world::{FleetWorld, NodeOptions};
 use adit_interop::store_server::StoreServer;
 use adit_interop::{TEST_TIMEOUT, TempFolder, loopback_addr};
+use adit_net::system::unix_now;
 use serde_json::Value;
 
 use crate::setup::bin;
@@ -75,22 +77,29 @@ fn answer(mut stream: TcpStream) -> Option<(String, String)> {
     Some((kind, event["data"]["user"].as_str()?.to_owned()))
 }
 
-#[test]
-fn one_node_sends_what_an_operator_has_changed() {
-    let mut world = FleetWorld::new(StoreServer::start().unwrap()).unwrap();
-    let folder = TempFolder::new("webhooks").unwrap();
+/// Returns the options of nodes that send these kinds of events to a receiver.
+fn nodes_with_events(folder: &TempFolder, receiver: &Receiver, events: &str) -> NodeOptions {
     let secret = folder.write_file("key", "0123456789abcdef0123").unwrap();
-    let receiver = Receiver::start();
-    let state = folder.path().display();
-    let of_events = |events: &str| NodeOptions {
+    NodeOptions {
         fleet: format!(
             "[[webhook]]\nurl = \"http://{}/\"\nsecret = \"@{}\"\nevents = [{events}]\n",
             receiver.at,
             secret.display()
         ),
-        wrapper: vec!["env".to_owned(), format!("XDG_STATE_HOME={state}")],
+        wrapper: vec![
+            "env".to_owned(),
+            format!("XDG_STATE_HOME={}", folder.path().display()),
+        ],
         ..NodeOptions::default()
-    };
+    }
+}
+
+#[test]
+fn one_node_sends_what_an_operator_has_changed() {
+    let mut world = FleetWorld::new(StoreServer::start().unwrap()).unwrap();
+    let folder = TempFolder::new("webhooks").unwrap();
+    let receiver = Receiver::start();
+    let of_events = |events| nodes_with_events(&folder, &receiver, events);
     let both = of_events("\"user.added\", \"user.removed\"");
     world.start_nodes(&bin(), 2, &both).unwrap();
     // What this node does not send, it does not keep from the others.
@@ -117,4 +126,34 @@ fn one_node_sends_what_an_operator_has_changed() {
         event("user.removed", "anna"),
     ];
     assert_eq!(events, expected);
+}
+
+#[test]
+fn what_a_node_has_claimed_and_not_sent_is_sent_by_another() {
+    let mut world = FleetWorld::new(StoreServer::start().unwrap()).unwrap();
+    let folder = TempFolder::new("webhooks-lost").unwrap();
+    let receiver = Receiver::start();
+    let options = nodes_with_events(&folder, &receiver, "\"user.added\"");
+    world.start_nodes(&bin(), 2, &options).unwrap();
+    let early = world.operator.add_user("early").unwrap();
+    world.wait_for_tables(TEST_TIMEOUT).unwrap();
+    // A third node claims the next user, and fails.
+    let next = UserChange {
+        id: early.id + 1,
+        name: "anna".to_owned(),
+        is_added: true,
+    };
+    let (names, now) = ([next.event_name()], unix_now().0);
+    let claim = |store| -> StoreFuture<'_, _> { Box::pin(claim_events(store, now, &names)) };
+    assert_eq!(world.operator.call(claim).unwrap(), [true]);
+    let added = world.operator.add_user("anna").unwrap();
+    assert_eq!(added.id, next.id);
+    world.wait_for_tables(TEST_TIMEOUT).unwrap();
+    sleep(CALM);
+    assert_eq!(receiver.events(), []);
+    sleep(ANNOUNCEMENT_TIME.saturating_sub(CALM));
+    receiver.wait_for(1);
+    sleep(CALM);
+    let event = ("user.added".to_owned(), "anna".to_owned());
+    assert_eq!(receiver.events(), [event]);
 }

@@ -10,8 +10,8 @@ use adit_fleet::{
     RecordLimits, Role, Store, StoreLogin, UserTotal, open_store,
 };
 use adit_interop::socks_client::{self, Destination};
-use adit_interop::store_server::store_command;
-use adit_interop::{AditProcess, ChildProcess, TEST_TIMEOUT, TempFolder};
+use adit_interop::store_server::StoreServer;
+use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 use adit_net::system::{SystemRng, unix_now};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
@@ -23,7 +23,7 @@ pub(super) const METHOD: &str = "2022-blake3-aes-128-gcm";
 /// A store server with a realm.
 pub(super) struct World {
     pub(super) folder: TempFolder,
-    pub(super) server: ChildProcess,
+    pub(super) server: StoreServer,
     pub(super) store: Arc<dyn Store>,
     pub(super) key: RealmKey,
     pub(super) writer: RealmWriter,
@@ -37,38 +37,16 @@ pub(super) struct Node {
     name: String,
 }
 
-fn start_server(folder: &TempFolder) -> ChildProcess {
-    let socket = folder.path().join("store.sock");
-    let mut command = store_command();
-    command.args([
-        "--port",
-        "0",
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--unixsocket",
-    ]);
-    command.arg(&socket).arg("--dir").arg(folder.path());
-    let server = ChildProcess::spawn(command).unwrap();
-    let since = Instant::now();
-    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-        assert!(since.elapsed() < TEST_TIMEOUT, "{}", server.output());
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    server
-}
-
 impl World {
     pub(super) fn start() -> Self {
         let folder = TempFolder::new("fleet").unwrap();
-        let server = start_server(&folder);
+        let server = StoreServer::start().unwrap();
         let key = RealmKey::generate(&mut SystemRng);
         let cipher = || adit_fleet::RecordCipher::new("test", &key);
         let runtime = Runtime::new().unwrap();
         let login = StoreLogin {
             realm: "test".to_owned(),
-            url: store_url(&folder),
+            url: server.url(),
             user: None,
             password: None,
             ca_pem: None,
@@ -88,11 +66,6 @@ impl World {
             writer,
             runtime,
         }
-    }
-
-    /// Starts the server again, without its content.
-    pub(super) fn restart_server(&mut self) {
-        self.server = start_server(&self.folder);
     }
 
     pub(super) fn run<T>(&self, future: impl Future<Output = T>) -> T {
@@ -147,7 +120,7 @@ impl World {
             role: Role::Node,
             node_id: Some(id),
             name: name.to_owned(),
-            store: store_url(&self.folder),
+            store: self.server.url(),
             store_user: None,
             store_password: None,
             ca_pem: None,
@@ -184,10 +157,6 @@ impl World {
         stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         crate::admin::world::ask(stream, &format!("GET {path}"), &["Host: localhost"], "")
     }
-}
-
-fn store_url(folder: &TempFolder) -> String {
-    format!("unix://{}", folder.path().join("store.sock").display())
 }
 
 impl Node {

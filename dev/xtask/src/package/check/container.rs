@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::packages_under_test::BuiltPackages;
-use super::privilege::{PATH, privileged, spawn_privileged, wait_for};
 use crate::command::{CommandRun, descendants};
 use crate::package::container::USER;
 use crate::package::staging::sorted_files;
+use crate::privilege::{PATH, privileged, spawn_privileged, wait_for};
 
 /// Time for the program to start, and to end.
 const TIME: Duration = Duration::from_secs(30);

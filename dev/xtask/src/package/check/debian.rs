@@ -6,10 +6,10 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use super::packages_under_test::{BuiltPackages, script};
-use super::privilege::privileged;
 use super::test_root::{BootedRoot, unpack_root};
 use crate::command::CommandRun;
 use crate::package::staging::sorted_files;
+use crate::privilege::privileged;
 
 /// Runs the checks in a root of their own.
 pub(super) fn check(packages: &BuiltPackages) -> Result<()> {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use super::packages_under_test::{BuiltPackages, script, shellcheck};
-use super::privilege::privileged;
 use crate::command::{CommandRun, root};
 use crate::package::archives::archive_name;
 use crate::package::staging::sorted_files;
+use crate::privilege::privileged;
 
 /// Checks of rpmlint that the package fails on purpose: it is static, and not of a distribution, which would sign it and
 /// compress manuals as it does.

@@ -8,7 +8,6 @@ mod linters;
 mod manifests;
 mod openwrt;
 mod packages_under_test;
-mod privilege;
 mod test_root;
 
 use std::fs;
@@ -21,8 +20,8 @@ use super::release::ReleaseInfo;
 use super::source::PackageSource;
 use super::{FORMATS, build_format};
 use crate::command::{CommandRun, root, target_dir};
+use crate::privilege::privileged;
 use packages_under_test::BuiltPackages;
-use privilege::privileged;
 pub(crate) use test_root::install_debian_root;
 
 /// Commands of the checks, each with the Debian package that provides it.

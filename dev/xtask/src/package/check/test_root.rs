@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::packages_under_test::script;
-use super::privilege::{PATH, privileged, spawn_privileged, wait_for};
 use crate::command::{CommandRun, target_dir};
+use crate::privilege::{PATH, privileged, spawn_privileged, wait_for};
 
 /// The release of Debian, which provides the tools of the checks as well.
 const SUITE: &str = "bookworm";

@@ -8,7 +8,7 @@ use super::*;
 use crate::command::top::keys::Outcome;
 use crate::command::top::live_view::LiveModel;
 use crate::command::top::test_terminal::{drawn, press};
-use adit_fleet::NodeView;
+use adit_fleet::{NodeProblem, NodeView};
 
 const PLAIN: Look = Look::new(false, false);
 
@@ -34,6 +34,7 @@ fn model() -> Model {
             id: 3,
             name: "lima".to_owned(),
             state: "missing".to_owned(),
+            problem: Some(NodeProblem::Missing),
             ..NodeView::default()
         },
     ];

@@ -1,6 +1,6 @@
 //! Prints the cost of packets with each cipher and MAC, in seconds of CPU time per GiB.
 //!
-//! `cargo run --release -p adit-ssh-proto --example packet_speed`
+//! `cargo run --release -p adit-ssh-proto --example ssh_packet_speed`
 //!
 //! Measures packets with 32 KiB of data, like those of channels, in batches of 8 in one buffer.
 //! Each figure is the best of 12 batches by the thread's CPU time. System calls are not included.

@@ -10,15 +10,20 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::command::{CommandRun, find_program, log_path};
 
 /// Where the commands are in a root folder; nothing that runs there has another variable from here.
-pub(super) const PATH: &str = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 /// Time between two checks of a process.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Creates a command that needs the rights of root.
-pub(super) fn privileged(program: &str, args: &[&str]) -> Result<CommandRun> {
+pub(crate) fn privileged(program: &str, args: &[&str]) -> Result<CommandRun> {
     let words = privileged_words(&[&[program], args].concat())?;
     let (program, args) = words.split_first().context("no program")?;
     Ok(CommandRun::new(program, args))
+}
+
+/// Returns true if commands have the rights of root without a question.
+pub(crate) fn has_privilege() -> bool {
+    privileged("true", &[]).is_ok_and(|run| run.run_captured("privilege").is_ok())
 }
 
 /// Returns the words of a command with the rights of root: as they are for root, and with sudo for other users.
@@ -31,7 +36,7 @@ fn privileged_words(words: &[&str]) -> Result<Vec<String>> {
     };
     ensure!(
         before.is_empty() || find_program("sudo").is_some(),
-        "installing packages in a folder needs root, or sudo without a password"
+        "this needs root, or sudo without a password"
     );
     Ok([before, words]
         .concat()
@@ -41,7 +46,7 @@ fn privileged_words(words: &[&str]) -> Result<Vec<String>> {
 }
 
 /// Starts a process with the rights of root, whose output is in the log of this name.
-pub(super) fn spawn_privileged(words: &[&str], log: &str) -> Result<Child> {
+pub(crate) fn spawn_privileged(words: &[&str], log: &str) -> Result<Child> {
     let words = privileged_words(words)?;
     let (program, args) = words.split_first().context("no program")?;
     let log = File::create(log_path(log))?;
@@ -56,7 +61,7 @@ pub(super) fn spawn_privileged(words: &[&str], log: &str) -> Result<Child> {
 
 /// Waits until `check` returns a value. The error of `check`, and of one that returns none for `limit`, has the log of the
 /// process.
-pub(super) fn wait_for<T>(
+pub(crate) fn wait_for<T>(
     what: &str,
     limit: Duration,
     log: &str,
