@@ -105,6 +105,11 @@ fn metrics_and_readiness_name_the_fleet() {
     until("the node is ready", || {
         world.ask(&node, "/readyz").body == "ready\n"
     });
+    // It is ready before its first heartbeat was answered.
+    until("the heartbeat is counted", || {
+        let metrics = world.ask(&node, "/metrics").body;
+        metrics.contains("op=\"heartbeat\",result=\"ok\"} ")
+    });
     let metrics = world.ask(&node, "/metrics").body;
     for line in [
         "adit_fleet_up 1",
