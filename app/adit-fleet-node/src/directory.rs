@@ -318,7 +318,7 @@ impl Directory {
         }
     }
 
-    /// Rebuilds the tree after many users, as the feed does with its own: one that was filled in order is half empty.
+    /// Rebuilds the tree after many users: one that was filled in order is half empty.
     pub(crate) fn fill_nodes(&self) {
         let mut users = self.write();
         users.by_id = std::mem::take(&mut users.by_id).into_iter().collect();

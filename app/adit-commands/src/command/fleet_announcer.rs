@@ -131,10 +131,7 @@ impl Announcer {
             return;
         }
         let names: Vec<String> = events.iter().map(|event| event.name.clone()).collect();
-        let claimed = async {
-            let unix = self.store.time().await? / 1000;
-            claim_events(&*self.store, unix, &names).await
-        };
+        let claimed = async { claim_events(&*self.store, self.unix().await?, &names).await };
         let claimed = claimed.await.unwrap_or_else(|why: StoreError| {
             warn!("{} events of the fleet are late: {why}", names.len());
             Vec::new()
@@ -152,6 +149,11 @@ impl Announcer {
                 calls: 1,
             });
         }
+    }
+
+    /// Returns the store's clock, in seconds since 1970.
+    async fn unix(&self) -> Result<u64, StoreError> {
+        Ok(self.store.time().await? / 1000)
     }
 
     fn wait(&mut self, event: WaitingEvent) {
@@ -177,10 +179,7 @@ impl Announcer {
             return;
         }
         let names: Vec<String> = due.iter().map(|due| due.event.name.clone()).collect();
-        let claimed = async {
-            let unix = self.store.time().await? / 1000;
-            claim_unannounced(&*self.store, unix, &names).await
-        };
+        let claimed = async { claim_unannounced(&*self.store, self.unix().await?, &names).await };
         match claimed.await {
             Ok(ours) => {
                 let ours = due.into_iter().zip(ours);
