@@ -41,10 +41,7 @@ pub(crate) fn write_docs(
 
 /// Draws the charts of all pages again, from the figures of the pages.
 pub(crate) fn redraw_charts(folder: &Path) -> Result<()> {
-    for &suite in Suite::value_variants()
-        .iter()
-        .filter(|suite| suite.has_page())
-    {
+    for &suite in Suite::value_variants() {
         let path = folder.join(format!("benchmarks/{suite}.md"));
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         write_page(folder, suite, &text)?;
@@ -208,10 +205,7 @@ mod tests {
     fn every_chart_shows_the_figures_of_its_page() {
         let folder = workspace_root().join("docs/benchmarks");
         let mut drawn = Vec::new();
-        for &suite in Suite::value_variants()
-            .iter()
-            .filter(|suite| suite.has_page())
-        {
+        for &suite in Suite::value_variants() {
             let page = fs::read_to_string(folder.join(format!("{suite}.md"))).unwrap();
             let charts = plots::draw_charts(suite, &page);
             assert!(
@@ -234,10 +228,7 @@ mod tests {
     fn every_suite_is_in_the_documents() {
         let docs = workspace_root().join("docs");
         let page = fs::read_to_string(docs.join(PAGE)).unwrap();
-        for &suite in Suite::value_variants()
-            .iter()
-            .filter(|suite| suite.has_page())
-        {
+        for &suite in Suite::value_variants() {
             for name in [format!("{suite}.md"), format!("{suite}.svg")] {
                 assert!(docs.join("benchmarks").join(&name).is_file(), "{name}");
             }

@@ -60,12 +60,6 @@ impl Suite {
         !matches!(self, Self::Crypto | Self::Headers)
     }
 
-    /// Returns true if the documents have a page of its figures. That of a fleet is written at the first release that
-    /// has one.
-    pub(crate) const fn has_page(self) -> bool {
-        !matches!(self, Self::Fleet)
-    }
-
     /// Returns the heading of its report.
     pub(crate) const fn title(self) -> &'static str {
         match self {

@@ -122,6 +122,8 @@ fn signed_seconds(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use adit_fleet::NodeProblem;
+
     use super::*;
 
     fn node(name: &str) -> NodeView {
@@ -184,6 +186,7 @@ mod tests {
     fn faults_are_below_the_table() {
         let mut ill = node("paris");
         ill.fault = Some("the store server went back to change 3".to_owned());
+        ill.problem = Some(NodeProblem::Fault);
         assert!(!ill.is_well() && node("x").is_well());
         let lines = table(&[ill]);
         assert_eq!(lines[2], "paris: the store server went back to change 3");

@@ -44,6 +44,13 @@ fn check_end(world: World, user: &str) {
     assert_eq!(log.matches(&format!("{WORDS}: ")).count(), 1, "{log}");
 }
 
+/// Checks what a client behind a peer has read. The connection is reset, so what the peer had not read yet is lost: up to
+/// its whole receive buffer on a busy machine. [`check_end`] knows that the cut was not too early.
+#[track_caller]
+fn check_read(read: u64) {
+    assert!((1..QUOTA + MIB).contains(&read), "{read}");
+}
+
 #[test]
 fn proxies() {
     for scheme in ["socks5h", "http", "connect"] {
@@ -87,7 +94,7 @@ fn shadowsocks(method: MethodKey, users: &[(&str, &str)], keys: &[&str]) {
         .unwrap();
     let mut stream = traffic::connect_directly(client.addr()).unwrap();
     let read = download(&mut stream);
-    assert!(read > MIB && read < QUOTA + MIB, "{read}");
+    check_read(read);
     // A refused stream is closed without a word.
     for _ in 0..3 {
         let mut stream = traffic::connect_directly(client.addr()).unwrap();
@@ -121,7 +128,7 @@ fn shadowsocksr() {
     let to = Destination::Addr(server.addr);
     let mut stream = socks_client::connect_through(client.addr(), None, &to).unwrap();
     let read = download(&mut stream);
-    assert!(read > MIB && read < QUOTA + MIB, "{read}");
+    check_read(read);
     let mut stream = socks_client::connect_through(client.addr(), None, &to).unwrap();
     assert_eq!(download(&mut stream), 0);
     check_end(world, "42");
@@ -156,7 +163,7 @@ fn ssh() {
         sleep(Duration::from_millis(20));
     };
     let read = download(&mut stream);
-    assert!(read > MIB && read < QUOTA + MIB, "{read}");
+    check_read(read);
     // The connection ends, with the reason.
     client.wait(TEST_TIMEOUT).unwrap();
     assert!(client.output().contains(WORDS), "{}", client.output());
