@@ -159,9 +159,10 @@ mod tests {
     #[test]
     fn the_pages_have_commands_for_the_repository() {
         let found = read_commands().unwrap();
-        // Those of Windows and the emulated ones have no other step.
+        // Those of Windows, the emulated ones and the measurements of a fleet have no other step.
         for words in [
             "cargo build --release",
+            "cargo xtask bench --suite fleet",
             "cargo xtask windows",
             EMULATED,
             THIS_RUN,

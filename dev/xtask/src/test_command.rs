@@ -1,5 +1,6 @@
 //! `test`: the checks of CI, in the order that shows a fault soonest.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -21,6 +22,8 @@ const THREADS: &str = "8";
 /// The implementations measured to check that every suite works: one rival for each, since all of
 /// them take four minutes.
 const SMOKE: &str = "adit,sing-box,OpenSSH,kcp-go";
+/// The suite that has no rivals, so that its documented command measures all of it; it takes one and a half minutes.
+const WITHOUT_RIVALS: &str = "fleet";
 /// Duration of each fuzz target, in seconds.
 const FUZZ_SECONDS: u32 = 4;
 
@@ -184,7 +187,8 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     steps.run_step("packages of systems", package::check_packages);
     steps.run_step("instructions", check_instructions);
     steps.run_step("bench smoke", || {
-        release_check::bench_command(["--smoke", "--only", SMOKE])?
+        let suites = suites_with_rivals()?.join(",");
+        release_check::bench_command(["--smoke", "--only", SMOKE, "--suite", &suites])?
             .with_limit(10)
             .run_captured("bench")?;
         Ok("every suite ran with tiny amounts; its figures mean nothing".to_owned())
@@ -211,6 +215,29 @@ fn run_clippy() -> Result<String> {
         .with_limit(20)
         .run_captured("clippy")?;
     Ok(String::new())
+}
+
+/// Returns the suites of the benchmarks, each of which has a page, without those that a documented command has run in
+/// full before.
+fn suites_with_rivals() -> Result<Vec<String>> {
+    let mut suites = Vec::new();
+    for entry in fs::read_dir(root().join("docs/benchmarks"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "md") {
+            suites.extend(
+                path.file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned()),
+            );
+        }
+    }
+    let count = suites.len();
+    suites.retain(|suite| suite != WITHOUT_RIVALS);
+    ensure!(
+        suites.len() + 1 == count,
+        "no page of the suite {WITHOUT_RIVALS}"
+    );
+    suites.sort();
+    Ok(suites)
 }
 
 /// Compares the cost of hot loops with the committed counts.
