@@ -118,6 +118,8 @@ impl Reporter {
         let live = nodes.iter().filter(|node| node.status.is_some()).count();
         let live = u32::try_from(live).unwrap_or(u32::MAX).max(1);
         node.facts.live_nodes.store(live, Ordering::Relaxed);
+        let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+        node.facts.nodes.store(count, Ordering::Relaxed);
         let own = nodes.iter().find(|entry| entry.id == node.node.id);
         let own = own.map(|own| own.record.state);
         node.documents.set_nodes(nodes);

@@ -57,6 +57,8 @@ pub(crate) struct Facts {
     pub(crate) has_cache: AtomicBool,
     /// Number of nodes that report, including this one.
     pub(crate) live_nodes: AtomicU32,
+    /// Number of nodes of the realm, whether they report or not.
+    pub(crate) nodes: AtomicU32,
     /// The clock of this node minus that of the store, in milliseconds.
     pub(crate) clock_offset_ms: AtomicI64,
     /// Time of the last change until it was applied, in milliseconds.
@@ -79,6 +81,7 @@ impl Default for Facts {
             has_synced: AtomicBool::new(false),
             has_cache: AtomicBool::new(false),
             live_nodes: AtomicU32::new(1),
+            nodes: AtomicU32::new(1),
             clock_offset_ms: AtomicI64::new(0),
             lag_ms: AtomicU64::new(0),
             unacknowledged_bytes: AtomicU64::new(0),

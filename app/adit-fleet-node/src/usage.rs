@@ -195,6 +195,8 @@ impl UsageTask {
             if !reply.applied {
                 self.ledger.skip_to(reply.last);
             }
+            // Before leases are renewed: a fleet that has just grown has smaller ones.
+            node.facts.nodes.store(reply.nodes, Ordering::Relaxed);
             for total in &reply.totals {
                 answered.insert(total.user);
                 self.renew(total);
@@ -238,7 +240,7 @@ impl UsageTask {
             return;
         };
         self.used_up.note(total.user, &total.period, used, quota);
-        let nodes = node.facts.live_nodes.load(Ordering::Relaxed);
+        let nodes = node.facts.nodes.load(Ordering::Relaxed);
         let registry = node.users.registry();
         match lease(quota, used, nodes) {
             0 => {

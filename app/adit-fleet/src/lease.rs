@@ -8,7 +8,8 @@
 //! bytes beyond the quota <= N x lease <= max(quota / 36, N x 1 MiB), and 0 with one node
 //! ```
 //!
-//! In addition there is what sessions had read when the lease ended.
+//! In addition there is what sessions had read when the lease ended. A node knows of a new one with its next batch of
+//! usage, so a lease from before it has the earlier size for a second.
 
 use std::time::Duration;
 
@@ -20,10 +21,11 @@ pub const MIN_LEASE: u64 = 1 << 20;
 /// sessions had read: with a 32nd for the leases, 16 nodes exceeded 1 GiB by 32.2 MiB.
 const PART_OF_QUOTA: u64 = 36;
 
-/// Returns the lease of a user who has used `used` bytes of `quota`, while `live_nodes` nodes report.
+/// Returns the lease of a user who has used `used` bytes of `quota`, in a realm of `nodes` nodes. Those that do not
+/// report count too: they still have the lease that they were granted.
 #[must_use]
-pub fn lease(quota: u64, used: u64, live_nodes: u32) -> u64 {
-    let nodes = u64::from(live_nodes.max(1));
+pub fn lease(quota: u64, used: u64, nodes: u32) -> u64 {
+    let nodes = u64::from(nodes.max(1));
     let remaining = quota.saturating_sub(used);
     let share = (remaining / (2 * nodes))
         .min(MAX_LEASE)

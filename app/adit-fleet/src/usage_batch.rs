@@ -79,6 +79,8 @@ pub struct UsageReply {
     pub applied: bool,
     /// The highest number of the node's batches that were added.
     pub last: u64,
+    /// The number of the realm's nodes, whether they report or not: each may have a lease.
+    pub nodes: u32,
     /// The totals of the batch's entries, in their order, including the batch.
     pub totals: Vec<UserTotal>,
 }

@@ -10,6 +10,9 @@ use super::token_bucket::{QueueTicket, TokenBucket};
 /// A session moves no more than 1/`QUOTA_PART` of what is left of the quota at once, so that all that are polled at
 /// the same time exceed it by little.
 const QUOTA_PART: i64 = 64;
+/// The same for a lease. A quarter of the largest one, at which the next is requested, allows a whole pipe of 1 MiB: with a
+/// 64th, a relay on one connection needed twice as many calls of `splice(2)`, and 15 % more processor time.
+const LEASE_PART: i64 = 16;
 /// Minimum of that number of bytes.
 const MIN_PIECE: usize = 16 << 10;
 
@@ -40,7 +43,11 @@ impl UserEntry {
                 ready!(part.poll_lease(cx, lease));
                 left = lease();
             }
-            let piece = usize::try_from(left / QUOTA_PART).unwrap_or_default();
+            let part = match checks & LEASED {
+                0 => QUOTA_PART,
+                _ => LEASE_PART,
+            };
+            let piece = usize::try_from(left / part).unwrap_or_default();
             let left = usize::try_from(left).unwrap_or_default();
             most = piece.max(MIN_PIECE).min(left.max(1));
         }

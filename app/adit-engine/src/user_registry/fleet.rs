@@ -235,6 +235,20 @@ mod tests {
         assert!(ann.admit_session(here).is_ok());
     }
 
+    #[tokio::test]
+    async fn until_the_next_lease_a_whole_pipe_moves_at_once() {
+        const MIB: usize = 1 << 20;
+        let (registry, _) = registry(FleetQuota::Lease(64 << 20));
+        let ann = registry.new_account("ann", "ann");
+        let ticket = QueueTicket::default();
+        let turn = || poll_fn(|cx| ann.poll_allowance(cx, true, &ticket));
+        assert_eq!(turn().await, 4 << 20);
+        ann.count_bytes(48 * MIB, true);
+        assert_eq!(turn().await, 1 << 20);
+        ann.count_bytes(15 * MIB, true);
+        assert_eq!(turn().await, 64 << 10, "a part of the last MiB");
+    }
+
     #[test]
     fn usage_is_reported_once_and_stored_elsewhere() {
         let (registry, decided) = registry(FleetQuota::None);

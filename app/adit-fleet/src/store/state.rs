@@ -308,6 +308,7 @@ impl RealmState {
         UsageReply {
             applied,
             last,
+            nodes: u32::try_from(self.nodes.len()).unwrap_or(u32::MAX),
             totals,
         }
     }

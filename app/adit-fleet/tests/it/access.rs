@@ -127,9 +127,9 @@ async fn call_everything(store: &Arc<dyn Store>) -> Vec<adit_fleet::StoreError> 
 }
 
 /// Commands that the scripts alone call: the server does not name them.
-const INSIDE_SCRIPTS: [&str; 11] = [
-    "exists", "hexists", "hincrby", "hvals", "incr", "rename", "sadd", "zadd", "zcard", "zrem",
-    "zscore",
+const INSIDE_SCRIPTS: [&str; 12] = [
+    "exists", "hexists", "hincrby", "hlen", "hvals", "incr", "rename", "sadd", "zadd", "zcard",
+    "zrem", "zscore",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

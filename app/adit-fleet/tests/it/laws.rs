@@ -229,6 +229,14 @@ async fn usage_is_counted_once(store: &Arc<dyn Store>) {
     };
     let first = store.add_usage(5, &batch).await.unwrap();
     assert_eq!((first.applied, first.last), (true, 1));
+    // Those that do not report have leases too.
+    let nodes = store.nodes().await.unwrap().len();
+    assert_eq!(usize::try_from(first.nodes).unwrap(), nodes);
+    let record = NodeRecord {
+        name: "counted".to_owned(),
+        ..NodeRecord::default()
+    };
+    let id = store.add_node(&record).await.unwrap();
     let sums: Vec<(u64, u64)> = first
         .totals
         .iter()
@@ -239,6 +247,8 @@ async fn usage_is_counted_once(store: &Arc<dyn Store>) {
     let again = store.add_usage(5, &batch).await.unwrap();
     assert_eq!((again.applied, again.last), (false, 1));
     assert_eq!(again.totals, first.totals);
+    assert_eq!(again.nodes, first.nodes + 1);
+    store.remove_node(id).await.unwrap();
     // Another node has its own numbers.
     let other = store.add_usage(6, &batch).await.unwrap();
     assert!(other.applied);

@@ -20,8 +20,6 @@ const CALL_DEADLINE: Micros = 500 * MILLISECOND;
 /// Time for which the store keeps a question for changes without news.
 const WAIT_FOR_CHANGES: Micros = 5 * SECOND;
 const HEARTBEAT: Micros = 5 * SECOND;
-/// Time after which a node that is silent is not alive.
-const LIVE_FOR: Micros = 15 * SECOND;
 /// Time for which a killed node is down.
 const DOWN_FOR: Micros = SECOND;
 
@@ -76,7 +74,7 @@ enum Request {
 #[derive(Debug)]
 enum Reply {
     /// The batch, or `None` for totals alone; and the number of live nodes.
-    Totals(Option<u64>, Vec<UserTotal>, u32),
+    Totals(Option<u64>, Vec<UserTotal>),
     Changes(u64, ChangeBatch),
     Snapshot(u64, StoreCopy),
 }
@@ -93,7 +91,6 @@ pub(super) struct Fleet<'a> {
     outcome: Outcome,
     /// Nodes that wait for changes: the question, and the last change they know.
     waiting: BTreeMap<u32, (Sender, u64, u64)>,
-    heard: BTreeMap<u32, Micros>,
     written: BTreeMap<u64, Micros>,
     backup: Option<Backup>,
 }
@@ -116,7 +113,6 @@ impl<'a> Fleet<'a> {
             ledger: Ledger::default(),
             outcome: Outcome::default(),
             waiting: BTreeMap::new(),
-            heard: BTreeMap::new(),
             written: BTreeMap::new(),
             backup: None,
         };
@@ -133,8 +129,6 @@ impl<'a> Fleet<'a> {
     fn schedule_start(&mut self) {
         for node in 0..self.scenario.nodes {
             self.schedule_process(node);
-            // Nodes that have been up for a while.
-            self.heard.insert(node, 0);
         }
         for (index, flow) in self.scenario.flows.iter().enumerate() {
             let start = flow.start + self.rng.pick(0..flow.every.max(1));
@@ -372,18 +366,16 @@ impl<'a> Fleet<'a> {
         match request {
             Request::Heartbeat => {
                 self.outcome.heartbeats += 1;
-                self.heard.insert(sender.node, now);
             }
             Request::Usage(batch) => {
                 self.outcome.batches += 1;
                 self.outcome.batch_users += u64::try_from(batch.entries.len())?;
                 let totals = self.store.add_usage(sender.node, &batch)?;
-                let live = self.live_nodes()?;
-                self.reply(sender, Reply::Totals(Some(batch.number), totals, live));
+                self.reply(sender, Reply::Totals(Some(batch.number), totals));
             }
             Request::Totals(users) => {
-                let (totals, live) = (self.store.totals(&users)?, self.live_nodes()?);
-                self.reply(sender, Reply::Totals(None, totals, live));
+                let totals = self.store.totals(&users)?;
+                self.reply(sender, Reply::Totals(None, totals));
             }
             Request::Changes(question, after) => {
                 self.outcome.questions += 1;
@@ -405,23 +397,17 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    fn live_nodes(&self) -> Result<u32> {
-        let now = self.queue.now();
-        let is_live = |heard: &&Micros| now.saturating_sub(**heard) < LIVE_FOR;
-        Ok(u32::try_from(self.heard.values().filter(is_live).count())?)
-    }
-
     fn take_reply(&mut self, sender: Sender, reply: Reply) -> Result<()> {
         let scenario = self.scenario;
         let Some(node) = self.living(sender) else {
             return Ok(());
         };
         match reply {
-            Reply::Totals(number, totals, live_nodes) => {
+            Reply::Totals(number, totals) => {
                 let leases = Leases {
                     rule: scenario.lease,
                     quota: scenario.quota,
-                    live_nodes,
+                    nodes: scenario.nodes,
                 };
                 match number {
                     Some(number) => node.take_batch_answer(number, &totals, leases),

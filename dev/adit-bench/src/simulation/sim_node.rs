@@ -51,7 +51,7 @@ struct Meter {
 pub(super) struct Leases {
     pub(super) rule: LeaseRule,
     pub(super) quota: Option<u64>,
-    pub(super) live_nodes: u32,
+    pub(super) nodes: u32,
 }
 
 impl SimNode {
@@ -170,7 +170,7 @@ impl SimNode {
             let Some(meter) = self.meters.get_mut(&total.user) else {
                 continue;
             };
-            let lease = (leases.rule)(quota, total.sum(), leases.live_nodes);
+            let lease = (leases.rule)(quota, total.sum(), leases.nodes);
             meter.lease.renew(meter.cut, lease);
             meter.is_known = true;
             meter.is_over = lease == 0;

@@ -25,8 +25,8 @@ const GIB: u64 = 1 << 30;
 /// 10 Gbit/s.
 const TOTAL_RATE: u64 = 1_250_000_000;
 
-fn lease(quota: u64, used: u64, live_nodes: u32) -> u64 {
-    adit_fleet::lease(quota, used, live_nodes)
+fn lease(quota: u64, used: u64, nodes: u32) -> u64 {
+    adit_fleet::lease(quota, used, nodes)
 }
 
 /// A quiet fleet in one data centre.

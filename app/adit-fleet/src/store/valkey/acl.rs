@@ -7,7 +7,7 @@ use super::keys::Keys;
 use crate::key_text::to_hex;
 
 /// The commands that the calls of [`Store`](crate::Store) and their scripts use.
-pub const COMMANDS: [&str; 30] = [
+pub const COMMANDS: [&str; 31] = [
     "del",
     "evalsha",
     "exists",
@@ -19,6 +19,7 @@ pub const COMMANDS: [&str; 30] = [
     "hget",
     "hgetall",
     "hincrby",
+    "hlen",
     "hmget",
     "hscan",
     "hset",

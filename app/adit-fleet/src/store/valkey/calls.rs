@@ -37,7 +37,7 @@ impl ValkeyStore {
             });
             entries.push((index + 1, entry));
         }
-        let mut keys = vec![self.0.keys.of("seq")];
+        let mut keys = ["seq", "nodes"].map(|name| self.0.keys.of(name)).to_vec();
         for period in &periods {
             keys.extend(["use", "usd"].map(|name| self.0.keys.part(name, period)));
         }
@@ -57,7 +57,7 @@ impl ValkeyStore {
         });
         let mut numbers = list(answer.await?)?.into_iter().map(number);
         let mut next = || numbers.next().unwrap_or_else(unexpected);
-        let (applied, last) = (next()? == 1, next()?);
+        let (applied, last, nodes) = (next()? == 1, next()?, next()?);
         let total = |entry: &crate::usage_batch::UserUsage| {
             let (sum, up) = (next()?, next()?);
             Ok(to_total(entry.user, &entry.period, sum, up))
@@ -70,6 +70,7 @@ impl ValkeyStore {
         Ok(UsageReply {
             applied,
             last,
+            nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
             totals,
         })
     }

@@ -192,7 +192,8 @@ pub(super) fn measure_partition(adit: &Path, extent: &FleetExtent) -> Result<Vec
     let rate = quota / u64::try_from(extent.nodes)? * 10 / extent.partition.as_secs().max(1);
     let upload = |node: &FleetNode| Upload::start(node.addr(), user, sink.addr(), rate);
     let uploads: Vec<Upload> = world.nodes.iter().map(upload).collect();
-    sleep(Duration::from_secs(1));
+    // Each has a lease of a fleet of this size.
+    sleep(Duration::from_secs(3));
     proxy.set_cut(true);
     let begin = Instant::now();
     let mut added = 0;
