@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adit_fleet::{
-    Fault, FaultyStore, Grace, NodeOp, RealmInfo, RecordLimits, Store, StoreErrorKind,
+    Fault, FaultyStore, Grace, NodeOp, NodeRecord, RealmInfo, RecordLimits, Store, StoreErrorKind,
 };
 use adit_fleet_node::NodeReadiness;
 use tokio::io::AsyncWriteExt;
@@ -142,6 +142,42 @@ async fn a_quota_has_a_grace_while_the_store_is_away() {
     open.faults.set_outage(Some(Fault::LostRequest));
     let session = open.session(&ann, server.addr).await.unwrap();
     assert_eq!(upload(session, 100 << 20).await, 100 << 20);
+}
+
+/// A node knows of new ones with its next batch of usage. Those that do not report may have leases too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_nodes_of_the_realm_make_leases_smaller() {
+    const QUOTA: u64 = 1 << 30;
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let limits = RecordLimits {
+        quota: Some(QUOTA),
+        ..RecordLimits::default()
+    };
+    let ann = realm.add("ann", limits).await;
+    let node = realm.node_with("a", |settings| settings.grace.bytes = 0);
+    let node = node.await;
+    until("the node has reported", async || {
+        let nodes = realm.memory.nodes().await.unwrap();
+        nodes.iter().any(|entry| entry.status.is_some())
+    })
+    .await;
+    for n in 1..16 {
+        let record = NodeRecord {
+            name: format!("silent-{n}"),
+            ..NodeRecord::default()
+        };
+        realm.memory.add_node(&record).await.unwrap();
+    }
+    let first = node.session(&ann, server.addr).await.unwrap();
+    upload(first, 1000).await;
+    sleep(Duration::from_millis(1500)).await;
+    node.faults.set_outage(Some(Fault::LostRequest));
+    let session = node.session(&ann, server.addr).await.unwrap();
+    upload(session, u64::MAX).await;
+    let received = server.settled().await;
+    // The lease of 16 nodes, and what the session had read; that of one would be 28 MiB.
+    assert!(received <= QUOTA / 36 / 16 + (1 << 20), "{received}");
 }
 
 /// Neither a lease nor the grace begins anew: the file of the node remembers that the quota is used up.
