@@ -374,9 +374,11 @@ impl NodeControl {
         }
     }
 
-    /// Sets the servers of this node, and its address for clients, for the reports.
+    /// Sets the servers of this node, and its address for clients, for the reports, and reports them.
     pub fn set_servers(&self, public_host: Option<String>, servers: Vec<NodeServer>) {
-        *lock(&self.0.shared.facts.servers) = (public_host, servers);
+        let facts = &self.0.shared.facts;
+        *lock(&facts.servers) = (public_host, servers);
+        facts.report_soon.notify_one();
     }
 
     /// Sets the result of the last upgrade, for the reports.

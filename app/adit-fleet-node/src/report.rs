@@ -80,8 +80,10 @@ impl Reporter {
 
     pub(crate) async fn run(mut self) {
         let mut due = Instant::now();
+        let node = self.node.clone();
         loop {
             tokio::select! {
+                () = node.facts.report_soon.notified() => due = Instant::now(),
                 () = sleep_until(due) => {
                     due = Instant::now() + REPORT;
                     // It is logged already, and repeated.

@@ -66,6 +66,8 @@ pub(crate) struct Facts {
     pub(crate) unacknowledged_bytes: AtomicU64,
     pub(crate) state: Mutex<NodeState>,
     pub(crate) servers: Mutex<(Option<String>, Vec<NodeServer>)>,
+    /// Wakes the task of the reports: the other nodes should know the servers before the next report is due.
+    pub(crate) report_soon: tokio::sync::Notify,
     /// The result of the last upgrade.
     pub(crate) upgrade: Mutex<Option<String>>,
     /// The time since which the store does not answer.
@@ -86,6 +88,7 @@ impl Default for Facts {
             lag_ms: AtomicU64::new(0),
             unacknowledged_bytes: AtomicU64::new(0),
             state: Mutex::default(),
+            report_soon: tokio::sync::Notify::new(),
             servers: Mutex::default(),
             upgrade: Mutex::default(),
             outage: Mutex::default(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use adit_fleet::{NodeOp, NodeState, RecordLimits, Store};
 use adit_fleet_node::NodeReadiness;
 use tokio::io::AsyncWriteExt;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::world::{ByteServer, Realm, closed, connect, keyed_client, stays_open, until, upload};
 
@@ -200,6 +200,30 @@ async fn devices_beyond_the_limit_end() {
     };
     assert!(stays_open(kept).await, "the last device");
     assert!(connect_from(9, node, &ann, server.addr).await.is_err());
+}
+
+/// Users who are added meanwhile receive a URL of each node that reports.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_are_reported_at_once() {
+    let realm = Realm::new().await;
+    let node = realm.node("a").await;
+    let reported = async || {
+        let nodes = realm.memory.nodes().await.unwrap();
+        nodes.into_iter().find_map(|entry| entry.status)
+    };
+    until("the node has reported", async || reported().await.is_some()).await;
+    let since = Instant::now();
+    node.control
+        .set_servers(Some("192.0.2.7".to_owned()), Vec::new());
+    until("the address is known", async || {
+        reported().await.unwrap().public_host.as_deref() == Some("192.0.2.7")
+    })
+    .await;
+    let time = since.elapsed();
+    assert!(
+        time < Duration::from_secs(3),
+        "with the next report: {time:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
