@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::command::{CommandRun, root, target_dir};
 use crate::package_graph::host_triple;
+use crate::source_files::file_stems;
 use crate::steps::StepRunner;
 
 const RUSTFLAGS: &str = "-Cpasses=sancov-module \
@@ -107,17 +108,7 @@ fn build_targets() -> Result<PathBuf> {
 
 /// Returns the requested target, or all of them in the order of their file names.
 fn select_targets(wish: Option<&str>) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(root().join("fuzz/targets"))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|e| e == "rs") {
-            names.extend(
-                path.file_stem()
-                    .map(|stem| stem.to_string_lossy().into_owned()),
-            );
-        }
-    }
-    names.sort();
+    let names = file_stems(&root().join("fuzz/targets"), "rs")?;
     match wish {
         None => Ok(names),
         Some(one) if names.iter().any(|name| name == one) => Ok(vec![one.to_owned()]),

@@ -15,6 +15,20 @@ const FOREIGN: &[&str] = &[
     "app/adit/tests/broken",
 ];
 
+/// Returns the names of the files of a folder with this extension, without it, in their order.
+pub(crate) fn file_stems(folder: &Path, extension: &str) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if has_extension(&path, &[extension]) {
+            let stem = path.file_stem();
+            names.extend(stem.map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// A file of the tree, with its path from the root.
 #[derive(Debug)]
 pub(crate) struct SourceFile {

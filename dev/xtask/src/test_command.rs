@@ -1,6 +1,5 @@
 //! `test`: the checks of CI, in the order that shows a fault soonest.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -8,6 +7,7 @@ use serde_json::Value;
 
 use crate::command::{CommandRun, find_program, root};
 use crate::install::{self, InstallScope};
+use crate::source_files::file_stems;
 use crate::steps::{LaneStep, StepRunner};
 use crate::test_run::{self, PassedTests};
 use crate::{
@@ -220,23 +220,13 @@ fn run_clippy() -> Result<String> {
 /// Returns the suites of the benchmarks, each of which has a page, without those that a documented command has run in
 /// full before.
 fn suites_with_rivals() -> Result<Vec<String>> {
-    let mut suites = Vec::new();
-    for entry in fs::read_dir(root().join("docs/benchmarks"))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|e| e == "md") {
-            suites.extend(
-                path.file_stem()
-                    .map(|stem| stem.to_string_lossy().into_owned()),
-            );
-        }
-    }
+    let mut suites = file_stems(&root().join("docs/benchmarks"), "md")?;
     let count = suites.len();
     suites.retain(|suite| suite != WITHOUT_RIVALS);
     ensure!(
         suites.len() + 1 == count,
         "no page of the suite {WITHOUT_RIVALS}"
     );
-    suites.sort();
     Ok(suites)
 }
 

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::extent::FleetExtent;
 use super::gate::Gate;
+use super::propagation::log_in_early;
 use crate::figures::{COUNT, DURATION, GROWTH, PERCENT, as_float};
 
 /// Time that a recovery may take before the measurement fails.
@@ -91,14 +92,8 @@ fn wait_for_new_user(world: &FleetWorld, sink: &CountingSink) -> Result<()> {
         }
     };
     for node in &world.nodes {
-        while open_stream(node.addr(), &user, sink.addr()).is_err() {
-            ensure!(
-                start.elapsed() < LIMIT,
-                "{} does not know the new user",
-                node.addr()
-            );
-            sleep(Duration::from_millis(5));
-        }
+        let left = LIMIT.saturating_sub(start.elapsed());
+        log_in_early(node.addr(), &user, sink.addr(), left)?;
     }
     Ok(())
 }

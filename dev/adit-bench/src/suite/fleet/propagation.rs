@@ -136,16 +136,17 @@ fn watch_session(
     to: SocketAddr,
     written: Instant,
 ) -> Result<(Duration, Instant)> {
-    let (mut stream, at) = log_in_early(node, user, to)?;
+    let (mut stream, at) = log_in_early(node, user, to, LIMIT)?;
     Ok((at - written, wait_for_end(&mut stream)?))
 }
 
 /// Logs in as soon as it is possible. Attempts do not wait for each other: a wrong login is refused after half a second
 /// only, as it is to be for those who guess.
-fn log_in_early(
+pub(super) fn log_in_early(
     node: SocketAddr,
     user: &FleetUser,
     to: SocketAddr,
+    limit: Duration,
 ) -> Result<(TcpStream, Instant)> {
     let (sender, receiver) = mpsc::channel();
     let begin = Instant::now();
@@ -160,7 +161,7 @@ fn log_in_early(
         })?;
         match receiver.recv_timeout(ATTEMPTS) {
             Ok(first) => return Ok(first),
-            Err(_) => ensure!(begin.elapsed() < LIMIT, "{}: no login", user.name),
+            Err(_) => ensure!(begin.elapsed() < limit, "{} at {node}: no login", user.name),
         }
     }
 }
