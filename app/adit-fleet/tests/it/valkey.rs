@@ -117,6 +117,34 @@ async fn a_flushed_server_is_noticed_and_restored() {
     assert!(writer(&store).find("mallory-1").await.unwrap().is_none());
 }
 
+/// A wait ends without a change, and one is written before the number of the last one is read: the log has it. An empty
+/// batch would have a node read everything again, without the operations that were sent to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_at_the_end_of_a_wait_is_delivered() {
+    const COUNT: usize = 300;
+    let server = plain();
+    let store = open(server.url());
+    store.create_realm(&info()).await.unwrap();
+    let writing = store.clone();
+    let writes = tokio::spawn(async move {
+        for n in 0..COUNT {
+            // About as long as a wait, so that many of them end between two changes.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            add(&writing, &[&format!("user-{n}")]).await;
+        }
+    });
+    let (mut after, mut count) = (store.head().await.unwrap(), 0);
+    while count < COUNT {
+        let wait = Duration::from_millis(1);
+        let batch = store.changes(after, wait).await.unwrap();
+        let is_missing = batch.changes.is_empty() && batch.head > after;
+        assert!(!is_missing, "{after:?} to {:?}", batch.head);
+        count += batch.changes.len();
+        after = batch.changes.last().map_or(after, |last| last.number);
+    }
+    writes.await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_of_another_realm_is_refused() {
     let server = plain();

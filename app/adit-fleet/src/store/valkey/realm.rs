@@ -137,9 +137,7 @@ impl ValkeyStore {
     ) -> Result<ChangeBatch, StoreError> {
         let head = self.read_head().await?;
         if head != after {
-            let changes = self.call(&self.read_log(after, None)).await?;
-            let changes = self.parse_log(changes)?;
-            return Ok(ChangeBatch { head, changes });
+            return self.read_batch(after, head).await;
         }
         let Some(block) = u64::try_from(wait.as_millis())
             .ok()
@@ -156,10 +154,20 @@ impl ValkeyStore {
             .wait(&self.read_log(after, Some(block)), wait)
             .await?;
         let changes = self.parse_log(answer)?;
-        // Without changes, the store may have been emptied meanwhile.
-        let head = match changes.last() {
-            Some(last) => last.number,
-            None => self.read_head().await?,
+        if let Some(last) = changes.last() {
+            let head = last.number;
+            return Ok(ChangeBatch { head, changes });
+        }
+        // The store may have been emptied meanwhile, or a change may have been written since the wait ended.
+        let head = self.read_head().await?;
+        self.read_batch(after, head).await
+    }
+
+    /// Returns what the log has after a change. `head` was read before: the log has that one, unless it was shortened.
+    async fn read_batch(&self, after: ChangeId, head: ChangeId) -> Result<ChangeBatch, StoreError> {
+        let changes = match head == after {
+            true => Vec::new(),
+            false => self.parse_log(self.call(&self.read_log(after, None)).await?)?,
         };
         Ok(ChangeBatch { head, changes })
     }
