@@ -2,6 +2,7 @@
 //! requests for anything but streams are in `udp_and_bind`; open sessions are in `open_session`.
 
 mod accept_switch;
+mod busy_timer;
 mod connection_limiter;
 mod explained_stream;
 mod handler_slot;

@@ -10,7 +10,7 @@
 use std::net::SocketAddr;
 
 use tracing::field::{Empty, display};
-use tracing::{Instrument, Span, debug_span};
+use tracing::{Instrument, Level, Span, debug_span, span_enabled};
 
 use crate::failure_cause::FailureCause;
 use crate::session_table::{ListenerSessions, SessionEntry, SessionKind};
@@ -61,8 +61,8 @@ pub(crate) async fn run_in_span<T>(
 
 /// Records in the span of a session, which is the current one, what the session has carried, and how it has ended.
 pub(crate) fn record_end(session: &SessionEntry, end: &str) {
-    let span = Span::current();
-    if !span.is_disabled() {
+    if has_spans() {
+        let span = Span::current();
         span.record("trace.up", session.up());
         span.record("trace.down", session.down());
         span.record("trace.end", end);
@@ -71,7 +71,14 @@ pub(crate) fn record_end(session: &SessionEntry, end: &str) {
 
 /// Records in the span of a session, which is the current one, that its request was refused.
 pub(crate) fn record_refusal(cause: FailureCause) {
-    Span::current().record("trace.end", cause.label());
+    if has_spans() {
+        Span::current().record("trace.end", cause.label());
+    }
+}
+
+/// Returns true if sessions may have spans. Asking for the current one takes longer, whether there is one or not.
+fn has_spans() -> bool {
+    span_enabled!(target: TARGET, Level::DEBUG)
 }
 
 /// Creates the span of the step that opens the path to a destination.

@@ -14,6 +14,7 @@ use tracing::warn;
 
 use super::HandlerSlot;
 use super::accept_switch::AcceptPermit;
+use super::busy_timer::BusyTimer;
 use crate::ConnectionAddrs;
 use crate::loop_detection;
 
@@ -179,43 +180,56 @@ impl ConnectionLimiter {
     }
 
     pub(super) fn try_acquire(self: &Arc<Self>) -> Option<ConnectionPermit> {
-        let outer = match &self.process_limiter {
-            Some(outer) => Some(Box::new(outer.try_acquire()?)),
-            None => None,
-        };
-        if self
-            .descriptors
-            .as_ref()
-            .is_some_and(|d| !d.take_for_connection())
+        if let Some(outer) = &self.process_limiter
+            && !outer.take_slot()
         {
             return None;
         }
-        let ticket = ConnectionPermit {
-            gate: self.clone(),
-            _outer: outer,
-        };
+        if self.take_slot() {
+            return Some(ConnectionPermit(self.clone()));
+        }
+        if let Some(outer) = &self.process_limiter {
+            outer.return_slot();
+        }
+        None
+    }
+
+    /// Counts a connection, without that of the process. Returns false if there are too many.
+    fn take_slot(&self) -> bool {
+        let descriptors = self.descriptors.as_ref();
+        if descriptors.is_some_and(|d| !d.take_for_connection()) {
+            return false;
+        }
         let others = self.open.fetch_add(1, Ordering::Relaxed);
         if self.process_limiter.is_none() && others >= TRIM_THRESHOLD {
             self.high_water_mark.fetch_max(others, Ordering::Relaxed);
         }
-        (others < self.max()).then_some(ticket)
+        let fits = others < self.max();
+        if !fits {
+            self.return_slot();
+        }
+        fits
+    }
+
+    fn return_slot(&self) {
+        if let Some(descriptors) = &self.descriptors {
+            descriptors.return_of_connection();
+        }
+        let open = self.open.fetch_sub(1, Ordering::Relaxed) - 1;
+        if self.is_below_mark(open) {
+            trim_memory_later();
+        }
     }
 }
 
 /// The slot of one connection; freed when dropped, even by a panic.
-pub(super) struct ConnectionPermit {
-    gate: Arc<ConnectionLimiter>,
-    _outer: Option<Box<Self>>,
-}
+pub(super) struct ConnectionPermit(Arc<ConnectionLimiter>);
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        if let Some(descriptors) = &self.gate.descriptors {
-            descriptors.return_of_connection();
-        }
-        let open = self.gate.open.fetch_sub(1, Ordering::Relaxed) - 1;
-        if self.gate.is_below_mark(open) {
-            trim_memory_later();
+        self.0.return_slot();
+        if let Some(outer) = &self.0.process_limiter {
+            outer.return_slot();
         }
     }
 }
@@ -239,21 +253,29 @@ pub(crate) async fn accept_loop(
     slot: HandlerSlot,
 ) {
     let mut complained: Option<Instant> = None;
+    let mut timer = BusyTimer::new();
     if let Ok(address) = socket.local_addr() {
         loop_detection::register_port(address.port());
     }
     loop {
-        // A connection that was accepted is served in any case.
+        // A socket that always has connections must not keep the loop from noticing.
+        if permit.has_changed() && !permit.wait_until_open().await {
+            return;
+        }
+        // A connection that was accepted is served in any case. The socket comes first, so that the rest is polled once
+        // per connection.
         let outcome = tokio::select! {
             biased;
+            outcome = socket.next() => outcome,
             () = permit.is_paused_or_closed() => match permit.wait_until_open().await {
                 true => continue,
                 false => return,
             },
-            outcome = socket.next() => outcome,
+            () = timer.wait(), if timer.is_running() => continue,
         };
         let complaint = match outcome {
             AcceptOutcome::Connection(stream, remote) => {
+                timer.count_connection();
                 let local = socket.local_addr_of(&stream).unwrap_or(remote);
                 let peer = ConnectionAddrs { remote, local };
                 let io = Box::new(Tcp::new(stream));

@@ -224,6 +224,7 @@ impl CountBytes for RequestCounter<'_> {
 }
 
 /// Returns the number of bytes that a session may move now, or wakes the task of `cx` later.
+#[inline]
 fn poll_allowance(
     account: Option<&Arc<UserAccount>>,
     cx: &Context<'_>,

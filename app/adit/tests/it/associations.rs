@@ -193,10 +193,12 @@ fn bytes_of_an_association() -> u64 {
     let mut server = server(BLAKE3_AES_128);
     let keys = chain(BLAKE3_AES_128, &[BLAKE3_AES_128.key]);
     let (target, socket) = (whoami(), client(server.addr()));
+    // The kernel's queue of the loopback device is full at times beside other tests, which loses datagrams.
     let open = |count: u64| {
         for turn in 0..count {
-            let answer = Session::new(&keys).ask(&socket, b"?", target);
-            assert!(answer.is_some(), "{turn}");
+            let mut session = Session::new(&keys);
+            let is_answered = (0..3).any(|_| session.ask(&socket, b"?", target).is_some());
+            assert!(is_answered, "{turn}");
         }
     };
     // Memory that every process allocates, and tables that grow in steps.
