@@ -18,9 +18,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use adit_config::Secret;
 use adit_engine::Engine;
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -81,6 +83,26 @@ pub struct OtlpSettings {
     pub interval: Duration,
     /// True if metrics contain the names and the usage of users.
     pub shows_users: bool,
+    /// Headers of the requests: names, and values that are never logged.
+    pub headers: Vec<(String, Secret)>,
+}
+
+impl OtlpSettings {
+    /// Returns the headers of a request. The configuration has checked them; others are left out.
+    fn header_map(&self) -> HeaderMap {
+        let parse = |(name, value): &(String, Secret)| {
+            let mut value = HeaderValue::from_str(value.expose()).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value))
+        };
+        let headers: HeaderMap = self.headers.iter().filter_map(parse).collect();
+        debug_assert_eq!(
+            headers.len(),
+            self.headers.len(),
+            "headers are checked, and differ"
+        );
+        headers
+    }
 }
 
 /// A running export.
@@ -213,7 +235,10 @@ impl Exporter {
 
     async fn post(&self, to: &Source, body: String) -> Result<(), FetchError> {
         let names = self.engine.names();
-        let answer = self.fetcher.post_json(to, &names, body.into()).await?;
+        let answer = self
+            .fetcher
+            .post_json(to, &names, self.settings.header_map(), body.into());
+        let answer = answer.await?;
         if let Some(why) = partial_success(&answer) {
             warn!("the collector at {} {why}", self.settings.endpoint);
         }

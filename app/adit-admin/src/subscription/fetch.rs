@@ -146,7 +146,7 @@ impl Fetcher {
             .unwrap_or(Err(FetchError::Late(self.patience)))
     }
 
-    /// Sends a document of JSON, and returns the answer. Redirections are not followed.
+    /// Sends a document of JSON with further headers, and returns the answer. Redirections are not followed.
     ///
     /// # Errors
     /// The connection, TLS or the request fails, or the status of the answer is not 200.
@@ -155,10 +155,11 @@ impl Fetcher {
         &self,
         to: &Source,
         names: &NameResolver,
+        headers: HeaderMap,
         body: Bytes,
     ) -> Result<Vec<u8>, FetchError> {
         let sent = async {
-            match self.once(to, names, Some(body)).await? {
+            match self.once(to, names, headers, Some(body)).await? {
                 FetchResponse::Document(bytes) => Ok(bytes),
                 FetchResponse::Redirect(_) => Err(FetchError::Redirected),
             }
@@ -202,7 +203,7 @@ impl Fetcher {
     async fn follow(&self, source: &Source, names: &NameResolver) -> Result<Vec<u8>, FetchError> {
         let mut at = source.clone();
         for _ in 0..=MAX_REDIRECTIONS {
-            match self.once(&at, names, None).await? {
+            match self.once(&at, names, HeaderMap::new(), None).await? {
                 FetchResponse::Document(bytes) => return Ok(bytes),
                 FetchResponse::Redirect(next) => at = next,
             }
@@ -235,6 +236,7 @@ impl Fetcher {
         &self,
         at: &Source,
         names: &NameResolver,
+        headers: HeaderMap,
         body: Option<Bytes>,
     ) -> Result<FetchResponse, FetchError> {
         let stream = self.open(at, names).await?;
@@ -254,7 +256,8 @@ impl Fetcher {
             .header(header::CONNECTION, HeaderValue::from_static("close"))
             .body(Full::new(body.unwrap_or_default()));
         // The parts come from a parsed URL, so they are valid.
-        let request = request.map_err(|_| FetchError::Redirected)?;
+        let mut request = request.map_err(|_| FetchError::Redirected)?;
+        request.headers_mut().extend(headers);
         let (response, _connection) = send(stream, request).await?;
         self.read(at, response).await
     }

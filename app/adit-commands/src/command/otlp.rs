@@ -13,7 +13,8 @@ use crate::{args, logging};
 pub(super) struct PendingExport(Option<(OtlpSettings, SpanQueue)>);
 
 impl PendingExport {
-    /// Returns the export that the arguments or the file ask for. The arguments take precedence.
+    /// Returns the export that the arguments or the file ask for. The arguments take precedence, and the headers of the
+    /// file, which may be credentials, are for its own collector alone.
     pub(super) fn new(typed: &args::RunArgs, plan: &Plan) -> Result<Self, Failure> {
         let of_file = plan.log.otlp.as_ref();
         let target = match &typed.otlp {
@@ -78,5 +79,6 @@ fn to_settings(
         endpoint,
         interval: target.interval,
         shows_users,
+        headers: target.headers.clone(),
     })
 }

@@ -79,15 +79,18 @@ pub struct OtlpTarget {
     pub url: String,
     /// The interval of exports.
     pub interval: Duration,
+    /// Headers of the requests, whose values may be secret.
+    pub headers: Vec<(String, Secret)>,
 }
 
 impl OtlpTarget {
-    /// Creates a collector with the default interval.
+    /// Creates a collector with the default interval, and without headers.
     #[must_use]
     pub fn new(url: &str) -> Self {
         Self {
             url: url.to_owned(),
             interval: DEFAULT_OTLP_INTERVAL,
+            headers: Vec::new(),
         }
     }
 }

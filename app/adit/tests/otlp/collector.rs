@@ -14,6 +14,8 @@ use crate::documents::{check_metrics, check_traces};
 #[derive(Default)]
 struct Received {
     text: String,
+    /// The headers of all requests.
+    headers: String,
     spans: Vec<Value>,
     metrics: Vec<Value>,
     faults: Vec<String>,
@@ -63,6 +65,11 @@ impl Collector {
         self.look(|received| received.text.clone())
     }
 
+    /// Returns the headers of all requests, with lower-case names.
+    pub(crate) fn headers(&self) -> String {
+        self.look(|received| received.headers.clone())
+    }
+
     fn look<T>(&self, at: impl FnOnce(&Received) -> T) -> T {
         let received = self.received.lock().unwrap();
         assert!(received.faults.is_empty(), "{:?}", received.faults);
@@ -105,14 +112,19 @@ fn receive(stream: &mut BufReader<TcpStream>, shared: &Mutex<Received>) -> Resul
     }
     let mut length = None;
     let mut is_json = false;
+    let mut headers = String::new();
     loop {
-        let header = line()?.to_ascii_lowercase();
-        match header.split_once(": ") {
-            None => break,
-            Some(("content-length", value)) => length = value.parse::<usize>().ok(),
-            Some(("content-type", value)) => is_json = value == "application/json",
-            Some(_) => {}
+        let header = line()?;
+        let Some((name, value)) = header.split_once(": ") else {
+            break;
+        };
+        let name = name.to_ascii_lowercase();
+        match &*name {
+            "content-length" => length = value.parse::<usize>().ok(),
+            "content-type" => is_json = value == "application/json",
+            _ => {}
         }
+        headers += &format!("{name}: {value}\n");
     }
     if !is_json {
         return Err("the content is not application/json".to_owned());
@@ -131,6 +143,7 @@ fn receive(stream: &mut BufReader<TcpStream>, shared: &Mutex<Received>) -> Resul
     }
     let mut received = shared.lock().unwrap();
     received.text.push_str(&text);
+    received.headers.push_str(&headers);
     received.spans.extend(spans);
     received.metrics.extend(metrics);
     drop(received);

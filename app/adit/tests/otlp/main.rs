@@ -201,6 +201,36 @@ fn the_last_spans_are_sent_at_the_end_and_the_flag_takes_precedence() {
     assert!(other.text().is_empty(), "{}", other.text());
 }
 
+/// Collectors of providers require a token. A file has it, and no other collector receives it.
+#[test]
+fn a_collector_receives_the_headers_of_the_file() {
+    let folder = TempFolder::new("otlp-headers").unwrap();
+    let (collector, other) = (Collector::start(), Collector::start());
+    folder.write_file("token", "Bearer 7fd1e\n").unwrap();
+    let file = format!(
+        "[log]\notlp = \"http://{}\"\notlp_interval = \"100ms\"\n\
+         otlp_headers = {{ Authorization = \"@token\", X-Scope-OrgID = \"blue\" }}\n\n\
+         [route.main]\nlisten = \"mixed://127.0.0.1:0?{ALLOW}\"\n",
+        collector.addr()
+    );
+    let file = folder.write_file("adit.toml", file).unwrap();
+    let file = file.to_str().unwrap();
+    let adit = start(&["run", "-c", file]);
+    wait_for("no headers", || {
+        let headers = collector.headers();
+        let is_there = |line| headers.lines().any(|header| header == line);
+        (is_there("authorization: Bearer 7fd1e") && is_there("x-scope-orgid: blue")).then_some(())
+    });
+    adit.stop().unwrap();
+    let url = format!("http://{}", other.addr());
+    let adit = start(&["run", "-c", file, "--otlp", &url]);
+    let headers = wait_for("no request", || {
+        Some(other.headers()).filter(|headers| !headers.is_empty())
+    });
+    assert!(!headers.contains("authorization"), "{headers}");
+    adit.stop().unwrap();
+}
+
 /// A collector that is down, and one that accepts and never answers.
 #[test]
 fn a_dead_collector_holds_nothing_up() {

@@ -37,6 +37,20 @@ pub(super) fn accepts_key_table(text: &str) -> bool {
     scheme.is_some_and(|scheme| scheme.has_key_table)
 }
 
+/// The bounds of a table of `NAME = "SECRET"`, and the words of its error messages.
+pub(super) struct NamedSecrets {
+    /// Maximum number of entries.
+    pub(super) most: usize,
+    /// The message about a value that is no table.
+    pub(super) is_table: &'static str,
+    /// The message about an entry that is no string.
+    pub(super) is_text: &'static str,
+    /// The owner of the entries, with its article.
+    pub(super) owner: &'static str,
+    /// The name of the entries, in the plural.
+    pub(super) plural: &'static str,
+}
+
 impl RouteReader<'_> {
     /// Reads the table of keys among the entries of a route: users or next servers.
     pub(super) fn read_key_table(&mut self, entries: &[Pair<'_, '_>]) -> Option<KeyTable> {
@@ -95,31 +109,50 @@ impl RouteReader<'_> {
 
     /// Reads a table of users.
     fn read_users(&mut self, value: &Value<'_>) -> Option<Vec<KeyEntry>> {
+        let users = self.read_named_secrets(
+            value,
+            &NamedSecrets {
+                most: MAX_USERS,
+                is_table: "`users` must be a table of `NAME = \"KEY\"`",
+                is_text: "the key of a user must be a string",
+                owner: "a listener",
+                plural: "users",
+            },
+        )?;
+        let entry = |(name, secret, at)| KeyEntry {
+            name: Some(name),
+            secret,
+            at,
+        };
+        Some(users.into_iter().map(entry).collect())
+    }
+
+    /// Reads a table of secrets with names, as strings: `@FILE`, `$NAME` or the secret itself.
+    pub(super) fn read_named_secrets(
+        &mut self,
+        value: &Value<'_>,
+        kind: &NamedSecrets,
+    ) -> Option<Vec<(String, Secret, Span)>> {
         let span = span_of(value.span());
         let DeValue::Table(table) = value.get_ref() else {
-            self.report_wrong_type(
-                span,
-                "`users` must be a table of `NAME = \"KEY\"`",
-                value.get_ref(),
-            );
+            self.report_wrong_type(span, kind.is_table, value.get_ref());
             return None;
         };
-        if table.is_empty() || table.len() > MAX_USERS {
-            let title = format!("a listener must have 1 to {MAX_USERS} users");
+        if table.is_empty() || table.len() > kind.most {
+            let title = format!(
+                "{} must have 1 to {} {}",
+                kind.owner, kind.most, kind.plural
+            );
             self.report_error(ConfigError::new(span, title).with_help("write `NAME = \"KEY\"`"));
             return None;
         }
-        let mut users = Vec::with_capacity(table.len());
+        let mut all = Vec::with_capacity(table.len());
         for (name, value) in entries_in_order(table) {
             let at = span_of(value.span());
-            let secret = self.read_key(value, "the key of a user must be a string");
-            users.extend(secret.map(|secret| KeyEntry {
-                name: Some(name.get_ref().to_string()),
-                secret,
-                at,
-            }));
+            let secret = self.read_key(value, kind.is_text);
+            all.extend(secret.map(|secret| (name.get_ref().to_string(), secret, at)));
         }
-        (users.len() == table.len()).then_some(users)
+        (all.len() == table.len()).then_some(all)
     }
 
     /// Reads a list of next servers.

@@ -6,11 +6,12 @@ use adit_wire::narrow_int;
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
+use super::key_tables::NamedSecrets;
 use super::reader::{RouteReader, Value, span_of};
 use crate::family::{Family, LeftOut};
 use crate::plan::{LogFileSettings, LogFormat, LogLevel, LogSettings, OtlpTarget};
 use crate::scheme::builder::secret_files::resolve_path;
-use crate::text::{ConfigError, Span, format_duration, nearest_word};
+use crate::text::{ConfigError, Secret, Span, format_duration, nearest_word};
 
 /// Range of `max_size`, in MiB.
 const SIZES: (u64, u64) = (1, 1 << 20);
@@ -24,8 +25,21 @@ const DEFAULT_COUNT: u64 = 7;
 /// Minimum interval of exports over OTLP.
 const MIN_OTLP_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Maximum number of headers of these exports.
+const MAX_OTLP_HEADERS: usize = 16;
+/// Headers that describe the request itself.
+const OWN_HEADERS: [&str; 7] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+    "user-agent",
+];
+
 /// Keys of `[log]`.
-pub(super) static LOG_KEYS: [FileKey; 7] = [
+pub(super) static LOG_KEYS: [FileKey; 8] = [
     FileKey::new(
         "level",
         ValueType::Words(|| LogLevel::names().collect()),
@@ -61,6 +75,11 @@ pub(super) static LOG_KEYS: [FileKey; 7] = [
         ValueType::Duration,
         "Interval of these exports.",
     ),
+    FileKey::new(
+        "otlp_headers",
+        ValueType::NamedSecrets(MAX_OTLP_HEADERS),
+        "Headers of these exports, such as `Authorization`; each value can be `@FILE` or `$NAME`.",
+    ),
 ];
 
 impl RouteReader<'_> {
@@ -72,7 +91,8 @@ impl RouteReader<'_> {
         };
         let (mut path, mut limits) = (None, None);
         let (mut max_size, mut keep) = (DEFAULT_SIZE, DEFAULT_COUNT);
-        let (mut collector, mut interval) = (None, None);
+        let (mut collector, mut interval, mut headers) = (None, None, None);
+        let mut of_collector = Vec::new();
         for (key, value) in entries {
             let span = span_of(value.span());
             match key.get_ref().as_ref() {
@@ -98,25 +118,32 @@ impl RouteReader<'_> {
                     keep = self.read_log_number(value, is, COUNTS).unwrap_or(keep);
                 }
                 "otlp" => collector = self.read_collector_url(value),
-                "otlp_interval" => interval = Some((self.read_otlp_interval(value), span)),
+                "otlp_interval" => {
+                    of_collector.push(("otlp_interval", span));
+                    interval = self.read_otlp_interval(value);
+                }
+                "otlp_headers" => {
+                    of_collector.push(("otlp_headers", span));
+                    headers = self.read_otlp_headers(value);
+                }
                 // Unknown keys are reported already.
                 _ => {}
             }
         }
-        match (collector, interval) {
-            (Some(url), interval) => {
+        match collector {
+            Some(url) => {
                 let mut target = OtlpTarget::new(&url);
-                if let Some((Some(interval), _)) = interval {
-                    target.interval = interval;
-                }
+                target.interval = interval.unwrap_or(target.interval);
+                target.headers = headers.unwrap_or_default();
                 settings.otlp = Some(target);
             }
-            (None, Some((_, span))) => {
-                let flaw = ConfigError::new(span, "`otlp_interval` without `otlp`")
-                    .with_help("add `otlp = \"http://127.0.0.1:4318\"`");
-                self.report_error(flaw);
+            None => {
+                for (key, span) in of_collector {
+                    let flaw = ConfigError::new(span, format!("`{key}` without `otlp`"))
+                        .with_help("add `otlp = \"http://127.0.0.1:4318\"`");
+                    self.report_error(flaw);
+                }
             }
-            (None, None) => {}
         }
         match (path, limits) {
             (Some(path), _) => {
@@ -187,6 +214,31 @@ impl RouteReader<'_> {
         Some(interval)
     }
 
+    /// Reads the headers of exports, with lower-case names.
+    fn read_otlp_headers(&mut self, value: &Value<'_>) -> Option<Vec<(String, Secret)>> {
+        let kind = NamedSecrets {
+            most: MAX_OTLP_HEADERS,
+            is_table: "`otlp_headers` must be a table of `NAME = \"VALUE\"`",
+            is_text: "the value of a header must be a string",
+            owner: "an export",
+            plural: "headers",
+        };
+        let all = self.read_named_secrets(value, &kind)?;
+        let mut headers: Vec<(String, Secret)> = Vec::with_capacity(all.len());
+        for (name, secret, span) in all {
+            let name = name.to_ascii_lowercase();
+            let is_known = headers.iter().any(|(known, _)| *known == name);
+            match header_flaw(&name, secret.expose(), is_known) {
+                None => headers.push((name, secret)),
+                Some(flaw) => {
+                    let flaw = ConfigError::new(span, flaw);
+                    self.report_error(flaw.with_label(format!("of `{name}`")));
+                }
+            }
+        }
+        Some(headers)
+    }
+
     /// Returns the path of the file. A relative one begins at the folder of the configuration file.
     fn read_log_path(&mut self, value: &Value<'_>) -> Option<std::path::PathBuf> {
         let text = self.expect_string(value, "`file` must be the path of the log file")?;
@@ -220,6 +272,33 @@ impl RouteReader<'_> {
         }
         parsed
     }
+}
+
+/// Returns the flaw of a header with a lower-case name.
+fn header_flaw(name: &str, value: &str, is_known: bool) -> Option<&'static str> {
+    if !is_header_name(name) {
+        return Some("this is no name of a header");
+    }
+    if OWN_HEADERS.contains(&name) {
+        return Some("adit sets this header itself");
+    }
+    if is_known {
+        return Some("this header is there twice");
+    }
+    let is_valid = is_header_value(value);
+    (!is_valid).then_some("the value of a header is one line of printable ASCII characters")
+}
+
+/// Returns true for names as headers have them; RFC 9110 allows a few signs more.
+fn is_header_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_plain)
+}
+
+/// Returns true for what is sent as the value of a header. Others could add headers, or would be refused.
+fn is_header_value(text: &str) -> bool {
+    let is_printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    !text.is_empty() && text == text.trim() && text.bytes().all(is_printable)
 }
 
 #[cfg(test)]
@@ -265,6 +344,15 @@ mod tests {
         assert_eq!(target.interval, Duration::from_secs(10));
         let text = format!("[log]\n{url}\notlp_interval = \"1m\"\n");
         assert_eq!(settings(&text).otlp.unwrap().interval.as_secs(), 60);
+        let header = "otlp_headers = { Authorization = \"Basic YTpi\", X-Scope-OrgID = \"7\" }";
+        let target = settings(&format!("[log]\n{url}\n{header}\n")).otlp.unwrap();
+        let headers = target.headers.iter();
+        let headers: Vec<_> = headers.map(|(k, v)| (&**k, v.expose())).collect();
+        assert_eq!(
+            headers,
+            [("authorization", "Basic YTpi"), ("x-scope-orgid", "7")]
+        );
+        assert!(!format!("{target:?}").contains("YTpi"));
         for (text, says) in [
             ("otlp = 1".to_owned(), "`otlp` must be the URL"),
             (
@@ -273,6 +361,29 @@ mod tests {
             ),
             ("otlp_interval = \"1s\"".to_owned(), "without `otlp`"),
             (format!("{url}\notlp_interval = \"1ms\""), "too short"),
+            (header.to_owned(), "`otlp_headers` without `otlp`"),
+            (format!("{url}\notlp_headers = 1"), "must be a table"),
+            (format!("{url}\notlp_headers = {{}}"), "1 to 16 headers"),
+            (
+                format!("{url}\notlp_headers = {{ a = 1 }}"),
+                "the value of a header must be a string",
+            ),
+            (
+                format!("{url}\notlp_headers = {{ Host = \"a\" }}"),
+                "sets this header itself",
+            ),
+            (
+                format!("{url}\notlp_headers = {{ \"a b\" = \"c\" }}"),
+                "no name of a header",
+            ),
+            (
+                format!("{url}\notlp_headers = {{ a = \"b\\nc: d\" }}"),
+                "one line",
+            ),
+            (
+                format!("{url}\notlp_headers = {{ a = \"b\", A = \"c\" }}"),
+                "twice",
+            ),
         ] {
             let text = format!("{ROUTE}[log]\n{text}\n");
             let errors = Plan::from_toml(&text, "a.toml").unwrap_err();
