@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::bare_records::RecordEnds;
 use crate::connection_holder::HoldArgs;
 use crate::kcp_session::SpeedArgs;
-use crate::peers::KINDS;
+use crate::peers::{BEFORE, KINDS};
 use crate::suite::Suite;
 
 /// Measures adit against all installed rivals: alternating rounds on loopback, with the CPU seconds
@@ -93,12 +93,15 @@ pub(crate) struct BenchSettings {
     /// Path of the adit to measure [default: the release build of this workspace]
     #[arg(long, value_name = "PATH")]
     pub(crate) adit: Option<PathBuf>,
+    /// Measure this older adit too, in turn, and print what has changed; not for the documents
+    #[arg(long, value_name = "PATH", conflicts_with = "write_docs")]
+    pub(crate) before: Option<PathBuf>,
     /// Folder of the rivals' binaries, searched before the PATH [default: target/peers]
     #[arg(long, value_name = "DIR")]
     pub(crate) rivals: Option<PathBuf>,
     /// Measure only these implementations
     #[arg(long, value_delimiter = ',', value_name = "NAME,…",
-        value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name)))]
+        value_parser = PossibleValuesParser::new(KINDS.iter().map(|kind| kind.name).filter(|name| *name != BEFORE)))]
     only: Vec<String>,
     /// Write every sample as JSON lines; figures have keys such as `cpu_s_per_gib_client`
     #[arg(long, value_name = "FILE")]
@@ -172,6 +175,8 @@ impl LoadAmounts {
 pub(crate) struct SuiteExtent {
     rounds: u32,
     methods: &'static [MethodKey],
+    /// Pairs of transfers with and without something, in a round.
+    pub(crate) pairs: u32,
     /// Numbers of parallel streams.
     pub(crate) streams: &'static [u32],
     /// Numbers of connections that are held open.
@@ -185,6 +190,7 @@ pub(crate) struct SuiteExtent {
 const USUAL: SuiteExtent = SuiteExtent {
     rounds: 5,
     methods: &[BLAKE3_AES_128, CHACHA20],
+    pairs: 20,
     streams: &[1, 8],
     held: &[1000, 50_000],
     workers: &[Some(1), Some(2)],
@@ -194,6 +200,7 @@ const USUAL: SuiteExtent = SuiteExtent {
 const SMOKE: SuiteExtent = SuiteExtent {
     rounds: 1,
     methods: &[BLAKE3_AES_128],
+    pairs: 1,
     streams: &[2],
     held: &[50],
     workers: &[Some(1)],
@@ -235,6 +242,9 @@ impl BenchSettings {
 
     /// Returns true if this implementation is selected.
     pub(crate) fn includes(&self, name: &str) -> bool {
+        if name == BEFORE {
+            return self.before.is_some();
+        }
         self.only.is_empty() || self.only.iter().any(|one| one == name)
     }
 }

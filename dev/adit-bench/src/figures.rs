@@ -207,6 +207,30 @@ impl fmt::Display for RoundSpread {
     }
 }
 
+/// How much larger the second of two values is, in percent, over several pairs of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ChangeSpread {
+    /// The median of all pairs.
+    pub(crate) median: f64,
+    /// The true median lies within this of the measured one, in 95 of 100 measurements.
+    pub(crate) margin: f64,
+}
+
+impl ChangeSpread {
+    /// Returns the change from the first value of each pair to the second; `None` without pairs.
+    pub(crate) fn from_pairs(pairs: impl IntoIterator<Item = (f64, f64)>) -> Option<Self> {
+        let change = |(before, after)| (after / before - 1.0) * 100.0;
+        let mut changes: Vec<f64> = pairs.into_iter().map(change).collect();
+        let median = RoundSpread::from_values(changes.iter().copied())?.median;
+        changes.sort_by(f64::total_cmp);
+        let quarter = changes.len() / 4;
+        let range = changes.get(changes.len() - 1 - quarter)? - changes.get(quarter)?;
+        // McGill, Tukey and Larsen, "Variations of Box Plots", 1978: the interval of a median.
+        let margin = 1.58 * range / (changes.len() as f64).sqrt();
+        Some(Self { median, margin })
+    }
+}
+
 /// Formats a value with three significant digits and separated thousands: 0.412, 12.3, 3,300.
 pub(crate) fn format_short(value: f64) -> String {
     if value == 0.0 {
@@ -269,6 +293,18 @@ mod tests {
             RoundSpread::from_values([1.0, 2.0]).unwrap().to_string(),
             "1.50 (1.00–2.00)"
         );
+    }
+
+    #[test]
+    fn a_change_has_a_margin_by_its_scatter() {
+        let same = ChangeSpread::from_pairs([(1.0, 1.02); 9]).unwrap();
+        assert!((same.median - 2.0).abs() < 0.01, "{same:?}");
+        assert!(same.margin < 0.01, "{same:?}");
+        let scattered = (0..64_u8).map(|n| (1.0, 1.0 + f64::from(n % 7) / 100.0));
+        let scattered = ChangeSpread::from_pairs(scattered).unwrap();
+        assert!((scattered.median - 3.0).abs() < 0.01, "{scattered:?}");
+        assert!((0.2..2.0).contains(&scattered.margin), "{scattered:?}");
+        assert_eq!(ChangeSpread::from_pairs([]), None);
     }
 
     #[test]

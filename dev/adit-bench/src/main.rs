@@ -35,7 +35,7 @@ mod terminal;
 mod topology;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -45,7 +45,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use args::{BenchArgs, BenchSettings, InternalCommand};
 use environment::RunEnvironment;
 use locations::workspace_root;
-use peers::{InstalledPeer, KINDS, PeerKind};
+use peers::{BEFORE, InstalledPeer, KINDS, PeerKind};
 use sample_log::SampleLog;
 use suite::BenchRun;
 
@@ -121,9 +121,7 @@ fn find_participants(
 ) -> Result<(Vec<InstalledPeer>, Vec<&'static PeerKind>)> {
     // Programs are started in folders of their own, where a relative path would not resolve.
     let rivals = match &settings.rivals {
-        Some(path) => path
-            .canonicalize()
-            .with_context(|| format!("cannot resolve `--rivals {}`", path.display()))?,
+        Some(path) => resolve("--rivals", path)?,
         None => locations::peers_dir(),
     };
     let needed = settings.suites().iter().any(|suite| suite.has_peers());
@@ -132,7 +130,12 @@ fn find_participants(
     } else {
         None
     };
-    let find = |program: &str| match program {
+    let before = match &settings.before {
+        Some(path) => Some(resolve("--before", path)?),
+        None => None,
+    };
+    let find = |name: &str, program: &str| match program {
+        "adit" if name == BEFORE => before.clone(),
         "adit" => adit.clone(),
         "adit-bench" => std::env::current_exe().ok(),
         _ => locations::find_program(program, &rivals),
@@ -142,7 +145,7 @@ fn find_participants(
         .iter()
         .filter(|kind| needed && settings.includes(kind.name))
     {
-        match kind.locate(find) {
+        match kind.locate(|program| find(kind.name, program)) {
             Some(peer) => peers.push(peer),
             None => missing.push(kind),
         }
@@ -152,11 +155,15 @@ fn find_participants(
 
 fn adit_binary(settings: &BenchSettings) -> Result<PathBuf> {
     match &settings.adit {
-        Some(path) => path
-            .canonicalize()
-            .with_context(|| format!("cannot resolve `--adit {}`", path.display())),
+        Some(path) => resolve("--adit", path),
         None => locations::build_adit(),
     }
+}
+
+/// Returns the absolute path of an option.
+fn resolve(option: &str, path: &Path) -> Result<PathBuf> {
+    path.canonicalize()
+        .with_context(|| format!("cannot resolve `{option} {}`", path.display()))
 }
 
 /// Number of open files that fifty thousand held connections need, with both ends in this process,
@@ -189,6 +196,9 @@ fn publish_results(
 ) -> Result<()> {
     for suite in journal.suites() {
         println!("{}", report::suite_tables(journal, suite));
+    }
+    if settings.before.is_some() {
+        println!("{}", report::change_table(journal));
     }
     let rounds = journal
         .suites()

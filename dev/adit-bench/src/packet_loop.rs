@@ -92,9 +92,10 @@ mod tests {
                 packets.seal_all(&mut ThreadRng).unwrap();
                 packets.open_all().unwrap();
             }
-            // An opened packet is no longer sealed.
+            // An opened packet is no longer sealed. Without an IV, all packets have the same key stream, and what one of
+            // them becomes may be a packet, or all of them.
             assert!(
-                method == Method::None || packets.open_all().is_err(),
+                method.salt_len() == 0 || packets.open_all().is_err(),
                 "{method}"
             );
         }

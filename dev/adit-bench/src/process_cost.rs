@@ -21,7 +21,7 @@ struct ProcessStat {
 pub(crate) struct ProcessMemory {
     /// `VmRSS`: the current value.
     pub(crate) resident: u64,
-    /// `VmHWM`: the highest value so far.
+    /// `VmHWM`: the highest value so far, or since [`forget_peak`].
     pub(crate) peak: u64,
 }
 
@@ -71,6 +71,19 @@ pub(crate) fn memory_usage(pid: u32) -> Result<ProcessMemory> {
         }
     }
     Ok(sum)
+}
+
+/// Lets the peak of the process and of all its descendants begin anew: at the start of a program, its whole code may be
+/// resident for a moment.
+pub(crate) fn forget_peak(pid: u32) -> Result<()> {
+    for member in process_tree(pid)? {
+        // proc(5): 5 resets the peak to the current value.
+        match fs::write(format!("/proc/{member}/clear_refs"), "5") {
+            Err(why) if member == pid => return Err(why).context("cannot reset its peak"),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns the ids of the process and its descendants.
@@ -162,6 +175,17 @@ mod tests {
             }
         );
         assert_eq!(parse_status("Name:\tzombie\n"), ProcessMemory::default());
+    }
+
+    #[test]
+    fn a_peak_begins_anew() {
+        let own = std::process::id();
+        let large = vec![1_u8; 64 << 20];
+        assert!(memory_usage(own).unwrap().peak > 64 << 10);
+        drop(large);
+        forget_peak(own).unwrap();
+        let memory = memory_usage(own).unwrap();
+        assert!(memory.peak < memory.resident + (32 << 10), "{memory:?}");
     }
 
     #[test]

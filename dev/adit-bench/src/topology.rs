@@ -286,6 +286,12 @@ impl ProcessRig {
             .collect()
     }
 
+    /// Lets the peak of each process's memory begin anew.
+    pub(crate) fn forget_peaks(&self) -> Result<()> {
+        let mut pids = self.members.iter().map(|member| member.running.pid());
+        pids.try_for_each(process_cost::forget_peak)
+    }
+
     /// Returns the memory of each process.
     pub(crate) fn memory(&self) -> Result<Vec<ProcessMemory>> {
         self.members

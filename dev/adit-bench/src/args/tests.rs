@@ -51,6 +51,14 @@ fn the_slow_carry_less_but_something() {
 }
 
 #[test]
+fn the_older_build_is_measured_only_if_it_is_named() {
+    assert!(!settings(&["--only", "adit"]).unwrap().includes(BEFORE));
+    assert!(!settings(&[]).unwrap().includes(BEFORE));
+    let words = ["--only", "adit", "--before", "old"];
+    assert!(settings(&words).unwrap().includes(BEFORE));
+}
+
+#[test]
 fn mistakes_are_refused() {
     for bad in [
         &["--suite", "ss-tpc"][..],
@@ -58,6 +66,8 @@ fn mistakes_are_refused() {
         &["--bytes", "1"],
         &["--method", "rot13"],
         &["--only", "unknown"],
+        &["--only", BEFORE],
+        &["--before", "old", "--write-docs"],
         &["--smoke", "--write-docs"],
         &["--bless"],
         &["hot", "seal"],

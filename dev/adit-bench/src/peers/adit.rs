@@ -15,6 +15,13 @@ pub(super) const KIND: PeerKind = PeerKind {
     ..PeerKind::DEFAULT
 };
 
+/// An older build of adit, of `--before`.
+pub(super) const BEFORE: PeerKind = PeerKind {
+    name: "adit before",
+    earlier_build_of: Some(KIND.name),
+    ..KIND
+};
+
 pub(super) fn start_recipe(role: &PeerRole, at: SocketAddr) -> Option<StartRecipe> {
     if let Some((end, line)) = kcptun::end_and_options(role, at) {
         return Some(StartRecipe::new("adit", &format!("kcp {end} {line}")));

@@ -30,6 +30,7 @@ use start_recipe::StartRecipe;
 /// All implementations that can be started, adit first.
 pub(crate) const KINDS: &[PeerKind] = &[
     adit::KIND,
+    adit::BEFORE,
     ssrust::KIND,
     ssgo::KIND,
     singbox::KIND,
@@ -48,6 +49,9 @@ pub(crate) const KINDS: &[PeerKind] = &[
     bare_programs::SPLICE,
     bare_programs::RECORDS,
 ];
+
+/// The name of the older build of adit, which is measured only with `--before`.
+pub(crate) const BEFORE: &str = adit::BEFORE.name;
 
 /// Returns true for an implementation that only shows the minimum cost of the task.
 pub(crate) fn is_floor(name: &str) -> bool {

@@ -21,6 +21,8 @@ use crate::locations;
 pub(crate) struct PeerKind {
     /// Name in tables and in `--only`.
     pub(crate) name: &'static str,
+    /// The implementation that it is an earlier build of: it participates where that one does.
+    pub(super) earlier_build_of: Option<&'static str>,
     /// The programs it needs; the first one reports the version.
     pub(super) programs: &'static [&'static str],
     pub(super) version: fn(&ProgramPaths) -> String,
@@ -155,6 +157,7 @@ impl PeerKind {
     /// Default values of an implementation.
     pub(super) const DEFAULT: Self = Self {
         name: "",
+        earlier_build_of: None,
         programs: &[],
         version: |programs| programs.first_line(&["--version"]),
         recipe: |_, _| None,
@@ -189,6 +192,11 @@ impl InstalledPeer {
     /// Returns the name in tables.
     pub(crate) const fn name(&self) -> &'static str {
         self.kind.name
+    }
+
+    /// Returns true if `names` has its name, or the name of what it is an earlier build of.
+    pub(crate) fn is_one_of(&self, names: &[&str]) -> bool {
+        names.contains(&self.kind.earlier_build_of.unwrap_or(self.kind.name))
     }
 
     /// Returns the path of its first program.

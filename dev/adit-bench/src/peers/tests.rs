@@ -297,3 +297,16 @@ fn keys_lie_where_ssh_is_started() {
     assert!(read("host").contains("PRIVATE KEY") && read("host") != read("id"));
     assert_eq!(read("id.pub"), read("authorized_keys"));
 }
+
+#[test]
+fn an_earlier_adit_participates_where_adit_does() {
+    let named = |name| {
+        let located = kind(name).locate(|_| Some(PathBuf::from("true")));
+        located.unwrap()
+    };
+    for name in ["adit", BEFORE] {
+        assert!(named(name).is_one_of(&["adit", "sing-box"]), "{name}");
+        assert!(!named(name).is_one_of(&["sing-box"]), "{name}");
+    }
+    assert!(!named("microsocks").is_one_of(&["adit"]));
+}

@@ -96,7 +96,7 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
         }
     }
     let topology = Topology::Kcptun(KCPTUN);
-    let among = |peer: &InstalledPeer| TUNNELS.contains(&peer.name());
+    let among = |peer: &InstalledPeer| peer.is_one_of(&TUNNELS);
     let case = "kcptun's tunnel, fast3, aes, FEC 10+3, 1 stream";
     let contest = RoundSpec::new(Suite::Kcp, case, topology)
         .among(&among)

@@ -12,6 +12,10 @@ use std::time::Duration;
 use adit_interop::{AditProcess, TEST_TIMEOUT, TempFolder};
 use anyhow::{Context, Result, ensure};
 
+use crate::figures::as_gib;
+use crate::load::content::CheckMode;
+use crate::load::tcp::transfer;
+use crate::load::{LoadDirection, OriginRoute};
 use crate::process_cost;
 
 /// The number of sessions that the page asks for.
@@ -64,6 +68,19 @@ impl ManagedProcess {
 
     pub(super) fn cpu_time(&mut self) -> Result<Duration> {
         process_cost::cpu_time(self.adit.process().id())
+    }
+
+    /// Transfers bytes by this route, which leads through the process, and returns its CPU seconds per GiB.
+    pub(super) fn transfer_cost(
+        &mut self,
+        route: OriginRoute,
+        direction: LoadDirection,
+        bytes: u64,
+    ) -> Result<f64> {
+        let before = self.cpu_time()?;
+        let moved = transfer(route, direction, bytes, 1, CheckMode::Sampled)?;
+        let spent = self.cpu_time()?.saturating_sub(before).as_secs_f64();
+        Ok(spent / as_gib(moved.bytes))
     }
 }
 
@@ -122,7 +139,8 @@ impl DashboardPage {
     pub(super) fn open(socket: &Path, also: &'static [&'static str]) -> Result<Self> {
         let mut events = ApiConnection::open(socket)?;
         events.request("GET /events", "")?;
-        let mut requests = ApiConnection::open(socket)?;
+        let socket = socket.to_owned();
+        let mut requests = ApiConnection::open(&socket)?;
         let has_ended = Arc::new(AtomicBool::new(false));
         let end = has_ended.clone();
         let task = thread::spawn(move || {
@@ -131,9 +149,13 @@ impl DashboardPage {
                 let mut line = String::new();
                 ensure!(events.0.read_line(&mut line)? > 0, "the stream has ended");
                 if line.starts_with("data: ") {
-                    requests.exchange(&format!("GET /sessions?limit={SHOWN}"), "")?;
-                    for line in also {
-                        requests.exchange(line, "")?;
+                    let sessions = format!("GET /sessions?limit={SHOWN}");
+                    for line in std::iter::once(sessions.as_str()).chain(also.iter().copied()) {
+                        // The server ends connections after a while, and a browser opens another one.
+                        if requests.exchange(line, "").is_err() {
+                            requests = ApiConnection::open(&socket)?;
+                            requests.exchange(line, "")?;
+                        }
                     }
                     looks += 1;
                 }

@@ -36,7 +36,7 @@ const NOT_OFFERED: &str = "not offered";
 
 /// Measures one stream, then a flood of datagrams, for every method.
 pub(super) fn run_suite(bench: &mut BenchRun) {
-    let among = |peer: &InstalledPeer| COLUMNS.contains(&peer.name());
+    let among = |peer: &InstalledPeer| peer.is_one_of(&COLUMNS);
     let methods = if bench.settings.smoke {
         &METHODS[..1]
     } else {

@@ -19,6 +19,7 @@ mod ssh;
 pub(crate) mod ssr;
 mod suite_list;
 mod transfer;
+mod turn_costs;
 mod udp;
 mod users;
 mod watched;

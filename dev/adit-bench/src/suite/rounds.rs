@@ -206,9 +206,3 @@ impl BenchRun {
         }
     }
 }
-
-/// Returns without and with, in the order of this round: the second one of a pair would always find a warmer machine.
-pub(super) const fn pair_in_turn(round: u32) -> [bool; 2] {
-    let is_even = round.is_multiple_of(2);
-    [is_even, !is_even]
-}

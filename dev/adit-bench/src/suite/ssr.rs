@@ -121,9 +121,9 @@ pub(super) fn run_suite(bench: &mut BenchRun) {
     for stack in stacks {
         let name = stack.name();
         let among = |peer: &InstalledPeer| match stack.topology {
-            Topology::Ssr(_) => COLUMNS.contains(&peer.name()),
+            Topology::Ssr(_) => peer.is_one_of(&COLUMNS),
             // Their rivals are measured in other suites.
-            _ => peer.name() == "adit",
+            _ => peer.is_one_of(&["adit"]),
         };
         let contest = RoundSpec::new(Suite::Ssr, &name, stack.topology)
             .among(&among)

@@ -91,7 +91,8 @@ impl Suite {
             Self::SsTcp => {
                 "Client and server are of the same implementation, with a fixed forwarder in \
                  front; the payload crosses both once. CPU is the user and system time of each \
-                 process. System calls are counted in a separate transfer. `busy` means that \
+                 process, and the peak of its memory is that of the transfer. System calls are \
+                 counted in a separate transfer. `busy` means that \
                  one process per core does nothing but count. `bare records` is not a rival: \
                  two blocking threads per connection that read, seal or open, and write, \
                  without a protocol. It shows what the copies and the cipher alone cost here."
@@ -105,8 +106,8 @@ impl Suite {
             }
             Self::Socks => {
                 "One process relays SOCKS5 CONNECT to a bare TCP connection. CPU is its user \
-                 and system time, including its children. System calls are counted in a \
-                 separate transfer. `busy` means that one process per core does nothing but \
+                 and system time, including its children, and the peak of its memory is that of \
+                 the transfer. System calls are counted in a separate transfer. `busy` means that one process per core does nothing but \
                  count. `bare splice` is not a rival: two blocking threads per connection that \
                  do nothing but `splice(2)` after they have read the request. It shows what the \
                  kernel alone costs here."
@@ -229,10 +230,12 @@ impl Suite {
                  trial, a server tries the user last seen at the client's address first and all \
                  others after that, which costs a key derivation and an AEAD key each, once per \
                  connection. Transfers with quotas are those of one of 10,000 users of a SOCKS5 \
-                 proxy, beside the same proxy without quotas, in turn; the share of a core is \
-                 that of a process with 10,000 idle sessions, of which a dashboard shows the \
-                 newest at each event. Beside transfers through a process that logs sessions, a \
-                 dashboard is open and its metrics are read at each event."
+                 proxy, beside the same proxy without quotas, and those through a process \
+                 that logs sessions, with an open dashboard and metrics that are read at each \
+                 event, beside one with warnings alone: 20 pairs of transfers in each round, with \
+                 and without in turn. A percentage is the median of the pairs of a round: how much \
+                 more CPU the transfer took with than without. The share of a core is that of a process with \
+                 4,900 idle sessions, of which a dashboard shows the newest at each event."
             }
             Self::Fleet => {
                 "Processes of adit as nodes, around one `redis-server` on a Unix socket, all on \

@@ -82,6 +82,7 @@ fn measure_directions(
     }
     let mut cases = CaseFigures::new();
     for direction in LoadDirection::BOTH {
+        rig.forget_peaks()?;
         let before = rig.cpu_times()?;
         let moved = carry(direction, amounts.bytes, CheckMode::Sampled)?;
         let costs = rig.costs(&before, CPU_PER_GIB, as_gib(moved.bytes))?;

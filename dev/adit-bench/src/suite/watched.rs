@@ -1,19 +1,18 @@
 //! The third part of suite `users`: what it costs on the path of bytes that a process is looked at, by its log, its
 //! metrics and the dashboard, beside the same process without API and with warnings alone in its log, in turn.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use adit_interop::{AditProcess, TempFolder};
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::Suite;
 use super::managed_process::{DashboardPage, ManagedProcess};
-use super::rounds::{BenchRun, CaseFigures, pair_in_turn};
+use super::rounds::BenchRun;
+use super::turn_costs::{DirectionCosts, measure_directions, record_directions};
 use crate::args::LoadAmounts;
-use crate::figures::{CPU_PER_GIB, as_gib, whole_figure};
-use crate::load::content::CheckMode;
 use crate::load::origin::{LoadOrigin, OriginService};
-use crate::load::tcp::transfer;
 use crate::load::{LoadDirection, OriginRoute};
 
 /// The requests of a scraper of metrics, at each event of the page: twice a second or more, where Prometheus would ask
@@ -52,77 +51,77 @@ impl Dialect {
 
 /// Measures each dialect with and without, in every round.
 pub(super) fn measure_watching(bench: &mut BenchRun, program: &Path) {
-    let amounts = bench.settings.amounts();
+    let (amounts, pairs) = (bench.settings.amounts(), bench.settings.extent().pairs);
     for round in 1..=bench.settings.rounds() {
-        let pair = pair_in_turn(round);
         for dialect in Dialect::ALL {
-            for is_watched in pair {
-                let who = match is_watched {
-                    true => "with dashboard, metrics and `info`",
-                    false => "with warnings alone",
-                };
-                let case = format!("transfers over {}", dialect.title());
-                let cases = match measure_transfers(program, dialect, is_watched, amounts) {
-                    Ok(cases) => cases
-                        .into_iter()
-                        .map(|(case, own)| (case, Ok(own)))
-                        .collect(),
-                    Err(why) => vec![(case, Err(why))],
-                };
-                for (case, outcome) in cases {
-                    bench
-                        .journal
-                        .record_outcome(Suite::Users, &case, who, round, outcome);
-                }
-            }
+            let outcome = measure_transfers(program, dialect, amounts, pairs);
+            let case = format!("transfers over {}", dialect.title());
+            record_directions(
+                &mut bench.journal,
+                Suite::Users,
+                &case,
+                ["with warnings alone", "with dashboard, metrics and `info`"],
+                round,
+                outcome,
+            );
         }
     }
 }
 
-/// Returns the cost of each direction for the process with the listener.
+/// Transfers through a process that is looked at, and through another one, in turn.
 fn measure_transfers(
     program: &Path,
     dialect: Dialect,
-    is_watched: bool,
     amounts: LoadAmounts,
-) -> Result<CaseFigures> {
-    let folder = TempFolder::new("bench-watched")?;
-    let mut managed = ManagedProcess::start(program, folder, &dialect.listener(), is_watched)?;
+    pairs: u32,
+) -> Result<DirectionCosts> {
+    let mut watched = Server::start(program, dialect, true)?;
+    let mut alone = Server::start(program, dialect, false)?;
     let origin = LoadOrigin::start(OriginService::Streams)?;
-    let server = managed.adit.addr();
-    let client = match dialect {
-        Dialect::Socks => None,
-        Dialect::Shadowsocks => {
-            let hop = format!("ss://2022-blake3-aes-128-gcm:{KEY}@{server}");
-            let args = ["run", "-L", "mixed://127.0.0.1:0", "-F", &hop];
-            Some(AditProcess::start_with(program, &args, 1)?)
-        }
-    };
-    let proxy = client.as_ref().map_or(server, AditProcess::addr);
-    let way = OriginRoute::Socks {
-        proxy,
-        to: origin.addr(),
-    };
-    for direction in LoadDirection::BOTH {
-        transfer(way, direction, amounts.warm_up, 1, CheckMode::Whole).context("warm-up")?;
+    let to = origin.addr();
+    // Open in the turns of the other process too: what the page itself costs the machine affects both.
+    let page = DashboardPage::open(&watched.process.socket(), &SCRAPE)?;
+    let costs = measure_directions(pairs, amounts, |is_watched, direction, bytes| {
+        let server = match is_watched {
+            true => &mut watched,
+            false => &mut alone,
+        };
+        server.transfer_cost(to, direction, bytes)
+    })?;
+    page.close()?;
+    Ok(costs)
+}
+
+/// The process that is measured, and the client in front of it.
+struct Server {
+    process: ManagedProcess,
+    client: Option<AditProcess>,
+}
+
+impl Server {
+    fn start(program: &Path, dialect: Dialect, is_watched: bool) -> Result<Self> {
+        let folder = TempFolder::new("bench-watched")?;
+        let process = ManagedProcess::start(program, folder, &dialect.listener(), is_watched)?;
+        let client = match dialect {
+            Dialect::Socks => None,
+            Dialect::Shadowsocks => {
+                let hop = format!("ss://2022-blake3-aes-128-gcm:{KEY}@{}", process.adit.addr());
+                let args = ["run", "-L", "mixed://127.0.0.1:0", "-F", &hop];
+                Some(AditProcess::start_with(program, &args, 1)?)
+            }
+        };
+        Ok(Self { process, client })
     }
-    let page = match is_watched {
-        true => Some(DashboardPage::open(&managed.socket(), &SCRAPE)?),
-        false => None,
-    };
-    let mut cases = CaseFigures::new();
-    for direction in LoadDirection::BOTH {
-        let before = managed.cpu_time()?;
-        let moved = transfer(way, direction, amounts.bytes, 1, CheckMode::Sampled)?;
-        let spent = managed.cpu_time()?.saturating_sub(before).as_secs_f64();
-        let cost = whole_figure(CPU_PER_GIB, spent / as_gib(moved.bytes));
-        cases.push((
-            format!("transfers over {}, {direction}", dialect.title()),
-            vec![cost],
-        ));
+
+    fn transfer_cost(
+        &mut self,
+        to: SocketAddr,
+        direction: LoadDirection,
+        bytes: u64,
+    ) -> Result<f64> {
+        let server = self.process.adit.addr();
+        let proxy = self.client.as_ref().map_or(server, AditProcess::addr);
+        let route = OriginRoute::Socks { proxy, to };
+        self.process.transfer_cost(route, direction, bytes)
     }
-    if let Some(page) = page {
-        page.close()?;
-    }
-    Ok(cases)
 }

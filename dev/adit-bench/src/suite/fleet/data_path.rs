@@ -7,73 +7,66 @@ use std::path::Path;
 
 use adit_fleet::FleetUser;
 use adit_fleet_world::{CountingSink, FleetWorld, NodeOptions};
-use adit_interop::AditProcess;
 use adit_interop::socks_client::{self, Destination};
 use adit_interop::store_server::StoreServer;
+use adit_interop::{AditProcess, TEST_TIMEOUT};
 use anyhow::{Context, Result};
 
 use super::extent::FleetExtent;
 use super::gate::Gate;
-use crate::figures::{CPU_PER_GIB, PERCENT, RoundSpread, as_gib};
+use crate::figures::{CPU_PER_GIB, PERCENT, as_gib};
 use crate::process_cost::cpu_time;
+use crate::suite::turn_costs::TurnCosts;
 
 /// Downloads through both in turn; the figure is the median of the quotients.
 pub(super) fn measure_data_path(adit: &Path, extent: &FleetExtent) -> Result<Vec<Gate>> {
     let mut world = FleetWorld::new(StoreServer::start()?)?;
     let set = |user: &mut FleetUser| user.limits.quota = Some(1 << 50);
     let users = world.operator.add_users(["ann".to_owned()], set)?;
-    let user = users.first().context("a user")?;
+    let password = users.first().context("a user")?.password();
     world.start_nodes(adit, 1, &NodeOptions::default())?;
-    let limit = std::time::Duration::from_secs(20);
-    world.wait_for_tables(limit)?;
-    let url = "mixed://ann:secret@127.0.0.1:0?allow_private=127.0.0.0/8";
-    let mut alone = AditProcess::start_with(adit, &["run", url], 1)?;
     let sink = CountingSink::start()?;
-    let node = world.nodes.first_mut().context("a node")?;
-    let (node_addr, node_id) = (node.addr(), node.process()?.id());
-    let (alone_addr, alone_id) = (alone.addr(), alone.process().id());
-    let password = user.password();
-    let fleet = |bytes| download(node_addr, node_id, &password, sink.addr(), bytes);
-    let plain = |bytes| download(alone_addr, alone_id, "secret", sink.addr(), bytes);
-    let warm_up = extent.transfer / 16;
-    fleet(warm_up)?;
-    plain(warm_up)?;
-    let (mut with, mut without, mut quotients) = (Vec::new(), Vec::new(), Vec::new());
-    for pair in 0..extent.pairs {
-        // The first of a pair alternates.
-        let (on, off) = match pair % 2 {
-            0 => {
-                let on = fleet(extent.transfer)?;
-                (on, plain(extent.transfer)?)
-            }
-            _ => {
-                let off = plain(extent.transfer)?;
-                (fleet(extent.transfer)?, off)
-            }
+    let mut costs = TurnCosts::default();
+    // Two processes of one program differ by the places of their memory: more than one pair of them is measured.
+    for start in 0..extent.starts {
+        if start > 0 {
+            let node = world.nodes.first_mut().context("a node")?;
+            node.stop()?;
+            node.start_process()?;
+        }
+        world.wait_for_tables(TEST_TIMEOUT)?;
+        let url = "mixed://ann:secret@127.0.0.1:0?allow_private=127.0.0.0/8";
+        let mut alone = AditProcess::start_with(adit, &["run", url], 1)?;
+        let node = world.nodes.first_mut().context("a node")?;
+        let fleet = (node.addr(), node.process()?.id(), password.as_str());
+        let alone = (alone.addr(), alone.process().id(), "secret");
+        let download = |has_fleet, bytes| {
+            let (proxy, process, password) = if has_fleet { fleet } else { alone };
+            download(proxy, process, password, sink.addr(), bytes)
         };
-        with.push(on);
-        without.push(off);
-        quotients.push((on / off - 1.0) * 100.0);
+        for has_fleet in [true, false] {
+            download(has_fleet, extent.transfer / 16)?;
+        }
+        costs.measure(extent.pairs, |has_fleet| {
+            download(has_fleet, extent.transfer)
+        })?;
     }
-    let median =
-        |values: Vec<f64>| RoundSpread::from_values(values).map_or(f64::NAN, |own| own.median);
+    let ((with, without), added) = (costs.medians()?, costs.added()?);
+    let name = "data path with a quota of the fleet";
     Ok(vec![
         Gate::new(
-            "data path with a quota of the fleet: more CPU than without",
+            format!("{name}: more CPU than without"),
             PERCENT,
-            median(quotients),
+            added.median,
             1.0,
         ),
         Gate::free(
-            "data path with a quota of the fleet",
-            CPU_PER_GIB,
-            median(with),
+            format!("{name}: margin of the row above"),
+            PERCENT,
+            added.margin,
         ),
-        Gate::free(
-            "data path without quota and fleet",
-            CPU_PER_GIB,
-            median(without),
-        ),
+        Gate::free(name, CPU_PER_GIB, with),
+        Gate::free("data path without quota and fleet", CPU_PER_GIB, without),
     ])
 }
 

@@ -28,9 +28,10 @@ pub(super) struct FleetExtent {
     pub(super) stall: Duration,
     /// Time for which half of the nodes are apart.
     pub(super) partition: Duration,
-    /// Bytes of a transfer, and pairs of transfers, on the data path.
+    /// Bytes of a transfer on the data path, pairs of transfers, and how often their processes are started.
     pub(super) transfer: u64,
     pub(super) pairs: u32,
+    pub(super) starts: u32,
     /// Calls of each kind to the store.
     pub(super) calls: u32,
     /// Numbers of nodes for the cost of a node.
@@ -53,7 +54,8 @@ pub(super) const USUAL: FleetExtent = FleetExtent {
     stall: Duration::from_secs(300),
     partition: Duration::from_secs(120),
     transfer: 2 << 30,
-    pairs: 9,
+    pairs: 15,
+    starts: 8,
     calls: 20_000,
     fleet_sizes: &[1, 4, 16, 64],
     simulated: (1000, 1_000_000),
@@ -74,6 +76,7 @@ pub(super) const SMOKE: FleetExtent = FleetExtent {
     partition: Duration::from_secs(2),
     transfer: 8 << 20,
     pairs: 1,
+    starts: 2,
     calls: 50,
     fleet_sizes: &[1, 2],
     simulated: (20, 2000),
