@@ -14,18 +14,21 @@ const TESTS: &[(&str, &str)] = &[
     ("adit-commands", "features::"),
 ];
 
-/// The crates with tests of the feature that is off by default.
-const OTLP_TESTS: [&str; 3] = ["adit-admin", "adit-commands", "adit-config"];
-
 /// Checks the build without features, and with each of them alone, and tests what a build says about those that it
 /// leaves out.
 pub(crate) fn check_features() -> Result<String> {
     let features = program_features()?;
     for feature in &features {
-        CommandRun::cargo(["clippy", "--package", PROGRAM, "--no-default-features"])
-            .args(["--features", feature, "--", "-D", "warnings"])
+        // Not clippy: what depends on features are unused imports and functions, of which the compiler warns in half of
+        // the time.
+        let said = CommandRun::cargo(["check", "--package", PROGRAM, "--no-default-features"])
+            .args(["--features", feature])
             .with_limit(10)
             .run_captured(&format!("feature-{feature}"))?;
+        ensure!(
+            !said.contains("warning: "),
+            "with the feature {feature} alone:\n{said}"
+        );
     }
     for (package, tests) in TESTS {
         let said = CommandRun::cargo(["test", "--package", package, "--no-default-features"])
@@ -37,27 +40,7 @@ pub(crate) fn check_features() -> Result<String> {
             "{package} has no tests `{tests}`"
         );
     }
-    test_otlp()?;
     Ok(format!("{} features, each alone", features.len()))
-}
-
-/// Runs the tests of the export over OTLP, which no other build has.
-fn test_otlp() -> Result<()> {
-    let mut run = CommandRun::cargo(["test", "--lib"]);
-    for package in OTLP_TESTS {
-        run = run.args([
-            "--package",
-            package,
-            "--features",
-            &format!("{package}/otlp"),
-        ]);
-    }
-    run.with_limit(15).run_captured("otlp-units")?;
-    CommandRun::cargo(["test", "--package", PROGRAM, "--features", "otlp"])
-        .args(["--test", "otlp"])
-        .with_limit(15)
-        .run_captured("otlp")?;
-    Ok(())
 }
 
 /// Returns the features of the program, `minimal` among them.

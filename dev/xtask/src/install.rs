@@ -18,7 +18,7 @@ use crate::command::{CommandRun, find_program, root, target_dir};
 use crate::dependants;
 use crate::oldest_rust;
 use crate::package;
-use crate::steps::StepRunner;
+use crate::steps::{LaneStep, StepRunner};
 use crate::toolchain::{self, Toolchain};
 use crate::windows;
 
@@ -52,10 +52,30 @@ const SING_BOX: &str = "1.14.1";
 const SHADOWSOCKS_GO: &str = "1.14.0";
 /// The release that Xray's authors call 26.3.27.
 const XRAY: &str = "1.260327.0";
-/// The program that checks the workflows of CI.
-const ACTIONLINT: &str = "1.7.12";
-/// The program that renders the files for Kubernetes.
-const KUSTOMIZE: &str = "5.8.1";
+/// Programs in Go, with package and version: two peers, the check of the workflows of CI, and what renders the files for
+/// Kubernetes.
+const GO_PROGRAMS: [(&str, &str, &str); 4] = [
+    (
+        "shadowsocks-go",
+        "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go",
+        SHADOWSOCKS_GO,
+    ),
+    ("xray", "github.com/xtls/xray-core/main", XRAY),
+    (
+        "actionlint",
+        "github.com/rhysd/actionlint/cmd/actionlint",
+        "1.7.12",
+    ),
+    ("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", "5.8.1"),
+];
+/// Programs in Go whose version is in a `go.mod` of this repository, with their package.
+const GO_PEERS: [(&str, &str); 5] = [
+    ("grafanaboard", "."),
+    ("kcppeer", "."),
+    ("otelcol", "."),
+    ("sshgo", "."),
+    ("mihomo", "github.com/metacubex/mihomo"),
+];
 /// The check of pages for people who use them without a mouse or without seeing them.
 const AXE: &str = "4.14.1";
 const SHADOWSOCKS_RUST: &str = "1.25.0";
@@ -70,48 +90,55 @@ pub(crate) fn install_all(steps: &mut StepRunner, scope: InstallScope) {
     steps.run_step("install packages", || {
         install_packages(&[TOOLS, package::PACKAGE_TOOLS, &windows::TOOLS].concat())
     });
-    steps.run_step("install a Debian root", package::install_debian_root);
-    steps.run_step("install sing-box", build_sing_box);
-    steps.run_step("install shadowsocks-go", || {
-        let package = "github.com/database64128/shadowsocks-go/cmd/shadowsocks-go";
-        build_go_program("shadowsocks-go", package, SHADOWSOCKS_GO)
-    });
-    steps.run_step("install xray", || {
-        build_go_program("xray", "github.com/xtls/xray-core/main", XRAY)
-    });
-    steps.run_step("install actionlint", || {
-        let package = "github.com/rhysd/actionlint/cmd/actionlint";
-        build_go_program("actionlint", package, ACTIONLINT)
-    });
-    steps.run_step("install kustomize", || {
-        let package = "sigs.k8s.io/kustomize/kustomize/v5";
-        build_go_program("kustomize", package, KUSTOMIZE)
-    });
-    for name in ["grafanaboard", "kcppeer", "otelcol", "sshgo"] {
-        steps.run_step(&format!("install {name}"), || build_go_peer(name, "."));
-    }
-    steps.run_step("install mihomo", || {
-        build_go_peer("mihomo", "github.com/metacubex/mihomo")
-    });
-    for name in ["tokiokcp", "russhpeer"] {
-        steps.run_step(&format!("install {name}"), || build_rust_peer(name));
-    }
-    for name in ["russhpeer", "russhexamples"] {
-        let folder = format!("dev/adit-interop/peers/{name}");
-        steps.run_step(&format!("fetch {name}"), || fetch_crates(&folder));
-    }
-    steps.run_step("fetch crates on russh", || fetch_crates(dependants::FOLDER));
-    steps.run_step("install peers in Python", install_python_peers);
-    steps.run_step("install axe-core", install_axe);
-    steps.run_step("install mdbook", build_mdbook);
-    steps.run_step("install toolchains", || {
-        let oldest = oldest_rust::install()?;
-        let api = Toolchain::active_or_private(toolchain::API_VERSION)?;
-        Ok(format!("{oldest}, {api}"))
-    });
+    // Those of the first lane mostly wait for the network, those of the second for the compiler.
+    steps.run_lanes(vec![downloaded_peers(), compiled_peers()]);
     if scope == InstallScope::All {
         steps.run_step("install shadowsocks-rust", build_shadowsocks_rust);
     }
+}
+
+/// The peers in Go, which compiles fast, in other languages, and the Debian root of the tests.
+fn downloaded_peers() -> Vec<LaneStep> {
+    let mut lane = vec![
+        LaneStep::new("install a Debian root", package::install_debian_root),
+        LaneStep::new("install sing-box", build_sing_box),
+    ];
+    for (name, package, version) in GO_PROGRAMS {
+        let build = move || build_go_program(name, package, version);
+        lane.push(LaneStep::new(format!("install {name}"), build));
+    }
+    for (name, package) in GO_PEERS {
+        let build = move || build_go_peer(name, package);
+        lane.push(LaneStep::new(format!("install {name}"), build));
+    }
+    lane.push(LaneStep::new(
+        "install peers in Python",
+        install_python_peers,
+    ));
+    lane.push(LaneStep::new("install axe-core", install_axe));
+    lane
+}
+
+/// The peers in Rust, the tools from its registry, and its other toolchains.
+fn compiled_peers() -> Vec<LaneStep> {
+    let mut lane = Vec::new();
+    for name in ["tokiokcp", "russhpeer"] {
+        let build = move || build_rust_peer(name);
+        lane.push(LaneStep::new(format!("install {name}"), build));
+    }
+    for name in ["russhpeer", "russhexamples"] {
+        let fetch = move || fetch_crates(&format!("dev/adit-interop/peers/{name}"));
+        lane.push(LaneStep::new(format!("fetch {name}"), fetch));
+    }
+    let fetch = || fetch_crates(dependants::FOLDER);
+    lane.push(LaneStep::new("fetch crates on russh", fetch));
+    lane.push(LaneStep::new("install mdbook", build_mdbook));
+    lane.push(LaneStep::new("install toolchains", || {
+        let oldest = oldest_rust::install()?;
+        let api = Toolchain::active_or_private(toolchain::API_VERSION)?;
+        Ok(format!("{oldest}, {api}"))
+    }));
+    lane
 }
 
 /// Installs everything, including the programs that `cargo xtask bench` measures against adit.
@@ -349,7 +376,8 @@ pub(crate) fn actionlint_program() -> PathBuf {
     peers_dir().join("actionlint")
 }
 
-/// Builds mdbook without its optional server and file watcher.
+/// Builds mdbook without its optional server and file watcher, and without optimization, which would take a minute: it
+/// runs for a second.
 fn build_mdbook() -> Result<String> {
     let stamp = BuildStamp::new("mdbook", MDBOOK);
     if stamp.is_current() {
@@ -357,7 +385,8 @@ fn build_mdbook() -> Result<String> {
     }
     let dir = peers_dir();
     fs::create_dir_all(&dir)?;
-    CommandRun::cargo(["install", "mdbook", "--version", MDBOOK, "--locked"])
+    CommandRun::cargo(["install", "mdbook", "--debug"])
+        .args(["--version", MDBOOK, "--locked"])
         .args(["--no-default-features", "--features", "search"])
         .args(["--root", &dir.to_string_lossy()])
         .with_limit(20)

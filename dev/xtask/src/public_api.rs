@@ -149,7 +149,11 @@ fn document(names: &[&str]) -> Result<PathBuf> {
         .cargo(&["doc", "--lib", "--no-deps", "--all-features"])
         .args(names.iter().flat_map(|name| ["--package", name]))
         .env("RUSTDOC", &rustdoc)
-        .env("RUSTDOCFLAGS", "-Zunstable-options --output-format=json")
+        // A warning fails the step: no other one reads the documentation as the users of the libraries see it.
+        .env(
+            "RUSTDOCFLAGS",
+            "-D warnings -Zunstable-options --output-format=json",
+        )
         .with_limit(20)
         .run_captured("api")?;
     Ok(target_dir().join("doc"))

@@ -24,22 +24,38 @@ const MAX_MINIMAL_SIZE: u64 = 9 << 20;
 const MAX_IDLE: u64 = 10_000_000;
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODw==";
 
-/// Builds the binary together with the benchmarks: the last part of each build has one thread, and
-/// alone the benchmarks would request other features of the crates that both depend on, and have
-/// most of them built again.
-fn build_release() -> Result<()> {
+/// Returns the command that builds the binary together with the benchmarks: the last part of each build has one thread,
+/// and alone the benchmarks would request other features of the crates that both depend on, and have most of them built
+/// again.
+fn release_build() -> CommandRun {
     CommandRun::cargo(["build", "--release", "--package", "adit"])
         .args(["--package", "adit-bench"])
-        .with_limit(30)
-        .run_captured("release")?;
-    Ok(())
+        .with_limit(60)
+}
+
+/// Returns the command that builds the binary without the features that can be left out.
+fn minimal_build() -> CommandRun {
+    CommandRun::cargo(["build", "--release", "--package", "adit"])
+        .args(["--no-default-features", "--features", "minimal"])
+        .with_limit(60)
+}
+
+/// Builds what the steps `release` and `bench smoke` use, beside the tests, which wait for most of their time.
+pub(crate) fn build_ahead() -> Result<String> {
+    for (build, log) in [
+        (minimal_build(), "release-minimal-ahead"),
+        (release_build(), "release-ahead"),
+    ] {
+        build.at_idle_priority().run_captured(log)?;
+    }
+    Ok(String::new())
 }
 
 /// Returns a command that runs the benchmarks, built, with these arguments.
 pub(crate) fn bench_command<S: AsRef<OsStr>>(
     args: impl IntoIterator<Item = S>,
 ) -> Result<CommandRun> {
-    build_release()?;
+    release_build().run_captured("release")?;
     let program = target_dir().join("release").join("adit-bench");
     let run = CommandRun::new(program, args);
     Ok(run.env("CARGO_MANIFEST_DIR", root().join("dev/adit-bench")))
@@ -48,10 +64,7 @@ pub(crate) fn bench_command<S: AsRef<OsStr>>(
 /// Builds `adit` without the features that can be left out, and checks that it works and what it says about the others.
 /// Returns its size.
 fn check_minimal() -> Result<u64> {
-    CommandRun::cargo(["build", "--release", "--package", "adit"])
-        .args(["--no-default-features", "--features", "minimal"])
-        .with_limit(20)
-        .run_captured("release-minimal")?;
+    minimal_build().run_captured("release-minimal")?;
     let release = target_dir().join("release");
     let binary = release.join("adit-minimal");
     // The build with all features has the same name.
@@ -93,7 +106,7 @@ fn check_minimal() -> Result<u64> {
 /// Builds the binary and checks it against its limits.
 pub(crate) fn check_release() -> Result<String> {
     let minimal = check_minimal()?;
-    build_release()?;
+    release_build().run_captured("release")?;
     let said = CommandRun::cargo(["run", "--release", "--quiet", "--", "up", "--once"])
         .run_captured("up")?;
     ensure!(

@@ -12,22 +12,29 @@ use anyhow::Result;
 #[derive(Debug, Default)]
 pub(crate) struct StepRunner {
     passed: usize,
-    failed: Vec<String>,
+    failed: Vec<FailedStep>,
+}
+
+#[derive(Debug)]
+struct FailedStep {
+    name: String,
+    /// The first line of the error.
+    why: String,
 }
 
 /// A step of a lane, for [`StepRunner::run_lanes`].
 pub(crate) struct LaneStep {
-    name: &'static str,
+    name: String,
     work: Box<dyn FnOnce() -> Result<String> + Send>,
 }
 
 impl LaneStep {
     pub(crate) fn new(
-        name: &'static str,
+        name: impl Into<String>,
         work: impl FnOnce() -> Result<String> + Send + 'static,
     ) -> Self {
         Self {
-            name,
+            name: name.into(),
             work: Box::new(work),
         }
     }
@@ -82,7 +89,7 @@ impl StepRunner {
                         let start = Instant::now();
                         let outcome = work();
                         let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
-                        steps.report_outcome(name, outcome, start.elapsed());
+                        steps.report_outcome(&name, outcome, start.elapsed());
                     }
                 });
             }
@@ -97,19 +104,23 @@ impl StepRunner {
                 true
             }
             Err(why) => {
-                for text in format!("{why:#}").lines() {
+                let why = format!("{why:#}");
+                for text in why.lines() {
                     println!("        {text}");
                 }
-                self.failed.push(name.to_owned());
+                self.failed.push(FailedStep {
+                    name: name.to_owned(),
+                    why: why.lines().next().unwrap_or_default().to_owned(),
+                });
                 false
             }
         }
     }
 
-    /// Prints the counts, which is the last line. Returns true if all steps passed.
+    /// Prints the failed steps and, as the last line, the counts. Returns true if all steps passed.
     pub(crate) fn print_summary(&self) -> bool {
-        if !self.failed.is_empty() {
-            println!("failed: {}", self.failed.join(", "));
+        for FailedStep { name, why } in &self.failed {
+            println!("failed: {name}: {why}");
         }
         println!("{}", self.summary());
         self.failed.is_empty()
@@ -135,13 +146,18 @@ mod tests {
     use super::*;
     use anyhow::bail;
 
+    fn names_of_failed(steps: &StepRunner) -> Vec<&str> {
+        steps.failed.iter().map(|step| &*step.name).collect()
+    }
+
     #[test]
     fn goes_on_after_a_failure_and_counts_both() {
         let mut steps = StepRunner::default();
         assert!(steps.run_step("one", || Ok(String::new())));
-        assert!(!steps.run_step("two", || bail!("no")));
+        assert!(!steps.run_step("two", || bail!("no\noutput")));
         assert!(steps.run_step("three", || Ok(String::new())));
         assert_eq!(steps.summary(), "2 passed, 1 failed");
+        assert_eq!(steps.failed[0].why, "no");
         assert!(!steps.print_summary());
     }
 
@@ -162,7 +178,7 @@ mod tests {
         ran.sort();
         assert_eq!(ran, names);
         assert_eq!(steps.summary(), "8 passed, 1 failed");
-        assert_eq!(steps.failed, ["4"]);
+        assert_eq!(names_of_failed(&steps), ["4"]);
     }
 
     #[test]
@@ -181,7 +197,7 @@ mod tests {
         });
         steps.run_lanes(vec![vec![first, second], vec![other]]);
         assert_eq!(steps.summary(), "2 passed, 1 failed");
-        assert_eq!(steps.failed, ["second"]);
+        assert_eq!(names_of_failed(&steps), ["second"]);
     }
 
     #[test]

@@ -24,6 +24,9 @@ const THREADS: &str = "8";
 const SMOKE: &str = "adit,sing-box,OpenSSH,kcp-go";
 /// The suite that has no rivals, so that its documented command measures all of it; it takes one and a half minutes.
 const WITHOUT_RIVALS: &str = "fleet";
+/// The tests of the workspace. With the feature that is off by default, which a build of its own would take minutes for:
+/// the program of users is tested without it by the steps of the release.
+const WORKSPACE: [&str; 4] = ["test", "--workspace", "--features", "adit/otlp"];
 /// Duration of each fuzz target, in seconds.
 const FUZZ_SECONDS: u32 = 4;
 
@@ -158,23 +161,22 @@ pub(crate) fn run_all(steps: &mut StepRunner, wish: TestOptions) -> bool {
     if wish.scope == InstallScope::All {
         steps.run_step("cargo-deny", run_cargo_deny);
     }
-    steps.run_step("tests", || {
-        // Interop tests mostly wait for other processes.
-        let all = || CommandRun::cargo(["test", "--workspace", "--no-fail-fast"]);
-        let alone = |names: &[String]| all().args(["--", "--exact"]).args(names);
-        let passed = test_run::run_tests(
-            "tests",
-            || prepare_test_run(all(), wish.scope),
-            |names| prepare_test_run(alone(names), wish.scope),
-        )?;
-        let left_out = match wish.scope {
-            InstallScope::Default => " (shadowsocks-rust as a peer: with --all)",
-            InstallScope::All => "",
-        };
-        Ok(format!("{passed}{left_out}"))
+    // The time limit of the tests is not that of their compilation, which takes longer than they do on a slow machine.
+    steps.run_step("tests build", || {
+        test_binaries().map(|built| format!("{} binaries", built.len()))
     });
-    steps.run_step("tests, portable", || run_portable_tests(wish.scope));
-    steps.run_step("tests, Valkey", || run_valkey_tests(wish.scope));
+    let scope = wish.scope;
+    let tests = vec![
+        LaneStep::new("tests", move || run_workspace_tests(scope)),
+        LaneStep::new("tests, portable", move || run_portable_tests(scope)),
+        LaneStep::new("tests, Valkey", move || run_valkey_tests(scope)),
+    ];
+    // The tests use two thirds of two processors: the builds of the steps below have the rest.
+    let builds = vec![
+        LaneStep::new("release build", release_check::build_ahead),
+        LaneStep::new("dist build", dist::build_ahead),
+    ];
+    steps.run_lanes(vec![tests, builds]);
     // What these build is up to date for the steps after them.
     documented::run(steps, wish.scope);
     steps.run_step("release", release_check::check_release);
@@ -206,6 +208,8 @@ fn run_clippy() -> Result<String> {
     let lint = [
         "clippy",
         "--workspace",
+        "--features",
+        "adit/otlp",
         "--all-targets",
         "--",
         "-D",
@@ -236,6 +240,23 @@ fn check_instructions() -> Result<String> {
         .with_limit(30)
         .run_captured("instructions")?;
     Ok(told.lines().last().unwrap_or_default().to_owned())
+}
+
+/// Runs the tests of all crates.
+fn run_workspace_tests(scope: InstallScope) -> Result<String> {
+    // Interop tests mostly wait for other processes.
+    let all = || CommandRun::cargo(WORKSPACE).args(["--no-fail-fast"]);
+    let alone = |names: &[String]| all().args(["--", "--exact"]).args(names);
+    let passed = test_run::run_tests(
+        "tests",
+        || prepare_test_run(all(), scope),
+        |names| prepare_test_run(alone(names), scope),
+    )?;
+    let left_out = match scope {
+        InstallScope::Default => " (shadowsocks-rust as a peer: with --all)",
+        InstallScope::All => "",
+    };
+    Ok(format!("{passed}{left_out}"))
 }
 
 /// Runs the tests again without the fast paths: those of the crates that have one, and of the
@@ -283,16 +304,17 @@ fn run_portable_tests(scope: InstallScope) -> Result<String> {
 /// Returns the test binaries of the workspace, as the step `tests` has built them: for other packages, cargo would choose
 /// other features and build most of them again.
 fn test_binaries() -> Result<Vec<TestBinary>> {
-    let list = [
-        "test",
-        "--workspace",
-        "--no-run",
-        "--message-format=json-render-diagnostics",
-    ];
-    let told = CommandRun::cargo(list)
-        .with_limit(25)
+    let told = CommandRun::cargo(WORKSPACE)
+        .args(["--no-run", "--message-format=json-render-diagnostics"])
+        .with_limit(50)
         .run_captured("tests-built")?;
-    Ok(parse_binaries(&told).collect())
+    let found: Vec<_> = parse_binaries(&told).collect();
+    // Cargo leaves out tests of a feature that is off without a word.
+    ensure!(
+        found.iter().any(|one| one.target == "otlp"),
+        "the tests of the export over OTLP were not built"
+    );
+    Ok(found)
 }
 
 /// Runs the tests of fleets again, with Valkey as the store server.
@@ -366,25 +388,22 @@ pub(crate) fn parse_binaries(messages: &str) -> impl Iterator<Item = TestBinary>
 }
 
 /// Runs `cargo doc` without warnings, the link check of all documents, and the build of the book.
-///
-/// The documentation of private items is built first: its links name modules and functions as they were
-/// called, and only rustdoc notices when one is renamed. The public one remains in the target folder.
 pub(crate) fn check_docs(steps: &mut StepRunner) {
     steps.run_lanes(vec![doc_steps().into()]);
 }
 
 fn doc_steps() -> [LaneStep; 3] {
-    let build = |log: &str, flags: &str, options: &[&str]| {
+    // With private items: their links name modules and functions as they were called, and only rustdoc notices when one
+    // is renamed. Links of public items to private ones are errors in the step `public api`.
+    let docs = || {
         CommandRun::cargo(["doc", "--workspace", "--no-deps"])
-            .args(options.iter().copied())
-            .env("RUSTDOCFLAGS", flags)
+            .args(["--document-private-items"])
+            .env(
+                "RUSTDOCFLAGS",
+                "-D warnings -A rustdoc::private_intra_doc_links",
+            )
             .with_limit(20)
-            .run_captured(log)
-    };
-    let docs = move || {
-        let private = "-D warnings -A rustdoc::private_intra_doc_links";
-        build("docs-private", private, &["--document-private-items"])?;
-        build("docs", "-D warnings", &[])?;
+            .run_captured("docs")?;
         Ok(String::new())
     };
     [

@@ -5,6 +5,7 @@
 //! the failed tests alone and one at a time, distinguishes the two: a broken test fails again, and
 //! a test that passes only then is named in the result of the step.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 
@@ -68,7 +69,11 @@ pub(crate) fn run_tests(
     let names = failed_tests(&output);
     // Without a failed test, the cause is a build, a crash or the time limit.
     if names.is_empty() {
-        return Err(why);
+        let unfinished = unfinished_tests(&output);
+        return match unfinished.is_empty() {
+            true => Err(why),
+            false => Err(why.context(format!("not ended: {}", unfinished.join(", ")))),
+        };
     }
     let shown = failure_report(&output);
     let place = log_path(log);
@@ -83,29 +88,67 @@ pub(crate) fn run_tests(
             count: count_passed(&output) + names.len(),
             passed_on_retry: names,
         }),
-        _ => bail!(
-            "{shown}\nfailed again alone, or did not run; see the output in {} and {}",
-            place.display(),
-            log_path(&again).display()
-        ),
+        _ => {
+            let place_again = log_path(&again);
+            let output = fs::read_to_string(&place_again).unwrap_or_default();
+            bail!(
+                "{shown}\n{}; see the output in {} and {}",
+                second_failure(&failed_tests(&output)),
+                place.display(),
+                place_again.display()
+            )
+        }
     }
 }
 
-/// Returns the names of the failed tests.
+/// Says which tests are broken: others may have failed beside them, and passed alone.
+fn second_failure(names: &[String]) -> String {
+    match names {
+        [] => "did not run again alone".to_owned(),
+        names => format!("failed again alone: {}", names.join(", ")),
+    }
+}
+
+/// Returns the names of the failed tests, each once: a test that runs itself again in a namespace is reported by both
+/// processes.
 fn failed_tests(output: &str) -> Vec<String> {
     let names = output.lines().filter_map(|line| {
         let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
         // `(line 3)` of a doctest, and ` - should panic`, are part of the printed name.
         Some(name.trim_end_matches(" - should panic").to_owned())
     });
-    names.collect()
+    let mut known = BTreeSet::new();
+    names.filter(|name| known.insert(name.clone())).collect()
 }
 
-/// Returns true if a test program ended without a result.
+/// Returns true if a test program ended without a result: it crashed, or it was ended at the time limit.
 fn has_crashed(output: &str) -> bool {
-    output
-        .lines()
-        .any(|line| line.contains("(signal: ") || line.starts_with("error: could not compile"))
+    let has_failed =
+        |line: &str| line.contains("(signal: ") || line.starts_with("error: could not compile");
+    let is_start = |line: &&str| {
+        // Behind the name of a test, in a run with one thread.
+        let Some((_, rest)) = line.rsplit_once("running ") else {
+            return false;
+        };
+        let count = rest
+            .strip_suffix(" tests")
+            .or_else(|| rest.strip_suffix(" test"));
+        count.is_some_and(|count| count.parse::<usize>().is_ok())
+    };
+    output.lines().any(has_failed)
+        || output.lines().filter(is_start).count() > output.matches("test result: ").count()
+}
+
+/// Returns the tests of which libtest has said that they take long, and that have not ended.
+fn unfinished_tests(output: &str) -> Vec<&str> {
+    let ended = |name: &str| output.contains(&format!("test {name} ... "));
+    let slow = output.lines().filter_map(|line| {
+        let (name, rest) = line
+            .strip_prefix("test ")?
+            .split_once(" has been running ")?;
+        rest.starts_with("for over ").then_some(name)
+    });
+    slow.filter(|name| !ended(name)).collect()
 }
 
 /// Returns the lines of the failed tests of all binaries, with the place and the message of each
@@ -193,10 +236,23 @@ mod tests {
     }
 
     #[test]
+    fn a_test_that_two_processes_report_has_failed_once() {
+        let inner = format!("test b ... FAILED\\n{ONE_FAILED}");
+        let alone = |names: &[String]| {
+            assert_eq!(names, ["b"]);
+            script("test result: ok. 1 passed; 0 failed\\n", 0)
+        };
+        let passed = run_tests("suite-inner", || script(&inner, 101), alone).unwrap();
+        assert_eq!(passed.count, 2);
+    }
+
+    #[test]
     fn a_test_that_fails_twice_fails() {
         let fails = |_: &[String]| script(ONE_FAILED, 101);
         let why = run_tests("suite-twice", || script(ONE_FAILED, 101), fails).unwrap_err();
-        assert!(why.to_string().contains("test b ... FAILED"), "{why}");
+        let why = why.to_string();
+        assert!(why.contains("test b ... FAILED"), "{why}");
+        assert!(why.contains("failed again alone: b;"), "{why}");
     }
 
     #[test]
@@ -208,10 +264,32 @@ mod tests {
     #[test]
     fn many_failures_and_crashes_get_no_second_run() {
         let none = |_: &[String]| -> CommandRun { panic!("a second run") };
-        let many = "test b ... FAILED\\n".repeat(MAX_RETRIES + 1);
+        let many = (0..=MAX_RETRIES).map(|n| format!("test b{n} ... FAILED\\n"));
+        let many: String = many.collect();
         assert!(run_tests("suite-many", || script(&many, 101), none).is_err());
         let crash = "test b ... FAILED\\nprocess did not exit (signal: 11)\\n";
         assert!(run_tests("suite-crash", || script(crash, 101), none).is_err());
         assert!(run_tests("suite-no-test", || script("error\\n", 101), none).is_err());
+    }
+
+    /// The others of the program did not run, or their results are not known.
+    #[test]
+    fn a_failed_test_of_a_program_without_a_result_gets_no_second_run() {
+        let none = |_: &[String]| -> CommandRun { panic!("a second run") };
+        let cut = "running 1 test\ntest a ... ok\ntest result: ok. 1 passed; 0 failed\n\
+            running 2 tests\ntest b ... FAILED\n";
+        assert!(run_tests("suite-cut", || script(cut, 101), none).is_err());
+        assert!(!has_crashed(
+            "test a ... running 1 test\ntest result: ok. 1 passed; 0 failed\n"
+        ));
+    }
+
+    #[test]
+    fn a_test_that_does_not_end_is_named() {
+        let slow = "test a has been running for over 60 seconds\n\
+            test b has been running for over 60 seconds\ntest a ... ok\n";
+        let none = |_: &[String]| -> CommandRun { panic!("a second run") };
+        let why = run_tests("suite-slow", || script(slow, 101), none).unwrap_err();
+        assert!(format!("{why:#}").starts_with("not ended: b: "), "{why:#}");
     }
 }

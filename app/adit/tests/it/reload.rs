@@ -81,7 +81,8 @@ fn a_bad_file_changes_nothing_and_says_where() {
     let target = Destination::Addr(origin.addr());
     let mut server = Server::start(&Settings::default());
     let mut open = EchoStream::open(server.mixed(), &target).unwrap();
-    let extra = server.extra_port();
+    // Once for all: a process that another thread is starting may have a copy of a socket that was closed here.
+    let taken = TcpListener::bind(loopback_addr(server.extra_port())).unwrap();
     for (from, to, place) in [
         ("mixed://", "mixd://", "adit.toml:2:"),
         ("via = \"direct://\"", "via = \"sox://a:1\"", "adit.toml:3:"),
@@ -89,7 +90,6 @@ fn a_bad_file_changes_nothing_and_says_where() {
         // Found when it is opened: this port is taken.
         ("udp_idle=5m", "udp_idle=6m", "cannot listen on 127.0.0.1:"),
     ] {
-        let taken = TcpListener::bind(loopback_addr(extra)).unwrap();
         let settings = Settings {
             extra: place.starts_with("cannot"),
             ..Settings::default()
@@ -103,8 +103,8 @@ fn a_bad_file_changes_nothing_and_says_where() {
         open.exchange(b"still open").unwrap();
         let mut fresh = EchoStream::open(server.mixed(), &target).unwrap();
         fresh.exchange(b"and accepting").unwrap();
-        drop(taken);
     }
+    drop(taken);
     server.reload(&Settings::default());
     server.adit.stop().unwrap();
 }

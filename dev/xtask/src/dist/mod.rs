@@ -149,6 +149,15 @@ fn find_checked(names: &[&str]) -> Result<Vec<&'static str>> {
     names.iter().map(find).collect()
 }
 
+/// Builds the program of this machine's archive, beside other work.
+pub(crate) fn build_ahead() -> Result<String> {
+    let tools = CrossTools::install()?;
+    let made = Distribution::prepare(&tools, DistTarget::of_host()?)?;
+    let build = made.build_command(&target_dir().join(BUILD_FOLDER))?;
+    build.at_idle_priority().run_captured("dist-ahead")?;
+    Ok(String::new())
+}
+
 /// Builds, packs, checks and runs what is selected, in one step each.
 pub(crate) fn run(steps: &mut StepRunner, wish: &DistOptions) {
     let mut tools = None;
@@ -232,18 +241,24 @@ impl<'a> Distribution<'a> {
         })
     }
 
-    /// Builds the program with `folder` as the target folder, and returns its path.
-    fn build(&self, folder: &Path) -> Result<PathBuf> {
+    /// Returns the command that builds the program with `folder` as the target folder.
+    fn build_command(&self, folder: &Path) -> Result<CommandRun> {
         let triple = self.target.triple;
-        self.tools
-            .cargo_build()?
+        let build = self.tools.cargo_build()?;
+        Ok(build
             .args(["--locked", "--profile", PROFILE, "--package", "adit"])
             .args(["--target", triple])
             .env("CARGO_TARGET_DIR", folder)
             .env("CARGO_ENCODED_RUSTFLAGS", self.rust_flags(folder)?)
             .env("SOURCE_DATE_EPOCH", self.time.to_string())
-            .with_limit(60)
-            .run_captured(&format!("dist-{triple}"))?;
+            .with_limit(60))
+    }
+
+    /// Builds the program with `folder` as the target folder, and returns its path.
+    fn build(&self, folder: &Path) -> Result<PathBuf> {
+        let triple = self.target.triple;
+        let build = self.build_command(folder)?;
+        build.run_captured(&format!("dist-{triple}"))?;
         let program = self.target.program_name();
         Ok(folder.join(triple).join(PROFILE).join(program))
     }

@@ -123,7 +123,10 @@ fn silent_connections_keep_nobody_away() {
         assert!(answer[..len].starts_with(b"HTTP/1.1 200"), "{len} bytes");
     };
     again();
-    let silent = open_idle_connections(world.api, 300);
+    let mut silent = open_idle_connections(world.api, 150);
+    // The API ends it a minute after its last request, which these connections may take on a busy machine.
+    again();
+    silent.extend(open_idle_connections(world.api, 150));
     // A busy machine may have refused one.
     assert!(silent.len() > 250, "{} connections", silent.len());
     let start = Instant::now();

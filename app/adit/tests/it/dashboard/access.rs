@@ -136,7 +136,7 @@ fn too_much_of_everything_does_not_disturb_the_proxy() {
     let idle = open_idle_connections(world.api, 500);
     assert!(idle.len() > 400, "{} connections", idle.len());
     assert!(echoes(&mut session));
-    let flood = open_ten_thousand(&world);
+    let flood = open_ten_thousand(&world, || assert!(echoes(&mut session)));
     assert!(flood.len() > 9000, "{} connections", flood.len());
     assert!(echoes(&mut session));
     // Those who have a token have no more streams than others.
@@ -166,8 +166,9 @@ fn too_much_of_everything_does_not_disturb_the_proxy() {
     world.adit.stop().unwrap();
 }
 
-/// Opens ten thousand connections, each of which asks for the event stream, and returns those that were opened.
-fn open_ten_thousand(world: &World) -> Vec<TcpStream> {
+/// Opens ten thousand connections, each of which asks for the event stream, and returns those that were opened. It calls
+/// `check` after each thousand.
+fn open_ten_thousand(world: &World, mut check: impl FnMut()) -> Vec<TcpStream> {
     const COUNT: usize = 10_000;
     let mut limits = getrlimit(Resource::Nofile);
     limits.current = limits.maximum;
@@ -178,7 +179,10 @@ fn open_ten_thousand(world: &World) -> Vec<TcpStream> {
     );
     let begun = Instant::now();
     let mut streams = Vec::with_capacity(COUNT);
-    for _ in 0..COUNT {
+    for n in 1..=COUNT {
+        if n % 1000 == 0 {
+            check();
+        }
         let opened = TcpStream::connect_timeout(&world.api, TEST_TIMEOUT);
         if let Ok(mut stream) = opened {
             // The API may have closed it already.

@@ -199,11 +199,26 @@ impl Browser {
             "(() => {{ const e = document.querySelector('{selector}'); e.scrollIntoView({{block: 'center'}}); \
              const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
         );
-        let place = self.value(&place);
+        let place = self.settled_value(&place);
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1});
             self.call("Input.dispatchMouseEvent", event);
         }
+    }
+
+    /// Returns the value of an expression once it has stayed the same for a moment: a table that is being renewed moves its
+    /// buttons.
+    fn settled_value(&mut self, expression: &str) -> Value {
+        let mut last = self.value(expression);
+        for _ in 0..50 {
+            sleep(Duration::from_millis(150));
+            let now = self.value(expression);
+            if now == last {
+                break;
+            }
+            last = now;
+        }
+        last
     }
 
     pub(super) fn press(&mut self, key: &str) {
