@@ -25,11 +25,11 @@ pub mod api;
 #[path = "api_left_out.rs"]
 pub mod api;
 #[cfg(feature = "management")]
+mod api_address;
+#[cfg(feature = "management")]
 pub mod audit_log;
 #[cfg(feature = "management")]
-mod listen_address;
-#[cfg(feature = "management")]
-mod local_listener;
+mod local_socket;
 #[cfg(feature = "management")]
 pub mod manager;
 #[cfg(feature = "otlp")]

@@ -38,11 +38,11 @@ pub use family::{Family, LeftOut};
 pub use grammar::{Address, Endpoint, MAX_URL_LEN, QueryPair, parse_address};
 pub use json_schema::json_schema;
 pub use plan::{
-    AdminSettings, Chain, DnsAction, DnsConfig, DnsRule, DnsServer, FleetSettings, GroupKind,
-    LogFileSettings, LogFormat, LogLevel, LogSettings, MAX_FILE_LEN, NamedGroup, OtlpTarget,
-    OutagePolicy, Plan, RemoteDnsServer, Route, RouteOption, Rule, RuleCondition, RuleSetConfig,
-    RuleSetSource, RunSettings, SYSTEM_DNS, Stage, StoreSettings, WebhookEventKind,
-    WebhookSettings, expand_short_listener,
+    AdminSettings, ApiAddress, ApiAddressError, Chain, DnsAction, DnsConfig, DnsRule, DnsServer,
+    FleetSettings, GroupKind, LogFileSettings, LogFormat, LogLevel, LogSettings, MAX_FILE_LEN,
+    NamedGroup, OtlpTarget, OutagePolicy, Plan, RemoteDnsServer, Route, RouteOption, Rule,
+    RuleCondition, RuleSetConfig, RuleSetSource, RunSettings, SYSTEM_DNS, Stage, StoreSettings,
+    WebhookEventKind, WebhookSettings, expand_short_listener,
 };
 pub use reference::{markdown_reference, scheme_help, schemes_overview};
 pub use schema::{
@@ -58,7 +58,7 @@ pub use scheme::endpoint_types::{
 };
 pub use scheme::key_files::{MAX_USERS, MAX_USERS_FILE, read_users};
 pub use scheme::password_file::read_password_file;
-pub use scheme::{Carrier, Scheme, UnknownScheme, schemes};
+pub use scheme::{Carrier, DEFAULT_SSH_AGENT, Scheme, UnknownScheme, schemes};
 pub use text::{
     ConfigError, FileText, Origin, Problem, RecordingSources, Secret, SecretText, SourceLocation,
     Sources, Span, Spanned, SystemSources, Warning, WarningKind, nearest_word, parse_duration,

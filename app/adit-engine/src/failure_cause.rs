@@ -1,5 +1,6 @@
-//! The typed cause of a failed connection. It is determined where the failure occurs, so that code that
-//! answers a client, tries another server or counts failures does not examine texts or I/O error kinds.
+//! The typed cause of a failed connection to a destination or a hop; `RejectCause` is that of a client that is not served.
+//! It is determined where the failure occurs, so that code that answers a client, tries another server or counts failures
+//! does not examine texts or I/O error kinds.
 
 use std::io;
 

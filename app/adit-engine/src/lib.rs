@@ -73,6 +73,7 @@ mod listener;
 mod loop_detection;
 pub mod plugin;
 pub mod probe;
+mod reject_cause;
 mod replay_claims;
 mod request;
 mod route_rules;
@@ -110,6 +111,7 @@ pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets,
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;
 pub use listener::{ProxyUsers, ReplayPart, ReplayPartError};
+pub use reject_cause::RejectCause;
 pub use replay_claims::{
     ClaimAnswer, ClaimKind, FilterClaims, ReplayClaim, SharedClaim, SharedReplayFilter,
 };
@@ -120,7 +122,7 @@ pub use rule_sets::{
     LoadedRuleSet, RuleSetError, RuleSetFailure, RuleSetStore, RuleSetTable, StoredDocument,
 };
 pub use session_table::{ListenerSessions, SessionKind, SessionList, SessionReport, TargetClass};
-pub use stage_meter::{RejectCause, StageStats};
+pub use stage_meter::StageStats;
 pub use start_error::StartError;
 pub use usage::{ByteCounts, Usage, UserCounters};
 pub use user_account::UserAccount;

@@ -33,10 +33,11 @@ use crate::acceptor::{
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 use crate::loop_detection;
+use crate::reject_cause::RejectCause;
 use crate::router::Router;
 use crate::session_span::{dial_span, record_refusal, run_step, session_span};
 use crate::session_table::{ListenerSessions, NewSession, SessionKind};
-use crate::stage_meter::{RejectCause, StageMeter};
+use crate::stage_meter::StageMeter;
 use crate::udp::{AssociationTtl, ListenerQuota};
 use crate::user_account::{DualCounter, UserAccount, client_lookup_owner, run_until_ended};
 use crate::user_registry::{SessionPermit, UserRefusal};

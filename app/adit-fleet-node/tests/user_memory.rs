@@ -78,7 +78,10 @@ impl Realm {
             state: folder.to_owned(),
             cache_max_age: Duration::from_secs(3600),
             require_store: false,
-            grace: Grace::default(),
+            grace: Grace {
+                bytes: 1 << 30,
+                time: Duration::from_secs(3600),
+            },
             open_quota: false,
             shared_replay_filter: false,
             replay_outage: OutagePolicy::Open,

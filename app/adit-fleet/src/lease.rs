@@ -83,15 +83,6 @@ pub struct Grace {
     pub time: Duration,
 }
 
-impl Default for Grace {
-    fn default() -> Self {
-        Self {
-            bytes: 1 << 30,
-            time: Duration::from_secs(3600),
-        }
-    }
-}
-
 impl Grace {
     /// Returns the bytes that a user may still move after `beyond` bytes beyond the lease, when the store was lost
     /// `outage` ago.

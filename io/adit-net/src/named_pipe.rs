@@ -1,15 +1,25 @@
-//! Listeners at named pipes of Windows, for programs of the same user on the same machine.
+//! Named pipes of Windows: listeners for programs of the same user on the same machine, and connections to pipes.
 
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
+use tokio::net::windows::named_pipe::{
+    ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions,
+};
+use tokio::time::sleep;
 
 use crate::persistent_file::PrivateSecurity;
 
 /// The prefix of the paths of pipes of this machine.
 const PREFIX: &str = r"\\.\pipe\";
+/// `ERROR_PIPE_BUSY`: all instances of the pipe have a client.
+const PIPE_BUSY: i32 = 231;
+/// Number of attempts while the pipe is busy.
+const ATTEMPTS: u32 = 40;
+/// Pause between attempts.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A listener at a named pipe that only the user, the system and the administrators can open. Programs on other machines
 /// cannot.
@@ -61,6 +71,26 @@ impl PipeListener {
     }
 }
 
+/// Connects to a pipe. While all its instances have a client, this is tried again for two seconds. The server may identify
+/// this process, and not act on its behalf. Requires a tokio runtime.
+///
+/// # Errors
+/// No pipe of this name ([`NotFound`](io::ErrorKind::NotFound)), and errors of the system.
+pub async fn connect(path: &Path) -> io::Result<NamedPipeClient> {
+    // The level of identification is the default of the options.
+    let options = ClientOptions::new();
+    let mut attempt = 1;
+    loop {
+        match options.open(path) {
+            Err(why) if why.raw_os_error() == Some(PIPE_BUSY) && attempt < ATTEMPTS => {
+                attempt += 1;
+                sleep(PAUSE).await;
+            }
+            done => return done,
+        }
+    }
+}
+
 /// Returns true for `\\.\pipe\NAME`, also with slashes.
 fn is_pipe_path(path: &Path) -> bool {
     let Some(text) = path.to_str() else {
@@ -96,7 +126,6 @@ fn create_instance(
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::windows::named_pipe::ClientOptions;
 
     use super::*;
 
@@ -110,7 +139,7 @@ mod tests {
         let path = listener.path().to_owned();
         let mut open = Vec::new();
         for text in [b"one", b"two"] {
-            let mut client = ClientOptions::new().open(&path).unwrap();
+            let mut client = connect(&path).await.unwrap();
             let mut server = listener.accept().await.unwrap();
             client.write_all(text).await.unwrap();
             let mut bytes = [0; 3];
@@ -118,6 +147,26 @@ mod tests {
             assert_eq!(&bytes, text);
             open.push((client, server));
         }
+    }
+
+    #[tokio::test]
+    async fn a_busy_pipe_is_tried_again() {
+        let path = pipe("busy");
+        let missing = connect(&path).await.unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        let first = ServerOptions::new().create(&path).unwrap();
+        let _client = connect(&path).await.unwrap();
+        first.connect().await.unwrap();
+        let (late, mut second) = tokio::join!(connect(&path), async {
+            sleep(PAUSE * 3).await;
+            let second = ServerOptions::new().create(&path).unwrap();
+            second.connect().await.unwrap();
+            second
+        });
+        second.write_all(b"late").await.unwrap();
+        let mut bytes = [0; 4];
+        late.unwrap().read_exact(&mut bytes).await.unwrap();
+        assert_eq!(&bytes, b"late");
     }
 
     #[tokio::test]

@@ -38,7 +38,6 @@
 
 extern crate alloc;
 
-mod addr;
 #[cfg(any(test, feature = "test-util"))]
 pub mod codec_laws;
 mod error;
@@ -49,11 +48,11 @@ mod reader;
 mod record;
 mod rng;
 mod role;
+mod socks_addr;
 mod target;
 mod time;
 mod window;
 
-pub use addr::{AddrError, MAX_ADDR_LEN, encode_addr, parse_addr};
 pub use error::ProtocolError;
 pub use handshake::{Handshake, HandshakeInput, HandshakeOutput, HandshakeProgress};
 pub use invariant::{
@@ -64,6 +63,7 @@ pub use reader::{EndOfInput, Reader, trim_leading_zeros};
 pub use record::{Open, Opened, Overhead, Seal};
 pub use rng::{Entropy, FixedEntropy};
 pub use role::Role;
+pub use socks_addr::{AddrError, MAX_ADDR_LEN, encode_addr, parse_addr};
 pub use target::{Host, Name, Target, TargetError, source_network, unmap_ipv4};
 pub use time::{Clock, Time, UnixTime};
 pub use window::SlidingWindow;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use adit_config::ApiAddress;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -20,7 +21,8 @@ use zeroize::Zeroizing;
 
 use super::event_reader::EventReader;
 use super::upgrade::{UpgradeBody, Upgraded};
-use crate::listen_address::{ListenAddress, resolve_address};
+use crate::api_address::resolve_address;
+use crate::local_socket;
 
 /// Time limit of an upgrade, which includes the start of the new process.
 const UPGRADE_TIME: Duration = Duration::from_secs(60);
@@ -337,18 +339,15 @@ pub(super) async fn open_connection(at: &str) -> Result<Box<dyn ApiConnection>, 
         at: at.to_owned(),
         why,
     };
-    match ListenAddress::parse(at).map_err(unreachable)? {
-        ListenAddress::Port(target) => {
+    match ApiAddress::parse(at).map_err(|why| unreachable(why.into()))? {
+        ApiAddress::Port(target) => {
             let addr = resolve_address(&target).await.map_err(unreachable)?;
             let stream = TcpStream::connect(addr).await.map_err(unreachable)?;
             Ok(Box::new(stream))
         }
-        #[cfg(unix)]
-        ListenAddress::Path(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await;
+        ApiAddress::Path(path) => {
+            let stream = local_socket::connect(&path).await;
             Ok(Box::new(stream.map_err(unreachable)?))
         }
-        #[cfg(not(unix))]
-        ListenAddress::Path(_) => Err(unreachable(io::ErrorKind::Unsupported.into())),
     }
 }

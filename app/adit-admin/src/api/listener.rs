@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adit_config::ApiAddress;
 use adit_engine::{ConnectionSource, HandshakeLimiter, HandshakeSlot as Seated};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -31,8 +32,8 @@ use super::Api;
 use super::control::{ApiListenerControl, SuccessorWatch};
 use super::reply::{Refusal, Reply, ReplyBody};
 use super::route::{Admitted, RequestHead, has_body};
-use crate::listen_address::{ListenAddress, resolve_address};
-use crate::local_listener::LocalListener;
+use crate::api_address::resolve_address;
+use crate::local_socket::LocalListener;
 
 /// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 64 << 10;
@@ -94,9 +95,9 @@ impl ApiListener {
             at: at.to_owned(),
             why,
         };
-        let target = match ListenAddress::parse(at).map_err(failed)? {
-            ListenAddress::Port(target) => target,
-            ListenAddress::Path(path) => return Self::open_path(&path).map_err(failed),
+        let target = match ApiAddress::parse(at).map_err(|why| failed(why.into()))? {
+            ApiAddress::Port(target) => target,
+            ApiAddress::Path(path) => return Self::open_path(&path).map_err(failed),
         };
         let addr = resolve_address(&target).await.map_err(failed)?;
         if !addr.ip().is_loopback() {
@@ -125,13 +126,13 @@ impl ApiListener {
             at: at.to_owned(),
             why,
         };
-        let continued = match ListenAddress::parse(at).map_err(failed)? {
-            ListenAddress::Path(path) if path == Path::new(address) => {
+        let continued = match ApiAddress::parse(at).map_err(|why| failed(why.into()))? {
+            ApiAddress::Path(path) if path == Path::new(address) => {
                 let listener = LocalListener::continue_from(fd, &path).map_err(failed)?;
                 Self::new(Socket::Local(listener))
             }
-            ListenAddress::Path(_) => return Ok(None),
-            ListenAddress::Port(target) => {
+            ApiAddress::Path(_) => return Ok(None),
+            ApiAddress::Port(target) => {
                 let addr = resolve_address(&target).await.map_err(failed)?;
                 let is_same = address.parse::<SocketAddr>().is_ok_and(|bound| {
                     bound == addr || addr.port() == 0 && bound.ip() == addr.ip()

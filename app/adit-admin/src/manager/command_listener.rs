@@ -6,12 +6,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adit_config::ApiAddress;
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::Manager;
-use crate::listen_address::{ListenAddress, resolve_address};
+use crate::api_address::resolve_address;
 #[cfg(unix)]
 use crate::unix_socket::{self, SocketFile};
 
@@ -59,9 +60,9 @@ impl CommandListener {
             at: at.to_owned(),
             why,
         };
-        let target = match ListenAddress::parse(at).map_err(failed)? {
-            ListenAddress::Port(target) => target,
-            ListenAddress::Path(path) => return Self::open_path(path).map_err(failed),
+        let target = match ApiAddress::parse(at).map_err(|why| failed(why.into()))? {
+            ApiAddress::Port(target) => target,
+            ApiAddress::Path(path) => return Self::open_path(path).map_err(failed),
         };
         let addr = resolve_address(&target).await.map_err(failed)?;
         if !addr.ip().is_loopback() && !exposed {

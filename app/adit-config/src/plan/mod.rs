@@ -1,5 +1,6 @@
 //! The plan: typed, complete and cross-checked. The engine is built from it and parses no text.
 
+mod api_address;
 mod build;
 mod chain;
 mod check;
@@ -14,6 +15,7 @@ mod short_listener;
 pub(crate) mod toml_file;
 mod unchecked_route;
 
+pub use api_address::{ApiAddress, ApiAddressError};
 pub use build::RouteOption;
 pub use chain::{Chain, Stage};
 pub use dns::{DnsAction, DnsConfig, DnsRule, DnsServer, RemoteDnsServer, SYSTEM_DNS};

@@ -1,5 +1,6 @@
 //! Routes from TOML. The file has names, groups, rules, rule sets and settings of the process; everything else is in the URLs.
 
+mod admin_table;
 mod dns_tables;
 pub(crate) mod file_keys;
 mod file_set;
@@ -8,12 +9,12 @@ mod groups;
 mod include;
 mod key_tables;
 mod log_table;
-mod process_tables;
-mod reader;
 mod rule_sets;
 mod rules;
 mod run_table;
 mod syntax;
+mod table_reader;
+mod version;
 mod webhook_tables;
 
 use std::collections::HashMap;
@@ -29,8 +30,8 @@ use crate::plan::toml_file::file_set::ParsedFile;
 pub(super) use crate::plan::toml_file::file_set::warn_readable_secrets;
 use crate::plan::toml_file::groups::is_group_name;
 use crate::plan::toml_file::key_tables::accepts_key_table;
-pub use crate::plan::toml_file::reader::MAX_FILE_LEN;
-use crate::plan::toml_file::reader::{RouteReader, Value, span_of};
+pub use crate::plan::toml_file::table_reader::MAX_FILE_LEN;
+use crate::plan::toml_file::table_reader::{TableReader, Value, span_of};
 use crate::plan::unchecked_route::{self, UncheckedRoute, UncheckedStage};
 use crate::plan::{
     AdminSettings, FleetSettings, LogSettings, RuleSetConfig, RunSettings, Stage, WebhookSettings,
@@ -44,7 +45,7 @@ use crate::text::{ConfigError, Diagnostics, LineIndex, Origin, SecretLookup, Spa
 pub(crate) static FILE_KEYS: [FileKey; 11] = [
     FileKey::new(
         "version",
-        ValueType::Number(process_tables::VERSIONS.0, process_tables::VERSIONS.1),
+        ValueType::Number(version::VERSIONS.0, version::VERSIONS.1),
         "The version of the format of the file.",
     ),
     FileKey::new(
@@ -59,7 +60,7 @@ pub(crate) static FILE_KEYS: [FileKey; 11] = [
     ),
     FileKey::new(
         "admin",
-        ValueType::Table(&process_tables::ADMIN_KEYS),
+        ValueType::Table(&admin_table::ADMIN_KEYS),
         "The management API.",
     ),
     FileKey::new(
@@ -193,7 +194,7 @@ pub(super) fn parse_file(
         .iter()
         .map(|file| ParsedFile::included(file, lookup));
     files.extend(more);
-    let mut reader = RouteReader {
+    let mut reader = TableReader {
         diagnostics,
         lookup,
         document,
@@ -218,7 +219,7 @@ pub(super) fn parse_file(
     reader.read_tables(&tables, &included)
 }
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads a route.
     fn read_route(
         &mut self,

@@ -43,6 +43,7 @@ pub(crate) use kcp::mode_name;
 pub(crate) use name_lookup::{duplicate_key, parse_scheme, unknown_key_error};
 pub(crate) use scheme_table::find_dialect;
 pub use scheme_table::{UnknownScheme, schemes};
+pub use ssh::DEFAULT_SSH_AGENT;
 
 /// Builds a listener from an endpoint. Returns `None` if it is not a valid one, with the reasons in the
 /// diagnostics. `table` contains keys that a file has beside the URL.

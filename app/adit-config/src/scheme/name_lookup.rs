@@ -6,9 +6,7 @@ use crate::scheme::builder::EndpointBuilder;
 use crate::scheme::carrier_table::CARRIERS;
 use crate::scheme::scheme_table::{all_params, schemes};
 use crate::scheme::{Scheme, SchemeWithCarrier};
-use crate::text::{
-    ConfigError, Diagnostics, SecretLookup, UrlSnippet, WarningKind, find_one_typo, nearest_word,
-};
+use crate::text::{ConfigError, Diagnostics, SecretLookup, UrlSnippet, WarningKind, find_one_typo};
 
 /// Finds the scheme, and checks the role and the keys against its tables.
 pub(super) fn checked_builder<'d, 'e>(
@@ -170,7 +168,7 @@ pub(crate) fn unknown_key_error(
         let spelled = |param: &SchemeParam| [Some(param.setting.name()), param.setting.alias()];
         written.params().flat_map(spelled).flatten()
     };
-    let flaw = ConfigError::new(pair.key.span, format!("unknown key `{key}`"));
+    let flaw = ConfigError::unknown_key(pair.key.span, key);
     if written.scheme.is_shared {
         let is_ours = all_params().any(|param| param.setting.is_named(key));
         if is_ours || (SECURITY_KEYS.contains(&key) && !NO_EFFECT_VALUES.contains(&value)) {
@@ -191,10 +189,7 @@ pub(crate) fn unknown_key_error(
             return Err(flaw.with_label("ignored"));
         }
     }
-    let flaw = match nearest_word(key, names()) {
-        Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-        None => flaw,
-    };
+    let flaw = flaw.with_nearest(key, names());
     if names().next().is_none() {
         return Ok(flaw.with_help(format!("`{written}://` has no keys")));
     }

@@ -20,6 +20,7 @@ use crate::scheme::endpoint_types::{
 };
 use crate::scheme::shared_keys;
 use crate::text::ConfigError;
+pub use login::DEFAULT_SSH_AGENT;
 use text::{AlgorithmList, HostKeys, UnknownHostPolicy, all_names};
 
 static KEY: ParamKey<Option<FilePath>> = ParamKey {

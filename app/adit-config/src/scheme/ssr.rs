@@ -16,7 +16,7 @@ use crate::scheme::endpoint_types::{
 };
 use crate::scheme::key_files::MAX_USERS_FILE;
 use crate::scheme::{kcp, shared_keys};
-use crate::text::{ConfigError, Secret, WarningKind, nearest_word};
+use crate::text::{ConfigError, Secret, WarningKind};
 use text::{ObfsParamText, ProtocolParamText, RedirectText, ServerObfs};
 
 static PROTOCOL: ParamKey<Protocol> = ParamKey::new(
@@ -338,10 +338,7 @@ fn parse_method(builder: &mut EndpointBuilder<'_, '_>) -> Option<StreamKind> {
     if found.is_none() {
         let names = || StreamKind::ALL.into_iter().map(StreamKind::name);
         let mut flaw = ConfigError::new(name.span, format!("unknown method `{}`", name.value));
-        flaw = match nearest_word(&name.value, names()) {
-            Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-            None => flaw,
-        };
+        flaw = flaw.with_nearest(&name.value, names());
         if name.value.parse::<adit_shadowsocks::Method>().is_ok() {
             flaw = flaw.with_help("this is a method of `ss://`");
         }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::text::Span;
+use crate::text::{Span, nearest_word};
 
 /// The origin of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -105,6 +105,24 @@ impl ConfigError {
             title: title.into(),
             label: String::new(),
             help: Vec::new(),
+        }
+    }
+
+    /// Creates the error about a key that does not exist.
+    pub(crate) fn unknown_key(span: Span, key: &str) -> Self {
+        Self::new(span, format!("unknown key `{key}`"))
+    }
+
+    /// Sets the text beside the caret to the candidate that was probably meant by `word`, if there is one.
+    #[must_use]
+    pub fn with_nearest<'a>(
+        self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        match nearest_word(word, candidates) {
+            Some(meant) => self.with_label(format!("did you mean `{meant}`?")),
+            None => self,
         }
     }
 

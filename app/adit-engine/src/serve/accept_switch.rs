@@ -62,10 +62,9 @@ impl AcceptSwitch {
 }
 
 impl AcceptPermit {
-    /// Returns true if [`Self::wait_until_open`] is to be called. Costs less than a poll of
-    /// [`Self::is_paused_or_closed`].
-    pub(crate) fn has_changed(&self) -> bool {
-        self.wanted.has_changed().unwrap_or(false)
+    /// Returns true if the loop may accept. Costs less than a poll of [`Self::is_paused_or_closed`].
+    pub(crate) fn is_open(&self) -> bool {
+        *self.wanted.borrow() == AcceptMode::Open
     }
 
     /// Waits until the loop must not accept.

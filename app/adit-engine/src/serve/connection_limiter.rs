@@ -259,7 +259,7 @@ pub(crate) async fn accept_loop(
     }
     loop {
         // A socket that always has connections must not keep the loop from noticing.
-        if permit.has_changed() && !permit.wait_until_open().await {
+        if !permit.is_open() && !permit.wait_until_open().await {
             return;
         }
         // A connection that was accepted is served in any case. The socket comes first, so that the rest is polled once
@@ -267,10 +267,7 @@ pub(crate) async fn accept_loop(
         let outcome = tokio::select! {
             biased;
             outcome = socket.next() => outcome,
-            () = permit.is_paused_or_closed() => match permit.wait_until_open().await {
-                true => continue,
-                false => return,
-            },
+            () = permit.is_paused_or_closed() => continue,
             () = timer.wait(), if timer.is_running() => continue,
         };
         let complaint = match outcome {

@@ -129,7 +129,10 @@ impl Realm {
             state: self.folder(name),
             cache_max_age: Duration::from_secs(3600),
             require_store: false,
-            grace: Grace::default(),
+            grace: Grace {
+                bytes: 1 << 30,
+                time: Duration::from_secs(3600),
+            },
             open_quota: false,
             drain_grace: Duration::from_millis(300),
             drain_timeout: Duration::from_secs(5),

@@ -1,7 +1,9 @@
 //! A process of adit with the API at a socket, and what looks at it.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,6 +66,13 @@ impl ManagedProcess {
 
     pub(super) fn socket(&self) -> PathBuf {
         self.folder.path().join("admin.sock")
+    }
+
+    /// Writes a file of known hosts with the public key of this file in the folder, and returns its path.
+    pub(super) fn write_known_hosts(&self, public_key: &str, at: SocketAddr) -> Result<PathBuf> {
+        let key = fs::read_to_string(self.folder.path().join(public_key))?;
+        let line = format!("[{}]:{} {key}", at.ip(), at.port());
+        self.folder.write_file("known_hosts", line)
     }
 
     pub(super) fn cpu_time(&mut self) -> Result<Duration> {

@@ -2,6 +2,7 @@
 
 mod cpu_classes;
 mod crypto;
+mod dashboard_share;
 pub(crate) mod fleet;
 mod headers;
 mod idle;

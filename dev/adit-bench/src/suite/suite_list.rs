@@ -235,7 +235,8 @@ impl Suite {
                  event, beside one with warnings alone: 20 pairs of transfers in each round, with \
                  and without in turn. A percentage is the median of the pairs of a round: how much \
                  more CPU the transfer took with than without. The share of a core is that of a process with \
-                 4,900 idle sessions, of which a dashboard shows the newest at each event."
+                 10,000 idle sessions, channels of an SSH server, of which a dashboard shows the \
+                 newest at each event."
             }
             Self::Fleet => {
                 "Processes of adit as nodes, around one `redis-server` on a Unix socket, all on \

@@ -2,10 +2,8 @@
 
 #[cfg(unix)]
 mod unix;
-#[cfg(windows)]
-mod windows;
 
+#[cfg(windows)]
+pub(super) use adit_net::named_pipe::connect;
 #[cfg(unix)]
 pub(super) use unix::connect;
-#[cfg(windows)]
-pub(super) use windows::connect;

@@ -10,7 +10,7 @@ use adit_wire::{Host, Target};
 use super::SYSTEM_DNS;
 use crate::family::{Family, LeftOut};
 use crate::grammar::parse_address;
-use crate::text::{ConfigError, Span, nearest_word};
+use crate::text::{ConfigError, Span};
 
 /// Maximum length of the URL of a server, in bytes.
 const MAX_LEN: usize = 2048;
@@ -85,10 +85,7 @@ fn unknown_scheme(scheme: &str) -> ConfigError {
     let title = format!("unknown scheme `{scheme}` of a DNS server");
     let flaw = ConfigError::new(Span::new(0, scheme.len()), title);
     let names = Transport::ALL.map(Transport::scheme);
-    let flaw = match nearest_word(scheme, names) {
-        Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-        None => flaw,
-    };
+    let flaw = flaw.with_nearest(scheme, names);
     flaw.with_help(FORM)
 }
 
@@ -189,14 +186,13 @@ fn parse_query(
                 return Err(ConfigError::new(span, format!("`{key}` is written twice")));
             }
             _ => {
-                let title = format!("unknown key `{key}`");
-                let help = match transport.has_certificate() {
-                    true => {
-                        "keys: `addr`, the address of the server, and `name`, that in its certificate"
-                    }
-                    false => "`addr` and `name` are keys of `tls` and `https` servers",
-                };
-                return Err(ConfigError::new(span, title).with_help(help));
+                let flaw = ConfigError::unknown_key(span, key);
+                return Err(match transport.has_certificate() {
+                    true => flaw.with_nearest(key, ["addr", "name"]).with_help(
+                        "keys: `addr`, the address of the server, and `name`, that in its certificate",
+                    ),
+                    false => flaw.with_help("`addr` and `name` are keys of `tls` and `https` servers"),
+                });
             }
         }
     }

@@ -5,13 +5,13 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{RouteReader, Value, entries_in_order, span_of};
+use super::table_reader::{TableReader, Value, entries_in_order, span_of};
 use crate::plan::RuleCondition;
 use crate::plan::dns::{
     DnsAction, DnsRule, DnsServer, MAX_CACHE, REJECT_DNS, SYSTEM_DNS, UncheckedDns,
 };
 use crate::plan::unchecked_route::is_route_name;
-use crate::text::{ConfigError, SourceLocation, Span, nearest_word};
+use crate::text::{ConfigError, SourceLocation, Span};
 
 /// Keys of a table.
 pub(super) static DNS_KEYS: [FileKey; 4] = [
@@ -58,7 +58,7 @@ static DNS_RULE_KEYS: [FileKey; 3] = [
     .required(),
 ];
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Notes the names of the tables `[dns.NAME]` of a file, so that others can refer to them from anywhere.
     pub(super) fn define_dns_tables(&mut self, key: &Spanned<DeString<'_>>, value: &Value<'_>) {
         let Some(tables) = self.expect_table(key, value) else {
@@ -241,10 +241,7 @@ impl RouteReader<'_> {
     fn report_unknown_dns(&mut self, name: &str, span: Span) {
         let flaw = ConfigError::new(span, format!("no DNS table is called `{name}`"));
         let names = self.dns_names.iter().map(String::as_str);
-        let flaw = match nearest_word(name, names.chain([SYSTEM_DNS])) {
-            Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-            None => flaw,
-        };
+        let flaw = flaw.with_nearest(name, names.chain([SYSTEM_DNS]));
         let flaw = match name {
             REJECT_DNS => flaw.with_help("`reject` is for rules of a DNS table"),
             _ => flaw.with_help(format!(

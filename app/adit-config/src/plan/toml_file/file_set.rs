@@ -6,8 +6,8 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use super::include::IncludedFile;
-use super::reader::{Entry, RouteReader, entries_in_order, span_of};
 use super::syntax::{self, SyntaxError};
+use super::table_reader::{Entry, TableReader, entries_in_order, span_of};
 use super::{FILE_KEYS, UncheckedFile};
 use crate::text::{Diagnostics, Document, Origin, Problem, SecretLookup, WarningKind};
 
@@ -42,7 +42,7 @@ pub(in crate::plan) fn warn_readable_secrets(diagnostics: &mut Diagnostics, name
     diagnostics.add_warning(WarningKind::ReadableSecret, about);
 }
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads all tables of all files: groups, rule sets and the names of DNS tables first, so that others can refer to
     /// them from anywhere.
     pub(super) fn read_tables(

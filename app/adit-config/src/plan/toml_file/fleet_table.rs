@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{RouteReader, Value, span_of};
+use super::table_reader::{TableReader, Value, span_of};
 use crate::family::{Family, LeftOut};
 use crate::plan::{FleetSettings, OutagePolicy};
 use crate::scheme::builder::secret_files::resolve_path;
@@ -80,7 +80,7 @@ pub(super) static FLEET_KEYS: [FileKey; 12] = [
     ),
 ];
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads `[fleet]`.
     pub(super) fn read_fleet_settings(
         &mut self,

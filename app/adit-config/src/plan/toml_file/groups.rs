@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{GroupText, RouteReader, Selected, Value, entries_in_order, span_of};
+use super::table_reader::{GroupText, Selected, TableReader, Value, entries_in_order, span_of};
 use crate::plan::Stage;
 use crate::plan::group::{GroupKind, NamedGroup};
 use crate::plan::unchecked_route::{UncheckedStage, is_route_name, parse_named_hop};
@@ -49,7 +49,7 @@ pub(super) fn is_group_name(text: &str) -> bool {
     is_route_name(text)
 }
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads all groups, so that chains can refer to them from anywhere in the file.
     pub(super) fn read_groups(&mut self, key: &Spanned<DeString<'_>>, value: &Value<'_>) {
         let Some(groups) = self.expect_table(key, value) else {
@@ -144,10 +144,7 @@ impl RouteReader<'_> {
             return kind;
         }
         let flaw = ConfigError::new(span, format!("unknown kind of group `{text}`"));
-        let flaw = match nearest_word(text, GroupKind::names()) {
-            Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-            None => flaw,
-        };
+        let flaw = flaw.with_nearest(text, GroupKind::names());
         let all: Vec<&str> = GroupKind::names().collect();
         self.report_error(flaw.with_help(format!("kinds: {}", all.join(", "))));
         GroupKind::default()

@@ -8,8 +8,8 @@ use adit_wire::u64_from;
 use toml::de::{DeTable, DeValue};
 use zeroize::Zeroizing;
 
-use super::reader::{MAX_FILE_LEN, Value, span_of};
 use super::syntax;
+use super::table_reader::{MAX_FILE_LEN, Value, span_of};
 use crate::scheme::builder::secret_files::resolve_path;
 use crate::scheme::secret_redaction;
 use crate::text::{ConfigError, Diagnostics, Document, LineIndex, Origin, SecretLookup, Span};

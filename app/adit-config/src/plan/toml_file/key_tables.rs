@@ -4,7 +4,7 @@ use adit_wire::Target;
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{Entry as Pair, RouteReader, Value, entries_in_order, span_of};
+use super::table_reader::{Entry as Pair, TableReader, Value, entries_in_order, span_of};
 use crate::grammar::parse_bare_host;
 use crate::scheme::builder::{KeyTable, KeyTableEntries, secret_files};
 use crate::scheme::find_dialect;
@@ -51,7 +51,7 @@ pub(super) struct NamedSecrets {
     pub(super) plural: &'static str,
 }
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads the table of keys among the entries of a route: users or next servers.
     pub(super) fn read_key_table(&mut self, entries: &[Pair<'_, '_>]) -> Option<KeyTable> {
         let find = |name| {

@@ -7,11 +7,11 @@ use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
 use super::key_tables::NamedSecrets;
-use super::reader::{RouteReader, Value, span_of};
+use super::table_reader::{TableReader, Value, span_of};
 use crate::family::{Family, LeftOut};
 use crate::plan::{LogFileSettings, LogFormat, LogLevel, LogSettings, OtlpTarget};
 use crate::scheme::builder::secret_files::resolve_path;
-use crate::text::{ConfigError, Secret, Span, format_duration, nearest_word};
+use crate::text::{ConfigError, Secret, Span, format_duration};
 
 /// Range of `max_size`, in MiB.
 const SIZES: (u64, u64) = (1, 1 << 20);
@@ -82,7 +82,7 @@ pub(super) static LOG_KEYS: [FileKey; 8] = [
     ),
 ];
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads `[log]`.
     pub(super) fn read_log_settings(&mut self, value: &Value<'_>) -> LogSettings {
         let mut settings = LogSettings::default();
@@ -176,10 +176,7 @@ impl RouteReader<'_> {
             return Some(text);
         }
         let flaw = ConfigError::new(span_of(value.span()), format!("unknown {key} `{text}`"));
-        let flaw = match nearest_word(text, words()) {
-            Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-            None => flaw,
-        };
+        let flaw = flaw.with_nearest(text, words());
         let all: Vec<&str> = words().collect();
         self.report_error(flaw.with_help(format!("{key}s: {}", all.join(", "))));
         None

@@ -7,12 +7,12 @@ use toml::Spanned;
 use toml::de::DeString;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{RouteReader, Value, entries_in_order, span_of};
+use super::table_reader::{TableReader, Value, entries_in_order, span_of};
 use crate::family::{Family, LeftOut};
 use crate::plan::rule_set::{DEFAULT_REFRESH, RuleSetConfig, RuleSetSource};
 use crate::plan::unchecked_route::is_route_name;
 use crate::scheme::builder::secret_files::resolve_path;
-use crate::text::{ConfigError, Span, nearest_word, parse_duration};
+use crate::text::{ConfigError, Span, parse_duration};
 
 /// Keys of a rule set.
 pub(super) static SET_KEYS: [FileKey; 6] = [
@@ -38,7 +38,7 @@ pub(super) static SET_KEYS: [FileKey; 6] = [
 /// Maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 << 10;
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads the tables `[set.NAME]` of a file, so that rules can refer to them from anywhere.
     pub(super) fn read_rule_sets(
         &mut self,
@@ -197,10 +197,7 @@ impl RouteReader<'_> {
         }
         let names = Format::ALL.map(Format::name);
         let flaw = ConfigError::new(span, format!("unknown format `{text}`"));
-        let flaw = match nearest_word(text, names) {
-            Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-            None => flaw,
-        };
+        let flaw = flaw.with_nearest(text, names);
         self.report_error(flaw.with_help(format!("formats: {}", names.join(", "))));
         None
     }

@@ -4,10 +4,10 @@ use adit_rules::Condition;
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{RouteReader, Value, span_of};
+use super::table_reader::{TableReader, Value, span_of};
 use crate::plan::RuleCondition;
 use crate::plan::unchecked_route::UncheckedRule;
-use crate::text::{ConfigError, Span, nearest_word};
+use crate::text::{ConfigError, Span};
 
 /// Keys of a rule.
 pub(super) static RULE_KEYS: [FileKey; 4] = [
@@ -32,7 +32,7 @@ pub(super) static RULE_KEYS: [FileKey; 4] = [
 /// The prefix of a condition that names a rule set.
 const SET_PREFIX: &str = "set:";
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads the rules of a route.
     pub(super) fn read_rules(&mut self, value: &Value<'_>) -> Vec<UncheckedRule> {
         let span = span_of(value.span());
@@ -130,10 +130,7 @@ impl RouteReader<'_> {
         }
         let flaw = ConfigError::new(span, format!("no rule set `{name}`"));
         let names = self.set_names.iter().map(String::as_str);
-        let flaw = match nearest_word(name, names) {
-            Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-            None => flaw,
-        };
+        let flaw = flaw.with_nearest(name, names);
         let help =
             format!("define it: `[set.{name}]` with `file = \"…\"` or `url = \"https://…\"`");
         self.report_error(flaw.with_help(help));

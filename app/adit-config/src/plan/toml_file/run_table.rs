@@ -3,7 +3,7 @@
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{RouteReader, Value, span_of};
+use super::table_reader::{TableReader, Value, span_of};
 use crate::plan::RunSettings;
 
 /// Keys of `[run]`.
@@ -25,7 +25,7 @@ pub(super) static RUN_KEYS: [FileKey; 3] = [
     ),
 ];
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads `[run]`: settings of the process, and the default DNS table.
     pub(super) fn read_run_settings(&mut self, value: &Value<'_>) -> (RunSettings, Option<String>) {
         let mut settings = RunSettings::default();

@@ -5,7 +5,7 @@ use toml::de::DeTable;
 use toml_parser::Source;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::span_of;
+use super::table_reader::span_of;
 use crate::text::{ConfigError, Span};
 
 /// Maximum number of tokens of a file: keys, values, punctuation, blanks, line ends and comments. The parser needs some

@@ -3,11 +3,11 @@
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{RouteReader, Value, span_of};
+use super::table_reader::{TableReader, Value, span_of};
 use crate::family::{Family, LeftOut};
 use crate::plan::{WebhookEventKind, WebhookSettings};
 use crate::scheme::builder::secret_files;
-use crate::text::{ConfigError, Secret, SecretText, Span, nearest_word};
+use crate::text::{ConfigError, Secret, SecretText, Span};
 
 /// Receivers of a file at most.
 const MAX_WEBHOOKS: usize = 16;
@@ -35,7 +35,7 @@ pub(super) static WEBHOOK_KEYS: [FileKey; 3] = [
     ),
 ];
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reads the list of receivers.
     pub(super) fn read_webhooks(&mut self, name: Span, value: &Value<'_>) -> Vec<WebhookSettings> {
         if !Family::Admin.is_built() {
@@ -159,10 +159,7 @@ impl RouteReader<'_> {
                 Some(kind) => events.push(kind),
                 None => {
                     let flaw = ConfigError::new(span, format!("unknown event `{word}`"));
-                    let flaw = match nearest_word(word, WebhookEventKind::names()) {
-                        Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-                        None => flaw,
-                    };
+                    let flaw = flaw.with_nearest(word, WebhookEventKind::names());
                     let names: Vec<&str> = WebhookEventKind::names().collect();
                     self.report_error(flaw.with_help(format!("events: {}", names.join(", "))));
                     return None;

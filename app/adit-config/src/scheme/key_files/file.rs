@@ -10,7 +10,7 @@ use crate::scheme::endpoint_types::{RelayTarget, SsUser};
 use crate::scheme::key_files::check::{self, KeyListKind};
 use crate::scheme::key_files::json::{self, ArrayItems, ObjectPairs};
 use crate::scheme::key_files::{self, KeyEntry, MAX_USERS, NextServer, TruncatedList};
-use crate::text::{ConfigError, Origin, Problem, Secret, SourceLocation, Span, nearest_word};
+use crate::text::{ConfigError, Origin, Problem, Secret, SourceLocation, Span};
 
 /// Maximum number of keys in the object of a user or a next server. One more is read to detect an excess.
 const FIELDS: usize = 32;
@@ -194,11 +194,8 @@ impl<'a> KeyFile<'a> {
             } else {
                 key
             };
-            let flaw = ConfigError::new(self.span_of(value), format!("unknown key `{shown}`"));
-            return Err(match nearest_word(key, KNOWN) {
-                Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-                None => flaw.with_help(RELAY_FORM),
-            });
+            let flaw = ConfigError::unknown_key(self.span_of(value), shown);
+            return Err(flaw.with_nearest(key, KNOWN).with_help(RELAY_FORM));
         }
         let [server, port, psk, name] = self.pick_fields(&fields, KNOWN)?;
         let (Some(server), Some(port), Some(psk)) = (server, port, psk) else {

@@ -11,7 +11,7 @@ use crate::scheme::endpoint_types::{RelayTarget, SsRole, SsUser};
 use crate::scheme::key_files::check::{self, KeyListKind};
 use crate::scheme::key_files::{self, KeyEntry, MAX_USERS_FILE, TruncatedList};
 use crate::scheme::shared_keys;
-use crate::text::{ConfigError, Secret, Span, nearest_word};
+use crate::text::{ConfigError, Secret, Span};
 
 /// Reads the method of a hop and its keys, unchanged.
 pub(super) fn read_hop_keys(builder: &mut EndpointBuilder<'_, '_>) -> Option<(Method, Secret)> {
@@ -350,10 +350,7 @@ fn unknown_method_error(why: &UnknownMethod, span: Span) -> ConfigError {
         return LeftOut(Family::LegacyCiphers).error_at(span);
     }
     let flaw = ConfigError::new(span, why.to_string());
-    let flaw = match nearest_word(&why.0, names()) {
-        Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-        None => flaw,
-    };
+    let flaw = flaw.with_nearest(&why.0, names());
     let (methods, legacy) = super::method_names();
     let flaw = flaw.with_help(format!("methods: {methods}"));
     match Family::LegacyCiphers.is_built() {

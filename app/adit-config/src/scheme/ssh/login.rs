@@ -13,8 +13,8 @@ use crate::text::{ConfigError, Secret, Span};
 
 /// Files of private keys that are tried by default, as in OpenSSH.
 const DEFAULT_KEY_FILES: [&str; 3] = ["~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"];
-/// The agent without `SSH_AUTH_SOCK`: OpenSSH's service on Windows always has the same pipe.
-const DEFAULT_AGENT: Option<&str> = match cfg!(windows) {
+/// The path of the SSH agent without `SSH_AUTH_SOCK`: OpenSSH's service on Windows always has the same pipe.
+pub const DEFAULT_SSH_AGENT: Option<&str> = match cfg!(windows) {
     true => Some(r"\\.\pipe\openssh-ssh-agent"),
     false => None,
 };
@@ -72,7 +72,7 @@ pub(super) fn hop_credentials(builder: &mut EndpointBuilder<'_, '_>) -> Option<C
     let key = builder.get(&KEY);
     let named = key.is_some() || password.is_some();
     let socket = builder.environment_variable("SSH_AUTH_SOCK");
-    let socket = socket.or_else(|| DEFAULT_AGENT.map(str::to_owned));
+    let socket = socket.or_else(|| DEFAULT_SSH_AGENT.map(str::to_owned));
     let agent = match (builder.get(&AGENT), socket) {
         (Tristate::Off, _) => None,
         (Tristate::Auto, _) if named => None,

@@ -76,7 +76,7 @@ pub(crate) fn agent_path(settings: &SshSettings) -> Option<PathBuf> {
         IdentityAgent::None => None,
         IdentityAgent::Default => nonempty_variable("SSH_AUTH_SOCK")
             .map(PathBuf::from)
-            .or_else(platform::default_agent),
+            .or_else(|| adit_config::DEFAULT_SSH_AGENT.map(PathBuf::from)),
         IdentityAgent::Variable(name) => nonempty_variable(name).map(PathBuf::from),
         IdentityAgent::Socket(path) => Some(path.clone()),
     }

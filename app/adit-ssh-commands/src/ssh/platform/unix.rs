@@ -212,11 +212,6 @@ pub(in crate::ssh) fn check_key_file(file: &Path, metadata: &Metadata) -> anyhow
     Ok(())
 }
 
-/// Returns the path at which the agent listens if nothing names one.
-pub(in crate::ssh) const fn default_agent() -> Option<PathBuf> {
-    None
-}
-
 /// Returns text as it is sent to the host.
 pub(in crate::ssh) fn to_bytes(text: &OsStr) -> Vec<u8> {
     OsString::from(text).into_vec()

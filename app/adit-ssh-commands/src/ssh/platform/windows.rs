@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adit_cli::{CommandResult, Failure, FailureCode};
-use adit_net::named_pipe::PipeListener;
+use adit_net::named_pipe::{self, PipeListener};
 use adit_net::persistent_file::FileOwner;
 use adit_ssh_proto::connection::{TerminalModes, TerminalSize};
 use adit_wire::subslice;
 use anyhow::Context;
 use crossterm_winapi::{Console, ConsoleMode, Handle, InputRecord, ScreenBuffer};
-use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer};
+use tokio::net::windows::named_pipe::{NamedPipeClient, NamedPipeServer};
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close};
 use tokio::time::sleep;
 
@@ -30,17 +30,10 @@ const PROCESSED_OUTPUT: u32 = 0x1;
 const VIRTUAL_TERMINAL_PROCESSING: u32 = 0x4;
 const NO_AUTO_RETURN: u32 = 0x8;
 
-/// The agent of OpenSSH, a service of Windows.
-const OPENSSH_AGENT: &str = r"\\.\pipe\openssh-ssh-agent";
 /// Maximum length of a file with a private key, in bytes.
 const MAX_KEY_FILE: usize = 1 << 20;
 /// Interval at which the size of the console is looked at: no signal reports a change.
 const SIZE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Attempts to connect to a named pipe whose instances all have a client, and the pause between them.
-const PIPE_ATTEMPTS: u32 = 40;
-const PIPE_PAUSE: Duration = Duration::from_millis(50);
-/// `ERROR_PIPE_BUSY`.
-const PIPE_BUSY: i32 = 231;
 
 /// Fails: Windows has no program that continues in the background.
 pub(in crate::ssh) fn spawn_background(
@@ -465,11 +458,6 @@ pub(in crate::ssh) fn check_key_file(file: &Path, _: &Metadata) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the path at which the agent listens if nothing names one.
-pub(in crate::ssh) fn default_agent() -> Option<PathBuf> {
-    Some(PathBuf::from(OPENSSH_AGENT))
-}
-
 /// Returns text as it is sent to the host: UTF-8.
 pub(in crate::ssh) fn to_bytes(text: &OsStr) -> Vec<u8> {
     text.to_string_lossy().into_owned().into_bytes()
@@ -493,16 +481,7 @@ impl LocalSocketListener {
 
 /// Connects to a named pipe.
 pub(in crate::ssh) async fn connect_socket(path: impl AsRef<Path>) -> io::Result<NamedPipeClient> {
-    let mut attempt = 1;
-    loop {
-        match ClientOptions::new().open(path.as_ref()) {
-            Err(why) if why.raw_os_error() == Some(PIPE_BUSY) && attempt < PIPE_ATTEMPTS => {
-                attempt += 1;
-                sleep(PIPE_PAUSE).await;
-            }
-            done => return done,
-        }
-    }
+    named_pipe::connect(path.as_ref()).await
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Listeners at named pipes.
+//! Named pipes.
 
 use std::io;
 use std::path::Path;
 
 use adit_engine::ConnectionSource;
 use adit_net::named_pipe::PipeListener;
+pub(crate) use adit_net::named_pipe::connect;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 
 /// A listener at a named pipe that only its owner can use.

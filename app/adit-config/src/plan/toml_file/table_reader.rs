@@ -1,7 +1,9 @@
-//! The state of the parser, and what the tables of the file have in common: types, unknown keys, names.
+//! The reader of all tables, and what they have in common: types, unknown keys, paths, durations, names.
 
+use core::time::Duration;
 use std::collections::hash_map::Entry as Definition;
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 use adit_wire::Target;
 use toml::Spanned;
@@ -10,8 +12,9 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::file_keys::FileKey;
 use super::syntax::SyntaxError;
 use crate::plan::group::GroupKind;
+use crate::scheme::builder::secret_files::resolve_path;
 use crate::text::{
-    ConfigError, Diagnostics, Document, FindSecrets, LineIndex, SecretLookup, Span, nearest_word,
+    ConfigError, Diagnostics, Document, FindSecrets, LineIndex, SecretLookup, Span, parse_duration,
 };
 
 /// Maximum size of a configuration file, in bytes.
@@ -42,7 +45,7 @@ pub(super) enum Selected {
 }
 
 /// A parser of a configuration file.
-pub(super) struct RouteReader<'a> {
+pub(super) struct TableReader<'a> {
     pub(super) diagnostics: &'a mut Diagnostics,
     /// The sources and the folder of the current file.
     pub(super) lookup: SecretLookup<'a>,
@@ -62,7 +65,7 @@ pub(super) struct RouteReader<'a> {
     pub(super) dns_names: Vec<String>,
 }
 
-impl RouteReader<'_> {
+impl TableReader<'_> {
     /// Reports syntax errors: the first of each line, since the others follow from it. A secret can be anywhere in a
     /// broken text: `secrets` finds what could be one.
     pub(super) fn report_syntax(&mut self, errors: Vec<SyntaxError>, secrets: FindSecrets) {
@@ -151,11 +154,8 @@ impl RouteReader<'_> {
             if names.any(|known| known == name) {
                 return true;
             }
-            let flaw = ConfigError::new(span_of(key.span()), format!("unknown key `{name}`"));
-            let flaw = match nearest_word(name, known.iter().map(|key| key.name)) {
-                Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-                None => flaw,
-            };
+            let flaw = ConfigError::unknown_key(span_of(key.span()), name);
+            let flaw = flaw.with_nearest(name, known.iter().map(|key| key.name));
             let names: Vec<&str> = known.iter().map(|key| key.name).collect();
             self.report_error(flaw.with_help(format!("keys of {of}: {}", names.join(", "))));
             false
@@ -177,6 +177,49 @@ impl RouteReader<'_> {
                 None
             }
         }
+    }
+
+    /// Returns the entries of a table of the process.
+    pub(super) fn read_process_table<'v, 't>(
+        &mut self,
+        name: &str,
+        value: &'v Value<'t>,
+        keys: &'static [FileKey],
+    ) -> Option<Vec<Entry<'v, 't>>> {
+        let DeValue::Table(table) = value.get_ref() else {
+            let is = format!("`{name}` must be a table");
+            self.report_wrong_type(span_of(value.span()), &is, value.get_ref());
+            return None;
+        };
+        Some(self.known_entries(table, keys, &format!("`[{name}]`")))
+    }
+
+    /// Returns the duration of a key.
+    pub(super) fn read_duration(&mut self, value: &Value<'_>, key: &str) -> Option<Duration> {
+        let span = span_of(value.span());
+        let DeValue::String(text) = value.get_ref() else {
+            let what = format!("`{key}` must be a duration, such as \"30s\"");
+            self.report_wrong_type(span, &what, value.get_ref());
+            return None;
+        };
+        let duration = parse_duration(text);
+        if duration.is_none() {
+            let flaw = ConfigError::new(span, format!("bad duration `{text}`"));
+            self.report_error(flaw.with_help("write a whole number with a unit: `30s`, `2m`"));
+        }
+        duration
+    }
+
+    /// Returns the path of a file that adit writes. A relative path begins at the folder of the configuration.
+    pub(super) fn read_file_path(&mut self, key: &str, value: &Value<'_>) -> Option<PathBuf> {
+        let text = self.expect_string(value, &format!("`{key}` must be the path of a file"))?;
+        if text.is_empty() || text.starts_with('@') || text.ends_with('/') {
+            let flaw = ConfigError::new(span_of(value.span()), format!("bad path `{text}`"))
+                .with_help(format!("`{key}` is the path of a file, without `@`"));
+            self.report_error(flaw);
+            return None;
+        }
+        Some(resolve_path(self.lookup, text))
     }
 
     /// Reports a value of the wrong type.

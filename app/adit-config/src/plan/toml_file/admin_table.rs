@@ -1,21 +1,18 @@
-//! `version` and `[admin]`: the format of the file, and options of the command line that it can contain.
+//! `[admin]`: the management API, and the store of users.
 
 use core::time::Duration;
 use std::path::PathBuf;
 
-use adit_wire::{Host, Target};
+use adit_wire::Host;
 use toml::de::DeValue;
 
 use super::file_keys::{FileKey, ValueType};
-use super::reader::{Entry, RouteReader, Value, span_of};
+use super::table_reader::{TableReader, Value, span_of};
 use crate::family::{Family, LeftOut};
 use crate::plan::run_settings::DEFAULT_STORE_INTERVAL;
-use crate::plan::{AdminSettings, StoreSettings};
+use crate::plan::{AdminSettings, ApiAddress, StoreSettings};
 use crate::scheme::builder::secret_files::{self, resolve_path};
-use crate::text::{ConfigError, Span, format_duration, parse_duration};
-
-/// The versions of the file that are supported.
-pub(super) const VERSIONS: (u64, u64) = (1, 1);
+use crate::text::{ConfigError, Span, format_duration};
 
 /// Keys of `[admin]`.
 pub(super) static ADMIN_KEYS: [FileKey; 7] = [
@@ -60,37 +57,7 @@ pub(super) static ADMIN_KEYS: [FileKey; 7] = [
 /// Minimum interval at which usage is written.
 const MIN_STORE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// An address of the API.
-enum AdminAddress {
-    /// `HOST:PORT`.
-    Port(String),
-    /// `unix:` and a path.
-    Socket(String),
-}
-
-impl RouteReader<'_> {
-    /// Checks the version of the file.
-    pub(super) fn check_version(&mut self, value: &Value<'_>) {
-        let span = span_of(value.span());
-        let (first, last) = VERSIONS;
-        let DeValue::Integer(number) = value.get_ref() else {
-            self.report_wrong_type(span, "`version` must be a number", value.get_ref());
-            return;
-        };
-        let version = u64::from_str_radix(number.as_str(), number.radix());
-        if version.is_ok_and(|version| (first..=last).contains(&version)) {
-            return;
-        }
-        let versions = if first == last {
-            format!("version {first}")
-        } else {
-            format!("the versions {first} to {last}")
-        };
-        let flaw = ConfigError::new(span, format!("unknown version `{}`", number.as_str()))
-            .with_label(format!("this adit reads {versions} of the file"));
-        self.report_error(flaw.with_help("a newer adit may read it: `adit --version`"));
-    }
-
+impl TableReader<'_> {
     /// Reads `[admin]`.
     pub(super) fn read_admin_settings(
         &mut self,
@@ -116,7 +83,7 @@ impl RouteReader<'_> {
         let address = listen.and_then(|value| self.read_admin_address(value));
         let tokens = find("tokens").map(|value| self.read_tokens_path(value));
         let public_host = find("public_host").map(|value| self.read_public_host(value));
-        let store = find("store").map(|value| self.read_store_path(value));
+        let store = find("store").map(|value| self.read_file_path("store", value));
         let interval = self.read_store_interval(find("store_interval"), store.is_some());
         let metrics_users = find("metrics_users").is_some_and(|value| match value.get_ref() {
             DeValue::Boolean(yes) => *yes,
@@ -126,21 +93,18 @@ impl RouteReader<'_> {
                 false
             }
         });
-        let audit = find("audit").map(|value| self.read_audit_path(value));
-        let listen = match address? {
-            AdminAddress::Socket(path) => path,
-            AdminAddress::Port(text) if tokens.is_some() => text,
-            AdminAddress::Port(_) => {
-                let span = listen.map_or(name, |value| span_of(value.span()));
-                let flaw = ConfigError::new(span, "the API on a port needs `tokens`").with_help(
-                    "add `tokens = \"@FILE\"`, or listen on a path: that socket is for you only",
-                );
-                self.report_error(flaw);
-                return None;
-            }
-        };
+        let audit = find("audit").map(|value| self.read_file_path("audit", value));
+        let address = address?;
+        if matches!(address, ApiAddress::Port(_)) && tokens.is_none() {
+            let span = listen.map_or(name, |value| span_of(value.span()));
+            let flaw = ConfigError::new(span, "the API on a port needs `tokens`").with_help(
+                "add `tokens = \"@FILE\"`, or listen on a path: that socket is for you only",
+            );
+            self.report_error(flaw);
+            return None;
+        }
         Some(AdminSettings {
-            listen,
+            listen: address.to_string(),
             tokens: tokens.flatten(),
             public_host: public_host.flatten(),
             store: store.flatten().map(|path| StoreSettings { path, interval }),
@@ -150,22 +114,21 @@ impl RouteReader<'_> {
     }
 
     /// Returns the address. A relative path begins at the folder of the file.
-    fn read_admin_address(&mut self, value: &Value<'_>) -> Option<AdminAddress> {
+    fn read_admin_address(&mut self, value: &Value<'_>) -> Option<ApiAddress> {
         let text = self.expect_string(value, "`listen` must be a string")?;
-        let path = text.strip_prefix("unix:");
-        if path.is_none() && text.parse::<Target>().is_ok() {
-            return Some(AdminAddress::Port(text.to_owned()));
+        match ApiAddress::parse(text) {
+            Ok(ApiAddress::Path(path)) => {
+                let path = resolve_path(self.lookup, &path.to_string_lossy());
+                Some(ApiAddress::Path(path))
+            }
+            Ok(port) => Some(port),
+            Err(why) => {
+                let span = span_of(value.span());
+                let flaw = ConfigError::new(span, format!("bad address `{text}`"));
+                self.report_error(flaw.with_label(why.to_string()));
+                None
+            }
         }
-        // An address without its port must not become a file.
-        let is_path = text.contains('/') || text.ends_with(".sock");
-        let Some(path) = path.or_else(|| is_path.then_some(text)) else {
-            let flaw = ConfigError::new(span_of(value.span()), format!("bad address `{text}`"))
-                .with_label("expected HOST:PORT or the path of a Unix socket");
-            self.report_error(flaw);
-            return None;
-        };
-        let path = resolve_path(self.lookup, path);
-        Some(AdminAddress::Socket(format!("unix:{}", path.display())))
     }
 
     /// Returns the path of the file of tokens, which can be read.
@@ -181,30 +144,6 @@ impl RouteReader<'_> {
         let excerpt = self.document.without_url();
         secret_files::read_file(self.diagnostics, self.lookup, excerpt, path, span, None)?;
         Some(resolve_path(self.lookup, path))
-    }
-
-    /// Returns the path of the store, whose folder exists.
-    fn read_store_path(&mut self, value: &Value<'_>) -> Option<PathBuf> {
-        let span = span_of(value.span());
-        let text = self.expect_string(value, "`store` must be the path of a file")?;
-        if text.is_empty() || text.starts_with('@') || text.ends_with('/') {
-            let flaw = ConfigError::new(span, format!("bad path `{text}`"))
-                .with_help("`store` is a file of its own: `store = \"users.redb\"`");
-            self.report_error(flaw);
-            return None;
-        }
-        Some(resolve_path(self.lookup, text))
-    }
-
-    /// Returns the path of the audit log.
-    fn read_audit_path(&mut self, value: &Value<'_>) -> Option<PathBuf> {
-        let text = self.expect_string(value, "`audit` must be the path of a file")?;
-        if text.is_empty() || text.starts_with('@') || text.ends_with('/') {
-            let flaw = ConfigError::new(span_of(value.span()), format!("bad path `{text}`"));
-            self.report_error(flaw.with_help("`audit = \"audit.jsonl\"`"));
-            return None;
-        }
-        Some(resolve_path(self.lookup, text))
     }
 
     /// Returns the interval at which usage is stored.
@@ -231,22 +170,6 @@ impl RouteReader<'_> {
         }
     }
 
-    /// Returns the duration of a key.
-    pub(super) fn read_duration(&mut self, value: &Value<'_>, key: &str) -> Option<Duration> {
-        let span = span_of(value.span());
-        let DeValue::String(text) = value.get_ref() else {
-            let what = format!("`{key}` must be a duration, such as \"30s\"");
-            self.report_wrong_type(span, &what, value.get_ref());
-            return None;
-        };
-        let duration = parse_duration(text);
-        if duration.is_none() {
-            let flaw = ConfigError::new(span, format!("bad duration `{text}`"));
-            self.report_error(flaw.with_help("write a whole number with a unit: `30s`, `2m`"));
-        }
-        duration
-    }
-
     fn read_public_host(&mut self, value: &Value<'_>) -> Option<Host> {
         let text = self.expect_string(value, "`public_host` must be a string")?;
         let host = Host::parse(text);
@@ -255,20 +178,5 @@ impl RouteReader<'_> {
             self.report_error(flaw.with_label(why.to_string()));
         }
         host.ok()
-    }
-
-    /// Returns the entries of a table of the process.
-    pub(super) fn read_process_table<'v, 't>(
-        &mut self,
-        name: &str,
-        value: &'v Value<'t>,
-        keys: &'static [FileKey],
-    ) -> Option<Vec<Entry<'v, 't>>> {
-        let DeValue::Table(table) = value.get_ref() else {
-            let is = format!("`{name}` must be a table");
-            self.report_wrong_type(span_of(value.span()), &is, value.get_ref());
-            return None;
-        };
-        Some(self.known_entries(table, keys, &format!("`[{name}]`")))
     }
 }

@@ -1,4 +1,4 @@
-//! Listeners at Unix sockets.
+//! Unix sockets.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,6 +8,11 @@ use adit_engine::ConnectionSource;
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::unix_socket::{self, SocketFile};
+
+/// Connects to a socket.
+pub(crate) async fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(path).await
+}
 
 /// A listener at a Unix socket that only its owner can use.
 #[derive(Debug)]
