@@ -16,6 +16,7 @@ mod unsettled;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use adit_shadowsocks::uot;
@@ -27,8 +28,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{Instrument, debug, warn};
 
 use crate::acceptor::{
-    FurtherRequests, InboundRequest, PendingRejection, PendingRequest, RequestAcceptor,
-    RequestStream,
+    InboundRequest, PendingRejection, PendingRequest, RequestAcceptor, RequestStream,
 };
 use crate::error::{AcceptError, DialError};
 use crate::handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
@@ -51,7 +51,7 @@ pub(crate) use connection_limiter::accept_loop;
 use explained_stream::ExplainedStream;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
-use open_session::{FlowState, OpenSession, SessionInfo};
+use open_session::{OpenSession, ReusableConnection, SessionInfo, SessionUser};
 use opening_client::OpeningClient;
 
 /// Number of checks of a full listener for a freed slot, within 1 s.
@@ -216,9 +216,8 @@ impl ConnectionHandler {
                 let Some(again) = open.again.take() else {
                     break;
                 };
-                let (peer, rounds) = (open.about.peer, open.about.rounds);
                 drop(session.take());
-                session = Box::pin(worker.clone().open_next_request(again, peer, rounds)).await;
+                session = Box::pin(worker.clone().open_next_request(again)).await;
             }
             drop(session);
             drop(ticket);
@@ -228,13 +227,16 @@ impl ConnectionHandler {
     /// Waits for the next request on a connection whose last exchange has finished, and opens its stream.
     async fn open_next_request(
         self: Arc<Self>,
-        again: Box<dyn FurtherRequests>,
-        peer: ConnectionAddrs,
-        rounds: u8,
+        again: Box<ReusableConnection>,
     ) -> Option<OpenSession> {
+        let ReusableConnection {
+            requests,
+            peer,
+            rounds,
+        } = *again;
         let pending = tokio::select! {
             () = wait_for_listener_end(self.listener_ended.clone()) => return None,
-            pending = again.next_request() => pending?,
+            pending = requests.next_request() => pending?,
         };
         self.open_stream(pending, SessionKind::Tcp, peer, rounds)
             .await
@@ -614,16 +616,21 @@ impl ConnectionHandler {
             near,
             far: far_io,
             watch: far.watch,
-            again,
+            again: again.map(|requests| {
+                let connection = ReusableConnection {
+                    requests,
+                    peer,
+                    rounds,
+                };
+                Box::new(connection)
+            }),
             span: None,
             about: Box::new(SessionInfo {
-                account,
+                user: SessionUser::of(account, permit),
                 entry,
-                peer,
+                client: peer.remote,
                 target,
-                flow: FlowState::default(),
-                rounds,
-                permit,
+                has_answer: AtomicBool::new(false),
                 requested,
                 _chain: connector.clone(),
             }),

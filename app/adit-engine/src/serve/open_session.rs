@@ -1,5 +1,6 @@
 //! An open session: its relay, and the watch on its keyed hop.
 
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +19,7 @@ use crate::connector::{Connector, HopWatch};
 use crate::session_span::record_end;
 use crate::session_table::SessionEntry;
 use crate::stage_meter::StageMeter;
-use crate::user_account::{UserAccount, run_until_ended};
+use crate::user_account::UserAccount;
 use crate::user_registry::{QueueTicket, SessionPermit};
 
 /// Time without an answer after which a keyed hop is reported if the client has closed the connection.
@@ -30,57 +31,86 @@ pub(super) struct OpenSession {
     pub(super) far: BoxStream,
     pub(super) watch: Option<HopWatch>,
     /// Further requests on the same connection.
-    pub(super) again: Option<Box<dyn FurtherRequests>>,
+    pub(super) again: Option<Box<ReusableConnection>>,
     /// The span of the session, if there is a log of it.
     pub(super) span: Option<Box<Span>>,
     pub(super) about: Box<SessionInfo>,
 }
 
-/// The context of a session. It is kept outside of the future, which is bounded in size.
-pub(super) struct SessionInfo {
-    pub(super) account: Option<Arc<UserAccount>>,
-    /// Lists the session, counts its bytes, and can end it.
-    pub(super) entry: SessionEntry,
+/// A connection that has further requests when a session has finished.
+pub(super) struct ReusableConnection {
+    pub(super) requests: Box<dyn FurtherRequests>,
     pub(super) peer: ConnectionAddrs,
-    pub(super) target: Target,
     /// Number of times that the request has come back to this process.
     pub(super) rounds: u8,
-    /// The state of its flow.
-    pub(super) flow: FlowState,
-    /// Counts the session of a user.
-    pub(super) permit: Option<SessionPermit>,
+}
+
+/// The context of a session. It is kept outside of the future, which is bounded in size, and has only what an idle session
+/// without a user needs.
+pub(super) struct SessionInfo {
+    /// The user, if the listener has any.
+    pub(super) user: Option<Box<SessionUser>>,
+    /// Lists the session, counts its bytes, and can end it.
+    pub(super) entry: SessionEntry,
+    /// The address of the client.
+    pub(super) client: SocketAddr,
+    pub(super) target: Target,
+    /// True if the target has answered.
+    pub(super) has_answer: AtomicBool,
     /// Time of the request.
     pub(super) requested: Instant,
     /// Keeps the plugins of the chain running, after a reload too.
     pub(super) _chain: Arc<dyn Connector>,
 }
 
-/// The state of a session's flow.
-#[derive(Default)]
-pub(super) struct FlowState {
-    /// True if the target has answered.
-    has_answer: AtomicBool,
+/// The user of a session.
+pub(super) struct SessionUser {
+    pub(super) account: Arc<UserAccount>,
+    /// Counts the session.
+    pub(super) permit: Option<SessionPermit>,
     /// The places of both directions among the sessions that share a rate.
     tickets: [QueueTicket; 2],
+}
+
+impl SessionUser {
+    /// Returns the user with this account, if there is one.
+    pub(super) fn of(
+        account: Option<Arc<UserAccount>>,
+        permit: Option<SessionPermit>,
+    ) -> Option<Box<Self>> {
+        debug_assert!(account.is_some() || permit.is_none(), "a permit of no user");
+        let user = account.map(|account| Self {
+            account,
+            permit,
+            tickets: Default::default(),
+        });
+        user.map(Box::new)
+    }
+
+    /// Returns the number of bytes that the session may move now, or wakes the task of `cx` later.
+    fn poll_allowance(&self, cx: &Context<'_>, is_up: bool) -> Poll<usize> {
+        let [up, down] = &self.tickets;
+        let ticket = if is_up { up } else { down };
+        self.account.poll_allowance(cx, is_up, ticket)
+    }
 }
 
 impl ConnectionHandler {
     /// Relays the session and watches its keyed hop; ends when the user is removed, or
     /// their limits do not allow it any more.
     pub(super) async fn relay_session(&self, session: &mut OpenSession) {
-        if let Some(account) = &session.about.account {
-            account.count_tcp_session();
+        if let Some(user) = &session.about.user {
+            user.account.count_tcp_session();
         }
         let outcome = self.run_relay(session).await;
         let OpenSession {
             near, far, about, ..
         } = session;
         let SessionInfo {
-            account,
             entry,
-            peer,
+            client,
             target,
-            permit,
+            user: limited,
             ..
         } = &**about;
         let user = entry.user();
@@ -88,16 +118,16 @@ impl ConnectionHandler {
             // A truncated transfer must not look complete.
             near.abort();
             far.abort();
-            let why = match (outcome, account) {
-                (None, Some(account)) => account.end_text(permit.as_ref()),
+            let why = match (outcome, limited) {
+                (None, Some(user)) => user.account.end_text(user.permit.as_ref()),
                 _ => "this was requested",
             };
             record_end(entry, why);
-            return debug!(client = %peer.remote, user, %target, "closed: {why}");
+            return debug!(%client, user, %target, "closed: {why}");
         };
         let (up, down, end) = (outcome.up, outcome.down, &outcome.end);
         record_end(entry, end_name(end));
-        debug!(client = %peer.remote, user, %target, up, down, "closed: {end:?}");
+        debug!(%client, user, %target, up, down, "closed: {end:?}");
     }
 
     /// Relays until the streams end; returns `None` outside if the user's sessions end, and inside if this session was
@@ -113,10 +143,13 @@ impl ConnectionHandler {
             let mut relay = pin!(relay(near, far, &self.limits, &asked));
             let watched = pin!(relay_and_watch(eye.as_ref(), &asked, relay.as_mut()));
             let watched = asked.about.entry.run_until_ended(watched);
-            let SessionInfo {
-                account, permit, ..
-            } = asked.about;
-            run_until_ended(account.as_deref(), permit.as_ref(), watched).await
+            match &asked.about.user {
+                Some(user) => {
+                    let permit = user.permit.as_ref();
+                    user.account.run_until_ended(permit, watched).await
+                }
+                None => Some(watched.await),
+            }
         };
         if let (Some(eye), Some(Some(outcome))) = (&eye, &outcome) {
             eye.update_at_end(outcome, asked.has_request_bytes());
@@ -187,53 +220,47 @@ impl RequestCounter<'_> {
     fn has_request_bytes(&self) -> bool {
         self.about.entry.up() > 0
     }
+
+    #[inline]
+    fn poll_allowance(&self, cx: &Context<'_>, is_up: bool) -> Poll<usize> {
+        match &self.about.user {
+            Some(user) => user.poll_allowance(cx, is_up),
+            None => Poll::Ready(usize::MAX),
+        }
+    }
 }
 
 impl CountBytes for RequestCounter<'_> {
     fn add_up(&self, n: usize) {
         self.about.entry.add_up(n);
-        if let Some(account) = &self.about.account {
-            account.count_bytes(n, true);
+        if let Some(user) = &self.about.user {
+            user.account.count_bytes(n, true);
         }
     }
 
     fn add_down(&self, n: usize) {
         self.about.entry.add_down(n);
-        if let Some(account) = &self.about.account {
-            account.count_bytes(n, false);
+        if let Some(user) = &self.about.user {
+            user.account.count_bytes(n, false);
         }
         // Bytes of one direction are counted by one task, so that no other call comes in between.
         let SessionInfo {
-            flow, requested, ..
+            has_answer,
+            requested,
+            ..
         } = self.about;
-        if !flow.has_answer.load(Ordering::Relaxed) {
-            flow.has_answer.store(true, Ordering::Relaxed);
+        if !has_answer.load(Ordering::Relaxed) {
+            has_answer.store(true, Ordering::Relaxed);
             self.stages.first_byte.record(requested.elapsed());
         }
     }
 
     fn poll_allowance_up(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [up, _] = &self.about.flow.tickets;
-        poll_allowance(self.about.account.as_ref(), cx, true, up)
+        self.poll_allowance(cx, true)
     }
 
     fn poll_allowance_down(&self, cx: &Context<'_>) -> Poll<usize> {
-        let [_, down] = &self.about.flow.tickets;
-        poll_allowance(self.about.account.as_ref(), cx, false, down)
-    }
-}
-
-/// Returns the number of bytes that a session may move now, or wakes the task of `cx` later.
-#[inline]
-fn poll_allowance(
-    account: Option<&Arc<UserAccount>>,
-    cx: &Context<'_>,
-    is_up: bool,
-    ticket: &QueueTicket,
-) -> Poll<usize> {
-    match account {
-        Some(account) => account.poll_allowance(cx, is_up, ticket),
-        None => Poll::Ready(usize::MAX),
+        self.poll_allowance(cx, false)
     }
 }
 

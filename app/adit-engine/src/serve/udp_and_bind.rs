@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use adit_net::{BatchUdpSocket, system, tcp};
@@ -13,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::opening_client::MAX_EARLY_BYTES;
-use super::{ConnectionHandler, DatagramClient, FlowState, OpenSession, SessionInfo};
+use super::{ConnectionHandler, DatagramClient, OpenSession, SessionInfo, SessionUser};
 use crate::acceptor::{BindRequest, PendingRequest, UdpAssociateRequest, UdpOverTcpRequest};
 use crate::connector::BoundSocket;
 use crate::error::{DialError, DialStage};
@@ -238,12 +239,10 @@ impl ConnectionHandler {
                         target: Some(&target),
                     },
                 ),
-                account,
-                peer,
+                user: SessionUser::of(account, permit),
+                client: peer.remote,
                 target,
-                flow: FlowState::default(),
-                rounds: 0,
-                permit,
+                has_answer: AtomicBool::new(false),
                 // The wait for the peer to connect is not that for its answer.
                 requested: Instant::now(),
                 _chain: connector,
