@@ -45,9 +45,9 @@ use crate::{ConnectionAddrs, Request, RequestContext};
 
 pub(crate) use accept_switch::{AcceptPermit, AcceptSwitch};
 pub use connection_limiter::ConnectionLimiter;
-use connection_limiter::ConnectionPermit;
 pub(crate) use connection_limiter::DescriptorPool;
 pub(crate) use connection_limiter::accept_loop;
+use connection_limiter::{ConnectionPermit, SlotKind};
 use explained_stream::ExplainedStream;
 pub use handler_slot::HandlerSlot;
 pub(crate) use login_table::LoginTable;
@@ -117,10 +117,10 @@ struct DatagramClient<'a> {
 }
 
 impl ConnectionHandler {
-    /// Serves a connection in a task of its own, if the limits allow it.
+    /// Serves a stream of a connection that has many in a task of its own, if the limits allow it.
     #[cfg(feature = "kcp")]
     pub(crate) fn try_serve(self: &Arc<Self>, io: BoxStream, peer: ConnectionAddrs) -> bool {
-        let ticket = self.connection_limiter.try_acquire();
+        let ticket = self.connection_limiter.try_acquire(SlotKind::Stream);
         let admitted = ticket.is_some();
         match ticket {
             Some(ticket) => self.spawn_connection(ticket, io, peer),
@@ -158,7 +158,7 @@ impl ConnectionHandler {
     }
 
     async fn wait_for_slot(&self) -> Option<ConnectionPermit> {
-        if let Some(ticket) = self.connection_limiter.try_acquire() {
+        if let Some(ticket) = self.connection_limiter.try_acquire(SlotKind::Connection) {
             return Some(ticket);
         }
         let guard = self.guard.as_ref()?;
@@ -172,7 +172,7 @@ impl ConnectionHandler {
             } else {
                 sleep(Duration::from_millis(1)).await;
             }
-            if let Some(ticket) = self.connection_limiter.try_acquire() {
+            if let Some(ticket) = self.connection_limiter.try_acquire(SlotKind::Connection) {
                 return Some(ticket);
             }
         }
@@ -380,7 +380,7 @@ impl ConnectionHandler {
                     None => break,
                 },
             };
-            if let Some(ticket) = self.connection_limiter.try_acquire() {
+            if let Some(ticket) = self.connection_limiter.try_acquire(SlotKind::Stream) {
                 let worker = self.clone();
                 let opening = async move {
                     worker

@@ -30,8 +30,23 @@ const TRIM_MIN: usize = 64;
 /// Delay of that, for those that end at the same time.
 const TRIM_DELAY: Duration = Duration::from_secs(1);
 
-/// Descriptors of a connection: its own, and that of its outgoing side.
-const DESCRIPTORS_PER_CONNECTION: usize = 2;
+/// The kind of a client's slot, which says how many descriptors it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlotKind {
+    /// A connection with a descriptor of its own, and one for its outgoing side.
+    Connection,
+    /// A stream of a connection that has many, with a descriptor for its outgoing side alone.
+    Stream,
+}
+
+impl SlotKind {
+    const fn descriptors(self) -> usize {
+        match self {
+            Self::Connection => 2,
+            Self::Stream => 1,
+        }
+    }
+}
 
 /// The descriptors of a process, shared by connections and associations. Either may take more than the
 /// other, but not all: half is reserved for connections, an eighth for associations.
@@ -57,23 +72,22 @@ impl DescriptorPool {
         self.total
     }
 
-    /// Takes the descriptors of a connection; returns false if there are too few.
-    fn take_for_connection(&self) -> bool {
-        let connections = self
-            .connections
-            .fetch_add(DESCRIPTORS_PER_CONNECTION, Ordering::SeqCst);
+    /// Takes the descriptors of a connection or stream; returns false if there are too few.
+    fn take_for_connection(&self, kind: SlotKind) -> bool {
+        let count = kind.descriptors();
+        let connections = self.connections.fetch_add(count, Ordering::SeqCst);
         let associations = self.associations.load(Ordering::SeqCst);
         let fits = self.total.saturating_sub(associations.max(self.total / 8));
-        if connections + DESCRIPTORS_PER_CONNECTION <= fits {
+        if connections + count <= fits {
             return true;
         }
-        self.return_of_connection();
+        self.return_of_connection(kind);
         false
     }
 
-    fn return_of_connection(&self) {
+    fn return_of_connection(&self, kind: SlotKind) {
         self.connections
-            .fetch_sub(DESCRIPTORS_PER_CONNECTION, Ordering::SeqCst);
+            .fetch_sub(kind.descriptors(), Ordering::SeqCst);
     }
 
     /// Takes the descriptors of an association; returns false if there are too few.
@@ -125,7 +139,7 @@ impl ConnectionLimiter {
         Self {
             open: AtomicUsize::new(0),
             high_water_mark: AtomicUsize::new(0),
-            max: AtomicUsize::new(descriptors.total / DESCRIPTORS_PER_CONNECTION),
+            max: AtomicUsize::new(descriptors.total / SlotKind::Connection.descriptors()),
             descriptors: Some(descriptors),
             process_limiter: None,
         }
@@ -179,41 +193,43 @@ impl ConnectionLimiter {
                 .is_ok()
     }
 
-    pub(super) fn try_acquire(self: &Arc<Self>) -> Option<ConnectionPermit> {
+    pub(super) fn try_acquire(self: &Arc<Self>, kind: SlotKind) -> Option<ConnectionPermit> {
         if let Some(outer) = &self.process_limiter
-            && !outer.take_slot()
+            && !outer.take_slot(kind)
         {
             return None;
         }
-        if self.take_slot() {
-            return Some(ConnectionPermit(self.clone()));
+        if self.take_slot(kind) {
+            let limiter = self.clone();
+            return Some(ConnectionPermit { limiter, kind });
         }
         if let Some(outer) = &self.process_limiter {
-            outer.return_slot();
+            outer.return_slot(kind);
         }
         None
     }
 
     /// Counts a connection, without that of the process. Returns false if there are too many.
-    fn take_slot(&self) -> bool {
+    fn take_slot(&self, kind: SlotKind) -> bool {
         let descriptors = self.descriptors.as_ref();
-        if descriptors.is_some_and(|d| !d.take_for_connection()) {
+        if descriptors.is_some_and(|d| !d.take_for_connection(kind)) {
             return false;
         }
         let others = self.open.fetch_add(1, Ordering::Relaxed);
         if self.process_limiter.is_none() && others >= TRIM_THRESHOLD {
             self.high_water_mark.fetch_max(others, Ordering::Relaxed);
         }
-        let fits = others < self.max();
+        // The maximum of a process is that of connections: streams need fewer descriptors.
+        let fits = self.descriptors.is_some() || others < self.max();
         if !fits {
-            self.return_slot();
+            self.return_slot(kind);
         }
         fits
     }
 
-    fn return_slot(&self) {
+    fn return_slot(&self, kind: SlotKind) {
         if let Some(descriptors) = &self.descriptors {
-            descriptors.return_of_connection();
+            descriptors.return_of_connection(kind);
         }
         let open = self.open.fetch_sub(1, Ordering::Relaxed) - 1;
         if self.is_below_mark(open) {
@@ -223,13 +239,16 @@ impl ConnectionLimiter {
 }
 
 /// The slot of one connection; freed when dropped, even by a panic.
-pub(super) struct ConnectionPermit(Arc<ConnectionLimiter>);
+pub(super) struct ConnectionPermit {
+    limiter: Arc<ConnectionLimiter>,
+    kind: SlotKind,
+}
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.0.return_slot();
-        if let Some(outer) = &self.0.process_limiter {
-            outer.return_slot();
+        self.limiter.return_slot(self.kind);
+        if let Some(outer) = &self.limiter.process_limiter {
+            outer.return_slot(self.kind);
         }
     }
 }
@@ -305,7 +324,9 @@ mod tests {
         let all = || Arc::new(DescriptorPool::new(80));
         let connections = |of: &Arc<DescriptorPool>| {
             let of = of.clone();
-            count(Box::new(move || of.take_for_connection()))
+            count(Box::new(move || {
+                of.take_for_connection(SlotKind::Connection)
+            }))
         };
         let associations = |of: &Arc<DescriptorPool>| {
             let of = of.clone();
@@ -334,9 +355,10 @@ mod tests {
         let (a, b) = [2, 9]
             .map(|max| Arc::new(ConnectionLimiter::new(max, Some(outer.clone()))))
             .into();
-        let (one, two) = (a.try_acquire(), a.try_acquire());
+        let acquire = |from: &Arc<ConnectionLimiter>| from.try_acquire(SlotKind::Connection);
+        let (one, two) = (acquire(&a), acquire(&a));
         assert!(
-            one.is_some() && two.is_some() && a.try_acquire().is_none(),
+            one.is_some() && two.is_some() && acquire(&a).is_none(),
             "two of its own"
         );
         assert_eq!(
@@ -344,9 +366,24 @@ mod tests {
             (2, 2),
             "a refusal leaves no trace"
         );
-        let three = b.try_acquire();
-        assert!(three.is_some() && b.try_acquire().is_none(), "three in all");
+        let three = acquire(&b);
+        assert!(three.is_some() && acquire(&b).is_none(), "three in all");
         drop((one, three));
-        assert!(b.try_acquire().is_some());
+        assert!(acquire(&b).is_some());
+    }
+
+    #[test]
+    fn a_stream_needs_one_descriptor_and_a_connection_two() {
+        let process = ConnectionLimiter::for_process(Arc::new(DescriptorPool::new(80)));
+        let listener = Arc::new(ConnectionLimiter::new(usize::MAX, Some(Arc::new(process))));
+        let open = |kind| {
+            let permits = std::iter::from_fn(|| listener.try_acquire(kind));
+            permits.take(1000).collect::<Vec<_>>()
+        };
+        assert_eq!(open(SlotKind::Connection).len(), 35);
+        let streams = open(SlotKind::Stream);
+        assert_eq!(streams.len(), 70);
+        drop(streams);
+        assert_eq!(open(SlotKind::Connection).len(), 35, "all were returned");
     }
 }
