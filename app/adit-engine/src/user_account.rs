@@ -186,7 +186,7 @@ impl UserAccount {
 
     /// Returns the reason why a session of the user has ended, for logs.
     pub(crate) fn end_text(&self, permit: Option<&SessionPermit>) -> &'static str {
-        if permit.is_some_and(SessionPermit::is_ended) {
+        if permit.is_some_and(SessionPermit::is_beyond_devices) {
             return UserRefusal::TooManyDevices.text();
         }
         match &self.entry {

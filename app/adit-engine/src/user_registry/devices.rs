@@ -47,6 +47,8 @@ pub(crate) struct SessionPermit {
     entry: Arc<UserEntry>,
     network: IpAddr,
     is_session: bool,
+    /// The kicks before it: the session may be opened for seconds before it can be told of one.
+    kicks: u32,
 }
 
 impl Drop for SessionPermit {
@@ -66,18 +68,38 @@ impl Drop for SessionPermit {
 }
 
 impl SessionPermit {
-    pub(super) const fn new(entry: Arc<UserEntry>, network: IpAddr, is_session: bool) -> Self {
+    pub(super) const fn new(
+        entry: Arc<UserEntry>,
+        network: IpAddr,
+        is_session: bool,
+        kicks: u32,
+    ) -> Self {
         Self {
             entry,
             network,
             is_session,
+            kicks,
         }
     }
 
     /// Returns true if the session ends because its device is beyond the limit of the user.
+    pub(crate) fn is_beyond_devices(&self) -> bool {
+        let record = self.entry.lock();
+        record
+            .live
+            .as_ref()
+            .is_some_and(|live| self.is_beyond(live))
+    }
+
+    /// Returns true if the session ends, for that or because of a kick.
     pub(crate) fn is_ended(&self) -> bool {
         let record = self.entry.lock();
-        let mut devices = record.live.iter().flat_map(|live| &live.devices);
+        let live = record.live.as_ref();
+        live.is_some_and(|live| live.kicks != self.kicks || self.is_beyond(live))
+    }
+
+    fn is_beyond(&self, live: &LiveState) -> bool {
+        let mut devices = live.devices.iter();
         devices.any(|device| device.is_ended && device.network == self.network)
     }
 }

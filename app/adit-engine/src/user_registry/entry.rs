@@ -81,6 +81,8 @@ pub(super) struct LiveState {
     pub(super) sessions: u32,
     /// The client networks, in the order of their arrival.
     pub(super) devices: Vec<Device>,
+    /// Number of times that the open sessions were ended by an operator.
+    pub(super) kicks: u32,
 }
 
 impl UserEntry {
@@ -416,7 +418,8 @@ impl UserEntry {
             return Err(refusal);
         }
         live.sessions += u32::from(is_session);
-        Ok(SessionPermit::new(self.clone(), network, is_session))
+        let kicks = live.kicks;
+        Ok(SessionPermit::new(self.clone(), network, is_session, kicks))
     }
 
     /// Ignores poisoning: a panic of another thread leaves the record intact.

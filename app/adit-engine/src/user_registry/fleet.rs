@@ -132,7 +132,7 @@ impl UserRegistry {
     pub fn kick(&self, name: &str) -> bool {
         let entry = self.find(name);
         if let Some(entry) = &entry {
-            entry.interrupt();
+            entry.kick();
         }
         entry.is_some()
     }

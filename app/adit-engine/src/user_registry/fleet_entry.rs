@@ -133,10 +133,12 @@ impl UserEntry {
         part.wake_waiting();
     }
 
-    /// Ends the open sessions.
-    pub(super) fn interrupt(&self) {
-        let record = self.lock();
-        for account in record.live.iter().flat_map(|live| &live.accounts) {
+    /// Ends the open sessions, and those that are being opened.
+    pub(super) fn kick(&self) {
+        let mut record = self.lock();
+        let Some(live) = &mut record.live else { return };
+        live.kicks = live.kicks.wrapping_add(1);
+        for account in &live.accounts {
             account.interrupt_sessions();
         }
     }

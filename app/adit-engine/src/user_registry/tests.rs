@@ -344,6 +344,21 @@ async fn devices_beyond_a_lower_limit_end() {
     assert!(one.admit_session(at(3)).is_ok());
 }
 
+#[tokio::test]
+async fn a_kick_ends_what_is_being_opened_and_nothing_later() {
+    let registry = UserRegistry::default();
+    let ann = registry.new_account("ann", "ann");
+    let opening = ann.admit_session(HERE).unwrap();
+    let association = ann.admit_session(HERE).unwrap();
+    assert!(registry.kick("ann"));
+    let session = ann.run_until_ended(opening.as_ref(), async {});
+    assert_eq!(session.await, None);
+    assert!(ann.end_notice(association.as_ref()).is_none());
+    let later = ann.admit_session(HERE).unwrap();
+    let session = ann.run_until_ended(later.as_ref(), async {});
+    assert_eq!(session.await, Some(()));
+}
+
 /// Ten thousand users with limits may take 300 bytes each. Besides the entry these are its name, the counts of its
 /// pointer, and its place in the set, which is at least half full.
 #[test]
