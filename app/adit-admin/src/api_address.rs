@@ -1,4 +1,4 @@
-//! The sockets of an [`ApiAddress`](adit_config::ApiAddress).
+//! The socket address of an [`ApiAddress`](adit_config::ApiAddress) with a port.
 
 use std::io;
 use std::net::SocketAddr;
