@@ -135,12 +135,7 @@ impl TableReader<'_> {
     fn read_tokens_path(&mut self, value: &Value<'_>) -> Option<PathBuf> {
         let span = span_of(value.span());
         let text = self.expect_string(value, "`tokens` must be a string")?;
-        let Some(path) = text.strip_prefix('@').filter(|path| !path.is_empty()) else {
-            let flaw = ConfigError::new(span, "`tokens` must be `@FILE`")
-                .with_help("`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a token");
-            self.report_error(flaw);
-            return None;
-        };
+        let path = self.expect_file_name("tokens", text, span, "a token")?;
         let excerpt = self.document.without_url();
         secret_files::read_file(self.diagnostics, self.lookup, excerpt, path, span, None)?;
         Some(resolve_path(self.lookup, path))

@@ -10,7 +10,7 @@ use crate::plan::Stage;
 use crate::plan::group::{GroupKind, NamedGroup};
 use crate::plan::unchecked_route::{UncheckedStage, is_route_name, parse_named_hop};
 use crate::scheme::endpoint_types::Hop;
-use crate::text::{ConfigError, SourceLocation, Span, nearest_word};
+use crate::text::{ConfigError, SourceLocation, Span};
 
 /// Keys of a group.
 pub(super) static GROUP_KEYS: [FileKey; 4] = [
@@ -200,10 +200,9 @@ impl TableReader<'_> {
             None => {
                 let flaw = ConfigError::new(span, format!("no group is called `{name}`"));
                 let names = groups.iter().map(|(group, _)| &*group.name);
-                let flaw = match nearest_word(name, names) {
-                    Some(meant) => flaw.with_label(format!("did you mean `{meant}`?")),
-                    None => flaw.with_label("a hop is a URL, such as `socks5://HOST:PORT`"),
-                };
+                let flaw = flaw
+                    .with_label("a hop is a URL, such as `socks5://HOST:PORT`")
+                    .with_nearest(name, names);
                 self.report_error(flaw.with_help(format!(
                     "a group starts with `[group.{name}]` and `members = [\"ss://…\", \"ss://…\"]`"
                 )));

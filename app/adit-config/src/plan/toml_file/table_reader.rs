@@ -222,6 +222,24 @@ impl TableReader<'_> {
         Some(resolve_path(self.lookup, text))
     }
 
+    /// Returns the name of the file in a text of the form `@FILE`. `generated` is what the help says to generate.
+    pub(super) fn expect_file_name<'v>(
+        &mut self,
+        key: &str,
+        text: &'v str,
+        span: Span,
+        generated: &str,
+    ) -> Option<&'v str> {
+        let name = text.strip_prefix('@').filter(|name| !name.is_empty());
+        if name.is_none() {
+            let help =
+                format!("`adit keygen 2022-blake3-aes-256-gcm > FILE` generates {generated}");
+            let flaw = ConfigError::new(span, format!("`{key}` must be `@FILE`"));
+            self.report_error(flaw.with_help(help));
+        }
+        name
+    }
+
     /// Reports a value of the wrong type.
     pub(super) fn report_wrong_type(&mut self, span: Span, is: &str, found: &DeValue<'_>) {
         let label = format!("found {}", found.type_str());

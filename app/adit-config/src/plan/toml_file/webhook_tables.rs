@@ -128,12 +128,7 @@ impl TableReader<'_> {
     fn read_webhook_secret(&mut self, value: &Value<'_>) -> Option<Secret> {
         let span = span_of(value.span());
         let text = self.expect_string(value, "`secret` must be `@FILE`")?;
-        let Some(path) = text.strip_prefix('@').filter(|path| !path.is_empty()) else {
-            let flaw = ConfigError::new(span, "`secret` must be `@FILE`")
-                .with_help("`adit keygen 2022-blake3-aes-256-gcm > FILE` generates a secret");
-            self.report_error(flaw);
-            return None;
-        };
+        let path = self.expect_file_name("secret", text, span, "a secret")?;
         let written = SecretText::File(path.to_owned());
         let secret = self.read_webhook_text(&written, span)?;
         if secret.expose().trim().len() < MIN_SECRET {
