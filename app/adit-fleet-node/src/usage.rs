@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adit_engine::FleetUsage;
-use adit_fleet::lease::MAX_LEASE;
+use adit_fleet::lease::{MAX_LEASE, RecentBytes};
 use adit_fleet::{
     ActivityTotal, PeriodLabel, RateScope, StoreCall, StoreError, UsageLedger, UserActivity,
     UserTotal, lease,
@@ -54,8 +54,10 @@ pub(crate) struct UsageTask {
     ledger: UsageLedger,
     outage: Outage,
     used_up: UsedUpQuotas,
-    /// Users with sessions here at the last flush, with the devices.
-    active: HashMap<u32, FleetUsage>,
+    /// Users with sessions here at the last flush.
+    active: HashMap<u32, ActiveUser>,
+    /// The time at which usage was last counted.
+    collected: Instant,
     /// The last report of each to the store.
     reported: HashMap<u32, UserActivity>,
     /// The last look for users whose devices have changed.
@@ -64,6 +66,12 @@ pub(crate) struct UsageTask {
     knows_totals: bool,
     /// True once the number of the last batch was compared with the store's.
     knows_last_batch: bool,
+}
+
+/// A user with sessions here at the last flush.
+struct ActiveUser {
+    usage: FleetUsage,
+    recent: RecentBytes,
 }
 
 /// The bytes that users were granted while the store does not answer.
@@ -88,6 +96,7 @@ impl UsageTask {
             outage: Outage::default(),
             used_up,
             active: HashMap::new(),
+            collected: Instant::now(),
             reported: HashMap::new(),
             looked: Instant::now(),
             knows_totals: false,
@@ -159,10 +168,11 @@ impl UsageTask {
     /// Counts what the users have done since the last time. Returns true if they have moved bytes.
     fn collect(&mut self) -> bool {
         let taken = self.node.users.registry().take_fleet_usage();
-        for usage in self.active.values_mut() {
+        let time = std::mem::replace(&mut self.collected, Instant::now()).elapsed();
+        for user in self.active.values_mut() {
             // Those without sessions are reported once more.
-            usage.sessions = 0;
-            usage.devices.clear();
+            user.usage.sessions = 0;
+            user.usage.devices.clear();
         }
         let mut has_bytes = false;
         for usage in taken {
@@ -170,7 +180,10 @@ impl UsageTask {
             let period = self.node.directory.period_of(usage.id);
             self.ledger
                 .add(usage.id, &period, usage.bytes.up, usage.bytes.down);
-            self.active.insert(usage.id, usage);
+            let known = self.active.get(&usage.id).map(|user| user.recent);
+            let mut recent = known.unwrap_or_default();
+            recent.add(usage.bytes.sum(), time);
+            self.active.insert(usage.id, ActiveUser { usage, recent });
         }
         has_bytes
     }
@@ -241,8 +254,9 @@ impl UsageTask {
         };
         self.used_up.note(total.user, &total.period, used, quota);
         let nodes = node.facts.nodes.load(Ordering::Relaxed);
+        let recent = self.active.get(&total.user).map(|user| user.recent);
         let registry = node.users.registry();
-        match lease(quota, used, nodes) {
+        match lease(quota, used, nodes, recent.unwrap_or_default()) {
             0 => {
                 if registry.block_fleet_user(&name) {
                     node.counters.count_cut(CutReason::Quota);
@@ -321,14 +335,14 @@ impl UsageTask {
             .shorten_with(&node, &self.ledger, &self.used_up)
             .await;
         self.report_activity(true).await;
-        self.active.retain(|_, usage| usage.sessions > 0);
+        self.active.retain(|_, user| user.usage.sessions > 0);
     }
 
     /// Reports sessions and devices: those of all active users, or of users whose devices or limit of them have changed.
     async fn report_activity(&mut self, all: bool) {
         let node = self.node.clone();
         let each = self.active.values();
-        let each = each.filter_map(|usage| self.activity_of(usage));
+        let each = each.filter_map(|user| self.activity_of(&user.usage));
         let activity: Vec<UserActivity> = each.filter(|now| all || self.is_news(now)).collect();
         for some in activity.chunks(MANY) {
             let reporting = node.store.report_activity(node.node.id, some);
@@ -397,7 +411,7 @@ impl UsageTask {
         registry.set_devices_elsewhere(&user.name, total.devices.saturating_sub(own));
         if !total.refused.is_empty() {
             let active = self.active.get(&total.user);
-            let networks = active.iter().flat_map(|usage| &usage.devices);
+            let networks = active.iter().flat_map(|user| &user.usage.devices);
             let refused = here.devices.iter().zip(networks);
             let refused = refused.filter(|(digest, _)| total.refused.contains(digest));
             let refused: Vec<IpAddr> = refused.map(|(_, network)| *network).collect();

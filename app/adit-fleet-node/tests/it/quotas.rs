@@ -65,6 +65,30 @@ async fn a_quota_holds_over_all_nodes() {
     b.admits(&ann, server.addr).await;
 }
 
+/// The lease of a user who moves more than 64 MiB within a second lasts for about a second, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fast_user_needs_few_leases() {
+    const BYTES: u64 = 2 << 30;
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let ann = realm.add("ann", quota(1 << 40)).await;
+    let node = realm.node("a").await;
+    let session = node.session(&ann, server.addr).await.unwrap();
+    let since = Instant::now();
+    assert_eq!(upload(session, BYTES).await, BYTES);
+    let seconds = since.elapsed().as_secs();
+    until("everything is counted", async || {
+        counted(&realm, &ann).await == BYTES
+    })
+    .await;
+    let batches = realm.memory.last_batch(1).await.unwrap();
+    // With leases of 64 MiB, 43 of them for the bytes alone.
+    assert!(
+        batches <= 12 + 2 * seconds,
+        "{batches} batches in {seconds} s"
+    );
+}
+
 /// A user whose quota ends at one node is cut at the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_quota_cuts_sessions_that_move_bytes_elsewhere() {

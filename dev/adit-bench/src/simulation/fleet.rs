@@ -285,14 +285,14 @@ impl<'a> Fleet<'a> {
 
     /// Sends the next batch, unless one is under way.
     fn send_batch(&mut self, sender: Sender, again: bool) {
-        let period = self.store.period.clone();
+        let (period, now) = (self.store.period.clone(), self.queue.now());
         let Some(node) = self.living(sender) else {
             return;
         };
         if node.is_flushing && !again {
             return;
         }
-        let Some(batch) = node.batch_to_send(&period) else {
+        let Some(batch) = node.batch_to_send(&period, now) else {
             return;
         };
         node.is_flushing = true;

@@ -1,12 +1,15 @@
 //! The scenario of a simulation: nodes, users, their traffic, changes of users, and faults.
 
+use adit_fleet::lease::RecentBytes;
+
 use super::event_queue::Micros;
 
 pub(crate) const MILLISECOND: Micros = 1_000;
 pub(crate) const SECOND: Micros = 1_000_000;
 
-/// Returns the lease of a user at a node, in bytes: from the quota, the bytes used of it, and the number of nodes.
-pub(crate) type LeaseRule = fn(quota: u64, used: u64, nodes: u32) -> u64;
+/// Returns the lease of a user at a node, in bytes: from the quota, the bytes used of it, the number of nodes, and the
+/// bytes of the last second at this node.
+pub(crate) type LeaseRule = fn(quota: u64, used: u64, nodes: u32, recent: RecentBytes) -> u64;
 
 /// A simulation. The same scenario with the same seed has the same outcome.
 #[derive(Debug, Clone)]

@@ -1,8 +1,9 @@
 //! A node of a simulation: the leases of its users, the batches that it has not been answered, and its table.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use adit_fleet::lease::UserLease;
+use adit_fleet::lease::{RecentBytes, UserLease};
 use adit_fleet::{PeriodLabel, UsageBatch, UsageLedger, UserTotal};
 
 use super::event_queue::Micros;
@@ -19,6 +20,8 @@ pub(super) struct SimNode {
     pub(super) is_up: bool,
     meters: BTreeMap<u32, Meter>,
     usage: UsageLedger,
+    /// The time at which usage was last given to the batches.
+    gathered_at: Micros,
     /// True while a batch is under way.
     pub(super) is_flushing: bool,
     /// True if a lease ran low, or more is pending than fits into a batch.
@@ -39,6 +42,7 @@ struct Meter {
     gathered: u64,
     /// The value of `counted` when the last batch with this user was cut.
     cut: u64,
+    recent: RecentBytes,
     lease: UserLease,
     /// True once the store has said how much of the quota is used.
     is_known: bool,
@@ -62,6 +66,7 @@ impl SimNode {
             is_up: true,
             meters: BTreeMap::new(),
             usage: UsageLedger::default(),
+            gathered_at: 0,
             is_flushing: false,
             wants_flush: false,
             new_users: Vec::new(),
@@ -123,16 +128,23 @@ impl SimNode {
     }
 
     /// Returns the batch to send: the one without an answer, or the next. It is on the disk from now on.
-    pub(super) fn batch_to_send(&mut self, period: &PeriodLabel) -> Option<UsageBatch> {
+    pub(super) fn batch_to_send(
+        &mut self,
+        period: &PeriodLabel,
+        now: Micros,
+    ) -> Option<UsageBatch> {
         if let Some(batch) = self.usage.unacknowledged() {
             return Some(batch.clone());
         }
         // The usage of all users at once, so that those behind in the order of the batches have their turn too.
         if self.usage.is_empty() {
+            let time = Duration::from_micros(now - self.gathered_at);
+            self.gathered_at = now;
             for (user, meter) in &mut self.meters {
-                self.usage
-                    .add(*user, period, 0, meter.counted - meter.gathered);
+                let bytes = meter.counted - meter.gathered;
+                self.usage.add(*user, period, 0, bytes);
                 meter.gathered = meter.counted;
+                meter.recent.add(bytes, time);
             }
         }
         self.wants_flush = false;
@@ -170,7 +182,7 @@ impl SimNode {
             let Some(meter) = self.meters.get_mut(&total.user) else {
                 continue;
             };
-            let lease = (leases.rule)(quota, total.sum(), leases.nodes);
+            let lease = (leases.rule)(quota, total.sum(), leases.nodes, meter.recent);
             meter.lease.renew(meter.cut, lease);
             meter.is_known = true;
             meter.is_over = lease == 0;

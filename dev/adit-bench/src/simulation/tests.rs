@@ -25,10 +25,6 @@ const GIB: u64 = 1 << 30;
 /// 10 Gbit/s.
 const TOTAL_RATE: u64 = 1_250_000_000;
 
-fn lease(quota: u64, used: u64, nodes: u32) -> u64 {
-    adit_fleet::lease(quota, used, nodes)
-}
-
 /// A quiet fleet in one data centre.
 fn quiet(nodes: u32, users: u32) -> Scenario {
     Scenario {
@@ -36,7 +32,7 @@ fn quiet(nodes: u32, users: u32) -> Scenario {
         nodes,
         users,
         quota: None,
-        lease,
+        lease: adit_fleet::lease,
         flows: Vec::new(),
         duration: 10 * SECOND,
         settle: 20 * SECOND,
@@ -151,10 +147,34 @@ fn stale_leases_are_within_the_bound() {
     }
 }
 
+/// A user of 625 MB/s has leases of 113 MiB, and at a node where they pause, one of about 64 MiB after the next batch.
+#[test]
+fn the_leases_of_a_fast_user_are_within_the_bound() {
+    for seed in 1..=3 {
+        let mut scenario = quiet(4, 1);
+        scenario.seed = seed;
+        scenario.quota = Some(16 * GIB);
+        scenario.duration = 30 * SECOND;
+        scenario.flows = (0..4)
+            .map(|node| {
+                let flow = Flow::new(node, 1, TOTAL_RATE / 2).in_pieces(MILLISECOND);
+                match node {
+                    // The others use up the quota meanwhile.
+                    0 | 1 => flow.pausing(3 * SECOND, 14 * SECOND),
+                    _ => flow,
+                }
+            })
+            .collect();
+        let outcome = check_overshoot(&scenario, 2 * 113 * MIB);
+        // With leases of 64 MiB all the time, nearly 400.
+        assert!(outcome.batches < 280, "{outcome:?}");
+    }
+}
+
 /// The rule without the part of the quota: leases that were granted when much was left outlast it.
 #[test]
 fn a_part_of_what_is_left_is_no_bound() {
-    let rule: LeaseRule = |quota, used, nodes| {
+    let rule: LeaseRule = |quota, used, nodes, _| {
         let left = quota.saturating_sub(used);
         let part = (left / (2 * u64::from(nodes))).min(64 * MIB);
         left.min(part.max(MIB))
