@@ -13,6 +13,7 @@ mod lossy;
 mod managed_process;
 mod memory_steps;
 pub(crate) mod method_table;
+mod processors;
 mod quotas;
 mod rate;
 mod rounds;

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::managed_process::{ApiConnection, ManagedProcess};
+use super::processors::SplitProcessors;
 use super::rounds::BenchRun;
 use super::turn_costs::{DirectionCosts, measure_directions, record_directions};
 use super::{Suite, dashboard_share, watched};
@@ -50,8 +51,10 @@ fn measure_quotas(
     amounts: LoadAmounts,
     pairs: u32,
 ) -> Result<DirectionCosts> {
-    let mut limited = ManagedProcess::start_with_users(program, users)?;
-    let mut free = ManagedProcess::start_with_users(program, users)?;
+    let processors = SplitProcessors::new()?;
+    let start = || ManagedProcess::start_with_users(program, users);
+    let mut limited = processors.start_measured(start)?;
+    let mut free = processors.start_measured(start)?;
     let mut api = ApiConnection::open(&limited.socket())?;
     let limits = format!("{{\"quota\":{QUOTA},\"period\":\"month\"}}");
     for number in 0..users {

@@ -9,6 +9,7 @@ use anyhow::Result;
 
 use super::Suite;
 use super::managed_process::{DashboardPage, ManagedProcess};
+use super::processors::SplitProcessors;
 use super::rounds::BenchRun;
 use super::turn_costs::{DirectionCosts, measure_directions, record_directions};
 use crate::args::LoadAmounts;
@@ -75,8 +76,9 @@ fn measure_transfers(
     amounts: LoadAmounts,
     pairs: u32,
 ) -> Result<DirectionCosts> {
-    let mut watched = Server::start(program, dialect, true)?;
-    let mut alone = Server::start(program, dialect, false)?;
+    let processors = SplitProcessors::new()?;
+    let mut watched = Server::start(&processors, program, dialect, true)?;
+    let mut alone = Server::start(&processors, program, dialect, false)?;
     let origin = LoadOrigin::start(OriginService::Streams)?;
     let to = origin.addr();
     // Open in the turns of the other process too: what the page itself costs the machine affects both.
@@ -99,9 +101,16 @@ struct Server {
 }
 
 impl Server {
-    fn start(program: &Path, dialect: Dialect, is_watched: bool) -> Result<Self> {
+    fn start(
+        processors: &SplitProcessors,
+        program: &Path,
+        dialect: Dialect,
+        is_watched: bool,
+    ) -> Result<Self> {
         let folder = TempFolder::new("bench-watched")?;
-        let process = ManagedProcess::start(program, folder, &dialect.listener(), is_watched)?;
+        let listener = dialect.listener();
+        let start = || ManagedProcess::start(program, folder, &listener, is_watched);
+        let process = processors.start_measured(start)?;
         let client = match dialect {
             Dialect::Socks => None,
             Dialect::Shadowsocks => {

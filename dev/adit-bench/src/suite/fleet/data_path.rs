@@ -16,15 +16,17 @@ use super::extent::FleetExtent;
 use super::gate::Gate;
 use crate::figures::{CPU_PER_GIB, PERCENT, as_gib};
 use crate::process_cost::cpu_time;
+use crate::suite::processors::SplitProcessors;
 use crate::suite::turn_costs::TurnCosts;
 
 /// Downloads through both in turn; the figure is the median of the quotients.
 pub(super) fn measure_data_path(adit: &Path, extent: &FleetExtent) -> Result<Vec<Gate>> {
+    let processors = SplitProcessors::new()?;
     let mut world = FleetWorld::new(StoreServer::start()?)?;
     let set = |user: &mut FleetUser| user.limits.quota = Some(1 << 50);
     let users = world.operator.add_users(["ann".to_owned()], set)?;
     let password = users.first().context("a user")?.password();
-    world.start_nodes(adit, 1, &NodeOptions::default())?;
+    processors.start_measured(|| world.start_nodes(adit, 1, &NodeOptions::default()))?;
     let sink = CountingSink::start()?;
     let mut costs = TurnCosts::default();
     // Two processes of one program differ by the places of their memory: more than one pair of them is measured.
@@ -32,11 +34,12 @@ pub(super) fn measure_data_path(adit: &Path, extent: &FleetExtent) -> Result<Vec
         if start > 0 {
             let node = world.nodes.first_mut().context("a node")?;
             node.stop()?;
-            node.start_process()?;
+            processors.start_measured(|| node.start_process())?;
         }
         world.wait_for_tables(TEST_TIMEOUT)?;
         let url = "mixed://ann:secret@127.0.0.1:0?allow_private=127.0.0.0/8";
-        let mut alone = AditProcess::start_with(adit, &["run", url], 1)?;
+        let start = || Ok(AditProcess::start_with(adit, &["run", url], 1)?);
+        let mut alone = processors.start_measured(start)?;
         let node = world.nodes.first_mut().context("a node")?;
         let fleet = (node.addr(), node.process()?.id(), password.as_str());
         let alone = (alone.addr(), alone.process().id(), "secret");
