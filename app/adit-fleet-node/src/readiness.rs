@@ -4,11 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adit_fleet::NodeState;
+use adit_shadowsocks::MAX_CLOCK_SKEW;
 
 use crate::state::Shared;
-
-/// Difference of the clocks at which clients would be refused.
-const CLOCK_LIMIT: Duration = Duration::from_secs(30);
 
 /// The readiness of a node for clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +36,8 @@ pub(crate) fn readiness(node: &Shared) -> NodeReadiness {
         return NodeReadiness::NotReady(why.to_owned());
     }
     let offset = node.facts.clock_offset_ms.load(Ordering::Relaxed);
-    if Duration::from_millis(offset.unsigned_abs()) > CLOCK_LIMIT {
+    // Clients would be refused.
+    if Duration::from_millis(offset.unsigned_abs()) > Duration::from_secs(MAX_CLOCK_SKEW) {
         let why = format!(
             "the clock differs from that of the store by {} s",
             offset / 1000

@@ -5,9 +5,11 @@
 
 use adit_wire::UnixTime;
 
-/// Length of a generation in seconds. An entry stays for one to two generations; a stamp can be
-/// valid for 60 s (from 30 s before its time to 30 s after).
-pub(crate) const GENERATION_SECS: u64 = 60;
+use crate::timestamp::MAX_CLOCK_SKEW;
+
+/// Length of a generation in seconds. An entry stays for one to two generations, and a stamp is valid for one: from the
+/// maximum skew before its time to the same after.
+pub(crate) const GENERATION_SECS: u64 = 2 * MAX_CLOCK_SKEW;
 
 /// Two tables, rotated by time.
 #[derive(Default)]

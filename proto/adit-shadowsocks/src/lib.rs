@@ -68,4 +68,5 @@ pub use key::{Key, KeyError, KeyId};
 pub use key_chain::KeyChain;
 pub use method::{Edition, Method, UnknownMethod};
 pub use salt_pool::{ProcessStart, RestartPolicy, SaltPool, SaltRestoreError};
+pub use timestamp::MAX_CLOCK_SKEW;
 pub use users::{MAX_TRIAL_USERS, MAX_USERS, UserId, UserRef, Users, UsersError};

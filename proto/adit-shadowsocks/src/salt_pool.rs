@@ -17,6 +17,7 @@ use adit_wire::{EndOfInput, ProtocolError, Reader, UnixTime, narrow_int};
 use hashbrown::HashTable;
 
 use crate::generations::Generations;
+use crate::timestamp::MAX_CLOCK_SKEW;
 
 pub use export::SaltRestoreError;
 
@@ -73,10 +74,10 @@ impl ProcessStart {
     }
 
     /// Refuses a `stamp` that may belong to a request to the previous process. The caller has
-    /// checked that it is within 30 s of `now`.
+    /// checked that it is within [`MAX_CLOCK_SKEW`] of `now`.
     pub(crate) fn check_stamp(self, stamp: UnixTime, now: UnixTime) -> Result<(), ProtocolError> {
         // Only near the start: a clock that was set far back must not lock all clients out.
-        let starting = now.0.abs_diff(self.at.0) <= 30;
+        let starting = now.0.abs_diff(self.at.0) <= MAX_CLOCK_SKEW;
         match self.restart {
             // Stamps have whole seconds: one of the second of the start may be from before it.
             RestartPolicy::Strict if starting && stamp <= self.at => Err(ProtocolError::Replayed),
@@ -150,7 +151,7 @@ impl SaltPool {
 
     /// Inserts a salt, which must be new.
     ///
-    /// With a `stamp` (2022 edition; the caller has checked that it is within 30 s of `now`) the
+    /// With a `stamp` (2022 edition; the caller has checked that it is within [`MAX_CLOCK_SKEW`] of `now`) the
     /// salt is kept for at least 60 s. Without one (AEAD edition) it is remembered until a million
     /// newer salts have been inserted.
     ///

@@ -2,15 +2,16 @@
 
 use adit_wire::{ProtocolError, UnixTime};
 
-/// Maximum difference of a peer's clock in seconds, inclusive.
-const MAX_SKEW: u64 = 30;
+/// Maximum difference between the timestamp of a request of the 2022 edition and the receiver's clock, in seconds,
+/// inclusive (SIP022 section 3.1.3).
+pub const MAX_CLOCK_SKEW: u64 = 30;
 
 /// Checks a peer's timestamp and returns the peer's clock minus ours in seconds.
 ///
 /// The peer chooses all 64 bits, so the difference is computed without overflow.
 pub(crate) fn check_timestamp(stamp: UnixTime, now: UnixTime) -> Result<i64, ProtocolError> {
     let skew = stamp.skew_from(now);
-    if skew.unsigned_abs() > MAX_SKEW {
+    if skew.unsigned_abs() > MAX_CLOCK_SKEW {
         return Err(ProtocolError::Clock { skew });
     }
     Ok(skew)

@@ -11,7 +11,7 @@ use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Hop, HopKind, MAX_URL_LEN, Plan, RouteOption, ServerHop, Stage};
 use adit_engine::clock_reference;
 use adit_engine::probe::{self, ProbeFinding};
-use adit_shadowsocks::{Edition, KeyChain, Method};
+use adit_shadowsocks::{Edition, KeyChain, MAX_CLOCK_SKEW, Method};
 use adit_wire::Target;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -247,7 +247,7 @@ async fn probe_server(
             method,
             skew,
         }),
-        ProbeFinding::WrongClock { skew } if skew.abs() <= 30 => Err(Failure::new(
+        ProbeFinding::WrongClock { skew } if skew.unsigned_abs() <= MAX_CLOCK_SKEW => Err(Failure::new(
             FailureCode::Clock,
             format!(
                 "{server} holds our key (key-id {id}) but has just started: until it has run for \
@@ -318,7 +318,7 @@ async fn clock_failure(server: &Target, clock: Option<&Target>) -> Option<Failur
     }
     let offset = clock_reference::last_offset()?;
     let what = match offset.seconds.unsigned_abs() {
-        ..=30 => format!(
+        ..=MAX_CLOCK_SKEW => format!(
             "{server} does not accept us, and {offset}: 30 s are allowed, if its own clock is right"
         ),
         _ => format!("{server} does not accept us, because {offset}: 30 s are allowed"),
