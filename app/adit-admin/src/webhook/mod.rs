@@ -16,12 +16,12 @@
 
 mod delivery;
 mod queue;
+mod timing;
 mod watch;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use adit_config::{WebhookEventKind, WebhookSettings};
 use adit_engine::{NameResolver, UserRegistry};
@@ -34,39 +34,13 @@ use crate::subscription::{BadSource, Source, TrustedRoots};
 
 pub use delivery::sign;
 pub use queue::WebhookCounts;
+pub use timing::WebhookTiming;
 
 use delivery::Delivery;
 use queue::EventQueue;
 
 /// Folder of the queues in the state folder.
 const FOLDER: &str = "webhooks";
-
-/// The times of deliveries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WebhookTiming {
-    /// The time limit of a request.
-    pub request: Duration,
-    /// The wait after the first failure, which doubles with each further one.
-    pub first_wait: Duration,
-    /// The longest wait after a failure.
-    pub longest_wait: Duration,
-    /// The age from which on an event is not delivered any more.
-    pub oldest: Duration,
-    /// Interval at which the states of users are compared.
-    pub watch: Duration,
-}
-
-impl Default for WebhookTiming {
-    fn default() -> Self {
-        Self {
-            request: Duration::from_secs(10),
-            first_wait: Duration::from_secs(1),
-            longest_wait: Duration::from_secs(300),
-            oldest: Duration::from_secs(3 * 86_400),
-            watch: Duration::from_secs(1),
-        }
-    }
-}
 
 /// The surroundings of receivers.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@
 //! protocol, and send a datagram through it. [`settings_variants`] are tried only if the server does not
 //! understand the settings of the URL, and nowhere else in the program.
 
+mod clock;
 mod hints;
 mod local;
 mod requests;
@@ -19,9 +20,7 @@ use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{Hop, HopKind, Plan, ServerHop, Stage};
 use adit_engine::clock_reference::{self, ClockOffset};
 use adit_engine::connector::Connector;
-use adit_engine::probe::{self, ProbeFinding, ProbeResult};
-use adit_shadowsocks::{Edition, KeyChain};
-use adit_wire::Target;
+use adit_engine::probe::{self, ProbeResult};
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
@@ -38,8 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ROUND_TRIPS: usize = 3;
 /// Number of datagrams to try, and the time to wait for each answer.
 const DATAGRAMS: (u32, Duration) = (3, Duration::from_secs(2));
-/// Clock difference that may be due to the travel time of a message, in seconds.
-const CLOCK_NOISE: u64 = 3;
 
 pub(super) fn run_doctor(typed: &args::DoctorArgs) -> CommandResult {
     let subject = Subject::of_url(&typed.url);
@@ -262,22 +259,15 @@ async fn check_dialogue(
             ProbeResult::Answer {
                 skew: Some(skew), ..
             } => {
-                add_clock_step(report, skew, "the server's");
+                clock::add_step(report, skew, "the server's");
                 Ok(())
             }
             _ => Ok(()),
         };
     }
-    if let Some(skew) = refused_clock(hop).await {
-        let what =
-            format!("the server has our key but refuses our clock, which differs by {skew} s");
-        let step = CheckResult::new("clock", CheckState::Failed, what.clone());
-        let step = step.with_advice(hints::SET_CLOCK);
-        report.add_step(step.with_figure("skew_s", skew));
-        return Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK));
-    }
+    clock::check_refusal(report, hop).await?;
     if let Some(server) = &typed.clock {
-        compare_clocks(report, kind, server).await?;
+        clock::compare_with_web_server(report, kind, server).await?;
     }
     let (what, advice) = hints::explain_finding(kind, &heard, site.is_some());
     report.add_step(
@@ -295,45 +285,6 @@ async fn check_dialogue(
         Some(hint) => Err(failure.with_hint(hint)),
         None => Err(failure.with_hint(advice)),
     }
-}
-
-/// Compares the clock with that of a web server, which is connected to directly.
-///
-/// # Errors
-///
-/// The difference is why the server does not answer.
-async fn compare_clocks(
-    report: &mut DoctorReport,
-    kind: &HopKind,
-    server: &Target,
-) -> CommandResult {
-    let offset = match clock_reference::ask_web_server(server, PATIENCE).await {
-        Ok(Some(offset)) => offset,
-        Ok(None) => {
-            let why = format!("{server} does not report its time");
-            report.add_step(CheckResult::new("clock", CheckState::Skipped, why));
-            return Ok(());
-        }
-        Err(why) => {
-            let why = format!("{server} does not answer directly: {why}");
-            report.add_step(CheckResult::new("clock", CheckState::Skipped, why));
-            return Ok(());
-        }
-    };
-    let is_dated = matches!(kind, HopKind::Shadowsocks { method, .. }
-        if method.edition() == Edition::Aead2022);
-    if !is_dated || offset.seconds.unsigned_abs() <= hints::MAX_SKEW {
-        add_clock_step(report, offset.seconds, &format!("that of {server}"));
-        return Ok(());
-    }
-    let what = format!(
-        "{offset}, and Shadowsocks 2022 allows {} s",
-        hints::MAX_SKEW
-    );
-    let step =
-        CheckResult::new("clock", CheckState::Failed, what.clone()).with_advice(hints::SET_CLOCK);
-    report.add_step(step.with_figure("skew_s", offset.seconds));
-    Err(Failure::new(FailureCode::Clock, what).with_hint(hints::SET_CLOCK))
 }
 
 /// Tries variants of the settings. Returns what to write into the URL.
@@ -376,44 +327,6 @@ async fn try_variants(
     Some(advice)
 }
 
-/// Returns the difference of the clocks in seconds, if that is why the server does not answer.
-async fn refused_clock(hop: &ServerHop) -> Option<i64> {
-    let HopKind::Shadowsocks {
-        method,
-        secret,
-        plugin: None,
-        ..
-    } = &hop.kind
-    else {
-        return None;
-    };
-    if method.edition() != Edition::Aead2022 {
-        return None;
-    }
-    let keys = KeyChain::parse(*method, secret.expose()).ok()?;
-    match probe::probe_hop(hop, keys).await {
-        ProbeFinding::WrongClock { skew } => Some(skew),
-        _ => None,
-    }
-}
-
-fn add_clock_step(report: &mut DoctorReport, skew: i64, whose: &str) {
-    let what = match skew.unsigned_abs() {
-        0..=CLOCK_NOISE => format!("ours and {whose} agree"),
-        off => format!(
-            "ours is {off} s {} {whose}",
-            if skew > 0 { "behind" } else { "ahead of" }
-        ),
-    };
-    let step = if skew.unsigned_abs() > hints::SKEW_WARN {
-        let advice = "beyond 30 s, Shadowsocks 2022 refuses us: set one of the clocks";
-        CheckResult::new("clock", CheckState::Warning, what).with_advice(advice)
-    } else {
-        CheckResult::new("clock", CheckState::Ok, what)
-    };
-    report.add_step(step.with_figure("skew_s", skew));
-}
-
 /// Requests the head of a page through the server.
 async fn check_page(
     report: &mut DoctorReport,
@@ -431,7 +344,7 @@ async fn check_page(
             report.add_step(CheckResult::new("target", CheckState::Ok, what));
             if let Some(date) = clock_reference::parse_date_header(&bytes) {
                 let offset = ClockOffset::from_date(target, date);
-                add_clock_step(report, offset.seconds, &format!("that of {target}"));
+                clock::add_step(report, offset.seconds, &format!("that of {target}"));
             }
             Ok(())
         }

@@ -9,16 +9,6 @@ use adit_shadowsocks::Edition;
 
 use super::super::plan_keys::key_id;
 
-/// Clock difference above which there is a warning, in seconds.
-pub(super) const SKEW_WARN: u64 = 15;
-
-/// Clock difference up to which Shadowsocks 2022 servers accept requests, in seconds (SIP022).
-pub(super) const MAX_SKEW: u64 = 30;
-
-/// The hint for a clock that is refused.
-pub(super) const SET_CLOCK: &str =
-    "set the clock of this machine (for example `timedatectl set-ntp true`), or the server's";
-
 /// The remaining causes when the server does not understand any settings.
 pub(super) const REMAINING_CAUSES: &str = "compare the password, or the user in `protocol_param`; or a clock is off by more than \
      the server allows; or the server is another program";
