@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::extent::FleetExtent;
 use super::gate::Gate;
-use super::propagation::log_in_early;
+use super::propagation::{ATTEMPTS, log_in_early};
 use crate::figures::{COUNT, DURATION, GROWTH, PERCENT, as_float};
 
 /// Time that a recovery may take before the measurement fails.
@@ -93,7 +93,7 @@ fn wait_for_new_user(world: &FleetWorld, sink: &CountingSink) -> Result<()> {
     };
     for node in &world.nodes {
         let left = LIMIT.saturating_sub(start.elapsed());
-        log_in_early(node.addr(), &user, sink.addr(), left)?;
+        log_in_early(node.addr(), &user, sink.addr(), ATTEMPTS, left)?;
     }
     Ok(())
 }

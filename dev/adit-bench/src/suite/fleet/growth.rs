@@ -4,17 +4,20 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adit_fleet::FleetUser;
-use adit_fleet_world::{CountingSink, FleetWorld, NodeOptions, open_stream};
+use adit_fleet_world::{CountingSink, FleetWorld, NodeOptions};
 use adit_interop::store_server::StoreServer;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::extent::FleetExtent;
 use super::gate::Gate;
+use super::propagation::log_in_early;
 use crate::figures::{DURATION, GROWTH};
 
 /// Time that everything may take before the measurement fails.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// Time between two attempts of a user to log in: sixteen nodes are asked at once, while they load users.
+const ATTEMPTS: Duration = Duration::from_millis(25);
 
 /// Time that memory takes to settle.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -92,7 +95,12 @@ fn load_users(adit: &Path, nodes: usize, users: usize) -> Result<Loaded> {
         .collect();
     let sink = &sink;
     let times = thread::scope(|scope| {
-        let wait = |node| scope.spawn(move || wait_for_login(node, last, sink, start));
+        let wait = |node| {
+            scope.spawn(move || {
+                let (_, at) = log_in_early(node, last, sink.addr(), ATTEMPTS, LIMIT)?;
+                Ok(at - start)
+            })
+        };
         let waits: Vec<_> = addrs.into_iter().map(wait).collect();
         let ended = waits
             .into_iter()
@@ -110,24 +118,6 @@ fn load_users(adit: &Path, nodes: usize, users: usize) -> Result<Loaded> {
         time: times.into_iter().max().unwrap_or_default(),
         growth: growth as f64 / 1024.0,
     })
-}
-
-/// Returns the time from `start` until a node lets the user in.
-fn wait_for_login(
-    node: std::net::SocketAddr,
-    user: &FleetUser,
-    sink: &CountingSink,
-    start: Instant,
-) -> Result<Duration> {
-    while open_stream(node, user, sink.addr()).is_err() {
-        ensure!(
-            start.elapsed() < LIMIT,
-            "{node} does not let {} in",
-            user.name
-        );
-        thread::sleep(Duration::from_millis(5));
-    }
-    Ok(start.elapsed())
 }
 
 /// Returns the memory of each node, in KiB.

@@ -20,8 +20,8 @@ use crate::figures::{COUNT, DURATION, as_float};
 
 /// Time that a change may take before the measurement fails.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Time between two attempts to log in.
-const ATTEMPTS: Duration = Duration::from_millis(10);
+/// Time between two attempts of a user to log in.
+pub(super) const ATTEMPTS: Duration = Duration::from_millis(10);
 /// Time to a far store and back.
 const FAR_AWAY: Duration = Duration::from_millis(150);
 /// Bytes per second of each of the other users.
@@ -136,16 +136,17 @@ fn watch_session(
     to: SocketAddr,
     written: Instant,
 ) -> Result<(Duration, Instant)> {
-    let (mut stream, at) = log_in_early(node, user, to, LIMIT)?;
+    let (mut stream, at) = log_in_early(node, user, to, ATTEMPTS, LIMIT)?;
     Ok((at - written, wait_for_end(&mut stream)?))
 }
 
-/// Logs in as soon as it is possible. Attempts do not wait for each other: a wrong login is refused after half a second
+/// Logs in as soon as it is possible, with an attempt every `pause`. Attempts do not wait for each other: a wrong login is refused after half a second
 /// only, as it is to be for those who guess.
 pub(super) fn log_in_early(
     node: SocketAddr,
     user: &FleetUser,
     to: SocketAddr,
+    pause: Duration,
     limit: Duration,
 ) -> Result<(TcpStream, Instant)> {
     let (sender, receiver) = mpsc::channel();
@@ -159,7 +160,7 @@ pub(super) fn log_in_early(
                 let _ = sender.send((stream, Instant::now()));
             }
         })?;
-        match receiver.recv_timeout(ATTEMPTS) {
+        match receiver.recv_timeout(pause) {
             Ok(first) => return Ok(first),
             Err(_) => ensure!(begin.elapsed() < limit, "{} at {node}: no login", user.name),
         }
