@@ -352,14 +352,6 @@ impl Directory {
         enabled.count() < count
     }
 
-    /// Returns what the fleet has decided about a user, for the registry.
-    pub(crate) fn decided(&self, name: &str) -> Option<FleetUserLimits> {
-        let users = self.read();
-        let id = users.find(name)?;
-        let user = users.by_id.get(&id)?;
-        (!user.is_disabled()).then(|| limits_of(id, user, users.activity(id)))
-    }
-
     /// Ignores poisoning: a panic of another thread leaves the users intact.
     fn read(&self) -> RwLockReadGuard<'_, UserIndex> {
         self.users.read().unwrap_or_else(PoisonError::into_inner)
@@ -372,7 +364,10 @@ impl Directory {
 
 impl FleetLimitSource for Directory {
     fn limits_of(&self, name: &str) -> Option<FleetUserLimits> {
-        self.decided(name)
+        let users = self.read();
+        let id = users.find(name)?;
+        let user = users.by_id.get(&id)?;
+        (!user.is_disabled()).then(|| limits_of(id, user, users.activity(id)))
     }
 }
 

@@ -8,6 +8,7 @@ use adit_fleet::{
     CLAIM_TIME, ChangeId, Feed, FeedEvent, FeedNext, FeedStep, NodeOp, PackedUser, RealmInfo,
     Snapshot, StoreCall, StoreError, StoreErrorKind, UserChange,
 };
+use adit_net::memory;
 use adit_net::system::SystemRng;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -34,12 +35,10 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 /// The origin of events.
 #[derive(Clone, Copy)]
 enum Source {
-    Snapshot,
+    /// A snapshot, and whether the file of this node has its users already.
+    Snapshot { is_saved: bool },
     /// Changes, and the time when they arrived.
-    Changes {
-        received: Instant,
-        is_recent: bool,
-    },
+    Changes { received: Instant, is_recent: bool },
     /// No changes.
     Nothing,
 }
@@ -132,8 +131,10 @@ impl Follower {
                 .await?;
             let accepts_loss = std::mem::take(&mut self.accepts_loss);
             self.needs_snapshot = false;
-            let step = self.apply_snapshot(snapshot, accepts_loss).await;
-            self.finish_step(step, Source::Snapshot).await;
+            let (step, is_saved) = self.apply_snapshot(snapshot, accepts_loss).await;
+            self.finish_step(step, Source::Snapshot { is_saved }).await;
+            // Of a snapshot of many users, and of their records in the file.
+            let _ = spawn_blocking(memory::release_free_pages).await;
             return Ok(());
         }
         let after = lock(&node.feed).read_after();
@@ -169,18 +170,24 @@ impl Follower {
         Ok(())
     }
 
-    /// Opens the records of a snapshot on another thread.
-    async fn apply_snapshot(&self, snapshot: Snapshot, accepts_loss: bool) -> FeedStep {
-        let node = self.node.clone();
-        let open = move || lock(&node.feed).apply_snapshot(&snapshot, accepts_loss);
-        match spawn_blocking(open).await {
-            Ok(step) => step,
-            // The runtime ends.
-            Err(_) => FeedStep {
-                events: Vec::new(),
-                next: FeedNext::Continue,
-            },
-        }
+    /// Opens the records of a snapshot on another thread. If they are good, the file of this node gets them as they are,
+    /// and the second value is true: to seal the users anew takes longer than to open them.
+    async fn apply_snapshot(&self, snapshot: Snapshot, accepts_loss: bool) -> (FeedStep, bool) {
+        let (node, local) = (self.node.clone(), self.local.clone());
+        let open = move || {
+            let step = lock(&node.feed).apply_snapshot(&snapshot, accepts_loss);
+            let is_refused = |event: &FeedEvent| matches!(event, FeedEvent::Refused { .. });
+            let is_whole = step.next == FeedNext::Continue && !step.events.iter().any(is_refused);
+            if is_whole {
+                local.save_snapshot(&snapshot);
+            }
+            (step, is_whole)
+        };
+        // It fails if the runtime ends.
+        spawn_blocking(open).await.unwrap_or_else(|_| {
+            let (events, next) = (Vec::new(), FeedNext::Continue);
+            (FeedStep { events, next }, false)
+        })
     }
 
     async fn finish_step(&mut self, step: FeedStep, source: Source) {
@@ -228,10 +235,10 @@ impl Follower {
         }
         let changes_users = !put.is_empty() || !deleted.is_empty();
         match source {
-            Source::Snapshot => self.local.save_table(&self.node).await,
+            Source::Snapshot { is_saved: true } | Source::Nothing => {}
+            Source::Snapshot { is_saved: false } => self.local.save_table(&self.node).await,
             // Orders are not obeyed again, so that their numbers count too.
             Source::Changes { .. } => self.local.save_changes(&self.node, put, deleted).await,
-            Source::Nothing => {}
         }
         if changes_users {
             self.settle().await;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use adit_fleet::{
-    LocalContent, LocalState, LocalStateError, UsageBatch, UsageLedger, UsedQuota, UserUsage,
+    LocalContent, LocalState, LocalStateError, Snapshot, UsageBatch, UsageLedger, UsedQuota,
+    UserUsage,
 };
-use adit_net::memory;
-use adit_net::system::{self, SystemRng};
+use adit_net::system::{self, ThreadRng};
 use tokio::task::spawn_blocking;
 use tracing::error;
 
@@ -61,16 +61,17 @@ impl LocalFile {
         let _ = spawn_blocking(move || *lock(&file.state) = None).await;
     }
 
-    /// Writes all users.
+    /// Writes the users of a snapshot. This function blocks.
+    pub(crate) fn save_snapshot(&self, snapshot: &Snapshot) {
+        self.write_now(|state| state.save_table(snapshot, system::unix_now().0));
+    }
+
+    /// Writes all users, sealed anew.
     pub(crate) async fn save_table(self: &Arc<Self>, node: &Arc<Shared>) {
         let node = node.clone();
         self.write(move |state| {
-            let table = lock(&node.feed).to_table(&mut SystemRng);
-            let saved = state.save_table(&table, system::unix_now().0);
-            drop(table);
-            // Of a snapshot of many users, and of their records in the file.
-            memory::release_free_pages();
-            saved
+            let table = lock(&node.feed).to_table(&mut ThreadRng);
+            state.save_table(&table, system::unix_now().0)
         })
         .await;
     }
@@ -86,7 +87,7 @@ impl LocalFile {
         self.write(move |state| {
             let (version, records) = {
                 let feed = lock(&node.feed);
-                let sealed = |id: &u32| Some((*id, feed.sealed(*id, &mut SystemRng)?));
+                let sealed = |id: &u32| Some((*id, feed.sealed(*id, &mut ThreadRng)?));
                 (feed.position(), put.iter().filter_map(sealed).collect())
             };
             state.save_changes(version, records, deleted, system::unix_now().0)
@@ -136,7 +137,7 @@ impl LocalFile {
         let (last_batch, unacknowledged) = (ledger.last(), ledger.unacknowledged().cloned());
         let (pending, used_up) = (ledger.pending(), used_up.to_vec());
         self.write(move |state| {
-            let table = lock(&node.feed).to_table(&mut SystemRng);
+            let table = lock(&node.feed).to_table(&mut ThreadRng);
             state.rewrite(&LocalContent {
                 table: Some(table).filter(|table| table.version.0 > 0),
                 contact_unix: system::unix_now().0,
@@ -155,13 +156,16 @@ impl LocalFile {
         write: impl FnOnce(&mut LocalState) -> Result<(), LocalStateError> + Send + 'static,
     ) {
         let file = self.clone();
-        let written = spawn_blocking(move || {
-            let mut state = lock(&file.state);
-            state.as_mut().map_or(Ok(()), write)
-        });
-        match written.await {
-            Ok(Ok(())) => self.failed.store(false, Ordering::Relaxed),
-            Ok(Err(why)) => {
+        // It fails if the runtime ends.
+        let _ = spawn_blocking(move || file.write_now(write)).await;
+    }
+
+    /// Writes on this thread.
+    fn write_now(&self, write: impl FnOnce(&mut LocalState) -> Result<(), LocalStateError>) {
+        let written = lock(&self.state).as_mut().map_or(Ok(()), write);
+        match written {
+            Ok(()) => self.failed.store(false, Ordering::Relaxed),
+            Err(why) => {
                 if !self.failed.swap(true, Ordering::Relaxed) {
                     let path = self.path.display();
                     error!(
@@ -169,8 +173,6 @@ impl LocalFile {
                     );
                 }
             }
-            // The runtime ends.
-            Err(_) => {}
         }
     }
 }

@@ -184,9 +184,7 @@ impl Shared {
         let registry = self.users.registry();
         // Limits first: no user is unlimited in between.
         for (_, user) in &change.put {
-            if let Some(decided) = self.directory.decided(user.name()) {
-                registry.update_fleet_user(user.name(), &decided);
-            }
+            registry.update_fleet_user(user.name());
         }
         let removed: Vec<(u32, &str)> = change
             .removed

@@ -417,10 +417,8 @@ impl UsageTask {
             let refused: Vec<IpAddr> = refused.map(|(_, network)| *network).collect();
             registry.end_fleet_devices(&user.name, &refused);
         }
-        if node.directory.set_nodes(total.user, total.nodes)
-            && let Some(decided) = node.directory.decided(&user.name)
-        {
-            registry.update_fleet_user(&user.name, &decided);
+        if node.directory.set_nodes(total.user, total.nodes) {
+            registry.update_fleet_user(&user.name);
         }
     }
 

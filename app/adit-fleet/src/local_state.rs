@@ -4,6 +4,7 @@
 //! Each change is one frame at the end of the file, which is rewritten when it has become long. A file that was cut
 //! anywhere is an earlier one: of usage, the store has the number of the last batch.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -70,7 +71,7 @@ pub struct UsedQuota {
 /// A frame of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Entry {
+enum Entry<'a> {
     /// The owner, and everything.
     Whole {
         realm: String,
@@ -84,7 +85,7 @@ enum Entry {
         #[serde(default)]
         used_up: Vec<UsedQuota>,
     },
-    Table(Snapshot, u64),
+    Table(Cow<'a, Snapshot>, u64),
     Changes {
         version: ChangeId,
         puts: Vec<(u32, SealedRecord)>,
@@ -158,7 +159,7 @@ impl LocalState {
     ///
     /// The file cannot be written.
     pub fn save_table(&mut self, table: &Snapshot, contact: u64) -> Result<(), LocalStateError> {
-        self.append(&Entry::Table(table.clone(), contact))
+        self.append(&Entry::Table(Cow::Borrowed(table), contact))
     }
 
     /// Changes the table.
@@ -255,12 +256,12 @@ impl LocalState {
         Ok(self.file.replace(&to_json(&entry)?)?)
     }
 
-    fn append(&mut self, entry: &Entry) -> Result<(), LocalStateError> {
+    fn append(&mut self, entry: &Entry<'_>) -> Result<(), LocalStateError> {
         Ok(self.file.append(&to_json(entry)?)?)
     }
 }
 
-fn to_json(entry: &Entry) -> io::Result<Vec<u8>> {
+fn to_json(entry: &Entry<'_>) -> io::Result<Vec<u8>> {
     serde_json::to_vec(entry).map_err(io::Error::from)
 }
 
@@ -301,7 +302,11 @@ fn replay<'a>(
     }))
 }
 
-fn replay_entry(content: &mut LocalContent, users: &mut BTreeMap<u32, SealedRecord>, entry: Entry) {
+fn replay_entry(
+    content: &mut LocalContent,
+    users: &mut BTreeMap<u32, SealedRecord>,
+    entry: Entry<'_>,
+) {
     let mut set_table = |content: &mut LocalContent, table: Option<Snapshot>| {
         let (version, all) = match table {
             Some(table) => (Some(table.version), table.users),
@@ -331,7 +336,7 @@ fn replay_entry(content: &mut LocalContent, users: &mut BTreeMap<u32, SealedReco
             content.used_up = used_up;
         }
         Entry::Table(table, contact) => {
-            set_table(content, Some(table));
+            set_table(content, Some(table.into_owned()));
             content.contact_unix = contact;
         }
         Entry::Changes {

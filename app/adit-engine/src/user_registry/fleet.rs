@@ -83,10 +83,12 @@ impl UserRegistry {
         self.fleet_source.get()?.limits_of(name)
     }
 
-    /// Applies a change of a user of the fleet. A user that has not connected needs no change.
-    pub fn update_fleet_user(&self, name: &str, decided: &FleetUserLimits) {
-        if let Some(entry) = self.find(name) {
-            entry.set_fleet(decided, &self.lease_signal);
+    /// Applies what the fleet decides now about one of its users. A user that has not connected needs no change.
+    pub fn update_fleet_user(&self, name: &str) {
+        if let Some(entry) = self.find(name)
+            && let Some(decided) = self.fleet_limits(name)
+        {
+            entry.set_fleet(&decided, &self.lease_signal);
             self.deadlines_changed.notify_one();
         }
     }
@@ -187,17 +189,17 @@ mod tests {
         }
     }
 
-    fn registry(quota: FleetQuota) -> (Arc<UserRegistry>, FleetUserLimits) {
+    fn registry(quota: FleetQuota) -> (Arc<UserRegistry>, Arc<Source>) {
         let decided = FleetUserLimits {
             id: 7,
             limits: UserLimits::default(),
             quota,
         };
-        let source = Source::default();
+        let source = Arc::new(Source::default());
         lock(&source.0).insert("ann".to_owned(), decided);
         let registry = Arc::new(UserRegistry::default());
-        registry.use_fleet(Arc::new(source));
-        (registry, decided)
+        registry.use_fleet(source.clone());
+        (registry, source)
     }
 
     #[tokio::test]
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn usage_is_reported_once_and_stored_elsewhere() {
-        let (registry, decided) = registry(FleetQuota::None);
+        let (registry, _) = registry(FleetQuota::None);
         let ann = registry.new_account("ann", "ann");
         ann.count_bytes(5, true);
         ann.count_bytes(7, false);
@@ -277,18 +279,15 @@ mod tests {
         assert_eq!((last[0].bytes.up, last[0].is_last), (1, false));
         drop(ann);
         assert!(registry.take_fleet_usage()[0].is_last);
-        registry.update_fleet_user("ann", &decided);
+        registry.update_fleet_user("ann");
     }
 
     #[test]
     fn devices_at_other_nodes_count() {
-        let (registry, decided) = registry(FleetQuota::None);
+        let (registry, source) = registry(FleetQuota::None);
         let ann = registry.new_account("ann", "ann");
-        let limits = UserLimits {
-            devices: Some(2),
-            ..UserLimits::default()
-        };
-        registry.update_fleet_user("ann", &FleetUserLimits { limits, ..decided });
+        lock(&source.0).get_mut("ann").unwrap().limits.devices = Some(2);
+        registry.update_fleet_user("ann");
         registry.set_devices_elsewhere("ann", 1);
         let (a, b) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
         let _here = ann.admit_session(a).unwrap();

@@ -66,7 +66,7 @@ pub(super) async fn compare_with_web_server(
         add_step(report, offset.seconds, &format!("that of {server}"));
         return Ok(());
     }
-    let what = format!("{offset}, and Shadowsocks 2022 allows {} s", MAX_CLOCK_SKEW);
+    let what = format!("{offset}, and Shadowsocks 2022 allows {MAX_CLOCK_SKEW} s");
     let step = CheckResult::new("clock", CheckState::Failed, what.clone()).with_advice(SET_CLOCK);
     report.add_step(step.with_figure("skew_s", offset.seconds));
     Err(Failure::new(FailureCode::Clock, what).with_hint(SET_CLOCK))

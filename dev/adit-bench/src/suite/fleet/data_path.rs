@@ -38,7 +38,7 @@ pub(super) fn measure_data_path(adit: &Path, extent: &FleetExtent) -> Result<Vec
         }
         world.wait_for_tables(TEST_TIMEOUT)?;
         let url = "mixed://ann:secret@127.0.0.1:0?allow_private=127.0.0.0/8";
-        let start = || Ok(AditProcess::start_with(adit, &["run", url], 1)?);
+        let start = || AditProcess::start_with(adit, &["run", url], 1);
         let mut alone = processors.start_measured(start)?;
         let node = world.nodes.first_mut().context("a node")?;
         let fleet = (node.addr(), node.process()?.id(), password.as_str());
