@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod active_users;
 mod directory;
 mod follow;
 mod load;

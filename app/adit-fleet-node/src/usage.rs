@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adit_engine::FleetUsage;
-use adit_fleet::lease::{MAX_LEASE, RecentBytes};
+use adit_fleet::lease::MAX_LEASE;
 use adit_fleet::{
     ActivityTotal, PeriodLabel, RateScope, StoreCall, StoreError, UsageLedger, UserActivity,
     UserTotal, lease,
@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
+use crate::active_users::ActiveUsers;
 use crate::local::LocalFile;
 use crate::metrics::CutReason;
 use crate::state::{Shared, lock};
@@ -54,8 +55,7 @@ pub(crate) struct UsageTask {
     ledger: UsageLedger,
     outage: Outage,
     used_up: UsedUpQuotas,
-    /// Users with sessions here at the last flush.
-    active: HashMap<u32, ActiveUser>,
+    active: ActiveUsers,
     /// The time at which usage was last counted.
     collected: Instant,
     /// The last report of each to the store.
@@ -66,12 +66,6 @@ pub(crate) struct UsageTask {
     knows_totals: bool,
     /// True once the number of the last batch was compared with the store's.
     knows_last_batch: bool,
-}
-
-/// A user with sessions here at the last flush.
-struct ActiveUser {
-    usage: FleetUsage,
-    recent: RecentBytes,
 }
 
 /// The bytes that users were granted while the store does not answer.
@@ -95,7 +89,7 @@ impl UsageTask {
             ledger,
             outage: Outage::default(),
             used_up,
-            active: HashMap::new(),
+            active: ActiveUsers::default(),
             collected: Instant::now(),
             reported: HashMap::new(),
             looked: Instant::now(),
@@ -169,22 +163,14 @@ impl UsageTask {
     fn collect(&mut self) -> bool {
         let taken = self.node.users.registry().take_fleet_usage();
         let time = std::mem::replace(&mut self.collected, Instant::now()).elapsed();
-        for user in self.active.values_mut() {
-            // Those without sessions are reported once more.
-            user.usage.sessions = 0;
-            user.usage.devices.clear();
-        }
         let mut has_bytes = false;
-        for usage in taken {
+        for usage in &taken {
             has_bytes |= usage.bytes.sum() > 0;
             let period = self.node.directory.period_of(usage.id);
             self.ledger
                 .add(usage.id, &period, usage.bytes.up, usage.bytes.down);
-            let known = self.active.get(&usage.id).map(|user| user.recent);
-            let mut recent = known.unwrap_or_default();
-            recent.add(usage.bytes.sum(), time);
-            self.active.insert(usage.id, ActiveUser { usage, recent });
         }
+        self.active.update(taken, time);
         has_bytes
     }
 
@@ -254,9 +240,9 @@ impl UsageTask {
         };
         self.used_up.note(total.user, &total.period, used, quota);
         let nodes = node.facts.nodes.load(Ordering::Relaxed);
-        let recent = self.active.get(&total.user).map(|user| user.recent);
+        let recent = self.active.recent(total.user);
         let registry = node.users.registry();
-        match lease(quota, used, nodes, recent.unwrap_or_default()) {
+        match lease(quota, used, nodes, recent) {
             0 => {
                 if registry.block_fleet_user(&name) {
                     node.counters.count_cut(CutReason::Quota);
@@ -335,14 +321,14 @@ impl UsageTask {
             .shorten_with(&node, &self.ledger, &self.used_up)
             .await;
         self.report_activity(true).await;
-        self.active.retain(|_, user| user.usage.sessions > 0);
+        self.active.remove_idle();
     }
 
     /// Reports sessions and devices: those of all active users, or of users whose devices or limit of them have changed.
     async fn report_activity(&mut self, all: bool) {
         let node = self.node.clone();
-        let each = self.active.values();
-        let each = each.filter_map(|user| self.activity_of(&user.usage));
+        let each = self.active.all();
+        let each = each.filter_map(|usage| self.activity_of(usage));
         let activity: Vec<UserActivity> = each.filter(|now| all || self.is_news(now)).collect();
         for some in activity.chunks(MANY) {
             let reporting = node.store.report_activity(node.node.id, some);
@@ -410,8 +396,8 @@ impl UsageTask {
         let own = own.saturating_sub(u32::try_from(total.refused.len()).unwrap_or(0));
         registry.set_devices_elsewhere(&user.name, total.devices.saturating_sub(own));
         if !total.refused.is_empty() {
-            let active = self.active.get(&total.user);
-            let networks = active.iter().flat_map(|user| &user.usage.devices);
+            let active = self.active.usage(total.user);
+            let networks = active.iter().flat_map(|usage| &usage.devices);
             let refused = here.devices.iter().zip(networks);
             let refused = refused.filter(|(digest, _)| total.refused.contains(digest));
             let refused: Vec<IpAddr> = refused.map(|(_, network)| *network).collect();
@@ -434,7 +420,7 @@ impl UsageTask {
         self.save_used_up().await;
         let node = &self.node;
         let registry = node.users.registry();
-        for id in self.active.keys() {
+        for FleetUsage { id, .. } in self.active.all() {
             let Some(user) = node.directory.user(*id) else {
                 continue;
             };
