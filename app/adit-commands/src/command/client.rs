@@ -16,6 +16,7 @@ use adit_wire::Target;
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use super::doctor::SET_CLOCK;
 use super::{run, subscribe};
 use crate::profile::ProfileFolder;
 use crate::{args, hidden_input, json};
@@ -264,7 +265,7 @@ async fn probe_server(
                 if skew > 0 { "behind" } else { "ahead of" }
             ),
         )
-        .with_hint("set the clock of this machine (for example `timedatectl set-ntp true`), or the server's")),
+        .with_hint(SET_CLOCK)),
         ProbeFinding::Unreachable(e) if hop.carrier.is_some() => Err(Failure::new(
             FailureCode::Network,
             format!("no session with {server}: {e}"),

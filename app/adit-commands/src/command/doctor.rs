@@ -24,6 +24,7 @@ use adit_engine::probe::{self, ProbeResult};
 use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
+pub(super) use self::clock::SET_CLOCK;
 use self::requests::WebTarget;
 use self::settings_variants::probe_settings;
 use self::step::{CheckResult, CheckState, DoctorReport};

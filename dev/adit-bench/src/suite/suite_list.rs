@@ -234,19 +234,20 @@ impl Suite {
                  that logs sessions, with an open dashboard and metrics that are read at each \
                  event, beside one with warnings alone: 20 pairs of transfers in each round, with \
                  and without in turn. A percentage is the median of the pairs of a round: how much \
-                 more CPU the transfer took with than without. Both processes have one processor, and their load the \
-                 others. The share of a core is that of a process with \
-                 10,000 idle sessions, channels of an SSH server, of which a dashboard shows the \
-                 newest at each event."
+                 more CPU the transfer took with than without. Both processes have one processor, and \
+                 their load the others. The share of a core is that of a process with 10,000 idle \
+                 sessions, channels of an SSH server, of which a dashboard shows the newest at each \
+                 event."
             }
             Self::Fleet => {
                 "Processes of adit as nodes, around one `redis-server` on a Unix socket, all on \
                  this machine with the load beside them. A gate is a bound that the fleet must \
                  keep whatever happens; faults are real signals to the processes, and commands to \
-                 the store. On the data path, what is measured has a processor of its own. The costs of the store are the user and system time of its process, \
-                 per call of adit's client. What many machines would do is simulated: the leases, \
-                 batches and the store of adit in virtual time, with messages that are delayed and \
-                 lost, and nodes that are killed."
+                 the store. On the data path, what is measured has a processor of its own. The \
+                 costs of the store are the user and system time of its process, per call of adit's \
+                 client. What many machines would do is simulated: the leases, batches and the \
+                 store of adit in virtual time, with messages that are delayed and lost, and nodes \
+                 that are killed."
             }
         }
     }

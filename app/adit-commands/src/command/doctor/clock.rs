@@ -1,8 +1,6 @@
 //! The clock of this machine, compared with the server's and with that of a web server. A difference is a frequent cause
 //! of a 2022-edition server that does not answer.
 
-use std::time::Duration;
-
 use adit_cli::{CommandResult, Failure, FailureCode};
 use adit_config::{HopKind, ServerHop};
 use adit_engine::clock_reference;
@@ -10,16 +8,15 @@ use adit_engine::probe::{self, ProbeFinding};
 use adit_shadowsocks::{Edition, KeyChain, MAX_CLOCK_SKEW};
 use adit_wire::Target;
 
+use super::PATIENCE;
 use super::step::{CheckResult, CheckState, DoctorReport};
 
-/// Time limit for the answer of a web server.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Clock difference that may be due to the travel time of a message, in seconds.
 const CLOCK_NOISE: u64 = 3;
 /// Clock difference above which there is a warning, in seconds.
 const SKEW_WARN: u64 = 15;
 /// The hint for a clock that is refused.
-const SET_CLOCK: &str =
+pub(in crate::command) const SET_CLOCK: &str =
     "set the clock of this machine (for example `timedatectl set-ntp true`), or the server's";
 
 /// Checks whether the server has our key and refuses our clock.

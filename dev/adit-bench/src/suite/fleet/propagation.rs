@@ -140,8 +140,8 @@ fn watch_session(
     Ok((at - written, wait_for_end(&mut stream)?))
 }
 
-/// Logs in as soon as it is possible, with an attempt every `pause`. Attempts do not wait for each other: a wrong login is refused after half a second
-/// only, as it is to be for those who guess.
+/// Logs in as soon as it is possible, with an attempt every `pause`. Attempts do not wait for each other: a wrong login
+/// is refused after half a second only, as it is to be for those who guess.
 pub(super) fn log_in_early(
     node: SocketAddr,
     user: &FleetUser,
