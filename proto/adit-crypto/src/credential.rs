@@ -5,6 +5,7 @@ use core::fmt;
 
 use adit_wire::u64_from;
 
+use crate::blake3_state::erase;
 use crate::{Secret, ct_eq};
 
 /// A hasher of credentials under a key of this process.
@@ -27,7 +28,7 @@ impl CredentialHasher {
             hasher.update(&len.to_le_bytes()).update(part);
         }
         let digest = CredentialDigest(Secret::new(*hasher.finalize().as_bytes()));
-        zeroize::Zeroize::zeroize(&mut hasher);
+        erase(&mut hasher);
         digest
     }
 }

@@ -10,6 +10,7 @@ use blake3::hazmat::{ContextKey, HasherExt, hash_derive_key_context};
 use hkdf::Hkdf;
 use zeroize::Zeroize;
 
+use crate::blake3_state::erase;
 use crate::{CryptoError, Secret, md5};
 
 /// A context of BLAKE3's derive_key mode, hashed once: this halves the cost of each derivation.
@@ -32,7 +33,7 @@ impl KdfContext {
         let mut reader = hasher.finalize_xof();
         reader.fill(out);
         reader.zeroize();
-        hasher.zeroize();
+        erase(&mut hasher);
     }
 }
 

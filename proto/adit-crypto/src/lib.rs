@@ -27,6 +27,7 @@
 
 mod aead;
 mod bcrypt;
+mod blake3_state;
 mod block_header;
 mod cbc;
 mod chacha;
