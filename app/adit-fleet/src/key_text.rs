@@ -67,11 +67,10 @@ pub(crate) fn decode_token(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 /// Returns the hexadecimal digits of `bytes`.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from(DIGITS[usize::from(digit)]));
-        }
-    }
-    text
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
+    // Enough at once: growing would leave copies of secrets behind.
+    let mut text = Vec::with_capacity(2 * bytes.len());
+    text.extend(bytes.iter().flat_map(digits));
+    // Digits are ASCII.
+    String::from_utf8(text).unwrap_or_default()
 }

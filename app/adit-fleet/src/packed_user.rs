@@ -53,7 +53,9 @@ impl PackedUser {
     /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.fields().map_or("", |fields| fields.name)
+        let name = UserFields::name_of(&self.0).ok();
+        debug_assert!(name.is_some(), "only users are packed");
+        name.unwrap_or_default()
     }
 
     /// Returns the limits.
@@ -66,7 +68,7 @@ impl PackedUser {
     /// Returns true if the user is refused until an operator changes that.
     #[must_use]
     pub fn is_disabled(&self) -> bool {
-        self.fields().is_none_or(|fields| fields.disabled)
+        UserFields::is_disabled(&self.0)
     }
 
     /// Returns the user, with this number. It is never `None`: only users are packed.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use adit_crypto::KdfContext;
 use adit_wire::Entropy;
 use zeroize::Zeroizing;
 
@@ -57,13 +58,17 @@ impl RealmKey {
     #[must_use]
     pub fn identity_psk(&self, node: u32, len: usize) -> Option<Zeroizing<String>> {
         let parts: [&[u8]; 2] = [&*self.0, &node.to_be_bytes()];
-        derive_psk("adit fleet identity psk v1", &parts, len)
+        derive_psk(&KdfContext::new("adit fleet identity psk v1"), &parts, len)
     }
 
     /// Returns the identity key that all nodes of the realm share, for nodes behind one address.
     #[must_use]
     pub fn shared_psk(&self, len: usize) -> Option<Zeroizing<String>> {
-        derive_psk("adit fleet shared psk v1", &[&*self.0], len)
+        derive_psk(
+            &KdfContext::new("adit fleet shared psk v1"),
+            &[&*self.0],
+            len,
+        )
     }
 }
 

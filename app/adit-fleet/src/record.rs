@@ -2,6 +2,7 @@
 //! of this before it is sealed.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use adit_crypto::KdfContext;
 use adit_wire::{EndOfInput, QuotaPeriod, Reader};
@@ -20,6 +21,12 @@ const HAS_PASSWORD: u8 = 1 << 1;
 const HAS_PSK: u8 = 1 << 2;
 const RATE_OF_FLEET: u8 = 1 << 3;
 const ALL_FLAGS: u8 = DISABLED | HAS_PASSWORD | HAS_PSK | RATE_OF_FLEET;
+
+// Hashed once: nodes derive the credentials of all users when they start.
+static PASSWORD: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit fleet password v1"));
+static PSK: LazyLock<KdfContext> = LazyLock::new(|| KdfContext::new("adit fleet psk v1"));
+static SUBSCRIPTION: LazyLock<KdfContext> =
+    LazyLock::new(|| KdfContext::new("adit fleet subscription v1"));
 
 /// The part of the fleet that a rate limit applies to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -121,7 +128,7 @@ impl FleetUser {
         if let Some(password) = &self.password {
             return password.clone();
         }
-        self.derive_hex("adit fleet password v1")
+        self.derive_hex(&PASSWORD)
     }
 
     /// Returns the user's key for a method of SIP022 with keys of `len` bytes (16 or 32), in base64. Returns `None` if
@@ -132,18 +139,18 @@ impl FleetUser {
             let key = decode_key(psk)?;
             return (key.len() == len).then(|| psk.clone());
         }
-        derive_psk("adit fleet psk v1", &[&*self.secret], len)
+        derive_psk(&PSK, &[&*self.secret], len)
     }
 
     /// Returns the key of the path of the user's subscription: 32 hexadecimal digits, the same at all nodes.
     #[must_use]
     pub fn subscription_key(&self) -> Zeroizing<String> {
-        self.derive_hex("adit fleet subscription v1")
+        self.derive_hex(&SUBSCRIPTION)
     }
 
-    fn derive_hex(&self, context: &str) -> Zeroizing<String> {
+    fn derive_hex(&self, context: &KdfContext) -> Zeroizing<String> {
         let mut key = Zeroizing::new([0; 16]);
-        KdfContext::new(context).derive_key(&[&*self.secret], &mut *key);
+        context.derive_key(&[&*self.secret], &mut *key);
         Zeroizing::new(to_hex(&*key))
     }
 
@@ -231,6 +238,18 @@ pub(crate) struct UserFields<'a> {
 }
 
 impl<'a> UserFields<'a> {
+    /// Returns the name in an encoding, as [`Self::decode`] does.
+    pub(crate) fn name_of(bytes: &'a [u8]) -> Result<&'a str, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let _flags_period_and_mask = reader.take(3)?;
+        take_text(&mut reader, MAX_NAME)
+    }
+
+    /// Returns true if the encoding is that of a user who is refused, or none.
+    pub(crate) fn is_disabled(bytes: &[u8]) -> bool {
+        bytes.first().is_none_or(|flags| flags & DISABLED != 0)
+    }
+
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let flags = reader.u8()?;
@@ -280,7 +299,11 @@ impl<'a> UserFields<'a> {
 }
 
 /// Derives a key for a method of SIP022, in base64.
-pub(crate) fn derive_psk(context: &str, parts: &[&[u8]], len: usize) -> Option<Zeroizing<String>> {
+pub(crate) fn derive_psk(
+    context: &KdfContext,
+    parts: &[&[u8]],
+    len: usize,
+) -> Option<Zeroizing<String>> {
     let last = match len {
         16 => [16],
         32 => [32],
@@ -290,7 +313,7 @@ pub(crate) fn derive_psk(context: &str, parts: &[&[u8]], len: usize) -> Option<Z
     let out = key.get_mut(..len)?;
     let mut all = parts.to_vec();
     all.push(&last);
-    KdfContext::new(context).derive_key(&all, out);
+    context.derive_key(&all, out);
     Some(encode_key(out))
 }
 

@@ -29,7 +29,11 @@ enum Kind {
 pub struct RecordCipher {
     realm: String,
     key: RealmKey,
-    context: KdfContext,
+    // Hashed once: nodes open the records of all users when they start, and digest the salt of each session.
+    record_keys: KdfContext,
+    names: KdfContext,
+    salts: KdfContext,
+    devices: KdfContext,
 }
 
 impl fmt::Debug for RecordCipher {
@@ -45,7 +49,10 @@ impl RecordCipher {
         Self {
             realm: realm.to_owned(),
             key: key.clone(),
-            context: KdfContext::new("adit fleet record key v1"),
+            record_keys: KdfContext::new("adit fleet record key v1"),
+            names: KdfContext::new("adit fleet name v1"),
+            salts: KdfContext::new("adit fleet salt v1"),
+            devices: KdfContext::new("adit fleet device v1"),
         }
     }
 
@@ -214,30 +221,31 @@ impl RecordCipher {
     /// Returns the digest of a user's name.
     #[must_use]
     pub fn name_digest(&self, name: &str) -> NameDigest {
-        NameDigest(self.digest("adit fleet name v1", name.as_bytes()))
+        NameDigest(self.digest(&self.names, name.as_bytes()))
     }
 
     /// Returns the digest of a salt for the filter that nodes share.
     #[must_use]
     pub fn salt_digest(&self, salt: &[u8]) -> [u8; 8] {
-        self.digest("adit fleet salt v1", salt)
+        self.digest(&self.salts, salt)
     }
 
     /// Returns the digest of a client's address or network, by which nodes count the devices of a user.
     #[must_use]
     pub fn device_digest(&self, network: &[u8]) -> [u8; 8] {
-        self.digest("adit fleet device v1", network)
+        self.digest(&self.devices, network)
     }
 
     /// Returns a value from which the store server learns nothing, and which differs for any other realm or key.
     #[must_use]
     pub fn key_check(&self) -> [u8; 16] {
-        self.digest("adit fleet key check v1", self.realm.as_bytes())
+        let context = KdfContext::new("adit fleet key check v1");
+        self.digest(&context, self.realm.as_bytes())
     }
 
-    pub(crate) fn digest<const N: usize>(&self, context: &str, content: &[u8]) -> [u8; N] {
+    pub(crate) fn digest<const N: usize>(&self, context: &KdfContext, content: &[u8]) -> [u8; N] {
         let mut digest = [0; N];
-        KdfContext::new(context).derive_key(&[self.key.expose(), content], &mut digest);
+        context.derive_key(&[self.key.expose(), content], &mut digest);
         digest
     }
 
@@ -258,7 +266,7 @@ impl RecordCipher {
             &digest.0,
             self.realm.as_bytes(),
         ];
-        self.context.derive_key(&parts, &mut *key);
+        self.record_keys.derive_key(&parts, &mut *key);
         AeadKey::new(AeadKind::Aes256Gcm, &*key).map_err(|_| RecordError::Forged)
     }
 

@@ -11,11 +11,13 @@
 use std::fmt;
 
 use adit_wire::Reader;
-use serde::de::Error;
+use base64::Engine;
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::change::ChangeId;
-use crate::key_text::{decode_key, encode_key};
 use crate::record::EncodeError;
 
 /// Version of the format.
@@ -116,15 +118,30 @@ impl SealedRecord {
 
 impl Serialize for SealedRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&encode_key(&self.0))
+        serializer.collect_str(&Base64Display::new(&self.0, &STANDARD))
     }
 }
 
 impl<'de> Deserialize<'de> for SealedRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
-        let bytes = decode_key(&text).ok_or_else(|| D::Error::custom("no base64"))?;
-        Ok(Self(bytes.to_vec()))
+        deserializer.deserialize_str(RecordText)
+    }
+}
+
+/// Reads a record from its text, without a copy of it.
+struct RecordText;
+
+impl Visitor<'_> for RecordText {
+    type Value = SealedRecord;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record in base64")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<SealedRecord, E> {
+        let bytes = STANDARD.decode(text);
+        let bytes = bytes.map_err(|_| E::custom("no base64"))?;
+        Ok(SealedRecord(bytes))
     }
 }
 

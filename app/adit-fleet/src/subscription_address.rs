@@ -3,7 +3,7 @@
 //! Reports are not sealed, and someone who learns a user's address learns the user's keys: a store server must not be able
 //! to put an address of its own there. Each one has a proof, which only members of the realm can make.
 
-use adit_crypto::ct_eq;
+use adit_crypto::{KdfContext, ct_eq};
 use serde::{Deserialize, Serialize};
 
 use crate::node_status::NodeEntry;
@@ -42,7 +42,10 @@ impl SubscriptionAddress {
 
 fn proof(url: &str, node: u32, cipher: &RecordCipher) -> [u8; 16] {
     let content = [&node.to_be_bytes(), url.as_bytes()].concat();
-    cipher.digest("adit fleet subscription address v1", &content)
+    cipher.digest(
+        &KdfContext::new("adit fleet subscription address v1"),
+        &content,
+    )
 }
 
 /// Returns the addresses of all nodes that report one, each once: first those of nodes that clients may choose.

@@ -1,6 +1,5 @@
 //! The calls for users and changes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use adit_net::system::SystemRng;
@@ -50,7 +49,7 @@ impl ValkeyStore {
     pub(super) async fn read_snapshot(&self) -> Result<Snapshot, StoreError> {
         // Before the users: changes since are in the log, too.
         let version = self.read_head().await?;
-        let mut users = BTreeMap::new();
+        let mut users: Vec<(u32, SealedRecord)> = Vec::new();
         let mut cursor = 0;
         loop {
             let mut command = cmd("HSCAN");
@@ -61,17 +60,18 @@ impl ValkeyStore {
                 .arg(PAGE);
             let [next, page] = array(self.call(&command).await?)?;
             for (user, record) in pairs(page)? {
-                users.insert(id(user)?, SealedRecord::from_bytes(bytes(record)?));
+                users.push((id(user)?, SealedRecord::from_bytes(bytes(record)?)));
             }
             cursor = number(next)?;
             if cursor == 0 {
                 break;
             }
         }
-        Ok(Snapshot {
-            version,
-            users: users.into_iter().collect(),
-        })
+        // A user may come twice, and then the second record is the newer one.
+        users.reverse();
+        users.sort_by_key(|(id, _)| *id);
+        users.dedup_by_key(|(id, _)| *id);
+        Ok(Snapshot { version, users })
     }
 
     pub(super) async fn write_snapshot(
