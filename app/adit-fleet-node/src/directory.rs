@@ -2,19 +2,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use adit_config::{FleetIdentity, Secret};
 use adit_engine::{
     FleetDirectory, FleetLimitSource, FleetQuota, FleetUser as EngineUser, FleetUserLimits,
-    UserLimits,
+    UserLimits, UserNameIndex,
 };
 use adit_fleet::lease::MIN_LEASE;
 use adit_fleet::{FleetUser, PackedUser, PeriodLabel, RateScope, RealmKey, RecordLimits};
 use adit_net::system;
 use adit_wire::{QuotaPeriod, UnixTime};
-use hashbrown::HashTable;
 use zeroize::Zeroizing;
 
 /// The users of the fleet, with what is known of their usage.
@@ -38,9 +36,7 @@ struct UserIndex {
     by_id: BTreeMap<u32, PackedUser>,
     /// The activity of users who have any.
     activity: HashMap<u32, Activity>,
-    /// The numbers of the users, found by their names.
-    by_name: HashTable<u32>,
-    hasher: RandomState,
+    names: UserNameIndex,
 }
 
 /// The sessions and the usage of a user at all nodes, as far as this node knows.
@@ -55,39 +51,25 @@ struct Activity {
 impl UserIndex {
     /// Returns the number of the user of this name.
     fn find(&self, name: &str) -> Option<u32> {
-        let is = |id: &u32| self.is_named(*id, name);
-        self.by_name.find(self.hasher.hash_one(name), is).copied()
+        self.names.find(name, |id| name_in(&self.by_id, id))
     }
 
-    /// Sets the number of the user of this name.
-    fn set_name(&mut self, name: &str, id: u32) {
-        self.remove_name(name);
-        let Self {
-            by_id,
-            by_name,
-            hasher,
-            ..
-        } = self;
-        // A number in the table is that of a user.
-        let hash_of = |id: &u32| {
-            let known = by_id.get(id).map_or("", PackedUser::name);
-            hasher.hash_one(known)
-        };
-        by_name.insert_unique(hasher.hash_one(name), id, hash_of);
-    }
-
-    fn remove_name(&mut self, name: &str) {
-        let hash = self.hasher.hash_one(name);
-        let by_id = &self.by_id;
-        let is = |id: &u32| by_id.get(id).is_some_and(|user| user.name() == name);
-        if let Ok(found) = self.by_name.find_entry(hash, is) {
-            found.remove();
+    /// Inserts a user with the name.
+    fn insert(&mut self, id: u32, user: PackedUser) {
+        self.forget_name(id);
+        let Self { by_id, names, .. } = self;
+        by_id.insert(id, user);
+        if let Some(name) = name_in(by_id, id) {
+            names.set(name, id, |id| name_in(by_id, id));
         }
     }
 
-    fn is_named(&self, id: u32, name: &str) -> bool {
-        let known = self.by_id.get(&id);
-        known.is_some_and(|user| user.name() == name)
+    /// Another user may have the name by now, who keeps it.
+    fn forget_name(&mut self, id: u32) {
+        let Self { by_id, names, .. } = self;
+        if let Some(name) = name_in(by_id, id) {
+            names.remove(name, id, |id| name_in(by_id, id));
+        }
     }
 
     fn activity(&self, id: u32) -> Activity {
@@ -104,13 +86,17 @@ impl UserIndex {
     }
 }
 
+fn name_in(users: &BTreeMap<u32, PackedUser>, id: u32) -> Option<&str> {
+    users.get(&id).map(PackedUser::name)
+}
+
 /// The effect of a change of the directory on listeners.
 #[derive(Default)]
 pub(crate) struct DirectoryChange {
     /// Numbers and names of users who may not connect any more.
     pub(crate) removed: Vec<(u32, Box<str>)>,
-    /// Users who are new or changed.
-    pub(crate) put: Vec<(u32, PackedUser)>,
+    /// Users who are new or changed, after all changes.
+    pub(crate) put: BTreeMap<u32, PackedUser>,
 }
 
 impl DirectoryChange {
@@ -292,6 +278,13 @@ impl Directory {
         each.map(|(id, _)| *id).collect()
     }
 
+    /// Makes room for the names of further users.
+    pub(crate) fn reserve(&self, count: usize) {
+        let mut users = self.write();
+        let UserIndex { by_id, names, .. } = &mut *users;
+        names.reserve(count, |id| name_in(by_id, id));
+    }
+
     /// Adds or replaces a user.
     pub(crate) fn put(&self, id: u32, user: &PackedUser, done: &mut DirectoryChange) {
         let mut users = self.write();
@@ -307,15 +300,13 @@ impl Directory {
             if is_gone && !known.is_disabled() {
                 done.removed.push((id, known.name().into()));
             }
-            if users.find(known.name()) == Some(id) {
-                users.remove_name(known.name());
-            }
         }
-        users.by_id.insert(id, user.clone());
-        users.set_name(name, id);
-        if !user.is_disabled() {
-            done.put.push((id, user.clone()));
-        }
+        users.insert(id, user.clone());
+        // An earlier change may have put the user.
+        match user.is_disabled() {
+            true => done.put.remove(&id),
+            false => done.put.insert(id, user.clone()),
+        };
     }
 
     /// Rebuilds the tree after many users: one that was filled in order is half empty.
@@ -330,13 +321,10 @@ impl Directory {
         let Some(known) = users.by_id.get(&id).cloned() else {
             return;
         };
-        // Another user may have the name by now.
-        if users.find(known.name()) == Some(id) {
-            users.remove_name(known.name());
-        }
+        users.forget_name(id);
         users.by_id.remove(&id);
         users.activity.remove(&id);
-        done.put.retain(|(put, _)| *put != id);
+        done.put.remove(&id);
         done.removed.push((id, known.name().into()));
     }
 
@@ -436,6 +424,26 @@ mod tests {
         for id in 10..1000 {
             assert_eq!(found(&format!("user-{id}")), Some(id));
         }
+    }
+
+    #[test]
+    fn the_last_of_several_changes_counts() {
+        let (directory, mut change) = (directory(), DirectoryChange::default());
+        directory.put(1, &named("anna", false), &mut change);
+        directory.put(1, &named("anne", false), &mut change);
+        directory.put(2, &named("bert", false), &mut change);
+        directory.put(2, &named("bert", true), &mut change);
+        directory.put(3, &named("cleo", false), &mut change);
+        directory.remove(3, &mut change);
+        let put: Vec<_> = change
+            .put
+            .iter()
+            .map(|(id, user)| (*id, user.name()))
+            .collect();
+        assert_eq!(put, [(1, "anne")]);
+        let mut removed: Vec<_> = change.removed.iter().map(|(id, _)| *id).collect();
+        removed.sort_unstable();
+        assert_eq!(removed, [1, 2, 3]);
     }
 
     #[test]

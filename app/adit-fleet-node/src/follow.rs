@@ -257,28 +257,28 @@ impl Follower {
         let (mut put, mut deleted) = (Vec::new(), Vec::new());
         let mut news = Vec::new();
         let mut note = |id: u32, user: &PackedUser, is_added| {
-            if is_recent {
-                news.push(UserChange {
-                    id,
-                    name: user.name().to_owned(),
-                    is_added,
-                });
-            }
+            news.push(UserChange {
+                id,
+                name: user.name().to_owned(),
+                is_added,
+            });
         };
+        node.directory.reserve(events.len());
         for event in events {
             match event {
                 FeedEvent::Put(id, user) => {
-                    if node.directory.limits(id).is_none() {
+                    if is_recent && node.directory.limits(id).is_none() {
                         note(id, &user, true);
                     }
                     node.directory.put(id, &user, &mut change);
                     put.push(id);
                 }
                 FeedEvent::Delete(id, user) => {
-                    note(id, &user, false);
+                    if is_recent {
+                        note(id, &user, false);
+                    }
                     node.directory.remove(id, &mut change);
                     deleted.push(id);
-                    put.retain(|put| *put != id);
                 }
                 FeedEvent::Kick(id) => kicked.push(id),
                 FeedEvent::Node {
@@ -404,6 +404,7 @@ pub(crate) fn load_directory(node: &Shared) {
     let mut change = DirectoryChange::default();
     {
         let feed: std::sync::MutexGuard<'_, Feed> = lock(&node.feed);
+        node.directory.reserve(feed.len());
         for (id, user) in feed.packed_users() {
             node.directory.put(id, user, &mut change);
         }

@@ -183,7 +183,7 @@ impl Shared {
         }
         let registry = self.users.registry();
         // Limits first: no user is unlimited in between.
-        for (_, user) in &change.put {
+        for user in change.put.values() {
             registry.update_fleet_user(user.name());
         }
         let removed: Vec<(u32, &str)> = change

@@ -1,13 +1,13 @@
 //! The users of a fleet with passwords, for SOCKS, HTTP, SSH and ShadowsocksR: one table for all listeners.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use adit_crypto::{CredentialDigest, CredentialHasher};
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 
-use super::{FleetDirectory, FleetTable, FleetUser};
+use super::{FleetDirectory, FleetTable, FleetUser, UserNameIndex};
 use crate::UserRegistry;
 use crate::user_account::UserAccount;
 
@@ -23,12 +23,14 @@ pub(crate) struct FleetLogins {
 
 #[derive(Default)]
 struct LoginIndex {
-    by_name: HashMap<Arc<str>, Login>,
-    names: HashMap<u32, Arc<str>>,
+    /// A tree that was filled in order takes less memory than a hash table.
+    by_id: BTreeMap<u32, Login>,
+    names: UserNameIndex,
 }
 
+#[derive(PartialEq)]
 struct Login {
-    id: u32,
+    name: Box<str>,
     digest: CredentialDigest,
 }
 
@@ -59,8 +61,8 @@ impl FleetLogins {
         let attempt = self.hasher.digest_parts(&[user, password]);
         let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
         let known = std::str::from_utf8(user).ok();
-        let known = known.and_then(|name| users.by_name.get(name));
-        let digest = known.map_or(&self.nobody, |login| &login.digest);
+        let known = known.and_then(|name| users.find(name));
+        let digest = known.map_or(&self.nobody, |(_, login)| &login.digest);
         *digest == attempt
     }
 
@@ -68,24 +70,24 @@ impl FleetLogins {
     pub(crate) fn account_of(&self, shown: &str) -> Option<Arc<UserAccount>> {
         let (id, name) = {
             let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
-            let found = users.by_name.get_key_value(shown);
-            let found = found.or_else(|| {
+            let found = users.find(shown).or_else(|| {
                 // Acceptors escape names that are not plain ASCII.
-                let mut all = users.by_name.iter();
+                let mut all = users.by_id.iter().map(|(id, login)| (*id, login));
                 let escaped = |name: &str| name.as_bytes().escape_ascii().to_string();
-                all.find(|(name, _)| shown.contains('\\') && escaped(name) == shown)
+                let is = |login: &Login| shown.contains('\\') && escaped(&login.name) == shown;
+                all.find(|(_, login)| is(login))
             });
-            let (name, login) = found?;
-            (login.id, name.clone())
+            let (id, login) = found?;
+            (id, login.name.clone())
         };
         Some(self.account(id, &name))
     }
 
     /// Returns the account of a user, and the name.
-    pub(crate) fn account_of_id(&self, id: u32) -> Option<(Arc<UserAccount>, Arc<str>)> {
+    pub(crate) fn account_of_id(&self, id: u32) -> Option<(Arc<UserAccount>, Box<str>)> {
         let name = {
             let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
-            users.names.get(&id)?.clone()
+            users.by_id.get(&id)?.name.clone()
         };
         Some((self.account(id, &name), name))
     }
@@ -101,7 +103,7 @@ impl FleetLogins {
         };
         // The user may have been removed meanwhile.
         let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
-        if !users.names.contains_key(&id) {
+        if !users.by_id.contains_key(&id) {
             account.end_sessions();
             lock(&self.accounts).remove(&id);
         }
@@ -118,52 +120,77 @@ impl FleetLogins {
         let password = user.password();
         let parts = [user.name().as_bytes(), password.expose().as_bytes()];
         Login {
-            id: user.id(),
+            name: user.name().into(),
             digest: self.hasher.digest_parts(&parts),
         }
     }
 }
 
 impl LoginIndex {
-    /// Adds or replaces a user. Returns true if sessions of the user have to end.
-    fn put(&mut self, name: &str, login: Login) -> bool {
-        let (id, name) = (login.id, Arc::<str>::from(name));
-        let renamed = self.names.insert(id, name.clone());
-        let renamed = renamed.filter(|before| *before != name);
-        if let Some(before) = &renamed {
-            self.by_name.remove(before);
+    /// Returns the users with these numbers, in the order of the numbers.
+    fn new(logins: Vec<(u32, Login)>) -> Self {
+        let mut index = Self {
+            by_id: logins.into_iter().collect(),
+            names: UserNameIndex::default(),
+        };
+        let Self { by_id, names } = &mut index;
+        names.reserve(by_id.len(), |id| name_in(by_id, id));
+        for (id, login) in &*by_id {
+            names.set(&login.name, *id, |id| name_in(by_id, id));
         }
-        let same = |known: &Login| known.id == id && known.digest == login.digest;
-        let is_same = self.by_name.get(&name).is_none_or(same);
-        self.by_name.insert(name, login);
-        renamed.is_some() || !is_same
+        index
+    }
+
+    /// Returns the user of this name.
+    fn find(&self, name: &str) -> Option<(u32, &Login)> {
+        let id = self.names.find(name, |id| name_in(&self.by_id, id))?;
+        Some((id, self.by_id.get(&id)?))
+    }
+
+    /// Adds or replaces a user. Returns true if sessions of the user have to end.
+    fn put(&mut self, id: u32, login: Login) -> bool {
+        let before = self.by_id.get(&id);
+        let is_changed = before.is_some_and(|before| *before != login);
+        let is_taken = self.find(&login.name).is_some_and(|(owner, _)| owner != id);
+        self.forget_name(id);
+        let Self { by_id, names } = self;
+        by_id.insert(id, login);
+        if let Some(name) = name_in(by_id, id) {
+            names.set(name, id, |id| name_in(by_id, id));
+        }
+        is_changed || is_taken
     }
 
     fn remove(&mut self, id: u32) {
-        if let Some(name) = self.names.remove(&id)
-            && self.by_name.get(&name).is_some_and(|login| login.id == id)
-        {
-            self.by_name.remove(&name);
+        self.forget_name(id);
+        self.by_id.remove(&id);
+    }
+
+    /// Another user may have the name by now, who keeps it.
+    fn forget_name(&mut self, id: u32) {
+        let Self { by_id, names } = self;
+        if let Some(login) = by_id.get(&id) {
+            names.remove(&login.name, id, |id| name_in(by_id, id));
         }
     }
 }
 
+fn name_in(users: &BTreeMap<u32, Login>, id: u32) -> Option<&str> {
+    users.get(&id).map(|login| &*login.name)
+}
+
 impl FleetTable for FleetLogins {
     fn load(&self, directory: &dyn FleetDirectory) {
-        let mut fresh = LoginIndex::default();
-        directory.for_each(&mut |user| {
-            fresh.put(user.name(), self.login(user));
-        });
+        let mut logins = Vec::new();
+        directory.for_each(&mut |user| logins.push((user.id(), self.login(user))));
+        let fresh = LoginIndex::new(logins);
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *users, fresh);
         let ended: Vec<u32> = before
-            .by_name
+            .by_id
             .iter()
-            .filter(|(name, login)| {
-                let now = users.by_name.get(*name);
-                now.is_none_or(|now| now.id != login.id || now.digest != login.digest)
-            })
-            .map(|(_, login)| login.id)
+            .filter(|(id, login)| users.by_id.get(id) != Some(*login))
+            .map(|(id, _)| *id)
             .collect();
         drop(users);
         for id in ended {
@@ -173,18 +200,17 @@ impl FleetTable for FleetLogins {
 
     fn change(&self, removed: &[(u32, &str)], put: &[&dyn FleetUser]) {
         // Digests take longer than anything else, and need no lock.
-        let put: Vec<(&str, Login)> = put
+        let put: Vec<(u32, Login)> = put
             .iter()
-            .map(|user| (user.name(), self.login(*user)))
+            .map(|user| (user.id(), self.login(*user)))
             .collect();
         let mut ended: Vec<u32> = removed.iter().map(|(id, _)| *id).collect();
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
         for id in &ended {
             users.remove(*id);
         }
-        for (name, login) in put {
-            let id = login.id;
-            if users.put(name, login) {
+        for (id, login) in put {
+            if users.put(id, login) {
                 ended.push(id);
             }
         }

@@ -9,7 +9,9 @@
 
 mod keyed_table;
 mod logins;
+mod user_name_index;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -20,6 +22,7 @@ use crate::{StartError, UserRegistry};
 
 pub(crate) use keyed_table::KeyedFleetTable;
 pub(crate) use logins::FleetLogins;
+pub use user_name_index::UserNameIndex;
 
 /// A user of a fleet, with the secrets of all protocols.
 pub trait FleetUser {
@@ -112,8 +115,8 @@ impl FleetUsers {
             }
         }
         // The name of a removed user may be that of a new one.
-        let is_put = |name: &str| put.iter().any(|user| user.name() == name);
-        for (_, name) in removed.iter().filter(|(_, name)| !is_put(name)) {
+        let put: HashSet<&str> = put.iter().map(|user| user.name()).collect();
+        for (_, name) in removed.iter().filter(|(_, name)| !put.contains(name)) {
             self.registry.remove_fleet_user(name);
         }
     }
