@@ -181,11 +181,12 @@ impl Shared {
         if change.is_empty() {
             return;
         }
-        let registry = self.users.registry();
-        // Limits first: no user is unlimited in between.
-        for user in change.put.values() {
-            registry.update_fleet_user(user.name());
-        }
+        // Before the users are served: none is unlimited in between.
+        let set_limits = || {
+            for user in change.put.values() {
+                self.users.registry().update_fleet_user(user.name());
+            }
+        };
         let removed: Vec<(u32, &str)> = change
             .removed
             .iter()
@@ -194,9 +195,12 @@ impl Shared {
         if change.put.len() > self.directory.len() / MANY {
             self.directory.fill_nodes();
             self.users.change(&removed, &[]);
+            // After the removal, which forgets limits by name: a new user may have the name of a removed one.
+            set_limits();
             self.users.replace_all();
             return;
         }
+        set_limits();
         let put = change.put.iter();
         let put: Vec<FleetUser> = put.filter_map(|(id, user)| user.unpack(*id)).collect();
         let served: Vec<Served<'_>> = put.iter().map(Served).collect();

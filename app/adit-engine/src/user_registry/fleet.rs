@@ -283,6 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn another_user_of_the_name_begins_anew() {
+        let (registry, source) = registry(FleetQuota::Lease(1 << 20));
+        let ann = registry.new_account("ann", "ann");
+        ann.count_bytes(5, true);
+        registry.set_devices_elsewhere("ann", 9);
+        registry.grant_lease("ann", 64 << 20);
+        lock(&source.0).get_mut("ann").unwrap().id = 8;
+        registry.update_fleet_user("ann");
+        ann.count_bytes(3, true);
+        let taken = registry.take_fleet_usage();
+        let (id, bytes, lease) = (taken[0].id, taken[0].bytes.sum(), taken[0].lease);
+        assert_eq!((id, bytes, lease), (8, 3, Some((1 << 20) - 3)));
+        lock(&source.0).get_mut("ann").unwrap().limits.devices = Some(1);
+        registry.update_fleet_user("ann");
+        assert!(ann.admit_session(IpAddr::from([192, 0, 2, 1])).is_ok());
+    }
+
+    #[test]
     fn devices_at_other_nodes_count() {
         let (registry, source) = registry(FleetQuota::None);
         let ann = registry.new_account("ann", "ann");

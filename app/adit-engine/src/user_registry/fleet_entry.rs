@@ -23,10 +23,13 @@ impl UserEntry {
         let part = self
             .fleet
             .get_or_init(|| Box::new(FleetPart::new(signal.clone(), total())));
-        if part.id.swap(decided.id, Ordering::Relaxed) == 0 {
+        // Another user may have had the name.
+        let is_same = part.id.swap(decided.id, Ordering::Relaxed) == decided.id;
+        if !is_same {
             *lock(&part.reported) = total();
+            part.devices_elsewhere.store(0, Ordering::Relaxed);
         }
-        let has_lease = matches!(record.fleet_quota, FleetQuota::Lease(_));
+        let has_lease = is_same && matches!(record.fleet_quota, FleetQuota::Lease(_));
         record.limits = UserLimits {
             quota: None,
             period: QuotaPeriod::Total,

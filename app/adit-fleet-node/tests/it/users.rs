@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use adit_fleet::{NodeOp, NodeState, RecordLimits, Store};
+use adit_fleet::{Fault, NodeOp, NodeState, RecordLimits, Store};
 use adit_fleet_node::NodeReadiness;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, sleep};
 
-use crate::world::{ByteServer, Realm, closed, connect, keyed_client, stays_open, until, upload};
+use crate::world::{ByteServer, Node, Realm, closed, connect, keyed_client, stays_open, until, upload};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_appears_everywhere_and_a_removal_cuts_live_sessions() {
@@ -85,6 +85,61 @@ async fn a_change_of_limits_keeps_sessions_and_another_secret_ends_them() {
     ann.name = "anna".to_owned();
     realm.writer.put(std::slice::from_ref(&ann)).await.unwrap();
     node.admits(&ann, server.addr).await;
+}
+
+/// Cuts a node off while `change` changes the users, so that it reads all changes at once.
+async fn while_away(realm: &Realm, node: &Node, change: impl AsyncFnOnce()) {
+    node.faults.set_outage(Some(Fault::LostRequest));
+    // The question that the store holds is answered by the first change.
+    realm.add("first", RecordLimits::default()).await;
+    sleep(Duration::from_millis(300)).await;
+    change().await;
+    node.faults.set_outage(None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_was_disabled_right_after_being_added_is_refused() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    // More than the changes: few changes are applied one by one.
+    for n in 0..8 {
+        realm.add(&format!("user-{n}"), RecordLimits::default()).await;
+    }
+    let node = realm.node("a").await;
+    let (mut ann, mut late) = (None, None);
+    while_away(&realm, &node, async || {
+        let mut user = realm.add("ann", RecordLimits::default()).await;
+        user.disabled = true;
+        realm.writer.put(std::slice::from_ref(&user)).await.unwrap();
+        ann = Some(user);
+        late = Some(realm.add("late", RecordLimits::default()).await);
+    })
+    .await;
+    node.admits(&late.unwrap(), server.addr).await;
+    assert!(node.session(&ann.unwrap(), server.addr).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_was_added_anew_has_the_new_limits() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let ann = realm.add("ann", RecordLimits::default()).await;
+    let node = realm.node("a").await;
+    // The node knows the user by a session.
+    drop(node.session(&ann, server.addr).await.unwrap());
+    let (mut again, mut late) = (None, None);
+    while_away(&realm, &node, async || {
+        realm.writer.delete(&[ann.id]).await.unwrap();
+        let expired = RecordLimits {
+            expires: Some(1),
+            ..RecordLimits::default()
+        };
+        again = Some(realm.add("ann", expired).await);
+        late = Some(realm.add("late", RecordLimits::default()).await);
+    })
+    .await;
+    node.admits(&late.unwrap(), server.addr).await;
+    assert!(node.session(&again.unwrap(), server.addr).await.is_err());
 }
 
 fn keys(realm: &Realm, node: u32, user: &adit_fleet::FleetUser) -> String {
