@@ -59,6 +59,13 @@ impl UserAccount {
         }
     }
 
+    /// Returns the account of a user who was removed since they have logged in: their sessions end at once.
+    pub(crate) fn ended() -> Arc<Self> {
+        let account = Self::default();
+        account.end_sessions();
+        Arc::new(account)
+    }
+
     /// Sets the name of the user, as logs show it.
     #[must_use]
     pub(crate) fn with_name(mut self, name: &str) -> Self {

@@ -132,12 +132,7 @@ impl SsrAccounts {
         if let (Some(uid), Some(fleet)) = (uid, &self.fleet) {
             return match fleet.account_of_id(uid) {
                 Some((account, _)) => account,
-                // The user was removed since the request was read.
-                None => {
-                    let ended = UserAccount::default();
-                    ended.end_sessions();
-                    Arc::new(ended)
-                }
+                None => UserAccount::ended(),
             };
         }
         let user = uid.and_then(|uid| self.users.get(&uid));

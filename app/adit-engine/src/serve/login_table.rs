@@ -1,6 +1,7 @@
 //! The accounts of users with passwords, through which a reload ends the sessions of removed users.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use adit_config::{ListenerKind, UserPassword};
@@ -22,6 +23,8 @@ pub(crate) struct LoginTable {
     logins: RwLock<HashMap<String, Login>>,
     /// The users of the fleet, if the listener has them.
     fleet: Option<Arc<FleetLogins>>,
+    /// True if only users of this table can log in: a name that is not here any more is that of a removed user.
+    is_complete: AtomicBool,
 }
 
 /// Creates the accounts of a table and of those that succeed it.
@@ -57,19 +60,24 @@ impl LoginTable {
             registry: registry.clone(),
             hasher: Arc::new(CredentialHasher::new(key)),
         };
-        Self::default().build(source, logins_of(kind))
+        Self::default().build(source, logins_of(kind), checks_names(kind))
     }
 
     /// Creates the accounts of the users of `kind`, which replaces the settings of this table.
     pub(crate) fn successor(&self, kind: &ListenerKind, registry: &Arc<UserRegistry>) -> Self {
         match &self.source {
-            Some(source) => self.build(source.clone(), logins_of(kind)),
+            Some(source) => self.build(source.clone(), logins_of(kind), checks_names(kind)),
             None => Self::new(kind, registry),
         }
     }
 
     /// Creates a table of users, which shares the accounts of this one whose credentials are the same.
-    fn build(&self, source: AccountSource, users: Vec<ConfiguredLogin<'_>>) -> Self {
+    fn build(
+        &self,
+        source: AccountSource,
+        users: Vec<ConfiguredLogin<'_>>,
+        is_complete: bool,
+    ) -> Self {
         let before = self.logins.read().unwrap_or_else(PoisonError::into_inner);
         let login = |user: ConfiguredLogin<'_>| {
             let credentials = source.hasher.digest_parts(&user.parts);
@@ -92,6 +100,7 @@ impl LoginTable {
             source: Some(source),
             logins: RwLock::new(logins),
             fleet: None,
+            is_complete: is_complete.into(),
         }
     }
 
@@ -108,20 +117,28 @@ impl LoginTable {
         let Some(source) = &self.source else {
             return;
         };
-        let users = users.into_iter().map(proxy_login).collect();
-        let successor = self.build(source.clone(), users).logins.into_inner();
+        let users: Vec<_> = users.into_iter().map(proxy_login).collect();
+        // Without users, a proxy accepts any name; but those that it had are removed.
+        self.is_complete
+            .fetch_or(!users.is_empty(), Ordering::Relaxed);
+        let successor = self.build(source.clone(), users, true).logins.into_inner();
         let successor = successor.unwrap_or_else(PoisonError::into_inner);
         let mut logins = self.logins.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *logins, successor);
         end_sessions_missing_in(&before, &logins);
     }
 
-    /// Returns the account of a configured user.
+    /// Returns the account of a user who has logged in: one that has ended if the user was removed since. `None` is for
+    /// names that no login has checked.
     pub(crate) fn account_of(&self, name: &str) -> Option<Arc<UserAccount>> {
         let logins = self.logins.read().unwrap_or_else(PoisonError::into_inner);
         let found = logins.get(name).map(|login| login.account.clone());
         drop(logins);
-        found.or_else(|| self.fleet.as_ref()?.account_of(name))
+        let found = found.or_else(|| self.fleet.as_ref()?.account_of(name));
+        found.or_else(|| {
+            let is_removed = self.is_complete.load(Ordering::Relaxed);
+            is_removed.then(UserAccount::ended)
+        })
     }
 
     /// Returns the usage of each user.
@@ -167,6 +184,16 @@ fn proxy_login(user: &UserPassword) -> ConfiguredLogin<'_> {
     }
 }
 
+/// Returns true if only configured users, and those of a fleet, can log in.
+fn checks_names(kind: &ListenerKind) -> bool {
+    match kind {
+        ListenerKind::Proxy(proxy) => !proxy.users.is_empty() || kind.has_fleet_logins(),
+        // A key without a user name is good for every name.
+        ListenerKind::Ssh(server) => server.authorized_keys.is_none() || server.user.is_some(),
+        _ => false,
+    }
+}
+
 /// Returns the users of a listener.
 fn logins_of(kind: &ListenerKind) -> Vec<ConfiguredLogin<'_>> {
     match kind {
@@ -196,7 +223,9 @@ fn logins_of(kind: &ListenerKind) -> Vec<ConfiguredLogin<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use adit_config::Plan;
+    use std::time::Duration;
+
+    use adit_config::{Plan, Secret, SshAlgorithms, SshServer};
 
     use super::*;
 
@@ -211,7 +240,6 @@ mod tests {
         let registry = Arc::default();
         let table = LoginTable::new(&before, &registry);
         let ann = table.account_of("ann").unwrap();
-        assert!(table.account_of("bob").is_none(), "not a configured user");
 
         let same = table.successor(&kind("socks5://ann:one@127.0.0.1:0"), &Arc::default());
         table.end_sessions_missing_in(&same);
@@ -222,6 +250,60 @@ mod tests {
         assert_eq!(ann.run_until_ended(None, async {}).await, None);
         let ann = other.account_of("ann").unwrap();
         assert_eq!(ann.run_until_ended(None, async {}).await, Some(()));
+    }
+
+    /// A client decides how long it waits between its login and its request.
+    #[tokio::test]
+    async fn a_user_who_is_removed_between_login_and_request_has_no_session() {
+        let table = |url: &str| LoginTable::new(&kind(url), &Arc::default());
+        let named = table("mixed://ann:one@127.0.0.1:0");
+        let has_ended = async |account: Option<Arc<UserAccount>>| {
+            let account = account.unwrap();
+            account.run_until_ended(None, async {}).await.is_none()
+        };
+        assert!(!has_ended(named.account_of("ann")).await);
+        let none: [UserPassword; 0] = [];
+        named.replace(&none);
+        assert!(has_ended(named.account_of("ann")).await);
+        let open = table("mixed://127.0.0.1:0");
+        assert!(
+            open.account_of("anyone").is_none(),
+            "a name as SOCKS4 has it"
+        );
+        let ListenerKind::Proxy(proxy) = kind("mixed://ann:one@127.0.0.1:0") else {
+            unreachable!();
+        };
+        open.replace(&proxy.users);
+        assert!(has_ended(open.account_of("bob")).await);
+    }
+
+    #[test]
+    fn keys_for_every_name_leave_names_unknown() {
+        let table = |user: Option<&str>, has_keys: bool| {
+            let server = SshServer {
+                user: user.map(str::to_owned),
+                users: vec![UserPassword {
+                    user: "ann".to_owned(),
+                    password: Secret::from("one"),
+                }],
+                fleet_users: false,
+                authorized_keys: has_keys.then(|| "keys".into()),
+                host_key: "host".into(),
+                algorithms: SshAlgorithms::default(),
+                keepalive: Duration::ZERO,
+            };
+            LoginTable::new(&ListenerKind::Ssh(Box::new(server)), &Arc::default())
+        };
+        for (user, has_keys, is_removed) in [
+            (None, true, false),
+            (Some("me"), true, true),
+            (None, false, true),
+        ] {
+            let table = table(user, has_keys);
+            assert!(table.account_of("ann").is_some());
+            let unknown = table.account_of("bob");
+            assert_eq!(unknown.is_some(), is_removed, "{user:?} {has_keys}");
+        }
     }
 
     #[tokio::test]

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use adit_fleet::{Fault, NodeOp, NodeState, RecordLimits, Store};
 use adit_fleet_node::NodeReadiness;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use crate::world::{ByteServer, Node, Realm, closed, connect, keyed_client, stays_open, until, upload};
+use crate::world::{
+    ByteServer, Node, Realm, closed, connect, keyed_client, stays_open, until, upload,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_appears_everywhere_and_a_removal_cuts_live_sessions() {
@@ -87,6 +90,34 @@ async fn a_change_of_limits_keeps_sessions_and_another_secret_ends_them() {
     node.admits(&ann, server.addr).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_after_the_removal_of_its_user_is_not_served() {
+    let realm = Realm::new().await;
+    let server = ByteServer::start().await;
+    let ann = realm.add("ann", RecordLimits::default()).await;
+    let node = realm.node("a").await;
+    let mut client = TcpStream::connect(node.proxy).await.unwrap();
+    let password = ann.password();
+    let len = u8::try_from(password.len()).unwrap();
+    let login = [b"\x05\x01\x02\x01\x03ann", &[len][..], password.as_bytes()].concat();
+    client.write_all(&login).await.unwrap();
+    let mut accepted = [0; 4];
+    client.read_exact(&mut accepted).await.unwrap();
+    assert_eq!(accepted, [5, 2, 1, 0]);
+    // The client waits with its request until the user is removed.
+    realm.writer.delete(&[ann.id]).await.unwrap();
+    until("the user is removed", async || {
+        node.session(&ann, server.addr).await.is_err()
+    })
+    .await;
+    let [a, b] = server.addr.port().to_be_bytes();
+    let request = [5, 1, 0, 1, 127, 0, 0, 1, a, b];
+    client.write_all(&request).await.unwrap();
+    client.write_all(b"12345").await.unwrap();
+    assert!(closed(&mut client).await < Duration::from_secs(1));
+    assert_eq!(server.received(), 0);
+}
+
 /// Cuts a node off while `change` changes the users, so that it reads all changes at once.
 async fn while_away(realm: &Realm, node: &Node, change: impl AsyncFnOnce()) {
     node.faults.set_outage(Some(Fault::LostRequest));
@@ -103,7 +134,9 @@ async fn a_user_who_was_disabled_right_after_being_added_is_refused() {
     let server = ByteServer::start().await;
     // More than the changes: few changes are applied one by one.
     for n in 0..8 {
-        realm.add(&format!("user-{n}"), RecordLimits::default()).await;
+        realm
+            .add(&format!("user-{n}"), RecordLimits::default())
+            .await;
     }
     let node = realm.node("a").await;
     let (mut ann, mut late) = (None, None);
