@@ -7,6 +7,7 @@ use adit_crypto::{CredentialDigest, CredentialHasher};
 use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 
+use super::shown_name::unescape;
 use super::{FleetDirectory, FleetTable, FleetUser, UserNameIndex};
 use crate::UserRegistry;
 use crate::user_account::UserAccount;
@@ -70,14 +71,10 @@ impl FleetLogins {
     pub(crate) fn account_of(&self, shown: &str) -> Option<Arc<UserAccount>> {
         let (id, name) = {
             let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
-            let found = users.find(shown).or_else(|| {
-                // Acceptors escape names that are not plain ASCII.
-                let mut all = users.by_id.iter().map(|(id, login)| (*id, login));
-                let escaped = |name: &str| name.as_bytes().escape_ascii().to_string();
-                let is = |login: &Login| shown.contains('\\') && escaped(&login.name) == shown;
-                all.find(|(_, login)| is(login))
-            });
-            let (id, login) = found?;
+            let escaped = shown.contains('\\').then(|| unescape(shown)).flatten();
+            let found = escaped.and_then(|name| users.find(&name));
+            // SSH does not escape names.
+            let (id, login) = found.or_else(|| users.find(shown))?;
             (id, login.name.clone())
         };
         Some(self.account(id, &name))
@@ -224,4 +221,28 @@ impl FleetTable for FleetLogins {
 /// Ignores poisoning: a panic of another thread leaves the accounts intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_as_they_are_shown() {
+        let logins = FleetLogins::new(Arc::default());
+        let names = ["ann", "жанна", "\\xd0\\xb6", "do\\main"];
+        for (id, name) in (1..).zip(names) {
+            let digest = logins.hasher.digest_parts(&[name.as_bytes()]);
+            let name = name.into();
+            let mut users = logins.users.write().unwrap();
+            assert!(!users.put(id, Login { name, digest }));
+        }
+        for name in names {
+            let shown = name.as_bytes().escape_ascii().to_string();
+            let account = logins.account_of(&shown).unwrap();
+            assert_eq!(account.name(), Some(&*name.escape_debug().to_string()));
+        }
+        assert!(logins.account_of("do\\main").is_some(), "as SSH has it");
+        assert!(logins.account_of("\\xd0").is_none() && logins.account_of("bob").is_none());
+    }
 }

@@ -9,6 +9,7 @@
 
 mod keyed_table;
 mod logins;
+mod shown_name;
 mod user_name_index;
 
 use std::collections::HashSet;
