@@ -152,19 +152,53 @@ fn sing_box_uses_every_node() {
         checked
             .expect_success()
             .expect("sing-box reads the document");
-        let mut process = ChildProcess::spawn(command("run")).unwrap();
-        wait_port(Transport::Tcp, port, TEST_TIMEOUT)
-            .unwrap_or_else(|why| panic!("{why}: {}", process.output()));
-        let to = Destination::Addr(origin.addr());
-        let mut stream = socks_client::connect_through(loopback_addr(port), None, &to).unwrap();
-        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-        stream.write_all(b"ECHO\n").unwrap();
-        // sing-box refuses an answer that arrives before it has noted the salt of its request.
-        std::thread::sleep(Duration::from_millis(200));
-        stream.write_all(b"hello").unwrap();
-        let mut received = [0; 5];
-        stream.read_exact(&mut received).unwrap();
-        assert_eq!(&received, b"hello", "{name}");
-        process.terminate().unwrap();
+        check_echo(command("run"), port, &origin, name);
+    }
+}
+
+/// Starts the program of a user with a proxy on this port, and sends bytes through it to an echo.
+fn check_echo(program: Command, port: u16, origin: &OriginServer, node: &str) {
+    let mut process = ChildProcess::spawn(program).unwrap();
+    wait_port(Transport::Tcp, port, TEST_TIMEOUT)
+        .unwrap_or_else(|why| panic!("{node}: {why}: {}", process.output()));
+    let to = Destination::Addr(origin.addr());
+    let mut stream = socks_client::connect_through(loopback_addr(port), None, &to).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    stream.write_all(b"ECHO\n").unwrap();
+    // sing-box refuses an answer that arrives before it has noted the salt of its request.
+    std::thread::sleep(Duration::from_millis(200));
+    stream.write_all(b"hello").unwrap();
+    let mut received = [0; 5];
+    stream.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"hello", "{node}");
+    process.terminate().unwrap();
+}
+
+/// The SIP008 document is a configuration file of shadowsocks-rust, except for the address of the proxy. The program takes
+/// long to build: `cargo xtask test --all` builds and tests it.
+#[test]
+fn shadowsocks_rust_uses_every_node() {
+    if std::env::var_os("ADIT_ALL_PEERS").is_none() {
+        return;
+    }
+    let mut world = world();
+    let user = world.operator.add_user("anna").unwrap();
+    world.wait_for_tables(TEST_TIMEOUT).unwrap();
+    let path = subscription_path("anna", &user.subscription_key());
+    let nodes = ["node-1", "node-2", "node-3"];
+    wait_for_names(&mut world, &path, &nodes);
+    let (_, document) = ask(&world, 1, &path);
+    let origin = OriginServer::start().unwrap();
+    for (at, name) in nodes.into_iter().enumerate() {
+        let port = free_port();
+        let mut json: Value = serde_json::from_str(&document).unwrap();
+        json["servers"] = serde_json::json!([json["servers"][at]]);
+        json["local_address"] = "127.0.0.1".into();
+        json["local_port"] = port.into();
+        let folder = TempFolder::new("sslocal").unwrap();
+        let file = folder.write_file("document", json.to_string()).unwrap();
+        let mut program = Command::new(peer_path("sslocal"));
+        program.arg("-c").arg(&file);
+        check_echo(program, port, &origin, name);
     }
 }
