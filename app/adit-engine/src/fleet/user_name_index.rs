@@ -78,7 +78,7 @@ mod tests {
             index.reserve(10_000, name_of);
             assert_eq!(index.find("user-7", name_of), None);
             assert_eq!(index.find("user-999", name_of), Some(999));
-            assert_eq!(index.find("nobody", name_of), None);
+            assert_eq!(index.find("zoe", name_of), None);
         }
     }
 }
