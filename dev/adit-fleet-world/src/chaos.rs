@@ -1,8 +1,9 @@
 //! A fleet under load, whose nodes and store are killed, stopped, cut off and emptied at random.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use adit_fleet::FleetUser;
@@ -22,6 +23,8 @@ const RATE: u64 = 256 << 10;
 const LOST: u16 = 20;
 /// Time in which all nodes know everything, once nothing happens any more.
 const CALM: Duration = Duration::from_secs(45);
+/// Number of users who ask a node at the same time.
+const ASKING: usize = 8;
 
 /// The events of a run, and the faults that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,7 +39,7 @@ pub struct ChaosReport {
     pub strangers: u32,
     /// Pairs of a user and a node that refuses the user at the end.
     pub refused: u32,
-    /// Pairs of a removed user and a node that lets the user in at the end.
+    /// Pairs of a user who was removed or may not connect, and a node that lets the user in at the end.
     pub let_in: u32,
     /// Users that the store does not have at the end, or has and should not.
     pub differing: u32,
@@ -71,9 +74,10 @@ struct Chaos {
     paths: Vec<StoreProxy>,
     sink: CountingSink,
     rng: SplitMix64,
-    /// Users who were added meanwhile, and those who were removed.
+    /// Users who were added meanwhile, those who were removed, and those who exist and may not connect.
     added: Vec<FleetUser>,
     removed: Vec<FleetUser>,
+    barred: Vec<FleetUser>,
     report: ChaosReport,
 }
 
@@ -140,6 +144,7 @@ impl Chaos {
             rng: SplitMix64::new(seed),
             added: Vec::new(),
             removed: Vec::new(),
+            barred: Vec::new(),
             report: ChaosReport::default(),
         };
         Ok((chaos, users))
@@ -163,7 +168,10 @@ impl Chaos {
             62..66 => Ok(self.cut_nodes()),
             66..69 => self.part_node(StoreProxy::set_cut, "a node is cut off"),
             69..72 => self.part_node(StoreProxy::set_silent, "the path of a node is silent"),
-            72..90 => self.add_user(),
+            72..86 => self.add_user(),
+            86..90 => self.disable_new_user(),
+            90..93 => self.replace_user(None, "a user is replaced by another one of the name"),
+            93..96 => self.replace_user(Some(1), "a user is replaced by one who has expired"),
             _ => self.remove_user(),
         }?;
         *self.report.events.entry(what).or_default() += 1;
@@ -227,10 +235,42 @@ impl Chaos {
     }
 
     fn add_user(&mut self) -> Result<&'static str> {
-        let name = format!("new-{}", self.added.len() + self.removed.len());
-        let user = until_answered(|| self.world.operator.add_user(&name))?;
+        let user = self.new_user()?;
         self.added.push(user);
         Ok("a user is added")
+    }
+
+    fn new_user(&self) -> Result<FleetUser> {
+        let number = self.added.len() + self.removed.len() + self.barred.len();
+        let name = format!("new-{number}");
+        until_answered(|| self.world.operator.add_user(&name))
+    }
+
+    /// Adds a user, and disables them at once: nodes that are busy read both changes together.
+    fn disable_new_user(&mut self) -> Result<&'static str> {
+        let mut user = self.new_user()?;
+        user.disabled = true;
+        let disabled = std::slice::from_ref(&user);
+        until_answered(|| self.world.operator.put_users(disabled))?;
+        self.barred.push(user);
+        Ok("a user is added and disabled")
+    }
+
+    /// Removes a user, and adds another one of the same name who expires then.
+    fn replace_user(&mut self, expires: Option<u64>, what: &'static str) -> Result<&'static str> {
+        let Some(old) = self.added.pop() else {
+            return self.add_user();
+        };
+        until_answered(|| self.world.operator.delete_user(&old))?;
+        let name = || [old.name.clone()];
+        let set = |user: &mut FleetUser| user.limits.expires = expires;
+        let new = until_answered(|| self.world.operator.add_users(name(), set))?;
+        self.removed.push(old);
+        match expires {
+            None => self.added.extend(new),
+            Some(_) => self.barred.extend(new),
+        }
+        Ok(what)
     }
 
     fn remove_user(&mut self) -> Result<&'static str> {
@@ -255,22 +295,12 @@ impl Chaos {
         self.report.checks += count(NODES);
     }
 
-    /// Waits until all users are let in everywhere, and those who were removed nowhere.
+    /// Waits until all users are let in everywhere, and those who were removed or barred nowhere.
     fn check_users(&mut self, users: &[FleetUser]) -> Result<()> {
         let start = Instant::now();
         loop {
-            let wrong = |user: &FleetUser, wanted: bool| {
-                let nodes = self.world.nodes.iter();
-                nodes
-                    .filter(|node| self.is_let_in(node, user) != wanted)
-                    .count()
-            };
-            let refused: usize = users
-                .iter()
-                .chain(&self.added)
-                .map(|user| wrong(user, true))
-                .sum();
-            let let_in: usize = self.removed.iter().map(|user| wrong(user, false)).sum();
+            let refused = self.count_answers(users.iter().chain(&self.added), false)?;
+            let let_in = self.count_answers(self.removed.iter().chain(&self.barred), true)?;
             if (refused, let_in) == (0, 0) || start.elapsed() > CALM {
                 self.report.refused = count(refused);
                 self.report.let_in = count(let_in);
@@ -279,6 +309,34 @@ impl Chaos {
             }
             sleep(Duration::from_millis(200));
         }
+    }
+
+    /// Returns the number of pairs of a user and a node with this answer. The nodes are asked at the same time, each by
+    /// several users: they wait before they refuse.
+    fn count_answers<'a>(
+        &self,
+        users: impl Iterator<Item = &'a FleetUser>,
+        is_let_in: bool,
+    ) -> Result<usize> {
+        let users: Vec<&FleetUser> = users.collect();
+        let sink = self.sink.addr();
+        let ask = |node, users: &[&FleetUser]| {
+            let answers = users
+                .iter()
+                .map(|user| open_stream(node, user, sink).is_ok());
+            answers.filter(|answer| *answer == is_let_in).count()
+        };
+        let addrs: Vec<SocketAddr> = self.world.nodes.iter().map(FleetNode::addr).collect();
+        thread::scope(|scope| {
+            let parts = users.chunks(users.len().div_ceil(ASKING).max(1));
+            let parts = parts.flat_map(|users| addrs.iter().map(move |node| (*node, users)));
+            let asking: Vec<_> = parts
+                .map(|(node, users)| scope.spawn(move || ask(node, users)))
+                .collect();
+            let counts = asking.into_iter().map(|one| one.join().ok());
+            let sum: Option<usize> = counts.sum();
+            sum.context("a thread")
+        })
     }
 
     fn check_counters(&mut self, sent: &BTreeMap<u32, u64>) -> Result<()> {
@@ -298,6 +356,7 @@ impl Chaos {
         let wanted: Vec<&String> = users
             .iter()
             .chain(&self.added)
+            .chain(&self.barred)
             .map(|user| &user.name)
             .collect();
         let missing = wanted.iter().filter(|name| !stored.contains(name)).count();
