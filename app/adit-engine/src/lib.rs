@@ -106,7 +106,7 @@ pub use engine::{
 };
 pub use error::{AcceptError, DialError, DialStage};
 pub use failure_cause::{FailureCause, FaultSide};
-pub use fleet::{FleetDirectory, FleetUser, FleetUsers, UserNameIndex};
+pub use fleet::{FleetDirectory, FleetUser, FleetUsers, NamedUsers};
 pub use handover::{ExportError, HandoverSocket, InheritedSockets, SharedSockets, SocketKind};
 pub use handshake_limiter::{ConnectionSource, HandshakeLimiter, HandshakeSlot};
 pub use health::ServerHealth;

@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use adit_config::{FleetIdentity, Secret};
 use adit_engine::{
     FleetDirectory, FleetLimitSource, FleetQuota, FleetUser as EngineUser, FleetUserLimits,
-    UserLimits, UserNameIndex,
+    NamedUsers, UserLimits,
 };
 use adit_fleet::lease::MIN_LEASE;
 use adit_fleet::{FleetUser, PackedUser, PeriodLabel, RateScope, RealmKey, RecordLimits};
@@ -25,18 +25,15 @@ pub(crate) struct Directory {
 impl fmt::Debug for Directory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Directory")
-            .field("users", &self.read().by_id.len())
+            .field("users", &self.read().named.by_id().len())
             .finish_non_exhaustive()
     }
 }
 
-#[derive(Default)]
 struct UserIndex {
-    /// A tree: one that was filled in order needs half of the memory of a hash table.
-    by_id: BTreeMap<u32, PackedUser>,
+    named: NamedUsers<PackedUser>,
     /// The activity of users who have any.
     activity: HashMap<u32, Activity>,
-    names: UserNameIndex,
 }
 
 /// The sessions and the usage of a user at all nodes, as far as this node knows.
@@ -49,29 +46,6 @@ struct Activity {
 }
 
 impl UserIndex {
-    /// Returns the number of the user of this name.
-    fn find(&self, name: &str) -> Option<u32> {
-        self.names.find(name, |id| name_in(&self.by_id, id))
-    }
-
-    /// Inserts a user with the name.
-    fn insert(&mut self, id: u32, user: PackedUser) {
-        self.forget_name(id);
-        let Self { by_id, names, .. } = self;
-        by_id.insert(id, user);
-        if let Some(name) = name_in(by_id, id) {
-            names.set(name, id, |id| name_in(by_id, id));
-        }
-    }
-
-    /// Another user may have the name by now, who keeps it.
-    fn forget_name(&mut self, id: u32) {
-        let Self { by_id, names, .. } = self;
-        if let Some(name) = name_in(by_id, id) {
-            names.remove(name, id, |id| name_in(by_id, id));
-        }
-    }
-
     fn activity(&self, id: u32) -> Activity {
         self.activity.get(&id).copied().unwrap_or_default()
     }
@@ -84,10 +58,6 @@ impl UserIndex {
         };
         before.unwrap_or_default()
     }
-}
-
-fn name_in(users: &BTreeMap<u32, PackedUser>, id: u32) -> Option<&str> {
-    users.get(&id).map(PackedUser::name)
 }
 
 /// The effect of a change of the directory on listeners.
@@ -166,20 +136,23 @@ impl Directory {
         Self {
             realm_key,
             node,
-            users: RwLock::default(),
+            users: RwLock::new(UserIndex {
+                named: NamedUsers::new(PackedUser::name),
+                activity: HashMap::new(),
+            }),
         }
     }
 
     /// Returns the number of users.
     pub(crate) fn len(&self) -> usize {
-        self.read().by_id.len()
+        self.read().named.by_id().len()
     }
 
     /// Returns the numbers of users who may connect, who are disabled, and whose time has expired.
     pub(crate) fn states(&self) -> [u64; 3] {
         let now = system::unix_now().0;
         let mut states = [0; 3];
-        for user in self.read().by_id.values() {
+        for user in self.read().named.by_id().values() {
             let expires = user.limits().expires;
             let at = match (user.is_disabled(), expires) {
                 (true, _) => 1,
@@ -201,8 +174,8 @@ impl Directory {
     /// Returns the user of this name.
     pub(crate) fn user_named(&self, name: &str) -> Option<FleetUser> {
         let users = self.read();
-        let id = users.find(name)?;
-        let packed = users.by_id.get(&id)?.clone();
+        let (id, packed) = users.named.find(name)?;
+        let packed = packed.clone();
         drop(users);
         packed.unpack(id)
     }
@@ -210,12 +183,12 @@ impl Directory {
     /// Returns the limits of a user.
     pub(crate) fn limits(&self, id: u32) -> Option<RecordLimits> {
         let users = self.read();
-        users.by_id.get(&id).map(PackedUser::limits)
+        users.named.by_id().get(&id).map(PackedUser::limits)
     }
 
     fn packed(&self, id: u32) -> Option<PackedUser> {
         let users = self.read();
-        users.by_id.get(&id).cloned()
+        users.named.by_id().get(&id).cloned()
     }
 
     /// Returns the period that usage of a user now belongs to; that of all time for a user who is gone.
@@ -229,7 +202,7 @@ impl Directory {
     pub(crate) fn users_with_quota(&self) -> Vec<(PeriodLabel, Vec<u32>)> {
         let now = system::unix_now();
         let mut by_period = QuotaPeriod::ALL.map(|period| (period, Vec::new()));
-        for (id, user) in &self.read().by_id {
+        for (id, user) in self.read().named.by_id() {
             let limits = user.limits();
             let own = by_period.iter_mut().find(|own| own.0 == limits.period);
             if let Some((_, ids)) = own.filter(|_| limits.quota.is_some()) {
@@ -245,7 +218,7 @@ impl Directory {
     /// Records the usage of a user, and returns the name and the quota; `None` for a user without a quota.
     pub(crate) fn set_used(&self, id: u32, used: u64) -> Option<(Box<str>, u64)> {
         let mut users = self.write();
-        let user = users.by_id.get(&id)?.clone();
+        let user = users.named.by_id().get(&id)?.clone();
         let known = users.activity(id);
         users.set_activity(id, Activity { used, ..known });
         let quota = user.limits().quota?;
@@ -260,7 +233,7 @@ impl Directory {
     /// Records the number of nodes where a user is active. Returns true if that changes the rate.
     pub(crate) fn set_nodes(&self, id: u32, nodes: u32) -> bool {
         let mut users = self.write();
-        let Some(limits) = users.by_id.get(&id).map(PackedUser::limits) else {
+        let Some(limits) = users.named.by_id().get(&id).map(PackedUser::limits) else {
             return false;
         };
         let known = users.activity(id);
@@ -271,7 +244,7 @@ impl Directory {
     /// Returns the numbers of users whose quota is used up, as far as this node knows.
     pub(crate) fn over_quota(&self) -> Vec<u32> {
         let users = self.read();
-        let each = users.by_id.iter().filter(|(id, user)| {
+        let each = users.named.by_id().iter().filter(|(id, user)| {
             let quota = user.limits().quota;
             quota.is_some_and(|quota| users.activity(**id).used >= quota)
         });
@@ -280,16 +253,14 @@ impl Directory {
 
     /// Makes room for the names of further users.
     pub(crate) fn reserve(&self, count: usize) {
-        let mut users = self.write();
-        let UserIndex { by_id, names, .. } = &mut *users;
-        names.reserve(count, |id| name_in(by_id, id));
+        self.write().named.reserve(count);
     }
 
     /// Adds or replaces a user.
     pub(crate) fn put(&self, id: u32, user: &PackedUser, done: &mut DirectoryChange) {
         let mut users = self.write();
         let (period, name) = (user.limits().period, user.name());
-        if let Some(known) = users.by_id.get(&id).cloned() {
+        if let Some(known) = users.named.by_id().get(&id).cloned() {
             let activity = users.activity(id);
             if known.limits().period != period {
                 // Another period has its own usage.
@@ -301,7 +272,7 @@ impl Directory {
                 done.removed.push((id, known.name().into()));
             }
         }
-        users.insert(id, user.clone());
+        users.named.insert(id, user.clone());
         // An earlier change may have put the user.
         match user.is_disabled() {
             true => done.put.remove(&id),
@@ -311,18 +282,16 @@ impl Directory {
 
     /// Rebuilds the tree after many users: one that was filled in order is half empty.
     pub(crate) fn fill_nodes(&self) {
-        let mut users = self.write();
-        users.by_id = std::mem::take(&mut users.by_id).into_iter().collect();
+        self.write().named.fill_nodes();
     }
 
     /// Removes a user.
     pub(crate) fn remove(&self, id: u32, done: &mut DirectoryChange) {
         let mut users = self.write();
-        let Some(known) = users.by_id.get(&id).cloned() else {
+        let Some(known) = users.named.by_id().get(&id).cloned() else {
             return;
         };
-        users.forget_name(id);
-        users.by_id.remove(&id);
+        users.named.remove(id);
         users.activity.remove(&id);
         done.put.remove(&id);
         done.removed.push((id, known.name().into()));
@@ -332,10 +301,10 @@ impl Directory {
     /// the user.
     pub(crate) fn is_among_first(&self, id: u32, count: usize) -> bool {
         let users = self.read();
-        if users.by_id.len() <= count {
+        if users.named.by_id().len() <= count {
             return true;
         }
-        let before = users.by_id.range(..id);
+        let before = users.named.by_id().range(..id);
         let enabled = before.filter(|(_, user)| !user.is_disabled());
         enabled.count() < count
     }
@@ -353,8 +322,7 @@ impl Directory {
 impl FleetLimitSource for Directory {
     fn limits_of(&self, name: &str) -> Option<FleetUserLimits> {
         let users = self.read();
-        let id = users.find(name)?;
-        let user = users.by_id.get(&id)?;
+        let (id, user) = users.named.find(name)?;
         (!user.is_disabled()).then(|| limits_of(id, user, users.activity(id)))
     }
 }
@@ -374,7 +342,7 @@ impl FleetDirectory for Directory {
         // In the order of their numbers: a listener for a limited number of users serves the same ones everywhere.
         let all: Vec<(u32, PackedUser)> = {
             let users = self.read();
-            let enabled = users.by_id.iter();
+            let enabled = users.named.by_id().iter();
             let enabled = enabled.filter(|(_, user)| !user.is_disabled());
             enabled.map(|(id, user)| (*id, user.clone())).collect()
         };

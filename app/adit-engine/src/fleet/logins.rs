@@ -1,6 +1,6 @@
 //! The users of a fleet with passwords, for SOCKS, HTTP, SSH and ShadowsocksR: one table for all listeners.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use adit_crypto::{CredentialDigest, CredentialHasher};
@@ -8,7 +8,7 @@ use adit_net::system::SystemRng;
 use adit_wire::Entropy;
 
 use super::shown_name::unescape;
-use super::{FleetDirectory, FleetTable, FleetUser, UserNameIndex};
+use super::{FleetDirectory, FleetTable, FleetUser, NamedUsers};
 use crate::UserRegistry;
 use crate::user_account::UserAccount;
 
@@ -17,16 +17,9 @@ pub(crate) struct FleetLogins {
     hasher: CredentialHasher,
     /// The digest against which the login of an unknown user is checked.
     nobody: CredentialDigest,
-    users: RwLock<LoginIndex>,
+    users: RwLock<NamedUsers<Login>>,
     accounts: Mutex<HashMap<u32, Arc<UserAccount>>>,
     registry: Arc<UserRegistry>,
-}
-
-#[derive(Default)]
-struct LoginIndex {
-    /// A tree that was filled in order takes less memory than a hash table.
-    by_id: BTreeMap<u32, Login>,
-    names: UserNameIndex,
 }
 
 #[derive(PartialEq)]
@@ -51,7 +44,7 @@ impl FleetLogins {
         Self {
             nobody: hasher.digest_parts(&[b"", &password]),
             hasher,
-            users: RwLock::default(),
+            users: RwLock::new(NamedUsers::new(Login::name)),
             accounts: Mutex::default(),
             registry,
         }
@@ -84,7 +77,7 @@ impl FleetLogins {
     pub(crate) fn account_of_id(&self, id: u32) -> Option<(Arc<UserAccount>, Box<str>)> {
         let name = {
             let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
-            users.by_id.get(&id)?.name.clone()
+            users.by_id().get(&id)?.name.clone()
         };
         Some((self.account(id, &name), name))
     }
@@ -100,7 +93,7 @@ impl FleetLogins {
         };
         // The user may have been removed meanwhile.
         let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
-        if !users.by_id.contains_key(&id) {
+        if !users.by_id().contains_key(&id) {
             account.end_sessions();
             lock(&self.accounts).remove(&id);
         }
@@ -123,70 +116,34 @@ impl FleetLogins {
     }
 }
 
-impl LoginIndex {
-    /// Returns the users with these numbers, in the order of the numbers.
-    fn new(logins: Vec<(u32, Login)>) -> Self {
-        let mut index = Self {
-            by_id: logins.into_iter().collect(),
-            names: UserNameIndex::default(),
-        };
-        let Self { by_id, names } = &mut index;
-        names.reserve(by_id.len(), |id| name_in(by_id, id));
-        for (id, login) in &*by_id {
-            names.set(&login.name, *id, |id| name_in(by_id, id));
-        }
-        index
-    }
-
-    /// Returns the user of this name.
-    fn find(&self, name: &str) -> Option<(u32, &Login)> {
-        let id = self.names.find(name, |id| name_in(&self.by_id, id))?;
-        Some((id, self.by_id.get(&id)?))
-    }
-
-    /// Adds or replaces a user. Returns true if sessions of the user have to end.
-    fn put(&mut self, id: u32, login: Login) -> bool {
-        let before = self.by_id.get(&id);
-        let is_changed = before.is_some_and(|before| *before != login);
-        let is_taken = self.find(&login.name).is_some_and(|(owner, _)| owner != id);
-        self.forget_name(id);
-        let Self { by_id, names } = self;
-        by_id.insert(id, login);
-        if let Some(name) = name_in(by_id, id) {
-            names.set(name, id, |id| name_in(by_id, id));
-        }
-        is_changed || is_taken
-    }
-
-    fn remove(&mut self, id: u32) {
-        self.forget_name(id);
-        self.by_id.remove(&id);
-    }
-
-    /// Another user may have the name by now, who keeps it.
-    fn forget_name(&mut self, id: u32) {
-        let Self { by_id, names } = self;
-        if let Some(login) = by_id.get(&id) {
-            names.remove(&login.name, id, |id| name_in(by_id, id));
-        }
+impl Login {
+    fn name(&self) -> &str {
+        &self.name
     }
 }
 
-fn name_in(users: &BTreeMap<u32, Login>, id: u32) -> Option<&str> {
-    users.get(&id).map(|login| &*login.name)
+/// Adds or replaces a user. Returns true if sessions of the user have to end.
+fn put_login(users: &mut NamedUsers<Login>, id: u32, login: Login) -> bool {
+    let before = users.by_id().get(&id);
+    let is_changed = before.is_some_and(|before| *before != login);
+    let is_taken = users
+        .find(&login.name)
+        .is_some_and(|(owner, _)| owner != id);
+    users.insert(id, login);
+    is_changed || is_taken
 }
 
 impl FleetTable for FleetLogins {
     fn load(&self, directory: &dyn FleetDirectory) {
         let mut logins = Vec::new();
         directory.for_each(&mut |user| logins.push((user.id(), self.login(user))));
-        let fresh = LoginIndex::new(logins);
+        let fresh = NamedUsers::with_users(Login::name, logins);
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *users, fresh);
         let ended: Vec<u32> = before
-            .by_id
+            .by_id()
             .iter()
-            .filter(|(id, login)| users.by_id.get(id) != Some(*login))
+            .filter(|(id, login)| users.by_id().get(id) != Some(*login))
             .map(|(id, _)| *id)
             .collect();
         drop(users);
@@ -207,7 +164,7 @@ impl FleetTable for FleetLogins {
             users.remove(*id);
         }
         for (id, login) in put {
-            if users.put(id, login) {
+            if put_login(&mut users, id, login) {
                 ended.push(id);
             }
         }
@@ -235,7 +192,7 @@ mod tests {
             let digest = logins.hasher.digest_parts(&[name.as_bytes()]);
             let name = name.into();
             let mut users = logins.users.write().unwrap();
-            assert!(!users.put(id, Login { name, digest }));
+            assert!(!put_login(&mut users, id, Login { name, digest }));
         }
         for name in names {
             let shown = name.as_bytes().escape_ascii().to_string();

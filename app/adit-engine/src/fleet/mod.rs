@@ -9,8 +9,8 @@
 
 mod keyed_table;
 mod logins;
+mod named_users;
 mod shown_name;
-mod user_name_index;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::{StartError, UserRegistry};
 
 pub(crate) use keyed_table::KeyedFleetTable;
 pub(crate) use logins::FleetLogins;
-pub use user_name_index::UserNameIndex;
+pub use named_users::NamedUsers;
 
 /// A user of a fleet, with the secrets of all protocols.
 pub trait FleetUser {
