@@ -240,6 +240,9 @@ mod tests {
         let registry = Arc::default();
         let table = LoginTable::new(&before, &registry);
         let ann = table.account_of("ann").unwrap();
+        let bob = table.account_of("bob").unwrap();
+        let bob = bob.run_until_ended(None, async {}).await;
+        assert!(bob.is_none(), "not a configured user");
 
         let same = table.successor(&kind("socks5://ann:one@127.0.0.1:0"), &Arc::default());
         table.end_sessions_missing_in(&same);
