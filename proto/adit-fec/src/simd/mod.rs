@@ -61,6 +61,14 @@ const TILE: usize = 2048;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const INPUTS_AT_ONCE: usize = 16;
 
+/// Maximum number of inputs that are summed up in one pass if all of them stay in the first-level cache: with GFNI and
+/// AVX-512 on Zen 4, a second pass for the last four of 20 inputs of 1,400 bytes takes 9 % more time.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const MAX_INPUTS_AT_ONCE: usize = 32;
+/// Maximum size of these inputs in bytes: that of the first-level cache of most processors.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const MAX_CACHED: usize = 32 << 10;
+
 /// Factors in rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FactorRows<'a> {
@@ -116,6 +124,10 @@ fn sum_products<V: Vector<N>, const N: usize, const WIDE: usize>(
 ) {
     const { assert!(WIDE == V::WIDE && TILE.is_multiple_of(WIDE * N)) };
     let len = outputs.first().map_or(0, |output| output.len());
+    if inputs.len() <= MAX_INPUTS_AT_ONCE && len < TILE + N && inputs.len() * len <= MAX_CACHED {
+        // A group of datagrams is one tile: for the smallest ones, dividing it would take a third of the time.
+        return sum_part::<V, N, WIDE, false>(proof, factors, 0, inputs, 0, outputs);
+    }
     // Sums that are continued with further inputs end at a whole register. The rest is a tile of its own,
     // which ends where the slices end: some sums begin anew and have the same result, because inputs and
     // outputs are different memory.
@@ -194,30 +206,41 @@ fn sum_rows<
     start: usize,
     outputs: &mut [&mut [u8]; R],
 ) {
-    // The factors of an input side by side: the loop over the inputs needs one pointer for all rows.
-    let mut columns = [[0; R]; INPUTS_AT_ONCE];
-    for (r, row) in (0..R).zip(rows) {
+    let mut chosen = [&[] as &[u8]; R];
+    for (row, factors) in chosen.iter_mut().zip(rows) {
         debug_assert_eq!(
-            row.len(),
+            factors.len(),
             inputs.len(),
             "there must be a factor for each input"
         );
-        for (column, factor) in columns.iter_mut().zip(row) {
-            column[r] = *factor;
-        }
+        *row = factors;
     }
+    // The factors of an input side by side: the loop over the inputs needs one pointer for all rows. Those of one row
+    // are that already.
+    let mut transposed;
+    let columns = if R == 1 {
+        chosen[0].as_chunks::<R>().0
+    } else {
+        transposed = [[0; R]; MAX_INPUTS_AT_ONCE];
+        for (r, row) in chosen.iter().enumerate() {
+            for (column, factor) in transposed.iter_mut().zip(*row) {
+                column[r] = *factor;
+            }
+        }
+        &transposed[..]
+    };
     let len = inputs.first().map_or(0, |input| input.len());
     let mut at = 0;
     while len - at >= WIDE * N {
-        sum_block::<V, N, R, WIDE, MORE>(proof, &columns, inputs, at, outputs, start + at);
+        sum_block::<V, N, R, WIDE, MORE>(proof, columns, inputs, at, outputs, start + at);
         at += WIDE * N;
     }
     while len - at >= N {
-        sum_block::<V, N, R, 1, MORE>(proof, &columns, inputs, at, outputs, start + at);
+        sum_block::<V, N, R, 1, MORE>(proof, columns, inputs, at, outputs, start + at);
         at += N;
     }
     if !MORE && at < len {
-        sum_block::<V, N, R, 1, MORE>(proof, &columns, inputs, len - N, outputs, start + len - N);
+        sum_block::<V, N, R, 1, MORE>(proof, columns, inputs, len - N, outputs, start + len - N);
     }
 }
 
@@ -241,7 +264,7 @@ fn add_products<V: Vector<N>, const N: usize, const WIDE: usize>(
 #[inline(always)]
 fn sum_block<V: Vector<N>, const N: usize, const R: usize, const W: usize, const MORE: bool>(
     proof: V::Proof,
-    columns: &[[u8; R]; INPUTS_AT_ONCE],
+    columns: &[[u8; R]],
     inputs: &[&[u8]],
     from: usize,
     outputs: &mut [&mut [u8]; R],

@@ -133,7 +133,11 @@ fn several_tiles_and_groups_of_inputs() {
             Case::roll(&mut rng, columns, rows, len, shift).check();
         }
     }
-    for columns in [16, 17, 33] {
+    // At most as many inputs, and bytes of them, as one pass takes, and more than that.
+    for (columns, len) in [(32, 1023), (32, 1024), (32, 1025), (33, 900)] {
+        Case::roll(&mut rng, columns, 5, len, 3).check();
+    }
+    for columns in [16, 17, 32, 33] {
         for len in 0..200 {
             let rows = 1 + rng.below(5);
             Case::roll(&mut rng, columns, rows, len, 0).check();
