@@ -175,7 +175,8 @@ impl LoadAmounts {
 pub(crate) struct SuiteExtent {
     rounds: u32,
     methods: &'static [MethodKey],
-    /// Pairs of transfers with and without something, in a round.
+    /// Starts of two processes, with and without something, and pairs of transfers in each.
+    pub(crate) starts: u32,
     pub(crate) pairs: u32,
     /// Numbers of parallel streams.
     pub(crate) streams: &'static [u32],
@@ -190,7 +191,8 @@ pub(crate) struct SuiteExtent {
 const USUAL: SuiteExtent = SuiteExtent {
     rounds: 5,
     methods: &[BLAKE3_AES_128, CHACHA20],
-    pairs: 20,
+    starts: 30,
+    pairs: 4,
     streams: &[1, 8],
     held: &[1000, 50_000],
     workers: &[Some(1), Some(2)],
@@ -200,6 +202,7 @@ const USUAL: SuiteExtent = SuiteExtent {
 const SMOKE: SuiteExtent = SuiteExtent {
     rounds: 1,
     methods: &[BLAKE3_AES_128],
+    starts: 2,
     pairs: 1,
     streams: &[2],
     held: &[50],

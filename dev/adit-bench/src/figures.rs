@@ -78,6 +78,7 @@ quantities! {
     BYTES = Less, "bytes", "B";
     COUNT = Less, "count", "";
     PERCENT = Less, "percent", "%";
+    PERCENT_MARGIN = Less, "percent_margin", "± %";
 }
 
 /// A quantity of one process of a rig, or of all of them together.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::managed_process::{ApiConnection, ManagedProcess};
 use super::processors::SplitProcessors;
 use super::rounds::BenchRun;
-use super::turn_costs::{DirectionCosts, measure_directions, record_directions};
+use super::turn_costs::{DirectionCosts, record_directions};
 use super::{Suite, dashboard_share, watched};
 use crate::args::LoadAmounts;
 use crate::load::OriginRoute;
@@ -21,36 +21,39 @@ const LOGIN: (&str, &str) = ("user00042", "secret00042");
 /// The quota of each user, which no one uses up.
 const QUOTA: u64 = 1 << 50;
 
-/// Measures all of it, with and without, in every round.
+/// Measures the transfers, and the dashboard in every round.
 pub(super) fn run_suite(bench: &mut BenchRun) {
     let adit = bench.peers.iter().find(|peer| peer.name() == "adit");
     let Some(program) = adit.and_then(|peer| peer.program()).map(Path::to_owned) else {
         return;
     };
-    let (amounts, smoke) = (bench.settings.amounts(), bench.settings.smoke);
-    let users = if smoke { 100 } else { USERS };
+    let (amounts, extent) = (bench.settings.amounts(), bench.settings.extent());
+    let users = if bench.settings.smoke { 100 } else { USERS };
+    let mut costs = DirectionCosts::default();
+    let mut starts = 0..extent.starts;
+    let outcome =
+        starts.try_for_each(|_| measure_start(&program, users, amounts, extent.pairs, &mut costs));
+    record_directions(
+        &mut bench.journal,
+        Suite::Users,
+        "transfers of one user",
+        ["10,000 users without quotas", "10,000 users with quotas"],
+        outcome.map(|()| costs),
+    );
     for round in 1..=bench.settings.rounds() {
-        let outcome = measure_quotas(&program, users, amounts, bench.settings.extent().pairs);
-        record_directions(
-            &mut bench.journal,
-            Suite::Users,
-            "transfers of one user",
-            ["10,000 users without quotas", "10,000 users with quotas"],
-            round,
-            outcome,
-        );
         dashboard_share::measure_round(bench, &program, round);
     }
     watched::measure_watching(bench, &program);
 }
 
-/// Transfers as one of many users, with quotas and without in turn.
-fn measure_quotas(
+/// Transfers as one of many users of two processes, with quotas and without in turn.
+fn measure_start(
     program: &Path,
     users: u32,
     amounts: LoadAmounts,
     pairs: u32,
-) -> Result<DirectionCosts> {
+    costs: &mut DirectionCosts,
+) -> Result<()> {
     let processors = SplitProcessors::new()?;
     let start = || ManagedProcess::start_with_users(program, users);
     let mut limited = processors.start_measured(start)?;
@@ -62,7 +65,7 @@ fn measure_quotas(
     }
     let origin = LoadOrigin::start(OriginService::Streams)?;
     let to = origin.addr();
-    measure_directions(pairs, amounts, |has_quotas, direction, bytes| {
+    costs.measure(pairs, amounts, |has_quotas, direction, bytes| {
         let process = match has_quotas {
             true => &mut limited,
             false => &mut free,

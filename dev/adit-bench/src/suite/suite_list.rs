@@ -232,12 +232,13 @@ impl Suite {
                  connection. Transfers with quotas are those of one of 10,000 users of a SOCKS5 \
                  proxy, beside the same proxy without quotas, and those through a process \
                  that logs sessions, with an open dashboard and metrics that are read at each \
-                 event, beside one with warnings alone: 20 pairs of transfers in each round, with \
-                 and without in turn. A percentage is the median of the pairs of a round: how much \
-                 more CPU the transfer took with than without. Both processes have one processor, and \
-                 their load the others. The share of a core is that of a process with 10,000 idle \
-                 sessions, channels of an SSH server, of which a dashboard shows the newest at each \
-                 event."
+                 event, beside one with warnings alone: both processes are started 30 times, since the \
+                 places of their memory differ, with 4 pairs of transfers each, with and without in \
+                 turn. A percentage is how much more CPU a transfer took with than without, the \
+                 median of the starts; in 95 of 100 measurements the true one is within the margin \
+                 (±). What is measured has one processor, and its load the others. The share of a \
+                 core is that of a process with 10,000 idle sessions, channels of an SSH server, of \
+                 which a dashboard shows the newest at each event."
             }
             Self::Fleet => {
                 "Processes of adit as nodes, around one `redis-server` on a Unix socket, all on \

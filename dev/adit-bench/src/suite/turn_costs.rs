@@ -5,84 +5,116 @@ use anyhow::{Context, Result};
 
 use super::Suite;
 use crate::args::LoadAmounts;
-use crate::figures::{CPU_PER_GIB, ChangeSpread, PERCENT, RoundSpread, whole_figure};
+use crate::figures::{
+    CPU_PER_GIB, ChangeSpread, PERCENT, PERCENT_MARGIN, RoundSpread, whole_figure,
+};
 use crate::load::LoadDirection;
 use crate::sample_log::SampleLog;
 
-/// The costs of several pairs of turns.
+/// The costs of pairs of turns, of several starts of both processes: two processes of one program differ by the places of
+/// their memory, by 3 % or more.
 #[derive(Debug, Default)]
 pub(super) struct TurnCosts {
+    starts: Vec<StartCosts>,
+}
+
+/// The costs of the turns of one start.
+#[derive(Debug, Default)]
+struct StartCosts {
     with: Vec<f64>,
     without: Vec<f64>,
 }
 
+impl StartCosts {
+    /// Returns how many times as much the one with costs, the median of all pairs.
+    fn quotient(&self) -> Option<f64> {
+        let pairs = self.with.iter().zip(&self.without);
+        let quotients = pairs.map(|(with, without)| with / without);
+        RoundSpread::from_values(quotients).map(|spread| spread.median)
+    }
+}
+
 impl TurnCosts {
-    /// Measures pairs of turns: `cost` takes whether the turn is of the one with, and returns its cost. The first of a
-    /// pair alternates: the second one would always find a warmer machine.
+    /// Measures pairs of turns of one start: `cost` takes whether the turn is of the one with, and returns its cost. The
+    /// first of a pair alternates: the second one would always find a warmer machine.
     pub(super) fn measure(
         &mut self,
         pairs: u32,
         mut cost: impl FnMut(bool) -> Result<f64>,
     ) -> Result<()> {
+        let mut start = StartCosts::default();
         for round in 1..=pairs {
             for has_it in pair_in_turn(round) {
                 let own = cost(has_it)?;
                 match has_it {
-                    true => self.with.push(own),
-                    false => self.without.push(own),
+                    true => start.with.push(own),
+                    false => start.without.push(own),
                 }
             }
         }
+        self.starts.push(start);
         Ok(())
     }
 
     /// Returns the median costs with and without.
     pub(super) fn medians(&self) -> Result<(f64, f64)> {
-        let median = |costs: &[f64]| RoundSpread::from_values(costs.iter().copied());
-        let with = median(&self.with).context("no turn")?.median;
-        Ok((with, median(&self.without).context("no turn")?.median))
+        let median = |of: fn(&StartCosts) -> &Vec<f64>| {
+            let costs = self.starts.iter().flat_map(of).copied();
+            RoundSpread::from_values(costs).context("no turn")
+        };
+        let with = median(|start| &start.with)?.median;
+        Ok((with, median(|start| &start.without)?.median))
     }
 
-    /// Returns the added cost.
+    /// Returns the added cost. Each start counts once: its pairs have the places of memory in common.
     pub(super) fn added(&self) -> Result<ChangeSpread> {
-        let pairs = self.without.iter().copied().zip(self.with.iter().copied());
-        ChangeSpread::from_pairs(pairs).context("no pair of turns")
+        let quotients = self.starts.iter().filter_map(StartCosts::quotient);
+        ChangeSpread::from_pairs(quotients.map(|quotient| (1.0, quotient)))
+            .context("no pair of turns")
     }
 }
 
 /// The costs of transfers in each direction.
-pub(super) type DirectionCosts = [(LoadDirection, TurnCosts); 2];
+#[derive(Debug)]
+pub(super) struct DirectionCosts([(LoadDirection, TurnCosts); 2]);
 
-/// Measures pairs of transfers in each direction, after a warm-up: `transfer` takes whether the turn is of the one with,
-/// the direction and a number of bytes, and returns the CPU seconds per GiB.
-pub(super) fn measure_directions(
-    pairs: u32,
-    amounts: LoadAmounts,
-    mut transfer: impl FnMut(bool, LoadDirection, u64) -> Result<f64>,
-) -> Result<DirectionCosts> {
-    let mut directions = LoadDirection::BOTH.map(|direction| (direction, TurnCosts::default()));
-    for (direction, costs) in &mut directions {
-        for has_it in [true, false] {
-            transfer(has_it, *direction, amounts.warm_up).context("warm-up")?;
-        }
-        costs.measure(pairs, |has_it| transfer(has_it, *direction, amounts.bytes))?;
+impl Default for DirectionCosts {
+    fn default() -> Self {
+        Self(LoadDirection::BOTH.map(|direction| (direction, TurnCosts::default())))
     }
-    Ok(directions)
 }
 
-/// Records the costs of a round; `names` are of the one without and of the one with.
+impl DirectionCosts {
+    /// Measures pairs of transfers of one start in each direction, after a warm-up: `transfer` takes whether the turn is of
+    /// the one with, the direction and a number of bytes, and returns the CPU seconds per GiB.
+    pub(super) fn measure(
+        &mut self,
+        pairs: u32,
+        amounts: LoadAmounts,
+        mut transfer: impl FnMut(bool, LoadDirection, u64) -> Result<f64>,
+    ) -> Result<()> {
+        for (direction, costs) in &mut self.0 {
+            for has_it in [true, false] {
+                transfer(has_it, *direction, amounts.warm_up).context("warm-up")?;
+            }
+            costs.measure(pairs, |has_it| transfer(has_it, *direction, amounts.bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// Records the costs of all starts; `names` are of the one without and of the one with.
 pub(super) fn record_directions(
     journal: &mut SampleLog,
     suite: Suite,
     case: &str,
     names: [&str; 2],
-    round: u32,
     outcome: Result<DirectionCosts>,
 ) {
     let [without, with] = names;
     let directions = match outcome {
-        Ok(directions) => directions,
-        Err(why) => return journal.record_outcome(suite, case, with, round, Err(why)),
+        Ok(DirectionCosts(directions)) => directions,
+        Err(why) => return journal.record_outcome(suite, case, with, 1, Err(why)),
     };
     for (direction, costs) in directions {
         let case = format!("{case}, {direction}");
@@ -90,15 +122,17 @@ pub(super) fn record_directions(
             [without, with].map(|cost| vec![whole_figure(CPU_PER_GIB, cost)])
         });
         let figures = figures.and_then(|[without, mut with]| {
-            with.push(whole_figure(PERCENT, costs.added()?.median));
+            let added = costs.added()?;
+            with.push(whole_figure(PERCENT, added.median));
+            with.push(whole_figure(PERCENT_MARGIN, added.margin));
             Ok([without, with])
         });
         match figures {
             Ok([plain, figures]) => {
-                journal.record_outcome(suite, &case, without, round, Ok(plain));
-                journal.record_outcome(suite, &case, with, round, Ok(figures));
+                journal.record_outcome(suite, &case, without, 1, Ok(plain));
+                journal.record_outcome(suite, &case, with, 1, Ok(figures));
             }
-            Err(why) => journal.record_outcome(suite, &case, with, round, Err(why)),
+            Err(why) => journal.record_outcome(suite, &case, with, 1, Err(why)),
         }
     }
 }
@@ -128,14 +162,29 @@ mod tests {
     #[test]
     fn a_machine_that_becomes_slower_does_not_matter() {
         let (mut costs, mut speed) = (TurnCosts::default(), 1.0);
-        let outcome = costs.measure(100, |has_it| {
-            speed *= 1.001;
-            Ok(if has_it { 1.02 * speed } else { speed })
-        });
-        outcome.unwrap();
+        for _ in 0..10 {
+            let outcome = costs.measure(10, |has_it| {
+                speed *= 1.001;
+                Ok(if has_it { 1.02 * speed } else { speed })
+            });
+            outcome.unwrap();
+        }
         let added = costs.added().unwrap();
         assert!((added.median - 2.0).abs() < 0.01, "{added:?}");
         assert!(added.margin < 0.1, "{added:?}");
+    }
+
+    /// Many pairs of few starts would hide how much starts differ.
+    #[test]
+    fn each_start_counts_once() {
+        let mut costs = TurnCosts::default();
+        for (pairs, factor) in [(100, 1.3), (1, 1.1), (2, 1.2)] {
+            let outcome = costs.measure(pairs, |has_it| Ok(if has_it { factor } else { 1.0 }));
+            outcome.unwrap();
+        }
+        let added = costs.added().unwrap();
+        assert!((added.median - 20.0).abs() < 0.01, "{added:?}");
+        assert!(added.margin > 10.0, "{added:?}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::Suite;
 use super::managed_process::{DashboardPage, ManagedProcess};
 use super::processors::SplitProcessors;
 use super::rounds::BenchRun;
-use super::turn_costs::{DirectionCosts, measure_directions, record_directions};
+use super::turn_costs::{DirectionCosts, record_directions};
 use crate::args::LoadAmounts;
 use crate::load::origin::{LoadOrigin, OriginService};
 use crate::load::{LoadDirection, OriginRoute};
@@ -33,6 +33,15 @@ enum Dialect {
 impl Dialect {
     const ALL: [Self; 2] = [Self::Socks, Self::Shadowsocks];
 
+    /// Returns by what the bytes of a transfer are divided: through both processes of a tunnel they take several times as
+    /// long.
+    const fn transfer_divisor(self) -> u64 {
+        match self {
+            Self::Socks => 1,
+            Self::Shadowsocks => 2,
+        }
+    }
+
     const fn title(self) -> &'static str {
         match self {
             Self::Socks => "SOCKS5",
@@ -50,32 +59,34 @@ impl Dialect {
     }
 }
 
-/// Measures each dialect with and without, in every round.
+/// Measures each dialect with and without.
 pub(super) fn measure_watching(bench: &mut BenchRun, program: &Path) {
-    let (amounts, pairs) = (bench.settings.amounts(), bench.settings.extent().pairs);
-    for round in 1..=bench.settings.rounds() {
-        for dialect in Dialect::ALL {
-            let outcome = measure_transfers(program, dialect, amounts, pairs);
-            let case = format!("transfers over {}", dialect.title());
-            record_directions(
-                &mut bench.journal,
-                Suite::Users,
-                &case,
-                ["with warnings alone", "with dashboard, metrics and `info`"],
-                round,
-                outcome,
-            );
-        }
+    let (amounts, extent) = (bench.settings.amounts(), bench.settings.extent());
+    for dialect in Dialect::ALL {
+        let amounts = amounts.divided_by(dialect.transfer_divisor());
+        let mut costs = DirectionCosts::default();
+        let mut starts = 0..extent.starts;
+        let outcome = starts
+            .try_for_each(|_| measure_start(program, dialect, amounts, extent.pairs, &mut costs));
+        let case = format!("transfers over {}", dialect.title());
+        record_directions(
+            &mut bench.journal,
+            Suite::Users,
+            &case,
+            ["with warnings alone", "with dashboard, metrics and `info`"],
+            outcome.map(|()| costs),
+        );
     }
 }
 
 /// Transfers through a process that is looked at, and through another one, in turn.
-fn measure_transfers(
+fn measure_start(
     program: &Path,
     dialect: Dialect,
     amounts: LoadAmounts,
     pairs: u32,
-) -> Result<DirectionCosts> {
+    costs: &mut DirectionCosts,
+) -> Result<()> {
     let processors = SplitProcessors::new()?;
     let mut watched = Server::start(&processors, program, dialect, true)?;
     let mut alone = Server::start(&processors, program, dialect, false)?;
@@ -83,15 +94,14 @@ fn measure_transfers(
     let to = origin.addr();
     // Open in the turns of the other process too: what the page itself costs the machine affects both.
     let page = DashboardPage::open(&watched.process.socket(), &SCRAPE)?;
-    let costs = measure_directions(pairs, amounts, |is_watched, direction, bytes| {
+    costs.measure(pairs, amounts, |is_watched, direction, bytes| {
         let server = match is_watched {
             true => &mut watched,
             false => &mut alone,
         };
         server.transfer_cost(to, direction, bytes)
     })?;
-    page.close()?;
-    Ok(costs)
+    page.close()
 }
 
 /// The process that is measured, and the client in front of it.
