@@ -7,15 +7,8 @@ use crate::command::CommandRun;
 
 /// The crate whose features a build selects.
 const PROGRAM: &str = "adit";
-/// The crates that know what is left out, and their tests about it.
-const TESTS: &[(&str, &str)] = &[
-    ("adit-shadowsocks", "left_out"),
-    ("adit-config", "left_out"),
-    ("adit-commands", "features::"),
-];
-
-/// Checks the build without features, and with each of them alone, and tests what a build says about those that it
-/// leaves out.
+/// Checks the build without features, and with each of them alone. What a build says about those that it leaves out is
+/// checked with the program, in [`release_check`](crate::release_check).
 pub(crate) fn check_features() -> Result<String> {
     let features = program_features()?;
     for feature in &features {
@@ -28,16 +21,6 @@ pub(crate) fn check_features() -> Result<String> {
         ensure!(
             !said.contains("warning: "),
             "with the feature {feature} alone:\n{said}"
-        );
-    }
-    for (package, tests) in TESTS {
-        let said = CommandRun::cargo(["test", "--package", package, "--no-default-features"])
-            .args(["--lib", tests])
-            .with_limit(10)
-            .run_captured(&format!("left-out-{package}"))?;
-        ensure!(
-            !said.contains("running 0 tests"),
-            "{package} has no tests `{tests}`"
         );
     }
     Ok(format!("{} features, each alone", features.len()))

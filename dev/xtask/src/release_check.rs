@@ -61,6 +61,36 @@ pub(crate) fn bench_command<S: AsRef<OsStr>>(
     Ok(run.env("CARGO_MANIFEST_DIR", root().join("dev/adit-bench")))
 }
 
+/// Command lines that need a feature which the minimal build leaves out, and the feature: a command of each, the
+/// spellings of schemes and carriers, and a cipher.
+const LEFT_OUT: [(&[&str], &str); 19] = [
+    (&["bench"], "bench"),
+    (&["-v", "completion", "bash"], "manual"),
+    (&["convert", "x.json"], "convert"),
+    (&["fleet", "status"], "fleet"),
+    (&["kcp", "server"], "kcp"),
+    (&["scp", "a", "b:"], "ssh"),
+    (&["ss-local", "-h"], "classic"),
+    (&["ssh", "localhost"], "ssh"),
+    (&["sshd"], "ssh"),
+    (&["status"], "admin"),
+    (&["top"], "top"),
+    (&["user", "list"], "admin"),
+    (&["check", "ssh://127.0.0.1:0"], "ssh"),
+    (&["check", "mixed://127.0.0.1:0", "ssr://YQ"], "ssr"),
+    (&["check", "mixed://127.0.0.1:0", "SSH://h:1"], "ssh"),
+    (&["check", "mixed://127.0.0.1:0", "kcptun://h:1"], "kcp"),
+    (
+        &["check", "mixed://127.0.0.1:0", "ss+kcp://none@h:1"],
+        "kcp",
+    ),
+    (&["check", "udp+fec://127.0.0.1:0/h:1"], "kcp"),
+    (
+        &["check", "mixed://127.0.0.1:0", "ss://rc4-md5:a@h:1"],
+        "legacy-ciphers",
+    ),
+];
+
 /// Builds `adit` without the features that can be left out, and checks that it works and what it says about the others.
 /// Returns its size.
 fn check_minimal() -> Result<u64> {
@@ -79,19 +109,12 @@ fn check_minimal() -> Result<u64> {
         said.contains("every byte correct"),
         "the minimal `adit up` transferred nothing:\n{said}"
     );
-    for (words, feature) in [
-        (&["ssh", "localhost"][..], "ssh"),
-        (&["check", "mixed://127.0.0.1:0", "ssr://YQ"], "ssr"),
-        (
-            &["check", "mixed://127.0.0.1:0", "ss+kcp://none@h:1"],
-            "kcp",
-        ),
-        (
-            &["check", "mixed://127.0.0.1:0", "ss://rc4-md5:a@h:1"],
-            "legacy-ciphers",
-        ),
-    ] {
-        let output = Command::new(&binary).args(words).output()?;
+    let version = CommandRun::new(&binary, ["--version"]).run_captured("version-minimal")?;
+    for (words, feature) in LEFT_OUT {
+        let output = Command::new(&binary)
+            .args(words)
+            .stdin(Stdio::null())
+            .output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         let reason = format!("it was built without the feature `{feature}`");
         ensure!(
@@ -99,8 +122,20 @@ fn check_minimal() -> Result<u64> {
             "the minimal `adit {}` does not name the feature `{feature}`:\n{said}",
             words.join(" ")
         );
+        ensure!(
+            left_out_features(&version).any(|name| name == feature),
+            "the minimal `adit --version` does not list `{feature}` as left out:\n{version}"
+        );
     }
     Ok(size)
+}
+
+/// Returns the features that the output of `adit --version` lists as left out.
+fn left_out_features(version: &str) -> impl Iterator<Item = &str> {
+    let lists = version
+        .lines()
+        .filter_map(|line| line.strip_prefix("left out: "));
+    lists.flat_map(|list| list.split(", "))
 }
 
 /// Builds the binary and checks it against its limits.

@@ -27,8 +27,8 @@ const WITHOUT_RIVALS: &str = "fleet";
 /// The tests of the workspace. With the feature that is off by default, which a build of its own would take minutes for:
 /// the program of users is tested without it by the steps of the release.
 const WORKSPACE: [&str; 4] = ["test", "--workspace", "--features", "adit/otlp"];
-/// Duration of each fuzz target, in seconds.
-const FUZZ_SECONDS: u32 = 4;
+/// Duration of each fuzz target, in seconds: enough for its corpus and some thousand inputs. The nightly job has more time.
+const FUZZ_SECONDS: u32 = 2;
 
 /// Crates with a fast path, and crates that carry bytes above one; for each, the test modules that
 /// carry none, or that wait for most of their time.
