@@ -88,7 +88,7 @@ fn measure_share(
 fn start_server(program: &Path) -> Result<ManagedProcess> {
     let folder = TempFolder::new("bench-sessions")?;
     let listener = "ssh://ann:secret@127.0.0.1:0?host_key=@host&allow_private=127.0.0.0/8";
-    ManagedProcess::start(program, folder, listener, true)
+    ManagedProcess::start(program, folder, listener)
 }
 
 fn start_client(program: &Path, server: &ManagedProcess) -> Result<AditProcess> {

@@ -23,10 +23,16 @@ use crate::process_cost;
 /// The number of sessions that the page asks for.
 const SHOWN: u32 = 200;
 
+/// The time after which a process does no more work for a change of its settings, such as writing it to its store.
+pub(super) const SETTLE_TIME: Duration = Duration::from_millis(1200);
+/// The name of the configuration.
+const CONFIG: &str = "adit.toml";
+
 /// A process of adit with the API at a socket.
 pub(super) struct ManagedProcess {
     pub(super) adit: AditProcess,
     folder: TempFolder,
+    listener: String,
 }
 
 impl ManagedProcess {
@@ -40,28 +46,27 @@ impl ManagedProcess {
         folder.write_file("proxy.users", text)?;
         let login = if users > 0 { "users=@proxy.users&" } else { "" };
         let listener = format!("mixed://127.0.0.1:0?{login}allow_private=127.0.0.0/8");
-        Self::start(program, folder, &listener, true)
+        Self::start(program, folder, &listener)
     }
 
-    /// Starts a route with this listener, with or without the API and lines about sessions in its log.
-    pub(super) fn start(
-        program: &Path,
-        folder: TempFolder,
-        listener: &str,
-        is_managed: bool,
-    ) -> Result<Self> {
-        let admin = match is_managed {
-            true => "[admin]\nlisten = \"admin.sock\"\n\n",
-            false => "[log]\nlevel = \"warn\"\n\n",
-        };
-        let config = format!("{admin}[route.main]\nlisten = \"{listener}\"\n");
-        let config = folder.write_file("adit.toml", config)?;
+    /// Starts a route with this listener.
+    pub(super) fn start(program: &Path, folder: TempFolder, listener: &str) -> Result<Self> {
+        let config = folder.write_file(CONFIG, config_text(listener, "info"))?;
         let config = config.to_str().context("the path of a folder")?;
         let mut adit = AditProcess::start_with(program, &["run", "-c", config], 1)?;
-        if is_managed {
-            adit.process().wait_lines("api at ", 1, TEST_TIMEOUT)?;
-        }
-        Ok(Self { adit, folder })
+        adit.process().wait_lines("api at ", 1, TEST_TIMEOUT)?;
+        Ok(Self {
+            adit,
+            folder,
+            listener: listener.to_owned(),
+        })
+    }
+
+    /// Changes the level of the log.
+    pub(super) fn set_log_level(&self, level: &str) -> Result<()> {
+        let text = config_text(&self.listener, level);
+        self.folder.write_file(CONFIG, text)?;
+        ApiConnection::open(&self.socket())?.exchange("POST /v1/reload", "")
     }
 
     pub(super) fn socket(&self) -> PathBuf {
@@ -91,6 +96,14 @@ impl ManagedProcess {
         let spent = self.cpu_time()?.saturating_sub(before).as_secs_f64();
         Ok(spent / as_gib(moved.bytes))
     }
+}
+
+/// Returns the configuration of a route with this listener.
+fn config_text(listener: &str, level: &str) -> String {
+    format!(
+        "[admin]\nlisten = \"admin.sock\"\n\n[log]\nlevel = \"{level}\"\n\n\
+         [route.main]\nlisten = \"{listener}\"\n"
+    )
 }
 
 /// A connection to the API.

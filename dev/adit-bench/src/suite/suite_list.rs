@@ -230,12 +230,12 @@ impl Suite {
                  trial, a server tries the user last seen at the client's address first and all \
                  others after that, which costs a key derivation and an AEAD key each, once per \
                  connection. Transfers with quotas are those of one of 10,000 users of a SOCKS5 \
-                 proxy, beside the same proxy without quotas, and those through a process \
+                 proxy, with a quota of this user and without in turn, and those through a process \
                  that logs sessions, with an open dashboard and metrics that are read at each \
-                 event, beside one with warnings alone: both processes are started 30 times, since the \
-                 places of their memory differ, with 4 pairs of transfers each, with and without in \
-                 turn. A percentage is how much more CPU a transfer took with than without, the \
-                 median of the starts; in 95 of 100 measurements the true one is within the margin \
+                 event, in turn with warnings alone and a closed page. It is the same process in \
+                 both turns, since two of them differ by the places of their memory, and it is \
+                 started 6 times, for 6 pairs of transfers each. A percentage is how much more CPU a \
+                 transfer took with than without, the median of the starts; in 95 of 100 measurements the true one is within the margin \
                  (±). What is measured has one processor, and its load the others. The share of a \
                  core is that of a process with 10,000 idle sessions, channels of an SSH server, of \
                  which a dashboard shows the newest at each event."

@@ -11,8 +11,8 @@ use crate::figures::{
 use crate::load::LoadDirection;
 use crate::sample_log::SampleLog;
 
-/// The costs of pairs of turns, of several starts of both processes: two processes of one program differ by the places of
-/// their memory, by 3 % or more.
+/// The costs of pairs of turns, of several starts: two processes of one program differ by the places of their memory, by
+/// 3 % or more.
 #[derive(Debug, Default)]
 pub(super) struct TurnCosts {
     starts: Vec<StartCosts>,

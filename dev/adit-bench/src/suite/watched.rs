@@ -1,14 +1,15 @@
 //! The third part of suite `users`: what it costs on the path of bytes that a process is looked at, by its log, its
-//! metrics and the dashboard, beside the same process without API and with warnings alone in its log, in turn.
+//! metrics and the dashboard. In every other turn, the same process has no page and warnings alone in its log.
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::thread::sleep;
 
 use adit_interop::{AditProcess, TempFolder};
 use anyhow::Result;
 
 use super::Suite;
-use super::managed_process::{DashboardPage, ManagedProcess};
+use super::managed_process::{DashboardPage, ManagedProcess, SETTLE_TIME};
 use super::processors::SplitProcessors;
 use super::rounds::BenchRun;
 use super::turn_costs::{DirectionCosts, record_directions};
@@ -79,7 +80,7 @@ pub(super) fn measure_watching(bench: &mut BenchRun, program: &Path) {
     }
 }
 
-/// Transfers through a process that is looked at, and through another one, in turn.
+/// Transfers through a process that is looked at in every other turn.
 fn measure_start(
     program: &Path,
     dialect: Dialect,
@@ -88,39 +89,31 @@ fn measure_start(
     costs: &mut DirectionCosts,
 ) -> Result<()> {
     let processors = SplitProcessors::new()?;
-    let mut watched = Server::start(&processors, program, dialect, true)?;
-    let mut alone = Server::start(&processors, program, dialect, false)?;
+    let mut server = Server::start(&processors, program, dialect)?;
     let origin = LoadOrigin::start(OriginService::Streams)?;
     let to = origin.addr();
-    // Open in the turns of the other process too: what the page itself costs the machine affects both.
-    let page = DashboardPage::open(&watched.process.socket(), &SCRAPE)?;
     costs.measure(pairs, amounts, |is_watched, direction, bytes| {
-        let server = match is_watched {
-            true => &mut watched,
-            false => &mut alone,
-        };
+        server.set_watched(is_watched)?;
         server.transfer_cost(to, direction, bytes)
     })?;
-    page.close()
+    server.set_watched(false)
 }
 
 /// The process that is measured, and the client in front of it.
 struct Server {
     process: ManagedProcess,
     client: Option<AditProcess>,
+    /// The page, while the process is looked at.
+    page: Option<DashboardPage>,
 }
 
 impl Server {
-    fn start(
-        processors: &SplitProcessors,
-        program: &Path,
-        dialect: Dialect,
-        is_watched: bool,
-    ) -> Result<Self> {
+    fn start(processors: &SplitProcessors, program: &Path, dialect: Dialect) -> Result<Self> {
         let folder = TempFolder::new("bench-watched")?;
         let listener = dialect.listener();
-        let start = || ManagedProcess::start(program, folder, &listener, is_watched);
+        let start = || ManagedProcess::start(program, folder, &listener);
         let process = processors.start_measured(start)?;
+        process.set_log_level("warn")?;
         let client = match dialect {
             Dialect::Socks => None,
             Dialect::Shadowsocks => {
@@ -129,7 +122,32 @@ impl Server {
                 Some(AditProcess::start_with(program, &args, 1)?)
             }
         };
-        Ok(Self { process, client })
+        Ok(Self {
+            process,
+            client,
+            page: None,
+        })
+    }
+
+    /// Opens the page, and has the process log sessions; or the opposite.
+    fn set_watched(&mut self, is_watched: bool) -> Result<()> {
+        match (is_watched, self.page.take()) {
+            (true, None) => {
+                self.process.set_log_level("info")?;
+                self.page = Some(DashboardPage::open(&self.process.socket(), &SCRAPE)?);
+            }
+            (false, Some(page)) => {
+                page.close()?;
+                self.process.set_log_level("warn")?;
+            }
+            (_, page) => {
+                self.page = page;
+                return Ok(());
+            }
+        }
+        // The first look is larger than the others.
+        sleep(SETTLE_TIME);
+        Ok(())
     }
 
     fn transfer_cost(
