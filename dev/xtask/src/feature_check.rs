@@ -7,8 +7,13 @@ use crate::command::CommandRun;
 
 /// The crate whose features a build selects.
 const PROGRAM: &str = "adit";
-/// Checks the build without features, and with each of them alone. What a build says about those that it leaves out is
-/// checked with the program, in [`release_check`](crate::release_check).
+/// The crates that know what is left out, and parts of the names of their tests about it.
+const KNOWING: [&str; 3] = ["adit-shadowsocks", "adit-config", "adit-commands"];
+const TESTS: [&str; 2] = ["left_out", "features::"];
+
+/// Checks the build without features, and with each of them alone, and tests what a build says about those that it
+/// leaves out: here that of libraries, all in one build, and that of the program in
+/// [`release_check`](crate::release_check).
 pub(crate) fn check_features() -> Result<String> {
     let features = program_features()?;
     for feature in &features {
@@ -23,6 +28,19 @@ pub(crate) fn check_features() -> Result<String> {
             "with the feature {feature} alone:\n{said}"
         );
     }
+    let packages = KNOWING.map(|package| ["--package", package]);
+    let said = CommandRun::cargo(["test", "--no-default-features", "--lib"])
+        .args(packages.as_flattened())
+        .args(["--"])
+        .args(TESTS)
+        .with_limit(15)
+        .run_captured("left-out")?;
+    ensure!(
+        said.matches("running ").count() == KNOWING.len() && !said.contains("running 0 tests"),
+        "one of {} has no tests `{}`:\n{said}",
+        KNOWING.join(", "),
+        TESTS.join("`, `")
+    );
     Ok(format!("{} features, each alone", features.len()))
 }
 
