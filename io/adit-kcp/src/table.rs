@@ -234,7 +234,7 @@ impl SessionTable {
                 *opened = packet.len() >= head + tail && crypt.open(packet).is_ok();
             }
         } else if let Some(key) = &socket.settings.key {
-            key.open_batch(packets, |at, packet| {
+            key.open_batch(packets, &mut |at, packet| {
                 if let (Err(_), Some(opened)) = (packet, opened.get_mut(at)) {
                     *opened = false;
                 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use adit_crypto::packet::{PacketCheck, PacketKey, PacketKind};
 use adit_fec::CodeMatrix;
-use adit_interop::{kcp_go, loopback_addr};
+use adit_interop::{TEST_TIMEOUT, kcp_go, loopback_addr};
 use adit_kcp::{Fec, KcpListener, Settings};
 use adit_kcp_proto::Config;
 use tokio::io::AsyncReadExt;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 const SESSIONS: usize = 1000;
 
@@ -66,7 +66,9 @@ async fn at_rest((data, parity): (usize, usize), most: usize) {
     let mut streams = Vec::with_capacity(SESSIONS);
     let (mut before, mut tasks) = (0, 0);
     for n in 0..SESSIONS {
-        let (mut stream, _) = listener.accept().await.unwrap();
+        // Without its peer the test fails, instead of waiting.
+        let accepted = timeout(TEST_TIMEOUT, listener.accept()).await.unwrap();
+        let (mut stream, _) = accepted.unwrap();
         assert_eq!(stream.read_u8().await.unwrap(), 1);
         streams.push(stream);
         // The first ones warm up pools and tables.

@@ -96,6 +96,7 @@ impl ByteRing {
         }
     }
 
+    #[cold]
     fn grow(&mut self, size: usize) {
         let old = core::mem::replace(self, Self::new());
         self.buf = vec![0; size].into_boxed_slice();

@@ -96,9 +96,13 @@ impl InFlight {
 
     /// Grows with the ring of segments, keeping the states of `first..first + count`.
     pub(crate) fn grow_to(&mut self, size: usize, first: SeqNum, count: u32) {
-        if size <= self.size {
-            return;
+        if size > self.size {
+            self.grow_groups(size, first, count);
         }
+    }
+
+    #[cold]
+    fn grow_groups(&mut self, size: usize, first: SeqNum, count: u32) {
         let mut wider = Self {
             groups: vec![SlotGroup::EMPTY; size.div_ceil(64)],
             size,

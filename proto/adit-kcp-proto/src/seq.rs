@@ -71,9 +71,14 @@ impl<T: Copy + Default> SeqRing<T> {
     /// Makes the ring at least `size` slots long, keeping those of `first..first + count`.
     pub(crate) fn grow_to(&mut self, size: usize, first: SeqNum, count: u32) {
         let size = size.next_power_of_two();
-        if size <= self.slots.len() {
-            return;
+        if size > self.slots.len() {
+            self.grow_slots(size, first, count);
         }
+    }
+
+    // Out of the way of each segment: in line, it took some nanoseconds more.
+    #[cold]
+    fn grow_slots(&mut self, size: usize, first: SeqNum, count: u32) {
         let mut wider = Self {
             slots: vec![T::default(); size],
         };

@@ -204,6 +204,7 @@ fn seal_open_datagrams(kind: PacketKind, times: u32) -> Result<()> {
     let key = PacketKey::from_key(kind, PacketCheck::Crc32, &[0x42; 32])?;
     let mut rng = FixedEntropy::default();
     let mut packets = vec![[7; DATAGRAM_LEN]; BATCH_LEN];
+    let mut packets: Vec<&mut [u8]> = packets.iter_mut().map(|packet| &mut packet[..]).collect();
     for _ in 0..times {
         for batch in packets.chunks_mut(16) {
             key.seal_batch(black_box(batch), &mut rng)?;

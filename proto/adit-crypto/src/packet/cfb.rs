@@ -75,26 +75,16 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
     }
 
     /// Encrypts each of the packets, like [`Self::encrypt`].
-    pub(super) fn encrypt_all<'p>(&self, mut packets: impl Iterator<Item = &'p mut [u8]>) {
+    pub(super) fn encrypt_all(&self, packets: &mut [&mut [u8]]) {
         let Some(chains) = &self.chains else {
             return self.encrypt_lanes(packets);
         };
-        loop {
-            let mut some: [&mut [u8]; MOST_CHAINS] = Default::default();
-            let mut count = 0;
-            for (place, packet) in some.iter_mut().zip(&mut packets) {
-                *place = packet;
-                count += 1;
-            }
-            let together = chains.parallel_count(count);
-            let (some, _) = some.split_at_mut(count);
+        for some in packets.chunks_mut(MOST_CHAINS) {
+            let together = chains.parallel_count(some.len());
             let (front, rest) = some.split_at_mut(together);
             self.encrypt_chains(chains, front);
             if !rest.is_empty() {
-                self.encrypt_lanes(rest.iter_mut().map(|packet| &mut **packet));
-            }
-            if count < MOST_CHAINS {
-                return;
+                self.encrypt_lanes(rest);
             }
         }
     }
@@ -117,10 +107,10 @@ impl<C: BlockCipherEncrypt> Cfb<C> {
     }
 
     /// Encrypts any number of packets, a few in parallel.
-    fn encrypt_lanes<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
+    fn encrypt_lanes(&self, packets: &mut [&mut [u8]]) {
         self.cipher.encrypt_with_backend(Lanes {
             first: &self.first,
-            packets,
+            packets: packets.iter_mut(),
         });
     }
 }
@@ -148,20 +138,20 @@ impl<'p, N: ArraySize> Lane<'p, N> {
     }
 }
 
-struct Lanes<'f, N: ArraySize, I> {
-    first: &'f Array<u8, N>,
-    packets: I,
+struct Lanes<'a, 'p, N: ArraySize> {
+    first: &'a Array<u8, N>,
+    packets: slice::IterMut<'a, &'p mut [u8]>,
 }
 
-impl<N: ArraySize, I> BlockSizeUser for Lanes<'_, N, I> {
+impl<N: ArraySize> BlockSizeUser for Lanes<'_, '_, N> {
     type BlockSize = N;
 }
 
-impl<'p, N: ArraySize, I: Iterator<Item = &'p mut [u8]>> BlockCipherEncClosure for Lanes<'_, N, I> {
+impl<N: ArraySize> BlockCipherEncClosure for Lanes<'_, '_, N> {
     #[inline(always)]
     fn call<B: BlockCipherEncBackend<BlockSize = N>>(mut self, backend: &B) {
         let mut registers: [Array<u8, N>; LANES] = core::array::from_fn(|_| self.first.clone());
-        let mut lanes: [Lane<'p, N>; LANES] = core::array::from_fn(|_| Lane::new(&mut []));
+        let mut lanes: [Lane<'_, N>; LANES] = core::array::from_fn(|_| Lane::new(&mut []));
         let mut busy = 0;
         loop {
             // A free lane takes the next packet, whatever the length of the others.

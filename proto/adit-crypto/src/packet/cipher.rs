@@ -118,10 +118,11 @@ impl Cipher {
     }
 
     /// Encrypts each packet like [`Self::apply_cipher`].
-    pub(super) fn encrypt_all<'p>(&self, packets: impl Iterator<Item = &'p mut [u8]>) {
+    pub(super) fn encrypt_all(&self, packets: &mut [&mut [u8]]) {
+        let all = packets.iter_mut().map(|packet| &mut **packet);
         by_cfb!(self, cfb => cfb.encrypt_all(packets),
-            Self::Salsa20(path, key) => salsa20_all(*path, key, packets),
-            _ => packets.for_each(|packet| self.apply_cipher(Direction::Encrypt, packet))
+            Self::Salsa20(path, key) => salsa20_all(*path, key, all),
+            _ => all.for_each(|packet| self.apply_cipher(Direction::Encrypt, packet))
         );
     }
 

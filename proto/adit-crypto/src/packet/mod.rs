@@ -236,33 +236,34 @@ impl PacketKey {
     ///
     /// # Errors
     /// If one of the packets does not have enough space, none is sealed.
-    pub fn seal_batch<P: AsMut<[u8]>>(
+    // Not generic, or the ciphers would be compiled as the crate of the caller is: for its size, in most cases.
+    pub fn seal_batch(
         &self,
-        packets: &mut [P],
+        packets: &mut [&mut [u8]],
         rng: &mut dyn Entropy,
     ) -> Result<(), CryptoError> {
-        for packet in &mut *packets {
-            self.check_len(packet.as_mut().len())?;
+        for packet in &*packets {
+            self.check_len(packet.len())?;
         }
         match &self.inner {
             Inner::Null => Ok(()),
             Inner::Aead(key) => packets
                 .iter_mut()
-                .try_for_each(|packet| seal_aead(key, packet.as_mut(), rng)),
+                .try_for_each(|packet| seal_aead(key, packet, rng)),
             Inner::Checked(cipher, checker) => {
                 for two in packets.chunks_mut(2) {
                     match two {
                         [one, other] => {
-                            let packets = [one.as_mut(), other.as_mut()]
-                                .map(|packet| write_nonce(checker, packet, rng));
+                            let packets =
+                                [one, other].map(|packet| write_nonce(checker, packet, rng));
                             checker.write_two(packets);
                         }
                         alone => alone.iter_mut().for_each(|packet| {
-                            write_nonce_and_check(checker, packet.as_mut(), rng);
+                            write_nonce_and_check(checker, packet, rng);
                         }),
                     }
                 }
-                cipher.encrypt_all(packets.iter_mut().map(AsMut::as_mut));
+                cipher.encrypt_all(packets);
                 Ok(())
             }
         }
@@ -271,14 +272,14 @@ impl PacketKey {
     /// Opens each of the datagrams like [`Self::open`] and passes the result, with the index in `packets`,
     /// to `each`. With Salsa20 the blocks of all of them are computed in parallel, and the hashes of two;
     /// other ciphers already work on many blocks of one packet.
-    pub fn open_batch<P: AsMut<[u8]>>(
+    // Not generic, as `seal_batch`.
+    pub fn open_batch(
         &self,
-        packets: &mut [P],
-        mut each: impl FnMut(usize, Result<&mut [u8], CryptoError>),
+        packets: &mut [&mut [u8]],
+        each: &mut dyn FnMut(usize, Result<&mut [u8], CryptoError>),
     ) {
         let Inner::Checked(cipher, checker) = &self.inner else {
             for (place, packet) in packets.iter_mut().enumerate() {
-                let packet = packet.as_mut();
                 let opened = self.open(packet);
                 each(place, opened.and_then(|range| slice_payload(packet, range)));
             }
@@ -286,13 +287,12 @@ impl PacketKey {
         };
         let together = cipher.is_better_together();
         if together {
-            let fit = packets.iter_mut().map(AsMut::as_mut);
+            let fit = packets.iter_mut().map(|packet| &mut **packet);
             cipher.decrypt_all(fit.filter(|packet| self.check_len(packet.len()).is_ok()));
         }
         for (pair, two) in packets.chunks_mut(2).enumerate() {
             let mut pieces = [None; 2];
             for (pieces, packet) in pieces.iter_mut().zip(&mut *two) {
-                let packet = packet.as_mut();
                 if !together && self.check_len(packet.len()).is_ok() {
                     cipher.apply_cipher(Direction::Decrypt, packet);
                 }
@@ -300,7 +300,6 @@ impl PacketKey {
             }
             let right = checker.verify_two(pieces);
             for (at, (packet, right)) in two.iter_mut().zip(right).enumerate() {
-                let packet = packet.as_mut();
                 let opened = if right {
                     slice_payload(packet, self.room.head..packet.len() - self.room.tail)
                 } else {

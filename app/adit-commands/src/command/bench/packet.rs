@@ -90,6 +90,7 @@ const SESSIONS: [(SessionCipher, &str); 2] = [
 
 fn time_seal_batch(key: &PacketKey, spend: Duration) -> f64 {
     let mut packets = vec![[7; SIZE]; usize_from(BATCH)];
+    let mut packets = slices(&mut packets);
     let all = time_operation(spend, || {
         let sealed = key.seal_batch(black_box(&mut packets), &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
@@ -108,7 +109,7 @@ fn time_seal(key: &PacketKey, spend: Duration) -> f64 {
 fn time_open_batch(key: &PacketKey, spend: Duration) -> f64 {
     time_opening(key, spend, |packets| {
         for packets in packets.chunks_mut(usize_from(BATCH)) {
-            key.open_batch(black_box(packets), |_, opened| {
+            key.open_batch(black_box(packets), &mut |_, opened| {
                 debug_assert!(opened.is_ok(), "{opened:?}");
                 black_box(&opened);
             });
@@ -125,9 +126,15 @@ fn time_open(key: &PacketKey, spend: Duration) -> f64 {
     })
 }
 
-fn time_opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [[u8; SIZE]])) -> f64 {
+/// Returns the packets as a batch.
+fn slices(packets: &mut [[u8; SIZE]]) -> Vec<&mut [u8]> {
+    packets.iter_mut().map(|packet| &mut packet[..]).collect()
+}
+
+fn time_opening(key: &PacketKey, spend: Duration, open: impl FnMut(&mut [&mut [u8]])) -> f64 {
     let mut packets = vec![[7; SIZE]; usize_from(TIMED_PACKETS)];
-    let seal = |packets: &mut [[u8; SIZE]]| {
+    let mut packets = slices(&mut packets);
+    let seal = |packets: &mut [&mut [u8]]| {
         let sealed = key.seal_batch(packets, &mut ThreadRng);
         debug_assert_eq!(sealed, Ok(()));
     };

@@ -80,7 +80,7 @@ fn streams_allocate_nothing() {
 
 #[test]
 fn packets_allocate_nothing() {
-    let mut packets = vec![[7; 1400]; 20];
+    let mut packets = [[7; 1400]; 20];
     let mut rng = FixedEntropy::default();
     for kind in PacketKind::ALL {
         for check in [PacketCheck::Crc32, PacketCheck::HighwayHash] {
@@ -90,8 +90,9 @@ fn packets_allocate_nothing() {
             let before = ALLOCATIONS.get();
             key.seal(&mut packets[0], &mut rng).unwrap();
             key.open(&mut packets[0]).unwrap();
-            key.seal_batch(&mut packets, &mut rng).unwrap();
-            key.open_batch(&mut packets, |_, opened| {
+            let mut batch = packets.each_mut().map(|packet| &mut packet[..]);
+            key.seal_batch(&mut batch, &mut rng).unwrap();
+            key.open_batch(&mut batch, &mut |_, opened| {
                 opened.unwrap();
             });
             assert_eq!(ALLOCATIONS.get(), before, "{kind}, {check:?}");
